@@ -1,0 +1,263 @@
+#!/usr/bin/env python3
+"""One command for both sides of the step benchmark: `lessen bench step` and PyTorch on the same cores.
+
+    python3 bench/step.py [--cases a,b,c] [--modes eager,compile] [--rounds 3] [--steps N] [--write FILE]
+
+Builds lessen in release, then measures in rounds: within a round each case runs in Lessen and in every
+PyTorch mode, in turn, each in a process of its own, and every other round in the opposite order. A ratio is
+Lessen's median step time over PyTorch's in the same round; the table shows its median over the rounds and its
+smallest and largest value. PyTorch's side is bench/torch_step.py, run by $PYTHON or, where that is not set,
+by the Python that runs this file.
+
+The table goes to stdout; --write also writes it as Markdown with the command, the machine, versions and all
+rounds.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import re
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+CASES = {
+    "a": "GPT, 6 layers x 384, 6 heads, 256 tokens, batch 16, vocabulary 512",
+    "b": "BERT-base, 32 tokens, batch 32, vocabulary 21,128, 10 classes, dropout 0.1",
+    "c": "`thucnews`: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, dropout 0.1",
+}
+REQUIRED_RATIO = {"a": 0.80, "b": 0.88, "c": 0.60}
+REQUIRED_COMPILE_MS = 100
+REQUIRED_MEMORY = 0.60
+
+
+def output_of(command, what, env=None):
+    """The standard output of a command; ends the benchmark where the command fails."""
+    try:
+        done = subprocess.run(command, stdout=subprocess.PIPE, env=env, cwd=ROOT, text=True)
+    except OSError as error:
+        sys.exit(f"step: {what} cannot be started: {error}")
+    if done.returncode != 0:
+        sys.exit(f"step: {what} failed with exit code {done.returncode}; its message stands above")
+    return done.stdout
+
+
+def build_lessen():
+    """Builds the release binary and returns its path."""
+    output_of(["cargo", "build", "--release", "-p", "lessen", "--quiet"], "cargo build")
+    target = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
+    return os.path.join(ROOT, target, "release", "lessen")
+
+
+def measure_lessen(lessen, case, steps, threads):
+    environment = dict(os.environ, LESSEN_THREADS=str(threads))
+    command = [lessen, "bench", "step", "--case", case, "--steps", str(steps), "--json"]
+    got = json.loads(output_of(command, "lessen bench step", environment))
+    return dict(got["cases"][case], peak_gflops=got["peak_gflops"])
+
+
+def measure_torch(python, case, mode, steps, threads):
+    command = [python, os.path.join(HERE, "torch_step.py"), "--cases", case, "--modes", mode]
+    command += ["--steps", str(steps), "--threads", str(threads)]
+    got = json.loads(output_of(command, "bench/torch_step.py"))
+    return dict(got["cases"][case][mode], torch=got["torch"])
+
+
+def measure(lessen, python, cases, modes, rounds, steps, threads):
+    """{case: {side: [one result per round]}}; the sides are "lessen" and the modes."""
+    results = {case: {side: [] for side in ["lessen", *modes]} for case in cases}
+    for round_ in range(rounds):
+        for case in cases:
+            sides = ["lessen", *modes]
+            for side in sides if round_ % 2 == 0 else reversed(sides):
+                print(f"round {round_ + 1} of {rounds}, case {case}, {side} ...", file=sys.stderr, flush=True)
+                if side == "lessen":
+                    got = measure_lessen(lessen, case, steps, threads)
+                else:
+                    got = measure_torch(python, case, side, steps, threads)
+                results[case][side].append(got)
+    return results
+
+
+def column(results, key):
+    return [result[key] for result in results]
+
+
+def spread(values, digits):
+    """Median and, where there is more than one value, smallest and largest."""
+    middle = f"{statistics.median(values):,.{digits}f}"
+    if len(values) == 1:
+        return middle
+    return f"{middle} ({min(values):,.{digits}f}..{max(values):,.{digits}f})"
+
+
+def mib(value):
+    return f"{value / 2**20:,.1f}"
+
+
+def verdict(value, limit, form):
+    return f"{'yes' if value <= limit else 'NO'} (at most {limit:{form}})"
+
+
+def rows(case, sides, modes):
+    """The lines of one case's table: name, value, whether the requirement is met."""
+    ours = sides["lessen"]
+    last = ours[-1]
+    lines = [("Lessen step, ms", spread(column(ours, "step_ms"), 1), "")]
+    for mode in modes:
+        theirs = sides[mode]
+        ratios = [mine / other for mine, other in zip(column(ours, "step_ms"), column(theirs, "step_ms"))]
+        needs = verdict(statistics.median(ratios), REQUIRED_RATIO[case], ".2f") if mode == "eager" else ""
+        lines.append((f"PyTorch {mode} step, ms", spread(column(theirs, "step_ms"), 1), ""))
+        lines.append((f"step time, Lessen / PyTorch {mode}", spread(ratios, 3), needs))
+    compile_ms = column(ours, "compile_ms")
+    needs = verdict(statistics.median(compile_ms), REQUIRED_COMPILE_MS, "d")
+    lines.append(("Lessen compile, ms", spread(compile_ms, 1), needs))
+    if "compile" in modes:
+        first = [1000 * seconds for seconds in column(sides["compile"], "first_step_s")]
+        lines.append(("PyTorch compile and first step, ms", spread(first, 0), ""))
+    shares = [100 * share for share in column(ours, "matmul_share")]
+    lines.append(("matrix products' share of the step", spread(shares, 0) + " %", ""))
+    lines.append(("Lessen GFLOP/s", spread(column(ours, "gflops"), 0), ""))
+    lines.append(("machine's peak GFLOP/s, same run", spread(column(ours, "peak_gflops"), 0), ""))
+    shares = [100 * r["gflops"] / r["peak_gflops"] for r in ours]
+    lines.append(("share of the peak", spread(shares, 0) + " %", ""))
+    planned, measured = last["planned_peak_bytes"], last["measured_peak_bytes"]
+    same = f"{'yes' if planned == measured else 'NO'} (as planned)"
+    lines.append(("Lessen planned peak, MiB", mib(planned), ""))
+    lines.append((" of it arena, MiB", mib(last["arena_bytes"]), ""))
+    lines.append((" of it parameters and optimizer state, MiB", mib(last["state_bytes"]), ""))
+    lines.append(("Lessen measured peak, MiB", mib(measured), same))
+    for mode in modes:
+        growth = column(sides[mode], "peak_growth_bytes")
+        ratios = [planned / other for other in growth]
+        needs = verdict(statistics.median(ratios), REQUIRED_MEMORY, ".2f") if mode == "eager" else ""
+        lines.append((f"PyTorch {mode} peak growth, MiB", spread([g / 2**20 for g in growth], 1), ""))
+        lines.append((f"memory, Lessen / PyTorch {mode}", spread(ratios, 3), needs))
+    return lines
+
+
+def plain_table(results, modes):
+    for case, sides in results.items():
+        lines = rows(case, sides, modes)
+        wide, middle = max(len(line[0]) for line in lines), max(len(line[1]) for line in lines)
+        print(f"\n{case}  {CASES[case].replace('`', '')}")
+        for name, value, needs in lines:
+            print(f"   {name:{wide}}  {value:{middle}}  {needs}".rstrip())
+
+
+def load_before():
+    """The machine's load. Other work slows both sides, and most of all threads that wait for each other."""
+    load = os.getloadavg()[0]
+    if load > 0.5:
+        print(f"step: the machine is busy (load {load:.1f}), so the figures mean little", file=sys.stderr)
+    return load
+
+
+def machine():
+    model, memory = platform.processor() or platform.machine(), ""
+    try:
+        with open("/proc/cpuinfo") as info:
+            model = next(
+                (line.split(":", 1)[1].strip() for line in info if line.startswith("model name")), model
+            )
+        with open("/proc/meminfo") as info:
+            memory = f", {int(info.readline().split()[1]) / 2**20:.0f} GiB memory"
+    except OSError:
+        pass
+    return f"{model}, {os.cpu_count()} logical cores{memory}, {platform.system()} on {platform.machine()}"
+
+
+def versions(python):
+    """What ran: Lessen, its commit, rustc, PyTorch and transformers."""
+    with open(os.path.join(ROOT, "Cargo.toml")) as manifest:
+        lessen = re.search(r'^version = "(.+)"', manifest.read(), re.M).group(1)
+    head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True)
+    commit = head.stdout.strip() or "no commit"
+    rustc = output_of(["rustc", "--version"], "rustc").split()[1]
+    ask = (
+        "import platform, importlib.metadata as m\n"
+        "names = {d.metadata['Name'] for d in m.distributions()}\n"
+        "wanted = [n for n in ('torch', 'transformers') if n in names]\n"
+        "print(', '.join([platform.python_version(), *(f'{n} {m.version(n)}' for n in wanted)]))"
+    )
+    theirs = output_of([python, "-c", ask], "Python").strip()
+    return f"Lessen {lessen} ({commit}), rustc {rustc}; Python {theirs}"
+
+
+def markdown(results, modes, args, python, load):
+    command = f"python3 bench/step.py --cases {','.join(results)} --modes {','.join(modes)}"
+    command += f" --rounds {args.rounds} --steps {args.steps} --threads {args.threads}"
+    text = [
+        "# One training step: Lessen and PyTorch",
+        "",
+        "Written by `bench/step.py`, which anyone can run again:",
+        "",
+        "```",
+        command,
+        "```",
+        "",
+        f"- Date: {datetime.date.today().isoformat()}",
+        f"- Machine: {machine()}; load before the first round {load:.2f}",
+        f"- Versions: {versions(python)}",
+        f"- Both sides: float32, {args.threads} threads, AdamW; {args.rounds} round(s) in which the sides"
+        " take turns, each run in a process of its own, the median of"
+        f" {args.steps} steps after warming up; the inputs' seed is fixed",
+        "- A figure is the median over the rounds, with the smallest and largest in brackets; a ratio is"
+        " taken within each round. Lessen's planned peak holds parameters, optimizer state and arena;"
+        " PyTorch's peak growth is its highest resident size over its resident size after the imports",
+    ]
+    for case, sides in results.items():
+        text += ["", f"## ({case}) {CASES[case]}", "", "| | | required |", "|---|---|---|"]
+        text += [f"| {name.strip()} | {value} | {needs} |" for name, value, needs in rows(case, sides, modes)]
+        text += ["", "Median step of every round, ms:", "", "| round | Lessen | " + " | ".join(modes) + " |"]
+        text += ["|---" * (2 + len(modes)) + "|"]
+        for round_ in range(args.rounds):
+            each = [f"{sides[side][round_]['step_ms']:.1f}" for side in ["lessen", *modes]]
+            text.append(f"| {round_ + 1} | " + " | ".join(each) + " |")
+    return "\n".join(text) + "\n"
+
+
+def write_aside(path, text):
+    """Writes beside `path`, then renames, so that a reader never meets half a file."""
+    aside = path + ".part"
+    with open(aside, "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(aside, path)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", default="a,b,c")
+    parser.add_argument("--modes", default="eager,compile", help="of eager, eager_fused, compile")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=10, help="timed steps per run")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--lessen", help="use this lessen and build none")
+    parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
+    args = parser.parse_args()
+    cases, modes = args.cases.split(","), args.modes.split(",")
+    for case in cases:
+        if case not in CASES:
+            sys.exit(f"step: there is no case {case!r}; take from {', '.join(CASES)}")
+    if args.rounds < 1 or args.steps < 1:
+        sys.exit("step: --rounds and --steps must be at least 1")
+    python = os.environ.get("PYTHON", sys.executable)
+    load = load_before()
+    lessen = os.path.abspath(args.lessen) if args.lessen else build_lessen()
+
+    results = measure(lessen, python, cases, modes, args.rounds, args.steps, args.threads)
+    print(f"{machine()}\n{versions(python)}")
+    plain_table(results, modes)
+    if args.write:
+        write_aside(args.write, markdown(results, modes, args, python, load))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Times one training step in PyTorch: the other side of `lessen bench step`.
+
+    python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,compile] [--steps N]
+
+Each case and mode runs in a fresh process. A step is zero_grad, forward, backward and AdamW on fixed inputs,
+float32, two threads. `eager` takes torch.optim.AdamW as its constructor gives it, `eager_fused` passes
+fused=True, `compile` runs torch.compile(model) with the default AdamW. The first step, which in `compile`
+includes compiling, is reported apart; then come some untimed steps. Peak growth is the process's highest
+resident size (VmHWM) over its resident size after the imports (VmRSS), before model and data exist.
+
+A table goes to stderr, one JSON object to stdout.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+MODES = ("eager", "eager_fused", "compile")
+
+
+def status_bytes(key):
+    """A size out of /proc/self/status, in bytes."""
+    with open("/proc/self/status") as status:
+        for line in status:
+            if line.startswith(key + ":"):
+                return int(line.split()[1]) * 1024
+    raise RuntimeError(f"/proc/self/status has no {key}; peak memory can only be measured on Linux")
+
+
+def measure(case, mode, steps, warmup, threads):
+    """One case in one mode, in this process, which must be fresh."""
+    import torch
+
+    import torch_models
+
+    if case == "b":
+        torch_models.has_transformers()
+    torch.set_num_threads(threads)
+    try:
+        # Sets the high-water mark back to what is resident now, so that the imports' own peak does not count.
+        with open("/proc/self/clear_refs", "w") as refs:
+            refs.write("5")
+    except OSError:
+        pass
+    after_import = status_bytes("VmRSS")
+
+    model, inputs, name = torch_models.build(case)
+    options = {"fused": True} if mode == "eager_fused" else {}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=torch_models.LEARNING_RATE[case], **options)
+    loss_of = torch.compile(model) if mode == "compile" else model
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_of(**inputs)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    begin = time.perf_counter()
+    losses = [step()]
+    first = time.perf_counter() - begin
+    losses += [step() for _ in range(warmup)]
+    times = []
+    for _ in range(steps):
+        begin = time.perf_counter()
+        losses.append(step())
+        times.append(1000 * (time.perf_counter() - begin))
+    return {
+        "model": name,
+        "step_ms": statistics.median(times),
+        "step_ms_min": min(times),
+        "step_ms_max": max(times),
+        "steps": steps,
+        "first_step_s": first,
+        "peak_growth_bytes": status_bytes("VmHWM") - after_import,
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "first_loss": losses[0],
+        "last_loss": losses[-1],
+    }
+
+
+def measure_apart(case, mode, steps, warmup, threads):
+    """`measure` in a fresh child process."""
+    command = [sys.executable, os.path.abspath(__file__), "--child", "--cases", case, "--modes", mode]
+    command += ["--steps", str(steps), "--warmup", str(warmup), "--threads", str(threads)]
+    environment = dict(os.environ, OMP_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM="false")
+    with tempfile.TemporaryDirectory() as cache:
+        # A cache of its own, so that torch.compile's first step compiles and does not reuse an earlier run.
+        environment["TORCHINDUCTOR_CACHE_DIR"] = cache
+        done = subprocess.run(command, stdout=subprocess.PIPE, env=environment)
+    if done.returncode != 0:
+        sys.exit(f"torch_step: case {case} in mode {mode} failed; what PyTorch said stands above")
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def listed(text, allowed, what):
+    chosen = [part for part in text.split(",") if part]
+    for part in chosen:
+        if part not in allowed:
+            sys.exit(f"torch_step: there is no {what} {part!r}; take from {', '.join(allowed)}")
+    return chosen
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cases", default="a,b,c")
+    parser.add_argument("--modes", default="eager,compile")
+    parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--warmup", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    cases, modes = listed(args.cases, ("a", "b", "c"), "case"), listed(args.modes, MODES, "mode")
+    if args.steps < 1:
+        sys.exit("torch_step: --steps must be at least 1")
+
+    if args.child:
+        print(json.dumps(measure(cases[0], modes[0], args.steps, args.warmup, args.threads)))
+        return
+
+    from importlib.metadata import version
+
+    out = {"torch": version("torch"), "threads": args.threads, "cases": {}}
+    print(f"PyTorch {out['torch']}, {args.threads} threads, {args.steps} steps each", file=sys.stderr)
+    heading = f"{'case':4} {'mode':11} {'step ms':>9} {'min':>9} {'max':>9} {'first s':>8} {'peak MiB':>9}"
+    print(f"{heading} {'loss':>15}  model", file=sys.stderr)
+    for case in cases:
+        out["cases"][case] = {}
+        for mode in modes:
+            got = measure_apart(case, mode, args.steps, args.warmup, args.threads)
+            out["cases"][case][mode] = got
+            print(
+                f"{case:4} {mode:11} {got['step_ms']:9.1f} {got['step_ms_min']:9.1f} "
+                f"{got['step_ms_max']:9.1f} {got['first_step_s']:8.2f} "
+                f"{got['peak_growth_bytes'] / 2**20:9.1f} "
+                f"{got['first_loss']:7.4f}>{got['last_loss']:7.4f}  {got['model']}",
+                file=sys.stderr,
+                flush=True,
+            )
+    print(json.dumps(out))
+
+
+if __name__ == "__main__":
+    main()

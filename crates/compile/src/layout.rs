@@ -1,0 +1,138 @@
+//! Where values lie: the base array and layout of each view, and how a strided value looks as rows and columns.
+
+use lessen_graph::ops::{AdamW, Attention, AttentionBackward, Binary, CrossEntropyBackward, Identity, MatMul, Sgd};
+use lessen_graph::{DType, Def, Graph, Layout, Node, Role, RowWise, Type, ValueId, numel};
+
+/// Where a value lies.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Place {
+    /// The value whose dense array holds it: itself unless it is a view.
+    pub base: ValueId,
+    /// Its elements in that array.
+    pub layout: Layout,
+}
+
+/// The place of every value; operations that can be views are.
+pub fn places(graph: &Graph) -> Vec<Place> {
+    let mut places: Vec<Place> = Vec::with_capacity(graph.values.len());
+    for (i, value) in graph.values.iter().enumerate() {
+        let own = Place { base: ValueId(i as u32), layout: Layout::dense(&value.ty.shape) };
+        let Def::Node(id, k) = value.def else {
+            places.push(own);
+            continue;
+        };
+        let node = &graph.nodes[id.index()];
+        let view = node.inputs.first().and_then(|input| {
+            let from = &places[input.index()];
+            let layouts = node.op.view(&from.layout, &graph.input_types(node), &graph.output_types(node))?;
+            Some(Place { base: from.base, layout: layouts[k].clone() })
+        });
+        places.push(view.unwrap_or(own));
+    }
+    places
+}
+
+/// Whether a node only looks at its input differently: nothing runs for it.
+pub fn is_view(places: &[Place], node: &Node) -> bool {
+    !node.inputs.is_empty() && node.outputs.iter().all(|v| places[v.index()].base != *v)
+}
+
+/// A value as a matrix: leading axes that enumerate the rows, and one stride along the columns.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RowLayout {
+    /// Position of the first element.
+    pub offset: usize,
+    /// Extents and strides of the axes that enumerate rows, outermost first, merged where possible.
+    pub lead: Vec<(usize, usize)>,
+    /// Columns.
+    pub columns: usize,
+    /// Step between columns.
+    pub step: usize,
+}
+
+/// Merges adjacent axes that one stride describes; axes of extent 1 vanish.
+fn merge(axes: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
+    let mut merged: Vec<(usize, usize)> = Vec::new();
+    for (extent, stride) in axes.filter(|a| a.0 != 1) {
+        match merged.last_mut() {
+            Some(last) if last.1 == extent * stride => *last = (last.0 * extent, stride),
+            _ => merged.push((extent, stride)),
+        }
+    }
+    merged
+}
+
+/// A strided value as `rows` rows, if its shape splits there and one stride describes its columns.
+pub fn row_layout(shape: &[usize], layout: &Layout, rows: usize) -> Option<RowLayout> {
+    let total = numel(shape);
+    if rows == 0 || total == 0 || !total.is_multiple_of(rows) {
+        return None;
+    }
+    let columns = total / rows;
+    if layout.is_dense(shape) {
+        let lead = if rows == 1 { Vec::new() } else { vec![(rows, columns)] };
+        return Some(RowLayout { offset: layout.offset, lead, columns, step: 1 });
+    }
+    let (mut split, mut product) = (0, 1);
+    while product < rows && split < shape.len() {
+        product *= shape[split];
+        split += 1;
+    }
+    if product != rows {
+        return None;
+    }
+    let axes = |range: std::ops::Range<usize>| merge(range.map(|a| (shape[a], layout.strides[a])));
+    let trail = axes(split..shape.len());
+    if trail.len() > 1 {
+        return None;
+    }
+    let step = trail.first().map_or(1, |t| t.1);
+    Some(RowLayout { offset: layout.offset, lead: axes(0..split), columns, step })
+}
+
+/// Whether row `r` of a strided value lies within row `r` of its base, whose rows have `width` elements.
+pub fn row_aligned(row: &RowLayout, rows: usize, width: usize) -> bool {
+    let lead = rows == 1 || (row.lead.len() == 1 && row.lead[0] == (rows, width));
+    lead && row.offset + (row.columns - 1) * row.step < width
+}
+
+/// The number of rows that an elementwise operation has by itself: those of its last axis, one for a vector.
+pub fn natural_rows(ty: &Type) -> usize {
+    if ty.rank() <= 1 { 1 } else { ty.numel() / ty.last().max(1) }
+}
+
+/// Whether a node can read an input where it lies; if not, the input is copied first.
+pub fn accepts(graph: &Graph, node: &Node, input: usize, place: &Place) -> bool {
+    let shape = &graph.ty(node.inputs[input]).shape;
+    if place.layout.is_dense(shape) {
+        return true;
+    }
+    let any = node.op.as_any();
+    if let Some(matmul) = any.downcast_ref::<MatMul>() {
+        let (a, b) = (graph.ty(node.inputs[0]), graph.ty(node.inputs[1]));
+        if input == 0 && matmul.is_linear(a, b) {
+            let row = row_layout(shape, &place.layout, numel(&shape[..shape.len() - 1]));
+            return row.is_some_and(|r| r.lead.len() <= 1);
+        }
+        return true;
+    }
+    if any.is::<Attention>() || any.is::<AttentionBackward>() {
+        return input < 3 && *place.layout.strides.last().expect("rank 4") == 1;
+    }
+    if any.is::<Identity>() {
+        return true;
+    }
+    if any.is::<AdamW>() || any.is::<Sgd>() || graph.ty(node.inputs[input]).dtype == DType::I32 && !any.is::<Binary>() {
+        return false;
+    }
+    let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+    match node.op.row_wise(&inputs, &outputs) {
+        RowWise::No => false,
+        RowWise::Elementwise => inputs[input].rank() == 0 || row_layout(shape, &place.layout, natural_rows(&inputs[input])).is_some(),
+        RowWise::Rows { rows, inputs, .. } => {
+            // Statistics of rows are read as dense vectors, the cotangent of a loss through any stride.
+            let dense_only = numel(shape) == rows && !any.is::<CrossEntropyBackward>();
+            inputs[input] == Role::Rows && !dense_only && row_layout(shape, &place.layout, rows).is_some()
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Materialization: where an operation cannot read a view as it lies, or a reshape cannot be a view, the elements are
+//! first copied densely.
+
+use std::sync::Arc;
+
+use lessen_graph::ops::{Identity, Reshape};
+use lessen_graph::{Graph, Layout};
+
+use crate::layout::{accepts, places};
+use crate::rewrite::Rewriter;
+
+/// Inserts the copies that the layouts of views make necessary.
+pub fn materialize(graph: &Graph) -> Graph {
+    let places = places(graph);
+    let mut rewriter = Rewriter::new(graph);
+    for node in &graph.nodes {
+        let (in_types, out_types) = (graph.input_types(node), graph.output_types(node));
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for (i, &input) in node.inputs.iter().enumerate() {
+            let place = &places[input.index()];
+            let dense = Layout::dense(&in_types[i].shape);
+            let as_view = i == 0 && node.op.view(&place.layout, &in_types, &out_types).is_some();
+            let could_view = i == 0 && node.op.view(&dense, &in_types, &out_types).is_some();
+            let copy = if could_view { !as_view } else { !accepts(graph, node, i, place) };
+            let value = rewriter.get(input);
+            inputs.push(if copy {
+                rewriter.push(Arc::new(Identity), &[value], node.phase, &node.scope)[0]
+            } else {
+                value
+            });
+        }
+        debug_assert!(!node.op.as_any().is::<Reshape>() || inputs.len() == 1);
+        let outputs = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
+        for (&old, new) in node.outputs.iter().zip(outputs) {
+            rewriter.set(old, new);
+        }
+    }
+    rewriter.finish(graph)
+}

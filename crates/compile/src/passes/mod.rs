@@ -1,0 +1,15 @@
+//! The passes: each takes a graph and returns an equal, better one.
+
+mod cse;
+mod dead_code;
+mod fold;
+mod lower;
+mod materialize;
+pub(crate) mod remat;
+
+pub use cse::eliminate_common_subexpressions;
+pub use dead_code::eliminate_dead_code;
+pub use fold::fold_constants;
+pub use lower::lower;
+pub use materialize::materialize;
+pub use remat::{Recompute, recompute};

@@ -1,0 +1,71 @@
+//! Reports: what a plan says about itself to people.
+
+use lessen_graph::{Phase, Type, ValueId};
+
+use crate::plan::Plan;
+
+/// A value that lies in the arena.
+#[derive(Clone, Debug)]
+pub struct ValueReport {
+    /// The value.
+    pub value: ValueId,
+    /// Where in the model it was written, and the operation: `h.0.mlp gelu`; an input's name.
+    pub name: String,
+    /// Dtype and shape.
+    pub ty: Type,
+    /// Bytes.
+    pub bytes: usize,
+    /// First step in which it is alive.
+    pub first_step: usize,
+    /// Last step in which it is alive; the number of steps if it is a result.
+    pub last_step: usize,
+    /// The part of the step that defines it.
+    pub phase: Phase,
+}
+
+impl Plan {
+    /// The `n` largest values of the arena with their lifetimes, largest first.
+    pub fn largest(&self, n: usize) -> Vec<ValueReport> {
+        let mut values: Vec<ValueReport> = (0..self.graph.values.len())
+            .filter_map(|i| {
+                let (first_step, last_step) = self.lifetimes[i]?;
+                let value = ValueId(i as u32);
+                let ty = self.graph.ty(value).clone();
+                let (name, phase) = self.describe(value);
+                Some(ValueReport { value, name, bytes: ty.bytes(), ty, first_step, last_step, phase })
+            })
+            .collect();
+        values.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.first_step.cmp(&b.first_step)));
+        values.truncate(n);
+        values
+    }
+
+    /// A value's name for people, and the part of the step that defines it.
+    pub fn describe(&self, value: ValueId) -> (String, Phase) {
+        match self.graph.producer(value) {
+            Some(id) => {
+                let node = &self.graph.nodes[id.index()];
+                let name = node.op.name();
+                let name = if node.scope.is_empty() { name.to_string() } else { format!("{} {name}", node.scope) };
+                (name, node.phase)
+            }
+            None => (self.graph.input(value).map(|i| i.name.clone()).unwrap_or_default(), Phase::Forward),
+        }
+    }
+
+    /// Floating-point operations of matrix products (attention's included) in one run, and of everything else.
+    pub fn flops(&self) -> (f64, f64) {
+        let (mut products, mut others) = (0.0, 0.0);
+        for step in &self.steps {
+            for id in &step.nodes {
+                let node = &self.graph.nodes[id.index()];
+                let cost = node.op.cost(&self.graph.input_types(node), &self.graph.output_types(node));
+                match node.op.name() {
+                    "matmul" | "attention" | "attention_backward" => products += cost.flops,
+                    _ => others += cost.flops,
+                }
+            }
+        }
+        (products, others)
+    }
+}

@@ -1,0 +1,341 @@
+//! The executable: a plan bound to kernels, run step after step.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use lessen_compile::{Plan, Storage};
+use lessen_graph::{DType, InputKind, Type, ValueId};
+
+use crate::arena::Arena;
+use crate::bind::{Bound, bind};
+use crate::device::Device;
+use crate::fallback::encode;
+use crate::faults::Faults;
+use crate::operand::{Bases, Location, location};
+use crate::store::Store;
+
+/// Data given to a run.
+#[derive(Clone, Copy, Debug)]
+pub enum Host<'a> {
+    /// `f32` elements.
+    F32(&'a [f32]),
+    /// `i32` elements.
+    I32(&'a [i32]),
+    /// `u32` elements.
+    U32(&'a [u32]),
+    /// Truth values, 0 or 1.
+    Bool(&'a [u8]),
+}
+
+impl Host<'_> {
+    fn dtype(&self) -> DType {
+        match self {
+            Host::F32(_) => DType::F32,
+            Host::I32(_) => DType::I32,
+            Host::U32(_) => DType::U32,
+            Host::Bool(_) => DType::Bool,
+        }
+    }
+
+    fn len(&self) -> usize {
+        match self {
+            Host::F32(x) => x.len(),
+            Host::I32(x) => x.len(),
+            Host::U32(x) => x.len(),
+            Host::Bool(x) => x.len(),
+        }
+    }
+
+    fn ptr(&self) -> *const u8 {
+        match self {
+            Host::F32(x) => x.as_ptr().cast(),
+            Host::I32(x) => x.as_ptr().cast(),
+            Host::U32(x) => x.as_ptr().cast(),
+            Host::Bool(x) => x.as_ptr(),
+        }
+    }
+}
+
+/// Why a run failed: one sentence.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunError(pub String);
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for RunError {}
+
+/// Where the time of a run went, as seconds of all threads together.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Profile {
+    /// In matrix products, attention's included.
+    pub products: f64,
+    /// In all kernels.
+    pub kernels: f64,
+}
+
+/// Nanoseconds that all threads spent, collected while profiling.
+#[derive(Debug, Default)]
+pub(crate) struct Clock {
+    pub(crate) on: bool,
+    pub(crate) products: AtomicU64,
+    pub(crate) kernels: AtomicU64,
+}
+
+impl Clock {
+    /// Runs `f` and counts its time.
+    #[inline]
+    pub(crate) fn time(&self, product: bool, f: impl FnOnce()) {
+        if !self.on {
+            return f();
+        }
+        let start = Instant::now();
+        f();
+        let nanos = start.elapsed().as_nanos() as u64;
+        self.kernels.fetch_add(nanos, Ordering::Relaxed);
+        if product {
+            self.products.fetch_add(nanos, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A result: its type, where it lies, and the copy of it that outlives the run.
+struct Returned {
+    name: String,
+    ty: Type,
+    strides: Vec<usize>,
+    location: Location,
+    bytes: Vec<u8>,
+}
+
+/// A plan bound to kernels.
+pub struct Executable {
+    plan: Plan,
+    bound: Vec<Bound>,
+    constants: Arena,
+    data: HashMap<String, (Type, Location)>,
+    results: Vec<Returned>,
+    /// Assignments that copy at the end: to a state, from a place.
+    copies: Vec<(usize, usize, Location)>,
+    faults: Faults,
+    clock: Clock,
+    arena_reached: usize,
+}
+
+impl Executable {
+    /// Binds a plan to kernels and evaluates its constants.
+    pub fn load(plan: Plan) -> Executable {
+        let mut offsets = Vec::with_capacity(plan.constants.len());
+        let mut total = 0;
+        for &value in &plan.constants {
+            offsets.push(total);
+            total += plan.graph.ty(value).bytes().div_ceil(64) * 64;
+        }
+        let constants = Arena::new(total);
+        for (&value, &offset) in plan.constants.iter().zip(&offsets) {
+            let node = &plan.graph.nodes[plan.graph.producer(value).expect("a constant's node").index()];
+            let k = node.outputs.iter().position(|&v| v == value).expect("its output");
+            let array = &node.op.eval(&[], &plan.graph.output_types(node))[k];
+            let bytes: Vec<u8> = array.data.iter().flat_map(|&x| encode(x, array.ty.dtype)).collect();
+            // SAFETY: the constants' memory has room for each at its offset.
+            unsafe { constants.ptr().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        }
+        let bound = bind(&plan, &offsets);
+        let data = plan
+            .graph
+            .inputs
+            .iter()
+            .filter(|i| i.kind == InputKind::Data)
+            .map(|i| (i.name.clone(), (plan.graph.ty(i.value).clone(), location(&plan, &offsets, i.value))))
+            .collect();
+        let results = plan
+            .graph
+            .outputs
+            .iter()
+            .map(|o| {
+                let ty = plan.graph.ty(o.value).clone();
+                Returned {
+                    name: o.name.clone(),
+                    strides: plan.places[o.value.index()].layout.strides.clone(),
+                    location: location(&plan, &offsets, o.value),
+                    bytes: vec![0; ty.bytes()],
+                    ty,
+                }
+            })
+            .collect();
+        let copies = plan
+            .copies
+            .iter()
+            .map(|a| {
+                let Storage::State(target) = plan.storage[a.target.index()] else {
+                    unreachable!("assignments target states")
+                };
+                (target, plan.graph.ty(a.target).bytes(), location(&plan, &offsets, a.value))
+            })
+            .collect();
+        let arena_reached = bound.iter().map(|b| b.reach).max().unwrap_or(0).max(reach_of_data(&plan));
+        Executable {
+            plan,
+            bound,
+            constants,
+            data,
+            results,
+            copies,
+            faults: Faults::default(),
+            clock: Clock::default(),
+            arena_reached,
+        }
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// Names and types of the data inputs.
+    pub fn data_inputs(&self) -> impl Iterator<Item = (&str, &Type)> {
+        self.data.iter().map(|(name, (ty, _))| (name.as_str(), ty))
+    }
+
+    /// Bytes in use at the peak of a run: the memory of its states and constants, and the arena up to the last byte
+    /// that a step of this executable was handed.
+    pub fn measured_peak_bytes(&self, store: &Store) -> usize {
+        let states = self.plan.graph.inputs.iter().filter(|i| i.kind == InputKind::State);
+        let state_bytes: usize = states.filter_map(|i| store.ty(&i.name)).map(Type::bytes).sum();
+        state_bytes + self.plan.constant_bytes + self.arena_reached
+    }
+
+    /// Runs the plan: reads and updates the states of `store`, given the data inputs by name.
+    ///
+    /// # Errors
+    /// A sentence when an input or a state is missing or of another type, or data holds an index out of range; then
+    /// states may have been updated in part.
+    pub fn run(
+        &mut self,
+        device: &mut Device,
+        store: &mut Store,
+        data: &[(&str, Host<'_>)],
+    ) -> Result<(), RunError> {
+        if device.threads() > self.plan.threads {
+            let (has, plan) = (device.threads(), self.plan.threads);
+            return Err(RunError(format!("the plan is for {plan} threads, the device has {has}; compile for it")));
+        }
+        if device.arena.len() < self.plan.arena_bytes {
+            device.arena = Arena::new(0);
+            device.arena = Arena::new(self.plan.arena_bytes);
+        }
+        let mut states = vec![std::ptr::null_mut(); self.plan.graph.inputs.len()];
+        for (i, input) in self.plan.graph.inputs.iter().enumerate() {
+            if input.kind == InputKind::State {
+                let ty = self.plan.graph.ty(input.value);
+                match store.state(&input.name) {
+                    Some(state) if state.ty == *ty => states[i] = state.memory.ptr(),
+                    Some(state) => {
+                        let (name, is) = (&input.name, &state.ty);
+                        return Err(RunError(format!("the state `{name}` must have type {ty}, not {is}")));
+                    }
+                    None => return Err(RunError(format!("the store has no state `{}`", input.name))),
+                }
+            }
+        }
+        let bases = Bases { arena: device.arena.ptr(), constants: self.constants.ptr(), states };
+        self.upload(&bases, data)?;
+        for bound in &self.bound {
+            bound.run(&device.pool, &bases, &self.faults, &self.clock);
+        }
+        if let Some(sentence) = self.faults.take() {
+            return Err(RunError(sentence));
+        }
+        for result in &mut self.results {
+            let from = bases.of(result.location.region, std::ptr::null_mut());
+            download(result, from);
+        }
+        for &(target, bytes, from) in &self.copies {
+            let source = bases.of(from.region, std::ptr::null_mut()).wrapping_add(from.byte);
+            // SAFETY: the plan keeps the value until the end of the run, with the state's type, densely, and not in
+            // a state.
+            unsafe { bases.states[target].copy_from_nonoverlapping(source, bytes) };
+        }
+        Ok(())
+    }
+
+    fn upload(&self, bases: &Bases, data: &[(&str, Host<'_>)]) -> Result<(), RunError> {
+        for (name, (ty, to)) in &self.data {
+            let Some((_, host)) = data.iter().find(|(n, _)| n == name) else {
+                return Err(RunError(format!("no data is given for the input `{name}`")));
+            };
+            if host.dtype() != ty.dtype || host.len() != ty.numel() {
+                let (has, n) = (host.dtype().name(), host.len());
+                return Err(RunError(format!("the input `{name}` takes {ty}, not {n} elements of {has}")));
+            }
+            let to = bases.of(to.region, std::ptr::null_mut()).wrapping_add(to.byte);
+            // SAFETY: the plan gives the input memory of its type, which the data has been checked to fill exactly.
+            unsafe { to.copy_from_nonoverlapping(host.ptr(), ty.bytes()) };
+        }
+        Ok(())
+    }
+
+    /// A result of the last run, in row-major order.
+    pub fn output_f32(&self, name: &str) -> Option<&[f32]> {
+        let result = self.results.iter().find(|r| r.name == name && r.ty.dtype == DType::F32)?;
+        // SAFETY: `f32` has no invalid bit patterns; a misaligned prefix would make the middle shorter, which the
+        // comparison below excludes.
+        let (before, middle, _) = unsafe { result.bytes.align_to::<f32>() };
+        assert!(before.is_empty() && middle.len() == result.ty.numel(), "the allocator aligns to 4 bytes");
+        Some(middle)
+    }
+
+    /// The type of a result.
+    pub fn output_type(&self, name: &str) -> Option<&Type> {
+        self.results.iter().find(|r| r.name == name).map(|r| &r.ty)
+    }
+
+    /// Starts or stops collecting where the time goes; starting forgets what was collected.
+    pub fn set_profiling(&mut self, on: bool) {
+        self.clock = Clock { on, ..Clock::default() };
+    }
+
+    /// Where the time went since profiling was started.
+    pub fn profile(&self) -> Profile {
+        let seconds = |nanos: &AtomicU64| nanos.load(Ordering::Relaxed) as f64 * 1e-9;
+        Profile { products: seconds(&self.clock.products), kernels: seconds(&self.clock.kernels) }
+    }
+}
+
+fn reach_of_data(plan: &Plan) -> usize {
+    let end = |v: ValueId| match plan.storage[v.index()] {
+        Storage::Arena(byte) => byte + plan.graph.ty(v).bytes().div_ceil(64) * 64,
+        _ => 0,
+    };
+    plan.graph.inputs.iter().map(|i| end(i.value)).max().unwrap_or(0)
+}
+
+fn download(result: &mut Returned, base: *mut u8) {
+    let size = result.location.size;
+    let from = base.wrapping_add(result.location.byte);
+    let shape = &result.ty.shape;
+    let dense = lessen_graph::Layout { offset: 0, strides: result.strides.clone() }.is_dense(shape);
+    if dense {
+        // SAFETY: the plan keeps results until the end of the run.
+        unsafe { result.bytes.as_mut_ptr().copy_from_nonoverlapping(from, result.bytes.len()) };
+        return;
+    }
+    let mut index = vec![0; shape.len()];
+    for to in result.bytes.chunks_exact_mut(size) {
+        let at: usize = index.iter().zip(&result.strides).map(|(i, s)| i * s).sum();
+        // SAFETY: as above; the view's strides stay within its base.
+        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.add(at * size), size) };
+        for axis in (0..shape.len()).rev() {
+            index[axis] += 1;
+            if index[axis] < shape[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+}

@@ -1,0 +1,276 @@
+//! Elementwise functions, comparisons, selection and copies of blocks of rows.
+//!
+//! Every function takes `n` rows of `c` elements. An output may lie exactly where an input of the same element size
+//! lies (same pointer and strides); otherwise operands do not overlap.
+
+use lessen_graph::ops::{BinaryKind, CompareKind, UnaryKind};
+
+use super::map::{Map, Zip, map, maps, zip, zips};
+use super::rows::{Element, Rows, flatten};
+use crate::math;
+use crate::simd::{LANES, Level, chunks, dispatch, load, store};
+
+maps! {
+    Neg: f32 => f32, |x| -x;
+    Exp: f32 => f32, |x| math::exp::<L>(x);
+    Log: f32 => f32, |x| math::log::<L>(x);
+    Sqrt: f32 => f32, |x| x.sqrt();
+    Rsqrt: f32 => f32, |x| 1.0 / x.sqrt();
+    Recip: f32 => f32, |x| 1.0 / x;
+    Tanh: f32 => f32, |x| math::tanh::<L>(x);
+    Erf: f32 => f32, |x| math::erf::<L>(x);
+    Sigmoid: f32 => f32, |x| math::sigmoid::<L>(x);
+    Abs: f32 => f32, |x| x.abs();
+    // A comparison with zero keeps the zero's sign and NaN.
+    Sign: f32 => f32, |x| if x.abs() > 0.0 { 1f32.copysign(x) } else { x };
+}
+
+zips! {
+    Add: f32 => f32, |a, b| a + b;
+    Sub: f32 => f32, |a, b| a - b;
+    Mul: f32 => f32, |a, b| a * b;
+    Div: f32 => f32, |a, b| a / b;
+    Max: f32 => f32, |a, b| crate::simd::max(a, b);
+    Min: f32 => f32, |a, b| crate::simd::min(a, b);
+    Pow: f32 => f32, |a, b| a.powf(b);
+    AddI32: i32 => i32, |a, b| a.wrapping_add(b);
+    SubI32: i32 => i32, |a, b| a.wrapping_sub(b);
+    MulI32: i32 => i32, |a, b| a.wrapping_mul(b);
+    DivI32: i32 => i32, |a, b| if b == 0 { 0 } else { a.wrapping_div(b) };
+    MaxI32: i32 => i32, |a, b| a.max(b);
+    MinI32: i32 => i32, |a, b| a.min(b);
+}
+
+/// `y = f(x)`. For [`UnaryKind::Rsqrt`] and the like at the ends of their domains, as IEEE 754: `1 / sqrt(0)` is
+/// infinite, the root of a negative number NaN.
+///
+/// # Safety
+/// The operands cover `n` rows of `c` elements; see the module for overlaps.
+pub unsafe fn unary(kind: UnaryKind, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) {
+    // SAFETY: passed on.
+    unsafe {
+        match kind {
+            UnaryKind::Neg => map(Neg, n, c, x, y),
+            UnaryKind::Exp => map(Exp, n, c, x, y),
+            UnaryKind::Log => map(Log, n, c, x, y),
+            UnaryKind::Sqrt => map(Sqrt, n, c, x, y),
+            UnaryKind::Rsqrt => map(Rsqrt, n, c, x, y),
+            UnaryKind::Recip => map(Recip, n, c, x, y),
+            UnaryKind::Tanh => map(Tanh, n, c, x, y),
+            UnaryKind::Erf => map(Erf, n, c, x, y),
+            UnaryKind::Sigmoid => map(Sigmoid, n, c, x, y),
+            UnaryKind::Abs => map(Abs, n, c, x, y),
+            UnaryKind::Sign => map(Sign, n, c, x, y),
+            UnaryKind::Sin => trigonometric(0, n, c, x, y),
+            UnaryKind::Cos => trigonometric(1, n, c, x, y),
+        }
+    }
+}
+
+/// `y = f(a, b)`. The smaller and the larger of two numbers are NaN if either is.
+///
+/// # Safety
+/// As for [`unary`].
+pub unsafe fn binary(kind: BinaryKind, n: usize, c: usize, a: Rows<f32>, b: Rows<f32>, y: Rows<f32>) {
+    // SAFETY: passed on.
+    unsafe {
+        match kind {
+            BinaryKind::Add => zip(Add, n, c, a, b, y),
+            BinaryKind::Sub => zip(Sub, n, c, a, b, y),
+            BinaryKind::Mul => zip(Mul, n, c, a, b, y),
+            BinaryKind::Div => zip(Div, n, c, a, b, y),
+            BinaryKind::Max => zip(Max, n, c, a, b, y),
+            BinaryKind::Min => zip(Min, n, c, a, b, y),
+            // A square is by far the most common power, and the product is its correctly rounded value.
+            BinaryKind::Pow if b.row == 0 && b.col == 0 && n * c > 0 && *b.ptr == 2.0 => {
+                zip(Mul, n, c, a, a, y);
+            }
+            BinaryKind::Pow => zip(Pow, n, c, a, b, y),
+        }
+    }
+}
+
+/// [`binary`] for integers: sums, differences and products wrap around; quotients are truncated towards zero, and 0
+/// where `b` is 0. Powers truncate the power of the real numbers, towards zero and to the range of `i32`.
+///
+/// # Safety
+/// As for [`unary`].
+pub unsafe fn binary_i32(kind: BinaryKind, n: usize, c: usize, a: Rows<i32>, b: Rows<i32>, y: Rows<i32>) {
+    // SAFETY: passed on.
+    unsafe {
+        match kind {
+            BinaryKind::Add => zip(AddI32, n, c, a, b, y),
+            BinaryKind::Sub => zip(SubI32, n, c, a, b, y),
+            BinaryKind::Mul => zip(MulI32, n, c, a, b, y),
+            BinaryKind::Div => zip(DivI32, n, c, a, b, y),
+            BinaryKind::Max => zip(MaxI32, n, c, a, b, y),
+            BinaryKind::Min => zip(MinI32, n, c, a, b, y),
+            BinaryKind::Pow => zip(PowI32, n, c, a, b, y),
+        }
+    }
+}
+
+zips! { PowI32: i32 => i32, |a, b| f64::from(a).powf(f64::from(b)) as i32; }
+
+/// Types that [`compare`] takes.
+pub trait Comparable: Element + PartialOrd {}
+impl Comparable for f32 {}
+impl Comparable for i32 {}
+impl Comparable for u32 {}
+impl Comparable for u8 {}
+
+/// Declares comparisons of any type.
+macro_rules! comparisons {
+    ($($name:ident: $op:tt;)*) => {$(
+        #[derive(Clone, Copy)]
+        struct $name<T>(std::marker::PhantomData<T>);
+        impl<T: Comparable> Zip for $name<T> {
+            type X = T;
+            type Y = u8;
+            #[inline(always)]
+            fn zip<L: Level>(self, a: T, b: T) -> u8 { u8::from(a $op b) }
+        }
+    )*};
+}
+comparisons! { Eq: ==; Ne: !=; Lt: <; Le: <=; Gt: >; Ge: >=; }
+
+/// `y = 1` where the comparison holds, else 0. With NaN only "not equal" holds. `y` may lie where an input of bytes
+/// lies.
+///
+/// # Safety
+/// As for [`unary`].
+pub unsafe fn compare<T: Comparable>(
+    kind: CompareKind,
+    n: usize,
+    c: usize,
+    a: Rows<T>,
+    b: Rows<T>,
+    y: Rows<u8>,
+) {
+    use std::marker::PhantomData as P;
+    // SAFETY: passed on.
+    unsafe {
+        match kind {
+            CompareKind::Eq => zip(Eq(P), n, c, a, b, y),
+            CompareKind::Ne => zip(Ne(P), n, c, a, b, y),
+            CompareKind::Lt => zip(Lt(P), n, c, a, b, y),
+            CompareKind::Le => zip(Le(P), n, c, a, b, y),
+            CompareKind::Gt => zip(Gt(P), n, c, a, b, y),
+            CompareKind::Ge => zip(Ge(P), n, c, a, b, y),
+        }
+    }
+}
+
+dispatch! {
+    /// `y = a` where `cond` is not 0, else `b`.
+    ///
+    /// # Safety
+    /// As for [`unary`].
+    pub unsafe fn select[T: Element](
+        n: usize, c: usize, cond: Rows<u8>, a: Rows<T>, b: Rows<T>, y: Rows<T>,
+    ) = select_body;
+
+    /// Sine with `quarters == 0`, cosine with 1.
+    unsafe fn trigonometric(quarters: i32, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) = trigonometric_body;
+}
+
+#[inline(always)]
+unsafe fn select_body<L: Level, T: Element>(
+    n: usize,
+    c: usize,
+    cond: Rows<u8>,
+    a: Rows<T>,
+    b: Rows<T>,
+    y: Rows<T>,
+) {
+    flatten!(n, c, cond, a, b, y);
+    for r in 0..n {
+        let row = (cond.at(r) as *const u8, a.at(r) as *const T, b.at(r) as *const T, y.at(r));
+        // SAFETY: the rows lie within the operands.
+        unsafe {
+            if cond.col == 1 && a.col == 1 && b.col == 1 && y.col == 1 {
+                select_row(c, row, [1, 1, 1, 1]);
+            } else {
+                select_row(c, row, [cond.col, a.col, b.col, y.col]);
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn select_row<T: Element>(
+    c: usize,
+    (cond, a, b, y): (*const u8, *const T, *const T, *mut T),
+    col: [usize; 4],
+) {
+    chunks!(c, |j, len| {
+        // SAFETY: elements j..j+len lie within the rows; the chunks are read before any of them is written.
+        unsafe {
+            let conds = load(cond.add(j * col[0]), col[0], len, 0);
+            let a_lanes = load(a.add(j * col[1]), col[1], len, T::default());
+            let b_lanes = load(b.add(j * col[2]), col[2], len, T::default());
+            let mut ys = [T::default(); LANES];
+            for i in 0..LANES {
+                ys[i] = if conds[i] != 0 { a_lanes[i] } else { b_lanes[i] };
+            }
+            store(y.add(j * col[3]), col[3], len, &ys);
+        }
+    });
+}
+
+#[inline(always)]
+unsafe fn trigonometric_body<L: Level>(quarters: i32, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) {
+    flatten!(n, c, x, y);
+    for r in 0..n {
+        let (xp, yp) = (x.at(r), y.at(r));
+        chunks!(c, |j, len| {
+            // SAFETY: elements j..j+len lie within the rows; the chunk is read before any of it is written.
+            unsafe {
+                let xs = load(xp.add(j * x.col), x.col, len, 0.0);
+                let mut ys = [0.0; LANES];
+                for i in 0..LANES {
+                    ys[i] = math::sin_shifted::<L>(xs[i], quarters);
+                }
+                // Huge angles are rare, and reducing them takes many more digits of pi.
+                for i in 0..len {
+                    let x = xs[i];
+                    if x.abs() > math::TRIGONOMETRIC_LIMIT {
+                        ys[i] = if quarters == 0 { x.sin() } else { x.cos() };
+                    }
+                }
+                store(yp.add(j * y.col), y.col, len, &ys);
+            }
+        });
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Identity<T>(std::marker::PhantomData<T>);
+
+impl<T: Element> Map for Identity<T> {
+    type X = T;
+    type Y = T;
+    #[inline(always)]
+    fn map<L: Level>(self, x: T) -> T {
+        x
+    }
+}
+
+/// `y = x`, for elements of any plain type.
+///
+/// # Safety
+/// As for [`unary`].
+pub unsafe fn copy<T: Element>(n: usize, c: usize, x: Rows<T>, y: Rows<T>) {
+    // SAFETY: passed on. Rows without gaps on both sides are copied as bytes; `copy` allows for equal pointers.
+    unsafe {
+        if x.col == 1 && y.col == 1 {
+            let whole = x.row == c && y.row == c;
+            let (n, c) = if whole { (1, n * c) } else { (n, c) };
+            for r in 0..n {
+                std::ptr::copy(x.at(r) as *const T, y.at(r), c);
+            }
+        } else {
+            map(Identity(std::marker::PhantomData), n, c, x, y);
+        }
+    }
+}

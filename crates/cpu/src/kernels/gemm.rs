@@ -1,0 +1,31 @@
+//! Matrix products, by the `faer` crate.
+
+use faer::linalg::matmul::matmul;
+use faer::{Accum, MatMut, MatRef, Par};
+
+/// `c = a b`, or `c += a b` when accumulating, on this thread, for `a` of `m x k`, `b` of `k x n` and `c` of `m x n`
+/// elements. Element `(i, j)` of a matrix lies `i * row + j * col` elements from its pointer; transposes are strides.
+/// The sum over `k` has a fixed order that depends on the shape and the machine's kind alone. No memory is allocated but
+/// `faer`'s packing buffer, once for each thread.
+///
+/// # Safety
+/// The matrices' elements are readable, those of `c` writable and distinct; `c` overlaps neither `a` nor `b`.
+#[inline]
+pub unsafe fn gemm(
+    m: usize,
+    k: usize,
+    n: usize,
+    (a, a_row, a_col): (*const f32, isize, isize),
+    (b, b_row, b_col): (*const f32, isize, isize),
+    (c, c_row, c_col): (*mut f32, isize, isize),
+    accumulate: bool,
+) {
+    let accum = if accumulate { Accum::Add } else { Accum::Replace };
+    // SAFETY: the caller's promise is what `from_raw_parts` asks for.
+    unsafe {
+        let a = MatRef::from_raw_parts(a, m, k, a_row, a_col);
+        let b = MatRef::from_raw_parts(b, k, n, b_row, b_col);
+        let c = MatMut::from_raw_parts_mut(c, m, n, c_row, c_col);
+        matmul(c, accum, a, b, 1.0, Par::Seq);
+    }
+}

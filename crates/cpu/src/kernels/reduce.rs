@@ -1,0 +1,118 @@
+//! Reductions of blocks of rows, each in a fixed order: along rows, along columns, over everything.
+
+use lessen_graph::ops::ReduceKind;
+
+use super::rows::{Rows, flatten};
+use super::softmax::row_max;
+use crate::simd::{LANES, Level, chunks, dispatch, fold, load, min, store, sum};
+
+dispatch! {
+    /// `y[r]` is the sum, the largest or the smallest of row `r`; the latter two are NaN if any element is. Of no
+    /// elements they are 0, -inf and inf.
+    ///
+    /// # Safety
+    /// `x` covers `n` rows of `c` elements, and `y` has `n`; they do not overlap.
+    pub unsafe fn reduce_rows(kind: ReduceKind, n: usize, c: usize, x: Rows<f32>, y: *mut f32) = reduce_rows_body;
+
+    /// Adds the sum of each column to `acc[j]`.
+    ///
+    /// # Safety
+    /// `x` covers `n` rows of `c` elements, and `acc` has `c`; they do not overlap.
+    pub unsafe fn sum_cols(n: usize, c: usize, x: Rows<f32>, acc: *mut f32) = sum_cols_body;
+
+    /// The sum of all elements.
+    ///
+    /// # Safety
+    /// `x` covers `n` rows of `c` elements.
+    pub unsafe fn sum_all(n: usize, c: usize, x: Rows<f32>) -> f32 = sum_all_body;
+}
+
+#[inline(always)]
+unsafe fn reduce_rows_body<L: Level>(kind: ReduceKind, n: usize, c: usize, x: Rows<f32>, y: *mut f32) {
+    for r in 0..n {
+        let row = (x.at(r) as *const f32, x.col);
+        // SAFETY: row `r` lies within `x`, and `r < n`.
+        unsafe {
+            *y.add(r) = match (kind, x.col) {
+                (ReduceKind::Sum, 1) => row_sum(c, (row.0, 1)),
+                (ReduceKind::Sum, _) => row_sum(c, row),
+                (ReduceKind::Max, 1) => row_max(c, (row.0, 1)),
+                (ReduceKind::Max, _) => row_max(c, row),
+                (ReduceKind::Min, 1) => row_min(c, (row.0, 1)),
+                (ReduceKind::Min, _) => row_min(c, row),
+            };
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn row_sum(c: usize, x: (*const f32, usize)) -> f32 {
+    let mut sums = [0.0; LANES];
+    // SAFETY: passed on.
+    unsafe { add_row(c, x, &mut sums) };
+    sum(sums)
+}
+
+/// Adds element `j` of a row to lane `j % LANES`.
+#[inline(always)]
+unsafe fn add_row(c: usize, (x, col): (*const f32, usize), sums: &mut [f32; LANES]) {
+    chunks!(c, |j, len| {
+        // SAFETY: elements j..j+len lie within the row.
+        let xs = unsafe { load(x.add(j * col), col, len, 0.0) };
+        for i in 0..LANES {
+            sums[i] += xs[i];
+        }
+    });
+}
+
+#[inline(always)]
+unsafe fn row_min(c: usize, (x, col): (*const f32, usize)) -> f32 {
+    let mut smallest = [f32::INFINITY; LANES];
+    chunks!(c, |j, len| {
+        // SAFETY: elements j..j+len lie within the row.
+        let xs = unsafe { load(x.add(j * col), col, len, f32::INFINITY) };
+        for i in 0..LANES {
+            smallest[i] = min(smallest[i], xs[i]);
+        }
+    });
+    fold(smallest, min)
+}
+
+#[inline(always)]
+unsafe fn sum_cols_body<L: Level>(n: usize, c: usize, x: Rows<f32>, acc: *mut f32) {
+    chunks!(c, |j, len| {
+        // SAFETY: columns j..j+len lie within `x` and `acc`.
+        unsafe {
+            let mut sums = [0.0; LANES];
+            for r in 0..n {
+                let p = x.element(r, j) as *const f32;
+                let xs = if x.col == 1 { load(p, 1, len, 0.0) } else { load(p, x.col, len, 0.0) };
+                for i in 0..LANES {
+                    sums[i] += xs[i];
+                }
+            }
+            let mut accs = load(acc.add(j) as *const f32, 1, len, 0.0);
+            for i in 0..LANES {
+                accs[i] += sums[i];
+            }
+            store(acc.add(j), 1, len, &accs);
+        }
+    });
+}
+
+#[inline(always)]
+unsafe fn sum_all_body<L: Level>(n: usize, c: usize, x: Rows<f32>) -> f32 {
+    flatten!(n, c, x);
+    let mut sums = [0.0; LANES];
+    for r in 0..n {
+        // SAFETY: row `r` lies within `x`.
+        unsafe {
+            if x.col == 1 {
+                add_row(c, (x.at(r), 1), &mut sums);
+            } else {
+                add_row(c, (x.at(r), x.col), &mut sums);
+            }
+        }
+    }
+    sum(sums)
+}

@@ -1,0 +1,230 @@
+//! Vector code without intrinsics: fixed chunks of [`LANES`] elements that LLVM vectorizes, and functions compiled
+//! once per CPU level.
+//!
+//! A kernel's body is an `#[inline(always)]` function, generic over a [`Level`]. [`dispatch!`](crate::simd::dispatch)
+//! makes the public function: it compiles the body once for every level and picks one when called. Bodies load a
+//! chunk into a local array, compute there and store it. So outputs may lie exactly where inputs lie, LLVM needs no
+//! alias checks, and reductions have the same lanes, thus the same bits, at every level that has a fused multiply-add.
+//!
+//! Why 64 lanes: a loop of 64 is too long for LLVM to unroll before its vectorizer sees it. With 16 it unrolls first
+//! and then vectorizes the surrounding loop with gathers, which is ten times slower.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// Elements in a chunk.
+pub(crate) const LANES: usize = 64;
+
+/// What a kernel body may assume of the CPU.
+pub(crate) trait Level: Copy {
+    /// Whether `mul_add` is one instruction.
+    const FMA: bool;
+}
+
+/// AVX-512 with F, VL, BW, DQ, CD.
+#[derive(Clone, Copy)]
+pub(crate) struct V4;
+/// AVX2 and FMA.
+#[derive(Clone, Copy)]
+pub(crate) struct V3;
+/// Whatever the target guarantees.
+#[derive(Clone, Copy)]
+pub(crate) struct Baseline;
+
+impl Level for V4 {
+    const FMA: bool = true;
+}
+impl Level for V3 {
+    const FMA: bool = true;
+}
+impl Level for Baseline {
+    const FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+}
+
+/// `a * b + c`, with one rounding where that is fast.
+#[inline(always)]
+pub(crate) fn fma<L: Level>(a: f32, b: f32, c: f32) -> f32 {
+    if L::FMA { a.mul_add(b, c) } else { a * b + c }
+}
+
+/// A CPU level, in ascending order of what it has.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[repr(u8)]
+pub enum CpuLevel {
+    /// Whatever the target guarantees: SSE2 on x86-64.
+    Baseline = 1,
+    /// x86-64-v3: AVX2 and FMA.
+    V3 = 2,
+    /// x86-64-v4: AVX-512 with F, VL, BW, DQ, CD.
+    V4 = 3,
+}
+
+impl CpuLevel {
+    /// The highest level of this machine.
+    pub fn detect() -> CpuLevel {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::is_x86_feature_detected as has;
+            let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2");
+            let v4 = has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") && has!("avx512cd");
+            if v3 && v4 {
+                return CpuLevel::V4;
+            }
+            if v3 {
+                return CpuLevel::V3;
+            }
+        }
+        CpuLevel::Baseline
+    }
+
+    /// The level that kernels use now.
+    #[inline]
+    pub fn current() -> CpuLevel {
+        // Relaxed: the level is one number, and every value ever stored in it is one that the machine supports.
+        match CURRENT.load(Ordering::Relaxed) {
+            1 => CpuLevel::Baseline,
+            2 => CpuLevel::V3,
+            3 => CpuLevel::V4,
+            _ => CpuLevel::detect().select(),
+        }
+    }
+
+    /// Makes all kernels of the process use this level, or the machine's highest if that is lower; returns which.
+    /// For tests and for comparing levels.
+    pub fn select(self) -> CpuLevel {
+        let level = self.min(CpuLevel::detect());
+        CURRENT.store(level as u8, Ordering::Relaxed);
+        level
+    }
+}
+
+static CURRENT: AtomicU8 = AtomicU8::new(0);
+
+/// Defines a public function whose body is compiled for every CPU level:
+/// `dispatch! { pub unsafe fn name[F: Trait](args) -> Ret = body; }` calls `body::<L, F>(args)`.
+macro_rules! dispatch {
+    ($($(#[$meta:meta])* $vis:vis unsafe fn $name:ident $([$($g:ident : $bound:path),*])?
+        ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $body:ident;)*) => {$(
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        $vis unsafe fn $name $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2")]
+                unsafe fn v4 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
+                    // SAFETY: the caller keeps the contract of the public function, which is that of the body.
+                    unsafe { $body::<$crate::simd::V4 $($(, $g)*)?>($($arg),*) }
+                }
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+                unsafe fn v3 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
+                    // SAFETY: as above.
+                    unsafe { $body::<$crate::simd::V3 $($(, $g)*)?>($($arg),*) }
+                }
+                match $crate::simd::CpuLevel::current() {
+                    // SAFETY: only a level that the machine was found to have is ever current; the rest as above.
+                    $crate::simd::CpuLevel::V4 => return unsafe { v4 $(::<$($g),*>)? ($($arg),*) },
+                    // SAFETY: as above.
+                    $crate::simd::CpuLevel::V3 => return unsafe { v3 $(::<$($g),*>)? ($($arg),*) },
+                    $crate::simd::CpuLevel::Baseline => {}
+                }
+            }
+            // SAFETY: as above.
+            unsafe { $body::<$crate::simd::Baseline $($(, $g)*)?>($($arg),*) }
+        }
+    )*};
+}
+pub(crate) use dispatch;
+
+/// Runs the block for every chunk of `0..$c`: `$j` is its first element, `$len` its length. Full chunks come first,
+/// and their length is a constant to the compiler, so that loads and stores of them become plain vector ones.
+macro_rules! chunks {
+    ($c:expr, |$j:ident, $len:ident| $block:block) => {{
+        let count: usize = $c;
+        let mut $j = 0;
+        while $j + $crate::simd::LANES <= count {
+            let $len = $crate::simd::LANES;
+            $block
+            $j += $crate::simd::LANES;
+        }
+        if $j < count {
+            let $len = count - $j;
+            $block
+        }
+    }};
+}
+pub(crate) use chunks;
+
+/// Loads `len <= LANES` elements that lie `col` apart, the remaining lanes being `fill`.
+///
+/// # Safety
+/// `p + i * col` is readable for `i < len`.
+#[inline(always)]
+pub(crate) unsafe fn load<T: Copy>(p: *const T, col: usize, len: usize, fill: T) -> [T; LANES] {
+    // SAFETY: the caller's promise covers exactly the elements read; `read_unaligned` needs no alignment.
+    unsafe {
+        if col == 1 && len == LANES {
+            return p.cast::<[T; LANES]>().read_unaligned();
+        }
+        let mut lanes = [fill; LANES];
+        if col == 1 {
+            std::ptr::copy_nonoverlapping(p, lanes.as_mut_ptr(), len);
+        } else if col == 0 && len > 0 {
+            lanes[..len].fill(*p);
+        } else {
+            for (i, lane) in lanes[..len].iter_mut().enumerate() {
+                *lane = *p.add(i * col);
+            }
+        }
+        lanes
+    }
+}
+
+/// Stores the first `len <= LANES` lanes, `col` apart.
+///
+/// # Safety
+/// `p + i * col` is writable for `i < len`.
+#[inline(always)]
+pub(crate) unsafe fn store<T: Copy>(p: *mut T, col: usize, len: usize, lanes: &[T; LANES]) {
+    // SAFETY: the caller's promise covers exactly the elements written.
+    unsafe {
+        if col == 1 && len == LANES {
+            p.cast::<[T; LANES]>().write_unaligned(*lanes);
+        } else if col == 1 {
+            std::ptr::copy_nonoverlapping(lanes.as_ptr(), p, len);
+        } else {
+            for (i, lane) in lanes[..len].iter().enumerate() {
+                *p.add(i * col) = *lane;
+            }
+        }
+    }
+}
+
+/// Combines all lanes in a fixed tree: lane `i` with lane `i + n/2`, and so on.
+#[inline(always)]
+pub(crate) fn fold(mut lanes: [f32; LANES], combine: impl Fn(f32, f32) -> f32) -> f32 {
+    let mut half = LANES / 2;
+    while half > 0 {
+        for i in 0..half {
+            lanes[i] = combine(lanes[i], lanes[i + half]);
+        }
+        half /= 2;
+    }
+    lanes[0]
+}
+
+/// The sum of all lanes, in a fixed tree.
+#[inline(always)]
+pub(crate) fn sum(lanes: [f32; LANES]) -> f32 {
+    fold(lanes, |a, b| a + b)
+}
+
+/// The larger; NaN if either is.
+#[inline(always)]
+pub(crate) fn max(a: f32, b: f32) -> f32 {
+    if a > b || a.is_nan() { a } else { b }
+}
+
+/// The smaller; NaN if either is.
+#[inline(always)]
+pub(crate) fn min(a: f32, b: f32) -> f32 {
+    if a < b || a.is_nan() { a } else { b }
+}

@@ -1,0 +1,90 @@
+//! The store: named states that live between runs, such as parameters and the optimizer's moments.
+
+use std::collections::BTreeMap;
+
+use lessen_graph::{DType, Type};
+
+use crate::arena::Arena;
+
+/// One state: its type and its memory.
+pub(crate) struct State {
+    pub(crate) ty: Type,
+    pub(crate) memory: Arena,
+}
+
+/// Named states. All executables that are run with a store share them.
+#[derive(Default)]
+pub struct Store {
+    states: BTreeMap<String, State>,
+}
+
+impl Store {
+    /// An empty store.
+    pub fn new() -> Store {
+        Store::default()
+    }
+
+    /// Adds or replaces an `f32` state.
+    ///
+    /// # Panics
+    /// If the number of values is not the shape's.
+    pub fn insert_f32(&mut self, name: &str, shape: &[usize], values: &[f32]) {
+        self.insert_zeros(name, &Type::f32(shape));
+        self.f32_mut(name).expect("just inserted").copy_from_slice(values);
+    }
+
+    /// Adds or replaces a state, filled with zeros.
+    pub fn insert_zeros(&mut self, name: &str, ty: &Type) {
+        let memory = Arena::new(ty.bytes());
+        self.states.insert(name.to_string(), State { ty: ty.clone(), memory });
+    }
+
+    /// Whether there is a state of this name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.states.contains_key(name)
+    }
+
+    /// The type of a state.
+    pub fn ty(&self, name: &str) -> Option<&Type> {
+        self.states.get(name).map(|s| &s.ty)
+    }
+
+    /// The shape of a state.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.ty(name).map(|ty| ty.shape.as_slice())
+    }
+
+    /// The values of an `f32` state, in row-major order.
+    pub fn f32(&self, name: &str) -> Option<&[f32]> {
+        let state = self.states.get(name).filter(|s| s.ty.dtype == DType::F32)?;
+        // SAFETY: the memory holds `numel` zero-initialized `f32`s, aligned to more than 4 bytes, and is borrowed
+        // with the store.
+        Some(unsafe { std::slice::from_raw_parts(state.memory.ptr().cast(), state.ty.numel()) })
+    }
+
+    /// The values of an `f32` state, to be changed.
+    pub fn f32_mut(&mut self, name: &str) -> Option<&mut [f32]> {
+        let state = self.states.get_mut(name).filter(|s| s.ty.dtype == DType::F32)?;
+        // SAFETY: as above; the store is borrowed mutably.
+        Some(unsafe { std::slice::from_raw_parts_mut(state.memory.ptr().cast(), state.ty.numel()) })
+    }
+
+    /// The names of all states, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.states.keys().map(String::as_str)
+    }
+
+    /// Removes a state.
+    pub fn remove(&mut self, name: &str) {
+        self.states.remove(name);
+    }
+
+    /// Bytes of all states.
+    pub fn bytes(&self) -> usize {
+        self.states.values().map(|s| s.ty.bytes()).sum()
+    }
+
+    pub(crate) fn state(&self, name: &str) -> Option<&State> {
+        self.states.get(name)
+    }
+}

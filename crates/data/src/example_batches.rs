@@ -1,0 +1,294 @@
+//! Batches of texts with labels.
+
+use crate::epoch::Epochs;
+use crate::{Batch, Error, Examples, Field, IGNORE, Labels, Order, Result, Source, Tokenizer};
+use std::thread;
+
+/// Texts with labels, encoded once and served as batches of `[B, T]` tokens; see [`Batch`] for the fields.
+pub struct ExampleBatches {
+    tokens: Vec<i32>,
+    types: Vec<i32>,
+    /// Where each example starts in `tokens` and `types`, and where the last one ends.
+    starts: Vec<usize>,
+    labels: Labels,
+    pad: i32,
+    length: usize,
+    batch: usize,
+    epochs: Epochs,
+}
+
+impl ExampleBatches {
+    /// Encodes the examples, at most `max_length` (`T`) tokens each, for batches of `batch` (`B`) rows.
+    ///
+    /// # Errors
+    /// No examples; a batch or a length of 0; a length that leaves no room for text beside special tokens; a text
+    /// that the tokenizer cannot encode.
+    pub fn new(
+        examples: &Examples,
+        tokenizer: &Tokenizer,
+        max_length: usize,
+        batch: usize,
+        order: Order,
+    ) -> Result<ExampleBatches> {
+        if examples.is_empty() {
+            return Err(Error::new(
+                "there are no examples to make batches of; add some to the data",
+            ));
+        }
+        check_sizes(max_length, batch)?;
+        let (mut tokens, mut types, mut starts) = (Vec::new(), Vec::new(), vec![0]);
+        for (ids, kinds) in encode(examples, tokenizer, max_length)? {
+            tokens.extend(ids);
+            types.extend(kinds);
+            starts.push(tokens.len());
+        }
+        Ok(ExampleBatches {
+            tokens,
+            types,
+            starts,
+            labels: examples.labels.clone(),
+            pad: tokenizer.pad_id(),
+            length: max_length,
+            batch,
+            epochs: Epochs::new(examples.len(), order),
+        })
+    }
+
+    /// How many examples there are.
+    pub fn examples(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn collect(&self, rows: impl ExactSizeIterator<Item = usize>) -> Batch {
+        let (b, t) = (self.batch, self.length);
+        let mut tokens = vec![self.pad; b * t];
+        let mut types = vec![0; b * t];
+        let mut mask = vec![0; b * t];
+        let mut classes = vec![IGNORE; b];
+        let (mut targets, mut weights) = (vec![0.0; b], vec![0.0; b]);
+        let (examples, mut real) = (rows.len(), 0);
+        // A row of no real token keeps its first padding token, so that a mean over its tokens is finite.
+        mask.iter_mut().step_by(t).for_each(|first| *first = 1);
+        for (row, example) in rows.enumerate() {
+            let of = self.starts[example]..self.starts[example + 1];
+            let to = row * t..row * t + of.len();
+            tokens[to.clone()].copy_from_slice(&self.tokens[of.clone()]);
+            types[to.clone()].copy_from_slice(&self.types[of.clone()]);
+            mask[to].fill(1);
+            real += of.len();
+            match &self.labels {
+                Labels::Classes(labels) => classes[row] = labels[example],
+                Labels::Scores(scores) => (targets[row], weights[row]) = (scores[example], 1.0),
+            }
+        }
+        let mut fields = vec![
+            ("tokens".into(), Field::i32([b, t], tokens)),
+            ("mask".into(), Field::bool([b, t], mask)),
+            ("types".into(), Field::i32([b, t], types)),
+        ];
+        match self.labels {
+            Labels::Classes(_) => fields.push(("labels".into(), Field::i32([b], classes))),
+            Labels::Scores(_) => {
+                fields.push(("targets".into(), Field::f32([b], targets)));
+                fields.push(("weights".into(), Field::f32([b], weights)));
+            }
+        }
+        Batch {
+            fields,
+            examples,
+            tokens: real,
+        }
+    }
+
+    /// The examples of batch `index` of those in a row of `self.examples()`.
+    fn range(&self, index: u64) -> std::ops::Range<usize> {
+        let start = (index as usize).saturating_mul(self.batch).min(self.examples());
+        start..start.saturating_add(self.batch).min(self.examples())
+    }
+}
+
+impl Source for ExampleBatches {
+    fn batch(&self, step: u64) -> Batch {
+        let per_epoch = self.batches_per_epoch();
+        let order = self.epochs.order(step / per_epoch);
+        self.collect(
+            order[self.range(step % per_epoch)]
+                .iter()
+                .map(|&example| example as usize),
+        )
+    }
+
+    fn batches_per_epoch(&self) -> u64 {
+        self.examples().div_ceil(self.batch) as u64
+    }
+
+    fn eval_batches(&self) -> u64 {
+        self.batches_per_epoch()
+    }
+
+    fn eval_batch(&self, index: u64) -> Batch {
+        self.collect(self.range(index))
+    }
+}
+
+/// A batch and a length of at least 1.
+pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
+    for (name, size) in [("data.max_length", max_length), ("train.batch", batch)] {
+        if size == 0 {
+            return Err(Error::new(format!("{name} is 0; set it to at least 1")));
+        }
+    }
+    Ok(())
+}
+
+/// Ids and type ids of all examples in order, made by several threads.
+fn encode(
+    examples: &Examples,
+    tokenizer: &Tokenizer,
+    max_length: usize,
+) -> Result<Vec<(Vec<i32>, Vec<i32>)>> {
+    let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
+    let share = examples.len().div_ceil(threads);
+    let encode_share = |texts: &[(String, Option<String>)]| -> Result<Vec<_>> {
+        texts
+            .iter()
+            .map(|(a, b)| tokenizer.encode_pair(a, b.as_deref(), max_length))
+            .collect()
+    };
+    let shares: Result<Vec<Vec<_>>> = thread::scope(|scope| {
+        let threads: Vec<_> = examples
+            .texts
+            .chunks(share)
+            .map(|texts| scope.spawn(|| encode_share(texts)))
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| {
+                thread
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect()
+    });
+    Ok(shares?.into_iter().flatten().collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Target;
+
+    /// Texts "", "a", "ab", "abc" and so on, cut to 3 characters, labelled by their number.
+    fn classes(count: usize, batch: usize, order: Order) -> ExampleBatches {
+        let texts = (0..count)
+            .map(|i| ("abcdefgh"[..i.min(8)].to_string(), None))
+            .collect();
+        let labels = Labels::Classes((0..count as i32).collect());
+        let tokenizer = Tokenizer::characters(["abcdefgh"], 1);
+        ExampleBatches::new(&Examples { texts, labels }, &tokenizer, 3, batch, order).unwrap()
+    }
+
+    fn labels(batch: &Batch) -> Vec<i32> {
+        batch.get("labels").unwrap().as_i32().unwrap().to_vec()
+    }
+
+    #[test]
+    fn rows_are_padded_masked_and_counted() {
+        let source = classes(5, 3, Order::InOrder);
+        let first = source.batch(0);
+        assert_eq!(first.get("tokens").unwrap().shape(), [3, 3]);
+        assert_eq!(
+            first.get("tokens").unwrap().as_i32().unwrap(),
+            [0, 0, 0, 2, 0, 0, 2, 3, 0]
+        );
+        assert_eq!(
+            first.get("mask").unwrap().as_bool().unwrap(),
+            [1, 0, 0, 1, 0, 0, 1, 1, 0]
+        );
+        assert_eq!(first.get("types").unwrap().as_i32().unwrap(), [0; 9]);
+        assert_eq!(
+            (labels(&first), first.examples, first.tokens),
+            (vec![0, 1, 2], 3, 3)
+        );
+
+        let last = source.batch(1);
+        assert_eq!(
+            last.get("tokens").unwrap().as_i32().unwrap(),
+            [2, 3, 4, 2, 3, 4, 0, 0, 0]
+        );
+        assert_eq!(
+            last.get("mask").unwrap().as_bool().unwrap(),
+            [1, 1, 1, 1, 1, 1, 1, 0, 0]
+        );
+        assert_eq!(
+            (labels(&last), last.examples, last.tokens),
+            (vec![3, 4, IGNORE], 2, 6)
+        );
+        assert_eq!(source.batches_per_epoch(), 2);
+        assert_eq!(source.batch(2), first);
+    }
+
+    #[test]
+    fn a_shuffled_source_sees_every_example_once_an_epoch_and_evaluates_in_order() {
+        let source = classes(10, 4, Order::Shuffled(3));
+        let epoch = |source: &ExampleBatches, epoch: u64| -> Vec<i32> {
+            let seen = (0..3).flat_map(|step| labels(&source.batch(epoch * 3 + step)));
+            seen.filter(|&label| label != IGNORE).collect()
+        };
+        let (first, second) = (epoch(&source, 0), epoch(&source, 1));
+        assert_ne!(first, second);
+        for mut seen in [first, second.clone()] {
+            seen.sort_unstable();
+            assert_eq!(seen, (0..10).collect::<Vec<i32>>());
+        }
+        // Another process that begins in the second epoch.
+        assert_eq!(epoch(&classes(10, 4, Order::Shuffled(3)), 1), second);
+        let in_order: Vec<i32> = (0..source.eval_batches())
+            .flat_map(|i| labels(&source.eval_batch(i)))
+            .collect();
+        assert_eq!(in_order, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, IGNORE, IGNORE]);
+        assert_eq!(source.eval_batch(3).examples, 0);
+        assert_eq!(source.eval_batch(u64::MAX).examples, 0);
+    }
+
+    #[test]
+    fn regression_has_targets_and_weights() {
+        let texts = vec![("a".to_string(), Some("b".to_string())); 2];
+        let examples = Examples {
+            texts,
+            labels: Labels::Scores(vec![2.5, 0.0]),
+        };
+        let tokenizer = Tokenizer::characters(["ab"], 1);
+        let source = ExampleBatches::new(&examples, &tokenizer, 4, 3, Order::InOrder).unwrap();
+        let batch = source.eval_batch(0);
+        assert_eq!(batch.get("targets").unwrap().as_f32().unwrap(), [2.5, 0.0, 0.0]);
+        assert_eq!(batch.get("weights").unwrap().as_f32().unwrap(), [1.0, 1.0, 0.0]);
+        assert_eq!(batch.get("types").unwrap().as_i32().unwrap()[..4], [0, 1, 0, 0]);
+        assert!(batch.get("labels").is_none());
+    }
+
+    #[test]
+    fn texts_without_labels_have_ignored_ones() {
+        let target = Target::Classes(vec!["x".into(), "y".into()]);
+        let examples = Examples::unlabelled(vec![("a".into(), None)], &target);
+        let tokenizer = Tokenizer::characters(["a"], 1);
+        let source = ExampleBatches::new(&examples, &tokenizer, 4, 1, Order::InOrder).unwrap();
+        let batch = source.eval_batch(0);
+        assert_eq!((labels(&batch), batch.examples), (vec![IGNORE], 1));
+    }
+
+    #[test]
+    fn impossible_sizes_are_errors() {
+        let tokenizer = Tokenizer::characters(["a"], 1);
+        let new = |count, length, batch| {
+            let examples = Examples::unlabelled(vec![("a".into(), None); count], &Target::Score);
+            ExampleBatches::new(&examples, &tokenizer, length, batch, Order::InOrder)
+                .map(|_| ())
+                .unwrap_err()
+                .to_string()
+        };
+        assert!(new(0, 1, 1).contains("no examples"));
+        assert!(new(1, 0, 1).contains("data.max_length is 0"));
+        assert!(new(1, 1, 0).contains("train.batch is 0"));
+    }
+}

@@ -1,0 +1,124 @@
+//! Reading text files with errors that name the place, and writing files so that a crash leaves no half file.
+
+use crate::{Error, Result};
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+/// The text of a file, without a byte-order mark. Missing, unreadable, empty and not UTF-8 are errors.
+pub(crate) fn read_text(path: &Path) -> Result<String> {
+    let shown = path.display();
+    let bytes = fs::read(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => Error::new(format!("there is no file {shown}; check the path")),
+        ErrorKind::IsADirectory => Error::new(format!("{shown} is a folder, not a file; name a file in it")),
+        _ => Error::new(format!(
+            "{shown} cannot be read ({error}); check the file and its permissions"
+        )),
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
+        Error::new(format!(
+            "{shown} line {line} is not valid UTF-8; save the file as UTF-8"
+        ))
+    })?;
+    let text = match text.strip_prefix('\u{feff}') {
+        Some(rest) => rest.to_string(),
+        None => text,
+    };
+    if text.trim().is_empty() {
+        return Err(Error::new(format!(
+            "{shown} is empty; it must hold at least one line of data"
+        )));
+    }
+    Ok(text)
+}
+
+/// The lines of a text with their numbers from 1, without line ends (LF or CRLF) and without blank lines at the end.
+pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let end = text.trim_end_matches(['\n', '\r']).len();
+    text[..end]
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line))
+}
+
+/// Writes a file aside, synced, then renamed to its place: a reader sees the old file or the new one, whole.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
+    let mut aside = path.as_os_str().to_owned();
+    aside.push(".part");
+    let aside = Path::new(&aside);
+    let write = || -> std::io::Result<()> {
+        let mut file = fs::File::create(aside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(aside, path)
+    };
+    write().map_err(|error| {
+        // What was left aside is of no use to anyone; that it may not exist is no second error.
+        let _ = fs::remove_file(aside);
+        Error::new(format!(
+            "{} cannot be written ({error}); check the folder and its free space",
+            path.display()
+        ))
+    })
+}
+
+/// Makes a folder and its parents.
+pub(crate) fn make_folder(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).map_err(|error| {
+        Error::new(format!(
+            "the folder {} cannot be made ({error}); choose a writable place",
+            dir.display()
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_file_is_named_with_its_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        let message = |path: &Path| read_text(path).unwrap_err().to_string();
+        assert!(message(&path).starts_with("there is no file "));
+        assert!(message(dir.path()).contains("is a folder"));
+        fs::write(&path, "\n\n").unwrap();
+        assert!(message(&path).contains("a.txt is empty"));
+        fs::write(&path, b"one\ntwo\n\xe6\x97\nfour\n").unwrap();
+        assert!(message(&path).contains("a.txt line 3 is not valid UTF-8"));
+    }
+
+    #[test]
+    fn marks_line_ends_and_blank_last_lines_are_dropped() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        fs::write(&path, "\u{feff}one\r\n\ntwo\u{2028}x\n\n\r\n").unwrap();
+        let text = read_text(&path).unwrap();
+        let lines: Vec<_> = numbered_lines(&text).collect();
+        assert_eq!(lines, [(1, "one"), (2, ""), (3, "two\u{2028}x")]);
+    }
+
+    #[test]
+    fn a_file_is_replaced_as_a_whole_and_a_failure_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        write_whole(&path, b"old").unwrap();
+        write_whole(&path, b"new").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        let missing = dir.path().join("no/such/a.txt");
+        assert!(
+            write_whole(&missing, b"x")
+                .unwrap_err()
+                .to_string()
+                .contains("cannot be written")
+        );
+        // A folder cannot be replaced by a file: the rename fails after the file aside was written.
+        fs::create_dir(dir.path().join("taken")).unwrap();
+        assert!(write_whole(&dir.path().join("taken"), b"x").is_err());
+        assert!(!dir.path().join("taken.part").exists());
+    }
+}

@@ -1,0 +1,167 @@
+//! Batches made ahead on a thread, while the device is busy with the step before.
+
+use crate::{Batch, Error, Result, Source};
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::thread::{Builder, JoinHandle};
+
+/// The training batches of a source from a step on, one after the other, made ahead on a thread. The thread stops
+/// when this is dropped.
+pub struct Prefetch {
+    // `None` only while dropping: the thread sees that nobody listens any more.
+    batches: Option<Receiver<Batch>>,
+    thread: Option<JoinHandle<()>>,
+    next: u64,
+    failure: Option<Error>,
+}
+
+impl Prefetch {
+    /// Begins with the batch of step `from_step`; up to `depth` (at least 1) finished batches wait to be taken.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
+    pub fn start(source: Arc<dyn Source>, from_step: u64, depth: usize) -> Result<Prefetch> {
+        let (sender, batches) = sync_channel(depth.max(1));
+        let make = move || {
+            for step in from_step.. {
+                if sender.send(source.batch(step)).is_err() {
+                    break;
+                }
+            }
+        };
+        let thread = Builder::new()
+            .name("lessen-data".into())
+            .spawn(make)
+            .map_err(|error| {
+                Error::new(format!(
+                    "no thread can be started for making batches ({error}); free some memory"
+                ))
+            })?;
+        Ok(Prefetch {
+            batches: Some(batches),
+            thread: Some(thread),
+            next: from_step,
+            failure: None,
+        })
+    }
+
+    /// The step whose batch comes next.
+    pub fn step(&self) -> u64 {
+        self.next
+    }
+
+    /// The batch of step [`Prefetch::step`]; waits for it where it is not ready.
+    ///
+    /// # Errors
+    /// When the source panicked while making this batch; every later call gives the same error.
+    pub fn next_batch(&mut self) -> Result<Batch> {
+        if let Some(batch) = self.batches.as_ref().and_then(|batches| batches.recv().ok()) {
+            self.next += 1;
+            return Ok(batch);
+        }
+        let reason = match self.thread.take().map(JoinHandle::join) {
+            Some(Err(panic)) => message_of(panic),
+            _ => "its thread ended".to_string(),
+        };
+        let step = self.next;
+        let failure = self.failure.get_or_insert_with(|| {
+            Error::new(format!("the batch of step {step} could not be made: {reason}"))
+        });
+        Err(failure.clone())
+    }
+}
+
+impl Drop for Prefetch {
+    fn drop(&mut self) {
+        self.batches = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic that nobody asked about any more changes nothing.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn message_of(panic: Box<dyn Any + Send>) -> String {
+    match panic.downcast::<String>() {
+        Ok(message) => *message,
+        Err(panic) => panic
+            .downcast_ref::<&str>()
+            .unwrap_or(&"an unknown failure")
+            .to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    /// Counts the batches made; the batch of step `fails` panics.
+    struct Counting {
+        made: AtomicU64,
+        fails: u64,
+    }
+
+    impl Source for Counting {
+        fn batch(&self, step: u64) -> Batch {
+            assert!(step != self.fails, "no such example");
+            self.made.fetch_add(1, Ordering::SeqCst);
+            Batch {
+                fields: vec![],
+                examples: step as usize,
+                tokens: 0,
+            }
+        }
+        fn batches_per_epoch(&self) -> u64 {
+            1
+        }
+        fn eval_batches(&self) -> u64 {
+            1
+        }
+        fn eval_batch(&self, _: u64) -> Batch {
+            unreachable!("only the training side is prefetched")
+        }
+    }
+
+    fn counting(fails: u64) -> Arc<Counting> {
+        Arc::new(Counting {
+            made: AtomicU64::new(0),
+            fails,
+        })
+    }
+
+    #[test]
+    fn batches_come_in_order_from_the_step_asked_for() {
+        let mut prefetch = Prefetch::start(counting(u64::MAX), 5, 2).unwrap();
+        for step in 5..25 {
+            assert_eq!(prefetch.step(), step);
+            assert_eq!(prefetch.next_batch().unwrap().examples, step as usize);
+        }
+    }
+
+    #[test]
+    fn the_thread_runs_only_so_far_ahead_and_ends_with_its_reader() {
+        let source = counting(u64::MAX);
+        let mut prefetch = Prefetch::start(source.clone(), 0, 3).unwrap();
+        for _ in 0..10 {
+            prefetch.next_batch().unwrap();
+        }
+        drop(prefetch);
+        // 10 taken, 3 waiting, 1 in the hands of the thread.
+        assert!(source.made.load(Ordering::SeqCst) <= 14);
+        // The thread has let go of the source.
+        assert_eq!(Arc::strong_count(&source), 1);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_reader_as_an_error_after_the_good_batches() {
+        let mut prefetch = Prefetch::start(counting(2), 0, 4).unwrap();
+        assert_eq!(prefetch.next_batch().unwrap().examples, 0);
+        assert_eq!(prefetch.next_batch().unwrap().examples, 1);
+        for _ in 0..2 {
+            let error = prefetch.next_batch().unwrap_err().to_string();
+            assert_eq!(error, "the batch of step 2 could not be made: no such example");
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! The generator behind shuffles and made examples: SplitMix64, written out here so that a seed means the same
+//! order in every version of Lessen.
+
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): a counter that grows
+/// by an odd constant, each value scrambled by a bijection of 64 bits.
+#[derive(Clone, Debug)]
+pub struct Random {
+    state: u64,
+}
+
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+fn scramble(mut z: u64) -> u64 {
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+impl Random {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Random {
+        Random { state: seed }
+    }
+
+    /// The sequence that belongs to `index` under `seed`: a pure function of both, so that epoch 7 or example
+    /// 1000 can be drawn without drawing what comes before.
+    pub fn keyed(seed: u64, index: u64) -> Random {
+        Random {
+            state: scramble(scramble(seed.wrapping_add(STEP)).wrapping_add(index.wrapping_mul(STEP))),
+        }
+    }
+
+    /// 64 uniform bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(STEP);
+        scramble(self.state)
+    }
+
+    /// A uniform number in `0..bound`, without bias (Lemire 2019: the high half of a 128-bit product, redrawn when
+    /// the low half falls into the remainder). `bound` must not be 0.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        let remainder = bound.wrapping_neg() % bound;
+        loop {
+            let product = u128::from(self.next_u64()) * u128::from(bound);
+            if product as u64 >= remainder {
+                return (product >> 64) as u64;
+            }
+        }
+    }
+
+    /// Puts the elements in a uniformly random order (Fisher and Yates, from the last place down).
+    pub fn shuffle<T>(&mut self, items: &mut [T]) {
+        for last in (1..items.len()).rev() {
+            items.swap(last, self.below(last as u64 + 1) as usize);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sequence_is_that_of_the_published_generator() {
+        let mut random = Random::new(1234567);
+        let first: Vec<u64> = (0..3).map(|_| random.next_u64()).collect();
+        assert_eq!(
+            first,
+            [6457827717110365317, 3203168211198807973, 9817491932198370423]
+        );
+    }
+
+    #[test]
+    fn numbers_below_a_bound_are_uniform() {
+        let mut random = Random::new(1);
+        let mut counts = [0u32; 7];
+        for _ in 0..70_000 {
+            counts[random.below(7) as usize] += 1;
+        }
+        // The standard deviation of a count is sqrt(70000 * 1/7 * 6/7) = 93.
+        assert!(
+            counts.iter().all(|&count| count.abs_diff(10_000) < 5 * 93),
+            "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn a_shuffle_keeps_the_elements_and_every_order_is_as_likely() {
+        let mut counts = std::collections::HashMap::new();
+        for seed in 0..6_000 {
+            let mut items = [1, 2, 3];
+            Random::keyed(seed, 5).shuffle(&mut items);
+            *counts.entry(items).or_insert(0u32) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        // The standard deviation of a count is sqrt(6000 * 1/6 * 5/6) = 29.
+        assert!(
+            counts.values().all(|&count| count.abs_diff(1_000) < 5 * 29),
+            "{counts:?}"
+        );
+    }
+
+    #[test]
+    fn keys_give_sequences_of_their_own() {
+        let first = |seed, index| Random::keyed(seed, index).next_u64();
+        assert_eq!(first(1, 2), first(1, 2));
+        let mut seen: Vec<u64> = (0..50)
+            .flat_map(|seed| (0..50).map(move |index| first(seed, index)))
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        assert_eq!(seen.len(), 2_500);
+    }
+}

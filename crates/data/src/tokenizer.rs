@@ -1,0 +1,294 @@
+//! Text to token ids and back.
+
+mod shortcut;
+
+use crate::files::{make_folder, read_text, write_whole};
+use crate::vocabulary::{self, Description, END_OF_TEXT, PAD};
+use crate::{Error, Result};
+use serde_json::Value;
+use shortcut::{Shortcut, pieces};
+use std::path::Path;
+use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
+use tokenizers::{Encoding, PostProcessor};
+
+const TOKENIZER: &str = "tokenizer.json";
+const CONFIG: &str = "tokenizer_config.json";
+/// Files of a Hugging Face folder that are kept as they are from `from_dir` to `save`.
+const KEPT: [&str; 3] = ["vocab.txt", "vocab.json", "merges.txt"];
+
+/// Bytes of a long text that are encoded at once where that changes nothing.
+const PIECE: usize = 64 * 1024;
+
+/// A tokenizer: Hugging Face's, or one token for each character.
+#[derive(Clone)]
+pub struct Tokenizer {
+    inner: tokenizers::Tokenizer,
+    shortcut: Shortcut,
+    vocab_size: usize,
+    pad: i32,
+    /// What `save` writes.
+    files: Vec<(&'static str, Vec<u8>)>,
+}
+
+impl Tokenizer {
+    /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json` where there is one, else `vocab.txt` (BERT's
+    /// WordPiece; lower case unless `tokenizer_config.json` says otherwise), else `vocab.json` and `merges.txt`
+    /// (GPT-2's byte-level BPE).
+    ///
+    /// # Errors
+    /// A folder without these files, and files that are damaged or do not belong together.
+    pub fn from_dir(dir: &Path) -> Result<Tokenizer> {
+        let has = |name: &str| dir.join(name).exists();
+        let config = if has(CONFIG) {
+            vocabulary::read_json(&dir.join(CONFIG))?
+        } else {
+            Value::Null
+        };
+        let mut kept = Vec::new();
+        for name in [TOKENIZER, CONFIG]
+            .into_iter()
+            .chain(KEPT)
+            .filter(|name| has(name))
+        {
+            kept.push((name, read_text(&dir.join(name))?.into_bytes()));
+        }
+        let description = if has(TOKENIZER) {
+            Description {
+                tokenizer: vocabulary::read_json(&dir.join(TOKENIZER))?,
+                config,
+            }
+        } else if has("vocab.txt") {
+            overlay(vocabulary::word_piece(&dir.join("vocab.txt"), &config)?, config)
+        } else if has("vocab.json") {
+            overlay(
+                vocabulary::byte_pairs(&dir.join("vocab.json"), &dir.join("merges.txt"), &config)?,
+                config,
+            )
+        } else {
+            return Err(Error::new(format!(
+                "there is no tokenizer in {}; add tokenizer.json, or vocab.txt, or vocab.json and merges.txt",
+                dir.display()
+            )));
+        };
+        Tokenizer::new(description, kept, dir)
+    }
+
+    /// One token for each character that occurs at least `min_count` times in the texts: 0 is padding, 1 every
+    /// other character, then the characters by code point. No special tokens are put around a text.
+    pub fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
+        let description = vocabulary::characters(texts, min_count);
+        Tokenizer::new(description, vec![], Path::new("a vocabulary of characters"))
+            .expect("a description of our own making is valid")
+    }
+
+    fn new(description: Description, kept: Vec<(&'static str, Vec<u8>)>, place: &Path) -> Result<Tokenizer> {
+        let Description {
+            tokenizer: json,
+            config,
+        } = description;
+        let mut files = kept;
+        for (name, value) in [(TOKENIZER, &json), (CONFIG, &config)] {
+            if !value.is_null() && !files.iter().any(|(file, _)| *file == name) {
+                files.push((name, value.to_string().into_bytes()));
+            }
+        }
+        let shortcut = Shortcut::of(&json);
+        if let Some(token) = undefined_special(&json["post_processor"]) {
+            return Err(Error::new(format!(
+                "the template in {TOKENIZER} of {} names {token} without its ids; restore the file",
+                place.display()
+            )));
+        }
+        let invalid = |error: tokenizers::Error| {
+            Error::new(format!(
+                "the tokenizer of {} is not valid ({error}); restore its files",
+                place.display()
+            ))
+        };
+        let mut inner = tokenizers::Tokenizer::from_bytes(json.to_string()).map_err(invalid)?;
+        // Length is the caller's business, whatever the file was last used with.
+        inner.with_padding(None);
+        inner.with_truncation(None).map_err(invalid)?;
+        let largest = inner.get_vocab(true).values().copied().max();
+        let vocab_size = largest.map_or(0, |id| id as usize + 1);
+        if vocab_size == 0 || vocab_size > i32::MAX as usize {
+            let place = place.display();
+            return Err(Error::new(format!(
+                "the tokenizer of {place} has no usable vocabulary; restore its files"
+            )));
+        }
+        let named = match &config["pad_token"] {
+            Value::Object(token) => token.get("content").and_then(Value::as_str),
+            name => name.as_str(),
+        };
+        let candidates = named.into_iter().chain([PAD, "<pad>", "<|pad|>", END_OF_TEXT]);
+        let pad = candidates
+            .filter_map(|token| inner.token_to_id(token))
+            .next()
+            .unwrap_or(0) as i32;
+        let tokenizer = Tokenizer {
+            inner,
+            shortcut,
+            vocab_size,
+            pad,
+            files,
+        };
+        for second in [None, Some("")] {
+            let (special, _) = tokenizer.encode_pair("", second, usize::MAX)?;
+            if let Some(id) = special
+                .into_iter()
+                .find(|&id| id < 0 || id as usize >= vocab_size)
+            {
+                return Err(Error::new(format!(
+                    "the tokenizer of {} puts the token {id} around a text, but its vocabulary ends at {}; \
+                     restore its files",
+                    place.display(),
+                    vocab_size - 1
+                )));
+            }
+        }
+        Ok(tokenizer)
+    }
+
+    /// The ids of a text, without special tokens around it.
+    ///
+    /// # Errors
+    /// A text that the vocabulary cannot express, where it has no token for the unknown.
+    pub fn encode(&self, text: &str) -> Result<Vec<i32>> {
+        match &self.shortcut {
+            Shortcut::Characters(characters) => {
+                if let Some(ids) = characters.encode(text, usize::MAX) {
+                    return Ok(ids);
+                }
+            }
+            Shortcut::Pieces => {
+                let mut ids = Vec::new();
+                for piece in pieces(text, PIECE) {
+                    ids.extend(ids_of(&self.encoding(piece)?));
+                }
+                return Ok(ids);
+            }
+            Shortcut::None => {}
+        }
+        Ok(ids_of(&self.encoding(text)?))
+    }
+
+    /// The ids and type ids of a text or a pair of texts, with the special tokens of the tokenizer around them and
+    /// at most `max_length` long. Of a pair, the longer text is shortened first, as in transformers.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode`], and a `max_length` that leaves no room for text.
+    pub fn encode_pair(&self, a: &str, b: Option<&str>, max_length: usize) -> Result<(Vec<i32>, Vec<i32>)> {
+        let special = self
+            .inner
+            .get_post_processor()
+            .map_or(0, |processor| processor.added_tokens(b.is_some()));
+        if max_length <= special {
+            return Err(Error::new(format!(
+                "a length of {max_length} leaves no room for text beside {special} special tokens; \
+                 raise data.max_length"
+            )));
+        }
+        if let (None, Shortcut::Characters(characters)) = (b, &self.shortcut)
+            && let Some(ids) = characters.encode(a, max_length)
+        {
+            let types = vec![0; ids.len()];
+            return Ok((ids, types));
+        }
+        let room = TruncationParams {
+            max_length: max_length - special,
+            ..TruncationParams::default()
+        };
+        let (a, mut b) = (self.encoding(a)?, b.map(|b| self.encoding(b)).transpose()?);
+        if let Some(b) = &mut b {
+            // What a tokenizer without a template of its own keeps for the second text.
+            b.set_type_ids(vec![1; b.len()]);
+        }
+        let whole = truncate_encodings(a, b, &room)
+            .and_then(|(a, b)| self.inner.post_process(a, b, true))
+            .map_err(not_encoded)?;
+        Ok((
+            ids_of(&whole),
+            whole.get_type_ids().iter().map(|&id| id as i32).collect(),
+        ))
+    }
+
+    fn encoding(&self, text: &str) -> Result<Encoding> {
+        self.inner.encode_fast(text, false).map_err(not_encoded)
+    }
+
+    /// The text of these ids. Special tokens (padding, `[CLS]` and their like) and ids that are none are left out.
+    pub fn decode(&self, ids: &[i32]) -> Result<String> {
+        let ids: Vec<u32> = ids.iter().filter_map(|&id| u32::try_from(id).ok()).collect();
+        self.inner.decode(&ids, true).map_err(|error| {
+            Error::new(format!(
+                "the tokenizer cannot decode its ids ({error}); restore its files"
+            ))
+        })
+    }
+
+    /// One more than the largest id.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// The id that fills up what is too short: that of `pad_token`, else of `<|endoftext|>`, else 0.
+    pub fn pad_id(&self) -> i32 {
+        self.pad
+    }
+
+    /// The id of a token.
+    pub fn id_of(&self, token: &str) -> Option<i32> {
+        self.inner.token_to_id(token).map(|id| id as i32)
+    }
+
+    /// Writes `tokenizer.json` and `tokenizer_config.json`, which transformers' `PreTrainedTokenizerFast` and
+    /// `AutoTokenizer` load, and the vocabulary files that the tokenizer came from.
+    ///
+    /// # Errors
+    /// A folder that cannot be made or written to.
+    pub fn save(&self, dir: &Path) -> Result<()> {
+        make_folder(dir)?;
+        self.files
+            .iter()
+            .try_for_each(|(name, bytes)| write_whole(&dir.join(name), bytes))
+    }
+}
+
+/// A special token that a template of a post-processor uses but does not define.
+fn undefined_special(processor: &Value) -> Option<&str> {
+    let nested = processor["processors"].as_array().into_iter().flatten();
+    let pieces = ["single", "pair"]
+        .into_iter()
+        .filter_map(|template| processor[template].as_array())
+        .flatten();
+    let used = pieces.filter_map(|piece| piece["SpecialToken"]["id"].as_str());
+    let undefined = |token: &&str| processor["special_tokens"].get(token).is_none();
+    used.filter(undefined)
+        .chain(nested.filter_map(undefined_special))
+        .next()
+}
+
+/// What the folder's own config says, over what its vocabulary stands for.
+fn overlay(description: Description, config: Value) -> Description {
+    match config {
+        Value::Null => description,
+        config => Description {
+            config,
+            ..description
+        },
+    }
+}
+
+fn ids_of(encoding: &Encoding) -> Vec<i32> {
+    encoding.get_ids().iter().map(|&id| id as i32).collect()
+}
+
+fn not_encoded(error: tokenizers::Error) -> Error {
+    Error::new(format!(
+        "the tokenizer cannot encode a text ({error}); use one with a token for the unknown"
+    ))
+}
+
+#[cfg(test)]
+mod tests;

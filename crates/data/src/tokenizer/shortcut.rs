@@ -1,0 +1,137 @@
+//! Shorter ways to the ids that the general tokenizer would give, for long texts.
+
+use crate::vocabulary::single_characters;
+use serde_json::Value;
+use std::collections::HashMap;
+
+/// What a `tokenizer.json` allows.
+#[derive(Clone)]
+pub(super) enum Shortcut {
+    /// Only the general way.
+    None,
+    /// Every character is a token: one look-up each.
+    Characters(Characters),
+    /// Byte-level BPE: no token reaches from a character that is no white space into white space, so a long text may
+    /// be encoded in pieces. (The general tokenizer needs more than a hundred bytes for each byte of a text.)
+    Pieces,
+}
+
+/// A vocabulary of characters.
+#[derive(Clone)]
+pub(super) struct Characters {
+    ids: HashMap<char, i32>,
+    unknown: i32,
+    /// Tokens of several characters; a text that has one of them goes the general way.
+    whole: Vec<String>,
+}
+
+impl Shortcut {
+    /// The shortcut for the tokenizer that `json` describes.
+    pub(super) fn of(json: &Value) -> Shortcut {
+        let added = json["added_tokens"].as_array().map_or(&[][..], Vec::as_slice);
+        if !json["normalizer"].is_null() {
+            return Shortcut::None;
+        }
+        if let Some(characters) = Characters::of(json, added) {
+            return Shortcut::Characters(characters);
+        }
+        let words = &json["pre_tokenizer"];
+        let byte_level = json["model"]["type"] == "BPE"
+            && words["type"] == "ByteLevel"
+            && words["add_prefix_space"] == false
+            && words["use_regex"] != false;
+        // An added token may reach over a cut only if it has white space or takes it in.
+        let plain = |token: &Value| {
+            let takes = ["lstrip", "rstrip", "single_word"]
+                .iter()
+                .any(|key| token[key] == true);
+            !takes
+                && token["content"]
+                    .as_str()
+                    .is_some_and(|content| !content.contains(char::is_whitespace))
+        };
+        if byte_level && added.iter().all(plain) {
+            Shortcut::Pieces
+        } else {
+            Shortcut::None
+        }
+    }
+}
+
+impl Characters {
+    fn of(json: &Value, added: &[Value]) -> Option<Characters> {
+        let model = &json["model"];
+        let looks_up = model["type"] == "WordLevel"
+            && json["pre_tokenizer"] == single_characters()
+            && json["post_processor"].is_null();
+        if !looks_up {
+            return None;
+        }
+        let whole = added
+            .iter()
+            .map(|token| Some(token["content"].as_str()?.to_string()))
+            .collect::<Option<_>>()?;
+        let vocab = model["vocab"].as_object()?;
+        let mut ids = HashMap::new();
+        for (token, id) in vocab {
+            let id = i32::try_from(id.as_i64()?).ok()?;
+            let mut characters = token.chars();
+            if let (Some(character), None) = (characters.next(), characters.next()) {
+                ids.insert(character, id);
+            }
+        }
+        let unknown = i32::try_from(vocab.get(model["unk_token"].as_str()?)?.as_i64()?).ok()?;
+        Some(Characters { ids, unknown, whole })
+    }
+
+    /// The first `max_length` ids; `None` where the text has a token of several characters.
+    pub(super) fn encode(&self, text: &str, max_length: usize) -> Option<Vec<i32>> {
+        if self.whole.iter().any(|token| text.contains(token.as_str())) {
+            return None;
+        }
+        let id = |character| self.ids.get(&character).copied().unwrap_or(self.unknown);
+        Some(text.chars().take(max_length).map(id).collect())
+    }
+}
+
+/// Cuts a text into pieces of at least `size` bytes (but for the last), each cut between a character that is no white
+/// space and a space or a new line.
+pub(super) fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let first = (size.max(1)..rest.len())
+            .find(|&at| rest.is_char_boundary(at))
+            .unwrap_or(rest.len());
+        let mut previous = rest[..first].chars().next_back()?;
+        let mut cut = rest.len();
+        for (at, character) in rest[first..].char_indices() {
+            if !previous.is_whitespace() && matches!(character, ' ' | '\n') {
+                cut = first + at;
+                break;
+            }
+            previous = character;
+        }
+        let piece;
+        (piece, rest) = rest.split_at(cut);
+        Some(piece)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_the_text_cut_before_white_space_that_follows_something_else() {
+        let cut = |text, size| pieces(text, size).collect::<Vec<_>>();
+        assert_eq!(cut("ab  cd\n\ne f", 1), ["ab", "  cd", "\n\ne", " f"]);
+        assert_eq!(cut("ab  cd\n\ne f", 3), ["ab  cd", "\n\ne", " f"]);
+        assert_eq!(cut("牛牛牛 牛", 1), ["牛牛牛", " 牛"]);
+        assert_eq!(cut("a\t\u{3000} b", 1), ["a\t\u{3000} b"]);
+        assert_eq!(cut("", 1), [""; 0]);
+        assert_eq!(cut("abc", 99), ["abc"]);
+    }
+}

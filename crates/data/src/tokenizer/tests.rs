@@ -1,0 +1,277 @@
+use super::*;
+use std::fs;
+use std::mem::discriminant;
+use tempfile::TempDir;
+
+const VOCAB: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nfall\n##en\n##s\nfal\nThe\n红\n牛\n!\ncafe\n";
+
+fn folder(files: &[(&str, &str)]) -> TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    files
+        .iter()
+        .for_each(|(name, text)| fs::write(dir.path().join(name), text).unwrap());
+    dir
+}
+
+fn bert(config: Option<&str>) -> Tokenizer {
+    let mut files = vec![("vocab.txt", VOCAB)];
+    files.extend(config.map(|config| (CONFIG, config)));
+    Tokenizer::from_dir(folder(&files).path()).unwrap()
+}
+
+/// A BPE of the bytes of "a", "b", a space ("Ġ") and a new line ("Ċ"), with three merges.
+fn gpt2() -> Tokenizer {
+    let vocab = r#"{"a":0,"b":1,"Ġ":2,"Ċ":3,"ab":4,"Ġab":5,"abab":6,"<|endoftext|>":7}"#;
+    let dir = folder(&[
+        ("vocab.json", vocab),
+        ("merges.txt", "#version: 0.2\na b\nĠ ab\nab ab\n"),
+    ]);
+    Tokenizer::from_dir(dir.path()).unwrap()
+}
+
+#[test]
+fn word_pieces_are_the_longest_that_fit() {
+    let tokenizer = bert(None);
+    assert_eq!(
+        tokenizer.encode("The FALLEN falls!").unwrap(),
+        [5, 6, 7, 6, 8, 13]
+    );
+    assert_eq!(
+        tokenizer.encode("红牛 café zebra [MASK]").unwrap(),
+        [11, 12, 14, 1, 4]
+    );
+    assert_eq!(
+        (
+            tokenizer.vocab_size(),
+            tokenizer.pad_id(),
+            tokenizer.id_of("fall")
+        ),
+        (15, 0, Some(6))
+    );
+    assert_eq!(tokenizer.id_of("zebra"), None);
+    assert_eq!(
+        tokenizer.decode(&[2, 5, 6, 7, 13, 3, 0, -100, 99]).unwrap(),
+        "the fallen!"
+    );
+}
+
+#[test]
+fn the_config_decides_about_case() {
+    assert_eq!(
+        bert(Some(r#"{"do_lower_case": false}"#))
+            .encode("The the THE")
+            .unwrap(),
+        [10, 5, 1]
+    );
+    assert_eq!(bert(Some(r#"{"pad_token": {"content": "[MASK]"}}"#)).pad_id(), 4);
+}
+
+#[test]
+fn pairs_have_special_tokens_and_types_and_the_longer_text_is_cut() {
+    let tokenizer = bert(None);
+    let (ids, types) = tokenizer.encode_pair("the fall", Some("falls"), 16).unwrap();
+    assert_eq!(ids, [2, 5, 6, 3, 6, 8, 3]);
+    assert_eq!(types, [0, 0, 0, 0, 1, 1, 1]);
+    assert_eq!(
+        tokenizer.encode_pair("the the the the", None, 4).unwrap(),
+        (vec![2, 5, 5, 3], vec![0; 4])
+    );
+    let cut = |a, b, length| tokenizer.encode_pair(a, Some(b), length).unwrap().0;
+    assert_eq!(cut("the the the the", "!", 6), [2, 5, 5, 3, 13, 3]);
+    assert_eq!(cut("the", "! ! ! !", 6), [2, 5, 3, 13, 13, 3]);
+    assert_eq!(cut("the the the", "! ! !", 7), [2, 5, 5, 3, 13, 13, 3]);
+    assert_eq!(tokenizer.encode_pair("", None, 4).unwrap().0, [2, 3]);
+    for (second, length) in [(None, 2), (Some("a"), 3)] {
+        let error = tokenizer
+            .encode_pair("the", second, length)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.contains("no room for text") && error.contains("data.max_length"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn byte_pairs_are_merged_in_order_and_no_space_is_put_before() {
+    let tokenizer = gpt2();
+    assert_eq!(tokenizer.encode("abab ab\nb").unwrap(), [6, 5, 3, 1]);
+    assert_eq!(tokenizer.encode("a<|endoftext|>b").unwrap(), [0, 7, 1]);
+    assert_eq!(tokenizer.decode(&[6, 5, 3, 1, 7]).unwrap(), "abab ab\nb");
+    assert_eq!(
+        tokenizer.encode_pair("ab", Some("b"), 8).unwrap(),
+        (vec![4, 1], vec![0, 1])
+    );
+    assert_eq!((tokenizer.vocab_size(), tokenizer.pad_id()), (8, 7));
+}
+
+#[test]
+fn a_text_in_pieces_gives_the_ids_of_the_whole() {
+    let tokenizer = gpt2();
+    assert!(matches!(tokenizer.shortcut, Shortcut::Pieces));
+    let text = "abab  ab\n\nb ba<|endoftext|> ab\n a ".repeat(50);
+    let whole = ids_of(&tokenizer.encoding(&text).unwrap());
+    for size in [1, 7, 100, 5_000] {
+        let parts = pieces(&text, size).flat_map(|piece| ids_of(&tokenizer.encoding(piece).unwrap()));
+        assert_eq!(parts.collect::<Vec<_>>(), whole, "pieces of {size} bytes");
+    }
+    assert_eq!(tokenizer.encode(&text).unwrap(), whole);
+    assert!(matches!(bert(None).shortcut, Shortcut::None));
+}
+
+#[test]
+fn characters_are_sorted_and_rare_ones_unknown() {
+    let tokenizer = Tokenizer::characters(["牛ba\n", "ab牛?"], 2);
+    assert_eq!(tokenizer.vocab_size(), 5);
+    assert_eq!(
+        (tokenizer.id_of("a"), tokenizer.id_of("牛"), tokenizer.id_of("?")),
+        (Some(2), Some(4), None)
+    );
+    assert_eq!(tokenizer.encode("ab牛?\n").unwrap(), [2, 3, 4, 1, 1]);
+    assert_eq!(tokenizer.decode(&[2, 3, 0, 4]).unwrap(), "ab牛");
+    assert_eq!(
+        tokenizer.encode_pair("abba", None, 3).unwrap(),
+        (vec![2, 3, 3], vec![0; 3])
+    );
+    assert_eq!(
+        tokenizer.encode_pair("abba", Some("牛"), 3).unwrap(),
+        (vec![2, 3, 4], vec![0, 0, 1])
+    );
+}
+
+#[test]
+fn the_short_way_of_characters_gives_the_ids_of_the_long_way() {
+    let text = "a \r\n\n\u{3000}b\u{301}é牛\u{1F600}\u{0}~ [PAD]x[UNK] [UNK";
+    for text in [text, &text.replace('[', "("), ""] {
+        let tokenizer = Tokenizer::characters([text.replace('~', "")], 1);
+        let long = ids_of(&tokenizer.encoding(text).unwrap());
+        assert_eq!(tokenizer.encode(text).unwrap(), long);
+        assert_eq!(tokenizer.encode_pair(text, None, 99).unwrap().0, long);
+    }
+    assert!(matches!(
+        Tokenizer::characters(["ab"], 1).shortcut,
+        Shortcut::Characters(_)
+    ));
+}
+
+#[test]
+fn what_is_saved_is_read_back_the_same() {
+    let texts = ["the fallen 红牛!", "abab ab\nb", "<|endoftext|>[MASK]"];
+    let kinds = [
+        bert(None),
+        bert(Some(r#"{"do_lower_case": false}"#)),
+        gpt2(),
+        Tokenizer::characters(texts, 1),
+    ];
+    for (tokenizer, kept) in kinds.into_iter().zip([3, 3, 4, 2]) {
+        let dir = tempfile::tempdir().unwrap();
+        let inner = dir.path().join("run/tokenizer");
+        tokenizer.save(&inner).unwrap();
+        assert_eq!(fs::read_dir(&inner).unwrap().count(), kept);
+        let again = Tokenizer::from_dir(&inner).unwrap();
+        for text in texts {
+            assert_eq!(again.encode(text).unwrap(), tokenizer.encode(text).unwrap());
+            let pair = |tokenizer: &Tokenizer| tokenizer.encode_pair(text, Some("ab"), 9).unwrap();
+            assert_eq!(pair(&again), pair(&tokenizer));
+        }
+        assert_eq!(
+            (again.vocab_size(), again.pad_id()),
+            (tokenizer.vocab_size(), tokenizer.pad_id())
+        );
+        assert_eq!(discriminant(&again.shortcut), discriminant(&tokenizer.shortcut));
+        assert_eq!(again.files.len(), kept);
+        // The vocabulary files alone stand for the same tokenizer.
+        if !matches!(again.shortcut, Shortcut::Characters(_)) {
+            fs::remove_file(inner.join(TOKENIZER)).unwrap();
+            let alone = Tokenizer::from_dir(&inner).unwrap();
+            texts
+                .iter()
+                .for_each(|t| assert_eq!(alone.encode(t).unwrap(), tokenizer.encode(t).unwrap()));
+        }
+    }
+}
+
+#[test]
+fn padding_and_truncation_of_a_file_do_not_leak_into_encodings() {
+    let dir = tempfile::tempdir().unwrap();
+    bert(None).save(dir.path()).unwrap();
+    let path = dir.path().join(TOKENIZER);
+    let mut json: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    json["truncation"] = serde_json::json!({
+        "direction": "Right", "max_length": 4, "strategy": "LongestFirst", "stride": 0
+    });
+    json["padding"] = serde_json::json!({
+        "strategy": { "Fixed": 9 }, "direction": "Right", "pad_to_multiple_of": null,
+        "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"
+    });
+    fs::write(&path, json.to_string()).unwrap();
+    let tokenizer = Tokenizer::from_dir(dir.path()).unwrap();
+    assert_eq!(
+        tokenizer.encode_pair("the the the", None, 16).unwrap().0,
+        [2, 5, 5, 5, 3]
+    );
+    assert_eq!(tokenizer.encode("the the the the the").unwrap().len(), 5);
+}
+
+#[test]
+fn a_damaged_template_is_an_error_before_it_can_do_harm() {
+    let damaged = |good: &str, bad: &str| {
+        let dir = tempfile::tempdir().unwrap();
+        bert(None).save(dir.path()).unwrap();
+        let path = dir.path().join(TOKENIZER);
+        let json = fs::read_to_string(&path).unwrap();
+        assert!(json.contains(good), "{json}");
+        fs::write(&path, json.replace(good, bad)).unwrap();
+        Tokenizer::from_dir(dir.path())
+            .err()
+            .expect("an error")
+            .to_string()
+    };
+    let name = damaged(r#""SpecialToken":{"id":"[CLS]"#, r#""SpecialToken":{"id":"[CLX]"#);
+    assert!(name.contains("names [CLX] without its ids"), "{name}");
+    let id = damaged(r#""ids":[3]"#, r#""ids":[99]"#);
+    assert!(
+        id.contains("puts the token 99 around a text, but its vocabulary ends at 14"),
+        "{id}"
+    );
+}
+
+#[test]
+fn damaged_folders_are_named() {
+    let message = |files: &[(&str, &str)]| {
+        let dir = folder(files);
+        let error = Tokenizer::from_dir(dir.path())
+            .err()
+            .expect("an error")
+            .to_string();
+        error.replace(&format!("{}/", dir.path().display()), "")
+    };
+    assert!(message(&[]).contains("there is no tokenizer in"));
+    assert!(message(&[("vocab.txt", "")]).contains("vocab.txt is empty"));
+    assert!(message(&[("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n")]).contains("vocab.txt has no line [SEP]"));
+    assert!(message(&[("vocab.json", "{}")]).contains("no file merges.txt"));
+    assert!(
+        message(&[("vocab.json", "{\"a\":0"), ("merges.txt", "a b")])
+            .contains("vocab.json is not valid JSON")
+    );
+    assert!(message(&[("vocab.json", "[1]"), ("merges.txt", "a b")]).contains("no object of tokens and ids"));
+    let vocab = ("vocab.json", r#"{"a":0,"b":1,"ab":2}"#);
+    assert!(message(&[vocab, ("merges.txt", "a b\nab\n")]).contains("merges.txt line 2 is not two tokens"));
+    assert!(message(&[vocab, ("merges.txt", "a b\nb a\n")]).contains("line 2 merges to or from 'ba'"));
+    assert!(message(&[(TOKENIZER, "{\"model\"")]).contains("tokenizer.json is not valid JSON"));
+    assert!(message(&[(TOKENIZER, "{\"model\": {}}")]).contains("is not valid ("));
+    assert!(
+        message(&[(CONFIG, "{"), ("vocab.txt", VOCAB)]).contains("tokenizer_config.json is not valid JSON")
+    );
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_named() {
+    let dir = folder(&[("taken", "a file")]);
+    let error = gpt2().save(&dir.path().join("taken")).unwrap_err().to_string();
+    assert!(
+        error.contains("taken") && error.contains("cannot be made"),
+        "{error}"
+    );
+}

@@ -1,0 +1,231 @@
+//! What kind of tokenizer a vocabulary stands for, written as the `tokenizer.json` that Hugging Face's libraries read.
+
+use crate::files::{numbered_lines, read_text};
+use crate::{Error, Result};
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The contents of `tokenizer.json` and `tokenizer_config.json`.
+pub(crate) struct Description {
+    pub(crate) tokenizer: Value,
+    pub(crate) config: Value,
+}
+
+/// Padding and unknown characters in vocabularies of characters.
+pub(crate) const PAD: &str = "[PAD]";
+pub(crate) const UNKNOWN: &str = "[UNK]";
+
+/// The pre-tokenizer that makes every character a word of its own.
+pub(crate) fn single_characters() -> Value {
+    json!({ "type": "Split", "pattern": { "Regex": "[\\s\\S]" }, "behavior": "Isolated", "invert": false })
+}
+
+/// A vocabulary of characters: padding, unknown, then the characters that occur at least `min_count` times, by code
+/// point.
+pub(crate) fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Description {
+    let mut counts = BTreeMap::<char, usize>::new();
+    for text in texts {
+        text.as_ref()
+            .chars()
+            .for_each(|character| *counts.entry(character).or_default() += 1);
+    }
+    let kept = counts
+        .into_iter()
+        .filter(|&(_, count)| count >= min_count)
+        .map(|(character, _)| character.to_string());
+    let tokens = [PAD.to_string(), UNKNOWN.to_string()].into_iter().chain(kept);
+    let vocab: Map<String, Value> = tokens.enumerate().map(|(id, token)| (token, json!(id))).collect();
+    let tokenizer = json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": special_tokens(&vocab, &[PAD, UNKNOWN]),
+        "normalizer": null,
+        "pre_tokenizer": single_characters(),
+        "post_processor": null,
+        "decoder": { "type": "Fuse" },
+        "model": { "type": "WordLevel", "vocab": vocab, "unk_token": UNKNOWN },
+    });
+    let config = json!({
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "pad_token": PAD,
+        "unk_token": UNKNOWN,
+        "clean_up_tokenization_spaces": false,
+    });
+    Description { tokenizer, config }
+}
+
+/// BERT's WordPiece: `vocab.txt` has one token a line, in the order of the ids. The keys `do_lower_case`,
+/// `strip_accents` and `tokenize_chinese_chars` of `config` say what happens before.
+pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
+    let text = read_text(path)?;
+    let vocab: Map<String, Value> = numbered_lines(&text)
+        .map(|(number, token)| (token.to_string(), json!(number - 1)))
+        .collect();
+    for token in ["[UNK]", "[CLS]", "[SEP]"] {
+        if !vocab.contains_key(token) {
+            let path = path.display();
+            return Err(Error::new(format!(
+                "{path} has no line {token}; use the vocab.txt of a BERT model"
+            )));
+        }
+    }
+    let lower = flag(config, "do_lower_case").unwrap_or(true);
+    let piece = |token: &str, type_id: u32| json!({ "SpecialToken": { "id": token, "type_id": type_id } });
+    let text_of = |id: &str, type_id: u32| json!({ "Sequence": { "id": id, "type_id": type_id } });
+    let special = |token: &str| json!({ "id": token, "ids": [vocab[token]], "tokens": [token] });
+    let tokenizer = json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": special_tokens(&vocab, &["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]),
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": true,
+            "handle_chinese_chars": flag(config, "tokenize_chinese_chars").unwrap_or(true),
+            "strip_accents": flag(config, "strip_accents"),
+            "lowercase": lower,
+        },
+        "pre_tokenizer": { "type": "BertPreTokenizer" },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [piece("[CLS]", 0), text_of("A", 0), piece("[SEP]", 0)],
+            "pair": [
+                piece("[CLS]", 0), text_of("A", 0), piece("[SEP]", 0), text_of("B", 1), piece("[SEP]", 1)
+            ],
+            "special_tokens": { "[CLS]": special("[CLS]"), "[SEP]": special("[SEP]") },
+        },
+        "decoder": { "type": "WordPiece", "prefix": "##", "cleanup": true },
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": vocab,
+        },
+    });
+    let config = json!({
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": lower,
+        "unk_token": "[UNK]",
+        "sep_token": "[SEP]",
+        "pad_token": "[PAD]",
+        "cls_token": "[CLS]",
+        "mask_token": "[MASK]",
+        "model_input_names": ["input_ids", "token_type_ids", "attention_mask"],
+    });
+    Ok(Description { tokenizer, config })
+}
+
+/// The token that ends a text in GPT-2's vocabulary.
+pub(crate) const END_OF_TEXT: &str = "<|endoftext|>";
+
+/// GPT-2's byte-level BPE: `vocab.json` maps tokens to ids, `merges.txt` has one pair a line, the first merged first.
+pub(crate) fn byte_pairs(vocab_path: &Path, merges_path: &Path, config: &Value) -> Result<Description> {
+    let vocab = match read_json(vocab_path)? {
+        Value::Object(vocab)
+            if vocab
+                .values()
+                .all(|id| id.as_u64().is_some_and(|id| id <= i32::MAX as u64)) =>
+        {
+            vocab
+        }
+        _ => {
+            let path = vocab_path.display();
+            return Err(Error::new(format!(
+                "{path} is no object of tokens and ids; use the vocab.json of a GPT-2 model"
+            )));
+        }
+    };
+    let text = read_text(merges_path)?;
+    let mut merges = Vec::new();
+    for (number, line) in numbered_lines(&text) {
+        if line.starts_with("#version") {
+            continue;
+        }
+        let reason = match line.split_once(' ') {
+            Some((left, right)) => {
+                let merged = format!("{left}{right}");
+                match [left, right, &merged]
+                    .into_iter()
+                    .find(|token| !vocab.contains_key(*token))
+                {
+                    None => {
+                        merges.push(json!([left, right]));
+                        continue;
+                    }
+                    Some(token) => format!("merges to or from '{token}', which vocab.json lacks"),
+                }
+            }
+            None => "is not two tokens with a space between".to_string(),
+        };
+        let path = merges_path.display();
+        return Err(Error::new(format!(
+            "{path} line {number} {reason}; use the two files of one model"
+        )));
+    }
+    let byte_level = json!({
+        "type": "ByteLevel",
+        "add_prefix_space": flag(config, "add_prefix_space").unwrap_or(false),
+        "trim_offsets": true,
+        "use_regex": true,
+    });
+    let ends = vocab.contains_key(END_OF_TEXT);
+    let tokenizer = json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": special_tokens(&vocab, &[END_OF_TEXT]),
+        "normalizer": null,
+        "pre_tokenizer": byte_level,
+        "post_processor": null,
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "dropout": null,
+            "unk_token": null,
+            "continuing_subword_prefix": "",
+            "end_of_word_suffix": "",
+            "fuse_unk": false,
+            "byte_fallback": false,
+            "ignore_merges": false,
+            "vocab": vocab,
+            "merges": merges,
+        },
+    });
+    let mut config =
+        json!({ "tokenizer_class": "GPT2Tokenizer", "add_prefix_space": byte_level["add_prefix_space"] });
+    if ends {
+        for role in ["bos_token", "eos_token", "unk_token"] {
+            config[role] = json!(END_OF_TEXT);
+        }
+    }
+    Ok(Description { tokenizer, config })
+}
+
+/// The value in a JSON file.
+pub(crate) fn read_json(path: &Path) -> Result<Value> {
+    serde_json::from_str(&read_text(path)?).map_err(|error| {
+        Error::new(format!(
+            "{} is not valid JSON ({error}); restore the file",
+            path.display()
+        ))
+    })
+}
+
+fn flag(config: &Value, key: &str) -> Option<bool> {
+    config.get(key).and_then(Value::as_bool)
+}
+
+/// Those of `names` that the vocabulary has, in the form that keeps them whole wherever a text has them.
+fn special_tokens(vocab: &Map<String, Value>, names: &[&str]) -> Vec<Value> {
+    let known = names.iter().filter_map(|name| Some((name, vocab.get(*name)?)));
+    let token = |(name, id)| {
+        json!({
+            "id": id, "content": name, "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": true,
+        })
+    };
+    known.map(token).collect()
+}

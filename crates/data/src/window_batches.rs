@@ -1,0 +1,249 @@
+//! Batches of windows of a long text, for language models.
+
+use crate::epoch::Epochs;
+use crate::example_batches::check_sizes;
+use crate::{Batch, Error, Field, IGNORE, Order, Random, Result, Source};
+use std::ops::Range;
+
+/// A text as token ids, served in windows: row `w` of a batch has the tokens `x[s .. s + T]` as `tokens` and
+/// `x[s + 1 .. s + T + 1]` as `labels`, so that consecutive windows at stride `T` predict each token once.
+///
+/// - *Training in order*: the windows start at 0, T, 2T and so on; what is left at the end, less than a window, is
+///   not used.
+/// - *Training shuffled*: in each epoch the windows start at a random offset below `T`, drawn from the seed and the
+///   epoch, and come in random order. The number of windows is the same in every epoch.
+/// - *Evaluation*: as training in order, and what is left at the end is one more window, filled up with padding.
+///
+/// A text shorter than one window is a single window filled up with padding.
+pub struct WindowBatches {
+    tokens: Vec<i32>,
+    pad: i32,
+    length: usize,
+    batch: usize,
+    order: Order,
+    epochs: Epochs,
+}
+
+impl WindowBatches {
+    /// Windows of `max_length` (`T`) positions over `tokens` in batches of `batch` (`B`) rows; `pad` fills up.
+    ///
+    /// # Errors
+    /// Fewer than two tokens; a batch or a length of 0.
+    pub fn new(
+        tokens: Vec<i32>,
+        pad: i32,
+        max_length: usize,
+        batch: usize,
+        order: Order,
+    ) -> Result<WindowBatches> {
+        check_sizes(max_length, batch)?;
+        if tokens.len() < 2 {
+            return Err(Error::new(format!(
+                "a text of {} tokens leaves nothing to predict; give a longer text",
+                tokens.len()
+            )));
+        }
+        let spare = if order == Order::InOrder { 1 } else { max_length };
+        let windows = (tokens.len().saturating_sub(spare) / max_length).max(1);
+        Ok(WindowBatches {
+            tokens,
+            pad,
+            length: max_length,
+            batch,
+            order,
+            epochs: Epochs::new(windows, order),
+        })
+    }
+
+    /// How many windows an epoch of training has.
+    pub fn windows(&self) -> usize {
+        self.epochs.len()
+    }
+
+    /// How many tokens the text has.
+    pub fn text_tokens(&self) -> usize {
+        self.tokens.len()
+    }
+
+    /// Where the first window of an epoch starts: below `T`, and such that all windows of the epoch are whole.
+    fn offset(&self, epoch: u64) -> usize {
+        let room = self
+            .tokens
+            .len()
+            .saturating_sub(self.windows() * self.length)
+            .clamp(1, self.length);
+        match self.order {
+            Order::InOrder => 0,
+            // A key of its own: the permutation of the epoch is drawn from (seed, epoch).
+            Order::Shuffled(seed) => Random::keyed(!seed, epoch).below(room as u64) as usize,
+        }
+    }
+
+    fn collect(&self, starts: impl ExactSizeIterator<Item = usize>) -> Batch {
+        let (b, t) = (self.batch, self.length);
+        let (mut tokens, mut labels) = (vec![self.pad; b * t], vec![IGNORE; b * t]);
+        let (examples, mut predicted) = (starts.len(), 0);
+        for (row, start) in starts.enumerate() {
+            let count = t.min(self.tokens.len() - 1 - start);
+            let to = row * t..row * t + count;
+            tokens[to.clone()].copy_from_slice(&self.tokens[start..start + count]);
+            labels[to].copy_from_slice(&self.tokens[start + 1..start + 1 + count]);
+            predicted += count;
+        }
+        let fields = vec![
+            ("tokens".into(), Field::i32([b, t], tokens)),
+            ("labels".into(), Field::i32([b, t], labels)),
+        ];
+        Batch {
+            fields,
+            examples,
+            tokens: predicted,
+        }
+    }
+
+    /// The windows of batch `index` of those in a row of `count`.
+    fn range(&self, index: u64, count: usize) -> Range<usize> {
+        let start = (index as usize).saturating_mul(self.batch).min(count);
+        start..start.saturating_add(self.batch).min(count)
+    }
+
+    fn eval_windows(&self) -> usize {
+        (self.tokens.len() - 1).div_ceil(self.length)
+    }
+}
+
+impl Source for WindowBatches {
+    fn batch(&self, step: u64) -> Batch {
+        let (epoch, index) = (step / self.batches_per_epoch(), step % self.batches_per_epoch());
+        let (order, offset) = (self.epochs.order(epoch), self.offset(epoch));
+        let windows = order[self.range(index, self.windows())].iter();
+        self.collect(windows.map(|&window| offset + window as usize * self.length))
+    }
+
+    fn batches_per_epoch(&self) -> u64 {
+        self.windows().div_ceil(self.batch) as u64
+    }
+
+    fn eval_batches(&self) -> u64 {
+        self.eval_windows().div_ceil(self.batch) as u64
+    }
+
+    fn eval_batch(&self, index: u64) -> Batch {
+        self.collect(
+            self.range(index, self.eval_windows())
+                .map(|window| window * self.length),
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn windows(count: i32, length: usize, batch: usize, order: Order) -> WindowBatches {
+        WindowBatches::new((0..count).collect(), 99, length, batch, order).unwrap()
+    }
+
+    fn field<'a>(batch: &'a Batch, name: &str) -> &'a [i32] {
+        batch.get(name).unwrap().as_i32().unwrap()
+    }
+
+    #[test]
+    fn in_order_windows_are_consecutive_and_whole() {
+        let source = windows(12, 3, 2, Order::InOrder);
+        assert_eq!((source.windows(), source.batches_per_epoch()), (3, 2));
+        let first = source.batch(0);
+        assert_eq!(field(&first, "tokens"), [0, 1, 2, 3, 4, 5]);
+        assert_eq!(field(&first, "labels"), [1, 2, 3, 4, 5, 6]);
+        assert_eq!((first.examples, first.tokens), (2, 6));
+        let last = source.batch(1);
+        assert_eq!(field(&last, "tokens"), [6, 7, 8, 99, 99, 99]);
+        assert_eq!(field(&last, "labels"), [7, 8, 9, IGNORE, IGNORE, IGNORE]);
+        assert_eq!((last.examples, last.tokens), (1, 3));
+        assert_eq!(source.batch(2), first);
+    }
+
+    #[test]
+    fn evaluation_predicts_every_token_once() {
+        let source = windows(12, 3, 2, Order::Shuffled(1));
+        assert_eq!(source.eval_batches(), 2);
+        let labels: Vec<i32> = (0..2)
+            .flat_map(|i| field(&source.eval_batch(i), "labels").to_vec())
+            .filter(|&l| l != IGNORE)
+            .collect();
+        assert_eq!(labels, (1..12).collect::<Vec<i32>>());
+        assert_eq!(field(&source.eval_batch(1), "tokens"), [6, 7, 8, 9, 10, 99]);
+        assert_eq!((0..2).map(|i| source.eval_batch(i).tokens).sum::<usize>(), 11);
+        assert_eq!(source.eval_batch(2).examples, 0);
+    }
+
+    #[test]
+    fn shuffled_windows_are_whole_disjoint_and_start_at_every_offset() {
+        let (length, batch) = (4, 3);
+        for count in [9, 30, 31, 32, 33, 34] {
+            let source = windows(count, length, batch, Order::Shuffled(5));
+            let per_epoch = source.batches_per_epoch();
+            let mut offsets = [false; 4];
+            for epoch in 0..60 {
+                let mut starts = Vec::new();
+                for step in epoch * per_epoch..(epoch + 1) * per_epoch {
+                    let batch = source.batch(step);
+                    assert_eq!(
+                        batch.tokens,
+                        batch.examples * length,
+                        "a window of {count} tokens is not whole"
+                    );
+                    starts.extend(
+                        field(&batch, "tokens")
+                            .chunks(length)
+                            .take(batch.examples)
+                            .map(|row| row[0]),
+                    );
+                }
+                starts.sort_unstable();
+                offsets[starts[0] as usize] = true;
+                let expected: Vec<i32> = (0..source.windows() as i32).map(|w| starts[0] + 4 * w).collect();
+                assert_eq!(starts, expected);
+            }
+            assert_eq!(offsets, [true; 4], "{count} tokens");
+        }
+    }
+
+    #[test]
+    fn a_shuffled_batch_is_a_function_of_seed_and_step() {
+        let source = windows(1000, 8, 4, Order::Shuffled(5));
+        let late = source.batch(100);
+        assert_ne!(source.batch(0), late);
+        assert_eq!(windows(1000, 8, 4, Order::Shuffled(5)).batch(100), late);
+        assert_ne!(windows(1000, 8, 4, Order::Shuffled(6)).batch(100), late);
+    }
+
+    #[test]
+    fn a_text_shorter_than_a_window_is_filled_up() {
+        for order in [Order::InOrder, Order::Shuffled(0)] {
+            let source = windows(3, 4, 1, order);
+            let batch = source.batch(7);
+            assert_eq!(field(&batch, "tokens"), [0, 1, 99, 99]);
+            assert_eq!(field(&batch, "labels"), [1, 2, IGNORE, IGNORE]);
+            assert_eq!(
+                (batch.examples, batch.tokens, source.eval_batch(0)),
+                (1, 2, batch.clone())
+            );
+        }
+        let error = WindowBatches::new(vec![1], 0, 4, 1, Order::InOrder)
+            .map(|_| ())
+            .unwrap_err();
+        assert!(error.to_string().contains("1 tokens"));
+    }
+
+    #[test]
+    fn texts_about_as_long_as_a_window_or_two_are_served_whole() {
+        for count in 2..20 {
+            let source = windows(count, 4, 1, Order::Shuffled(2));
+            for step in 0..50 {
+                let expected = 4.min(count as usize - 1);
+                assert_eq!(source.batch(step).tokens, expected, "{count} tokens, step {step}");
+            }
+        }
+    }
+}

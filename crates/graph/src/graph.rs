@@ -1,0 +1,208 @@
+//! The graph: an append-only list of nodes in static single assignment form.
+
+use std::sync::Arc;
+
+use crate::op::Op;
+use crate::types::Type;
+
+/// A value of a graph.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct ValueId(pub u32);
+
+/// A node of a graph.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub struct NodeId(pub u32);
+
+impl ValueId {
+    /// The index into [`Graph::values`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl NodeId {
+    /// The index into [`Graph::nodes`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Which part of a training step a node belongs to. It changes no result; schedules and reports read it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
+pub enum Phase {
+    /// Written by the model.
+    #[default]
+    Forward,
+    /// Appended by differentiation.
+    Backward,
+    /// The update of parameters and of the optimizer's state.
+    Update,
+}
+
+/// What defines a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Def {
+    /// The graph's input of this position in [`Graph::inputs`].
+    Input(usize),
+    /// An output of a node, by its position.
+    Node(NodeId, usize),
+}
+
+/// A value: its type and where it comes from.
+#[derive(Clone, Debug)]
+pub struct Value {
+    /// Dtype and shape.
+    pub ty: Type,
+    /// Definition.
+    pub def: Def,
+}
+
+/// An operation applied to values.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// The operation.
+    pub op: Arc<dyn Op>,
+    /// What it reads.
+    pub inputs: Vec<ValueId>,
+    /// What it defines.
+    pub outputs: Vec<ValueId>,
+    /// Part of the step.
+    pub phase: Phase,
+    /// Where in the model it was written, such as `h.0.mlp`; empty at the top.
+    pub scope: Arc<str>,
+}
+
+/// How an input is provided.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InputKind {
+    /// Given anew at every run.
+    Data,
+    /// Kept between runs: parameters and the optimizer's state. Only these can be assigned.
+    State,
+}
+
+/// An input of the graph.
+#[derive(Clone, Debug)]
+pub struct Input {
+    /// Unique name.
+    pub name: String,
+    /// Data or state.
+    pub kind: InputKind,
+    /// The value that it defines.
+    pub value: ValueId,
+}
+
+/// A named result of the graph.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Unique name.
+    pub name: String,
+    /// The value.
+    pub value: ValueId,
+}
+
+/// After a run, the state input `target` holds `value`. Every reader of `target` inside the run sees the old value.
+#[derive(Clone, Copy, Debug)]
+pub struct Assign {
+    /// A state input's value.
+    pub target: ValueId,
+    /// Its new value, of the same type.
+    pub value: ValueId,
+}
+
+/// A program: inputs, nodes in an order in which each reads only what is defined before it, outputs and assignments.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    /// Nodes in a valid order.
+    pub nodes: Vec<Node>,
+    /// All values.
+    pub values: Vec<Value>,
+    /// Inputs.
+    pub inputs: Vec<Input>,
+    /// Outputs.
+    pub outputs: Vec<Output>,
+    /// Assignments of state.
+    pub assigns: Vec<Assign>,
+}
+
+impl Graph {
+    /// Adds an input.
+    pub fn add_input(&mut self, name: &str, kind: InputKind, ty: Type) -> ValueId {
+        let value = ValueId(self.values.len() as u32);
+        self.values.push(Value { ty, def: Def::Input(self.inputs.len()) });
+        self.inputs.push(Input { name: name.to_string(), kind, value });
+        value
+    }
+
+    /// Appends a node, with the output types of the operation's type rule.
+    ///
+    /// # Errors
+    /// The operation's own sentence when the inputs do not fit it.
+    pub fn add_node(
+        &mut self,
+        op: Arc<dyn Op>,
+        inputs: &[ValueId],
+        phase: Phase,
+        scope: Arc<str>,
+    ) -> Result<Vec<ValueId>, String> {
+        let types: Vec<Type> = inputs.iter().map(|&v| self.ty(v).clone()).collect();
+        let out_types = op.infer(&types).map_err(|e| format!("{}: {e}", op.name()))?;
+        if let Some(ty) = out_types.iter().find(|ty| !ty.fits()) {
+            return Err(format!("{}: the result {ty} is too large", op.name()));
+        }
+        let node = NodeId(self.nodes.len() as u32);
+        let mut outputs = Vec::with_capacity(out_types.len());
+        for (i, ty) in out_types.into_iter().enumerate() {
+            outputs.push(ValueId(self.values.len() as u32));
+            self.values.push(Value { ty, def: Def::Node(node, i) });
+        }
+        self.nodes.push(Node { op, inputs: inputs.to_vec(), outputs: outputs.clone(), phase, scope });
+        Ok(outputs)
+    }
+
+    /// The type of a value.
+    pub fn ty(&self, value: ValueId) -> &Type {
+        &self.values[value.index()].ty
+    }
+
+    /// The node that defines a value; none for an input.
+    pub fn producer(&self, value: ValueId) -> Option<NodeId> {
+        match self.values[value.index()].def {
+            Def::Node(node, _) => Some(node),
+            Def::Input(_) => None,
+        }
+    }
+
+    /// The input that a value is; none for a node's output.
+    pub fn input(&self, value: ValueId) -> Option<&Input> {
+        match self.values[value.index()].def {
+            Def::Input(i) => Some(&self.inputs[i]),
+            Def::Node(..) => None,
+        }
+    }
+
+    /// For each value the nodes that read it, in order, each once.
+    pub fn readers(&self) -> Vec<Vec<NodeId>> {
+        let mut readers = vec![Vec::new(); self.values.len()];
+        for (i, node) in self.nodes.iter().enumerate() {
+            let id = NodeId(i as u32);
+            for &input in &node.inputs {
+                let list: &mut Vec<NodeId> = &mut readers[input.index()];
+                if list.last() != Some(&id) {
+                    list.push(id);
+                }
+            }
+        }
+        readers
+    }
+
+    /// Types of a node's inputs.
+    pub fn input_types(&self, node: &Node) -> Vec<Type> {
+        node.inputs.iter().map(|&v| self.ty(v).clone()).collect()
+    }
+
+    /// Types of a node's outputs.
+    pub fn output_types(&self, node: &Node) -> Vec<Type> {
+        node.outputs.iter().map(|&v| self.ty(v).clone()).collect()
+    }
+}

@@ -1,0 +1,41 @@
+//! What is a program? The ground floor of Lessen: types, operations, the graph that holds them, derivative rules of
+//! any order, a text form, a verifier and a reference evaluator in `f64`.
+//!
+//! A model is traced: operations applied to [`Tensor`] handles append nodes to a [`Trace`]; [`Trace::finish`] gives
+//! the plain [`Graph`] that the compiler rewrites and plans. Nothing here knows how or where a graph runs.
+
+#![forbid(unsafe_code)]
+
+mod array;
+mod attrs;
+mod eval;
+mod grad;
+mod graph;
+mod layout;
+mod line;
+mod op;
+pub mod ops;
+pub mod philox;
+mod registry;
+mod tensor;
+mod text;
+mod trace;
+mod types;
+mod verify;
+
+pub use array::Array;
+pub use attrs::{Attr, Attrs};
+pub use eval::{evaluate, evaluate_op};
+pub use grad::vjp;
+pub use graph::{Assign, Def, Graph, Input, InputKind, Node, NodeId, Output, Phase, Value, ValueId};
+pub use layout::Layout;
+pub use op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+pub use ops::attention::{AttentionOptions, attention};
+pub use ops::clip::{clip_coefficient, global_norm};
+pub use ops::concat::concat;
+pub use registry::{Build, Registry};
+pub use tensor::Tensor;
+pub use text::{parse, print};
+pub use trace::Trace;
+pub use types::{DType, Type, numel};
+pub use verify::verify;

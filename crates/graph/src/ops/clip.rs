@@ -1,0 +1,20 @@
+//! Clipping of gradients by their global norm, as `torch.nn.utils.clip_grad_norm_`. No operations: compositions.
+
+use crate::Tensor;
+
+/// The Euclidean norm of all elements of all gradients together: `sqrt(sum g^2)`, a scalar.
+///
+/// # Panics
+/// If there are no gradients.
+#[track_caller]
+pub fn global_norm<'g>(grads: &[Tensor<'g>]) -> Tensor<'g> {
+    let squares = grads.iter().map(|g| (*g * *g).sum());
+    squares.reduce(|a, b| a + b).expect("the global norm needs at least one gradient").sqrt()
+}
+
+/// What every gradient is multiplied by so that their global norm is at most `max_norm`:
+/// `min(1, max_norm / (norm + 1e-6))`.
+#[track_caller]
+pub fn clip_coefficient(norm: Tensor<'_>, max_norm: f64) -> Tensor<'_> {
+    (max_norm / (norm + 1e-6)).minimum(norm.scalar_like(1.0))
+}

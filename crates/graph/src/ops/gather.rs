@@ -1,0 +1,79 @@
+//! Gather: rows of a table by their numbers; an embedding.
+
+use std::any::Any;
+
+use super::arity;
+use crate::{Array, Cost, DType, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
+
+/// `y[i.., :] = table[ids[i..], :]`: `table` is `[V, rest..]`, `ids` are `i32` of any shape, the result is
+/// `ids.shape + rest`. Ids must be in `0..V`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gather;
+
+impl Op for Gather {
+    fn name(&self) -> &'static str {
+        "gather"
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+        arity(inputs, 2)?;
+        let (table, ids) = (&inputs[0], &inputs[1]);
+        if ids.dtype != DType::I32 || table.rank() == 0 {
+            return Err(format!("needs a table with rows and i32 ids, not {table} and {ids}"));
+        }
+        let shape = [&ids.shape[..], &table.shape[1..]].concat();
+        Ok(vec![Type::new(table.dtype, &shape)])
+    }
+
+    /// # Panics
+    /// If an id is out of range.
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (table, ids) = (inputs[0], inputs[1]);
+        let rows = table.ty.shape[0];
+        let width = table.ty.numel() / rows.max(1);
+        let mut data = Vec::with_capacity(outputs[0].numel());
+        for (position, &id) in ids.data.iter().enumerate() {
+            data.extend_from_slice(&table.data[row(self.name(), id, position, rows) * width..][..width]);
+        }
+        vec![Array::new(outputs[0].clone(), data)]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let rows = cx.inputs[0].shape()[0];
+        vec![cx.cotangents[0].map(|dy| dy.scatter_add(cx.inputs[1], rows)), None]
+    }
+
+    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
+        RowWise::Rows {
+            rows: inputs[1].numel(),
+            inputs: vec![Role::Whole, Role::Rows],
+            outputs: vec![OutRole::Rows],
+        }
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost { flops: 0.0, bytes: (inputs[1].bytes() + 2 * outputs[0].bytes()) as f64 }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The row that an id stands for.
+///
+/// # Panics
+/// If it is out of range.
+pub(crate) fn row(op: &str, id: f64, position: usize, rows: usize) -> usize {
+    let inside = id >= 0.0 && id < rows as f64;
+    assert!(inside, "{op}: the id {id} at position {position} is not in 0..{rows}");
+    id as usize
+}
+
+impl<'g> Tensor<'g> {
+    /// The rows of this table `[V, rest..]` with these numbers: `ids.shape + rest`.
+    #[track_caller]
+    pub fn gather(self, ids: Tensor<'g>) -> Tensor<'g> {
+        self.trace().apply1(Gather, &[self, ids])
+    }
+}

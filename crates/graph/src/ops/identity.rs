@@ -1,0 +1,44 @@
+//! Identity: `y = x`. It keeps two uses of a value apart.
+
+use std::any::Any;
+
+use super::arity;
+use crate::{Array, Op, RowWise, Tensor, Type, Vjp};
+
+/// `y = x`, of any dtype.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Identity;
+
+impl Op for Identity {
+    fn name(&self) -> &'static str {
+        "identity"
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+        arity(inputs, 1)?;
+        Ok(inputs.to_vec())
+    }
+
+    fn eval(&self, inputs: &[&Array], _: &[Type]) -> Vec<Array> {
+        vec![inputs[0].clone()]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![cx.cotangents[0]]
+    }
+
+    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
+        RowWise::Elementwise
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// The same value as a new value of the graph.
+    pub fn identity(self) -> Tensor<'g> {
+        self.trace().apply1(Identity, &[self])
+    }
+}

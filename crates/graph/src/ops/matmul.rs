@@ -1,0 +1,164 @@
+//! Matrix product, batched over leading axes: `y[.., m, n] = sum_k a[.., m, k] b[.., k, n]`, with either factor
+//! transposed by a flag.
+
+use std::any::Any;
+
+use super::{arity, float};
+use crate::array::for_each_index;
+use crate::{Array, Attr, Attrs, Cost, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
+
+/// `a · b`. The leading axes of `a` and `b` are equal, or `b` is a matrix that all of `a`'s leading axes share.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MatMul {
+    /// `a` is stored as `[.., k, m]`; only where `b` has the same leading axes.
+    pub transpose_a: bool,
+    /// `b` is stored as `[.., n, k]`.
+    pub transpose_b: bool,
+}
+
+impl MatMul {
+    /// Rows, inner extent and columns of one product.
+    pub fn sizes(&self, a: &Type, b: &Type) -> (usize, usize, usize) {
+        let (ra, rb) = (a.rank(), b.rank());
+        let (m, k) = if self.transpose_a {
+            (a.shape[ra - 1], a.shape[ra - 2])
+        } else {
+            (a.shape[ra - 2], a.shape[ra - 1])
+        };
+        let n = if self.transpose_b { b.shape[rb - 2] } else { b.shape[rb - 1] };
+        (m, k, n)
+    }
+
+    /// Whether this is rows times one shared matrix, as in a linear layer.
+    pub fn is_linear(&self, a: &Type, b: &Type) -> bool {
+        !self.transpose_a && b.rank() == 2 && a.rank() >= 2
+    }
+}
+
+impl Op for MatMul {
+    fn name(&self) -> &'static str {
+        "matmul"
+    }
+
+    fn attrs(&self) -> Attrs {
+        Attrs::new()
+            .with("transpose_a", Attr::Bool(self.transpose_a))
+            .with("transpose_b", Attr::Bool(self.transpose_b))
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+        arity(inputs, 2)?;
+        let (a, b) = (&inputs[0], &inputs[1]);
+        float(a)?;
+        if a.dtype != b.dtype || a.rank() < 2 || b.rank() < 2 {
+            return Err(format!("{a} and {b} are not two matrices, or stacks of them, of one dtype"));
+        }
+        let shared = b.rank() == 2 && !self.transpose_a;
+        let (lead_a, lead_b) = (&a.shape[..a.rank() - 2], &b.shape[..b.rank() - 2]);
+        if lead_a != lead_b && !shared {
+            return Err(format!("the leading axes of {a} and {b} differ"));
+        }
+        let (m, k, n) = self.sizes(a, b);
+        let k_of_b = b.shape[b.rank() - if self.transpose_b { 1 } else { 2 }];
+        if k != k_of_b {
+            return Err(format!("the inner extents of {a} and {b} differ: {k} and {k_of_b}"));
+        }
+        let mut shape = lead_a.to_vec();
+        shape.extend([m, n]);
+        Ok(vec![Type::new(a.dtype, &shape)])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (a, b) = (inputs[0], inputs[1]);
+        let (m, k, n) = self.sizes(&a.ty, &b.ty);
+        let shared = b.ty.rank() == 2;
+        let mut data = Vec::with_capacity(outputs[0].numel());
+        let lead = &a.ty.shape[..a.ty.rank() - 2];
+        let mut batch = 0;
+        for_each_index(lead, |_| {
+            let a = &a.data[batch * m * k..][..m * k];
+            let b = &b.data[if shared { 0 } else { batch * k * n }..][..k * n];
+            for i in 0..m {
+                for j in 0..n {
+                    let mut sum = 0.0;
+                    for l in 0..k {
+                        let x = if self.transpose_a { a[l * m + i] } else { a[i * k + l] };
+                        let y = if self.transpose_b { b[j * k + l] } else { b[l * n + j] };
+                        sum += x * y;
+                    }
+                    data.push(sum);
+                }
+            }
+            batch += 1;
+        });
+        vec![Array::new(outputs[0].clone(), data)]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let Some(dy) = cx.cotangents[0] else { return vec![None, None] };
+        let (a, b) = (cx.inputs[0], cx.inputs[1]);
+        let product = |x: Tensor<'g>, tx, y: Tensor<'g>, ty| {
+            x.trace().apply1(MatMul { transpose_a: tx, transpose_b: ty }, &[x, y])
+        };
+        let da = || {
+            if self.transpose_a {
+                product(b, self.transpose_b, dy, true)
+            } else {
+                product(dy, false, b, !self.transpose_b)
+            }
+        };
+        let db = || {
+            let shared = b.rank() == 2 && a.rank() > 2;
+            let (a, dy) = if shared { (a.flatten_rows(), dy.flatten_rows()) } else { (a, dy) };
+            if self.transpose_b {
+                product(dy, true, a, self.transpose_a)
+            } else {
+                product(a, !self.transpose_a, dy, false)
+            }
+        };
+        vec![cx.wanted[0].then(da), cx.wanted[1].then(db)]
+    }
+
+    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+        if !self.is_linear(&inputs[0], &inputs[1]) {
+            return RowWise::No;
+        }
+        let rows = outputs[0].shape[..outputs[0].rank() - 1].iter().product();
+        RowWise::Rows { rows, inputs: vec![Role::Rows, Role::Whole], outputs: vec![OutRole::Rows] }
+    }
+
+    fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
+        false
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        let (_, k, _) = self.sizes(&inputs[0], &inputs[1]);
+        let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
+        Cost { flops: 2.0 * k as f64 * outputs[0].numel() as f64, bytes: bytes as f64 }
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// Matrix product `[.., m, k] · [.., k, n]`, or with one shared matrix `[k, n]`.
+    #[track_caller]
+    pub fn matmul(self, other: Tensor<'g>) -> Tensor<'g> {
+        self.trace().apply1(MatMul { transpose_a: false, transpose_b: false }, &[self, other])
+    }
+
+    /// Matrix product with the transpose of the other: `[.., m, k] · [.., n, k]ᵀ`.
+    #[track_caller]
+    pub fn matmul_t(self, other: Tensor<'g>) -> Tensor<'g> {
+        self.trace().apply1(MatMul { transpose_a: false, transpose_b: true }, &[self, other])
+    }
+
+    /// All axes but the last merged into one.
+    #[track_caller]
+    pub fn flatten_rows(self) -> Tensor<'g> {
+        let ty = self.ty();
+        self.reshape(&[ty.numel() / ty.last().max(1), ty.last()])
+    }
+}

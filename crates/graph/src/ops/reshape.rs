@@ -1,0 +1,77 @@
+//! Reshape: the same elements in row-major order under another shape.
+
+use std::any::Any;
+
+use super::arity;
+use crate::{Array, Attr, Attrs, Cost, Layout, Op, RowWise, Tensor, Type, Vjp, numel};
+
+/// The same elements under another shape of the same size.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reshape {
+    /// The new shape.
+    pub shape: Vec<usize>,
+}
+
+impl Op for Reshape {
+    fn name(&self) -> &'static str {
+        "reshape"
+    }
+
+    fn attrs(&self) -> Attrs {
+        Attrs::new().with("shape", Attr::sizes(&self.shape))
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+        arity(inputs, 1)?;
+        if inputs[0].numel() != numel(&self.shape) {
+            return Err(format!("{} has not the size of the shape {:?}", inputs[0], self.shape));
+        }
+        Ok(vec![Type::new(inputs[0].dtype, &self.shape)])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        vec![Array::new(outputs[0].clone(), inputs[0].data.clone())]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![cx.cotangents[0].map(|dy| dy.reshape(&cx.inputs[0].shape()))]
+    }
+
+    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
+        RowWise::Elementwise
+    }
+
+    fn view(&self, input: &Layout, inputs: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
+        Some(vec![input.reshape(&inputs[0].shape, &self.shape)?])
+    }
+
+    fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
+        Cost::default()
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// The same elements in row-major order under another shape.
+    #[track_caller]
+    pub fn reshape(self, shape: &[usize]) -> Tensor<'g> {
+        if self.shape() == shape {
+            return self;
+        }
+        self.trace().apply1(Reshape { shape: shape.to_vec() }, &[self])
+    }
+
+    /// The same elements with an axis of extent 1 inserted; `axis` may count from the end of the new shape.
+    #[track_caller]
+    pub fn unsqueeze(self, axis: isize) -> Tensor<'g> {
+        let mut shape = self.shape();
+        let rank = shape.len() as isize + 1;
+        let at = if axis < 0 { axis + rank } else { axis };
+        assert!((0..rank).contains(&at), "axis {axis} cannot be inserted into {}", self.ty());
+        shape.insert(at as usize, 1);
+        self.reshape(&shape)
+    }
+}

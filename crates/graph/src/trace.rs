@@ -1,0 +1,161 @@
+//! Tracing: a graph under construction that hands out [`Tensor`]s.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use crate::array::Array;
+use crate::graph::{Assign, Graph, InputKind, Output, Phase, ValueId};
+use crate::op::Op;
+use crate::ops;
+use crate::tensor::Tensor;
+use crate::types::{DType, Type};
+
+/// A graph that is being written. Operations on its [`Tensor`]s append to it.
+#[derive(Debug, Default)]
+pub struct Trace {
+    graph: RefCell<Graph>,
+    phase: Cell<Phase>,
+    scope: RefCell<Arc<str>>,
+    streams: Cell<u32>,
+}
+
+impl Trace {
+    /// An empty trace.
+    pub fn new() -> Trace {
+        Trace { scope: RefCell::new(Arc::from("")), ..Trace::default() }
+    }
+
+    /// A trace that goes on where a graph ends, for passes written with tensors.
+    pub fn of(graph: Graph) -> Trace {
+        let streams = ops::random::next_stream(&graph);
+        Trace { graph: RefCell::new(graph), streams: Cell::new(streams), ..Trace::new() }
+    }
+
+    /// Declares an input that is given anew at every run.
+    #[track_caller]
+    pub fn input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'_> {
+        self.declare(name, InputKind::Data, Type::new(dtype, shape))
+    }
+
+    /// Declares a state: a parameter or a value of the optimizer, kept between runs.
+    #[track_caller]
+    pub fn state(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'_> {
+        self.declare(name, InputKind::State, Type::new(dtype, shape))
+    }
+
+    #[track_caller]
+    fn declare(&self, name: &str, kind: InputKind, ty: Type) -> Tensor<'_> {
+        let mut graph = self.graph.borrow_mut();
+        assert!(graph.inputs.iter().all(|i| i.name != name), "the graph already has an input called `{name}`");
+        let id = graph.add_input(name, kind, ty);
+        Tensor::new(self, id)
+    }
+
+    /// Applies an operation and returns its outputs.
+    ///
+    /// # Panics
+    /// With the operation's sentence when the inputs' shapes or dtypes do not fit it.
+    #[track_caller]
+    pub fn apply(&self, op: impl Op, inputs: &[Tensor<'_>]) -> Vec<Tensor<'_>> {
+        self.apply_shared(Arc::new(op), inputs)
+    }
+
+    /// [`Trace::apply`] for an operation that is already shared.
+    #[track_caller]
+    pub fn apply_shared(&self, op: Arc<dyn Op>, inputs: &[Tensor<'_>]) -> Vec<Tensor<'_>> {
+        for input in inputs {
+            assert!(std::ptr::eq(input.trace(), self), "{}: a tensor of another trace", op.name());
+        }
+        let ids: Vec<ValueId> = inputs.iter().map(|t| t.id()).collect();
+        let scope = self.scope.borrow().clone();
+        let outputs = self.graph.borrow_mut().add_node(op, &ids, self.phase.get(), scope);
+        match outputs {
+            Ok(ids) => ids.into_iter().map(|id| Tensor::new(self, id)).collect(),
+            Err(sentence) => panic!("{sentence}"),
+        }
+    }
+
+    /// [`Trace::apply`] for an operation with one output.
+    #[track_caller]
+    pub fn apply1(&self, op: impl Op, inputs: &[Tensor<'_>]) -> Tensor<'_> {
+        self.apply(op, inputs)[0]
+    }
+
+    /// A tensor filled with one value.
+    pub fn full(&self, dtype: DType, shape: &[usize], value: f64) -> Tensor<'_> {
+        self.apply1(ops::Full { ty: Type::new(dtype, shape), value }, &[])
+    }
+
+    /// A tensor with given elements.
+    pub fn constant(&self, array: Array) -> Tensor<'_> {
+        self.apply1(ops::Constant { array: Arc::new(array) }, &[])
+    }
+
+    /// Names a result of the graph.
+    #[track_caller]
+    pub fn output(&self, name: &str, value: Tensor<'_>) {
+        let mut graph = self.graph.borrow_mut();
+        assert!(graph.outputs.iter().all(|o| o.name != name), "the graph already has an output called `{name}`");
+        graph.outputs.push(Output { name: name.to_string(), value: value.id() });
+    }
+
+    /// After a run, the state `target` holds `value`.
+    ///
+    /// # Panics
+    /// If `target` is no state, is assigned already, or the types differ.
+    #[track_caller]
+    pub fn assign(&self, target: Tensor<'_>, value: Tensor<'_>) {
+        let (old, new) = (target.ty(), value.ty());
+        let mut graph = self.graph.borrow_mut();
+        let Some(input) = graph.input(target.id()) else { panic!("only a state can be assigned") };
+        assert!(input.kind == InputKind::State, "the input `{}` is data, only a state can be assigned", input.name);
+        assert!(old == new, "the state `{}` of type {old} cannot hold a {new}", input.name);
+        let assigned = graph.assigns.iter().any(|a| a.target == target.id());
+        assert!(!assigned, "the state `{}` is assigned twice", input.name);
+        graph.assigns.push(Assign { target: target.id(), value: value.id() });
+    }
+
+    /// Runs `f` with every new node belonging to `phase`.
+    pub fn in_phase<R>(&self, phase: Phase, f: impl FnOnce() -> R) -> R {
+        let before = self.phase.replace(phase);
+        let result = f();
+        self.phase.set(before);
+        result
+    }
+
+    /// Runs `f` with every new node belonging to the scope `name` inside the present one.
+    pub fn in_scope<R>(&self, name: &str, f: impl FnOnce() -> R) -> R {
+        let before = self.scope.borrow().clone();
+        let inner = if before.is_empty() { Arc::from(name) } else { Arc::from(format!("{before}.{name}")) };
+        self.scope.replace(inner);
+        let result = f();
+        self.scope.replace(before);
+        result
+    }
+
+    /// A number for an operation that draws random bits, different from all others of this trace.
+    pub fn new_stream(&self) -> u32 {
+        let stream = self.streams.get();
+        self.streams.set(stream + 1);
+        stream
+    }
+
+    /// The handle of a value of the graph under construction.
+    pub fn tensor(&self, id: ValueId) -> Tensor<'_> {
+        Tensor::new(self, id)
+    }
+
+    /// Looks at the graph under construction.
+    pub fn with_graph<R>(&self, f: impl FnOnce(&Graph) -> R) -> R {
+        f(&self.graph.borrow())
+    }
+
+    pub(crate) fn set_scope(&self, scope: Arc<str>) -> Arc<str> {
+        self.scope.replace(scope)
+    }
+
+    /// The finished graph.
+    pub fn finish(self) -> Graph {
+        self.graph.into_inner()
+    }
+}

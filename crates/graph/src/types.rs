@@ -1,0 +1,126 @@
+//! Types of values: a dtype and a static shape.
+
+use std::fmt;
+
+/// The element type of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+pub enum DType {
+    /// IEEE 754 single precision.
+    F32,
+    /// IEEE 754 double precision.
+    F64,
+    /// The upper half of an `F32`: 8 bits of exponent, 7 of mantissa.
+    BF16,
+    /// Signed integers: indices, class labels.
+    I32,
+    /// Unsigned integers: random bits and keys.
+    U32,
+    /// Truth values, one byte each.
+    Bool,
+}
+
+impl DType {
+    /// Bytes that one element takes in memory.
+    pub fn bytes(self) -> usize {
+        match self {
+            DType::F64 => 8,
+            DType::F32 | DType::I32 | DType::U32 => 4,
+            DType::BF16 => 2,
+            DType::Bool => 1,
+        }
+    }
+
+    /// Whether the type holds real numbers, so that a derivative can flow through it.
+    pub fn is_float(self) -> bool {
+        matches!(self, DType::F32 | DType::F64 | DType::BF16)
+    }
+
+    /// The dtype in which sums over elements of this one are kept: `f32` for `bf16`, for all others itself.
+    pub fn accumulator(self) -> DType {
+        if self == DType::BF16 { DType::F32 } else { self }
+    }
+
+    /// The name in the text form, such as `f32`.
+    pub fn name(self) -> &'static str {
+        match self {
+            DType::F32 => "f32",
+            DType::F64 => "f64",
+            DType::BF16 => "bf16",
+            DType::I32 => "i32",
+            DType::U32 => "u32",
+            DType::Bool => "bool",
+        }
+    }
+
+    /// The dtype of a [`DType::name`].
+    pub fn from_name(name: &str) -> Option<DType> {
+        [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool]
+            .into_iter()
+            .find(|d| d.name() == name)
+    }
+}
+
+/// The number of elements of a shape (1 for a scalar, whose shape is empty).
+pub fn numel(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// What is known of a value before anything runs: its dtype and its shape.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Type {
+    /// Element type.
+    pub dtype: DType,
+    /// Extents, outermost first; empty for a scalar.
+    pub shape: Vec<usize>,
+}
+
+impl Type {
+    /// A type of this dtype and shape.
+    pub fn new(dtype: DType, shape: &[usize]) -> Type {
+        Type { dtype, shape: shape.to_vec() }
+    }
+
+    /// An `f32` type.
+    pub fn f32(shape: &[usize]) -> Type {
+        Type::new(DType::F32, shape)
+    }
+
+    /// Number of elements.
+    pub fn numel(&self) -> usize {
+        numel(&self.shape)
+    }
+
+    /// Whether its bytes can be counted, and a few times as many.
+    pub(crate) fn fits(&self) -> bool {
+        let bytes = self.shape.iter().try_fold(self.dtype.bytes(), |size, &n| size.checked_mul(n.max(1)));
+        bytes.is_some_and(|bytes| bytes < 1 << 56)
+    }
+
+    /// Number of axes.
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Bytes in memory when stored densely.
+    pub fn bytes(&self) -> usize {
+        self.numel() * self.dtype.bytes()
+    }
+
+    /// The extent of the last axis; 1 for a scalar.
+    pub fn last(&self) -> usize {
+        self.shape.last().copied().unwrap_or(1)
+    }
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shape: Vec<String> = self.shape.iter().map(|n| n.to_string()).collect();
+        write!(f, "{}[{}]", self.dtype.name(), shape.join(","))
+    }
+}
+
+impl fmt::Debug for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

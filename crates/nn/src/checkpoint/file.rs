@@ -1,0 +1,152 @@
+//! One safetensors file, read tensor by tensor, so that a model is never in memory twice.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use safetensors::Dtype;
+use safetensors::tensor::{Metadata, TensorInfo};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, Result};
+use crate::weights::Weight;
+
+/// No header is longer in any sound file.
+const LONGEST_HEADER: u64 = 100_000_000;
+
+/// A safetensors file whose header has been read and checked against the file's length.
+pub(super) struct TensorFile {
+    path: PathBuf,
+    file: File,
+    metadata: Metadata,
+    /// Where the tensors' bytes begin.
+    start: u64,
+}
+
+impl TensorFile {
+    /// Opens a file and reads its header.
+    pub fn open(path: &Path) -> Result<TensorFile> {
+        let broken = |what: String| Error::new(format!("{} is no valid safetensors file: {what}", path.display()));
+        let unread = |e| Error::new(format!("{} cannot be read: {e}", path.display()));
+        let mut file = File::open(path).map_err(unread)?;
+        let length = file.metadata().map_err(unread)?.len();
+        if length < 8 {
+            return Err(broken(format!("it has {length} bytes, too few for a header")));
+        }
+        let mut size = [0; 8];
+        file.read_exact(&mut size).map_err(unread)?;
+        let size = u64::from_le_bytes(size);
+        if size > LONGEST_HEADER || size > length - 8 {
+            return Err(broken(format!("its header claims {size} bytes, and the file has {length}")));
+        }
+        let mut header = vec![0; size as usize];
+        file.read_exact(&mut header).map_err(unread)?;
+        let metadata = parse_header(&header).map_err(broken)?;
+        let (start, needed) = (8 + size, metadata.data_len() as u64);
+        if length - start != needed {
+            return Err(broken(format!(
+                "its tensors need {needed} bytes, and {} follow the header; it is truncated or damaged",
+                length - start
+            )));
+        }
+        Ok(TensorFile { path: path.to_path_buf(), file, metadata, start })
+    }
+
+    /// Names of all tensors.
+    pub fn names(&self) -> Vec<String> {
+        self.metadata.offset_keys()
+    }
+
+    /// Reads a tensor that the file has as `f32`, checking its shape.
+    pub fn read(&mut self, name: &str, shape: &[usize]) -> Result<Weight> {
+        let wrong = |what: String| Error::new(format!("{}: the tensor `{name}` {what}", self.path.display()));
+        let Some(info) = self.metadata.info(name) else {
+            return Err(wrong("is missing".into()));
+        };
+        if info.shape != shape {
+            let fault = "the checkpoint and the model's configuration do not fit together";
+            return Err(wrong(format!("has the shape {:?}, the model needs {shape:?}; {fault}", info.shape)));
+        }
+        let convert: fn(&[u8]) -> Vec<f32> = match info.dtype {
+            Dtype::F32 => |bytes| elements(bytes, f32::from_le_bytes),
+            Dtype::F64 => |bytes| elements(bytes, |b| f64::from_le_bytes(b) as f32),
+            Dtype::BF16 => |bytes| elements(bytes, |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)),
+            Dtype::F16 => |bytes| elements(bytes, |b| from_f16(u16::from_le_bytes(b))),
+            other => {
+                return Err(wrong(format!(
+                    "holds {other}, and Lessen reads F32, F64, F16 and BF16; convert the checkpoint to one of these"
+                )));
+            }
+        };
+        let (begin, end) = info.data_offsets;
+        let mut bytes = vec![0; end - begin];
+        let found = self.file.seek(SeekFrom::Start(self.start + begin as u64));
+        found.and_then(|_| self.file.read_exact(&mut bytes)).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        Ok(Weight { shape: shape.to_vec(), data: convert(&bytes) })
+    }
+}
+
+/// Reads a header; where it contradicts itself, the sentence names the tensor.
+fn parse_header(header: &[u8]) -> std::result::Result<Metadata, String> {
+    let parsed: std::result::Result<Metadata, _> = serde_json::from_slice(header);
+    parsed.map_err(|e| {
+        let Ok(map) = serde_json::from_slice::<Map<String, Value>>(header) else {
+            return format!("its header is damaged ({e})");
+        };
+        let entries = map.into_iter().filter(|(name, _)| name != "__metadata__");
+        let liar = entries.into_iter().find(|(_, entry)| !is_consistent(entry));
+        match liar {
+            Some((name, entry)) => format!("its header contradicts itself about the tensor `{name}`: {entry}"),
+            None => format!("its header contradicts itself ({e})"),
+        }
+    })
+}
+
+/// Whether a tensor's entry has as many bytes as its dtype and shape need.
+fn is_consistent(entry: &Value) -> bool {
+    let Ok(info) = serde_json::from_value::<TensorInfo>(entry.clone()) else { return false };
+    let bits = info.shape.iter().try_fold(info.dtype.bitsize(), |bits, &n| bits.checked_mul(n));
+    let (begin, end) = info.data_offsets;
+    bits.is_some_and(|bits| begin.checked_add(bits / 8) == Some(end))
+}
+
+fn elements<const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+    let (elements, _) = bytes.as_chunks::<N>();
+    elements.iter().map(|&element| convert(element)).collect()
+}
+
+/// IEEE 754 half precision: sign, 5 bits of exponent, 10 of mantissa.
+fn from_f16(bits: u16) -> f32 {
+    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
+    let (exponent, mantissa) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
+    sign * match exponent {
+        0 => mantissa * 2f32.powi(-24),
+        31 if mantissa == 0.0 => f32::INFINITY,
+        31 => f32::NAN,
+        _ => (1024.0 + mantissa) * 2f32.powi(exponent - 25),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::from_f16;
+
+    #[test]
+    fn half_precision_is_exact() {
+        let cases = [
+            (0x0000, 0.0),
+            (0x3c00, 1.0),
+            (0xc000, -2.0),
+            (0x3555, 0.333_251_95),
+            (0x7bff, 65504.0),
+            (0x0001, 5.960_464_5e-8),
+            (0x03ff, 6.097_555e-5),
+            (0x0400, 6.103_515_6e-5),
+            (0xfc00, f32::NEG_INFINITY),
+        ];
+        for (bits, value) in cases {
+            assert_eq!(from_f16(bits), value, "{bits:#06x}");
+        }
+        assert!(from_f16(0x7e00).is_nan());
+    }
+}

@@ -1,0 +1,114 @@
+//! Reading a model's weights from a directory: one `model.safetensors`, or several files that
+//! `model.safetensors.index.json` lists.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::file::TensorFile;
+use super::names::{candidates, is_redundant};
+use crate::context::ParamSpec;
+use crate::error::{Error, Result};
+use crate::weights::Weights;
+
+/// What was found in a checkpoint.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Loaded {
+    /// Values of the parameters that are there.
+    pub weights: Weights,
+    /// Parameters that are not there and may be missing; they are to be initialised.
+    pub missing: Vec<String>,
+    /// Tensors of the checkpoint that the model has no use for.
+    pub extra: Vec<String>,
+}
+
+/// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`. A parameter that is
+/// not there is an error unless `allow_missing` holds for its name.
+///
+/// # Errors
+/// One sentence that names the file, and the tensor where there is one: a missing, truncated or damaged file, a header
+/// that contradicts itself, a missing tensor, a wrong shape, an unknown dtype.
+pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bool) -> Result<Loaded> {
+    let mut checkpoint = Checkpoint::open(dir)?;
+    let mut loaded = Loaded::default();
+    let mut used = BTreeSet::new();
+    for param in params {
+        let found = candidates(&param.name).into_iter().find(|name| checkpoint.places.contains_key(name));
+        match found {
+            Some(name) => {
+                let file = &mut checkpoint.files[checkpoint.places[&name]];
+                loaded.weights.insert(param.name.clone(), file.read(&name, &param.shape)?);
+                used.insert(name);
+            }
+            None if allow_missing(&param.name) => loaded.missing.push(param.name.clone()),
+            None => {
+                return Err(Error::new(format!(
+                    "{} has no tensor `{}`, which the model needs; is it a checkpoint of another model?",
+                    checkpoint.path.display(),
+                    param.name
+                )));
+            }
+        }
+    }
+    let names = checkpoint.places.into_keys();
+    loaded.extra = names.filter(|name| !used.contains(name) && !is_redundant(name)).collect();
+    Ok(loaded)
+}
+
+/// The files of a checkpoint, and which of them holds which tensor.
+struct Checkpoint {
+    /// The file to name when a tensor is in none.
+    path: PathBuf,
+    files: Vec<TensorFile>,
+    places: BTreeMap<String, usize>,
+}
+
+impl Checkpoint {
+    fn open(dir: &Path) -> Result<Checkpoint> {
+        let single = dir.join("model.safetensors");
+        let index = dir.join("model.safetensors.index.json");
+        if single.exists() {
+            let file = TensorFile::open(&single)?;
+            let places = file.names().into_iter().map(|name| (name, 0)).collect();
+            return Ok(Checkpoint { path: single, files: vec![file], places });
+        }
+        if index.exists() {
+            return Checkpoint::open_shards(dir, index);
+        }
+        let remedy = if dir.join("pytorch_model.bin").exists() {
+            "; its pytorch_model.bin must first be converted by loading it in transformers and saving it again"
+        } else {
+            ""
+        };
+        Err(Error::new(format!("{} has no model.safetensors{remedy}", dir.display())))
+    }
+
+    fn open_shards(dir: &Path, index: PathBuf) -> Result<Checkpoint> {
+        let wrong = |what: String| Error::new(format!("{} {what}", index.display()));
+        let text = fs::read_to_string(&index).map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("is no valid JSON: {e}")))?;
+        let map: &Map<String, Value> = json
+            .get("weight_map")
+            .and_then(Value::as_object)
+            .ok_or_else(|| wrong("has no object `weight_map` from tensors to files".into()))?;
+        let mut shards: Vec<String> = Vec::new();
+        let mut checkpoint = Checkpoint { path: index.clone(), files: Vec::new(), places: BTreeMap::new() };
+        for (name, shard) in map {
+            // A shard lies beside its index, nowhere else.
+            let shard = shard.as_str().filter(|s| Path::new(s).file_name().is_some_and(|n| n == *s));
+            let shard = shard.ok_or_else(|| wrong(format!("gives no file name for the tensor `{name}`")))?;
+            let place = match shards.iter().position(|s| s == shard) {
+                Some(place) => place,
+                None => {
+                    checkpoint.files.push(TensorFile::open(&dir.join(shard))?);
+                    shards.push(shard.to_string());
+                    shards.len() - 1
+                }
+            };
+            checkpoint.places.insert(name.clone(), place);
+        }
+        Ok(checkpoint)
+    }
+}

@@ -1,0 +1,45 @@
+//! What do people build? Layers, models, losses, optimizers, schedules and Hugging Face checkpoints of Lessen.
+//!
+//! A model is a function from a [`Context`] to tensors: it declares inputs and parameters by name and applies layers.
+//! Nothing here knows where data comes from or what a training loop is.
+//!
+//! ```
+//! use lessen_graph::Trace;
+//! use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, optimizer};
+//! use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+//!
+//! let config = EncoderConfig { vocab_size: 100, ..EncoderConfig::default() };
+//! let model = Model::from(LessenEncoder { config });
+//! let trace = Trace::new();
+//! let cx = Context::new(&trace, true);
+//! let outputs = model.forward(&cx, BatchShape { size: 8, length: 16 });
+//! let update = optimizer::update(&cx, outputs.loss, &OptimizerConfig::adamw(0.01), Some(1.0));
+//! assert_eq!(update.states.len(), 2 * cx.params().len());
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod activation;
+pub mod checkpoint;
+mod config;
+mod context;
+mod durable;
+mod error;
+mod init;
+pub mod layers;
+mod model;
+pub mod models;
+pub mod optimizer;
+mod schedule;
+mod weights;
+
+pub use activation::Activation;
+pub use config::{Fields, numbered_labels};
+pub use context::{Context, ParamSpec, StateSpec};
+pub use error::{Error, Result};
+pub use init::Init;
+pub use model::{Architecture, Model, Task};
+pub use models::{BatchShape, Outputs};
+pub use optimizer::{OptimizerConfig, Update};
+pub use schedule::{Schedule, ScheduleKind};
+pub use weights::{Weight, Weights, initialize, initialize_missing};

@@ -1,0 +1,245 @@
+//! BERT (Devlin et al. 2019): an encoder with the norm after each sum, as transformers' `BertForSequenceClassification`
+//! and `BertForMaskedLM`, under the same parameter names.
+
+use lessen_graph::{DType, Tensor};
+use serde_json::{Map, Value, json};
+
+use super::{BatchShape, Outputs, classifier_loss};
+use crate::activation::Activation;
+use crate::config::{Fields, numbered_labels, put_identity, put_labels};
+use crate::context::Context;
+use crate::error::Result;
+use crate::init::Init;
+use crate::layers::{Attend, embedding, layer_norm, linear, multi_head, positions};
+
+/// The configuration of a BERT, with the names of transformers' `config.json`.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub struct BertConfig {
+    pub vocab_size: usize,
+    pub hidden_size: usize,
+    pub num_hidden_layers: usize,
+    pub num_attention_heads: usize,
+    pub intermediate_size: usize,
+    pub max_position_embeddings: usize,
+    pub type_vocab_size: usize,
+    pub hidden_act: Activation,
+    pub hidden_dropout_prob: f64,
+    pub attention_probs_dropout_prob: f64,
+    /// Before the classifier; `hidden_dropout_prob` where there is none.
+    pub classifier_dropout: Option<f64>,
+    pub layer_norm_eps: f64,
+    pub initializer_range: f64,
+    /// Names of the classes; a single one means regression.
+    pub labels: Vec<String>,
+    /// All fields of the file that this was read from; those above win.
+    pub fields: Map<String, Value>,
+}
+
+impl Default for BertConfig {
+    /// BERT-base, uncased, with two classes.
+    fn default() -> BertConfig {
+        BertConfig {
+            vocab_size: 30522,
+            hidden_size: 768,
+            num_hidden_layers: 12,
+            num_attention_heads: 12,
+            intermediate_size: 3072,
+            max_position_embeddings: 512,
+            type_vocab_size: 2,
+            hidden_act: Activation::Gelu,
+            hidden_dropout_prob: 0.1,
+            attention_probs_dropout_prob: 0.1,
+            classifier_dropout: None,
+            layer_norm_eps: 1e-12,
+            initializer_range: 0.02,
+            labels: numbered_labels(2),
+            fields: Map::new(),
+        }
+    }
+}
+
+impl BertConfig {
+    /// Reads the fields of a `config.json`.
+    ///
+    /// # Errors
+    /// A sentence that names file and field where one is missing, wrong, or asks for another model than this.
+    pub fn from_fields(fields: &Fields) -> Result<BertConfig> {
+        fields.must_be("position_embedding_type", &json!("absolute"))?;
+        fields.must_be("is_decoder", &json!(false))?;
+        fields.must_be("add_cross_attention", &json!(false))?;
+        fields.must_be("tie_word_embeddings", &json!(true))?;
+        let default = BertConfig::default();
+        let classifier_dropout = fields.get("classifier_dropout").is_some();
+        let config = BertConfig {
+            vocab_size: fields.size("vocab_size")?,
+            hidden_size: fields.size("hidden_size")?,
+            num_hidden_layers: fields.size("num_hidden_layers")?,
+            num_attention_heads: fields.size("num_attention_heads")?,
+            intermediate_size: fields.size("intermediate_size")?,
+            max_position_embeddings: fields.size("max_position_embeddings")?,
+            type_vocab_size: fields.size_or("type_vocab_size", default.type_vocab_size)?,
+            hidden_act: fields.activation_or("hidden_act", default.hidden_act)?,
+            hidden_dropout_prob: fields.dropout_or("hidden_dropout_prob", default.hidden_dropout_prob)?,
+            attention_probs_dropout_prob: fields
+                .dropout_or("attention_probs_dropout_prob", default.attention_probs_dropout_prob)?,
+            classifier_dropout: classifier_dropout
+                .then(|| fields.dropout_or("classifier_dropout", 0.0))
+                .transpose()?,
+            layer_norm_eps: fields.positive_or("layer_norm_eps", default.layer_norm_eps)?,
+            initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
+            labels: fields.labels()?,
+            fields: fields.clone().into_map(),
+        };
+        fields.divides("hidden_size", config.hidden_size, "num_attention_heads", config.num_attention_heads)?;
+        Ok(config)
+    }
+
+    fn to_json(&self, architecture: &str) -> Map<String, Value> {
+        let mut map = self.fields.clone();
+        put_identity(&mut map, architecture, "bert");
+        for (field, value) in [
+            ("vocab_size", json!(self.vocab_size)),
+            ("hidden_size", json!(self.hidden_size)),
+            ("num_hidden_layers", json!(self.num_hidden_layers)),
+            ("num_attention_heads", json!(self.num_attention_heads)),
+            ("intermediate_size", json!(self.intermediate_size)),
+            ("max_position_embeddings", json!(self.max_position_embeddings)),
+            ("type_vocab_size", json!(self.type_vocab_size)),
+            ("hidden_act", json!(self.hidden_act.name())),
+            ("hidden_dropout_prob", json!(self.hidden_dropout_prob)),
+            ("attention_probs_dropout_prob", json!(self.attention_probs_dropout_prob)),
+            ("classifier_dropout", json!(self.classifier_dropout)),
+            ("layer_norm_eps", json!(self.layer_norm_eps)),
+            ("initializer_range", json!(self.initializer_range)),
+        ] {
+            map.insert(field.into(), value);
+        }
+        map
+    }
+
+    /// Sets every dropout of the model.
+    pub fn set_dropout(&mut self, p: f64) {
+        (self.hidden_dropout_prob, self.attention_probs_dropout_prob) = (p, p);
+        self.classifier_dropout = self.classifier_dropout.map(|_| p);
+    }
+
+    fn weight(&self) -> Init {
+        Init::Normal { std: self.initializer_range }
+    }
+}
+
+/// The hidden states of the last layer, `f32[B, T, hidden_size]`. Declares `tokens` (`i32[B, T]`), `types` (`i32[B, T]`:
+/// first or second text) and `mask` (`bool[B, T]`: true for a real token).
+pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
+    let tokens = cx.input("tokens", DType::I32, &batch.tokens());
+    let types = cx.input("types", DType::I32, &batch.tokens());
+    let mask = cx.input("mask", DType::Bool, &batch.tokens());
+    let x = cx.scope("embeddings", |cx| embeddings(cx, c, tokens, types));
+    (0..c.num_hidden_layers)
+        .fold(x, |x, i| cx.scope(&format!("encoder.layer.{i}"), |cx| layer(cx, c, x, mask)))
+}
+
+fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, tokens: Tensor<'g>, types: Tensor<'g>) -> Tensor<'g> {
+    let table = |rows| (rows, c.hidden_size);
+    let words = embedding(cx, "word_embeddings", tokens, table(c.vocab_size), c.weight());
+    let types = embedding(cx, "token_type_embeddings", types, table(c.type_vocab_size), c.weight());
+    let rows = table(c.max_position_embeddings);
+    let places = positions(cx, "position_embeddings", tokens.dim(-1), rows, c.weight());
+    let x = layer_norm(cx, "LayerNorm", words + types + places, c.layer_norm_eps);
+    cx.dropout(x, c.hidden_dropout_prob)
+}
+
+fn layer<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
+    let x = cx.scope("attention", |cx| {
+        let y = cx.scope("self", |cx| self_attention(cx, c, x, mask));
+        cx.scope("output", |cx| add_and_norm(cx, c, x, y))
+    });
+    let y = cx.scope("intermediate", |cx| linear(cx, "dense", x, c.intermediate_size, c.weight()));
+    cx.scope("output", |cx| add_and_norm(cx, c, x, c.hidden_act.apply(y)))
+}
+
+fn self_attention<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
+    let [q, k, v] = ["query", "key", "value"].map(|name| linear(cx, name, x, c.hidden_size, c.weight()));
+    let (heads, dropout) = (c.num_attention_heads, c.attention_probs_dropout_prob);
+    multi_head(cx, q, k, v, Attend { heads, causal: false, mask: Some(mask), dropout })
+}
+
+/// `LayerNorm(x + dropout(dense(y)))`
+fn add_and_norm<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, y: Tensor<'g>) -> Tensor<'g> {
+    let y = linear(cx, "dense", y, c.hidden_size, c.weight());
+    layer_norm(cx, "LayerNorm", x + cx.dropout(y, c.hidden_dropout_prob), c.layer_norm_eps)
+}
+
+/// BERT with a classifier, or with one class a regression, on the state of the first token.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BertForSequenceClassification {
+    /// Configuration.
+    pub config: BertConfig,
+}
+
+impl BertForSequenceClassification {
+    /// The name of the class in transformers.
+    pub const ARCHITECTURE: &str = "BertForSequenceClassification";
+
+    /// Scores of the classes, `f32[B, classes]`.
+    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        let c = &self.config;
+        let pooled = cx.scope("bert", |cx| {
+            let first = bert(cx, c, batch).slice(1, 0, 1).reshape(&[batch.size, c.hidden_size]);
+            cx.scope("pooler", |cx| linear(cx, "dense", first, c.hidden_size, c.weight())).tanh()
+        });
+        let pooled = cx.dropout(pooled, c.classifier_dropout.unwrap_or(c.hidden_dropout_prob));
+        linear(cx, "classifier", pooled, c.labels.len(), c.weight())
+    }
+
+    /// Loss over `labels` (`i32[B]`), or for a regression over `targets` and `weights` (`f32[B]`).
+    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        classifier_loss(cx, batch, self.logits(cx, batch))
+    }
+
+    /// The fields of its `config.json`.
+    pub fn config_json(&self) -> Map<String, Value> {
+        let mut map = self.config.to_json(Self::ARCHITECTURE);
+        put_labels(&mut map, &self.config.labels);
+        map
+    }
+}
+
+/// BERT that predicts words, with the table of word embeddings as the matrix of its last layer.
+#[derive(Clone, PartialEq, Debug)]
+pub struct BertForMaskedLM {
+    /// Configuration.
+    pub config: BertConfig,
+}
+
+impl BertForMaskedLM {
+    /// The name of the class in transformers.
+    pub const ARCHITECTURE: &str = "BertForMaskedLM";
+
+    /// Scores of the words at every place, `f32[B, T, vocab_size]`.
+    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        let c = &self.config;
+        let x = cx.scope("bert", |cx| bert(cx, c, batch));
+        let words = cx.param("bert.embeddings.word_embeddings.weight", &[c.vocab_size, c.hidden_size], c.weight());
+        cx.scope("cls.predictions", |cx| {
+            let x = cx.scope("transform", |cx| {
+                let x = c.hidden_act.apply(linear(cx, "dense", x, c.hidden_size, c.weight()));
+                layer_norm(cx, "LayerNorm", x, c.layer_norm_eps)
+            });
+            x.matmul_t(words) + cx.param("bias", &[c.vocab_size], Init::Zeros)
+        })
+    }
+
+    /// Loss over `labels` (`i32[B, T]`, -100 where there is nothing to predict).
+    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        let logits = self.logits(cx, batch);
+        let labels = cx.input("labels", DType::I32, &batch.tokens());
+        Outputs { loss: logits.cross_entropy(labels), logits }
+    }
+
+    /// The fields of its `config.json`.
+    pub fn config_json(&self) -> Map<String, Value> {
+        self.config.to_json(Self::ARCHITECTURE)
+    }
+}

@@ -1,0 +1,177 @@
+//! A small encoder that classifies texts, to be trained from scratch: the norm before each sum, learned positions, a last
+//! norm, and the mean over the real tokens.
+
+use lessen_graph::{DType, Tensor};
+use serde_json::{Map, Value, json};
+
+use super::{BatchShape, Outputs, classifier_loss};
+use crate::activation::Activation;
+use crate::config::{Fields, numbered_labels, put_identity, put_labels};
+use crate::context::Context;
+use crate::error::Result;
+use crate::init::Init;
+use crate::layers::{Attend, embedding, layer_norm, linear, mean_pool, multi_head, positions};
+
+/// The configuration of an encoder, with the names of its `config.json`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct EncoderConfig {
+    /// Number of tokens in the vocabulary.
+    pub vocab_size: usize,
+    /// Width of every hidden state.
+    pub width: usize,
+    /// Number of layers.
+    pub layers: usize,
+    /// Attention heads of each layer.
+    pub heads: usize,
+    /// Width inside the feed-forward layers.
+    pub ffn: usize,
+    /// Tokens of the longest text.
+    pub max_length: usize,
+    /// Nonlinearity of the feed-forward layers.
+    pub activation: Activation,
+    /// Every dropout: of embeddings, attention weights, branches, and the pooled state.
+    pub dropout: f64,
+    /// Added to variances.
+    pub layer_norm_eps: f64,
+    /// Standard deviation of the first values of matrices.
+    pub initializer_range: f64,
+    /// The token that fills up short texts; the mask hides it.
+    pub pad_token_id: usize,
+    /// Names of the classes; a single one means regression.
+    pub labels: Vec<String>,
+    /// All fields of the file that this was read from; those above win.
+    pub fields: Map<String, Value>,
+}
+
+impl Default for EncoderConfig {
+    /// 2 layers of width 128 with 4 heads, two classes; the vocabulary is yet to be set.
+    fn default() -> EncoderConfig {
+        EncoderConfig {
+            vocab_size: 1,
+            width: 128,
+            layers: 2,
+            heads: 4,
+            ffn: 512,
+            max_length: 32,
+            activation: Activation::Gelu,
+            dropout: 0.1,
+            layer_norm_eps: 1e-5,
+            initializer_range: 0.02,
+            pad_token_id: 0,
+            labels: numbered_labels(2),
+            fields: Map::new(),
+        }
+    }
+}
+
+impl EncoderConfig {
+    /// Reads the fields of a `config.json`.
+    ///
+    /// # Errors
+    /// A sentence that names file and field where one is missing or wrong.
+    pub fn from_fields(fields: &Fields) -> Result<EncoderConfig> {
+        let default = EncoderConfig::default();
+        let config = EncoderConfig {
+            vocab_size: fields.size("vocab_size")?,
+            width: fields.size("width")?,
+            layers: fields.size("layers")?,
+            heads: fields.size("heads")?,
+            ffn: fields.size("ffn")?,
+            max_length: fields.size("max_length")?,
+            activation: fields.activation_or("activation", default.activation)?,
+            dropout: fields.dropout_or("dropout", default.dropout)?,
+            layer_norm_eps: fields.positive_or("layer_norm_eps", default.layer_norm_eps)?,
+            initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
+            pad_token_id: fields.index_or("pad_token_id", default.pad_token_id)?,
+            labels: fields.labels()?,
+            fields: fields.clone().into_map(),
+        };
+        fields.divides("width", config.width, "heads", config.heads)?;
+        if config.pad_token_id >= config.vocab_size {
+            let what = format!("is {}, not one of the {} tokens", config.pad_token_id, config.vocab_size);
+            return Err(fields.error("pad_token_id", what));
+        }
+        Ok(config)
+    }
+
+    fn weight(&self) -> Init {
+        Init::Normal { std: self.initializer_range }
+    }
+}
+
+/// An encoder with a classifier, or with one class a regression, on the mean of the last states.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LessenEncoder {
+    /// Configuration.
+    pub config: EncoderConfig,
+}
+
+impl LessenEncoder {
+    /// The name in `architectures`.
+    pub const ARCHITECTURE: &str = "LessenEncoder";
+
+    /// Scores of the classes, `f32[B, classes]`. Declares `tokens` (`i32[B, T]`) and `mask` (`bool[B, T]`: true for a real
+    /// token).
+    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        let c = &self.config;
+        let tokens = cx.input("tokens", DType::I32, &batch.tokens());
+        let mask = cx.input("mask", DType::Bool, &batch.tokens());
+        let x = cx.scope("embeddings", |cx| {
+            let words = embedding(cx, "tokens", tokens, (c.vocab_size, c.width), c.weight());
+            words + positions(cx, "positions", batch.length, (c.max_length, c.width), c.weight())
+        });
+        let x = (0..c.layers).fold(cx.dropout(x, c.dropout), |x, i| {
+            cx.scope(&format!("layers.{i}"), |cx| layer(cx, c, x, mask))
+        });
+        let x = layer_norm(cx, "norm", x, c.layer_norm_eps);
+        let pooled = cx.trace().in_scope("pool", || cx.dropout(mean_pool(x, mask), c.dropout));
+        linear(cx, "classifier", pooled, c.labels.len(), c.weight())
+    }
+
+    /// Loss over `labels` (`i32[B]`), or for a regression over `targets` and `weights` (`f32[B]`).
+    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        classifier_loss(cx, batch, self.logits(cx, batch))
+    }
+
+    /// The fields of its `config.json`.
+    pub fn config_json(&self) -> Map<String, Value> {
+        let c = &self.config;
+        let mut map = c.fields.clone();
+        put_identity(&mut map, Self::ARCHITECTURE, "lessen-encoder");
+        for (field, value) in [
+            ("vocab_size", json!(c.vocab_size)),
+            ("width", json!(c.width)),
+            ("layers", json!(c.layers)),
+            ("heads", json!(c.heads)),
+            ("ffn", json!(c.ffn)),
+            ("max_length", json!(c.max_length)),
+            ("activation", json!(c.activation.name())),
+            ("dropout", json!(c.dropout)),
+            ("layer_norm_eps", json!(c.layer_norm_eps)),
+            ("initializer_range", json!(c.initializer_range)),
+            ("pad_token_id", json!(c.pad_token_id)),
+        ] {
+            map.insert(field.into(), value);
+        }
+        put_labels(&mut map, &c.labels);
+        map
+    }
+}
+
+fn layer<'g>(cx: &Context<'g>, c: &EncoderConfig, x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
+    let h = layer_norm(cx, "norm1", x, c.layer_norm_eps);
+    let y = cx.scope("attention", |cx| {
+        let qkv = linear(cx, "qkv", h, 3 * c.width, c.weight()).split(-1, &[c.width; 3]);
+        let how = Attend { heads: c.heads, causal: false, mask: Some(mask), dropout: c.dropout };
+        let y = multi_head(cx, qkv[0], qkv[1], qkv[2], how);
+        linear(cx, "out", y, c.width, c.weight())
+    });
+    let x = x + cx.dropout(y, c.dropout);
+
+    let h = layer_norm(cx, "norm2", x, c.layer_norm_eps);
+    let y = cx.scope("mlp", |cx| {
+        let inner = c.activation.apply(linear(cx, "up", h, c.ffn, c.weight()));
+        linear(cx, "down", inner, c.width, c.weight())
+    });
+    x + cx.dropout(y, c.dropout)
+}

@@ -1,0 +1,204 @@
+//! GPT-2 (Radford et al. 2019): a decoder with the norm before each sum, tanh GELU and the token embeddings as the
+//! last layer's matrix, as transformers' `GPT2LMHeadModel`, under the same parameter names.
+
+use lessen_graph::{DType, Tensor};
+use serde_json::{Map, Value, json};
+
+use super::{BatchShape, Outputs};
+use crate::activation::Activation;
+use crate::config::{Fields, put_identity};
+use crate::context::Context;
+use crate::error::Result;
+use crate::init::Init;
+use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, positions, split_heads};
+
+/// The configuration of a GPT-2, with the names of transformers' `config.json`.
+#[derive(Clone, PartialEq, Debug)]
+#[allow(missing_docs)]
+pub struct Gpt2Config {
+    pub vocab_size: usize,
+    pub n_positions: usize,
+    pub n_embd: usize,
+    pub n_layer: usize,
+    pub n_head: usize,
+    /// Width inside the feed-forward layers; `4 · n_embd` where there is none.
+    pub n_inner: Option<usize>,
+    pub activation_function: Activation,
+    pub embd_pdrop: f64,
+    pub attn_pdrop: f64,
+    pub resid_pdrop: f64,
+    pub layer_norm_epsilon: f64,
+    pub initializer_range: f64,
+    /// All fields of the file that this was read from; those above win.
+    pub fields: Map<String, Value>,
+}
+
+impl Default for Gpt2Config {
+    /// The smallest of the four published ones.
+    fn default() -> Gpt2Config {
+        Gpt2Config {
+            vocab_size: 50257,
+            n_positions: 1024,
+            n_embd: 768,
+            n_layer: 12,
+            n_head: 12,
+            n_inner: None,
+            activation_function: Activation::GeluTanh,
+            embd_pdrop: 0.1,
+            attn_pdrop: 0.1,
+            resid_pdrop: 0.1,
+            layer_norm_epsilon: 1e-5,
+            initializer_range: 0.02,
+            fields: Map::new(),
+        }
+    }
+}
+
+impl Gpt2Config {
+    /// Reads the fields of a `config.json`.
+    ///
+    /// # Errors
+    /// A sentence that names file and field where one is missing, wrong, or asks for another model than this.
+    pub fn from_fields(fields: &Fields) -> Result<Gpt2Config> {
+        fields.must_be("scale_attn_weights", &json!(true))?;
+        fields.must_be("scale_attn_by_inverse_layer_idx", &json!(false))?;
+        fields.must_be("add_cross_attention", &json!(false))?;
+        fields.must_be("tie_word_embeddings", &json!(true))?;
+        let default = Gpt2Config::default();
+        let config = Gpt2Config {
+            vocab_size: fields.size("vocab_size")?,
+            n_positions: fields.size("n_positions")?,
+            n_embd: fields.size("n_embd")?,
+            n_layer: fields.size("n_layer")?,
+            n_head: fields.size("n_head")?,
+            n_inner: fields.get("n_inner").map(|_| fields.size("n_inner")).transpose()?,
+            activation_function: fields.activation_or("activation_function", default.activation_function)?,
+            embd_pdrop: fields.dropout_or("embd_pdrop", default.embd_pdrop)?,
+            attn_pdrop: fields.dropout_or("attn_pdrop", default.attn_pdrop)?,
+            resid_pdrop: fields.dropout_or("resid_pdrop", default.resid_pdrop)?,
+            layer_norm_epsilon: fields.positive_or("layer_norm_epsilon", default.layer_norm_epsilon)?,
+            initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
+            fields: fields.clone().into_map(),
+        };
+        fields.divides("n_embd", config.n_embd, "n_head", config.n_head)?;
+        Ok(config)
+    }
+
+    /// Sets every dropout of the model.
+    pub fn set_dropout(&mut self, p: f64) {
+        (self.embd_pdrop, self.attn_pdrop, self.resid_pdrop) = (p, p, p);
+    }
+
+    pub(super) fn weight(&self) -> Init {
+        Init::Normal { std: self.initializer_range }
+    }
+
+    /// Matrices that end a residual branch start smaller, so that the sum of all `2 · n_layer` branches does not grow
+    /// with the depth.
+    fn residual_weight(&self) -> Init {
+        Init::Normal { std: self.initializer_range / (2.0 * self.n_layer as f64).sqrt() }
+    }
+}
+
+/// GPT-2 that predicts the next token.
+#[derive(Clone, PartialEq, Debug)]
+pub struct GPT2LMHeadModel {
+    /// Configuration.
+    pub config: Gpt2Config,
+}
+
+impl GPT2LMHeadModel {
+    /// The name of the class in transformers.
+    pub const ARCHITECTURE: &str = "GPT2LMHeadModel";
+
+    /// Scores of the next token at every place, `f32[B, T, vocab_size]`.
+    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        let c = &self.config;
+        let tokens = cx.input("tokens", DType::I32, &batch.tokens());
+        let x = cx.scope("transformer", |cx| {
+            let rows = (c.n_positions, c.n_embd);
+            let places = positions(cx, "wpe", batch.length, rows, c.weight());
+            let how = Attend { heads: c.n_head, causal: true, mask: None, dropout: c.attn_pdrop };
+            hidden_states(cx, c, tokens, places, |cx, _, q, k, v| attend(cx, q, k, v, how))
+        });
+        head(cx, c, x)
+    }
+
+    /// Loss over `labels` (`i32[B, T]`): `labels[t]` is the token that follows `tokens[t]`, -100 where there is nothing
+    /// to predict. transformers shifts inside the model; here whoever makes the batch does it.
+    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        let logits = self.logits(cx, batch);
+        let labels = cx.input("labels", DType::I32, &batch.tokens());
+        Outputs { loss: logits.cross_entropy(labels), logits }
+    }
+
+    /// The fields of its `config.json`.
+    pub fn config_json(&self) -> Map<String, Value> {
+        let c = &self.config;
+        let mut map = c.fields.clone();
+        put_identity(&mut map, Self::ARCHITECTURE, "gpt2");
+        for (field, value) in [
+            ("vocab_size", json!(c.vocab_size)),
+            ("n_positions", json!(c.n_positions)),
+            ("n_embd", json!(c.n_embd)),
+            ("n_layer", json!(c.n_layer)),
+            ("n_head", json!(c.n_head)),
+            ("n_inner", json!(c.n_inner)),
+            ("activation_function", json!(c.activation_function.name())),
+            ("embd_pdrop", json!(c.embd_pdrop)),
+            ("attn_pdrop", json!(c.attn_pdrop)),
+            ("resid_pdrop", json!(c.resid_pdrop)),
+            ("layer_norm_epsilon", json!(c.layer_norm_epsilon)),
+            ("initializer_range", json!(c.initializer_range)),
+        ] {
+            map.insert(field.into(), value);
+        }
+        map
+    }
+}
+
+/// Embeddings, blocks and the last norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`) and the embeddings of their
+/// places. `attend` is given the layer's number and its queries, keys and values (`[B, T, H, D]`), so that the same
+/// model trains on whole texts and continues one token by token.
+pub(super) fn hidden_states<'g>(
+    cx: &Context<'g>,
+    c: &Gpt2Config,
+    tokens: Tensor<'g>,
+    places: Tensor<'g>,
+    attend: impl Fn(&Context<'g>, usize, Tensor<'g>, Tensor<'g>, Tensor<'g>) -> Tensor<'g>,
+) -> Tensor<'g> {
+    let words = embedding(cx, "wte", tokens, (c.vocab_size, c.n_embd), c.weight());
+    let x = cx.dropout(words + places, c.embd_pdrop);
+    let x = (0..c.n_layer).fold(x, |x, i| {
+        cx.scope(&format!("h.{i}"), |cx| block(cx, c, x, |cx, q, k, v| attend(cx, i, q, k, v)))
+    });
+    layer_norm(cx, "ln_f", x, c.layer_norm_epsilon)
+}
+
+fn block<'g>(
+    cx: &Context<'g>,
+    c: &Gpt2Config,
+    x: Tensor<'g>,
+    attend: impl FnOnce(&Context<'g>, Tensor<'g>, Tensor<'g>, Tensor<'g>) -> Tensor<'g>,
+) -> Tensor<'g> {
+    let h = layer_norm(cx, "ln_1", x, c.layer_norm_epsilon);
+    let y = cx.scope("attn", |cx| {
+        let qkv = conv1d(cx, "c_attn", h, 3 * c.n_embd, c.weight()).split(-1, &[c.n_embd; 3]);
+        let [q, k, v] = [0, 1, 2].map(|i| split_heads(qkv[i], c.n_head));
+        conv1d(cx, "c_proj", merge_heads(attend(cx, q, k, v)), c.n_embd, c.residual_weight())
+    });
+    let x = x + cx.dropout(y, c.resid_pdrop);
+
+    let h = layer_norm(cx, "ln_2", x, c.layer_norm_epsilon);
+    let y = cx.scope("mlp", |cx| {
+        let inner = conv1d(cx, "c_fc", h, c.n_inner.unwrap_or(4 * c.n_embd), c.weight());
+        conv1d(cx, "c_proj", c.activation_function.apply(inner), c.n_embd, c.residual_weight())
+    });
+    x + cx.dropout(y, c.resid_pdrop)
+}
+
+/// Scores of the next token from hidden states `[.., n_embd]`: `[.., vocab_size]`.
+pub(super) fn head<'g>(cx: &Context<'g>, c: &Gpt2Config, x: Tensor<'g>) -> Tensor<'g> {
+    let words = cx.param("transformer.wte.weight", &[c.vocab_size, c.n_embd], c.weight());
+    cx.trace().in_scope("lm_head", || x.matmul_t(words))
+}

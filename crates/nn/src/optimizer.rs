@@ -1,0 +1,179 @@
+//! Updates of parameters as part of the graph: AdamW and SGD, clipping by the global norm, accumulation of gradients
+//! over several small batches.
+//!
+//! A step is one graph made with [`update`], or with accumulation two: one made with [`accumulate`], which runs for every
+//! small batch, and one made with [`apply`], which runs after the last of them. All states that these declare begin as
+//! zeros.
+
+use lessen_graph::ops::clip::{clip_coefficient, global_norm};
+use lessen_graph::ops::{AdamW, Sgd};
+use lessen_graph::{DType, Phase, Tensor};
+
+use crate::context::{Context, ParamSpec, StateSpec};
+
+/// Which optimizer. Weight decay applies to parameters of two or more axes only: not to biases and norms.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum OptimizerConfig {
+    /// AdamW (Loshchilov and Hutter 2019), with the states `optimizer.m.PARAMETER` and `optimizer.v.PARAMETER`.
+    AdamW {
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moment.
+        beta2: f64,
+        /// Added to the denominator.
+        eps: f64,
+        /// Decay of the parameter per unit of learning rate.
+        weight_decay: f64,
+    },
+    /// Stochastic gradient descent, with the state `optimizer.momentum.PARAMETER` unless the momentum is 0.
+    Sgd {
+        /// Decay of the sum of past gradients.
+        momentum: f64,
+        /// Whether the momentum is applied once more ahead.
+        nesterov: bool,
+        /// Multiple of the parameter that is added to its gradient.
+        weight_decay: f64,
+    },
+}
+
+impl OptimizerConfig {
+    /// AdamW with PyTorch's betas 0.9 and 0.999 and eps 1e-8.
+    pub fn adamw(weight_decay: f64) -> OptimizerConfig {
+        OptimizerConfig::AdamW { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay }
+    }
+}
+
+/// What an update added to the graph.
+#[derive(Clone, Debug)]
+pub struct Update<'g> {
+    /// The states of the optimizer, which begin as zeros.
+    pub states: Vec<StateSpec>,
+    /// The global norm of the gradients before clipping, `f32[]`, where they are clipped.
+    pub gradient_norm: Option<Tensor<'g>>,
+}
+
+/// A whole step: gradients of the loss by all parameters of the context, clipping to a global norm of `clip_norm`, and
+/// the update. Declares the data inputs `lr` (`f32[]`) and, for AdamW, `t` (`f32[]`: the number of this step, from 1).
+pub fn update<'g>(
+    cx: &Context<'g>,
+    loss: Tensor<'g>,
+    config: &OptimizerConfig,
+    clip_norm: Option<f64>,
+) -> Update<'g> {
+    let params = cx.params();
+    let gradients = loss.grad(&tensors(cx, &params));
+    update_with(cx, &params, gradients, config, clip_norm)
+}
+
+/// Adds the gradients of one small batch to the states `gradient.PARAMETER`, which it returns. Declares the data input
+/// `share` (`f32[]`), the part that this batch's loss has in the whole: `1 / n` for `n` equal batches, or the number
+/// of its labels over that of all. With shares that sum to 1 the result is the gradient of the mean over all labels.
+pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>) -> Vec<StateSpec> {
+    let params = cx.params();
+    let share = cx.input("share", DType::F32, &[]);
+    let gradients = (loss * share).grad(&tensors(cx, &params));
+    cx.trace().in_phase(Phase::Update, || {
+        for (param, gradient) in params.iter().zip(gradients) {
+            let sum = gradient_state(cx, param);
+            cx.trace().assign(sum, sum + gradient);
+        }
+    });
+    params.iter().map(|p| StateSpec { name: gradient_name(p), shape: p.shape.clone() }).collect()
+}
+
+/// The update from gradients that [`accumulate`] has summed, which it then sets to zero. `params` are the parameters
+/// of the accumulating graph; this graph declares them again. Data inputs and states are those of [`update`].
+pub fn apply<'g>(
+    cx: &Context<'g>,
+    params: &[ParamSpec],
+    config: &OptimizerConfig,
+    clip_norm: Option<f64>,
+) -> Update<'g> {
+    for param in params {
+        cx.param(&param.name, &param.shape, param.init);
+    }
+    let gradients: Vec<Tensor<'g>> = params.iter().map(|param| gradient_state(cx, param)).collect();
+    cx.trace().in_phase(Phase::Update, || {
+        for gradient in &gradients {
+            cx.trace().assign(*gradient, gradient.full_like(0.0));
+        }
+    });
+    update_with(cx, &cx.params(), gradients, config, clip_norm)
+}
+
+fn tensors<'g>(cx: &Context<'g>, params: &[ParamSpec]) -> Vec<Tensor<'g>> {
+    params.iter().map(|p| cx.trace().tensor(p.value)).collect()
+}
+
+fn gradient_name(param: &ParamSpec) -> String {
+    format!("gradient.{}", param.name)
+}
+
+fn gradient_state<'g>(cx: &Context<'g>, param: &ParamSpec) -> Tensor<'g> {
+    cx.trace().state(&gradient_name(param), DType::F32, &param.shape)
+}
+
+fn update_with<'g>(
+    cx: &Context<'g>,
+    params: &[ParamSpec],
+    mut gradients: Vec<Tensor<'g>>,
+    config: &OptimizerConfig,
+    clip_norm: Option<f64>,
+) -> Update<'g> {
+    let trace = cx.trace();
+    trace.in_phase(Phase::Update, || {
+        let gradient_norm = clip_norm.map(|most| {
+            let norm = global_norm(&gradients);
+            let factor = clip_coefficient(norm, most);
+            gradients.iter_mut().for_each(|gradient| *gradient = *gradient * factor);
+            norm
+        });
+        let mut states = Vec::new();
+        for ((param, p), gradient) in params.iter().zip(tensors(cx, params)).zip(gradients) {
+            let new = update_one(cx, param, p, gradient, config, &mut states);
+            trace.assign(p, new);
+        }
+        Update { states, gradient_norm }
+    })
+}
+
+/// The new value of one parameter; assigns its optimizer's states and lists them.
+fn update_one<'g>(
+    cx: &Context<'g>,
+    param: &ParamSpec,
+    p: Tensor<'g>,
+    gradient: Tensor<'g>,
+    config: &OptimizerConfig,
+    states: &mut Vec<StateSpec>,
+) -> Tensor<'g> {
+    let trace = cx.trace();
+    let mut state = |what: &str| {
+        let name = format!("optimizer.{what}.{}", param.name);
+        let tensor = trace.state(&name, DType::F32, &param.shape);
+        states.push(StateSpec { name, shape: param.shape.clone() });
+        tensor
+    };
+    let lr = cx.input("lr", DType::F32, &[]);
+    let decays = param.shape.len() >= 2;
+    match *config {
+        OptimizerConfig::AdamW { beta1, beta2, eps, weight_decay } => {
+            let (m, v, t) = (state("m"), state("v"), cx.input("t", DType::F32, &[]));
+            let op = AdamW { beta1, beta2, eps, weight_decay: if decays { weight_decay } else { 0.0 } };
+            let new = trace.apply(op, &[p, gradient, m, v, lr, t]);
+            trace.assign(m, new[1]);
+            trace.assign(v, new[2]);
+            new[0]
+        }
+        OptimizerConfig::Sgd { momentum, nesterov, weight_decay } => {
+            let weight_decay = if decays { weight_decay } else { 0.0 };
+            if momentum == 0.0 {
+                let gradient = if weight_decay == 0.0 { gradient } else { gradient + p * weight_decay };
+                return p - gradient * lr;
+            }
+            let buffer = state("momentum");
+            let new = trace.apply(Sgd { momentum, nesterov, weight_decay }, &[p, gradient, buffer, lr]);
+            trace.assign(buffer, new[1]);
+            new[0]
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The learning rate of every step. Constant, linear and cosine are those of transformers'
+//! `get_{constant,linear,cosine}_schedule_with_warmup`, one-cycle that of PyTorch's `OneCycleLR`.
+
+use std::f64::consts::PI;
+
+use crate::error::{Error, Result};
+
+/// The shape of the learning rate over the steps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ScheduleKind {
+    /// The peak rate.
+    Constant,
+    /// Down from the peak to 0 along a line.
+    Linear,
+    /// Down from the peak to 0 along half a cosine.
+    Cosine,
+    /// Up from a 25th of the peak along half a cosine, then down to a 250,000th of it along another.
+    OneCycle,
+}
+
+impl ScheduleKind {
+    /// The names that [`ScheduleKind::from_name`] understands.
+    pub const NAMES: [&str; 4] = ["constant", "linear", "cosine", "one-cycle"];
+
+    /// The schedule of this name.
+    ///
+    /// # Errors
+    /// A sentence that lists the names.
+    pub fn from_name(name: &str) -> Result<ScheduleKind> {
+        match name {
+            "constant" => Ok(ScheduleKind::Constant),
+            "linear" => Ok(ScheduleKind::Linear),
+            "cosine" => Ok(ScheduleKind::Cosine),
+            "one-cycle" | "one_cycle" => Ok(ScheduleKind::OneCycle),
+            _ => Err(Error::new(format!(
+                "`{name}` is no learning-rate schedule; the schedules are {}",
+                ScheduleKind::NAMES.join(", ")
+            ))),
+        }
+    }
+}
+
+/// One-cycle begins at the peak over this.
+const START_DIVISOR: f64 = 25.0;
+/// One-cycle ends at its beginning over this.
+const FINAL_DIVISOR: f64 = 1e4;
+
+/// A learning-rate schedule. With `s` the step (from 0), `w` the warm-up, `n` the total and
+/// `p = (s - w) / max(1, n - w)`:
+///
+/// - constant, linear and cosine are `peak · s / w` for `s < w`, and then
+///   `peak`, `peak · max(0, 1 - p)` and `peak · max(0, (1 + cos(π p)) / 2)`;
+/// - one-cycle goes from `peak / 25` at step 0 to `peak` at step `w - 1`, and on to `peak / 250000` at step `n - 1`,
+///   each along half a cosine; it stays there. Without warm-up it begins at the peak.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Schedule {
+    /// Shape.
+    pub kind: ScheduleKind,
+    /// The highest rate.
+    pub peak: f64,
+    /// Steps until the peak.
+    pub warmup: usize,
+    /// Steps in all; `Constant` does not read it.
+    pub total: usize,
+}
+
+impl Schedule {
+    /// The learning rate of step `step`, from 0.
+    pub fn lr(&self, step: usize) -> f64 {
+        let (s, w, n) = (step as f64, self.warmup as f64, self.total as f64);
+        if self.kind == ScheduleKind::OneCycle {
+            return self.one_cycle(s, w, n);
+        }
+        if step < self.warmup {
+            return self.peak * s / w;
+        }
+        let progress = (s - w) / (n - w).max(1.0);
+        let factor = match self.kind {
+            ScheduleKind::Linear => 1.0 - progress,
+            // Past the total, half a cosine would rise again; the rate has ended at 0.
+            ScheduleKind::Cosine => 0.5 * (1.0 + (PI * progress.min(1.0)).cos()),
+            ScheduleKind::Constant | ScheduleKind::OneCycle => 1.0,
+        };
+        self.peak * factor.max(0.0)
+    }
+
+    fn one_cycle(&self, s: f64, w: f64, n: f64) -> f64 {
+        let start = self.peak / START_DIVISOR;
+        let top = (w - 1.0).max(0.0);
+        if s < top {
+            return half_cosine(start, self.peak, s / top);
+        }
+        let length = (n - 1.0 - top).max(1.0);
+        half_cosine(self.peak, start / FINAL_DIVISOR, ((s - top) / length).min(1.0))
+    }
+}
+
+/// From `a` at `p = 0` to `b` at `p = 1`.
+fn half_cosine(a: f64, b: f64, p: f64) -> f64 {
+    b + (a - b) * 0.5 * (1.0 + (PI * p).cos())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(kind: ScheduleKind, peak: f64, warmup: usize, total: usize, steps: &[usize]) -> Vec<f64> {
+        let schedule = Schedule { kind, peak, warmup, total };
+        steps.iter().map(|&s| schedule.lr(s)).collect()
+    }
+
+    fn assert_close(got: &[f64], expected: &[f64]) {
+        assert_eq!(got.len(), expected.len());
+        for (g, e) in got.iter().zip(expected) {
+            assert!((g - e).abs() <= 1e-12 * e.abs().max(1e-3), "{got:?} instead of {expected:?}");
+        }
+    }
+
+    #[test]
+    fn constant_warms_up_and_stays() {
+        let got = rates(ScheduleKind::Constant, 2.0, 4, 10, &[0, 1, 3, 4, 9, 100]);
+        assert_close(&got, &[0.0, 0.5, 1.5, 2.0, 2.0, 2.0]);
+        assert_close(&rates(ScheduleKind::Constant, 2.0, 0, 0, &[0]), &[2.0]);
+    }
+
+    #[test]
+    fn linear_falls_to_zero_at_the_total() {
+        let got = rates(ScheduleKind::Linear, 1.0, 2, 10, &[0, 1, 2, 6, 9, 10, 11]);
+        assert_close(&got, &[0.0, 0.5, 1.0, 0.5, 0.125, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn cosine_falls_to_zero_and_does_not_rise_again() {
+        let third = 0.5 * (1.0 + 0.5);
+        let got = rates(ScheduleKind::Cosine, 1.0, 3, 9, &[1, 3, 5, 6, 9, 12, 15]);
+        assert_close(&got, &[1.0 / 3.0, 1.0, third, 0.5, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
+    fn one_cycle_is_that_of_pytorch() {
+        // torch.optim.lr_scheduler.OneCycleLR(max_lr=1, total_steps=10, pct_start=0.3): steps 0 to 9.
+        let expected = [
+            0.04,
+            0.52,
+            1.0,
+            0.950484632,
+            0.811745654,
+            0.611262022,
+            0.388741978,
+            0.188258346,
+            0.049519368,
+            4e-6,
+        ];
+        let got = rates(ScheduleKind::OneCycle, 1.0, 3, 10, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        for (g, e) in got.iter().zip(expected) {
+            assert!((g - e).abs() < 1e-8, "{got:?}");
+        }
+        assert_close(&rates(ScheduleKind::OneCycle, 1.0, 3, 10, &[20]), &[4e-6]);
+        assert_close(&rates(ScheduleKind::OneCycle, 1.0, 0, 5, &[0, 4]), &[1.0, 4e-6]);
+    }
+
+    #[test]
+    fn warm_up_as_long_as_the_run_divides_by_nothing() {
+        for kind in [ScheduleKind::Constant, ScheduleKind::Linear, ScheduleKind::Cosine, ScheduleKind::OneCycle] {
+            for (warmup, total) in [(0, 0), (1, 1), (5, 5), (7, 5)] {
+                let schedule = Schedule { kind, peak: 1.0, warmup, total };
+                assert!((0..12).all(|s| (0.0..=1.0).contains(&schedule.lr(s))), "{schedule:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_lists_the_known_ones() {
+        let sentence = ScheduleKind::from_name("cosin").unwrap_err().to_string();
+        assert_eq!(
+            sentence,
+            "`cosin` is no learning-rate schedule; the schedules are constant, linear, cosine, one-cycle"
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! Values of parameters, by name.
+
+use std::collections::BTreeMap;
+
+use crate::context::ParamSpec;
+
+/// The value of a parameter.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Weight {
+    /// Shape.
+    pub shape: Vec<usize>,
+    /// Elements in row-major order.
+    pub data: Vec<f32>,
+}
+
+/// Parameters' values, ordered by name.
+pub type Weights = BTreeMap<String, Weight>;
+
+/// First values of all these parameters, each made from the seed and its own name alone.
+pub fn initialize(params: &[ParamSpec], seed: u64) -> Weights {
+    let mut weights = Weights::new();
+    initialize_missing(&mut weights, params, seed);
+    weights
+}
+
+/// Adds first values of those parameters that have none, the same as [`initialize`] makes them.
+pub fn initialize_missing(weights: &mut Weights, params: &[ParamSpec], seed: u64) {
+    for param in params {
+        weights.entry(param.name.clone()).or_insert_with(|| {
+            let count = param.shape.iter().product();
+            Weight { shape: param.shape.clone(), data: param.init.values(seed, &param.name, count) }
+        });
+    }
+}

@@ -1,0 +1,104 @@
+//! Models against what transformers computes: scores, loss, gradients, and five AdamW steps.
+
+mod support;
+
+use lessen_graph::{Array, DType, Graph, Trace, evaluate, verify};
+use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, optimizer};
+use support::{Arrays, arrays, assert_close, expected, model, part};
+
+const BATCH: BatchShape = BatchShape { size: 4, length: 12 };
+const STEPS: usize = 5;
+/// Recorded values are rounded to `f32`; both sides compute in `f64`.
+const TOLERANCE: f64 = 1e-6;
+
+fn inputs(recorded: &Arrays, batch: usize) -> Arrays {
+    let names = [
+        ("tokens", "input_ids", DType::I32),
+        ("mask", "attention_mask", DType::Bool),
+        ("types", "token_type_ids", DType::I32),
+        ("labels", "labels", DType::I32),
+    ];
+    let there = names.into_iter().filter(|(_, theirs, _)| recorded.contains_key(*theirs));
+    there.map(|(ours, theirs, dtype)| (ours.to_string(), part(&recorded[theirs], batch, dtype))).collect()
+}
+
+/// Loss, scores and gradients in one graph.
+fn gradients(model: &Model) -> Graph {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    let outputs = model.forward(&cx, BATCH);
+    trace.output("loss", outputs.loss);
+    trace.output("logits", outputs.logits);
+    let params = cx.params();
+    let tensors: Vec<_> = params.iter().map(|p| trace.tensor(p.value)).collect();
+    for (param, gradient) in params.iter().zip(outputs.loss.grad(&tensors)) {
+        trace.output(&format!("grad.{}", param.name), gradient);
+    }
+    assert!(!cx.has_input("key"), "without dropout nothing is random");
+    trace.finish()
+}
+
+fn training(model: &Model) -> (Graph, Vec<lessen_nn::StateSpec>) {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    let outputs = model.forward(&cx, BATCH);
+    trace.output("loss", outputs.loss);
+    let states = optimizer::update(&cx, outputs.loss, &OptimizerConfig::adamw(0.01), None).states;
+    (trace.finish(), states)
+}
+
+fn check(name: &str) {
+    let (model, weights) = model(name);
+    let recorded = expected(name);
+
+    let graph = gradients(&model);
+    verify(&graph).unwrap();
+    let mut given = arrays(&weights);
+    given.extend(inputs(&recorded, 0));
+    let results = evaluate(&graph, &given).unwrap();
+    assert_close("loss", &results["loss"], &recorded["loss"], TOLERANCE);
+    assert_close("logits", &results["logits"], &recorded["logits"], TOLERANCE);
+    for name in weights.keys() {
+        let name = format!("grad.{name}");
+        assert_close(&name, &results[&name], &recorded[&name], TOLERANCE);
+    }
+    let recorded_gradients = recorded.keys().filter(|k| k.starts_with("grad.")).count();
+    assert_eq!(recorded_gradients, weights.len(), "every tensor of transformers is a parameter of ours");
+
+    let (graph, states) = training(&model);
+    verify(&graph).unwrap();
+    let mut state = arrays(&weights);
+    for spec in &states {
+        state.insert(spec.name.clone(), Array::full(lessen_graph::Type::f32(&spec.shape), 0.0));
+    }
+    for step in 0..STEPS {
+        let mut given = state.clone();
+        given.extend(inputs(&recorded, step));
+        given.insert("lr".into(), Array::scalar(1e-3));
+        given.insert("t".into(), Array::scalar((step + 1) as f64));
+        let mut results = evaluate(&graph, &given).unwrap();
+        let loss = results.remove("loss").unwrap();
+        let theirs = part(&recorded["losses"], step, DType::F32);
+        assert_close(&format!("loss of step {step}"), &loss, &theirs, TOLERANCE);
+        assert_eq!(results.len(), state.len(), "every parameter and state is updated");
+        state = results;
+    }
+    for name in weights.keys() {
+        assert_close(name, &state[name], &recorded[&format!("final.{name}")], TOLERANCE);
+    }
+}
+
+#[test]
+fn bert_classifier() {
+    check("bert-tiny-cls");
+}
+
+#[test]
+fn bert_masked_language_model() {
+    check("bert-tiny-mlm");
+}
+
+#[test]
+fn gpt2_language_model() {
+    check("gpt2-tiny");
+}

@@ -1,0 +1,95 @@
+//! What several tests need: recorded answers, weights as arrays, folders that vanish.
+#![allow(dead_code)]
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use lessen_graph::{Array, DType, Type};
+use lessen_nn::{Model, Weights, checkpoint};
+use safetensors::{Dtype, SafeTensors};
+
+pub type Arrays = HashMap<String, Array>;
+
+pub fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// All tensors of `expected-NAME.safetensors`.
+pub fn expected(name: &str) -> Arrays {
+    let bytes = fs::read(fixture(&format!("expected-{name}.safetensors"))).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    let array = |(name, view): (&str, safetensors::tensor::TensorView<'_>)| {
+        let words = view.data().as_chunks::<4>().0.iter();
+        let (dtype, data): (DType, Vec<f64>) = match view.dtype() {
+            Dtype::F32 => (DType::F32, words.map(|&b| f32::from_le_bytes(b).into()).collect()),
+            Dtype::I32 => (DType::I32, words.map(|&b| i32::from_le_bytes(b).into()).collect()),
+            other => panic!("a recorded tensor of dtype {other}"),
+        };
+        (name.to_string(), Array::new(Type::new(dtype, view.shape()), data))
+    };
+    file.iter().map(array).collect()
+}
+
+/// A model and its weights.
+pub fn model(name: &str) -> (Model, Weights) {
+    let dir = fixture(name);
+    let model = Model::from_dir(&dir).unwrap();
+    let loaded = checkpoint::load(&dir, &model.parameters(), &|_| false).unwrap();
+    assert!(loaded.missing.is_empty() && loaded.extra.is_empty(), "{loaded:?}");
+    (model, loaded.weights)
+}
+
+pub fn arrays(weights: &Weights) -> Arrays {
+    let array = |w: &lessen_nn::Weight| Array::f32(&w.shape, w.data.iter().map(|&v| v.into()).collect());
+    weights.iter().map(|(name, w)| (name.clone(), array(w))).collect()
+}
+
+/// Part `index` of the first axis, as a dtype.
+pub fn part(array: &Array, index: usize, dtype: DType) -> Array {
+    let shape = &array.ty.shape[1..];
+    let size: usize = shape.iter().product();
+    Array::new(Type::new(dtype, shape), array.data[index * size..][..size].to_vec())
+}
+
+#[track_caller]
+pub fn assert_close(what: &str, got: &Array, expected: &Array, tolerance: f64) {
+    assert_eq!(got.ty.shape, expected.ty.shape, "{what}");
+    let scale = expected.data.iter().fold(1e-3, |most: f64, e| most.max(e.abs()));
+    for (i, (g, e)) in got.data.iter().zip(&expected.data).enumerate() {
+        assert!((g - e).abs() <= tolerance * scale, "{what}: element {i} is {g} instead of {e}");
+    }
+}
+
+/// A new folder that is removed at the end of the test.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new() -> Folder {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let name = format!("lessen-nn-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    /// A copy of a recorded model.
+    pub fn copy_of(name: &str) -> Folder {
+        let folder = Folder::new();
+        for file in ["config.json", "model.safetensors"] {
+            fs::copy(fixture(name).join(file), folder.0.join(file)).unwrap();
+        }
+        folder
+    }
+
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

@@ -1,0 +1,195 @@
+//! Files that are whole or not there: written aside, synced, renamed.
+//!
+//! A folder is replaced in two renames (the old one steps aside, the new one steps in). [`recover`] mends what a
+//! crash between the two leaves, and clears away what was never finished.
+
+use crate::error::{Error, Result};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// What the name of an unfinished file or folder begins with.
+const ASIDE: &str = ".tmp-";
+/// What the name of a folder that is being replaced begins with.
+const REPLACED: &str = ".old-";
+
+/// The error of a path that cannot be written to.
+pub fn unwritable(path: &Path, error: &io::Error) -> Error {
+    Error::user(format!("{} cannot be written ({error}); check the disk and the permissions", path.display()))
+}
+
+fn beside(path: &Path, prefix: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{prefix}{name}"))
+}
+
+/// Replaces a file as a whole.
+///
+/// # Errors
+/// A folder that cannot be written to, a full disk.
+pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
+    let aside = beside(path, ASIDE);
+    let write = || -> io::Result<()> {
+        let mut file = File::create(&aside)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&aside, path)?;
+        sync_folder_of(path)
+    };
+    write().map_err(|error| {
+        // What is left aside is worth nothing; that it cannot be removed either is no news.
+        let _ = fs::remove_file(&aside);
+        unwritable(path, &error)
+    })
+}
+
+/// Makes or replaces a folder as a whole: `fill` writes into an empty folder that then takes the place of `path`.
+///
+/// # Errors
+/// What `fill` reports, a folder that cannot be written to, a full disk.
+pub fn write_folder(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let aside = beside(path, ASIDE);
+    let replaced = beside(path, REPLACED);
+    let io = |result: io::Result<()>| result.map_err(|error| unwritable(path, &error));
+    io(remove_if_there(&aside))?;
+    io(fs::create_dir(&aside))?;
+    let swap = || -> io::Result<()> {
+        sync_contents(&aside)?;
+        remove_if_there(&replaced)?;
+        if path.exists() {
+            fs::rename(path, &replaced)?;
+        }
+        fs::rename(&aside, path)?;
+        sync_folder_of(path)?;
+        remove_if_there(&replaced)
+    };
+    let result = fill(&aside).and_then(|()| io(swap()));
+    if result.is_err() {
+        // As above: nothing depends on it.
+        let _ = remove_if_there(&aside);
+        let _ = restore(path, &replaced);
+    }
+    result
+}
+
+/// Mends a folder after a crash: what stepped aside and was not replaced steps back, what was not finished goes.
+///
+/// # Errors
+/// A folder that cannot be read or written to.
+pub fn recover(folder: &Path) -> Result<()> {
+    let mend = || -> io::Result<()> {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            if let Some(name) = name.strip_prefix(REPLACED) {
+                restore(&folder.join(name), &path)?;
+                remove_if_there(&path)?;
+            } else if name.starts_with(ASIDE) {
+                remove_if_there(&path)?;
+            }
+        }
+        Ok(())
+    };
+    mend().map_err(|error| unwritable(folder, &error))
+}
+
+fn restore(path: &Path, replaced: &Path) -> io::Result<()> {
+    if replaced.exists() && !path.exists() { fs::rename(replaced, path) } else { Ok(()) }
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+/// Syncs every file below a folder, and the folders themselves.
+fn sync_contents(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            sync_contents(&path)?;
+        } else {
+            File::open(&path)?.sync_all()?;
+        }
+    }
+    File::open(folder)?.sync_all()
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
+        _ => File::open(".")?.sync_all(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    fn fill(text: &'static str) -> impl FnOnce(&Path) -> Result<()> {
+        move |folder| write_file(&folder.join("a.txt"), text.as_bytes())
+    }
+
+    #[test]
+    fn files_and_folders_are_replaced_and_nothing_is_left_beside() {
+        let dir = tempfile::tempdir().unwrap();
+        let (file, folder) = (dir.path().join("f"), dir.path().join("d"));
+        for text in ["one", "two"] {
+            write_file(&file, text.as_bytes()).unwrap();
+            write_folder(&folder, fill(text)).unwrap();
+            assert_eq!(fs::read_to_string(&file).unwrap(), text);
+            assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), text);
+        }
+        assert_eq!(names(dir.path()), ["d", "f"]);
+    }
+
+    #[test]
+    fn a_failure_leaves_the_old_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("d");
+        write_folder(&folder, fill("old")).unwrap();
+        let failure = write_folder(&folder, |aside| {
+            fs::write(aside.join("a.txt"), "half").unwrap();
+            Err(Error::user("the disk is full"))
+        });
+        assert_eq!(failure, Err(Error::user("the disk is full")));
+        assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "old");
+        assert_eq!(names(dir.path()), ["d"]);
+        let missing = write_file(&dir.path().join("none/f"), b"x").unwrap_err();
+        assert!(missing.to_string().contains("none/f cannot be written"), "{missing}");
+    }
+
+    #[test]
+    fn a_crash_at_any_moment_is_mended() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, aside, old) = (dir.path().join("d"), dir.path().join(".tmp-d"), dir.path().join(".old-d"));
+        // While filling: the old one is still in place.
+        write_folder(&path, fill("old")).unwrap();
+        fs::create_dir(&aside).unwrap();
+        recover(dir.path()).unwrap();
+        assert_eq!(names(dir.path()), ["d"]);
+        // Between the two renames: the old one steps back.
+        fs::rename(&path, &old).unwrap();
+        fs::create_dir(&aside).unwrap();
+        recover(dir.path()).unwrap();
+        assert_eq!(names(dir.path()), ["d"]);
+        assert_eq!(fs::read_to_string(path.join("a.txt")).unwrap(), "old");
+        // After them: the new one stays.
+        fs::rename(&path, &old).unwrap();
+        write_folder(&path, fill("new")).unwrap();
+        fs::create_dir_all(&old).unwrap();
+        recover(dir.path()).unwrap();
+        assert_eq!(names(dir.path()), ["d"]);
+        assert_eq!(fs::read_to_string(path.join("a.txt")).unwrap(), "new");
+    }
+}

@@ -1,0 +1,27 @@
+//! Ctrl-C: the first one asks the run to stop after the step, the second one ends the process.
+
+use crate::error::{Error, Result};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static ASKED: AtomicBool = AtomicBool::new(false);
+
+/// The exit code of a process that was interrupted.
+pub const EXIT_CODE: i32 = 130;
+
+/// Listens for Ctrl-C (and the polite request to terminate) from now on, in the whole process.
+///
+/// # Errors
+/// A process that has another listener already.
+pub fn listen() -> Result<()> {
+    let handler = || {
+        if ASKED.swap(true, Ordering::SeqCst) {
+            std::process::exit(EXIT_CODE);
+        }
+    };
+    ctrlc::set_handler(handler).map_err(|error| Error::internal(format!("Ctrl-C cannot be listened for ({error})")))
+}
+
+/// Whether somebody asked to stop.
+pub fn asked() -> bool {
+    ASKED.load(Ordering::SeqCst)
+}

@@ -1,0 +1,64 @@
+//! How much memory this process may still take.
+
+use std::fs;
+use std::path::Path;
+
+/// The bytes that can still be allocated without swapping: what the system has available, and no more than the
+/// control group of this process allows. None where the system does not tell.
+pub fn available_bytes() -> Option<usize> {
+    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
+    let available = meminfo_bytes(&meminfo, "MemAvailable")?;
+    let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
+    groups.into_iter().filter_map(|group| group_bytes(Path::new(group))).fold(Some(available), |least, bytes| {
+        least.map(|least| least.min(bytes))
+    })
+}
+
+/// A row such as `MemAvailable:   12345 kB`.
+fn meminfo_bytes(meminfo: &str, row: &str) -> Option<usize> {
+    let line = meminfo.lines().find(|line| line.split(':').next() == Some(row))?;
+    let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
+    kib.checked_mul(1024)
+}
+
+/// What a control group (version 2 or 1) leaves: its limit less what it uses, where cached files that nobody uses
+/// at present do not count. None without a limit.
+fn group_bytes(group: &Path) -> Option<usize> {
+    let read = |names: [&str; 2]| names.into_iter().find_map(|name| fs::read_to_string(group.join(name)).ok());
+    let limit: usize = read(["memory.max", "memory.limit_in_bytes"])?.trim().parse().ok()?;
+    let used: usize = read(["memory.current", "memory.usage_in_bytes"])?.trim().parse().ok()?;
+    let statistics = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
+    let cached = statistics
+        .lines()
+        .filter_map(|line| line.split_once(' '))
+        .find(|(name, _)| *name == "inactive_file" || *name == "total_inactive_file")
+        .and_then(|(_, bytes)| bytes.trim().parse().ok())
+        .unwrap_or(0);
+    Some(limit.saturating_sub(used.saturating_sub(cached)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_found_by_their_whole_name() {
+        let meminfo = "MemTotal:       16000 kB\nMemAvailable:    2048 kB\nAvailable: 1 kB\n";
+        assert_eq!(meminfo_bytes(meminfo, "MemAvailable"), Some(2 << 20));
+        assert_eq!(meminfo_bytes(meminfo, "Mem"), None);
+    }
+
+    #[test]
+    fn a_group_leaves_its_limit_less_what_is_used_and_not_cached() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
+        assert_eq!(group_bytes(dir.path()), None);
+        write("memory.max", "1000\n");
+        write("memory.current", "700\n");
+        assert_eq!(group_bytes(dir.path()), Some(300));
+        write("memory.stat", "anon 500\ninactive_file 150\n");
+        assert_eq!(group_bytes(dir.path()), Some(450));
+        write("memory.max", "max\n");
+        assert_eq!(group_bytes(dir.path()), None);
+    }
+}

@@ -1,0 +1,104 @@
+//! The metrics of a run as JSON lines: one object for each step and each evaluation.
+
+use crate::durable::{unwritable, write_file};
+use crate::error::{Error, Result};
+use serde_json::Value;
+use std::fs::{self, File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The writer of `metrics.jsonl`. Every line is handed to the system at once, so that a killed run loses none.
+pub struct Metrics {
+    file: File,
+    path: PathBuf,
+}
+
+impl Metrics {
+    /// Opens the file for a run that goes on after `done` steps: lines of later steps, and a last line without end,
+    /// are cut off.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written to.
+    pub fn open(path: &Path, done: u64) -> Result<Metrics> {
+        if path.exists() {
+            let kept = lines(path)?.into_iter().filter(|line| step_of(line).is_some_and(|step| step <= done));
+            let text: String = kept.map(|line| format!("{line}\n")).collect();
+            write_file(path, text.as_bytes())?;
+        }
+        let file = OpenOptions::new().append(true).create(true).open(path);
+        Ok(Metrics { file: file.map_err(|error| unwritable(path, &error))?, path: path.to_path_buf() })
+    }
+
+    /// Adds a line. The object has a key `step`.
+    ///
+    /// # Errors
+    /// A file that cannot be written to.
+    pub fn write(&mut self, object: &Value) -> Result<()> {
+        self.file.write_all(format!("{object}\n").as_bytes()).map_err(|error| unwritable(&self.path, &error))
+    }
+
+    /// Waits until the lines are on the disk.
+    ///
+    /// # Errors
+    /// A disk that fails.
+    pub fn sync(&self) -> Result<()> {
+        self.file.sync_all().map_err(|error| unwritable(&self.path, &error))
+    }
+}
+
+/// The objects of a file of JSON lines; lines that are none are left out.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn lines(path: &Path) -> Result<Vec<Value>> {
+    let bytes = fs::read(path).map_err(|error| {
+        Error::user(format!("{} cannot be read ({error}); check that it is there", path.display()))
+    })?;
+    let text = String::from_utf8_lossy(&bytes);
+    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).filter(Value::is_object).collect())
+}
+
+fn step_of(line: &Value) -> Option<u64> {
+    line.get("step")?.as_u64()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_resumed_run_goes_on_after_its_step() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.jsonl");
+        let mut metrics = Metrics::open(&path, 0).unwrap();
+        for step in 1..=5 {
+            metrics.write(&json!({ "step": step, "loss": 0.5 })).unwrap();
+        }
+        metrics.write(&json!({ "step": 5, "dev_loss": 1.5 })).unwrap();
+        drop(metrics);
+        // Killed in the middle of a line.
+        let mut whole = fs::read(&path).unwrap();
+        whole.extend(b"{\"step\": 3, \"lo");
+        fs::write(&path, whole).unwrap();
+
+        let mut metrics = Metrics::open(&path, 3).unwrap();
+        metrics.write(&json!({ "step": 4, "loss": 0.25 })).unwrap();
+        metrics.sync().unwrap();
+        let found: Vec<(u64, f64)> = lines(&path)
+            .unwrap()
+            .iter()
+            .map(|line| (step_of(line).unwrap(), line["loss"].as_f64().unwrap()))
+            .collect();
+        assert_eq!(found, [(1, 0.5), (2, 0.5), (3, 0.5), (4, 0.25)]);
+    }
+
+    #[test]
+    fn losses_survive_as_they_are() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.jsonl");
+        let loss = 0.1f32 + 0.2;
+        Metrics::open(&path, 0).unwrap().write(&json!({ "step": 1, "loss": loss })).unwrap();
+        assert_eq!(lines(&path).unwrap()[0]["loss"].as_f64().unwrap() as f32, loss);
+    }
+}

@@ -1,0 +1,91 @@
+//! Recipes: the built-in ones and files.
+
+use crate::error::{Error, Result};
+use crate::settings::Settings;
+use std::fs;
+use std::path::Path;
+
+/// A recipe that comes with Lessen.
+#[derive(Clone, Copy, Debug)]
+pub struct BuiltIn {
+    /// Name on the command line.
+    pub name: &'static str,
+    /// The file's text.
+    pub text: &'static str,
+}
+
+/// The recipes that come with Lessen, the default first.
+pub const BUILT_IN: &[BuiltIn] = &[
+    BuiltIn { name: "adder", text: include_str!("../recipes/adder.toml") },
+    BuiltIn { name: "thucnews", text: include_str!("../recipes/thucnews.toml") },
+    BuiltIn { name: "shakespeare", text: include_str!("../recipes/shakespeare.toml") },
+    BuiltIn { name: "bert-classifier", text: include_str!("../recipes/bert-classifier.toml") },
+    BuiltIn { name: "gpt2-lm", text: include_str!("../recipes/gpt2-lm.toml") },
+    BuiltIn { name: "glue", text: include_str!("../recipes/glue.toml") },
+];
+
+impl BuiltIn {
+    /// What it does, in one sentence: the comment in its first line.
+    pub fn description(&self) -> &'static str {
+        self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+    }
+}
+
+/// The name and the settings of a recipe: a built-in one, or a TOML file.
+///
+/// # Errors
+/// Neither of both, or a file with a mistake.
+pub fn load(recipe: &str) -> Result<(String, Settings)> {
+    if let Some(built_in) = BUILT_IN.iter().find(|built_in| built_in.name == recipe) {
+        let settings = Settings::parse(built_in.text, &format!("the recipe {recipe}"))?;
+        return Ok((recipe.to_string(), settings));
+    }
+    let path = Path::new(recipe);
+    if !path.is_file() {
+        let alike = |name: &str| strsim::normalized_damerau_levenshtein(name, recipe);
+        let nearest = BUILT_IN.iter().map(|built_in| built_in.name).max_by(|a, b| alike(a).total_cmp(&alike(b)));
+        let hint = match nearest {
+            Some(name) if alike(name) > 0.5 => format!("did you mean {name}?"),
+            _ => "`lessen recipes` lists the built-in ones".to_string(),
+        };
+        return Err(Error::user(format!("there is no recipe and no file called '{recipe}'; {hint}")));
+    }
+    let bytes = fs::read(path).map_err(|error| {
+        Error::user(format!("the recipe {recipe} cannot be read ({error}); check its permissions"))
+    })?;
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count() + 1;
+        Error::user(format!("{recipe} line {line} is not valid UTF-8; save the file as UTF-8"))
+    })?;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    Ok((name, Settings::parse(&text, recipe)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    #[test]
+    fn every_built_in_recipe_is_sound_and_describes_itself() {
+        for built_in in BUILT_IN {
+            let (name, settings) = load(built_in.name).unwrap();
+            Config::new(&name, settings).unwrap();
+            assert!(built_in.description().ends_with('.'), "{}", built_in.name);
+        }
+    }
+
+    #[test]
+    fn a_file_is_a_recipe_and_the_nearest_name_is_told() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("mine.toml");
+        fs::write(&path, "[train]\nlr = 0.25\n").unwrap();
+        let (name, settings) = load(path.to_str().unwrap()).unwrap();
+        assert_eq!((name.as_str(), settings.number("train.lr")), ("mine", Some(0.25)));
+        fs::write(&path, b"[train]\nlr = \xff\n").unwrap();
+        assert!(load(path.to_str().unwrap()).unwrap_err().to_string().contains("line 2 is not valid UTF-8"));
+        let error = load("thucnew").unwrap_err().to_string();
+        assert_eq!(error, "there is no recipe and no file called 'thucnew'; did you mean thucnews?");
+        assert!(load("my/own.toml").unwrap_err().to_string().ends_with("`lessen recipes` lists the built-in ones"));
+    }
+}

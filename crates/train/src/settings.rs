@@ -1,0 +1,324 @@
+//! The settings of a run: values for the [`KEYS`](crate::keys::KEYS), each with the place it comes from.
+//!
+//! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest.
+
+use crate::error::{Error, Result};
+use crate::keys::{self, KEYS, Key, Kind};
+use std::collections::BTreeMap;
+use std::fmt;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// A value of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `true` or `false`.
+    Switch(bool),
+    /// A whole number.
+    Count(u64),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    /// As TOML.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Switch(on) => write!(f, "{on}"),
+            Value::Count(count) => write!(f, "{count}"),
+            Value::Number(number) => write!(f, "{number:?}"),
+            Value::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
+        }
+    }
+}
+
+/// Where a setting comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Origin {
+    /// A line of a recipe's file; for a built-in recipe the name stands for the file.
+    Line(String, usize),
+    /// A flag as it was written.
+    Flag(String),
+    /// The table of keys.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Line(file, line) => write!(f, "{file} line {line}"),
+            Origin::Flag(flag) => f.write_str(flag),
+            Origin::Default => f.write_str("the default"),
+        }
+    }
+}
+
+/// Values of keys with their origins. A key that may stay open can be missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    values: BTreeMap<&'static str, (Value, Origin)>,
+}
+
+impl Settings {
+    /// The settings of a recipe's text, over the defaults. `file` names it in messages.
+    ///
+    /// # Errors
+    /// A text that is no TOML, an unknown key, a value of the wrong kind.
+    pub fn parse(text: &str, file: &str) -> Result<Settings> {
+        let mut settings = Settings { values: BTreeMap::new() };
+        for key in KEYS {
+            if let Some(default) = key.default {
+                let value = parse_value(default).unwrap_or(Value::Text(default.to_string()));
+                settings.put(key, value, Origin::Default)?;
+            }
+        }
+        let line_at = |byte: usize| text[..byte].matches('\n').count() + 1;
+        let document = DeTable::parse(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_at(span.start));
+            let reason = error.message().replace('\n', ", ");
+            Error::user(format!("{file} line {line} is not valid TOML ({reason}); correct the line"))
+        })?;
+        let mut leaves = Vec::new();
+        flatten("", document.get_ref(), &mut leaves);
+        for (name, start, value) in leaves {
+            let origin = Origin::Line(file.to_string(), line_at(start));
+            settings.set(&name, value, origin)?;
+        }
+        Ok(settings)
+    }
+
+    /// Takes `KEY=VALUE` from `--set`. A value that is no TOML is a text.
+    ///
+    /// # Errors
+    /// A missing `=`, an unknown key, a value of the wrong kind.
+    pub fn set_flag(&mut self, assignment: &str) -> Result<()> {
+        let origin = Origin::Flag(format!("--set {assignment}"));
+        let (name, value) = assignment.split_once('=').ok_or_else(|| {
+            Error::user(format!("--set {assignment} has no '='; write KEY=VALUE, such as train.lr=0.001"))
+        })?;
+        let (name, value) = (name.trim(), value.trim());
+        let value = parse_value(value).unwrap_or_else(|| Value::Text(value.to_string()));
+        self.set(name, Some(value), origin)
+    }
+
+    /// Takes the value of a flag of its own, such as `--steps 100`; `flag` names it in messages.
+    ///
+    /// # Errors
+    /// A value of the wrong kind.
+    pub fn set_named(&mut self, name: &str, value: Value, flag: String) -> Result<()> {
+        self.set(name, Some(value), Origin::Flag(flag))
+    }
+
+    /// `None` stands for a list, a table or a date, which no key takes.
+    fn set(&mut self, name: &str, value: Option<Value>, origin: Origin) -> Result<()> {
+        let key = keys::find(name).map_err(|nearest| {
+            Error::user(format!("{origin}: there is no key '{name}'; did you mean {nearest}?"))
+        })?;
+        let value = value.ok_or_else(|| {
+            Error::user(format!("{origin}: {} must be {}", key.name, key.kind.expected()))
+        })?;
+        self.put(key, value, origin)
+    }
+
+    fn put(&mut self, key: &'static Key, value: Value, origin: Origin) -> Result<()> {
+        let shown = value.to_string();
+        let value = fit(key.kind, value).ok_or_else(|| {
+            let expected = key.kind.expected();
+            Error::user(format!("{origin}: {} must be {expected}, not {shown}", key.name))
+        })?;
+        self.values.insert(key.name, (value, origin));
+        Ok(())
+    }
+
+    /// Where the value of a key comes from; the default where it has none.
+    pub fn origin(&self, name: &str) -> Origin {
+        self.values.get(name).map_or(Origin::Default, |(_, origin)| origin.clone())
+    }
+
+    /// The value of a key.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.values.get(name).map(|(value, _)| value)
+    }
+
+    pub(crate) fn switch(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Value::Switch(true)))
+    }
+
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        match self.get(name) {
+            Some(Value::Count(count)) => *count,
+            _ => 0,
+        }
+    }
+
+    pub(crate) fn number(&self, name: &str) -> Option<f64> {
+        match self.get(name) {
+            Some(Value::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// All settings as TOML that [`Settings::parse`] reads back.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        let mut section = "";
+        for key in KEYS {
+            let Some((value, _)) = self.values.get(key.name) else { continue };
+            let (own, name) = key.name.split_once('.').unwrap_or(("", key.name));
+            if own != section {
+                let gap = if section.is_empty() { "" } else { "\n" };
+                text.push_str(&format!("{gap}[{own}]\n"));
+                section = own;
+            }
+            text.push_str(&format!("{name} = {value}\n"));
+        }
+        text
+    }
+
+    /// The first key in which `other` differs, with both values as TOML (`nothing` where there is none), leaving out
+    /// the keys in `free`.
+    pub fn difference(&self, other: &Settings, free: &[&str]) -> Option<(&'static str, String, String)> {
+        let show = |value: Option<&Value>| value.map_or("nothing".to_string(), Value::to_string);
+        KEYS.iter()
+            .filter(|key| !free.contains(&key.name))
+            .find(|key| self.get(key.name) != other.get(key.name))
+            .map(|key| (key.name, show(self.get(key.name)), show(other.get(key.name))))
+    }
+}
+
+/// The value as a key of this kind holds it; none where it does not fit.
+fn fit(kind: Kind, value: Value) -> Option<Value> {
+    match (kind, value) {
+        (Kind::Switch, Value::Switch(on)) => Some(Value::Switch(on)),
+        (Kind::Count(least), Value::Count(count)) => (count >= least).then_some(Value::Count(count)),
+        (Kind::Number(low, high), Value::Count(count)) => {
+            let number = count as f64;
+            (low..=high).contains(&number).then_some(Value::Number(number))
+        }
+        (Kind::Number(low, high), Value::Number(number)) => {
+            (low..=high).contains(&number).then_some(Value::Number(number))
+        }
+        (Kind::Text, Value::Text(text)) => Some(Value::Text(text)),
+        // A bare word that looks like a number or a switch is a word all the same.
+        (Kind::Text, other) => Some(Value::Text(other.to_string())),
+        (Kind::Choice(words), Value::Text(text)) => words.contains(&text.as_str()).then_some(Value::Text(text)),
+        _ => None,
+    }
+}
+
+type Leaf = (String, usize, Option<Value>);
+
+fn flatten(prefix: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
+    for (name, value) in table {
+        let full = if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
+        match value.get_ref() {
+            DeValue::Table(inner) if keys::find(&full).is_err() && !inner.is_empty() => flatten(&full, inner, leaves),
+            _ => leaves.push((full, name.span().start, plain(value))),
+        }
+    }
+}
+
+fn plain(value: &Spanned<DeValue<'_>>) -> Option<Value> {
+    match value.get_ref() {
+        DeValue::Boolean(on) => Some(Value::Switch(*on)),
+        DeValue::String(text) => Some(Value::Text(text.to_string())),
+        DeValue::Float(float) => Some(Value::Number(float.as_str().parse().ok()?)),
+        DeValue::Integer(integer) => match u64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(count) => Some(Value::Count(count)),
+            // Negative, or beyond 64 bits: a number that no count takes.
+            Err(_) => Some(Value::Number(integer.as_str().parse().ok()?)),
+        },
+        _ => None,
+    }
+}
+
+/// A single TOML value that a key can have.
+fn parse_value(text: &str) -> Option<Value> {
+    let line = format!("v = {text}");
+    let document = DeTable::parse(&line).ok()?;
+    let table = document.get_ref();
+    if table.len() != 1 { None } else { table.get("v").and_then(plain) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECIPE: &str = "[train]\nlr = 1\nbatch = 16\nschedule = \"cosine\"\n\n[data]\nshuffle = false\n";
+
+    fn error(text: &str) -> String {
+        Settings::parse(text, "my.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_recipe_goes_over_the_defaults_and_flags_go_over_the_recipe() {
+        let mut settings = Settings::parse(RECIPE, "my.toml").unwrap();
+        assert_eq!(settings.number("train.lr"), Some(1.0));
+        assert_eq!(settings.count("train.batch"), 16);
+        assert_eq!(settings.count("train.accumulate"), 1);
+        assert!(!settings.switch("data.shuffle"));
+        assert_eq!(settings.origin("train.batch"), Origin::Line("my.toml".into(), 3));
+        settings.set_flag("train.batch = 8").unwrap();
+        settings.set_flag("train.schedule=linear").unwrap();
+        settings.set_flag("train.lr=5e-4").unwrap();
+        settings.set_flag("data.task=\"STS-B\"").unwrap();
+        settings.set_flag("data.path=2024").unwrap();
+        settings.set_flag("model.init=a/b c.d").unwrap();
+        assert_eq!(settings.count("train.batch"), 8);
+        assert_eq!(settings.text("train.schedule"), Some("linear"));
+        assert_eq!(settings.number("train.lr"), Some(5e-4));
+        assert_eq!(settings.text("data.task"), Some("STS-B"));
+        assert_eq!(settings.text("data.path"), Some("2024"));
+        assert_eq!(settings.text("model.init"), Some("a/b c.d"));
+        assert_eq!(settings.text("data.tokenizer"), None);
+        assert_eq!(settings.origin("train.batch").to_string(), "--set train.batch = 8");
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut settings = Settings::parse(RECIPE, "my.toml").unwrap();
+        settings.set_flag("data.path=with \"quotes\" and \\").unwrap();
+        settings.set_flag("train.lr=0.1").unwrap();
+        let back = Settings::parse(&settings.to_toml(), "config.toml").unwrap();
+        assert_eq!(settings.difference(&back, &[]), None);
+        settings.set_flag("train.lr=0.2").unwrap();
+        settings.set_flag("model.dropout=0").unwrap();
+        assert_eq!(back.difference(&settings, &[]), Some(("model.dropout", "nothing".into(), "0.0".into())));
+        assert_eq!(
+            back.difference(&settings, &["model.dropout"]),
+            Some(("train.lr", "0.1".into(), "0.2".into()))
+        );
+    }
+
+    #[test]
+    fn mistakes_name_the_place_and_the_remedy() {
+        assert_eq!(error("[train]\nstps = 3\n"), "my.toml line 2: there is no key 'train.stps'; did you mean train.steps?");
+        assert_eq!(error("[train]\nlr = \"fast\"\n"), "my.toml line 2: train.lr must be a number, at least 0, not \"fast\"");
+        assert_eq!(error("[train]\n\nbatch = 0\n"), "my.toml line 3: train.batch must be a whole number, at least 1, not 0");
+        assert_eq!(error("train.batch = 1.5"), "my.toml line 1: train.batch must be a whole number, at least 1, not 1.5");
+        assert_eq!(error("train.batch = [1]"), "my.toml line 1: train.batch must be a whole number, at least 1");
+        assert_eq!(error("model.dropout = -1"), "my.toml line 1: model.dropout must be a number from 0 to 1, not -1.0");
+        assert_eq!(
+            error("[optimizer]\nkind = \"adam\""),
+            "my.toml line 2: optimizer.kind must be one of adamw, sgd, not \"adam\""
+        );
+        assert!(error("[train\nlr = 1").starts_with("my.toml line 1 is not valid TOML ("));
+        assert!(error("train = 3").starts_with("my.toml line 1: there is no key 'train'"));
+        let mut settings = Settings::parse("", "my.toml").unwrap();
+        let mut flag = |text| settings.set_flag(text).unwrap_err().to_string();
+        assert_eq!(flag("train.lr"), "--set train.lr has no '='; write KEY=VALUE, such as train.lr=0.001");
+        assert_eq!(flag("lr=1"), "--set lr=1: there is no key 'lr'; did you mean train.lr?");
+        assert_eq!(flag("train.lr=nan"), "--set train.lr=nan: train.lr must be a number, at least 0, not NaN");
+        assert_eq!(flag("data.shuffle=no"), "--set data.shuffle=no: data.shuffle must be true or false, not \"no\"");
+        assert!(flag("train.steps=-1").ends_with("train.steps must be a whole number, not -1.0"));
+    }
+}

@@ -1,0 +1,84 @@
+//! Sizes in bytes as people write them: `512MiB`, `2GiB`, `1.5GB`.
+
+use crate::error::{Error, Result};
+
+const UNITS: [(&str, f64); 9] = [
+    ("KiB", 1024.0),
+    ("MiB", 1024.0 * 1024.0),
+    ("GiB", 1024.0 * 1024.0 * 1024.0),
+    ("TiB", 1024.0 * 1024.0 * 1024.0 * 1024.0),
+    ("kB", 1e3),
+    ("MB", 1e6),
+    ("GB", 1e9),
+    ("TB", 1e12),
+    ("B", 1.0),
+];
+
+/// The bytes of a size such as `512MiB`; a number without unit counts bytes.
+///
+/// # Errors
+/// A text that is no positive number followed by one of the units.
+pub fn parse_size(text: &str) -> Result<usize> {
+    let trimmed = text.trim();
+    let lower = trimmed.to_ascii_lowercase();
+    let unit = UNITS.iter().find(|(unit, _)| lower.ends_with(&unit.to_ascii_lowercase()));
+    let (number, factor) = match unit {
+        Some((unit, factor)) => (&trimmed[..trimmed.len() - unit.len()], *factor),
+        None => (trimmed, 1.0),
+    };
+    let bytes = number.trim().parse::<f64>().map(|number| (number * factor).round());
+    match bytes {
+        Ok(bytes) if bytes >= 1.0 && bytes < usize::MAX as f64 => Ok(bytes as usize),
+        _ => Err(Error::user(format!("'{text}' is no size; write a number and a unit, such as 512MiB or 2GiB"))),
+    }
+}
+
+/// A size for people: three digits and the unit that fits.
+pub fn show_size(bytes: usize) -> String {
+    let mut value = bytes as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if value < 1023.5 {
+            let digits = if unit == "B" || value >= 99.95 { 0 } else { 1 };
+            return format!("{value:.digits$} {unit}");
+        }
+        value /= 1024.0;
+    }
+    format!("{value:.1} TiB")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read() {
+        for (text, bytes) in [
+            ("512MiB", 512 << 20),
+            ("2GiB", 2 << 30),
+            ("1.5 kib", 1536),
+            ("3GB", 3_000_000_000),
+            ("100", 100),
+            ("7B", 7),
+        ] {
+            assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused_by_name() {
+        for text in ["", "MiB", "-1GiB", "0", "nan", "inf", "12 apples", "1e400"] {
+            let error = parse_size(text).unwrap_err();
+            assert!(error.to_string().starts_with(&format!("'{text}' is no size")), "{error}");
+            assert_eq!(error.exit_code(), 2);
+        }
+    }
+
+    #[test]
+    fn sizes_are_shown_with_the_unit_that_fits() {
+        assert_eq!(show_size(0), "0 B");
+        assert_eq!(show_size(1023), "1023 B");
+        assert_eq!(show_size(1536), "1.5 KiB");
+        assert_eq!(show_size(512 << 20), "512 MiB");
+        assert_eq!(show_size(10 << 30), "10.0 GiB");
+    }
+}
