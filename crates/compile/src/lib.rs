@@ -52,7 +52,7 @@ pub trait Target {
     fn runs_rows(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> bool;
 
     /// Scratch bytes that a thread needs while it runs this operation.
-    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize;
+    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type]) -> usize;
 }
 
 /// What the user may choose.

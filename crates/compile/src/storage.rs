@@ -149,7 +149,7 @@ impl Planner<'_> {
         for (position, id) in step.nodes.iter().enumerate() {
             let node = &self.graph.nodes[id.index()];
             let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
-            kernel_bytes = kernel_bytes.max(self.target.scratch_bytes(node.op.as_ref(), &inputs, &outputs));
+            kernel_bytes = kernel_bytes.max(self.target.scratch_bytes(node.op.as_ref(), &inputs));
             let row_wise = &self.row_wise[id.index()];
             for (k, &v) in node.outputs.iter().enumerate() {
                 let sum = matches!(row_wise, RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum);

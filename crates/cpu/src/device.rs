@@ -16,8 +16,12 @@ pub struct Device {
 
 impl Device {
     /// A device with this number of threads.
-    pub fn new(threads: usize) -> Device {
-        Device { pool: Pool::new(threads), arena: Arena::new(0) }
+    ///
+    /// # Errors
+    /// A sentence when the system gives no more threads.
+    pub fn new(threads: usize) -> Result<Device, String> {
+        let pool = Pool::new(threads).map_err(|e| format!("{threads} threads cannot be started: {e}"))?;
+        Ok(Device { pool, arena: Arena::new(0)? })
     }
 
     /// A device with `LESSEN_THREADS` threads, or as many as there are cores.
@@ -25,7 +29,7 @@ impl Device {
     /// # Errors
     /// A sentence when the variable is set to something else than a positive number.
     pub fn from_env() -> Result<Device, String> {
-        Ok(Device { pool: Pool::from_env()?, arena: Arena::new(0) })
+        Ok(Device { pool: Pool::from_env()?, arena: Arena::new(0)? })
     }
 
     /// Number of threads.
@@ -67,8 +71,8 @@ impl Target for CpuTarget {
         row_kernel(op, inputs, outputs).is_some()
     }
 
-    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
-        scratch_bytes(op, inputs, outputs)
+    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type]) -> usize {
+        scratch_bytes(op, inputs)
     }
 }
 

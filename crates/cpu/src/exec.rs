@@ -129,6 +129,9 @@ pub struct Executable {
 
 impl Executable {
     /// Binds a plan to kernels and evaluates its constants.
+    ///
+    /// # Panics
+    /// If there is no memory for the constants.
     pub fn load(plan: Plan) -> Executable {
         let mut offsets = Vec::with_capacity(plan.constants.len());
         let mut total = 0;
@@ -136,7 +139,7 @@ impl Executable {
             offsets.push(total);
             total += plan.graph.ty(value).bytes().div_ceil(64) * 64;
         }
-        let constants = Arena::new(total);
+        let constants = Arena::new(total).unwrap_or_else(|sentence| panic!("{sentence}"));
         for (&value, &offset) in plan.constants.iter().zip(&offsets) {
             let node = &plan.graph.nodes[plan.graph.producer(value).expect("a constant's node").index()];
             let k = node.outputs.iter().position(|&v| v == value).expect("its output");
@@ -226,8 +229,9 @@ impl Executable {
             return Err(RunError(format!("the plan is for {plan} threads, the device has {has}; compile for it")));
         }
         if device.arena.len() < self.plan.arena_bytes {
-            device.arena = Arena::new(0);
-            device.arena = Arena::new(self.plan.arena_bytes);
+            // The old arena goes before the new one comes.
+            device.arena = Arena::new(0).map_err(RunError)?;
+            device.arena = Arena::new(self.plan.arena_bytes).map_err(RunError)?;
         }
         let mut states = vec![std::ptr::null_mut(); self.plan.graph.inputs.len()];
         for (i, input) in self.plan.graph.inputs.iter().enumerate() {

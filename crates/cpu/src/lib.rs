@@ -1,6 +1,24 @@
-//! How does a plan run on a CPU? Kernels and the executor.
+//! How does a plan run on a CPU? Kernels, a pool of threads, and the executor that runs a plan step after step in one
+//! arena. Results do not depend on the number of threads.
 
-mod math;
-pub mod simd;
-
+pub mod arena;
+mod attention_kernels;
+mod bind;
+mod device;
+mod exec;
+mod fallback;
+mod faults;
 pub mod kernels;
+pub mod math;
+mod operand;
+pub mod pool;
+mod probe;
+mod row_kernels;
+pub mod simd;
+mod single_kernels;
+mod store;
+
+pub use device::{Device, compile, floor_bytes};
+pub use exec::{Executable, Host, Profile, RunError};
+pub use probe::peak_flops;
+pub use store::Store;

@@ -8,9 +8,8 @@ use lessen_graph::ops::{
 use lessen_graph::{DType, Op, RowWise, Type};
 
 use crate::faults::Faults;
-use crate::kernels::rows::Rows;
 use crate::kernels::{
-    activation, cast, cross_entropy, elementwise, gather, gemm, norm, optimizer, random, reduce, softmax,
+    Rows, activation, cast, cross_entropy, elementwise, gather, gemm, norm, optimizer, random, reduce, softmax,
 };
 use crate::operand::Arg;
 
@@ -207,35 +206,22 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
             random::dropout(p, stream, key, (r.first * c) as u64, r.n, c, r.x(0), r.y(0));
         }));
     }
-    if let Some(op) = any.downcast_ref::<AdamW>().cloned() {
+    if let Some(&AdamW { beta1, beta2, eps, weight_decay }) = any.downcast_ref() {
+        let constants = optimizer::AdamW { beta1, beta2, eps, weight_decay };
         return Some(Box::new(move |r| unsafe {
             // The plan gives every operand but the scalars dense rows, so that the run is one stretch.
             let n = r.n * r.outputs[0].columns;
-            let x = |i: usize| r.whole(i);
-            optimizer::adamw(
-                n,
-                [x(0), x(1), x(2), x(3)],
-                [r.column(0), r.column(1), r.column(2)],
-                r.scalar(4),
-                r.scalar(5),
-                optimizer::AdamWSettings {
-                    beta1: op.beta1,
-                    beta2: op.beta2,
-                    eps: op.eps,
-                    weight_decay: op.weight_decay,
-                },
-            );
+            let (p, g, m, v) = (r.whole(0), r.whole(1), r.whole(2), r.whole(3));
+            let (p2, m2, v2) = (r.column(0), r.column(1), r.column(2));
+            optimizer::adamw(n, p, g, m, v, p2, m2, v2, r.scalar(4), r.scalar(5), constants);
         }));
     }
-    if let Some(op) = any.downcast_ref::<Sgd>().cloned() {
+    if let Some(&Sgd { momentum, nesterov, weight_decay }) = any.downcast_ref() {
+        let constants = optimizer::Sgd { momentum, nesterov, weight_decay };
         return Some(Box::new(move |r| unsafe {
             let n = r.n * r.outputs[0].columns;
-            let settings = optimizer::SgdSettings {
-                momentum: op.momentum,
-                nesterov: op.nesterov,
-                weight_decay: op.weight_decay,
-            };
-            optimizer::sgd(n, [r.whole(0), r.whole(1), r.whole(2)], [r.column(0), r.column(1)], r.scalar(3), settings);
+            let (p, g, buffer) = (r.whole(0), r.whole(1), r.whole(2));
+            optimizer::sgd(n, p, g, buffer, r.column(0), r.column(1), r.scalar(3), constants);
         }));
     }
     if let Some(&LayerNorm { eps }) = any.downcast_ref() {
@@ -247,7 +233,7 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
     if any.is::<LayerNormBackward>() {
         return Some(Box::new(move |r| unsafe {
             let (mean, rstd) = (r.whole(2), r.whole(3));
-            let (dx, dgamma, dbeta) = (r.y(0), r.column(1), r.column(2));
+            let (dx, dgamma, dbeta) = (Some(r.y(0)), r.column(1), r.column(2));
             norm::layer_norm_backward(r.n, last, r.x(0), r.whole(1), mean, rstd, r.x(4), dx, dgamma, dbeta);
         }));
     }
@@ -258,7 +244,7 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
     }
     if any.is::<RmsNormBackward>() {
         return Some(Box::new(move |r| unsafe {
-            norm::rms_norm_backward(r.n, last, r.x(0), r.whole(1), r.whole(2), r.x(3), r.y(0), r.column(1));
+            norm::rms_norm_backward(r.n, last, r.x(0), r.whole(1), r.whole(2), r.x(3), Some(r.y(0)), r.column(1));
         }));
     }
     if any.is::<Softmax>() {
@@ -351,15 +337,9 @@ fn linear_kernel(op: &MatMul, inputs: &[Type], outputs: &[Type]) -> Option<RowKe
                     r.n,
                     k,
                     n,
-                    a.ptr.cast(),
-                    a.row as isize,
-                    a.col as isize,
-                    b.ptr.cast::<f32>().add(j * b_col),
-                    b_row as isize,
-                    b_col as isize,
-                    y.ptr.cast::<f32>().add(j * y.col),
-                    y.row as isize,
-                    y.col as isize,
+                    (a.ptr.cast(), a.row as isize, a.col as isize),
+                    (b.ptr.cast::<f32>().add(j * b_col), b_row as isize, b_col as isize),
+                    (y.ptr.cast::<f32>().add(j * y.col), y.row as isize, y.col as isize),
                     false,
                 );
             }

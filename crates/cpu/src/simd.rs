@@ -200,15 +200,23 @@ pub(crate) unsafe fn store<T: Copy>(p: *mut T, col: usize, len: usize, lanes: &[
 
 /// Combines all lanes in a fixed tree: lane `i` with lane `i + n/2`, and so on.
 #[inline(always)]
-pub(crate) fn fold(mut lanes: [f32; LANES], combine: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut half = LANES / 2;
-    while half > 0 {
-        for i in 0..half {
-            lanes[i] = combine(lanes[i], lanes[i + half]);
-        }
-        half /= 2;
+pub(crate) fn fold(lanes: [f32; LANES], combine: impl Fn(f32, f32) -> f32) -> f32 {
+    // One array per level: in place, LLVM would go through memory at every level.
+    macro_rules! halve {
+        ($from:ident, $n:literal) => {{
+            let mut half = [0.0; $n];
+            for i in 0..$n {
+                half[i] = combine($from[i], $from[i + $n]);
+            }
+            half
+        }};
     }
-    lanes[0]
+    let a = halve!(lanes, 32);
+    let a = halve!(a, 16);
+    let a = halve!(a, 8);
+    let a = halve!(a, 4);
+    let a = halve!(a, 2);
+    combine(a[0], a[1])
 }
 
 /// The sum of all lanes, in a fixed tree.
@@ -217,14 +225,20 @@ pub(crate) fn sum(lanes: [f32; LANES]) -> f32 {
     fold(lanes, |a, b| a + b)
 }
 
+/// The larger; `b` if either is NaN. One instruction where the CPU has it.
+#[inline(always)]
+pub(crate) fn larger(a: f32, b: f32) -> f32 {
+    if a > b { a } else { b }
+}
+
 /// The larger; NaN if either is.
 #[inline(always)]
 pub(crate) fn max(a: f32, b: f32) -> f32 {
-    if a > b || a.is_nan() { a } else { b }
+    if (a > b) | a.is_nan() { a } else { b }
 }
 
 /// The smaller; NaN if either is.
 #[inline(always)]
 pub(crate) fn min(a: f32, b: f32) -> f32 {
-    if a < b || a.is_nan() { a } else { b }
+    if (a < b) | a.is_nan() { a } else { b }
 }

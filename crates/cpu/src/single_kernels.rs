@@ -6,8 +6,7 @@ use lessen_graph::ops::{
 use lessen_graph::{DType, Op, Type, numel};
 
 use crate::faults::Faults;
-use crate::kernels::rows::Rows;
-use crate::kernels::{gather, gemm, random, reduce};
+use crate::kernels::{Rows, gather, gemm, random, reduce};
 use crate::{attention_kernels, fallback};
 
 /// The memory of one task.
@@ -41,8 +40,8 @@ pub(crate) struct Single {
 }
 
 /// Scratch bytes of one thread for an operation.
-pub(crate) fn scratch_bytes(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
-    attention_kernels::scratch_bytes(op, inputs, outputs)
+pub(crate) fn scratch_bytes(op: &dyn Op, inputs: &[Type]) -> usize {
+    attention_kernels::scratch_bytes(op, inputs)
 }
 
 /// The kernel of an operation; the reference evaluation where there is no other.
@@ -121,15 +120,9 @@ fn matmul(op: &MatMul, inputs: &[Type], strides: &[Vec<usize>]) -> Single {
                 tm.min(m - i),
                 k,
                 tn.min(n - j),
-                w.x(0).add(a_at).offset(i as isize * a_row),
-                a_row,
-                a_col,
-                w.x(1).add(b_at).offset(j as isize * b_col),
-                b_row,
-                b_col,
-                w.y(0).add(at + i * n + j),
-                n as isize,
-                1,
+                (w.x(0).add(a_at).offset(i as isize * a_row), a_row, a_col),
+                (w.x(1).add(b_at).offset(j as isize * b_col), b_row, b_col),
+                (w.y(0).add(at + i * n + j), n as isize, 1),
                 false,
             );
         }

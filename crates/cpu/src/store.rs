@@ -27,15 +27,18 @@ impl Store {
     /// Adds or replaces an `f32` state.
     ///
     /// # Panics
-    /// If the number of values is not the shape's.
+    /// If the number of values is not the shape's, or there is no memory for them.
     pub fn insert_f32(&mut self, name: &str, shape: &[usize], values: &[f32]) {
         self.insert_zeros(name, &Type::f32(shape));
         self.f32_mut(name).expect("just inserted").copy_from_slice(values);
     }
 
     /// Adds or replaces a state, filled with zeros.
+    ///
+    /// # Panics
+    /// If there is no memory for it.
     pub fn insert_zeros(&mut self, name: &str, ty: &Type) {
-        let memory = Arena::new(ty.bytes());
+        let memory = Arena::new(ty.bytes()).unwrap_or_else(|sentence| panic!("{sentence}"));
         self.states.insert(name.to_string(), State { ty: ty.clone(), memory });
     }
 

@@ -1,8 +1,9 @@
 //! The task `adder`: sums of three-digit numbers, made on the fly.
 //!
-//! An example reads `123+456=9750`: both numbers and the sum have their full number of digits, and the sum is written
-//! from its last digit to its first. So every digit stands at a fixed place, and the digits are asked for in the
-//! order in which they can be computed, each from two digits and a carry. Only the digits of the sum are labelled.
+//! An example reads `123+456=9750`: both numbers and the sum have their full number of digits, and the sum is
+//! written from its last digit to its first. So every digit stands at a fixed place, and the digits are asked
+//! for in the order in which they can be computed, each from two digits and a carry. Only the digits of the
+//! sum are labelled.
 
 use crate::{Batch, Error, Field, IGNORE, Random, Result, Source, Tokenizer};
 
@@ -17,8 +18,9 @@ const NUMBERS: u64 = 1000;
 const HELD_OUT_SEED: u64 = 0x6164_6465_7200;
 const HELD_OUT_SUMS: u64 = 2_000;
 
-/// Three-digit sums. The training side draws pairs of numbers without end; a tenth of all pairs is held out, chosen by
-/// a hash of the pair whatever its order, and never drawn. The evaluation side is a fixed sample of 2,000 pairs held out.
+/// Three-digit sums. The training side draws pairs of numbers without end; a tenth of all pairs is held out,
+/// chosen by a hash of the pair whatever its order, and never drawn. The evaluation side is a fixed sample of
+/// 2,000 pairs held out.
 pub struct Adder {
     seed: u64,
     batch: usize,
@@ -79,9 +81,9 @@ impl Adder {
         std::array::from_fn(|at| row[at])
     }
 
-    /// What an example asks and what was answered, as `123+456=579`, followed by the right sum where the answer is wrong:
-    /// `123+456=578 (wrong: 579)`. `tokens` begins with a question; `answer` are the predicted tokens of the sum,
-    /// last digit first. What is no digit reads `?`.
+    /// What an example asks and what was answered, as `123+456=579`, followed by the right sum where the
+    /// answer is wrong: `123+456=578 (wrong: 579)`. `tokens` begins with a question; `answer` are the
+    /// predicted tokens of the sum, last digit first. What is no digit reads `?`.
     pub fn show(&self, tokens: &[i32], answer: &[i32]) -> String {
         let digit = |token: &i32| self.digits.iter().position(|digit| digit == token);
         let number = |tokens: &[i32]| {
@@ -197,7 +199,8 @@ mod tests {
         batch.get(name).unwrap().as_i32().unwrap()
     }
 
-    /// Each row's text, with the labels as the last four characters, after checking that the labels are in place.
+    /// Each row's text, with the labels as the last four characters, after checking that the labels are in
+    /// place.
     fn rows(adder: &Adder, batch: &Batch) -> Vec<String> {
         assert_eq!(batch.get("tokens").unwrap().shape(), [adder.batch, LENGTH]);
         let rows = field(batch, "tokens")

@@ -98,9 +98,9 @@ impl Field {
 /// | `weights` | f32 `[B]` | regression | 1 for a real example, 0 in padding rows |
 /// | `labels` | i32 `[B, T]` | language models | the token that follows position `t`, or [`IGNORE`] |
 ///
-/// The shape is always the full one: when the examples run out, padding rows fill the batch. The mask of a row
-/// without any real token (a padding row, an empty text) has a 1 at its first, padding, token: a mean or a softmax
-/// over no token at all would be NaN.
+/// The shape is always the full one: when the examples run out, padding rows fill the batch. The mask of a
+/// row without any real token (a padding row, an empty text) has a 1 at its first, padding, token: a mean or
+/// a softmax over no token at all would be NaN.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// The arrays by name.

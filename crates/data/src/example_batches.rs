@@ -21,8 +21,8 @@ impl ExampleBatches {
     /// Encodes the examples, at most `max_length` (`T`) tokens each, for batches of `batch` (`B`) rows.
     ///
     /// # Errors
-    /// No examples; a batch or a length of 0; a length that leaves no room for text beside special tokens; a text
-    /// that the tokenizer cannot encode.
+    /// No examples; a batch or a length of 0; a length that leaves no room for text beside special tokens; a
+    /// text that the tokenizer cannot encode.
     pub fn new(
         examples: &Examples,
         tokenizer: &Tokenizer,

@@ -34,7 +34,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The lines of a text with their numbers from 1, without line ends (LF or CRLF) and without blank lines at the end.
+/// The lines of a text with their numbers from 1, without line ends (LF or CRLF) and without blank lines at
+/// the end.
 pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let end = text.trim_end_matches(['\n', '\r']).len();
     text[..end]

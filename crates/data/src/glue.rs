@@ -1,7 +1,7 @@
 //! The tasks of the GLUE benchmark, from its TSV files as distributed.
 //!
-//! Columns are found by the names in the header (CoLA has none: there they are known by place). A tab separates,
-//! nothing quotes: a quotation mark is a character like any other.
+//! Columns are found by the names in the header (CoLA has none: there they are known by place). A tab
+//! separates, nothing quotes: a quotation mark is a character like any other.
 
 use crate::files::{numbered_lines, read_text};
 use crate::{Dataset, Error, Examples, Labels, Metric, Result, Target};
@@ -137,8 +137,8 @@ impl GlueTask {
     /// called after the task. The test files of GLUE have no labels and are not read.
     ///
     /// # Errors
-    /// A missing, empty or damaged file; a missing column; a line with too few or too many columns; a label that
-    /// is none. The message names file and line.
+    /// A missing, empty or damaged file; a missing column; a line with too few or too many columns; a label
+    /// that is none. The message names file and line.
     pub fn read(self, dir: &Path) -> Result<Dataset> {
         let dir = self.folder(dir)?;
         Ok(Dataset {
@@ -286,7 +286,8 @@ mod tests {
         assert_eq!(data.dev.labels, Labels::Classes(vec![0, 1]));
         assert_eq!(data.class_names().unwrap()[1], "acceptable");
 
-        let mrpc = "\u{feff}Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n1\t7\t8\tHe said \" no .\tNo , he said .\r\n";
+        let mrpc = "\u{feff}Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n\
+                    1\t7\t8\tHe said \" no .\tNo , he said .\r\n";
         let data = read_two(Mrpc, mrpc, mrpc).unwrap();
         assert_eq!(
             data.train.texts,
@@ -329,6 +330,11 @@ mod tests {
         assert_eq!(
             message(Rte, &rows("0\ta\tb\tentailment\n1\ta\tb")),
             "train.tsv line 3 has 3 columns instead of 4; restore the file or the line"
+        );
+        let split_by_tab = message(Rte, &rows("0\ta\tb\tc\tentailment\n"));
+        assert!(
+            split_by_tab.contains("line 2 has 5 columns instead of 4"),
+            "{split_by_tab}"
         );
         assert_eq!(
             message(Rte, &rows("0\ta\tb\tperhaps\n")),

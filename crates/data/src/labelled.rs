@@ -17,8 +17,8 @@ struct Known<'a> {
 /// `train.txt` plus one.
 ///
 /// # Errors
-/// A missing, empty or damaged file; a line without tab; a label that is no integer or out of range. The message
-/// names file and line.
+/// A missing, empty or damaged file; a line without tab; a label that is no integer or out of range. The
+/// message names file and line.
 pub fn read(dir: &Path) -> Result<Dataset> {
     let (train_path, names_path) = (dir.join("train.txt"), dir.join("class.txt"));
     let (names, train, said_by) = if names_path.exists() {

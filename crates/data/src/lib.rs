@@ -4,14 +4,15 @@
 //!
 //! ```text
 //! labelled, glue ──▶ Dataset ──Tokenizer──▶ ExampleBatches ┐
-//! text           ──▶ Text    ──Tokenizer──▶ WindowBatches  ├── impl Source ──▶ Prefetch ──▶ Batch, Batch, Batch
+//! text           ──▶ Text    ──Tokenizer──▶ WindowBatches  ├─ Source ──▶ Prefetch ──▶ Batch, Batch
 //! adder                                     Adder          ┘
 //! ```
 //!
-//! - [`Dataset`] holds the texts and labels of `title<TAB>label` folders ([`labelled`]) or GLUE tasks ([`glue`]).
+//! - [`Dataset`] holds the texts and labels of `title<TAB>label` folders ([`labelled`]) or GLUE tasks
+//!   ([`glue`]).
 //! - [`Tokenizer`] reads Hugging Face files, or makes a vocabulary of characters.
-//! - A [`Source`] gives the batch of any step as a pure function of the seed and the step's number, so that a run
-//!   resumes exactly from nothing but the number of the next step.
+//! - A [`Source`] gives the batch of any step as a pure function of the seed and the step's number, so that a
+//!   run resumes exactly from nothing but the number of the next step.
 //! - [`Prefetch`] makes batches ahead on a thread.
 //! - [`Metric`] scores predictions.
 //!

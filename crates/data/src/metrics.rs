@@ -197,6 +197,12 @@ mod tests {
     }
 
     #[test]
+    fn equal_values_share_the_mean_of_their_ranks() {
+        assert_eq!(ranks(&[20., 10., 20., 30., 20.]), [3., 1., 3., 5., 3.]);
+        assert_eq!(ranks(&[-0.0, 0.0, -1.0]), [2.5, 2.5, 1.0]);
+    }
+
+    #[test]
     fn degenerate_cases_are_zero_not_nan() {
         use Metric::*;
         for metric in [Accuracy, F1, Matthews, Pearson, Spearman] {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// The training batches of a source from a step on, one after the other, made ahead on a thread. The thread stops
-/// when this is dropped.
+/// The training batches of a source from a step on, one after the other, made ahead on a thread. The thread
+/// stops when this is dropped.
 pub struct Prefetch {
     // `None` only while dropping: the thread sees that nobody listens any more.
     batches: Option<Receiver<Batch>>,
@@ -17,7 +17,8 @@ pub struct Prefetch {
 }
 
 impl Prefetch {
-    /// Begins with the batch of step `from_step`; up to `depth` (at least 1) finished batches wait to be taken.
+    /// Begins with the batch of step `from_step`; up to `depth` (at least 1) finished batches wait to be
+    /// taken.
     ///
     /// # Errors
     /// When the system gives no thread.

@@ -1,8 +1,8 @@
-//! The generator behind shuffles and made examples: SplitMix64, written out here so that a seed means the same
-//! order in every version of Lessen.
+//! The generator behind shuffles and made examples: SplitMix64, written out here so that a seed means the
+//! same order in every version of Lessen.
 
-/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): a counter that grows
-/// by an odd constant, each value scrambled by a bijection of 64 bits.
+/// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): a counter that
+/// grows by an odd constant, each value scrambled by a bijection of 64 bits.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
@@ -36,8 +36,8 @@ impl Random {
         scramble(self.state)
     }
 
-    /// A uniform number in `0..bound`, without bias (Lemire 2019: the high half of a 128-bit product, redrawn when
-    /// the low half falls into the remainder). `bound` must not be 0.
+    /// A uniform number in `0..bound`, without bias (Lemire 2019: the high half of a 128-bit product, redrawn
+    /// when the low half falls into the remainder). `bound` must not be 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         let remainder = bound.wrapping_neg() % bound;
         loop {

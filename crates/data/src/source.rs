@@ -2,8 +2,8 @@
 
 use crate::Batch;
 
-/// Batches by number. Both sides are pure functions of what the source was built from (data, seed, batch size) and
-/// the number asked for: a run that stops after step 1000 resumes by asking for step 1000 again.
+/// Batches by number. Both sides are pure functions of what the source was built from (data, seed, batch
+/// size) and the number asked for: a run that stops after step 1000 resumes by asking for step 1000 again.
 ///
 /// The *training side* goes through the data epoch after epoch, in the order of the data or shuffled. The
 /// *evaluation side* goes through the data once, in order, every example exactly once.

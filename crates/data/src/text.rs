@@ -17,14 +17,15 @@ pub struct Text {
 }
 
 impl Text {
-    /// Reads one file, or a folder with `train.txt` and `valid.txt`, or with `NAME.train.txt` and `NAME.valid.txt`
-    /// (and perhaps a `test` beside them).
+    /// Reads one file, or a folder with `train.txt` and `valid.txt`, or with `NAME.train.txt` and
+    /// `NAME.valid.txt` (and perhaps a `test` beside them).
     ///
-    /// Of one file, the last `held_out` share of the characters is for validation; a folder has its own split.
+    /// Of one file, the last `held_out` share of the characters is for validation; a folder has its own
+    /// split.
     ///
     /// # Errors
-    /// A missing, empty or damaged file; a folder without the two files or with several of a kind; a share that is
-    /// not between 0 and 1 or leaves one side without text.
+    /// A missing, empty or damaged file; a folder without the two files or with several of a kind; a share
+    /// that is not between 0 and 1 or leaves one side without text.
     pub fn read(path: &Path, held_out: f64) -> Result<Text> {
         if path.is_dir() {
             return Text::from_folder(path);
@@ -34,8 +35,8 @@ impl Text {
         let kept = (characters as f64 * (1.0 - held_out)) as usize;
         if !(held_out > 0.0 && held_out < 1.0) || kept == 0 || kept == characters {
             return Err(Error::new(format!(
-                "a validation share of {held_out} leaves no text on one side of the {characters} characters of {}; \
-                 choose a share between 0 and 1, such as 0.1",
+                "a validation share of {held_out} leaves no text on one side of the {characters} \
+                 characters of {}; choose a share between 0 and 1, such as 0.1",
                 path.display()
             )));
         }

@@ -31,9 +31,9 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json` where there is one, else `vocab.txt` (BERT's
-    /// WordPiece; lower case unless `tokenizer_config.json` says otherwise), else `vocab.json` and `merges.txt`
-    /// (GPT-2's byte-level BPE).
+    /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json` where there is one, else `vocab.txt`
+    /// (BERT's WordPiece; lower case unless `tokenizer_config.json` says otherwise), else `vocab.json` and
+    /// `merges.txt` (GPT-2's byte-level BPE).
     ///
     /// # Errors
     /// A folder without these files, and files that are damaged or do not belong together.
@@ -73,8 +73,8 @@ impl Tokenizer {
         Tokenizer::new(description, kept, dir)
     }
 
-    /// One token for each character that occurs at least `min_count` times in the texts: 0 is padding, 1 every
-    /// other character, then the characters by code point. No special tokens are put around a text.
+    /// One token for each character that occurs at least `min_count` times in the texts: 0 is padding, 1
+    /// every other character, then the characters by code point. No special tokens are put around a text.
     pub fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
         let description = vocabulary::characters(texts, min_count);
         Tokenizer::new(description, vec![], Path::new("a vocabulary of characters"))
@@ -173,8 +173,8 @@ impl Tokenizer {
         Ok(ids_of(&self.encoding(text)?))
     }
 
-    /// The ids and type ids of a text or a pair of texts, with the special tokens of the tokenizer around them and
-    /// at most `max_length` long. Of a pair, the longer text is shortened first, as in transformers.
+    /// The ids and type ids of a text or a pair of texts, with the special tokens of the tokenizer around
+    /// them and at most `max_length` long. Of a pair, the longer text is shortened first, as in transformers.
     ///
     /// # Errors
     /// As [`Tokenizer::encode`], and a `max_length` that leaves no room for text.
@@ -217,7 +217,8 @@ impl Tokenizer {
         self.inner.encode_fast(text, false).map_err(not_encoded)
     }
 
-    /// The text of these ids. Special tokens (padding, `[CLS]` and their like) and ids that are none are left out.
+    /// The text of these ids. Special tokens (padding, `[CLS]` and their like) and ids that are none are left
+    /// out.
     pub fn decode(&self, ids: &[i32]) -> Result<String> {
         let ids: Vec<u32> = ids.iter().filter_map(|&id| u32::try_from(id).ok()).collect();
         self.inner.decode(&ids, true).map_err(|error| {

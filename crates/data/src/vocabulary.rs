@@ -1,4 +1,5 @@
-//! What kind of tokenizer a vocabulary stands for, written as the `tokenizer.json` that Hugging Face's libraries read.
+//! What kind of tokenizer a vocabulary stands for, written as the `tokenizer.json` that Hugging Face's
+//! libraries read.
 
 use crate::files::{numbered_lines, read_text};
 use crate::{Error, Result};
@@ -21,8 +22,8 @@ pub(crate) fn single_characters() -> Value {
     json!({ "type": "Split", "pattern": { "Regex": "[\\s\\S]" }, "behavior": "Isolated", "invert": false })
 }
 
-/// A vocabulary of characters: padding, unknown, then the characters that occur at least `min_count` times, by code
-/// point.
+/// A vocabulary of characters: padding, unknown, then the characters that occur at least `min_count` times,
+/// by code point.
 pub(crate) fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Description {
     let mut counts = BTreeMap::<char, usize>::new();
     for text in texts {
@@ -121,7 +122,8 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
 /// The token that ends a text in GPT-2's vocabulary.
 pub(crate) const END_OF_TEXT: &str = "<|endoftext|>";
 
-/// GPT-2's byte-level BPE: `vocab.json` maps tokens to ids, `merges.txt` has one pair a line, the first merged first.
+/// GPT-2's byte-level BPE: `vocab.json` maps tokens to ids, `merges.txt` has one pair a line, the first
+/// merged first.
 pub(crate) fn byte_pairs(vocab_path: &Path, merges_path: &Path, config: &Value) -> Result<Description> {
     let vocab = match read_json(vocab_path)? {
         Value::Object(vocab)

@@ -8,11 +8,12 @@ use std::ops::Range;
 /// A text as token ids, served in windows: row `w` of a batch has the tokens `x[s .. s + T]` as `tokens` and
 /// `x[s + 1 .. s + T + 1]` as `labels`, so that consecutive windows at stride `T` predict each token once.
 ///
-/// - *Training in order*: the windows start at 0, T, 2T and so on; what is left at the end, less than a window, is
-///   not used.
-/// - *Training shuffled*: in each epoch the windows start at a random offset below `T`, drawn from the seed and the
-///   epoch, and come in random order. The number of windows is the same in every epoch.
-/// - *Evaluation*: as training in order, and what is left at the end is one more window, filled up with padding.
+/// - *Training in order*: the windows start at 0, T, 2T and so on; what is left at the end, less than a
+///   window, is not used.
+/// - *Training shuffled*: in each epoch the windows start at a random offset below `T`, drawn from the seed
+///   and the epoch, and come in random order. The number of windows is the same in every epoch.
+/// - *Evaluation*: as training in order, and what is left at the end is one more window, filled up with
+///   padding.
 ///
 /// A text shorter than one window is a single window filled up with padding.
 pub struct WindowBatches {
@@ -25,7 +26,8 @@ pub struct WindowBatches {
 }
 
 impl WindowBatches {
-    /// Windows of `max_length` (`T`) positions over `tokens` in batches of `batch` (`B`) rows; `pad` fills up.
+    /// Windows of `max_length` (`T`) positions over `tokens` in batches of `batch` (`B`) rows, filled up
+    /// with `pad`.
     ///
     /// # Errors
     /// Fewer than two tokens; a batch or a length of 0.
@@ -65,7 +67,8 @@ impl WindowBatches {
         self.tokens.len()
     }
 
-    /// Where the first window of an epoch starts: below `T`, and such that all windows of the epoch are whole.
+    /// Where the first window of an epoch starts: below `T`, and such that all windows of the epoch are
+    /// whole.
     fn offset(&self, epoch: u64) -> usize {
         let room = self
             .tokens

@@ -18,7 +18,12 @@ impl Array {
     /// If the number of elements is not the shape's.
     #[track_caller]
     pub fn new(ty: Type, data: Vec<f64>) -> Array {
-        assert_eq!(ty.numel(), data.len(), "an array of type {ty} needs {} elements", ty.numel());
+        assert_eq!(
+            ty.numel(),
+            data.len(),
+            "an array of type {ty} needs {} elements",
+            ty.numel()
+        );
         Array { ty, data }
     }
 
@@ -31,7 +36,10 @@ impl Array {
     /// An `i32` array.
     #[track_caller]
     pub fn i32(shape: &[usize], data: &[i32]) -> Array {
-        Array::new(Type::new(DType::I32, shape), data.iter().map(|&v| v as f64).collect())
+        Array::new(
+            Type::new(DType::I32, shape),
+            data.iter().map(|&v| v as f64).collect(),
+        )
     }
 
     /// An `f32` scalar.
@@ -42,7 +50,10 @@ impl Array {
     /// An array filled with one value.
     pub fn full(ty: Type, value: f64) -> Array {
         let n = ty.numel();
-        Array { ty, data: vec![value; n] }
+        Array {
+            ty,
+            data: vec![value; n],
+        }
     }
 
     /// An array whose element at a multi-index is computed by `f`.
@@ -60,7 +71,10 @@ impl Array {
     /// The position in `data` of a multi-index.
     pub fn offset(&self, index: &[usize]) -> usize {
         debug_assert_eq!(index.len(), self.ty.rank());
-        index.iter().zip(&self.ty.shape).fold(0, |offset, (&i, &n)| offset * n + i)
+        index
+            .iter()
+            .zip(&self.ty.shape)
+            .fold(0, |offset, (&i, &n)| offset * n + i)
     }
 
     /// The only element of a one-element array.
@@ -68,7 +82,12 @@ impl Array {
     /// # Panics
     /// If there is not exactly one element.
     pub fn item(&self) -> f64 {
-        assert_eq!(self.data.len(), 1, "`item` needs one element, this array has type {}", self.ty);
+        assert_eq!(
+            self.data.len(),
+            1,
+            "`item` needs one element, this array has type {}",
+            self.ty
+        );
         self.data[0]
     }
 

@@ -35,7 +35,9 @@ impl PartialEq for Attr {
             (Attr::Float(a), Attr::Float(b)) => a.to_bits() == b.to_bits(),
             (Attr::Bool(a), Attr::Bool(b)) => a == b,
             (Attr::Ints(a), Attr::Ints(b)) => a == b,
-            (Attr::Floats(a), Attr::Floats(b)) => a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits())),
+            (Attr::Floats(a), Attr::Floats(b)) => {
+                a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
+            }
             (Attr::Word(a), Attr::Word(b)) => a == b,
             _ => false,
         }

@@ -3,14 +3,14 @@
 use std::collections::HashMap;
 
 use crate::array::Array;
-use crate::graph::{Graph, InputKind, NodeId};
+use crate::graph::{Graph, InputKind};
 use crate::op::Op;
 use crate::tensor::Tensor;
 use crate::trace::Trace;
 use crate::types::Type;
 
-/// Runs a graph on named inputs (data and state) and returns the named outputs; the new value of an assigned state
-/// is returned under the state's name.
+/// Runs a graph on named inputs (data and state) and returns the named outputs; the new value of an assigned
+/// state is returned under the state's name.
 ///
 /// # Errors
 /// A sentence that names an input which is missing or has another type.
@@ -34,18 +34,31 @@ pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMa
     for value in graph.nodes.iter().flat_map(|n| &n.inputs) {
         uses[value.index()] += 1;
     }
-    for value in graph.outputs.iter().map(|o| o.value).chain(graph.assigns.iter().map(|a| a.value)) {
+    for value in graph
+        .outputs
+        .iter()
+        .map(|o| o.value)
+        .chain(graph.assigns.iter().map(|a| a.value))
+    {
         uses[value.index()] += 1;
     }
     for i in 0..graph.nodes.len() {
-        let node = &graph.nodes[NodeId(i as u32).index()];
+        let node = &graph.nodes[i];
         let outputs = {
-            let args: Vec<&Array> =
-                node.inputs.iter().map(|v| values[v.index()].as_ref().expect("defined before use")).collect();
+            let args: Vec<&Array> = node
+                .inputs
+                .iter()
+                .map(|v| values[v.index()].as_ref().expect("defined before use"))
+                .collect();
             node.op.eval(&args, &graph.output_types(node))
         };
         for (&id, array) in node.outputs.iter().zip(outputs) {
-            assert_eq!(array.ty, *graph.ty(id), "{} evaluates to another type", node.op.name());
+            assert_eq!(
+                array.ty,
+                *graph.ty(id),
+                "{} evaluates to another type",
+                node.op.name()
+            );
             values[id.index()] = Some(array);
         }
         for input in &node.inputs {
@@ -57,12 +70,18 @@ pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMa
     }
     let mut results = HashMap::new();
     for output in &graph.outputs {
-        results.insert(output.name.clone(), values[output.value.index()].clone().expect("defined"));
+        results.insert(
+            output.name.clone(),
+            values[output.value.index()].clone().expect("defined"),
+        );
     }
     for assign in &graph.assigns {
         let input = graph.input(assign.target).expect("assigns target inputs");
         debug_assert_eq!(input.kind, InputKind::State);
-        results.insert(input.name.clone(), values[assign.value.index()].clone().expect("defined"));
+        results.insert(
+            input.name.clone(),
+            values[assign.value.index()].clone().expect("defined"),
+        );
     }
     Ok(results)
 }
@@ -99,7 +118,13 @@ pub(crate) fn evaluate_decomposition(
         outputs.len()
     };
     let graph = trace.finish();
-    let named = inputs.iter().enumerate().map(|(i, a)| (i.to_string(), (*a).clone())).collect();
+    let named = inputs
+        .iter()
+        .enumerate()
+        .map(|(i, a)| (i.to_string(), (*a).clone()))
+        .collect();
     let mut results = evaluate(&graph, &named).expect("inputs are named and typed above");
-    (0..count).map(|i| results.remove(&i.to_string()).expect("every output is named")).collect()
+    (0..count)
+        .map(|i| results.remove(&i.to_string()).expect("every output is named"))
+        .collect()
 }

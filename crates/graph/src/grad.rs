@@ -1,9 +1,9 @@
-//! Reverse-mode differentiation of any order: derivative rules are written with tensors, so their nodes can be
-//! differentiated again.
+//! Reverse-mode differentiation of any order: derivative rules are written with tensors, so their nodes can
+//! be differentiated again.
 
 use std::collections::HashMap;
 
-use crate::graph::{NodeId, Phase, ValueId};
+use crate::graph::{Phase, ValueId};
 use crate::op::Vjp;
 use crate::tensor::Tensor;
 
@@ -16,24 +16,33 @@ impl<'g> Tensor<'g> {
     #[track_caller]
     pub fn grad(self, wrt: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
         let ty = self.ty();
-        assert!(ty.numel() == 1 && ty.dtype.is_float(), "grad needs a float scalar, not {ty}");
+        assert!(
+            ty.numel() == 1 && ty.dtype.is_float(),
+            "grad needs a float scalar, not {ty}"
+        );
         let trace = self.trace();
         trace.in_phase(Phase::Backward, || {
             let seed = self.full_like(1.0);
             let found = vjp(&[self], &[Some(seed)], wrt);
-            found.into_iter().zip(wrt).map(|(g, x)| g.unwrap_or_else(|| x.full_like(0.0))).collect()
+            found
+                .into_iter()
+                .zip(wrt)
+                .map(|(g, x)| g.unwrap_or_else(|| x.full_like(0.0)))
+                .collect()
         })
     }
 }
 
-/// Vector-Jacobian product: from the cotangents of `outputs`, those of `wrt` (none where there is no influence).
-/// What defines the tensors of `wrt` is not looked at.
+/// Vector-Jacobian product: from the cotangents of `outputs`, those of `wrt` (none where there is no
+/// influence). What defines the tensors of `wrt` is not looked at.
 pub fn vjp<'g>(
     outputs: &[Tensor<'g>],
     cotangents: &[Option<Tensor<'g>>],
     wrt: &[Tensor<'g>],
 ) -> Vec<Option<Tensor<'g>>> {
-    let Some(first) = outputs.first() else { return vec![None; wrt.len()] };
+    let Some(first) = outputs.first() else {
+        return vec![None; wrt.len()];
+    };
     let trace = first.trace();
     let end = trace.with_graph(|g| g.nodes.len());
 
@@ -74,7 +83,7 @@ pub fn vjp<'g>(
 
     let stops: Vec<ValueId> = wrt.iter().map(|x| x.id()).collect();
     for index in (start..end).rev() {
-        let node = trace.with_graph(|g| g.nodes[NodeId(index as u32).index()].clone());
+        let node = trace.with_graph(|g| g.nodes[index].clone());
         let wanted: Vec<bool> = node.inputs.iter().map(|v| depends[v.index()]).collect();
         if !wanted.contains(&true) {
             continue;
@@ -82,7 +91,13 @@ pub fn vjp<'g>(
         let given: Vec<Option<Tensor<'g>>> = node
             .outputs
             .iter()
-            .map(|v| if stops.contains(v) { None } else { sums.get(v).copied() })
+            .map(|v| {
+                if stops.contains(v) {
+                    None
+                } else {
+                    sums.get(v).copied()
+                }
+            })
             .collect();
         if given.iter().all(Option::is_none) {
             continue;
@@ -90,12 +105,26 @@ pub fn vjp<'g>(
         let inputs: Vec<Tensor<'g>> = node.inputs.iter().map(|&v| trace.tensor(v)).collect();
         let node_outputs: Vec<Tensor<'g>> = node.outputs.iter().map(|&v| trace.tensor(v)).collect();
         let before = trace.set_scope(node.scope.clone());
-        let results =
-            node.op.vjp(&Vjp { inputs: &inputs, outputs: &node_outputs, cotangents: &given, wanted: &wanted });
-        assert_eq!(results.len(), inputs.len(), "vjp of {} gives a cotangent for each input", node.op.name());
+        let results = node.op.vjp(&Vjp {
+            inputs: &inputs,
+            outputs: &node_outputs,
+            cotangents: &given,
+            wanted: &wanted,
+        });
+        assert_eq!(
+            results.len(),
+            inputs.len(),
+            "vjp of {} gives a cotangent for each input",
+            node.op.name()
+        );
         for ((input, result), wanted) in inputs.iter().zip(results).zip(&wanted) {
             if let (Some(cotangent), true) = (result, *wanted) {
-                assert_eq!(cotangent.ty(), input.ty(), "vjp of {} gives another type", node.op.name());
+                assert_eq!(
+                    cotangent.ty(),
+                    input.ty(),
+                    "vjp of {} gives another type",
+                    node.op.name()
+                );
                 accumulate(&mut sums, input.id(), cotangent);
             }
         }
@@ -104,7 +133,8 @@ pub fn vjp<'g>(
     wrt.iter().map(|x| sums.get(&x.id()).copied()).collect()
 }
 
-/// The derivative rule of an operation that has a decomposition: build it beside the operation and differentiate it.
+/// The derivative rule of an operation that has a decomposition: build it beside the operation and
+/// differentiate it.
 pub(crate) fn vjp_of_decomposition<'g>(
     name: &str,
     decompose: impl Fn(&[Tensor<'g>]) -> Option<Vec<Tensor<'g>>>,
@@ -115,8 +145,15 @@ pub(crate) fn vjp_of_decomposition<'g>(
     let Some(outputs) = decompose(&inputs) else {
         panic!("the operation `{name}` has neither a derivative nor a decomposition");
     };
-    let wanted: Vec<Tensor<'g>> =
-        inputs.iter().zip(cx.wanted).filter(|(_, wanted)| **wanted).map(|(x, _)| *x).collect();
+    let wanted: Vec<Tensor<'g>> = inputs
+        .iter()
+        .zip(cx.wanted)
+        .filter(|(_, wanted)| **wanted)
+        .map(|(x, _)| *x)
+        .collect();
     let mut found = vjp(&outputs, cx.cotangents, &wanted).into_iter();
-    cx.wanted.iter().map(|&wanted| if wanted { found.next().flatten() } else { None }).collect()
+    cx.wanted
+        .iter()
+        .map(|&wanted| if wanted { found.next().flatten() } else { None })
+        .collect()
 }

@@ -101,7 +101,8 @@ pub struct Output {
     pub value: ValueId,
 }
 
-/// After a run, the state input `target` holds `value`. Every reader of `target` inside the run sees the old value.
+/// After a run, the state input `target` holds `value`. Every reader of `target` inside the run sees the old
+/// value.
 #[derive(Clone, Copy, Debug)]
 pub struct Assign {
     /// A state input's value.
@@ -110,7 +111,8 @@ pub struct Assign {
     pub value: ValueId,
 }
 
-/// A program: inputs, nodes in an order in which each reads only what is defined before it, outputs and assignments.
+/// A program: inputs, nodes in an order in which each reads only what is defined before it, outputs and
+/// assignments.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {
     /// Nodes in a valid order.
@@ -129,8 +131,15 @@ impl Graph {
     /// Adds an input.
     pub fn add_input(&mut self, name: &str, kind: InputKind, ty: Type) -> ValueId {
         let value = ValueId(self.values.len() as u32);
-        self.values.push(Value { ty, def: Def::Input(self.inputs.len()) });
-        self.inputs.push(Input { name: name.to_string(), kind, value });
+        self.values.push(Value {
+            ty,
+            def: Def::Input(self.inputs.len()),
+        });
+        self.inputs.push(Input {
+            name: name.to_string(),
+            kind,
+            value,
+        });
         value
     }
 
@@ -154,9 +163,18 @@ impl Graph {
         let mut outputs = Vec::with_capacity(out_types.len());
         for (i, ty) in out_types.into_iter().enumerate() {
             outputs.push(ValueId(self.values.len() as u32));
-            self.values.push(Value { ty, def: Def::Node(node, i) });
+            self.values.push(Value {
+                ty,
+                def: Def::Node(node, i),
+            });
         }
-        self.nodes.push(Node { op, inputs: inputs.to_vec(), outputs: outputs.clone(), phase, scope });
+        self.nodes.push(Node {
+            op,
+            inputs: inputs.to_vec(),
+            outputs: outputs.clone(),
+            phase,
+            scope,
+        });
         Ok(outputs)
     }
 

@@ -1,7 +1,7 @@
 //! Layouts: how a view's elements lie in the dense array that holds them.
 
-/// Where the elements of a view lie: element `i` is at `offset + sum(i[a] * strides[a])`, counted in elements of the
-/// dense base array.
+/// Where the elements of a view lie: element `i` is at `offset + sum(i[a] * strides[a])`, counted in elements
+/// of the dense base array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// Position of the first element.
@@ -20,7 +20,8 @@ impl Layout {
         Layout { offset: 0, strides }
     }
 
-    /// Whether the elements lie densely in row-major order (axes of extent 1 do not count), wherever they begin.
+    /// Whether the elements lie densely in row-major order (axes of extent 1 do not count), wherever they
+    /// begin.
     pub fn is_dense(&self, shape: &[usize]) -> bool {
         let mut expected = 1;
         for axis in (0..shape.len()).rev() {
@@ -37,8 +38,12 @@ impl Layout {
     /// The layout of the same elements under another shape, if no copy is needed for it.
     pub fn reshape(&self, from: &[usize], to: &[usize]) -> Option<Layout> {
         // Axes of extent 1 carry no information; merge the others greedily, as far as their strides allow.
-        let old: Vec<(usize, usize)> =
-            from.iter().zip(&self.strides).filter(|(n, _)| **n != 1).map(|(&n, &s)| (n, s)).collect();
+        let old: Vec<(usize, usize)> = from
+            .iter()
+            .zip(&self.strides)
+            .filter(|(n, _)| **n != 1)
+            .map(|(&n, &s)| (n, s))
+            .collect();
         let mut strides = vec![0; to.len()];
         let (mut i, mut j) = (0, 0);
         while j < to.len() {
@@ -74,7 +79,10 @@ impl Layout {
             i += 1;
             j += 1;
         }
-        Some(Layout { offset: self.offset, strides })
+        Some(Layout {
+            offset: self.offset,
+            strides,
+        })
     }
 }
 
@@ -85,7 +93,10 @@ mod tests {
     #[test]
     fn reshape_of_dense_is_dense() {
         let dense = Layout::dense(&[2, 3, 4]);
-        assert_eq!(dense.reshape(&[2, 3, 4], &[6, 4]).unwrap(), Layout::dense(&[6, 4]));
+        assert_eq!(
+            dense.reshape(&[2, 3, 4], &[6, 4]).unwrap(),
+            Layout::dense(&[6, 4])
+        );
         assert_eq!(dense.reshape(&[2, 3, 4], &[2, 1, 12]).unwrap().strides[2], 1);
         assert_eq!(dense.reshape(&[2, 3, 4], &[24]).unwrap(), Layout::dense(&[24]));
     }
@@ -93,9 +104,18 @@ mod tests {
     #[test]
     fn reshape_splits_a_slice_but_does_not_merge_it() {
         // Columns 4..8 of a [3, 12] array.
-        let slice = Layout { offset: 4, strides: vec![12, 1] };
+        let slice = Layout {
+            offset: 4,
+            strides: vec![12, 1],
+        };
         let split = slice.reshape(&[3, 4], &[3, 2, 2]).unwrap();
-        assert_eq!(split, Layout { offset: 4, strides: vec![12, 2, 1] });
+        assert_eq!(
+            split,
+            Layout {
+                offset: 4,
+                strides: vec![12, 2, 1]
+            }
+        );
         assert!(slice.reshape(&[3, 4], &[12]).is_none());
         assert!(!slice.is_dense(&[3, 4]));
         assert!(slice.is_dense(&[1, 4]));
@@ -103,7 +123,10 @@ mod tests {
 
     #[test]
     fn reshape_of_broadcast_merges_broadcast_axes_only() {
-        let rows = Layout { offset: 0, strides: vec![0, 0, 1] };
+        let rows = Layout {
+            offset: 0,
+            strides: vec![0, 0, 1],
+        };
         assert_eq!(rows.reshape(&[2, 3, 4], &[6, 4]).unwrap().strides, vec![0, 1]);
         assert!(rows.reshape(&[2, 3, 4], &[2, 12]).is_none());
     }

@@ -1,8 +1,9 @@
-//! What is a program? The ground floor of Lessen: types, operations, the graph that holds them, derivative rules of
-//! any order, a text form, a verifier and a reference evaluator in `f64`.
+//! What is a program? The ground floor of Lessen: types, operations, the graph that holds them, derivative
+//! rules of any order, a text form, a verifier and a reference evaluator in `f64`.
 //!
-//! A model is traced: operations applied to [`Tensor`] handles append nodes to a [`Trace`]; [`Trace::finish`] gives
-//! the plain [`Graph`] that the compiler rewrites and plans. Nothing here knows how or where a graph runs.
+//! A model is traced: operations applied to [`Tensor`] handles append nodes to a [`Trace`]; [`Trace::finish`]
+//! gives the plain [`Graph`] that the compiler rewrites and plans. Nothing here knows how or where a graph
+//! runs.
 
 #![forbid(unsafe_code)]
 

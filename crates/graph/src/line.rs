@@ -40,7 +40,11 @@ impl<'t> Line<'t> {
 
     /// Reads a symbol.
     pub(crate) fn expect(&mut self, symbol: &str) -> Result<(), String> {
-        if self.accept(symbol) { Ok(()) } else { Err(self.instead_of(&format!("`{symbol}`"))) }
+        if self.accept(symbol) {
+            Ok(())
+        } else {
+            Err(self.instead_of(&format!("`{symbol}`")))
+        }
     }
 
     fn instead_of(&self, expected: &str) -> String {
@@ -53,7 +57,11 @@ impl<'t> Line<'t> {
     /// Nothing is left.
     pub(crate) fn end(&mut self) -> Result<(), String> {
         self.skip_blanks();
-        if self.rest.is_empty() { Ok(()) } else { Err(self.instead_of("the end of the line")) }
+        if self.rest.is_empty() {
+            Ok(())
+        } else {
+            Err(self.instead_of("the end of the line"))
+        }
     }
 
     /// A name of letters, digits and underscores.
@@ -68,7 +76,9 @@ impl<'t> Line<'t> {
     pub(crate) fn value(&mut self) -> Result<u32, String> {
         self.expect("%")?;
         let digits = self.take(|c| c.is_ascii_digit());
-        digits.parse().map_err(|_| self.instead_of("the number of a value"))
+        digits
+            .parse()
+            .map_err(|_| self.instead_of("the number of a value"))
     }
 
     /// A string between quotation marks.
@@ -119,7 +129,11 @@ impl<'t> Line<'t> {
             shape.push(digits.parse().map_err(|_| self.instead_of("an extent"))?);
         }
         let ty = Type::new(dtype, &shape);
-        if ty.fits() { Ok(ty) } else { Err(format!("the type {ty} is too large")) }
+        if ty.fits() {
+            Ok(ty)
+        } else {
+            Err(format!("the type {ty} is too large"))
+        }
     }
 
     /// Attributes between braces; none if no brace comes next.
@@ -134,7 +148,11 @@ impl<'t> Line<'t> {
             }
             let name = self.word()?;
             self.expect("=")?;
-            let value = if self.accept("[") { self.list()? } else { scalar(self.atom()?) };
+            let value = if self.accept("[") {
+                self.list()?
+            } else {
+                scalar(self.atom()?)
+            };
             if attrs.get(name).is_some() {
                 return Err(format!("the attribute `{name}` is given twice"));
             }
@@ -181,6 +199,8 @@ fn scalar(atom: &str) -> Attr {
     match atom {
         "true" => Attr::Bool(true),
         "false" => Attr::Bool(false),
-        _ => atom.parse().map_or_else(|_| Attr::Word(atom.to_string()), Attr::Float),
+        _ => atom
+            .parse()
+            .map_or_else(|_| Attr::Word(atom.to_string()), Attr::Float),
     }
 }

@@ -25,20 +25,20 @@ pub enum Role {
 pub enum OutRole {
     /// Row by row.
     Rows,
-    /// A sum over all rows of what each row contributes: a bias gradient. Where the output has one element only, each
-    /// row contributes one number: what the operation makes of the row's elements, such as their sum when all axes
-    /// are reduced.
+    /// A sum over all rows of what each row contributes: a bias gradient. Where the output has one element
+    /// only, each row contributes one number: what the operation makes of the row's elements, such as their
+    /// sum when all axes are reduced.
     Sum,
 }
 
-/// Whether an operation works row by row, so that a block of rows can pass through several operations while it is in
-/// a cache. A value of `n` elements has `n / rows` of them in each row, in row-major order.
+/// Whether an operation works row by row, so that a block of rows can pass through several operations while
+/// it is in a cache. A value of `n` elements has `n / rows` of them in each row, in row-major order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowWise {
     /// It does not.
     No,
-    /// Every output element depends on the input elements at the same index alone: any number of rows that divides
-    /// the elements will do. Inputs of shape `[]` are read whole.
+    /// Every output element depends on the input elements at the same index alone: any number of rows that
+    /// divides the elements will do. Inputs of shape `[]` are read whole.
     Elementwise,
     /// It has this number of rows.
     Rows {
@@ -66,7 +66,8 @@ pub struct Vjp<'a, 'g> {
     pub inputs: &'a [Tensor<'g>],
     /// The operation's outputs.
     pub outputs: &'a [Tensor<'g>],
-    /// The cotangent of each output: the derivative of the final scalar with respect to it; none where it is zero.
+    /// The cotangent of each output: the derivative of the final scalar with respect to it; none where it is
+    /// zero.
     pub cotangents: &'a [Option<Tensor<'g>>],
     /// For each input, whether its cotangent is wanted.
     pub wanted: &'a [bool],
@@ -74,9 +75,10 @@ pub struct Vjp<'a, 'g> {
 
 /// An operation: a pure function from values to values.
 ///
-/// Two operations with the same [`Op::name`] and the same [`Op::attrs`] are the same operation. An operation from
-/// outside needs [`Op::name`], [`Op::infer`] and [`Op::decompose`] at least: by default its evaluation and its
-/// derivative are those of the decomposition, and devices without a kernel for it run the decomposition.
+/// Two operations with the same [`Op::name`] and the same [`Op::attrs`] are the same operation. An operation
+/// from outside needs [`Op::name`], [`Op::infer`] and [`Op::decompose`] at least: by default its evaluation
+/// and its derivative are those of the decomposition, and devices without a kernel for it run the
+/// decomposition.
 pub trait Op: Debug + Send + Sync + 'static {
     /// Name in the text form; unique.
     fn name(&self) -> &'static str;
@@ -98,8 +100,8 @@ pub trait Op: Debug + Send + Sync + 'static {
         evaluate_decomposition(self.name(), |tensors| self.decompose(tensors), inputs)
     }
 
-    /// The derivative: a cotangent for each wanted input, written with operations, so that it can be differentiated
-    /// again. None where an input has no influence. By default that of the decomposition.
+    /// The derivative: a cotangent for each wanted input, written with operations, so that it can be
+    /// differentiated again. None where an input has no influence. By default that of the decomposition.
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         vjp_of_decomposition(self.name(), |tensors| self.decompose(tensors), cx)
     }
@@ -116,15 +118,17 @@ pub trait Op: Debug + Send + Sync + 'static {
         RowWise::No
     }
 
-    /// For an operation that only looks at its first input differently (reshape, transpose, slice, broadcast): the
-    /// layouts of its outputs in that input's base array. None when this needs a copy or is no view.
+    /// For an operation that only looks at its first input differently (reshape, transpose, slice,
+    /// broadcast): the layouts of its outputs in that input's base array. None when this needs a copy or is
+    /// no view.
     fn view(&self, input: &Layout, inputs: &[Type], outputs: &[Type]) -> Option<Vec<Layout>> {
         let _ = (input, inputs, outputs);
         None
     }
 
-    /// Whether output `output` may be written where input `input` lies, row by row (or element by element), when both
-    /// have the same type and the input is not needed afterwards. By default for elementwise operations.
+    /// Whether output `output` may be written where input `input` lies, row by row (or element by element),
+    /// when both have the same type and the input is not needed afterwards. By default for elementwise
+    /// operations.
     fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
         self.row_wise(inputs, outputs) == RowWise::Elementwise && inputs[input] == outputs[output]
     }
@@ -132,7 +136,10 @@ pub trait Op: Debug + Send + Sync + 'static {
     /// Cost. By default one floating-point operation per output element.
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
-        Cost { flops: outputs.iter().map(|t| t.numel()).sum::<usize>() as f64, bytes: bytes as f64 }
+        Cost {
+            flops: outputs.iter().map(|t| t.numel()).sum::<usize>() as f64,
+            bytes: bytes as f64,
+        }
     }
 
     /// For a device to recognise the operations that it has kernels for.

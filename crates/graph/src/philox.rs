@@ -1,5 +1,6 @@
-//! Counter-based random bits: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
-//! 1, 2, 3" (2011). A bit depends on the key and its position alone, so a mask can be made twice, by any thread.
+//! Counter-based random bits: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
+//! easy as 1, 2, 3" (2011). A bit depends on the key and its position alone, so a mask can be made twice, by
+//! any thread.
 
 /// Ten rounds of Philox4x32: four random words from a key and a counter.
 pub fn philox4x32(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
@@ -7,7 +8,12 @@ pub fn philox4x32(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
     for _ in 0..10 {
         let a = u64::from(c[0]) * 0xD251_1F53;
         let b = u64::from(c[2]) * 0xCD9E_8D57;
-        c = [(b >> 32) as u32 ^ c[1] ^ key[0], b as u32, (a >> 32) as u32 ^ c[3] ^ key[1], a as u32];
+        c = [
+            (b >> 32) as u32 ^ c[1] ^ key[0],
+            b as u32,
+            (a >> 32) as u32 ^ c[3] ^ key[1],
+            a as u32,
+        ];
         key = [key[0].wrapping_add(0x9E37_79B9), key[1].wrapping_add(0xBB67_AE85)];
     }
     c
@@ -23,11 +29,11 @@ pub fn dropout_threshold(p: f64) -> u32 {
     (p * 65536.0).round() as u32
 }
 
-/// Whether dropout keeps element `index`: whether half-word `index % 8` of block `index / 8`, low halves first, is at
-/// least the threshold.
+/// Whether dropout keeps element `index`: whether half-word `index % 8` of block `index / 8`, low halves
+/// first, is at least the threshold.
 pub fn dropout_keeps(key: [u32; 2], stream: u32, index: u64, threshold: u32) -> bool {
     let word = block(key, stream, index / 8)[(index % 8 / 2) as usize];
-    let half = if index % 2 == 0 { word & 0xFFFF } else { word >> 16 };
+    let half = word >> (16 * (index % 2)) & 0xFFFF;
     half >= threshold
 }
 
@@ -40,7 +46,11 @@ mod tests {
         // The published test vectors of the authors' library Random123.
         let cases = [
             ([0; 2], [0; 4], [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]),
-            ([u32::MAX; 2], [u32::MAX; 4], [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd]),
+            (
+                [u32::MAX; 2],
+                [u32::MAX; 4],
+                [0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd],
+            ),
             (
                 [0xa4093822, 0x299f31d0],
                 [0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344],
@@ -57,9 +67,16 @@ mod tests {
         let (key, stream) = ([7, 11], 3);
         let words = philox4x32(key, [2, 0, stream, 0]);
         for i in 0..8 {
-            let half = if i % 2 == 0 { words[i / 2] & 0xFFFF } else { words[i / 2] >> 16 };
+            let half = if i % 2 == 0 {
+                words[i / 2] & 0xFFFF
+            } else {
+                words[i / 2] >> 16
+            };
             for threshold in [half, half + 1] {
-                assert_eq!(dropout_keeps(key, stream, 16 + i as u64, threshold), half >= threshold);
+                assert_eq!(
+                    dropout_keeps(key, stream, 16 + i as u64, threshold),
+                    half >= threshold
+                );
             }
         }
     }
@@ -67,7 +84,9 @@ mod tests {
     #[test]
     fn keeps_at_the_rate_asked_for() {
         let threshold = dropout_threshold(0.1);
-        let kept = (0..100_000).filter(|&i| dropout_keeps([1, 2], 0, i, threshold)).count();
+        let kept = (0..100_000)
+            .filter(|&i| dropout_keeps([1, 2], 0, i, threshold))
+            .count();
         assert!((kept as f64 / 100_000.0 - 0.9).abs() < 0.005, "{kept}");
     }
 }

@@ -60,7 +60,11 @@ impl<'g> Tensor<'g> {
     pub fn axis(self, axis: isize) -> usize {
         let rank = self.rank() as isize;
         let resolved = if axis < 0 { axis + rank } else { axis };
-        assert!((0..rank).contains(&resolved), "axis {axis} of a tensor of type {}", self.ty());
+        assert!(
+            (0..rank).contains(&resolved),
+            "axis {axis} of a tensor of type {}",
+            self.ty()
+        );
         resolved as usize
     }
 

@@ -10,9 +10,9 @@
 //! assign %1 = %1
 //! ```
 //!
-//! One line for each input, node, output and assignment; `forward:`, `backward:` and `update:` say which phase the
-//! nodes after them belong to, `@` in which scope a node was written. Empty lines and lines that begin with `#` say
-//! nothing.
+//! One line for each input, node, output and assignment; `forward:`, `backward:` and `update:` say which
+//! phase the nodes after them belong to, `@` in which scope a node was written. Empty lines and lines that
+//! begin with `#` say nothing.
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
@@ -36,7 +36,13 @@ fn write_graph(out: &mut String, graph: &Graph) -> fmt::Result {
             InputKind::Data => "input",
             InputKind::State => "state",
         };
-        writeln!(out, "{kind} {} %{} : {}", quoted(&input.name), input.value.0, graph.ty(input.value))?;
+        writeln!(
+            out,
+            "{kind} {} %{} : {}",
+            quoted(&input.name),
+            input.value.0,
+            graph.ty(input.value)
+        )?;
     }
     let mut phase = Phase::Forward;
     for node in &graph.nodes {
@@ -44,15 +50,43 @@ fn write_graph(out: &mut String, graph: &Graph) -> fmt::Result {
             phase = node.phase;
             writeln!(out, "{}:", phase_name(phase))?;
         }
-        let ids = |ids: &[ValueId]| ids.iter().map(|v| format!("%{}", v.0)).collect::<Vec<_>>().join(", ");
-        write!(out, "{} = {}({})", ids(&node.outputs), node.op.name(), ids(&node.inputs))?;
-        let attrs: Vec<String> = node.op.attrs().0.iter().map(|(n, v)| format!("{n}={v}")).collect();
+        let ids = |ids: &[ValueId]| {
+            ids.iter()
+                .map(|v| format!("%{}", v.0))
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
+        write!(
+            out,
+            "{} = {}({})",
+            ids(&node.outputs),
+            node.op.name(),
+            ids(&node.inputs)
+        )?;
+        let attrs: Vec<String> = node
+            .op
+            .attrs()
+            .0
+            .iter()
+            .map(|(n, v)| format!("{n}={v}"))
+            .collect();
         if !attrs.is_empty() {
             write!(out, " {{{}}}", attrs.join(", "))?;
         }
         if !node.scope.is_empty() {
-            let plain = node.scope.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c));
-            write!(out, " @{}", if plain { node.scope.to_string() } else { quoted(&node.scope) })?;
+            let plain = node
+                .scope
+                .chars()
+                .all(|c| c.is_alphanumeric() || "._-/".contains(c));
+            write!(
+                out,
+                " @{}",
+                if plain {
+                    node.scope.to_string()
+                } else {
+                    quoted(&node.scope)
+                }
+            )?;
         }
         let types: Vec<String> = node.outputs.iter().map(|&v| graph.ty(v).to_string()).collect();
         writeln!(out, " : {}", types.join(", "))?;
@@ -68,7 +102,13 @@ fn write_graph(out: &mut String, graph: &Graph) -> fmt::Result {
 
 /// A name between quotation marks; line breaks, quotation marks and backslashes are escaped.
 fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n").replace('\r', "\\r"))
+    format!(
+        "\"{}\"",
+        name.replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n")
+            .replace('\r', "\\r")
+    )
 }
 
 fn phase_name(phase: Phase) -> &'static str {
@@ -79,13 +119,18 @@ fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-/// Parses the text form. Values keep their numbers if these are all of `0..n`; otherwise they are numbered anew in the
-/// same order.
+/// Parses the text form. Values keep their numbers if these are all of `0..n`; otherwise they are numbered
+/// anew in the same order.
 ///
 /// # Errors
 /// A sentence that names the line.
 pub fn parse(text: &str, registry: &Registry) -> Result<Graph, String> {
-    let mut parser = Parser { registry, graph: Graph::default(), ids: HashMap::new(), phase: Phase::Forward };
+    let mut parser = Parser {
+        registry,
+        graph: Graph::default(),
+        ids: HashMap::new(),
+        phase: Phase::Forward,
+    };
     for (i, line) in text.lines().enumerate() {
         let line = line.trim();
         if !line.is_empty() && !line.starts_with('#') {
@@ -131,7 +176,11 @@ impl Parser<'_> {
                     let value = self.used(line.value()?)?;
                     self.graph.assigns.push(Assign { target, value });
                 }
-                word => return Err(format!("`{word}` begins no line: input, state, output, assign or %")),
+                word => {
+                    return Err(format!(
+                        "`{word}` begins no line: input, state, output, assign or %"
+                    ));
+                }
             }
         }
         line.end()
@@ -161,7 +210,11 @@ impl Parser<'_> {
             inputs.push(self.used(line.value()?)?);
         }
         let op = self.registry.build(name, &line.attrs()?)?;
-        let scope = if line.accept("@") { line.scope()? } else { String::new() };
+        let scope = if line.accept("@") {
+            line.scope()?
+        } else {
+            String::new()
+        };
         line.expect(":")?;
         let mut types = vec![line.ty()?];
         while line.accept(",") {
@@ -170,9 +223,15 @@ impl Parser<'_> {
         let outputs = self.graph.add_node(op, &inputs, self.phase, Arc::from(scope))?;
         let rule: Vec<&Type> = outputs.iter().map(|&v| self.graph.ty(v)).collect();
         if numbers.len() != outputs.len() || !rule.iter().copied().eq(&types) {
-            return Err(format!("{name} gives {rule:?}, the text says {types:?} for {} values", numbers.len()));
+            return Err(format!(
+                "{name} gives {rule:?}, the text says {types:?} for {} values",
+                numbers.len()
+            ));
         }
-        numbers.into_iter().zip(outputs).try_for_each(|(number, value)| self.define(number, value))
+        numbers
+            .into_iter()
+            .zip(outputs)
+            .try_for_each(|(number, value)| self.define(number, value))
     }
 
     fn define(&mut self, number: u32, value: ValueId) -> Result<(), String> {
@@ -183,7 +242,10 @@ impl Parser<'_> {
     }
 
     fn used(&self, number: u32) -> Result<ValueId, String> {
-        self.ids.get(&number).copied().ok_or_else(|| format!("%{number} is not defined yet"))
+        self.ids
+            .get(&number)
+            .copied()
+            .ok_or_else(|| format!("%{number} is not defined yet"))
     }
 }
 
@@ -197,20 +259,44 @@ fn renumbered(graph: Graph, ids: &HashMap<u32, ValueId>) -> Graph {
     }
     let map = |v: ValueId| new[v.index()];
     let all = |vs: Vec<ValueId>| vs.into_iter().map(map).collect();
-    let values = order.iter().map(|&(_, old)| graph.values[old.index()].clone()).collect::<Vec<Value>>();
+    let values = order
+        .iter()
+        .map(|&(_, old)| graph.values[old.index()].clone())
+        .collect::<Vec<Value>>();
     Graph {
         nodes: graph
             .nodes
             .into_iter()
-            .map(|n| Node { inputs: all(n.inputs), outputs: all(n.outputs), ..n })
+            .map(|n| Node {
+                inputs: all(n.inputs),
+                outputs: all(n.outputs),
+                ..n
+            })
             .collect(),
         values,
-        inputs: graph.inputs.into_iter().map(|i| Input { value: map(i.value), ..i }).collect(),
-        outputs: graph.outputs.into_iter().map(|o| Output { value: map(o.value), ..o }).collect(),
+        inputs: graph
+            .inputs
+            .into_iter()
+            .map(|i| Input {
+                value: map(i.value),
+                ..i
+            })
+            .collect(),
+        outputs: graph
+            .outputs
+            .into_iter()
+            .map(|o| Output {
+                value: map(o.value),
+                ..o
+            })
+            .collect(),
         assigns: graph
             .assigns
             .into_iter()
-            .map(|a| Assign { target: map(a.target), value: map(a.value) })
+            .map(|a| Assign {
+                target: map(a.target),
+                value: map(a.value),
+            })
             .collect(),
     }
 }

@@ -22,13 +22,20 @@ pub struct Trace {
 impl Trace {
     /// An empty trace.
     pub fn new() -> Trace {
-        Trace { scope: RefCell::new(Arc::from("")), ..Trace::default() }
+        Trace {
+            scope: RefCell::new(Arc::from("")),
+            ..Trace::default()
+        }
     }
 
     /// A trace that goes on where a graph ends, for passes written with tensors.
     pub fn of(graph: Graph) -> Trace {
         let streams = ops::random::next_stream(&graph);
-        Trace { graph: RefCell::new(graph), streams: Cell::new(streams), ..Trace::new() }
+        Trace {
+            graph: RefCell::new(graph),
+            streams: Cell::new(streams),
+            ..Trace::new()
+        }
     }
 
     /// Declares an input that is given anew at every run.
@@ -46,7 +53,10 @@ impl Trace {
     #[track_caller]
     fn declare(&self, name: &str, kind: InputKind, ty: Type) -> Tensor<'_> {
         let mut graph = self.graph.borrow_mut();
-        assert!(graph.inputs.iter().all(|i| i.name != name), "the graph already has an input called `{name}`");
+        assert!(
+            graph.inputs.iter().all(|i| i.name != name),
+            "the graph already has an input called `{name}`"
+        );
         let id = graph.add_input(name, kind, ty);
         Tensor::new(self, id)
     }
@@ -64,11 +74,18 @@ impl Trace {
     #[track_caller]
     pub fn apply_shared(&self, op: Arc<dyn Op>, inputs: &[Tensor<'_>]) -> Vec<Tensor<'_>> {
         for input in inputs {
-            assert!(std::ptr::eq(input.trace(), self), "{}: a tensor of another trace", op.name());
+            assert!(
+                std::ptr::eq(input.trace(), self),
+                "{}: a tensor of another trace",
+                op.name()
+            );
         }
         let ids: Vec<ValueId> = inputs.iter().map(|t| t.id()).collect();
         let scope = self.scope.borrow().clone();
-        let outputs = self.graph.borrow_mut().add_node(op, &ids, self.phase.get(), scope);
+        let outputs = self
+            .graph
+            .borrow_mut()
+            .add_node(op, &ids, self.phase.get(), scope);
         match outputs {
             Ok(ids) => ids.into_iter().map(|id| Tensor::new(self, id)).collect(),
             Err(sentence) => panic!("{sentence}"),
@@ -83,20 +100,37 @@ impl Trace {
 
     /// A tensor filled with one value.
     pub fn full(&self, dtype: DType, shape: &[usize], value: f64) -> Tensor<'_> {
-        self.apply1(ops::Full { ty: Type::new(dtype, shape), value }, &[])
+        self.apply1(
+            ops::Full {
+                ty: Type::new(dtype, shape),
+                value,
+            },
+            &[],
+        )
     }
 
     /// A tensor with given elements.
     pub fn constant(&self, array: Array) -> Tensor<'_> {
-        self.apply1(ops::Constant { array: Arc::new(array) }, &[])
+        self.apply1(
+            ops::Constant {
+                array: Arc::new(array),
+            },
+            &[],
+        )
     }
 
     /// Names a result of the graph.
     #[track_caller]
     pub fn output(&self, name: &str, value: Tensor<'_>) {
         let mut graph = self.graph.borrow_mut();
-        assert!(graph.outputs.iter().all(|o| o.name != name), "the graph already has an output called `{name}`");
-        graph.outputs.push(Output { name: name.to_string(), value: value.id() });
+        assert!(
+            graph.outputs.iter().all(|o| o.name != name),
+            "the graph already has an output called `{name}`"
+        );
+        graph.outputs.push(Output {
+            name: name.to_string(),
+            value: value.id(),
+        });
     }
 
     /// After a run, the state `target` holds `value`.
@@ -107,12 +141,25 @@ impl Trace {
     pub fn assign(&self, target: Tensor<'_>, value: Tensor<'_>) {
         let (old, new) = (target.ty(), value.ty());
         let mut graph = self.graph.borrow_mut();
-        let Some(input) = graph.input(target.id()) else { panic!("only a state can be assigned") };
-        assert!(input.kind == InputKind::State, "the input `{}` is data, only a state can be assigned", input.name);
-        assert!(old == new, "the state `{}` of type {old} cannot hold a {new}", input.name);
+        let Some(input) = graph.input(target.id()) else {
+            panic!("only a state can be assigned")
+        };
+        assert!(
+            input.kind == InputKind::State,
+            "the input `{}` is data, only a state can be assigned",
+            input.name
+        );
+        assert!(
+            old == new,
+            "the state `{}` of type {old} cannot hold a {new}",
+            input.name
+        );
         let assigned = graph.assigns.iter().any(|a| a.target == target.id());
         assert!(!assigned, "the state `{}` is assigned twice", input.name);
-        graph.assigns.push(Assign { target: target.id(), value: value.id() });
+        graph.assigns.push(Assign {
+            target: target.id(),
+            value: value.id(),
+        });
     }
 
     /// Runs `f` with every new node belonging to `phase`.
@@ -126,7 +173,11 @@ impl Trace {
     /// Runs `f` with every new node belonging to the scope `name` inside the present one.
     pub fn in_scope<R>(&self, name: &str, f: impl FnOnce() -> R) -> R {
         let before = self.scope.borrow().clone();
-        let inner = if before.is_empty() { Arc::from(name) } else { Arc::from(format!("{before}.{name}")) };
+        let inner = if before.is_empty() {
+            Arc::from(name)
+        } else {
+            Arc::from(format!("{before}.{name}"))
+        };
         self.scope.replace(inner);
         let result = f();
         self.scope.replace(before);

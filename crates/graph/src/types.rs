@@ -54,9 +54,16 @@ impl DType {
 
     /// The dtype of a [`DType::name`].
     pub fn from_name(name: &str) -> Option<DType> {
-        [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool]
-            .into_iter()
-            .find(|d| d.name() == name)
+        [
+            DType::F32,
+            DType::F64,
+            DType::BF16,
+            DType::I32,
+            DType::U32,
+            DType::Bool,
+        ]
+        .into_iter()
+        .find(|d| d.name() == name)
     }
 }
 
@@ -77,7 +84,10 @@ pub struct Type {
 impl Type {
     /// A type of this dtype and shape.
     pub fn new(dtype: DType, shape: &[usize]) -> Type {
-        Type { dtype, shape: shape.to_vec() }
+        Type {
+            dtype,
+            shape: shape.to_vec(),
+        }
     }
 
     /// An `f32` type.
@@ -92,7 +102,10 @@ impl Type {
 
     /// Whether its bytes can be counted, and a few times as many.
     pub(crate) fn fits(&self) -> bool {
-        let bytes = self.shape.iter().try_fold(self.dtype.bytes(), |size, &n| size.checked_mul(n.max(1)));
+        let bytes = self
+            .shape
+            .iter()
+            .try_fold(self.dtype.bytes(), |size, &n| size.checked_mul(n.max(1)));
         bytes.is_some_and(|bytes| bytes < 1 << 56)
     }
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use crate::graph::{Def, Graph, InputKind};
 
-/// Checks that a graph is well formed: definitions come before uses, types follow from the operations' rules, names
-/// are unique, assignments keep types and target each state once at most.
+/// Checks that a graph is well formed: definitions come before uses, types follow from the operations' rules,
+/// names are unique, assignments keep types and target each state once at most.
 ///
 /// # Errors
 /// A sentence that names the first node, value or input at fault.
@@ -28,9 +28,17 @@ pub fn verify(graph: &Graph) -> Result<(), String> {
                 return Err(format!("{} reads %{} before it is defined", place(), input.0));
             }
         }
-        let expected = node.op.infer(&graph.input_types(node)).map_err(|e| format!("{}: {e}", place()))?;
+        let expected = node
+            .op
+            .infer(&graph.input_types(node))
+            .map_err(|e| format!("{}: {e}", place()))?;
         if expected.len() != node.outputs.len() {
-            return Err(format!("{} has {} outputs, its rule gives {}", place(), node.outputs.len(), expected.len()));
+            return Err(format!(
+                "{} has {} outputs, its rule gives {}",
+                place(),
+                node.outputs.len(),
+                expected.len()
+            ));
         }
         for (k, (&output, ty)) in node.outputs.iter().zip(&expected).enumerate() {
             match graph.values.get(output.index()) {
@@ -38,7 +46,12 @@ pub fn verify(graph: &Graph) -> Result<(), String> {
                 _ => return Err(format!("{} does not define its output %{}", place(), output.0)),
             }
             if graph.ty(output) != ty {
-                return Err(format!("{}: %{} has type {}, its rule gives {ty}", place(), output.0, graph.ty(output)));
+                return Err(format!(
+                    "{}: %{} has type {}, its rule gives {ty}",
+                    place(),
+                    output.0,
+                    graph.ty(output)
+                ));
             }
             defined[output.index()] = true;
         }
@@ -62,10 +75,16 @@ pub fn verify(graph: &Graph) -> Result<(), String> {
             return Err(format!("%{} is assigned twice", assign.target.0));
         }
         if !defined.get(assign.value.index()).copied().unwrap_or(false) {
-            return Err(format!("%{} is assigned a value that is not defined", assign.target.0));
+            return Err(format!(
+                "%{} is assigned a value that is not defined",
+                assign.target.0
+            ));
         }
         if graph.ty(assign.target) != graph.ty(assign.value) {
-            return Err(format!("%{} is assigned a value of another type", assign.target.0));
+            return Err(format!(
+                "%{} is assigned a value of another type",
+                assign.target.0
+            ));
         }
     }
     Ok(())

@@ -17,7 +17,15 @@ pub enum Activation {
 
 impl Activation {
     /// The names that [`Activation::from_name`] understands.
-    pub const NAMES: [&str; 7] = ["gelu", "gelu_new", "gelu_fast", "gelu_pytorch_tanh", "relu", "silu", "swish"];
+    pub const NAMES: [&str; 7] = [
+        "gelu",
+        "gelu_new",
+        "gelu_fast",
+        "gelu_pytorch_tanh",
+        "relu",
+        "silu",
+        "swish",
+    ];
 
     /// The activation that transformers calls by this name.
     pub fn from_name(name: &str) -> Option<Activation> {

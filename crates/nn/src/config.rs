@@ -26,8 +26,12 @@ impl Fields {
     /// # Errors
     /// If it cannot be read or holds no JSON object.
     pub fn read(path: &Path) -> Result<Fields> {
-        let text = fs::read_to_string(path)
-            .map_err(|e| Error::new(format!("the model's configuration {} cannot be read: {e}", path.display())))?;
+        let text = fs::read_to_string(path).map_err(|e| {
+            Error::new(format!(
+                "the model's configuration {} cannot be read: {e}",
+                path.display()
+            ))
+        })?;
         Fields::parse(&text, &path.display().to_string())
     }
 
@@ -37,7 +41,10 @@ impl Fields {
     /// If it is no JSON object.
     pub fn parse(text: &str, place: &str) -> Result<Fields> {
         match serde_json::from_str(text) {
-            Ok(Value::Object(map)) => Ok(Fields { place: place.to_string(), map }),
+            Ok(Value::Object(map)) => Ok(Fields {
+                place: place.to_string(),
+                map,
+            }),
             Ok(_) => Err(Error::new(format!("{place} must hold a JSON object"))),
             Err(e) => Err(Error::new(format!("{place} is no valid JSON: {e}"))),
         }
@@ -65,12 +72,17 @@ impl Fields {
     fn as_size(&self, field: &str, value: &Value) -> Result<usize> {
         match value.as_u64() {
             Some(n) if (1..=LARGEST).contains(&n) => Ok(n as usize),
-            _ => Err(self.error(field, format!("must be a whole number from 1 to {LARGEST}, it is {value}"))),
+            _ => Err(self.error(
+                field,
+                format!("must be a whole number from 1 to {LARGEST}, it is {value}"),
+            )),
         }
     }
 
     fn as_number(&self, field: &str, value: &Value) -> Result<f64> {
-        value.as_f64().ok_or_else(|| self.error(field, format!("must be a number, it is {value}")))
+        value
+            .as_f64()
+            .ok_or_else(|| self.error(field, format!("must be a number, it is {value}")))
     }
 
     /// An extent, which must be there.
@@ -80,26 +92,38 @@ impl Fields {
 
     /// An extent with a default.
     pub fn size_or(&self, field: &str, default: usize) -> Result<usize> {
-        self.get(field).map_or(Ok(default), |value| self.as_size(field, value))
+        self.get(field)
+            .map_or(Ok(default), |value| self.as_size(field, value))
     }
 
     /// A number of a token with a default.
     pub fn index_or(&self, field: &str, default: usize) -> Result<usize> {
         self.get(field).map_or(Ok(default), |value| match value.as_u64() {
             Some(n) if n < LARGEST => Ok(n as usize),
-            _ => Err(self.error(field, format!("must be a whole number from 0 to {}, it is {value}", LARGEST - 1))),
+            _ => Err(self.error(
+                field,
+                format!("must be a whole number from 0 to {}, it is {value}", LARGEST - 1),
+            )),
         })
     }
 
     /// A positive number with a default.
     pub fn positive_or(&self, field: &str, default: f64) -> Result<f64> {
-        let number = self.get(field).map_or(Ok(default), |value| self.as_number(field, value))?;
-        if number > 0.0 { Ok(number) } else { Err(self.error(field, format!("must be above 0, it is {number}"))) }
+        let number = self
+            .get(field)
+            .map_or(Ok(default), |value| self.as_number(field, value))?;
+        if number > 0.0 {
+            Ok(number)
+        } else {
+            Err(self.error(field, format!("must be above 0, it is {number}")))
+        }
     }
 
     /// A probability of dropout with a default.
     pub fn dropout_or(&self, field: &str, default: f64) -> Result<f64> {
-        let p = self.get(field).map_or(Ok(default), |value| self.as_number(field, value))?;
+        let p = self
+            .get(field)
+            .map_or(Ok(default), |value| self.as_number(field, value))?;
         if (0.0..1.0).contains(&p) {
             Ok(p)
         } else {
@@ -110,25 +134,35 @@ impl Fields {
     /// A word, if the field is there.
     pub fn word(&self, field: &str) -> Result<Option<&str>> {
         self.get(field)
-            .map(|value| value.as_str().ok_or_else(|| self.error(field, format!("must be a text, it is {value}"))))
+            .map(|value| {
+                value
+                    .as_str()
+                    .ok_or_else(|| self.error(field, format!("must be a text, it is {value}")))
+            })
             .transpose()
     }
 
     /// The activation that a field names.
     pub fn activation_or(&self, field: &str, default: Activation) -> Result<Activation> {
-        let Some(name) = self.word(field)? else { return Ok(default) };
+        let Some(name) = self.word(field)? else {
+            return Ok(default);
+        };
         Activation::from_name(name).ok_or_else(|| {
             let known = Activation::NAMES.join(", ");
-            self.error(field, format!("names the activation `{name}`, which Lessen does not have; it has {known}"))
+            self.error(
+                field,
+                format!("names the activation `{name}`, which Lessen does not have; it has {known}"),
+            )
         })
     }
 
     /// Refuses a setting that would change the model in a way that Lessen does not compute.
     pub fn must_be(&self, field: &str, only: &Value) -> Result<()> {
         match self.get(field) {
-            Some(value) if value != only => {
-                Err(self.error(field, format!("is {value}, and Lessen computes this model only with {only}")))
-            }
+            Some(value) if value != only => Err(self.error(
+                field,
+                format!("is {value}, and Lessen computes this model only with {only}"),
+            )),
             _ => Ok(()),
         }
     }
@@ -145,10 +179,13 @@ impl Fields {
 
     /// Checks that a width can be cut into heads.
     pub fn divides(&self, width: &str, size: usize, heads: &str, count: usize) -> Result<()> {
-        if size % count == 0 {
+        if size.is_multiple_of(count) {
             Ok(())
         } else {
-            Err(self.error(width, format!("is {size}, which `{heads}` ({count}) does not divide")))
+            Err(self.error(
+                width,
+                format!("is {size}, which `{heads}` ({count}) does not divide"),
+            ))
         }
     }
 
@@ -158,9 +195,16 @@ impl Fields {
             return Ok(numbered_labels(self.size_or("num_labels", 2)?));
         };
         let named = value.as_object().filter(|map| !map.is_empty()).and_then(|map| {
-            (0..map.len()).map(|i| map.get(&i.to_string())?.as_str().map(str::to_string)).collect()
+            (0..map.len())
+                .map(|i| map.get(&i.to_string())?.as_str().map(str::to_string))
+                .collect()
         });
-        named.ok_or_else(|| self.error("id2label", "must name the classes by their numbers \"0\", \"1\" and so on"))
+        named.ok_or_else(|| {
+            self.error(
+                "id2label",
+                "must name the classes by their numbers \"0\", \"1\" and so on",
+            )
+        })
     }
 }
 
@@ -171,8 +215,14 @@ pub fn numbered_labels(count: usize) -> Vec<String> {
 
 /// Writes `id2label` and `label2id`.
 pub fn put_labels(map: &mut Map<String, Value>, labels: &[String]) {
-    let id2label = labels.iter().enumerate().map(|(i, name)| (i.to_string(), Value::from(name.as_str())));
-    let label2id = labels.iter().enumerate().map(|(i, name)| (name.clone(), Value::from(i)));
+    let id2label = labels
+        .iter()
+        .enumerate()
+        .map(|(i, name)| (i.to_string(), Value::from(name.as_str())));
+    let label2id = labels
+        .iter()
+        .enumerate()
+        .map(|(i, name)| (name.clone(), Value::from(i)));
     map.insert("id2label".into(), Value::Object(id2label.collect()));
     map.insert("label2id".into(), Value::Object(label2id.collect()));
     map.remove("num_labels");
@@ -183,6 +233,10 @@ pub fn put_identity(map: &mut Map<String, Value>, architecture: &str, model_type
     map.insert("architectures".into(), Value::from(vec![architecture]));
     map.insert("model_type".into(), Value::from(model_type));
     // Before version 4.56 transformers called the field `torch_dtype`.
-    let field = if map.contains_key("torch_dtype") { "torch_dtype" } else { "dtype" };
+    let field = if map.contains_key("torch_dtype") {
+        "torch_dtype"
+    } else {
+        "dtype"
+    };
     map.insert(field.into(), Value::from("float32"));
 }

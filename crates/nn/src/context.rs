@@ -50,7 +50,12 @@ pub struct Context<'g> {
 impl<'g> Context<'g> {
     /// A context with no prefix; `training` turns dropout on.
     pub fn new(trace: &'g Trace, training: bool) -> Context<'g> {
-        Context { trace, training, prefix: String::new(), inside: Rc::default() }
+        Context {
+            trace,
+            training,
+            prefix: String::new(),
+            inside: Rc::default(),
+        }
     }
 
     /// The trace that the model is written to.
@@ -72,7 +77,11 @@ impl<'g> Context<'g> {
         let wanted = Type::new(dtype, shape);
         let found = self.inside.borrow().inputs.get(name).copied();
         if let Some(tensor) = found {
-            assert_eq!(tensor.ty(), wanted, "the input `{name}` is declared with two types");
+            assert_eq!(
+                tensor.ty(),
+                wanted,
+                "the input `{name}` is declared with two types"
+            );
             return tensor;
         }
         let tensor = self.trace.input(name, dtype, shape);
@@ -93,13 +102,27 @@ impl<'g> Context<'g> {
     #[track_caller]
     pub fn param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
         let name = join(&self.prefix, name);
-        let found = self.inside.borrow().params.iter().find(|p| p.name == name).cloned();
+        let found = self
+            .inside
+            .borrow()
+            .params
+            .iter()
+            .find(|p| p.name == name)
+            .cloned();
         if let Some(param) = found {
-            assert_eq!(param.shape, shape, "the parameter `{name}` is declared with two shapes");
+            assert_eq!(
+                param.shape, shape,
+                "the parameter `{name}` is declared with two shapes"
+            );
             return self.trace.tensor(param.value);
         }
         let tensor = self.trace.state(&name, DType::F32, shape);
-        let param = ParamSpec { name, shape: shape.to_vec(), init, value: tensor.id() };
+        let param = ParamSpec {
+            name,
+            shape: shape.to_vec(),
+            init,
+            value: tensor.id(),
+        };
         self.inside.borrow_mut().params.push(param);
         tensor
     }
@@ -111,7 +134,10 @@ impl<'g> Context<'g> {
 
     /// This context with `prefix` added to the names of parameters.
     pub fn at(&self, prefix: &str) -> Context<'g> {
-        Context { prefix: join(&self.prefix, prefix), ..self.clone() }
+        Context {
+            prefix: join(&self.prefix, prefix),
+            ..self.clone()
+        }
     }
 
     /// Runs `f` with `name` added both to the names of parameters and to the scope of the graph's nodes, from which
@@ -129,10 +155,18 @@ impl<'g> Context<'g> {
     /// `p = 0`, it is `x` itself.
     #[track_caller]
     pub fn dropout(&self, x: Tensor<'g>, p: f64) -> Tensor<'g> {
-        if self.training && p > 0.0 { x.dropout(p, self.key()) } else { x }
+        if self.training && p > 0.0 {
+            x.dropout(p, self.key())
+        } else {
+            x
+        }
     }
 }
 
 fn join(prefix: &str, name: &str) -> String {
-    if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") }
+    if prefix.is_empty() {
+        name.to_string()
+    } else {
+        format!("{prefix}.{name}")
+    }
 }

@@ -33,7 +33,11 @@ fn replace(path: &Path, aside: &Path, fill: impl FnOnce(&mut dyn Write) -> io::R
 fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => {
-            let folder = if folder.as_os_str().is_empty() { Path::new(".") } else { folder };
+            let folder = if folder.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                folder
+            };
             File::open(folder)?.sync_all()
         }
         _ => Ok(()),

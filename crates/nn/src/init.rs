@@ -61,7 +61,10 @@ impl Random {
         let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
         });
-        Random { state: mix(mix(seed) ^ hash), spare: None }
+        Random {
+            state: mix(mix(seed) ^ hash),
+            spare: None,
+        }
     }
 
     fn next(&mut self) -> u64 {

@@ -38,7 +38,9 @@ pub fn layer_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> 
 /// `y = x / sqrt(mean(x²) + eps) · weight` over the last axis.
 #[track_caller]
 pub fn rms_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Tensor<'g> {
-    cx.scope(name, |cx| x.rms_norm(cx.param("weight", &[x.dim(-1)], Init::Ones), eps))
+    cx.scope(name, |cx| {
+        x.rms_norm(cx.param("weight", &[x.dim(-1)], Init::Ones), eps)
+    })
 }
 
 /// The rows of the table `NAME.weight` of shape `[rows, width]` that `ids` (`i32`, any shape) choose: `[.., width]`.
@@ -63,7 +65,9 @@ pub fn positions<'g>(
     init: Init,
 ) -> Tensor<'g> {
     assert!(length <= rows, "a length of {length} with only {rows} positions");
-    cx.scope(name, |cx| cx.param("weight", &[rows, width], init).slice(0, 0, length))
+    cx.scope(name, |cx| {
+        cx.param("weight", &[rows, width], init).slice(0, 0, length)
+    })
 }
 
 /// How tokens attend to each other.
@@ -95,9 +99,25 @@ pub fn multi_head<'g>(
 
 /// [`multi_head`] on tensors that are already cut into heads: `[B, T, H, D]`.
 #[track_caller]
-pub fn attend<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
+pub fn attend<'g>(
+    cx: &Context<'g>,
+    q: Tensor<'g>,
+    k: Tensor<'g>,
+    v: Tensor<'g>,
+    how: Attend<'g>,
+) -> Tensor<'g> {
     let dropout = (cx.training() && how.dropout > 0.0).then(|| (how.dropout, cx.key()));
-    attention(q, k, v, AttentionOptions { causal: how.causal, scale: None, mask: how.mask, dropout })
+    attention(
+        q,
+        k,
+        v,
+        AttentionOptions {
+            causal: how.causal,
+            scale: None,
+            mask: how.mask,
+            dropout,
+        },
+    )
 }
 
 /// `[B, T, H·D]` as `[B, T, H, D]`.

@@ -58,18 +58,30 @@ impl Architecture {
             Some(value) => {
                 let name = value.get(0).and_then(Value::as_str);
                 // The headless class has all that the language model needs, whose head is tied.
-                let name = name.map(|name| if name == "GPT2Model" { GPT2LMHeadModel::ARCHITECTURE } else { name });
-                Architecture::ALL.into_iter().find(|a| Some(a.name()) == name).ok_or_else(|| {
-                    fields.error("architectures", format!("is {value}, and Lessen has only {}", known()))
-                })
+                let name = name.map(|name| {
+                    if name == "GPT2Model" {
+                        GPT2LMHeadModel::ARCHITECTURE
+                    } else {
+                        name
+                    }
+                });
+                Architecture::ALL
+                    .into_iter()
+                    .find(|a| Some(a.name()) == name)
+                    .ok_or_else(|| {
+                        fields.error(
+                            "architectures",
+                            format!("is {value}, and Lessen has only {}", known()),
+                        )
+                    })
             }
             None => match fields.word("model_type")? {
                 Some("gpt2") => Ok(Architecture::GPT2LMHeadModel),
                 Some("lessen-encoder") => Ok(Architecture::LessenEncoder),
-                _ => {
-                    Err(fields
-                        .error("architectures", format!("is missing; it names the model's class, one of {}", known())))
-                }
+                _ => Err(fields.error(
+                    "architectures",
+                    format!("is missing; it names the model's class, one of {}", known()),
+                )),
             },
         }
     }
@@ -124,7 +136,10 @@ impl Model {
         };
         if found != architecture.model_type() {
             let (name, family) = (architecture.name(), architecture.model_type());
-            return Err(fields.error("model_type", format!("is `{found}`, but {name} needs a `{family}` model")));
+            return Err(fields.error(
+                "model_type",
+                format!("is `{found}`, but {name} needs a `{family}` model"),
+            ));
         }
         Model::from_fields(&fields, architecture)
     }
@@ -133,17 +148,23 @@ impl Model {
         Ok(match architecture {
             Architecture::BertForSequenceClassification => {
                 fields.not_multi_label()?;
-                BertForSequenceClassification { config: BertConfig::from_fields(fields)? }.into()
+                BertForSequenceClassification {
+                    config: BertConfig::from_fields(fields)?,
+                }
+                .into()
             }
-            Architecture::BertForMaskedLM => {
-                BertForMaskedLM { config: BertConfig::from_fields(fields)? }.into()
+            Architecture::BertForMaskedLM => BertForMaskedLM {
+                config: BertConfig::from_fields(fields)?,
             }
-            Architecture::GPT2LMHeadModel => {
-                GPT2LMHeadModel { config: Gpt2Config::from_fields(fields)? }.into()
+            .into(),
+            Architecture::GPT2LMHeadModel => GPT2LMHeadModel {
+                config: Gpt2Config::from_fields(fields)?,
             }
-            Architecture::LessenEncoder => {
-                LessenEncoder { config: EncoderConfig::from_fields(fields)? }.into()
+            .into(),
+            Architecture::LessenEncoder => LessenEncoder {
+                config: EncoderConfig::from_fields(fields)?,
             }
+            .into(),
         })
     }
 
@@ -198,7 +219,9 @@ impl Model {
         match self {
             Model::BertForSequenceClassification(model) => model.config.labels = labels,
             Model::LessenEncoder(model) => model.config.labels = labels,
-            Model::BertForMaskedLM(_) | Model::GPT2LMHeadModel(_) => panic!("a language model has no classes"),
+            Model::BertForMaskedLM(_) | Model::GPT2LMHeadModel(_) => {
+                panic!("a language model has no classes")
+            }
         }
     }
 
@@ -287,4 +310,9 @@ macro_rules! into_model {
     )*};
 }
 
-into_model!(BertForSequenceClassification, BertForMaskedLM, GPT2LMHeadModel, LessenEncoder);
+into_model!(
+    BertForSequenceClassification,
+    BertForMaskedLM,
+    GPT2LMHeadModel,
+    LessenEncoder
+);

@@ -39,7 +39,12 @@ pub enum OptimizerConfig {
 impl OptimizerConfig {
     /// AdamW with PyTorch's betas 0.9 and 0.999 and eps 1e-8.
     pub fn adamw(weight_decay: f64) -> OptimizerConfig {
-        OptimizerConfig::AdamW { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay }
+        OptimizerConfig::AdamW {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay,
+        }
     }
 }
 
@@ -78,7 +83,13 @@ pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>) -> Vec<StateSpec> {
             cx.trace().assign(sum, sum + gradient);
         }
     });
-    params.iter().map(|p| StateSpec { name: gradient_name(p), shape: p.shape.clone() }).collect()
+    params
+        .iter()
+        .map(|p| StateSpec {
+            name: gradient_name(p),
+            shape: p.shape.clone(),
+        })
+        .collect()
 }
 
 /// The update from gradients that [`accumulate`] has summed, which it then sets to zero. `params` are the parameters
@@ -125,7 +136,9 @@ fn update_with<'g>(
         let gradient_norm = clip_norm.map(|most| {
             let norm = global_norm(&gradients);
             let factor = clip_coefficient(norm, most);
-            gradients.iter_mut().for_each(|gradient| *gradient = *gradient * factor);
+            gradients
+                .iter_mut()
+                .for_each(|gradient| *gradient = *gradient * factor);
             norm
         });
         let mut states = Vec::new();
@@ -133,7 +146,10 @@ fn update_with<'g>(
             let new = update_one(cx, param, p, gradient, config, &mut states);
             trace.assign(p, new);
         }
-        Update { states, gradient_norm }
+        Update {
+            states,
+            gradient_norm,
+        }
     })
 }
 
@@ -150,28 +166,56 @@ fn update_one<'g>(
     let mut state = |what: &str| {
         let name = format!("optimizer.{what}.{}", param.name);
         let tensor = trace.state(&name, DType::F32, &param.shape);
-        states.push(StateSpec { name, shape: param.shape.clone() });
+        states.push(StateSpec {
+            name,
+            shape: param.shape.clone(),
+        });
         tensor
     };
     let lr = cx.input("lr", DType::F32, &[]);
     let decays = param.shape.len() >= 2;
     match *config {
-        OptimizerConfig::AdamW { beta1, beta2, eps, weight_decay } => {
+        OptimizerConfig::AdamW {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+        } => {
             let (m, v, t) = (state("m"), state("v"), cx.input("t", DType::F32, &[]));
-            let op = AdamW { beta1, beta2, eps, weight_decay: if decays { weight_decay } else { 0.0 } };
+            let op = AdamW {
+                beta1,
+                beta2,
+                eps,
+                weight_decay: if decays { weight_decay } else { 0.0 },
+            };
             let new = trace.apply(op, &[p, gradient, m, v, lr, t]);
             trace.assign(m, new[1]);
             trace.assign(v, new[2]);
             new[0]
         }
-        OptimizerConfig::Sgd { momentum, nesterov, weight_decay } => {
+        OptimizerConfig::Sgd {
+            momentum,
+            nesterov,
+            weight_decay,
+        } => {
             let weight_decay = if decays { weight_decay } else { 0.0 };
             if momentum == 0.0 {
-                let gradient = if weight_decay == 0.0 { gradient } else { gradient + p * weight_decay };
+                let gradient = if weight_decay == 0.0 {
+                    gradient
+                } else {
+                    gradient + p * weight_decay
+                };
                 return p - gradient * lr;
             }
             let buffer = state("momentum");
-            let new = trace.apply(Sgd { momentum, nesterov, weight_decay }, &[p, gradient, buffer, lr]);
+            let new = trace.apply(
+                Sgd {
+                    momentum,
+                    nesterov,
+                    weight_decay,
+                },
+                &[p, gradient, buffer, lr],
+            );
             trace.assign(buffer, new[1]);
             new[0]
         }

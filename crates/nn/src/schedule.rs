@@ -105,14 +105,22 @@ mod tests {
     use super::*;
 
     fn rates(kind: ScheduleKind, peak: f64, warmup: usize, total: usize, steps: &[usize]) -> Vec<f64> {
-        let schedule = Schedule { kind, peak, warmup, total };
+        let schedule = Schedule {
+            kind,
+            peak,
+            warmup,
+            total,
+        };
         steps.iter().map(|&s| schedule.lr(s)).collect()
     }
 
     fn assert_close(got: &[f64], expected: &[f64]) {
         assert_eq!(got.len(), expected.len());
         for (g, e) in got.iter().zip(expected) {
-            assert!((g - e).abs() <= 1e-12 * e.abs().max(1e-3), "{got:?} instead of {expected:?}");
+            assert!(
+                (g - e).abs() <= 1e-12 * e.abs().max(1e-3),
+                "{got:?} instead of {expected:?}"
+            );
         }
     }
 
@@ -151,7 +159,13 @@ mod tests {
             0.049519368,
             4e-6,
         ];
-        let got = rates(ScheduleKind::OneCycle, 1.0, 3, 10, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let got = rates(
+            ScheduleKind::OneCycle,
+            1.0,
+            3,
+            10,
+            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+        );
         for (g, e) in got.iter().zip(expected) {
             assert!((g - e).abs() < 1e-8, "{got:?}");
         }
@@ -161,10 +175,23 @@ mod tests {
 
     #[test]
     fn warm_up_as_long_as_the_run_divides_by_nothing() {
-        for kind in [ScheduleKind::Constant, ScheduleKind::Linear, ScheduleKind::Cosine, ScheduleKind::OneCycle] {
+        for kind in [
+            ScheduleKind::Constant,
+            ScheduleKind::Linear,
+            ScheduleKind::Cosine,
+            ScheduleKind::OneCycle,
+        ] {
             for (warmup, total) in [(0, 0), (1, 1), (5, 5), (7, 5)] {
-                let schedule = Schedule { kind, peak: 1.0, warmup, total };
-                assert!((0..12).all(|s| (0.0..=1.0).contains(&schedule.lr(s))), "{schedule:?}");
+                let schedule = Schedule {
+                    kind,
+                    peak: 1.0,
+                    warmup,
+                    total,
+                };
+                assert!(
+                    (0..12).all(|s| (0.0..=1.0).contains(&schedule.lr(s))),
+                    "{schedule:?}"
+                );
             }
         }
     }

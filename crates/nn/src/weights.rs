@@ -28,7 +28,10 @@ pub fn initialize_missing(weights: &mut Weights, params: &[ParamSpec], seed: u64
     for param in params {
         weights.entry(param.name.clone()).or_insert_with(|| {
             let count = param.shape.iter().product();
-            Weight { shape: param.shape.clone(), data: param.init.values(seed, &param.name, count) }
+            Weight {
+                shape: param.shape.clone(),
+                data: param.init.values(seed, &param.name, count),
+            }
         });
     }
 }

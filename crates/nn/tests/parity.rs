@@ -18,8 +18,12 @@ fn inputs(recorded: &Arrays, batch: usize) -> Arrays {
         ("types", "token_type_ids", DType::I32),
         ("labels", "labels", DType::I32),
     ];
-    let there = names.into_iter().filter(|(_, theirs, _)| recorded.contains_key(*theirs));
-    there.map(|(ours, theirs, dtype)| (ours.to_string(), part(&recorded[theirs], batch, dtype))).collect()
+    let there = names
+        .into_iter()
+        .filter(|(_, theirs, _)| recorded.contains_key(*theirs));
+    there
+        .map(|(ours, theirs, dtype)| (ours.to_string(), part(&recorded[theirs], batch, dtype)))
+        .collect()
 }
 
 /// Loss, scores and gradients in one graph.
@@ -63,13 +67,20 @@ fn check(name: &str) {
         assert_close(&name, &results[&name], &recorded[&name], TOLERANCE);
     }
     let recorded_gradients = recorded.keys().filter(|k| k.starts_with("grad.")).count();
-    assert_eq!(recorded_gradients, weights.len(), "every tensor of transformers is a parameter of ours");
+    assert_eq!(
+        recorded_gradients,
+        weights.len(),
+        "every tensor of transformers is a parameter of ours"
+    );
 
     let (graph, states) = training(&model);
     verify(&graph).unwrap();
     let mut state = arrays(&weights);
     for spec in &states {
-        state.insert(spec.name.clone(), Array::full(lessen_graph::Type::f32(&spec.shape), 0.0));
+        state.insert(
+            spec.name.clone(),
+            Array::full(lessen_graph::Type::f32(&spec.shape), 0.0),
+        );
     }
     for step in 0..STEPS {
         let mut given = state.clone();

@@ -2,6 +2,8 @@
 
 use crate::error::{Error, Result};
 use crate::settings::Settings;
+use lessen_compile::Placement;
+use lessen_nn::{OptimizerConfig, Schedule, ScheduleKind};
 use std::path::PathBuf;
 
 /// What a model is built from when there is no checkpoint to start from.
@@ -72,19 +74,6 @@ pub struct DataConfig {
     pub shuffle: bool,
 }
 
-/// The course of the learning rate after the warm-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScheduleKind {
-    /// Stays.
-    Constant,
-    /// Falls in a line to 0.
-    Linear,
-    /// Falls along half a cosine to 0.
-    Cosine,
-    /// Rises and falls along cosines.
-    OneCycle,
-}
-
 /// How long and how fast.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainConfig {
@@ -114,25 +103,6 @@ pub struct TrainConfig {
     pub checkpoint_every: u64,
 }
 
-/// The kind of optimizer.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum OptimizerKind {
-    /// Adam with decoupled weight decay.
-    AdamW {
-        /// Decay of the mean gradient.
-        beta1: f64,
-        /// Decay of the mean squared gradient.
-        beta2: f64,
-        /// Added to the root.
-        epsilon: f64,
-    },
-    /// Gradient descent with momentum.
-    Sgd {
-        /// Share of the last step that is kept.
-        momentum: f64,
-    },
-}
-
 /// A whole recipe.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -145,9 +115,9 @@ pub struct Config {
     /// Training.
     pub train: TrainConfig,
     /// Optimizer.
-    pub optimizer: OptimizerKind,
-    /// Whether each parameter is updated as soon as its gradient is there.
-    pub backward_fused: bool,
+    pub optimizer: OptimizerConfig,
+    /// When parameters are updated.
+    pub placement: Placement,
     /// Where all this comes from, for messages and for `config.toml`.
     pub settings: Settings,
 }
@@ -212,16 +182,23 @@ impl Config {
             eval_every: s.count("train.eval_every"),
             checkpoint_every: s.count("train.checkpoint_every"),
         };
+        let weight_decay = train.weight_decay;
         let optimizer = match word("optimizer.kind") {
-            "sgd" => OptimizerKind::Sgd { momentum: number("optimizer.momentum") },
-            _ => OptimizerKind::AdamW {
+            "sgd" => {
+                OptimizerConfig::Sgd { momentum: number("optimizer.momentum"), nesterov: false, weight_decay }
+            }
+            _ => OptimizerConfig::AdamW {
                 beta1: number("optimizer.beta1"),
                 beta2: number("optimizer.beta2"),
-                epsilon: number("optimizer.epsilon"),
+                eps: number("optimizer.epsilon"),
+                weight_decay,
             },
         };
-        let backward_fused = word("optimizer.placement") == "backward-fused";
-        let config = Config { recipe: recipe.to_string(), model, data, train, optimizer, backward_fused, settings };
+        let placement = match word("optimizer.placement") {
+            "separate" => Placement::Separate,
+            _ => Placement::BackwardFused,
+        };
+        let config = Config { recipe: recipe.to_string(), model, data, train, optimizer, placement, settings };
         config.check()?;
         Ok(config)
     }
@@ -253,10 +230,12 @@ impl Config {
         if model.dropout == Some(1.0) {
             return say("model.dropout", "= 1 would drop everything; choose a number below 1".to_string());
         }
-        if self.backward_fused && train.clip_norm > 0.0 {
-            let remedy = "would need all gradients before the first update, because train.clip_norm is on; \
-                          set train.clip_norm = 0 or the placement to separate";
-            return say("optimizer.placement", format!("= backward-fused {remedy}"));
+        if let OptimizerConfig::AdamW { beta1, beta2, .. } = self.optimizer {
+            for (name, beta) in [("optimizer.beta1", beta1), ("optimizer.beta2", beta2)] {
+                if beta == 1.0 {
+                    return say(name, "= 1 would never learn from a gradient; choose a number below 1".to_string());
+                }
+            }
         }
         let language_model = matches!(self.data.format, DataFormat::Adder | DataFormat::Text);
         if language_model != (model.kind == ModelKind::Gpt2) {
@@ -266,6 +245,13 @@ impl Config {
             return say("model.kind", format!("= {kind} cannot learn data.format = {format}; choose {fitting}"));
         }
         Ok(())
+    }
+
+    /// The learning rate over a run of this many steps.
+    pub fn schedule(&self, total: u64) -> Schedule {
+        let steps = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let train = &self.train;
+        Schedule { kind: train.schedule, peak: train.lr, warmup: steps(train.warmup), total: steps(total) }
     }
 
     /// The value of a setting and its place, for messages.
@@ -288,7 +274,7 @@ mod tests {
         let text = "train = { lr = 0.5, schedule = \"one-cycle\" }\noptimizer.kind = \"sgd\"\ndata.format = \"text\"";
         let config = config(text).unwrap();
         assert_eq!((config.train.lr, config.train.schedule), (0.5, ScheduleKind::OneCycle));
-        assert_eq!(config.optimizer, OptimizerKind::Sgd { momentum: 0.9 });
+        assert_eq!(config.optimizer, OptimizerConfig::Sgd { momentum: 0.9, nesterov: false, weight_decay: 0.0 });
         assert_eq!((config.model.kind, config.model.dropout), (ModelKind::Gpt2, None));
         assert_eq!(config.place("train.lr"), "train.lr = 0.5 (mine.toml line 1)");
     }
@@ -303,7 +289,6 @@ mod tests {
         assert!(message("model.dropout = 1").starts_with("mine.toml line 2: model.dropout = 1 would drop"));
         assert!(message("model.kind = \"bert\"").ends_with("cannot learn data.format = text; choose gpt2"));
         assert!(message("train.batch = 1000000000").contains("beyond all memory"));
-        let fused = "optimizer.placement = \"backward-fused\"\ntrain.clip_norm = 1";
-        assert!(message(fused).contains("set train.clip_norm = 0 or the placement to separate"));
+        assert!(message("optimizer.beta2 = 1").contains("would never learn"));
     }
 }

@@ -26,11 +26,11 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder of a new run. An empty folder may be there already.
+    /// Refuses what [`Folder::create`] would refuse, as far as that can be told without writing.
     ///
     /// # Errors
-    /// A folder that holds something, or cannot be made or written to.
-    pub fn create(root: &Path) -> Result<Folder> {
+    /// A folder that holds something, or is read-only.
+    pub fn check_free(root: &Path) -> Result<()> {
         let shown = root.display();
         if root.exists() && !root.is_dir() {
             return Err(Error::user(format!("{shown} is a file; name a folder with --out")));
@@ -40,6 +40,23 @@ impl Folder {
                 "the folder {shown} is not empty; go on with its run by --resume, or name another with --out"
             )));
         }
+        let nearest = root.ancestors().find(|path| path.exists());
+        match nearest.map(|path| (path, fs::metadata(path))) {
+            // Also for the administrator, who could write all the same.
+            Some((path, Ok(metadata))) if metadata.permissions().readonly() => {
+                let path = path.display();
+                Err(Error::user(format!("the folder {path} is read-only; name another with --out")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the folder of a new run. An empty folder may be there already.
+    ///
+    /// # Errors
+    /// As [`Folder::check_free`], and a folder that cannot be made or written to.
+    pub fn create(root: &Path) -> Result<Folder> {
+        Folder::check_free(root)?;
         let folder = Folder { root: root.to_path_buf() };
         folder.prepare()?;
         Ok(folder)
@@ -231,6 +248,12 @@ mod tests {
         Folder::create(&empty).unwrap();
         fs::write(dir.path().join("file"), "").unwrap();
         assert!(Folder::create(&dir.path().join("file")).unwrap_err().to_string().contains("is a file"));
+        let locked = dir.path().join("locked");
+        fs::create_dir(&locked).unwrap();
+        let mut permissions = fs::metadata(&locked).unwrap().permissions();
+        permissions.set_readonly(true);
+        fs::set_permissions(&locked, permissions).unwrap();
+        assert!(Folder::create(&locked.join("a/run")).unwrap_err().to_string().contains("locked is read-only"));
         assert!(Folder::create(&dir.path().join("file/run")).unwrap_err().to_string().contains("cannot be written"));
         assert!(Folder::reopen(&dir.path().join("none")).unwrap_err().to_string().contains("does not exist"));
         assert!(Folder::reopen(dir.path()).unwrap_err().to_string().contains("holds no run"));

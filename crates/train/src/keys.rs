@@ -94,7 +94,7 @@ pub const KEYS: &[Key] = &[
     key(
         "optimizer.placement",
         Kind::Choice(&["separate", "backward-fused"]),
-        "\"separate\"",
+        "\"backward-fused\"",
         "update after backward, or each parameter as soon as its gradient is there; the results are the same",
     ),
     key("optimizer.beta1", SHARE, "0.9", "AdamW: decay of the mean gradient"),

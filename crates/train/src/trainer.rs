@@ -4,52 +4,13 @@
 //! optimizer's state. Where batches come from and what happens between steps is the caller's.
 
 use crate::error::{Error, Result};
-use crate::memory::available_bytes;
+use crate::inference::{Function, Inputs, Runs, read_weights, run, scalar, write_weights};
+use crate::plans::{StepGraphs, StepPlans, TrainerOptions};
 use crate::saved::StateArray;
-use crate::size::show_size;
-use lessen_compile::{Options, Placement, Plan};
 use lessen_cpu::{Device, Executable, Host, Store};
-use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
-use lessen_nn::{Context, OptimizerConfig, ParamSpec, Schedule, Weight, Weights, initialize, optimizer};
+use lessen_graph::Tensor;
+use lessen_nn::{Context, ParamSpec, Weights, initialize};
 use std::time::{Duration, Instant};
-
-/// Named arrays for the inputs of a graph.
-pub type Inputs<'a> = [(&'a str, Host<'a>)];
-
-/// How to train.
-#[derive(Clone, Debug)]
-pub struct TrainerOptions {
-    /// The rule of the update.
-    pub optimizer: OptimizerConfig,
-    /// The learning rate of every step.
-    pub schedule: Schedule,
-    /// Decides the first parameters and everything random inside the model.
-    pub seed: u64,
-    /// Longest gradient over all parameters; none is no limit.
-    pub clip_norm: Option<f64>,
-    /// Batches that make one step.
-    pub accumulate: usize,
-    /// When parameters are updated; it changes no result.
-    pub placement: Placement,
-    /// Most bytes that parameters, optimizer and the step's own memory may take together.
-    pub budget: Option<usize>,
-}
-
-impl TrainerOptions {
-    /// AdamW at a constant learning rate.
-    pub fn new(lr: f64) -> TrainerOptions {
-        use lessen_nn::ScheduleKind::Constant;
-        TrainerOptions {
-            optimizer: OptimizerConfig::adamw(0.0),
-            schedule: Schedule { kind: Constant, peak: lr, warmup: 0, total: 0 },
-            seed: 1,
-            clip_norm: None,
-            accumulate: 1,
-            placement: Placement::default(),
-            budget: None,
-        }
-    }
-}
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,118 +49,6 @@ pub struct Trainer {
     done: u64,
 }
 
-/// A graph over the trainer's parameters that changes none of them: evaluation, prediction.
-pub struct Function {
-    executable: Executable,
-}
-
-impl Function {
-    /// A result of the last run, in row-major order.
-    pub fn output(&self, name: &str) -> Option<&[f32]> {
-        self.executable.output_f32(name)
-    }
-}
-
-/// The graphs of a training step, with their plans.
-pub struct StepPlans {
-    /// The graph that runs for every batch.
-    pub step: Plan,
-    /// With accumulation, the graph that updates after the last batch.
-    pub apply: Option<Plan>,
-    /// The parameters.
-    pub params: Vec<ParamSpec>,
-    /// Names and types of the states beside the parameters; they begin as zeros.
-    pub states: Vec<(String, Type)>,
-}
-
-impl StepPlans {
-    /// Traces, differentiates and compiles a training step for a device.
-    ///
-    /// # Errors
-    /// A budget below the floor.
-    pub fn new(
-        device: &Device,
-        options: &TrainerOptions,
-        loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
-    ) -> Result<StepPlans> {
-        let accumulates = options.accumulate > 1;
-        let trace = Trace::new();
-        let cx = Context::new(&trace, true);
-        let value = loss(&cx);
-        trace.output("loss", value);
-        let (optimizer, clip) = (&options.optimizer, options.clip_norm);
-        let mut states = if accumulates {
-            optimizer::accumulate(&cx, value)
-        } else {
-            finish_update(&trace, optimizer::update(&cx, value, optimizer, clip))
-        };
-        let params = cx.params();
-        drop(cx);
-        let step = plan(device, &trace.finish(), options)?;
-        let apply = if accumulates {
-            let trace = Trace::new();
-            let cx = Context::new(&trace, true);
-            states.extend(finish_update(&trace, optimizer::apply(&cx, &params, optimizer, clip)));
-            drop(cx);
-            Some(plan(device, &trace.finish(), options)?)
-        } else {
-            None
-        };
-        let states = states.into_iter().map(|state| (state.name, Type::f32(&state.shape))).collect();
-        Ok(StepPlans { step, apply, params, states })
-    }
-
-    /// The most bytes that the step takes: all states, and the larger arena.
-    pub fn peak_bytes(&self) -> usize {
-        let of_apply = self.apply.as_ref().map_or(0, |apply| apply.arena_bytes + apply.constant_bytes);
-        let of_step = self.step.arena_bytes + self.step.constant_bytes;
-        self.state_bytes() + of_step.max(of_apply)
-    }
-
-    /// Bytes of parameters, sums of gradients and the optimizer's state.
-    pub fn state_bytes(&self) -> usize {
-        let of_params: usize = self.params.iter().map(|param| Type::f32(&param.shape).bytes()).sum();
-        of_params + self.states.iter().map(|(_, ty)| ty.bytes()).sum::<usize>()
-    }
-
-    /// How long compiling took.
-    pub fn compile_time(&self) -> Duration {
-        self.step.compile_time + self.apply.as_ref().map_or(Duration::ZERO, |apply| apply.compile_time)
-    }
-}
-
-fn finish_update(trace: &Trace, update: lessen_nn::Update<'_>) -> Vec<lessen_nn::StateSpec> {
-    if let Some(norm) = update.gradient_norm {
-        trace.output("gradient_norm", norm);
-    }
-    update.states
-}
-
-fn plan(device: &Device, graph: &Graph, options: &TrainerOptions) -> Result<Plan> {
-    let options = Options { threads: device.threads(), placement: options.placement, budget: options.budget };
-    device.compile(graph, &options).map_err(|error| match options.budget {
-        Some(_) => Error::user(error),
-        None => Error::internal(error),
-    })
-}
-
-/// Refuses what the memory of this machine cannot hold.
-///
-/// # Errors
-/// A plan that needs more than is available; `remedy` says what to do.
-pub fn check_memory(needed: usize, remedy: &str) -> Result<()> {
-    match available_bytes() {
-        Some(available) if needed > available => Err(Error::user(format!(
-            "the plan needs {} of memory but only {} are available; {remedy}",
-            show_size(needed),
-            show_size(available)
-        ))),
-        _ => Ok(()),
-    }
-}
-
-const REMEDY: &str = "take a smaller batch or model, or set a budget";
-
 impl Trainer {
     /// Prepares training of the function `loss`, which declares its inputs and parameters through the context and
     /// returns a scalar. Parameters begin with the values that they were declared with.
@@ -211,19 +60,29 @@ impl Trainer {
         options: TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Trainer> {
-        let plans = StepPlans::new(&device, &options, loss)?;
-        Trainer::from_plans(device, options, plans)
+        let plans = StepPlans::new(&device, &options, &StepGraphs::new(&options, loss))?;
+        plans.check_memory()?;
+        let weights = initialize(&plans.params, options.seed);
+        Trainer::from_plans(device, options, plans, &weights)
     }
 
-    /// [`Trainer::new`] from plans that are there already.
+    /// [`Trainer::new`] from plans that are there already, and the parameters' first values.
     ///
     /// # Errors
-    /// A step that the machine's memory cannot hold.
-    pub fn from_plans(device: Device, options: TrainerOptions, plans: StepPlans) -> Result<Trainer> {
-        check_memory(plans.peak_bytes(), REMEDY)?;
+    /// A parameter without value or of another shape.
+    pub fn from_plans(
+        device: Device,
+        options: TrainerOptions,
+        plans: StepPlans,
+        weights: &Weights,
+    ) -> Result<Trainer> {
         let mut store = Store::new();
-        for (name, weight) in initialize(&plans.params, options.seed) {
-            store.insert_f32(&name, &weight.shape, &weight.data);
+        for param in &plans.params {
+            let (name, shape) = (&param.name, &param.shape);
+            match weights.get(name).filter(|weight| weight.shape == *shape) {
+                Some(weight) => store.insert_f32(name, shape, &weight.data),
+                None => return Err(Error::user(format!("there is no value of shape {shape:?} for `{name}`"))),
+            }
         }
         for (name, ty) in &plans.states {
             store.insert_zeros(name, ty);
@@ -288,19 +147,12 @@ impl Trainer {
     /// Compiles a graph over the same parameters, without dropout: `trace` returns its results by name.
     ///
     /// # Errors
-    /// A graph that the machine's memory cannot hold.
-    ///
-    /// # Panics
-    /// When it declares a parameter that the trainer does not have.
+    /// A parameter that the trainer does not have, and a graph that the machine's memory cannot hold.
     pub fn function(
-        &self,
+        &mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
-        let plan = plan_function(&self.device, trace, &self.params)?;
-        // The states are allocated already, and the arena is shared with the step.
-        let more = (plan.constant_bytes + plan.arena_bytes).saturating_sub(self.device.arena_bytes());
-        check_memory(more, REMEDY)?;
-        Ok(Function { executable: Executable::load(plan) })
+        Function::new(&self.device, &mut self.store, &self.params, trace)
     }
 
     /// Runs a function. `inputs` may hold more than it declared.
@@ -308,7 +160,7 @@ impl Trainer {
     /// # Errors
     /// As [`Trainer::step`].
     pub fn run(&mut self, function: &mut Function, inputs: &Inputs<'_>) -> Result<()> {
-        run(&mut function.executable, &mut self.device, &mut self.store, inputs)
+        function.run(&mut self.device, &mut self.store, inputs)
     }
 
     /// Steps done.
@@ -372,7 +224,8 @@ impl Trainer {
     pub fn peak(&self) -> Peak {
         let states = self.store.bytes();
         let planned = |exe: &Executable| exe.plan().arena_bytes + exe.plan().constant_bytes;
-        let measured = |exe: &Executable| exe.measured_peak_bytes().saturating_sub(exe.plan().state_bytes);
+        let measured =
+            |exe: &Executable| exe.measured_peak_bytes(&self.store).saturating_sub(exe.plan().state_bytes);
         let executables = || std::iter::once(&self.step).chain(&self.apply);
         Peak {
             planned: states + executables().map(planned).max().unwrap_or(0),
@@ -381,71 +234,7 @@ impl Trainer {
     }
 }
 
-/// A model that is not trained: parameters and functions over them.
-pub struct Inference {
-    device: Device,
-    store: Store,
-    params: Vec<ParamSpec>,
-}
-
-impl Inference {
-    /// A model with these parameters and their values.
-    ///
-    /// # Errors
-    /// A value of a wrong shape.
-    pub fn new(device: Device, params: Vec<ParamSpec>, weights: &Weights) -> Result<Inference> {
-        let mut store = Store::new();
-        for param in &params {
-            store.insert_zeros(&param.name, &Type::f32(&param.shape));
-        }
-        write_weights(&mut store, &params, weights)?;
-        Ok(Inference { device, store, params })
-    }
-
-    /// As [`Trainer::function`]. States that `trace` declares beside the parameters begin as zeros.
-    ///
-    /// # Errors
-    /// A graph that the machine's memory cannot hold.
-    pub fn function(
-        &mut self,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
-    ) -> Result<Function> {
-        let plan = plan_function(&self.device, trace, &self.params)?;
-        let more = (plan.constant_bytes + plan.arena_bytes).saturating_sub(self.device.arena_bytes());
-        check_memory(more, REMEDY)?;
-        for input in plan.graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
-            if !self.store.contains(&input.name) {
-                self.store.insert_zeros(&input.name, plan.graph.ty(input.value));
-            }
-        }
-        Ok(Function { executable: Executable::load(plan) })
-    }
-
-    /// As [`Trainer::run`].
-    ///
-    /// # Errors
-    /// As [`Trainer::step`].
-    pub fn run(&mut self, function: &mut Function, inputs: &Inputs<'_>) -> Result<()> {
-        run(&mut function.executable, &mut self.device, &mut self.store, inputs)
-    }
-}
-
-/// Whatever runs functions over parameters.
-pub trait Runs {
-    /// As [`Trainer::run`].
-    ///
-    /// # Errors
-    /// As [`Trainer::step`].
-    fn run_function(&mut self, function: &mut Function, inputs: &Inputs<'_>) -> Result<()>;
-}
-
 impl Runs for Trainer {
-    fn run_function(&mut self, function: &mut Function, inputs: &Inputs<'_>) -> Result<()> {
-        self.run(function, inputs)
-    }
-}
-
-impl Runs for Inference {
     fn run_function(&mut self, function: &mut Function, inputs: &Inputs<'_>) -> Result<()> {
         self.run(function, inputs)
     }

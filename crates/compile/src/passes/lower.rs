@@ -1,11 +1,14 @@
 //! Lowering: an operation that is not one of the standard ones runs as its decomposition.
 
+use std::collections::HashSet;
+
 use lessen_graph::{Graph, Registry, Tensor, Trace};
 
 /// Replaces operations from outside by their decompositions, down to standard operations. One without a decomposition
 /// stays, for the device's fallback.
 pub fn lower(graph: &Graph) -> Graph {
-    let standard = Registry::standard();
+    let registry = Registry::standard();
+    let standard: HashSet<&str> = registry.names().into_iter().collect();
     if graph.nodes.iter().all(|n| standard.contains(n.op.name())) {
         return graph.clone();
     }

@@ -2,7 +2,7 @@
 //! derivative.
 
 use super::rows::Rows;
-use super::softmax::{row_max, row_sum_exp};
+use super::softmax::{row_shift, row_sum_exp};
 use crate::math::{exp, log};
 use crate::simd::{LANES, Level, chunks, dispatch, load, store, sum};
 
@@ -48,10 +48,10 @@ unsafe fn cross_entropy_body<L: Level>(
         unsafe {
             let z = (logits.at(r) as *const f32, logits.col);
             let (largest, total) = if logits.col == 1 {
-                let largest = row_max(c, (z.0, 1));
+                let largest = row_shift(c, (z.0, 1));
                 (largest, log::<L>(row_sum_exp::<L>(c, (z.0, 1), largest)))
             } else {
-                let largest = row_max(c, z);
+                let largest = row_shift(c, z);
                 (largest, log::<L>(row_sum_exp::<L>(c, z, largest)))
             };
             *lse.add(r) = largest + total;

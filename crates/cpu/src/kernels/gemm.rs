@@ -15,6 +15,25 @@ pub unsafe fn gemm(
     m: usize,
     k: usize,
     n: usize,
+    a: (*const f32, isize, isize),
+    b: (*const f32, isize, isize),
+    c: (*mut f32, isize, isize),
+    accumulate: bool,
+) {
+    // SAFETY: passed on.
+    unsafe { gemm_scaled(1.0, m, k, n, a, b, c, accumulate) }
+}
+
+/// [`gemm`] of `alpha a` and `b`.
+///
+/// # Safety
+/// As for [`gemm`].
+#[inline]
+pub unsafe fn gemm_scaled(
+    alpha: f32,
+    m: usize,
+    k: usize,
+    n: usize,
     (a, a_row, a_col): (*const f32, isize, isize),
     (b, b_row, b_col): (*const f32, isize, isize),
     (c, c_row, c_col): (*mut f32, isize, isize),
@@ -26,6 +45,6 @@ pub unsafe fn gemm(
         let a = MatRef::from_raw_parts(a, m, k, a_row, a_col);
         let b = MatRef::from_raw_parts(b, k, n, b_row, b_col);
         let c = MatMut::from_raw_parts_mut(c, m, n, c_row, c_col);
-        matmul(c, accum, a, b, 1.0, Par::Seq);
+        matmul(c, accum, a, b, alpha, Par::Seq);
     }
 }

@@ -7,9 +7,19 @@
 #![allow(clippy::too_many_arguments, clippy::needless_range_loop)]
 
 pub mod activation;
+pub mod attention;
 pub mod cast;
+pub mod copy;
+pub mod cross_entropy;
 pub mod elementwise;
+pub mod gather;
+pub mod gemm;
 mod map;
+pub mod norm;
+pub mod optimizer;
+pub mod random;
+pub mod reduce;
 mod rows;
+pub mod softmax;
 
 pub use rows::{Element, Rows};

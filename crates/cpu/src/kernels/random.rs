@@ -12,6 +12,8 @@ const BLOCKS: usize = 16;
 const WORDS: usize = 4 * BLOCKS;
 const HALVES: usize = 8 * BLOCKS;
 
+const _: () = assert!(cfg!(target_endian = "little"), "parts of a number are read in memory order");
+
 dispatch! {
     /// `out[i]` is element `first + i` of a stream: element `e` is word `e % 4` of block `e / 4`, and block `b` is Philox
     /// of the counter `[b low, b high, stream, 0]`.
@@ -22,7 +24,7 @@ dispatch! {
 
     /// Dropout of `n` rows of `c` elements, the first of which has the index `first`, and the others follow in row-major
     /// order. Element `i` is kept if half-word `i % 8` (low halves first) of block `i / 8` is at least
-    /// `threshold = round(65536 p)`. A kept element is multiplied by `65536 / (65536 - threshold)`, the others are 0.
+    /// `threshold = round(65536 p)`, which must be below 65536. A kept element is multiplied by `65536 / (65536 - threshold)`, the others are 0.
     ///
     /// # Safety
     /// The operands cover `n` rows of `c` elements; `y` may lie exactly where `x` lies, or overlaps nothing.
@@ -68,16 +70,39 @@ unsafe fn random_bits_body<L: Level>(key: [u32; 2], stream: u32, first: u64, n: 
         let element = first.wrapping_add(done as u64);
         let skip = (element % 4) as usize;
         let pairs = blocks(key, stream, element / 4);
-        let mut words = [0u32; WORDS];
-        for i in 0..WORDS / 2 {
-            words[2 * i] = pairs[i] as u32;
-            words[2 * i + 1] = (pairs[i] >> 32) as u32;
-        }
+        // SAFETY: plain numbers of the same total size. On a little-endian machine, words lie in order.
+        let words = unsafe { std::mem::transmute::<[u64; WORDS / 2], [u32; WORDS]>(pairs) };
         let len = (WORDS - skip).min(n - done);
         // SAFETY: the words `skip..skip + len` exist, and so do the elements `done..done + len`.
         unsafe { std::ptr::copy_nonoverlapping(words.as_ptr().add(skip), out.add(done), len) };
         done += len;
     }
+}
+
+/// Half-words `first..first + n` of a stream, those that decide on dropout.
+///
+/// # Safety
+/// `out` has `n` elements.
+#[inline(always)]
+pub(super) unsafe fn random_halves(key: [u32; 2], stream: u32, first: u64, n: usize, out: *mut u16) {
+    let mut done = 0;
+    while done < n {
+        let index = first.wrapping_add(done as u64);
+        let skip = (index % 8) as usize;
+        let halves = halves(blocks(key, stream, index / 8));
+        let len = (HALVES - skip).min(n - done);
+        // SAFETY: the half-words `skip..skip + len` exist, and so do the elements `done..done + len`.
+        unsafe {
+            std::ptr::copy_nonoverlapping(halves.as_ptr().add(skip), out.add(done), len);
+        }
+        done += len;
+    }
+}
+
+/// The threshold of dropout with probability `p`, and what kept elements are multiplied by.
+pub(super) fn threshold_and_scale(p: f64) -> (u16, f32) {
+    let threshold = dropout_threshold(p).min(0xffff);
+    (threshold as u16, (65536.0 / (65536.0 - f64::from(threshold))) as f32)
 }
 
 /// What decides on dropout.
@@ -100,15 +125,10 @@ unsafe fn dropout_body<L: Level>(
     x: Rows<f32>,
     y: Rows<f32>,
 ) {
-    let threshold = dropout_threshold(p).min(0xffff);
-    let scale = (65536.0 / (65536.0 - f64::from(threshold))) as f32;
-    let mask = Mask { key, stream, threshold: threshold as u16, scale };
-    let rows = n;
-    let columns = c;
+    let (threshold, scale) = threshold_and_scale(p);
+    let mask = Mask { key, stream, threshold, scale };
     flatten!(n, c, x, y);
     for r in 0..n {
-        // Rows made one are as long as all of them; without rows made one, each has its own place in the stream.
-        debug_assert!(n * c == rows * columns);
         let index = first.wrapping_add((r * c) as u64);
         // SAFETY: row `r` lies within the operands.
         unsafe {
@@ -160,18 +180,16 @@ unsafe fn dropout_run(
 /// The half-words of words, and zeros up to where a chunk that starts within the last block ends.
 #[inline(always)]
 fn halves(pairs: [u64; WORDS / 2]) -> [u16; HALVES + 8] {
+    // SAFETY: plain numbers of the same total size. On a little-endian machine, half-words lie in order.
+    let all = unsafe { std::mem::transmute::<[u64; WORDS / 2], [u16; HALVES]>(pairs) };
     let mut halves = [0; HALVES + 8];
-    for i in 0..WORDS / 2 {
-        for part in 0..4 {
-            halves[4 * i + part] = (pairs[i] >> (16 * part)) as u16;
-        }
-    }
+    halves[..HALVES].copy_from_slice(&all);
     halves
 }
 
 #[inline(always)]
 fn keep(mask: Mask, halves: &[u16; HALVES + 8], from: usize, xs: &[f32; LANES]) -> [f32; LANES] {
-    // `from` exceeds a multiple of a chunk within the half-words by at most 7.
+    // It never exceeds this; saying so spares the loop a check.
     let from = from.min(HALVES + 8 - LANES);
     let halves = &halves[from..from + LANES];
     let mut ys = [0.0; LANES];

@@ -3,8 +3,7 @@
 use lessen_graph::ops::ReduceKind;
 
 use super::rows::{Rows, flatten};
-use super::softmax::row_max;
-use crate::simd::{LANES, Level, chunks, dispatch, fold, load, min, store, sum};
+use crate::simd::{LANES, Level, chunks, dispatch, fold, load, max, min, store, sum};
 
 dispatch! {
     /// `y[r]` is the sum, the largest or the smallest of row `r`; the latter two are NaN if any element is. Of no
@@ -36,10 +35,10 @@ unsafe fn reduce_rows_body<L: Level>(kind: ReduceKind, n: usize, c: usize, x: Ro
             *y.add(r) = match (kind, x.col) {
                 (ReduceKind::Sum, 1) => row_sum(c, (row.0, 1)),
                 (ReduceKind::Sum, _) => row_sum(c, row),
-                (ReduceKind::Max, 1) => row_max(c, (row.0, 1)),
-                (ReduceKind::Max, _) => row_max(c, row),
-                (ReduceKind::Min, 1) => row_min(c, (row.0, 1)),
-                (ReduceKind::Min, _) => row_min(c, row),
+                (ReduceKind::Max, 1) => row_fold(c, (row.0, 1), f32::NEG_INFINITY, max),
+                (ReduceKind::Max, _) => row_fold(c, row, f32::NEG_INFINITY, max),
+                (ReduceKind::Min, 1) => row_fold(c, (row.0, 1), f32::INFINITY, min),
+                (ReduceKind::Min, _) => row_fold(c, row, f32::INFINITY, min),
             };
         }
     }
@@ -65,17 +64,23 @@ unsafe fn add_row(c: usize, (x, col): (*const f32, usize), sums: &mut [f32; LANE
     });
 }
 
+/// Combines all elements of a row, in lanes and then in a tree; the neutral element if there are none.
 #[inline(always)]
-unsafe fn row_min(c: usize, (x, col): (*const f32, usize)) -> f32 {
-    let mut smallest = [f32::INFINITY; LANES];
+unsafe fn row_fold(
+    c: usize,
+    (x, col): (*const f32, usize),
+    neutral: f32,
+    combine: impl Fn(f32, f32) -> f32,
+) -> f32 {
+    let mut lanes = [neutral; LANES];
     chunks!(c, |j, len| {
         // SAFETY: elements j..j+len lie within the row.
-        let xs = unsafe { load(x.add(j * col), col, len, f32::INFINITY) };
+        let xs = unsafe { load(x.add(j * col), col, len, neutral) };
         for i in 0..LANES {
-            smallest[i] = min(smallest[i], xs[i]);
+            lanes[i] = combine(lanes[i], xs[i]);
         }
     });
-    fold(smallest, min)
+    fold(lanes, combine)
 }
 
 #[inline(always)]

@@ -5,7 +5,7 @@
 
 use super::rows::Rows;
 use crate::math::{exp, log};
-use crate::simd::{LANES, Level, chunks, dispatch, fma, fold, load, max, store, sum};
+use crate::simd::{LANES, Level, chunks, dispatch, fma, fold, larger, load, store, sum};
 
 dispatch! {
     /// `y = e^x / sum(e^x)` along each row; zeros where all of a row is -inf.
@@ -29,18 +29,18 @@ dispatch! {
     ) = softmax_backward_body;
 }
 
-/// The largest element of a row; NaN if any is, -inf if there is none.
+/// The largest element of a row that is no NaN; -inf if there is none. A NaN shows in the sum that follows.
 #[inline(always)]
-pub(super) unsafe fn row_max(c: usize, (x, col): (*const f32, usize)) -> f32 {
+pub(super) unsafe fn row_shift(c: usize, (x, col): (*const f32, usize)) -> f32 {
     let mut largest = [f32::NEG_INFINITY; LANES];
     chunks!(c, |j, len| {
         // SAFETY: elements j..j+len lie within the row.
         let xs = unsafe { load(x.add(j * col), col, len, f32::NEG_INFINITY) };
         for i in 0..LANES {
-            largest[i] = max(largest[i], xs[i]);
+            largest[i] = larger(xs[i], largest[i]);
         }
     });
-    fold(largest, max)
+    fold(largest, larger)
 }
 
 /// The sum of `e^(x - shift)` along a row.
@@ -121,7 +121,7 @@ unsafe fn row_subtract(
 pub(super) unsafe fn softmax_row<L: Level>(c: usize, x: (*const f32, usize), y: (*mut f32, usize)) {
     // SAFETY: passed on.
     unsafe {
-        let largest = row_max(c, x);
+        let largest = row_shift(c, x);
         // With nothing to weigh, all weights are zero: e^(-inf - 0) / 1.
         let nothing = largest == f32::NEG_INFINITY;
         let total = row_exp::<L>(c, x, if nothing { 0.0 } else { largest }, y);
@@ -162,7 +162,7 @@ unsafe fn log_softmax_body<L: Level>(n: usize, c: usize, x: Rows<f32>, y: Rows<f
 unsafe fn log_softmax_row<L: Level>(c: usize, x: (*const f32, usize), y: (*mut f32, usize)) {
     // SAFETY: passed on.
     unsafe {
-        let largest = row_max(c, x);
+        let largest = row_shift(c, x);
         if largest == f32::NEG_INFINITY {
             // -inf - 0 - 0: the logarithm of the zeros that softmax gives.
             row_subtract(c, x, 0.0, 0.0, y);

@@ -11,8 +11,9 @@ pub(super) enum Shortcut {
     None,
     /// Every character is a token: one look-up each.
     Characters(Characters),
-    /// Byte-level BPE: no token reaches from a character that is no white space into white space, so a long text may
-    /// be encoded in pieces. (The general tokenizer needs more than a hundred bytes for each byte of a text.)
+    /// Byte-level BPE: no token reaches from a character that is no white space into white space, so a long
+    /// text may be encoded in pieces. (The general tokenizer needs more than a hundred bytes for each byte of
+    /// a text.)
     Pieces,
 }
 
@@ -94,8 +95,8 @@ impl Characters {
     }
 }
 
-/// Cuts a text into pieces of at least `size` bytes (but for the last), each cut between a character that is no white
-/// space and a space or a new line.
+/// Cuts a text into pieces of at least `size` bytes (but for the last), each cut between a character that is
+/// no white space and a space or a new line.
 pub(super) fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

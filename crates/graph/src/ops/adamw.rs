@@ -5,10 +5,10 @@ use std::any::Any;
 use super::{arity, float};
 use crate::{Array, Attr, Attrs, Cost, Op, RowWise, Tensor, Type};
 
-/// Inputs: parameter `p`, gradient `g`, first and second moment `m`, `v`, learning rate `lr[]`, step count `t[]` from
-/// 1 on, the last two `f32`. Outputs `p'`, `m'`, `v'`:
-/// `m' = beta1 m + (1 - beta1) g`, `v' = beta2 v + (1 - beta2) g^2`,
-/// `p' = p (1 - lr weight_decay) - lr / (1 - beta1^t) m' / (sqrt(v') / sqrt(1 - beta2^t) + eps)`.
+/// Inputs: parameter `p`, gradient `g`, first and second moment `m`, `v`, learning rate `lr[]`, step count
+/// `t[]` from 1 on, the last two `f32`. Outputs `p'`, `m'`, `v'`: `m' = beta1 m + (1 - beta1) g`, `v' = beta2
+/// v + (1 - beta2) g^2`, `p' = p (1 - lr weight_decay) - lr / (1 - beta1^t) m' / (sqrt(v') / sqrt(1 -
+/// beta2^t) + eps)`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AdamW {
     /// Decay of the first moment.
@@ -33,7 +33,9 @@ pub(crate) fn check_update(tensors: &[Type]) -> Result<(), String> {
 /// Checks the scalars that an update is told.
 pub(crate) fn check_scalars(scalars: &[Type]) -> Result<(), String> {
     match scalars.iter().find(|t| **t != Type::f32(&[])) {
-        Some(t) => Err(format!("the learning rate and the step count must be f32[], not {t}")),
+        Some(t) => Err(format!(
+            "the learning rate and the step count must be f32[], not {t}"
+        )),
         None => Ok(()),
     }
 }
@@ -59,7 +61,12 @@ impl Op for AdamW {
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let AdamW { beta1, beta2, eps, weight_decay } = *self;
+        let AdamW {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+        } = *self;
         let (lr, t) = (inputs[4].item(), inputs[5].item());
         let (c1, c2) = (1.0 - beta1.powf(t), (1.0 - beta2.powf(t)).sqrt());
         let [mut p, mut m, mut v] = [0, 2, 3].map(|i| inputs[i].data.clone());
@@ -68,7 +75,12 @@ impl Op for AdamW {
             v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
             p[i] = p[i] * (1.0 - lr * weight_decay) - lr / c1 * m[i] / (v[i].sqrt() / c2 + eps);
         }
-        outputs.iter().cloned().zip([p, m, v]).map(|(ty, data)| Array::new(ty, data)).collect()
+        outputs
+            .iter()
+            .cloned()
+            .zip([p, m, v])
+            .map(|(ty, data)| Array::new(ty, data))
+            .collect()
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
@@ -87,7 +99,10 @@ impl Op for AdamW {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 20.0 * inputs[0].numel() as f64, bytes: 7.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 20.0 * inputs[0].numel() as f64,
+            bytes: 7.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

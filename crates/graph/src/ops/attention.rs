@@ -1,5 +1,6 @@
-//! Scaled dot-product attention of several heads (Vaswani et al. 2017), in the form of FlashAttention (Dao et al.
-//! 2022): the scores exist only inside the operation; what it leaves for the derivative is one number per row.
+//! Scaled dot-product attention of several heads (Vaswani et al. 2017), in the form of FlashAttention (Dao et
+//! al. 2022): the scores exist only inside the operation; what it leaves for the derivative is one number per
+//! row.
 
 use std::any::Any;
 
@@ -14,8 +15,8 @@ use crate::{Array, Attr, Attrs, Cost, DType, Op, Tensor, Type, Vjp};
 /// `bool[B, Tk]` if `masked` (true: the key may be attended to), then the key `u32[2]` of dropout if `p > 0`.
 /// Outputs `o[B, Tq, H, Dv]` and `lse[B, H, Tq]` of the accumulator dtype of `q`.
 ///
-/// With `s_ij = scale q_i · k_j` over the visible keys `j` of query `i`: `lse_i = log sum_j e^s_ij`,
-/// `o_i = sum_j drop(e^(s_ij - lse_i)) v_j`. Causal: key `j` is visible to query `i` if `j <= i + Tk - Tq`. A query
+/// With `s_ij = scale q_i · k_j` over the visible keys `j` of query `i`: `lse_i = log sum_j e^s_ij`, `o_i =
+/// sum_j drop(e^(s_ij - lse_i)) v_j`. Causal: key `j` is visible to query `i` if `j <= i + Tk - Tq`. A query
 /// without a visible key has `o = 0` and `lse = -inf`. Dropout is that of [`Dropout`] with the flat index
 /// `((b H + h) Tq + i) Tk + j`.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -89,10 +90,14 @@ impl Attention {
         })
     }
 
-    /// Checks `q`, `k`, `v` and, after `between` other inputs, the mask and the key; the types of `o` and `lse`.
+    /// Checks `q`, `k`, `v` and, after `between` other inputs, the mask and the key; the types of `o` and
+    /// `lse`.
     pub(crate) fn check(&self, inputs: &[Type], between: usize) -> Result<[Type; 2], String> {
         probability(self.p)?;
-        arity(inputs, 3 + between + usize::from(self.masked) + usize::from(self.p > 0.0))?;
+        arity(
+            inputs,
+            3 + between + usize::from(self.masked) + usize::from(self.p > 0.0),
+        )?;
         let (q, k, v) = (&inputs[0], &inputs[1], &inputs[2]);
         float(q)?;
         let fits = [k, v].iter().all(|t| t.dtype == q.dtype && t.rank() == 4)
@@ -100,12 +105,17 @@ impl Attention {
             && (q.shape[0], q.shape[2], q.shape[3]) == (k.shape[0], k.shape[2], k.shape[3])
             && k.shape[..3] == v.shape[..3];
         if !fits {
-            return Err(format!("q {q}, k {k} and v {v} are not [B,Tq,H,D], [B,Tk,H,D] and [B,Tk,H,Dv] of one dtype"));
+            return Err(format!(
+                "q {q}, k {k} and v {v} are not [B,Tq,H,D], [B,Tk,H,D] and [B,Tk,H,Dv] of one dtype"
+            ));
         }
         let n = AttentionSizes::of(q, k, v);
         let mut rest = inputs[3 + between..].iter();
         if self.masked {
-            let (mask, expected) = (rest.next().expect("counted"), Type::new(DType::Bool, &[n.batch, n.keys]));
+            let (mask, expected) = (
+                rest.next().expect("counted"),
+                Type::new(DType::Bool, &[n.batch, n.keys]),
+            );
             if *mask != expected {
                 return Err(format!("the mask must be {expected}, not {mask}"));
             }
@@ -119,9 +129,15 @@ impl Attention {
         ])
     }
 
-    /// The scores of one query and whether each weight is kept; invisible keys score `-inf`. The inputs end with the
-    /// mask and the key.
-    pub(crate) fn query_scores(&self, inputs: &[&Array], b: usize, h: usize, i: usize) -> (Vec<f64>, Vec<bool>) {
+    /// The scores of one query and whether each weight is kept; invisible keys score `-inf`. The inputs end
+    /// with the mask and the key.
+    pub(crate) fn query_scores(
+        &self,
+        inputs: &[&Array],
+        b: usize,
+        h: usize,
+        i: usize,
+    ) -> (Vec<f64>, Vec<bool>) {
         let (q, k) = (inputs[0], inputs[1]);
         let n = AttentionSizes::of(&q.ty, &k.ty, &inputs[2].ty);
         let mut rest = inputs.iter().rev();
@@ -133,14 +149,19 @@ impl Attention {
             if !past || mask.is_some_and(|m| m.at(&[b, j]) == 0.0) {
                 return f64::NEG_INFINITY;
             }
-            self.scale * (0..n.head).map(|d| q.at(&[b, i, h, d]) * k.at(&[b, j, h, d])).sum::<f64>()
+            self.scale
+                * (0..n.head)
+                    .map(|d| q.at(&[b, i, h, d]) * k.at(&[b, j, h, d]))
+                    .sum::<f64>()
         };
         let first = ((b * n.heads + h) * n.queries + i) * n.keys;
-        let keeps = |j: usize| key.is_none_or(|key| dropout_keeps(key, self.stream, (first + j) as u64, threshold));
+        let keeps =
+            |j: usize| key.is_none_or(|key| dropout_keeps(key, self.stream, (first + j) as u64, threshold));
         ((0..n.keys).map(score).collect(), (0..n.keys).map(keeps).collect())
     }
 
-    /// The scores `[B, H, Tq, Tk]` as a tensor, `-inf` where the key is invisible, from heads-first `q` and `k`.
+    /// The scores `[B, H, Tq, Tk]` as a tensor, `-inf` where the key is invisible, from heads-first `q` and
+    /// `k`.
     pub(crate) fn scores<'g>(&self, q: Tensor<'g>, k: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
         let scores = q.matmul_t(k) * self.scale;
         let (queries, keys) = (q.dim(2), k.dim(2));
@@ -153,13 +174,21 @@ impl Attention {
             (Some(past), Some(mask)) => Some(past.and(mask)),
             (past, mask) => past.or(mask),
         };
-        visible.map_or(scores, |v| v.select(scores, scores.scalar_like(f64::NEG_INFINITY)))
+        visible.map_or(scores, |v| {
+            v.select(scores, scores.scalar_like(f64::NEG_INFINITY))
+        })
     }
 
     /// Dropout of weights `[B, H, Tq, Tk]`.
     pub(crate) fn drop<'g>(&self, weights: Tensor<'g>, key: Option<Tensor<'g>>) -> Tensor<'g> {
         key.map_or(weights, |key| {
-            weights.trace().apply1(Dropout { p: self.p, stream: self.stream }, &[weights, key])
+            weights.trace().apply1(
+                Dropout {
+                    p: self.p,
+                    stream: self.stream,
+                },
+                &[weights, key],
+            )
         })
     }
 
@@ -213,8 +242,12 @@ impl Op for Attention {
             return vjp_of_decomposition(self.name(), |inputs| self.decompose(inputs), cx);
         };
         let inputs = [&cx.inputs[..3], cx.outputs, &[*dy], &cx.inputs[3..]].concat();
-        let mut found: Vec<_> =
-            dy.trace().apply(AttentionBackward::of(*self), &inputs).into_iter().map(Some).collect();
+        let mut found: Vec<_> = dy
+            .trace()
+            .apply(AttentionBackward::of(*self), &inputs)
+            .into_iter()
+            .map(Some)
+            .collect();
         found.resize(cx.inputs.len(), None);
         found
     }
@@ -227,11 +260,16 @@ impl Op for Attention {
         let max = scores.max_last().finite_or_zero();
         let powers = (scores - max).exp();
         let sum = powers.sum_last();
-        // The sum of a row without a visible key is replaced before it is divided by, so that no derivative is NaN.
+        // The sum of a row without a visible key is replaced before it is divided by, so that no derivative
+        // is NaN.
         let empty = sum.eq(sum.scalar_like(0.0));
         let divisor = empty.select(sum.scalar_like(1.0), sum);
         let lse = empty.select(sum.scalar_like(f64::NEG_INFINITY), max + divisor.log());
-        let o = self.drop(powers / divisor, key).matmul(v).transpose(1, 2).cast(dtype);
+        let o = self
+            .drop(powers / divisor, key)
+            .matmul(v)
+            .transpose(1, 2)
+            .cast(dtype);
         let rows = [q.dim(0), q.dim(1), q.dim(2)];
         Some(vec![o, lse.reshape(&rows)])
     }
@@ -241,7 +279,10 @@ impl Op for Attention {
         // Two products, and about 20 operations for each exponential.
         let per_score = (2 * (n.head + n.value) + 20) as f64;
         let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
-        Cost { flops: self.share() * per_score * n.scores() as f64, bytes: bytes as f64 }
+        Cost {
+            flops: self.share() * per_score * n.scores() as f64,
+            bytes: bytes as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -262,10 +303,15 @@ pub struct AttentionOptions<'g> {
     pub dropout: Option<(f64, Tensor<'g>)>,
 }
 
-/// Attention of queries `[B, Tq, H, D]` to keys `[B, Tk, H, D]` and values `[B, Tk, H, Dv]`: `[B, Tq, H, Dv]`. See
-/// [`Attention`].
+/// Attention of queries `[B, Tq, H, D]` to keys `[B, Tk, H, D]` and values `[B, Tk, H, Dv]`: `[B, Tq, H,
+/// Dv]`. See [`Attention`].
 #[track_caller]
-pub fn attention<'g>(q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, options: AttentionOptions<'g>) -> Tensor<'g> {
+pub fn attention<'g>(
+    q: Tensor<'g>,
+    k: Tensor<'g>,
+    v: Tensor<'g>,
+    options: AttentionOptions<'g>,
+) -> Tensor<'g> {
     let dropout = options.dropout.filter(|(p, _)| *p != 0.0);
     let mut inputs = vec![q, k, v];
     inputs.extend(options.mask);
@@ -274,7 +320,11 @@ pub fn attention<'g>(q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, options: Atten
         causal: options.causal,
         scale: options.scale.unwrap_or_else(|| 1.0 / (q.dim(-1) as f64).sqrt()),
         p: dropout.map_or(0.0, |(p, _)| p),
-        stream: if dropout.is_some() { q.trace().new_stream() } else { 0 },
+        stream: if dropout.is_some() {
+            q.trace().new_stream()
+        } else {
+            0
+        },
         masked: options.mask.is_some(),
     };
     q.trace().apply(op, &inputs)[0]

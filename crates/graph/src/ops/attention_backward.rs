@@ -1,4 +1,5 @@
-//! The derivative of attention: the scores are made again, a query at a time, from `q`, `k` and the row's `lse`.
+//! The derivative of attention: the scores are made again, a query at a time, from `q`, `k` and the row's
+//! `lse`.
 
 use std::any::Any;
 
@@ -10,8 +11,8 @@ use crate::{Array, Attrs, Cost, Op, Tensor, Type};
 /// Inputs: `q`, `k`, `v`, `o`, `lse` and `do` (the cotangent of `o`), then the mask and the dropout key as in
 /// [`Attention`], whose fields these are. Outputs `dq`, `dk`, `dv`.
 ///
-/// With `P_ij = e^(s_ij - lse_i)`, `dP_ij = drop(do_i · v_j)` and `delta_i = do_i · o_i`: `dS = P (dP - delta)`,
-/// `dq_i = scale sum_j dS_ij k_j`, `dk_j = scale sum_i dS_ij q_i`, `dv_j = sum_i drop(P_ij) do_i`.
+/// With `P_ij = e^(s_ij - lse_i)`, `dP_ij = drop(do_i · v_j)` and `delta_i = do_i · o_i`: `dS = P (dP -
+/// delta)`, `dq_i = scale sum_j dS_ij k_j`, `dk_j = scale sum_i dS_ij q_i`, `dv_j = sum_i drop(P_ij) do_i`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AttentionBackward {
     /// Whether a query sees no later key.
@@ -29,14 +30,38 @@ pub struct AttentionBackward {
 impl AttentionBackward {
     /// The derivative of this attention.
     pub fn of(op: Attention) -> AttentionBackward {
-        let Attention { causal, scale, p, stream, masked } = op;
-        AttentionBackward { causal, scale, p, stream, masked }
+        let Attention {
+            causal,
+            scale,
+            p,
+            stream,
+            masked,
+        } = op;
+        AttentionBackward {
+            causal,
+            scale,
+            p,
+            stream,
+            masked,
+        }
     }
 
     /// The attention whose derivative this is.
     pub fn forward(&self) -> Attention {
-        let AttentionBackward { causal, scale, p, stream, masked } = *self;
-        Attention { causal, scale, p, stream, masked }
+        let AttentionBackward {
+            causal,
+            scale,
+            p,
+            stream,
+            masked,
+        } = *self;
+        Attention {
+            causal,
+            scale,
+            p,
+            stream,
+            masked,
+        }
     }
 }
 
@@ -68,7 +93,9 @@ impl Op for AttentionBackward {
         crate::array::for_each_index(&lse.ty.shape, |index| {
             let (b, h, i) = (index[0], index[1], index[2]);
             let (scores, keeps) = op.query_scores(inputs, b, h, i);
-            let delta: f64 = (0..n.value).map(|d| dy.at(&[b, i, h, d]) * o.at(&[b, i, h, d])).sum();
+            let delta: f64 = (0..n.value)
+                .map(|d| dy.at(&[b, i, h, d]) * o.at(&[b, i, h, d]))
+                .sum();
             for j in (0..n.keys).filter(|&j| scores[j] != f64::NEG_INFINITY) {
                 let weight = (scores[j] - lse.at(index)).exp();
                 let drop = if keeps[j] { dropout_scale(self.p) } else { 0.0 };
@@ -99,8 +126,11 @@ impl Op for AttentionBackward {
         let dweights = op.drop(dy.matmul_t(v), key);
         let dscores = weights * (dweights - (dy * o).sum_last()) * self.scale;
         let dropped = op.drop(weights, key);
-        let gradients =
-            [dscores.matmul(k), dscores.transpose(2, 3).matmul(q), dropped.transpose(2, 3).matmul(dy)];
+        let gradients = [
+            dscores.matmul(k),
+            dscores.transpose(2, 3).matmul(q),
+            dropped.transpose(2, 3).matmul(dy),
+        ];
         Some(gradients.map(|g| g.transpose(1, 2).cast(dtype)).to_vec())
     }
 
@@ -109,7 +139,10 @@ impl Op for AttentionBackward {
         // Five products, and about 20 operations for each exponential.
         let per_score = (2 * (3 * n.head + 2 * n.value) + 20) as f64;
         let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
-        Cost { flops: self.forward().share() * per_score * n.scores() as f64, bytes: bytes as f64 }
+        Cost {
+            flops: self.forward().share() * per_score * n.scores() as f64,
+            bytes: bytes as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

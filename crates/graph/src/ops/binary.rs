@@ -105,7 +105,9 @@ impl Op for Binary {
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        let Some(dy) = cx.cotangents[0] else { return vec![None, None] };
+        let Some(dy) = cx.cotangents[0] else {
+            return vec![None, None];
+        };
         let (a, b, y) = (cx.inputs[0], cx.inputs[1], cx.outputs[0]);
         let da = || match self.kind {
             BinaryKind::Add | BinaryKind::Sub => dy,

@@ -25,9 +25,16 @@ impl Op for Broadcast {
         arity(inputs, 1)?;
         let from = &inputs[0].shape;
         let fits = from.len() <= self.shape.len()
-            && from.iter().rev().zip(self.shape.iter().rev()).all(|(&a, &b)| a == b || a == 1);
+            && from
+                .iter()
+                .rev()
+                .zip(self.shape.iter().rev())
+                .all(|(&a, &b)| a == b || a == 1);
         if !fits {
-            return Err(format!("{} does not broadcast to the shape {:?}", inputs[0], self.shape));
+            return Err(format!(
+                "{} does not broadcast to the shape {:?}",
+                inputs[0], self.shape
+            ));
         }
         Ok(vec![Type::new(inputs[0].dtype, &self.shape)])
     }
@@ -36,8 +43,11 @@ impl Op for Broadcast {
         let x = inputs[0];
         let lead = self.shape.len() - x.ty.rank();
         vec![Array::from_fn(outputs[0].clone(), |index| {
-            let from: Vec<usize> =
-                index[lead..].iter().zip(&x.ty.shape).map(|(&i, &n)| if n == 1 { 0 } else { i }).collect();
+            let from: Vec<usize> = index[lead..]
+                .iter()
+                .zip(&x.ty.shape)
+                .map(|(&i, &n)| if n == 1 { 0 } else { i })
+                .collect();
             x.at(&from)
         })]
     }
@@ -45,17 +55,33 @@ impl Op for Broadcast {
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let from = cx.inputs[0].shape();
         let lead = self.shape.len() - from.len();
-        let axes: Vec<usize> =
-            (0..self.shape.len()).filter(|&a| a < lead || (from[a - lead] == 1 && self.shape[a] != 1)).collect();
-        vec![cx.cotangents[0].map(|dy| if axes.is_empty() { dy.reshape(&from) } else { dy.sum_axes(&axes).reshape(&from) })]
+        let axes: Vec<usize> = (0..self.shape.len())
+            .filter(|&a| a < lead || (from[a - lead] == 1 && self.shape[a] != 1))
+            .collect();
+        vec![cx.cotangents[0].map(|dy| {
+            if axes.is_empty() {
+                dy.reshape(&from)
+            } else {
+                dy.sum_axes(&axes).reshape(&from)
+            }
+        })]
     }
 
     fn view(&self, input: &Layout, inputs: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
         let lead = self.shape.len() - inputs[0].rank();
         let strides = (0..self.shape.len())
-            .map(|a| if a < lead || inputs[0].shape[a - lead] == 1 { 0 } else { input.strides[a - lead] })
+            .map(|a| {
+                if a < lead || inputs[0].shape[a - lead] == 1 {
+                    0
+                } else {
+                    input.strides[a - lead]
+                }
+            })
             .collect();
-        Some(vec![Layout { offset: input.offset, strides }])
+        Some(vec![Layout {
+            offset: input.offset,
+            strides,
+        }])
     }
 
     fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
@@ -70,7 +96,13 @@ impl Op for Broadcast {
 /// The shape that two shapes broadcast to, if they do.
 pub fn common_shape(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let rank = a.len().max(b.len());
-    let extent = |s: &[usize], axis: usize| if axis + s.len() < rank { 1 } else { s[axis + s.len() - rank] };
+    let extent = |s: &[usize], axis: usize| {
+        if axis + s.len() < rank {
+            1
+        } else {
+            s[axis + s.len() - rank]
+        }
+    };
     (0..rank)
         .map(|axis| match (extent(a, axis), extent(b, axis)) {
             (x, y) if x == y => Some(x),
@@ -88,7 +120,12 @@ impl<'g> Tensor<'g> {
         if self.shape() == shape {
             return self;
         }
-        self.trace().apply1(Broadcast { shape: shape.to_vec() }, &[self])
+        self.trace().apply1(
+            Broadcast {
+                shape: shape.to_vec(),
+            },
+            &[self],
+        )
     }
 
     /// Both tensors broadcast to their common shape.

@@ -5,9 +5,9 @@ use std::any::Any;
 use super::arity;
 use crate::{Array, Attr, Attrs, DType, Op, RowWise, Tensor, Type, Vjp};
 
-/// `y[i] = x[i]` in another dtype. Floats round to the nearest representable number, ties to even; a float becomes an
-/// integer by dropping its fraction, beyond the range by the nearest end of it, NaN becomes 0; integers wrap;
-/// everything but 0 is true; true is 1.
+/// `y[i] = x[i]` in another dtype. Floats round to the nearest representable number, ties to even; a float
+/// becomes an integer by dropping its fraction, beyond the range by the nearest end of it, NaN becomes 0;
+/// integers wrap; everything but 0 is true; true is 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Cast {
     /// The new dtype.
@@ -30,7 +30,11 @@ impl Op for Cast {
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
         let from = inputs[0].ty.dtype;
-        let data = inputs[0].data.iter().map(|&x| convert(x, from, self.dtype)).collect();
+        let data = inputs[0]
+            .data
+            .iter()
+            .map(|&x| convert(x, from, self.dtype))
+            .collect();
         vec![Array::new(outputs[0].clone(), data)]
     }
 

@@ -1,4 +1,5 @@
-//! Clipping of gradients by their global norm, as `torch.nn.utils.clip_grad_norm_`. No operations: compositions.
+//! Clipping of gradients by their global norm, as `torch.nn.utils.clip_grad_norm_`. No operations:
+//! compositions.
 
 use crate::Tensor;
 
@@ -8,8 +9,14 @@ use crate::Tensor;
 /// If there are no gradients.
 #[track_caller]
 pub fn global_norm<'g>(grads: &[Tensor<'g>]) -> Tensor<'g> {
-    let squares = grads.iter().map(|g| (*g * *g).sum());
-    squares.reduce(|a, b| a + b).expect("the global norm needs at least one gradient").sqrt()
+    let (first, others) = grads
+        .split_first()
+        .expect("the global norm needs at least one gradient");
+    let mut squares = (*first * *first).sum();
+    for grad in others {
+        squares = squares + (*grad * *grad).sum();
+    }
+    squares.sqrt()
 }
 
 /// What every gradient is multiplied by so that their global norm is at most `max_norm`:

@@ -107,7 +107,12 @@ macro_rules! comparison {
         #[track_caller]
         pub fn $method(self, other: Tensor<'g>) -> Tensor<'g> {
             let (a, b) = self.broadcast_with(other);
-            self.trace().apply1(Compare { kind: CompareKind::$kind }, &[a, b])
+            self.trace().apply1(
+                Compare {
+                    kind: CompareKind::$kind,
+                },
+                &[a, b],
+            )
         }
     };
 }

@@ -22,7 +22,9 @@ impl Op for Concat {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
-        let Some(first) = inputs.first() else { return Err("needs at least one input".to_string()) };
+        let Some(first) = inputs.first() else {
+            return Err("needs at least one input".to_string());
+        };
         if self.axis >= first.rank() {
             return Err(format!("{first} has no axis {}", self.axis));
         }
@@ -53,7 +55,9 @@ impl Op for Concat {
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        let Some(dy) = cx.cotangents[0] else { return vec![None; cx.inputs.len()] };
+        let Some(dy) = cx.cotangents[0] else {
+            return vec![None; cx.inputs.len()];
+        };
         let mut start = 0;
         let part = |(x, &wanted): (&Tensor<'g>, &bool)| {
             let (from, len) = (start, x.shape()[self.axis]);
@@ -68,7 +72,10 @@ impl Op for Concat {
     }
 
     fn cost(&self, _: &[Type], outputs: &[Type]) -> Cost {
-        Cost { flops: 0.0, bytes: 2.0 * outputs[0].bytes() as f64 }
+        Cost {
+            flops: 0.0,
+            bytes: 2.0 * outputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -17,7 +17,9 @@ pub struct Full {
 
 /// Attributes of a type.
 fn type_attrs(ty: &Type) -> Attrs {
-    Attrs::new().with("dtype", Attr::Word(ty.dtype.name().to_string())).with("shape", Attr::sizes(&ty.shape))
+    Attrs::new()
+        .with("dtype", Attr::Word(ty.dtype.name().to_string()))
+        .with("shape", Attr::sizes(&ty.shape))
 }
 
 impl Op for Full {
@@ -43,7 +45,10 @@ impl Op for Full {
     }
 
     fn cost(&self, _: &[Type], outputs: &[Type]) -> Cost {
-        Cost { flops: 0.0, bytes: outputs[0].bytes() as f64 }
+        Cost {
+            flops: 0.0,
+            bytes: outputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -81,7 +86,10 @@ impl Op for Constant {
     }
 
     fn cost(&self, _: &[Type], outputs: &[Type]) -> Cost {
-        Cost { flops: 0.0, bytes: outputs[0].bytes() as f64 }
+        Cost {
+            flops: 0.0,
+            bytes: outputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -110,7 +118,10 @@ impl Op for Iota {
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
         arity(inputs, 0)?;
         if self.axis >= self.ty.rank() || self.ty.dtype == DType::Bool {
-            return Err(format!("{} has no positions along an axis {}", self.ty, self.axis));
+            return Err(format!(
+                "{} has no positions along an axis {}",
+                self.ty, self.axis
+            ));
         }
         Ok(vec![self.ty.clone()])
     }
@@ -124,7 +135,10 @@ impl Op for Iota {
     }
 
     fn cost(&self, _: &[Type], outputs: &[Type]) -> Cost {
-        Cost { flops: 0.0, bytes: outputs[0].bytes() as f64 }
+        Cost {
+            flops: 0.0,
+            bytes: outputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -136,6 +150,12 @@ impl Trace {
     /// Positions along an axis: `y[.., i, ..] = i`.
     #[track_caller]
     pub fn iota(&self, dtype: DType, shape: &[usize], axis: usize) -> Tensor<'_> {
-        self.apply1(Iota { ty: Type::new(dtype, shape), axis }, &[])
+        self.apply1(
+            Iota {
+                ty: Type::new(dtype, shape),
+                axis,
+            },
+            &[],
+        )
     }
 }

@@ -1,4 +1,5 @@
-//! Cross entropy of class logits, with an ignored label and label smoothing (Szegedy et al. 2016), and its derivative.
+//! Cross entropy of class logits, with an ignored label and label smoothing (Szegedy et al. 2016), and its
+//! derivative.
 
 use std::any::Any;
 
@@ -7,9 +8,9 @@ use super::{all_rows, arity, float_rows, lead, rows};
 use crate::grad::vjp_of_decomposition;
 use crate::{Array, Attr, Attrs, Cost, DType, Op, RowWise, Tensor, Type, Vjp};
 
-/// Inputs: logits `z` of `[.., V]`, labels `i32[..]`. Outputs: `loss[..]` and `lse[..] = log(sum_j e^z_j)`, with
-/// `loss = (1 - s) (lse - z_label) + s (lse - mean_j z_j)`, and 0 where the label is the ignored one. Every other
-/// label must be in `0..V`. Both outputs are of the accumulator dtype of `z`.
+/// Inputs: logits `z` of `[.., V]`, labels `i32[..]`. Outputs: `loss[..]` and `lse[..] = log(sum_j e^z_j)`,
+/// with `loss = (1 - s) (lse - z_label) + s (lse - mean_j z_j)`, and 0 where the label is the ignored one.
+/// Every other label must be in `0..V`. Both outputs are of the accumulator dtype of `z`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CrossEntropy {
     /// The label of rows without a loss.
@@ -18,9 +19,9 @@ pub struct CrossEntropy {
     pub smoothing: f64,
 }
 
-/// The derivative of [`CrossEntropy`]: inputs logits, lse, labels, `dloss[..]`; the output is the logits' cotangent
-/// `dz_j = dloss (e^(z_j - lse) - (1 - s) [j = label] - s / V)`, and 0 in ignored rows. It may be written over the
-/// logits.
+/// The derivative of [`CrossEntropy`]: inputs logits, lse, labels, `dloss[..]`; the output is the logits'
+/// cotangent `dz_j = dloss (e^(z_j - lse) - (1 - s) [j = label] - s / V)`, and 0 in ignored rows. It may be
+/// written over the logits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CrossEntropyBackward {
     /// The label of rows without a loss.
@@ -30,14 +31,19 @@ pub struct CrossEntropyBackward {
 }
 
 fn attrs(ignore: i64, smoothing: f64) -> Attrs {
-    Attrs::new().with("ignore", Attr::Int(ignore)).with("smoothing", Attr::Float(smoothing))
+    Attrs::new()
+        .with("ignore", Attr::Int(ignore))
+        .with("smoothing", Attr::Float(smoothing))
 }
 
 /// Checks logits, labels and smoothing; the type of what each row has one of.
 fn row_type(logits: &Type, labels: &Type, smoothing: f64) -> Result<Type, String> {
     float_rows(logits)?;
     if labels.dtype != DType::I32 || labels.shape != lead(logits) {
-        return Err(format!("the labels of logits {logits} must be {}, not {labels}", Type::new(DType::I32, lead(logits))));
+        return Err(format!(
+            "the labels of logits {logits} must be {}, not {labels}",
+            Type::new(DType::I32, lead(logits))
+        ));
     }
     if !(0.0..=1.0).contains(&smoothing) {
         return Err(format!("label smoothing {smoothing} is not in 0..=1"));
@@ -54,7 +60,10 @@ fn label_of(label: f64, row: usize, classes: usize, ignore: i64) -> Option<usize
         return None;
     }
     let inside = label >= 0.0 && label < classes as f64;
-    assert!(inside, "cross_entropy: the label {label} of row {row} is neither in 0..{classes} nor the ignored {ignore}");
+    assert!(
+        inside,
+        "cross_entropy: the label {label} of row {row} is neither in 0..{classes} nor the ignored {ignore}"
+    );
     Some(label as usize)
 }
 
@@ -62,7 +71,10 @@ fn label_of(label: f64, row: usize, classes: usize, ignore: i64) -> Option<usize
 fn label_masks<'g>(logits: Tensor<'g>, labels: Tensor<'g>, ignore: i64) -> (Tensor<'g>, Tensor<'g>) {
     let shape = logits.shape();
     let classes = logits.trace().iota(DType::I32, &shape, shape.len() - 1);
-    (labels.ne(labels.scalar_like(ignore as f64)), classes.eq(labels.unsqueeze(-1)))
+    (
+        labels.ne(labels.scalar_like(ignore as f64)),
+        classes.eq(labels.unsqueeze(-1)),
+    )
 }
 
 impl Op for CrossEntropy {
@@ -87,13 +99,20 @@ impl Op for CrossEntropy {
         for (i, (z, &label)) in inputs[0].rows().zip(&inputs[1].data).enumerate() {
             let lse = log_sum_exp(z);
             let loss = label_of(label, i, z.len(), self.ignore).map_or(0.0, |label| {
-                let smooth = if s == 0.0 { 0.0 } else { s * (lse - z.iter().sum::<f64>() / z.len() as f64) };
+                let smooth = if s == 0.0 {
+                    0.0
+                } else {
+                    s * (lse - z.iter().sum::<f64>() / z.len() as f64)
+                };
                 (1.0 - s) * (lse - z[label]) + smooth
             });
             losses.push(loss);
             lses.push(lse);
         }
-        vec![Array::new(outputs[0].clone(), losses), Array::new(outputs[1].clone(), lses)]
+        vec![
+            Array::new(outputs[0].clone(), losses),
+            Array::new(outputs[1].clone(), lses),
+        ]
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
@@ -101,8 +120,14 @@ impl Op for CrossEntropy {
             return vjp_of_decomposition(self.name(), |inputs| self.decompose(inputs), cx);
         };
         let (logits, labels, lse) = (cx.inputs[0], cx.inputs[1], cx.outputs[1]);
-        let backward = CrossEntropyBackward { ignore: self.ignore, smoothing: self.smoothing };
-        vec![Some(logits.trace().apply1(backward, &[logits, lse, labels, dloss])), None]
+        let backward = CrossEntropyBackward {
+            ignore: self.ignore,
+            smoothing: self.smoothing,
+        };
+        vec![
+            Some(logits.trace().apply1(backward, &[logits, lse, labels, dloss])),
+            None,
+        ]
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
@@ -124,7 +149,10 @@ impl Op for CrossEntropy {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 18.0 * inputs[0].numel() as f64, bytes: inputs[0].bytes() as f64 }
+        Cost {
+            flops: 18.0 * inputs[0].numel() as f64,
+            bytes: inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -145,7 +173,10 @@ impl Op for CrossEntropyBackward {
         arity(inputs, 4)?;
         let row = row_type(&inputs[0], &inputs[2], self.smoothing)?;
         if inputs[1] != row || inputs[3] != row {
-            return Err(format!("lse and dloss must be {row}, not {} and {}", inputs[1], inputs[3]));
+            return Err(format!(
+                "lse and dloss must be {row}, not {} and {}",
+                inputs[1], inputs[3]
+            ));
         }
         Ok(vec![inputs[0].clone()])
     }
@@ -162,7 +193,11 @@ impl Op for CrossEntropyBackward {
             };
             let even = self.smoothing / z.len() as f64;
             data.extend(z.iter().enumerate().map(|(j, z)| {
-                let target = if j == label { 1.0 - self.smoothing + even } else { even };
+                let target = if j == label {
+                    1.0 - self.smoothing + even
+                } else {
+                    even
+                };
                 dloss * ((z - lse).exp() - target)
             }));
         }
@@ -175,7 +210,12 @@ impl Op for CrossEntropyBackward {
         let even = self.smoothing / z.dim(-1) as f64;
         let target = is_label.select(z.scalar_like(1.0 - self.smoothing + even), z.scalar_like(even));
         let dz = dloss.unsqueeze(-1) * ((z - lse.unsqueeze(-1)).exp() - target);
-        Some(vec![counts.unsqueeze(-1).select(dz, dz.scalar_like(0.0)).cast(inputs[0].dtype())])
+        Some(vec![
+            counts
+                .unsqueeze(-1)
+                .select(dz, dz.scalar_like(0.0))
+                .cast(inputs[0].dtype()),
+        ])
     }
 
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
@@ -187,7 +227,10 @@ impl Op for CrossEntropyBackward {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 18.0 * inputs[0].numel() as f64, bytes: 2.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 18.0 * inputs[0].numel() as f64,
+            bytes: 2.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -196,23 +239,28 @@ impl Op for CrossEntropyBackward {
 }
 
 impl<'g> Tensor<'g> {
-    /// The cross entropy of each row of logits `[.., V]` with its label `i32[..]`: `[..]`, 0 where the label is
-    /// `ignore`. See [`CrossEntropy`].
+    /// The cross entropy of each row of logits `[.., V]` with its label `i32[..]`: `[..]`, 0 where the label
+    /// is `ignore`. See [`CrossEntropy`].
     #[track_caller]
     pub fn cross_entropy_rows(self, labels: Tensor<'g>, ignore: i64, smoothing: f64) -> Tensor<'g> {
-        self.trace().apply(CrossEntropy { ignore, smoothing }, &[self, labels])[0]
+        self.trace()
+            .apply(CrossEntropy { ignore, smoothing }, &[self, labels])[0]
     }
 
-    /// The mean of [`Tensor::cross_entropy_rows`] over the rows whose label is not `ignore`; 0 if there are none.
+    /// The mean of [`Tensor::cross_entropy_rows`] over the rows whose label is not `ignore`; 0 if there are
+    /// none.
     #[track_caller]
     pub fn cross_entropy_with(self, labels: Tensor<'g>, ignore: i64, smoothing: f64) -> Tensor<'g> {
         let losses = self.cross_entropy_rows(labels, ignore, smoothing);
-        let count = labels.ne(labels.scalar_like(ignore as f64)).cast(losses.dtype()).sum();
+        let count = labels
+            .ne(labels.scalar_like(ignore as f64))
+            .cast(losses.dtype())
+            .sum();
         losses.sum() / count.maximum(count.scalar_like(1.0))
     }
 
-    /// The mean cross entropy of logits `[.., V]` over the rows whose label, `i32[..]`, is not -100; 0 if there are
-    /// none.
+    /// The mean cross entropy of logits `[.., V]` over the rows whose label, `i32[..]`, is not -100; 0 if
+    /// there are none.
     #[track_caller]
     pub fn cross_entropy(self, labels: Tensor<'g>) -> Tensor<'g> {
         self.cross_entropy_with(labels, -100, 0.0)

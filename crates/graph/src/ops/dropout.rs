@@ -1,15 +1,15 @@
-//! Dropout (Srivastava et al. 2014): elements become zero at random, the others grow so that the mean stays. The
-//! mask is never stored: the backward pass makes it again from the key.
+//! Dropout (Srivastava et al. 2014): elements become zero at random, the others grow so that the mean stays.
+//! The mask is never stored: the backward pass makes it again from the key.
 
 use std::any::Any;
 
-use super::{arity, float, key, key_of, RandomBits};
+use super::{RandomBits, arity, float, key, key_of};
 use crate::philox::{dropout_keeps, dropout_threshold};
 use crate::{Array, Attr, Attrs, Cost, DType, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
 
-/// Inputs `x` and a key `u32[2]`. Element `i` in row-major order is kept if half-word `i % 8` (low halves first) of
-/// Philox block `i / 8` of the stream is at least `threshold = round(65536 p)`; kept elements are multiplied by
-/// `65536 / (65536 - threshold)`, the others are exactly 0, even where `x` is infinite or NaN.
+/// Inputs `x` and a key `u32[2]`. Element `i` in row-major order is kept if half-word `i % 8` (low halves
+/// first) of Philox block `i / 8` of the stream is at least `threshold = round(65536 p)`; kept elements are
+/// multiplied by `65536 / (65536 - threshold)`, the others are exactly 0, even where `x` is infinite or NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Dropout {
     /// Probability of zero, in `0..1`.
@@ -28,7 +28,9 @@ pub(crate) fn probability(p: f64) -> Result<(), String> {
     if p >= 0.0 && dropout_threshold(p) < 65536 {
         return Ok(());
     }
-    Err(format!("the probability {p} of dropout is not at least 0 and below 1"))
+    Err(format!(
+        "the probability {p} of dropout is not at least 0 and below 1"
+    ))
 }
 
 impl Op for Dropout {
@@ -37,7 +39,9 @@ impl Op for Dropout {
     }
 
     fn attrs(&self) -> Attrs {
-        Attrs::new().with("p", Attr::Float(self.p)).with("stream", Attr::Int(self.stream.into()))
+        Attrs::new()
+            .with("p", Attr::Float(self.p))
+            .with("stream", Attr::Int(self.stream.into()))
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
@@ -49,14 +53,25 @@ impl Op for Dropout {
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let (key, threshold, scale) = (key_of(inputs[1]), dropout_threshold(self.p), dropout_scale(self.p));
+        let (key, threshold, scale) = (
+            key_of(inputs[1]),
+            dropout_threshold(self.p),
+            dropout_scale(self.p),
+        );
         let keeps = |i: usize| dropout_keeps(key, self.stream, i as u64, threshold);
-        let data = inputs[0].data.iter().enumerate().map(|(i, &x)| if keeps(i) { x * scale } else { 0.0 });
+        let data = inputs[0]
+            .data
+            .iter()
+            .enumerate()
+            .map(|(i, &x)| if keeps(i) { x * scale } else { 0.0 });
         vec![Array::new(outputs[0].clone(), data.collect())]
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![cx.cotangents[0].map(|dy| dy.trace().apply1(*self, &[dy, cx.inputs[1]])), None]
+        vec![
+            cx.cotangents[0].map(|dy| dy.trace().apply1(*self, &[dy, cx.inputs[1]])),
+            None,
+        ]
     }
 
     /// The half-words of [`RandomBits`] of the same stream, compared with the threshold.
@@ -64,7 +79,16 @@ impl Op for Dropout {
         let (x, key) = (inputs[0], inputs[1]);
         let n = x.ty().numel();
         let shape = vec![n.div_ceil(2), 1];
-        let words = x.trace().apply1(RandomBits { stream: self.stream, shape }, &[key]).cast(DType::F64);
+        let words = x
+            .trace()
+            .apply1(
+                RandomBits {
+                    stream: self.stream,
+                    shape,
+                },
+                &[key],
+            )
+            .cast(DType::F64);
         let high = (words * (1.0 / 65536.0)).cast(DType::U32).cast(DType::F64);
         let low = words - high * 65536.0;
         let halves = super::concat::concat(&[low, high], 1).reshape(&[n.div_ceil(2) * 2]);
@@ -86,7 +110,10 @@ impl Op for Dropout {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 7.0 * inputs[0].numel() as f64, bytes: 2.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 7.0 * inputs[0].numel() as f64,
+            bytes: 2.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -95,8 +122,8 @@ impl Op for Dropout {
 }
 
 impl<'g> Tensor<'g> {
-    /// Every element becomes zero with probability `p`, the others grow by `1 / (1 - p)`; random by this key `u32[2]`
-    /// and by the place of the call in the trace. With `p = 0` this very tensor.
+    /// Every element becomes zero with probability `p`, the others grow by `1 / (1 - p)`; random by this key
+    /// `u32[2]` and by the place of the call in the trace. With `p = 0` this very tensor.
     #[track_caller]
     pub fn dropout(self, p: f64, key: Tensor<'g>) -> Tensor<'g> {
         if p == 0.0 {

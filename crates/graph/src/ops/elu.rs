@@ -28,12 +28,15 @@ impl Op for Elu {
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let data = inputs[0].data.iter().map(|&x| if x > 0.0 { x } else { self.alpha * x.exp_m1() });
+        let data = inputs[0]
+            .data
+            .iter()
+            .map(|&x| if x > 0.0 { x } else { self.alpha * x.exp_m1() });
         vec![Array::new(outputs[0].clone(), data.collect())]
     }
 
-    /// `dx = dy` where `x > 0`, `dy (y + alpha)` elsewhere. With a positive alpha the sign of `y` is that of `x`, so
-    /// that the input need not be kept.
+    /// `dx = dy` where `x > 0`, `dy (y + alpha)` elsewhere. With a positive alpha the sign of `y` is that of
+    /// `x`, so that the input need not be kept.
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let y = cx.outputs[0];
         let sign = if self.alpha >= 0.0 { y } else { cx.inputs[0] };
@@ -44,7 +47,10 @@ impl Op for Elu {
         let x = inputs[0];
         // The exponential is taken of the negative part alone, so that it cannot overflow.
         let below = x.minimum(x.scalar_like(0.0));
-        Some(vec![x.gt(x.scalar_like(0.0)).select(x, (below.exp() - 1.0) * self.alpha)])
+        Some(vec![
+            x.gt(x.scalar_like(0.0))
+                .select(x, (below.exp() - 1.0) * self.alpha),
+        ])
     }
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
@@ -52,7 +58,10 @@ impl Op for Elu {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 18.0 * inputs[0].numel() as f64, bytes: 2.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 18.0 * inputs[0].numel() as f64,
+            bytes: 2.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

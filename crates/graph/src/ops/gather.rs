@@ -19,7 +19,9 @@ impl Op for Gather {
         arity(inputs, 2)?;
         let (table, ids) = (&inputs[0], &inputs[1]);
         if ids.dtype != DType::I32 || table.rank() == 0 {
-            return Err(format!("needs a table with rows and i32 ids, not {table} and {ids}"));
+            return Err(format!(
+                "needs a table with rows and i32 ids, not {table} and {ids}"
+            ));
         }
         let shape = [&ids.shape[..], &table.shape[1..]].concat();
         Ok(vec![Type::new(table.dtype, &shape)])
@@ -40,7 +42,10 @@ impl Op for Gather {
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let rows = cx.inputs[0].shape()[0];
-        vec![cx.cotangents[0].map(|dy| dy.scatter_add(cx.inputs[1], rows)), None]
+        vec![
+            cx.cotangents[0].map(|dy| dy.scatter_add(cx.inputs[1], rows)),
+            None,
+        ]
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
@@ -52,7 +57,10 @@ impl Op for Gather {
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost { flops: 0.0, bytes: (inputs[1].bytes() + 2 * outputs[0].bytes()) as f64 }
+        Cost {
+            flops: 0.0,
+            bytes: (inputs[1].bytes() + 2 * outputs[0].bytes()) as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -66,7 +74,10 @@ impl Op for Gather {
 /// If it is out of range.
 pub(crate) fn row(op: &str, id: f64, position: usize, rows: usize) -> usize {
     let inside = id >= 0.0 && id < rows as f64;
-    assert!(inside, "{op}: the id {id} at position {position} is not in 0..{rows}");
+    assert!(
+        inside,
+        "{op}: the id {id} at position {position} is not in 0..{rows}"
+    );
     id as usize
 }
 

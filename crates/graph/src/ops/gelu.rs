@@ -17,8 +17,8 @@ pub struct Gelu {
     pub tanh: bool,
 }
 
-/// The derivative of [`Gelu`]: inputs `x`, `dy`; `dx = dy (Phi(x) + x phi(x))` with the normal distribution `Phi` and
-/// its density `phi`, or the derivative of the tanh form.
+/// The derivative of [`Gelu`]: inputs `x`, `dy`; `dx = dy (Phi(x) + x phi(x))` with the normal distribution
+/// `Phi` and its density `phi`, or the derivative of the tanh form.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GeluBackward {
     /// Whether in the tanh form.
@@ -41,8 +41,18 @@ impl Op for Gelu {
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let gate = |x: f64| if self.tanh { bend(x).tanh() } else { erf(x * FRAC_1_SQRT_2) };
-        let data = inputs[0].data.iter().map(|&x| 0.5 * x * (1.0 + gate(x))).collect();
+        let gate = |x: f64| {
+            if self.tanh {
+                bend(x).tanh()
+            } else {
+                erf(x * FRAC_1_SQRT_2)
+            }
+        };
+        let data = inputs[0]
+            .data
+            .iter()
+            .map(|&x| 0.5 * x * (1.0 + gate(x)))
+            .collect();
         vec![Array::new(outputs[0].clone(), data)]
     }
 
@@ -53,7 +63,11 @@ impl Op for Gelu {
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let x = inputs[0];
-        let gate = if self.tanh { tensor_bend(x).tanh() } else { (x * FRAC_1_SQRT_2).erf() };
+        let gate = if self.tanh {
+            tensor_bend(x).tanh()
+        } else {
+            (x * FRAC_1_SQRT_2).erf()
+        };
         Some(vec![x * 0.5 * (gate + 1.0)])
     }
 
@@ -62,7 +76,10 @@ impl Op for Gelu {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 24.0 * inputs[0].numel() as f64, bytes: 2.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 24.0 * inputs[0].numel() as f64,
+            bytes: 2.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -108,7 +125,12 @@ impl Op for GeluBackward {
                 0.5 * (1.0 + erf(x * FRAC_1_SQRT_2)) + x * density
             }
         };
-        let data = inputs[0].data.iter().zip(&inputs[1].data).map(|(&x, &dy)| dy * slope(x)).collect();
+        let data = inputs[0]
+            .data
+            .iter()
+            .zip(&inputs[1].data)
+            .map(|(&x, &dy)| dy * slope(x))
+            .collect();
         vec![Array::new(outputs[0].clone(), data)]
     }
 
@@ -130,7 +152,10 @@ impl Op for GeluBackward {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 40.0 * inputs[0].numel() as f64, bytes: 3.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 40.0 * inputs[0].numel() as f64,
+            bytes: 3.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -6,18 +6,18 @@ use super::{arity, float_rows, lead, rows};
 use crate::grad::vjp_of_decomposition;
 use crate::{Array, Attr, Attrs, Cost, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
 
-/// Inputs `x[.., C]`, `gamma[C]`, `beta[C]`; outputs `y[.., C]`, `mean[..]`, `rstd[..]`:
-/// `y = (x - mean) rstd gamma + beta` with `rstd = 1 / sqrt(variance + eps)`, mean and population variance along the
-/// last axis. The statistics are of the accumulator dtype of `x`.
+/// Inputs `x[.., C]`, `gamma[C]`, `beta[C]`; outputs `y[.., C]`, `mean[..]`, `rstd[..]`: `y = (x - mean) rstd
+/// gamma + beta` with `rstd = 1 / sqrt(variance + eps)`, mean and population variance along the last axis.
+/// The statistics are of the accumulator dtype of `x`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LayerNorm {
     /// Added to the variance.
     pub eps: f64,
 }
 
-/// The derivative of [`LayerNorm`]: inputs `x`, `gamma`, `mean`, `rstd`, `dy`; outputs `dx`, `dgamma[C]`, `dbeta[C]`.
-/// With `h = (x - mean) rstd` and `g = dy gamma`: `dx = rstd (g - mean(g) - h mean(g h))`, means along the last axis;
-/// `dgamma = sum(dy h)`, `dbeta = sum(dy)` over all rows.
+/// The derivative of [`LayerNorm`]: inputs `x`, `gamma`, `mean`, `rstd`, `dy`; outputs `dx`, `dgamma[C]`,
+/// `dbeta[C]`. With `h = (x - mean) rstd` and `g = dy gamma`: `dx = rstd (g - mean(g) - h mean(g h))`, means
+/// along the last axis; `dgamma = sum(dy h)`, `dbeta = sum(dy)` over all rows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct LayerNormBackward;
 
@@ -26,7 +26,9 @@ pub(crate) fn check_parameters(x: &Type, parameters: &[Type]) -> Result<(), Stri
     float_rows(x)?;
     let expected = Type::new(x.dtype, &[x.last()]);
     match parameters.iter().find(|p| **p != expected) {
-        Some(p) => Err(format!("the parameters for rows of {x} must be {expected}, not {p}")),
+        Some(p) => Err(format!(
+            "the parameters for rows of {x} must be {expected}, not {p}"
+        )),
         None => Ok(()),
     }
 }
@@ -37,7 +39,11 @@ pub(crate) fn check_backward(x: &Type, statistics: &[Type], dy: &Type) -> Result
     if let Some(s) = statistics.iter().find(|s| **s != expected) {
         return Err(format!("the statistics of {x} must be {expected}, not {s}"));
     }
-    if dy == x { Ok(()) } else { Err(format!("the cotangent of {x} has type {dy}")) }
+    if dy == x {
+        Ok(())
+    } else {
+        Err(format!("the cotangent of {x} has type {dy}"))
+    }
 }
 
 /// The type of a number for each row.
@@ -69,11 +75,20 @@ impl Op for LayerNorm {
             let mean = x.iter().sum::<f64>() / n;
             let variance = x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
             let rstd = 1.0 / (variance + self.eps).sqrt();
-            y.extend(x.iter().zip(gamma.iter().zip(beta)).map(|(x, (g, b))| (x - mean) * rstd * g + b));
+            y.extend(
+                x.iter()
+                    .zip(gamma.iter().zip(beta))
+                    .map(|(x, (g, b))| (x - mean) * rstd * g + b),
+            );
             means.push(mean);
             rstds.push(rstd);
         }
-        outputs.iter().cloned().zip([y, means, rstds]).map(|(ty, data)| Array::new(ty, data)).collect()
+        outputs
+            .iter()
+            .cloned()
+            .zip([y, means, rstds])
+            .map(|(ty, data)| Array::new(ty, data))
+            .collect()
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
@@ -81,7 +96,11 @@ impl Op for LayerNorm {
             return vjp_of_decomposition(self.name(), |inputs| self.decompose(inputs), cx);
         };
         let inputs = [cx.inputs[0], cx.inputs[1], cx.outputs[1], cx.outputs[2], *dy];
-        dy.trace().apply(LayerNormBackward, &inputs).into_iter().map(Some).collect()
+        dy.trace()
+            .apply(LayerNormBackward, &inputs)
+            .into_iter()
+            .map(Some)
+            .collect()
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
@@ -104,7 +123,10 @@ impl Op for LayerNorm {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 8.0 * inputs[0].numel() as f64, bytes: 2.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 8.0 * inputs[0].numel() as f64,
+            bytes: 2.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -140,7 +162,12 @@ impl Op for LayerNormBackward {
                 dbeta[i] += dy[i];
             }
         }
-        outputs.iter().cloned().zip([dx, dgamma, dbeta]).map(|(ty, data)| Array::new(ty, data)).collect()
+        outputs
+            .iter()
+            .cloned()
+            .zip([dx, dgamma, dbeta])
+            .map(|(ty, data)| Array::new(ty, data))
+            .collect()
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
@@ -150,7 +177,11 @@ impl Op for LayerNormBackward {
         let h = (x - mean.unsqueeze(-1)) * rstd;
         let g = dy * gamma;
         let dx = rstd * (g - g.mean_last() - h * (g * h).mean_last());
-        Some(vec![dx.cast(dtype), (dy * h).sum_rows().cast(dtype), dy.sum_rows().cast(dtype)])
+        Some(vec![
+            dx.cast(dtype),
+            (dy * h).sum_rows().cast(dtype),
+            dy.sum_rows().cast(dtype),
+        ])
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
@@ -162,7 +193,10 @@ impl Op for LayerNormBackward {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 15.0 * inputs[0].numel() as f64, bytes: 3.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 15.0 * inputs[0].numel() as f64,
+            bytes: 3.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -52,7 +52,10 @@ impl Op for LogSoftmax {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 20.0 * inputs[0].numel() as f64, bytes: 2.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 20.0 * inputs[0].numel() as f64,
+            bytes: 2.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

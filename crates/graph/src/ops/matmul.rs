@@ -1,5 +1,5 @@
-//! Matrix product, batched over leading axes: `y[.., m, n] = sum_k a[.., m, k] b[.., k, n]`, with either factor
-//! transposed by a flag.
+//! Matrix product, batched over leading axes: `y[.., m, n] = sum_k a[.., m, k] b[.., k, n]`, with either
+//! factor transposed by a flag.
 
 use std::any::Any;
 
@@ -7,7 +7,8 @@ use super::{arity, float};
 use crate::array::for_each_index;
 use crate::{Array, Attr, Attrs, Cost, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
 
-/// `a · b`. The leading axes of `a` and `b` are equal, or `b` is a matrix that all of `a`'s leading axes share.
+/// `a · b`. The leading axes of `a` and `b` are equal, or `b` is a matrix that all of `a`'s leading axes
+/// share.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MatMul {
     /// `a` is stored as `[.., k, m]`; only where `b` has the same leading axes.
@@ -25,7 +26,11 @@ impl MatMul {
         } else {
             (a.shape[ra - 2], a.shape[ra - 1])
         };
-        let n = if self.transpose_b { b.shape[rb - 2] } else { b.shape[rb - 1] };
+        let n = if self.transpose_b {
+            b.shape[rb - 2]
+        } else {
+            b.shape[rb - 1]
+        };
         (m, k, n)
     }
 
@@ -51,7 +56,9 @@ impl Op for MatMul {
         let (a, b) = (&inputs[0], &inputs[1]);
         float(a)?;
         if a.dtype != b.dtype || a.rank() < 2 || b.rank() < 2 {
-            return Err(format!("{a} and {b} are not two matrices, or stacks of them, of one dtype"));
+            return Err(format!(
+                "{a} and {b} are not two matrices, or stacks of them, of one dtype"
+            ));
         }
         let shared = b.rank() == 2 && !self.transpose_a;
         let (lead_a, lead_b) = (&a.shape[..a.rank() - 2], &b.shape[..b.rank() - 2]);
@@ -61,7 +68,9 @@ impl Op for MatMul {
         let (m, k, n) = self.sizes(a, b);
         let k_of_b = b.shape[b.rank() - if self.transpose_b { 1 } else { 2 }];
         if k != k_of_b {
-            return Err(format!("the inner extents of {a} and {b} differ: {k} and {k_of_b}"));
+            return Err(format!(
+                "the inner extents of {a} and {b} differ: {k} and {k_of_b}"
+            ));
         }
         let mut shape = lead_a.to_vec();
         shape.extend([m, n]);
@@ -82,8 +91,16 @@ impl Op for MatMul {
                 for j in 0..n {
                     let mut sum = 0.0;
                     for l in 0..k {
-                        let x = if self.transpose_a { a[l * m + i] } else { a[i * k + l] };
-                        let y = if self.transpose_b { b[j * k + l] } else { b[l * n + j] };
+                        let x = if self.transpose_a {
+                            a[l * m + i]
+                        } else {
+                            a[i * k + l]
+                        };
+                        let y = if self.transpose_b {
+                            b[j * k + l]
+                        } else {
+                            b[l * n + j]
+                        };
                         sum += x * y;
                     }
                     data.push(sum);
@@ -95,10 +112,18 @@ impl Op for MatMul {
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        let Some(dy) = cx.cotangents[0] else { return vec![None, None] };
+        let Some(dy) = cx.cotangents[0] else {
+            return vec![None, None];
+        };
         let (a, b) = (cx.inputs[0], cx.inputs[1]);
         let product = |x: Tensor<'g>, tx, y: Tensor<'g>, ty| {
-            x.trace().apply1(MatMul { transpose_a: tx, transpose_b: ty }, &[x, y])
+            x.trace().apply1(
+                MatMul {
+                    transpose_a: tx,
+                    transpose_b: ty,
+                },
+                &[x, y],
+            )
         };
         let da = || {
             if self.transpose_a {
@@ -109,7 +134,11 @@ impl Op for MatMul {
         };
         let db = || {
             let shared = b.rank() == 2 && a.rank() > 2;
-            let (a, dy) = if shared { (a.flatten_rows(), dy.flatten_rows()) } else { (a, dy) };
+            let (a, dy) = if shared {
+                (a.flatten_rows(), dy.flatten_rows())
+            } else {
+                (a, dy)
+            };
             if self.transpose_b {
                 product(dy, true, a, self.transpose_a)
             } else {
@@ -124,7 +153,11 @@ impl Op for MatMul {
             return RowWise::No;
         }
         let rows = outputs[0].shape[..outputs[0].rank() - 1].iter().product();
-        RowWise::Rows { rows, inputs: vec![Role::Rows, Role::Whole], outputs: vec![OutRole::Rows] }
+        RowWise::Rows {
+            rows,
+            inputs: vec![Role::Rows, Role::Whole],
+            outputs: vec![OutRole::Rows],
+        }
     }
 
     fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
@@ -134,7 +167,10 @@ impl Op for MatMul {
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         let (_, k, _) = self.sizes(&inputs[0], &inputs[1]);
         let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
-        Cost { flops: 2.0 * k as f64 * outputs[0].numel() as f64, bytes: bytes as f64 }
+        Cost {
+            flops: 2.0 * k as f64 * outputs[0].numel() as f64,
+            bytes: bytes as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -146,13 +182,25 @@ impl<'g> Tensor<'g> {
     /// Matrix product `[.., m, k] · [.., k, n]`, or with one shared matrix `[k, n]`.
     #[track_caller]
     pub fn matmul(self, other: Tensor<'g>) -> Tensor<'g> {
-        self.trace().apply1(MatMul { transpose_a: false, transpose_b: false }, &[self, other])
+        self.trace().apply1(
+            MatMul {
+                transpose_a: false,
+                transpose_b: false,
+            },
+            &[self, other],
+        )
     }
 
     /// Matrix product with the transpose of the other: `[.., m, k] · [.., n, k]ᵀ`.
     #[track_caller]
     pub fn matmul_t(self, other: Tensor<'g>) -> Tensor<'g> {
-        self.trace().apply1(MatMul { transpose_a: false, transpose_b: true }, &[self, other])
+        self.trace().apply1(
+            MatMul {
+                transpose_a: false,
+                transpose_b: true,
+            },
+            &[self, other],
+        )
     }
 
     /// All axes but the last merged into one.

@@ -78,17 +78,29 @@ use crate::types::{DType, Type};
 
 /// Checks the number of inputs.
 pub(crate) fn arity(inputs: &[Type], n: usize) -> Result<(), String> {
-    if inputs.len() == n { Ok(()) } else { Err(format!("needs {n} inputs, not {}", inputs.len())) }
+    if inputs.len() == n {
+        Ok(())
+    } else {
+        Err(format!("needs {n} inputs, not {}", inputs.len()))
+    }
 }
 
 /// Checks that a type is a float.
 pub(crate) fn float(ty: &Type) -> Result<(), String> {
-    if ty.dtype.is_float() { Ok(()) } else { Err(format!("needs a float tensor, not {ty}")) }
+    if ty.dtype.is_float() {
+        Ok(())
+    } else {
+        Err(format!("needs a float tensor, not {ty}"))
+    }
 }
 
 /// Checks that a type is a key.
 pub(crate) fn key(ty: &Type) -> Result<(), String> {
-    if *ty == Type::new(DType::U32, &[2]) { Ok(()) } else { Err(format!("the key must be u32[2], not {ty}")) }
+    if *ty == Type::new(DType::U32, &[2]) {
+        Ok(())
+    } else {
+        Err(format!("the key must be u32[2], not {ty}"))
+    }
 }
 
 /// The key that an array holds.
@@ -103,23 +115,38 @@ pub(crate) fn rows(ty: &Type) -> usize {
 
 /// The products of the extents before and after an axis.
 pub(crate) fn around(ty: &Type, axis: usize) -> (usize, usize) {
-    (ty.shape[..axis].iter().product(), ty.shape[axis + 1..].iter().product())
+    (
+        ty.shape[..axis].iter().product(),
+        ty.shape[axis + 1..].iter().product(),
+    )
 }
 
 /// All inputs and outputs by rows of the last axis.
 pub(crate) fn all_rows(inputs: &[Type], outputs: &[Type], rows: usize) -> RowWise {
-    RowWise::Rows { rows, inputs: vec![Role::Rows; inputs.len()], outputs: vec![OutRole::Rows; outputs.len()] }
+    RowWise::Rows {
+        rows,
+        inputs: vec![Role::Rows; inputs.len()],
+        outputs: vec![OutRole::Rows; outputs.len()],
+    }
 }
 
 /// What an operation that cuts or joins along `axis` does by rows: everything if that is the last one.
 pub(crate) fn last_axis_rows(axis: usize, inputs: &[Type], outputs: &[Type]) -> RowWise {
-    if axis + 1 == inputs[0].rank() { all_rows(inputs, outputs, rows(&inputs[0])) } else { RowWise::No }
+    if axis + 1 == inputs[0].rank() {
+        all_rows(inputs, outputs, rows(&inputs[0]))
+    } else {
+        RowWise::No
+    }
 }
 
 /// Checks that a type is a float with a last axis of at least one element.
 pub(crate) fn float_rows(ty: &Type) -> Result<(), String> {
     float(ty)?;
-    if ty.rank() > 0 && ty.last() > 0 { Ok(()) } else { Err(format!("needs a last axis with elements, not {ty}")) }
+    if ty.rank() > 0 && ty.last() > 0 {
+        Ok(())
+    } else {
+        Err(format!("needs a last axis with elements, not {ty}"))
+    }
 }
 
 /// The shape without its last axis.

@@ -65,7 +65,10 @@ impl Op for Pad {
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost { flops: 0.0, bytes: (inputs[0].bytes() + outputs[0].bytes()) as f64 }
+        Cost {
+            flops: 0.0,
+            bytes: (inputs[0].bytes() + outputs[0].bytes()) as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -74,11 +77,19 @@ impl Op for Pad {
 }
 
 impl<'g> Tensor<'g> {
-    /// The axis made longer by `before` positions in front and `after` at the end, all of them `value`; the axis
-    /// counts from the end when negative.
+    /// The axis made longer by `before` positions in front and `after` at the end, all of them `value`; the
+    /// axis counts from the end when negative.
     #[track_caller]
     pub fn pad(self, axis: isize, before: usize, after: usize, value: f64) -> Tensor<'g> {
         let axis = self.axis(axis);
-        self.trace().apply1(Pad { axis, before, after, value }, &[self])
+        self.trace().apply1(
+            Pad {
+                axis,
+                before,
+                after,
+                value,
+            },
+            &[self],
+        )
     }
 }

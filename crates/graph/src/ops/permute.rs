@@ -36,7 +36,10 @@ impl Op for Permute {
         let mut sorted = self.axes.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..inputs[0].rank()) {
-            return Err(format!("{:?} is not an order of the axes of {}", self.axes, inputs[0]));
+            return Err(format!(
+                "{:?} is not an order of the axes of {}",
+                self.axes, inputs[0]
+            ));
         }
         let shape: Vec<usize> = self.axes.iter().map(|&a| inputs[0].shape[a]).collect();
         Ok(vec![Type::new(inputs[0].dtype, &shape)])
@@ -56,7 +59,10 @@ impl Op for Permute {
 
     fn view(&self, input: &Layout, _: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
         let strides = self.axes.iter().map(|&a| input.strides[a]).collect();
-        Some(vec![Layout { offset: input.offset, strides }])
+        Some(vec![Layout {
+            offset: input.offset,
+            strides,
+        }])
     }
 
     fn cost(&self, _: &[Type], _: &[Type]) -> Cost {

@@ -41,12 +41,17 @@ pub struct Reduce {
 
 impl Reduce {
     fn kept(&self, shape: &[usize]) -> Vec<usize> {
-        (0..shape.len()).filter(|a| !self.axes.contains(a)).map(|a| shape[a]).collect()
+        (0..shape.len())
+            .filter(|a| !self.axes.contains(a))
+            .map(|a| shape[a])
+            .collect()
     }
 
     /// The shape with the reduced axes at extent 1.
     fn with_ones(&self, shape: &[usize]) -> Vec<usize> {
-        (0..shape.len()).map(|a| if self.axes.contains(&a) { 1 } else { shape[a] }).collect()
+        (0..shape.len())
+            .map(|a| if self.axes.contains(&a) { 1 } else { shape[a] })
+            .collect()
     }
 }
 
@@ -66,7 +71,10 @@ impl Op for Reduce {
         float(&inputs[0])?;
         let rank = inputs[0].rank();
         if self.axes.windows(2).any(|w| w[0] >= w[1]) || self.axes.iter().any(|&a| a >= rank) {
-            return Err(format!("the axes {:?} are not ascending axes of {}", self.axes, inputs[0]));
+            return Err(format!(
+                "the axes {:?} are not ascending axes of {}",
+                self.axes, inputs[0]
+            ));
         }
         if self.kind != ReduceKind::Sum && self.axes.iter().any(|&a| inputs[0].shape[a] == 0) {
             return Err(format!("{} of no elements: {}", self.kind.name(), inputs[0]));
@@ -84,7 +92,10 @@ impl Op for Reduce {
         let mut y = Array::full(outputs[0].clone(), start);
         let mut position = 0;
         crate::array::for_each_index(&x.ty.shape, |index| {
-            let to: Vec<usize> = (0..index.len()).filter(|a| !self.axes.contains(a)).map(|a| index[a]).collect();
+            let to: Vec<usize> = (0..index.len())
+                .filter(|a| !self.axes.contains(a))
+                .map(|a| index[a])
+                .collect();
             let to = y.offset(&to);
             let (a, b) = (y.data[to], x.data[position]);
             y.data[to] = match self.kind {
@@ -120,12 +131,20 @@ impl Op for Reduce {
         let leading = n > 0 && self.axes[n - 1] == n - 1 && self.kind == ReduceKind::Sum;
         if trailing {
             let rows = inputs[0].shape[..rank - n].iter().product();
-            RowWise::Rows { rows, inputs: vec![Role::Rows], outputs: vec![OutRole::Rows] }
+            RowWise::Rows {
+                rows,
+                inputs: vec![Role::Rows],
+                outputs: vec![OutRole::Rows],
+            }
         } else if leading {
             // All axes reduced: the last axis is summed within a row, the others over rows.
             let lead = if n == rank { n - 1 } else { n };
             let rows = inputs[0].shape[..lead].iter().product();
-            RowWise::Rows { rows, inputs: vec![Role::Rows], outputs: vec![OutRole::Sum] }
+            RowWise::Rows {
+                rows,
+                inputs: vec![Role::Rows],
+                outputs: vec![OutRole::Sum],
+            }
         } else {
             RowWise::No
         }

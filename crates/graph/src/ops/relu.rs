@@ -21,7 +21,11 @@ impl Op for Relu {
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let data = inputs[0].data.iter().map(|&x| if x <= 0.0 { 0.0 } else { x }).collect();
+        let data = inputs[0]
+            .data
+            .iter()
+            .map(|&x| if x <= 0.0 { 0.0 } else { x })
+            .collect();
         vec![Array::new(outputs[0].clone(), data)]
     }
 

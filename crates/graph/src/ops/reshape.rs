@@ -24,7 +24,10 @@ impl Op for Reshape {
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
         arity(inputs, 1)?;
         if inputs[0].numel() != numel(&self.shape) {
-            return Err(format!("{} has not the size of the shape {:?}", inputs[0], self.shape));
+            return Err(format!(
+                "{} has not the size of the shape {:?}",
+                inputs[0], self.shape
+            ));
         }
         Ok(vec![Type::new(inputs[0].dtype, &self.shape)])
     }
@@ -61,7 +64,12 @@ impl<'g> Tensor<'g> {
         if self.shape() == shape {
             return self;
         }
-        self.trace().apply1(Reshape { shape: shape.to_vec() }, &[self])
+        self.trace().apply1(
+            Reshape {
+                shape: shape.to_vec(),
+            },
+            &[self],
+        )
     }
 
     /// The same elements with an axis of extent 1 inserted; `axis` may count from the end of the new shape.
@@ -70,7 +78,11 @@ impl<'g> Tensor<'g> {
         let mut shape = self.shape();
         let rank = shape.len() as isize + 1;
         let at = if axis < 0 { axis + rank } else { axis };
-        assert!((0..rank).contains(&at), "axis {axis} cannot be inserted into {}", self.ty());
+        assert!(
+            (0..rank).contains(&at),
+            "axis {axis} cannot be inserted into {}",
+            self.ty()
+        );
         shape.insert(at as usize, 1);
         self.reshape(&shape)
     }

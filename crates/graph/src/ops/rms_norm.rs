@@ -7,16 +7,17 @@ use super::{arity, lead, rows};
 use crate::grad::vjp_of_decomposition;
 use crate::{Array, Attr, Attrs, Cost, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
 
-/// Inputs `x[.., C]`, `gamma[C]`; outputs `y[.., C]`, `rstd[..]`: `y = x rstd gamma` with
-/// `rstd = 1 / sqrt(mean(x^2) + eps)`, the mean along the last axis. `rstd` is of the accumulator dtype of `x`.
+/// Inputs `x[.., C]`, `gamma[C]`; outputs `y[.., C]`, `rstd[..]`: `y = x rstd gamma` with `rstd = 1 /
+/// sqrt(mean(x^2) + eps)`, the mean along the last axis. `rstd` is of the accumulator dtype of `x`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RmsNorm {
     /// Added to the mean square.
     pub eps: f64,
 }
 
-/// The derivative of [`RmsNorm`]: inputs `x`, `gamma`, `rstd`, `dy`; outputs `dx`, `dgamma[C]`. With `h = x rstd` and
-/// `g = dy gamma`: `dx = rstd (g - h mean(g h))`, the mean along the last axis; `dgamma = sum(dy h)` over all rows.
+/// The derivative of [`RmsNorm`]: inputs `x`, `gamma`, `rstd`, `dy`; outputs `dx`, `dgamma[C]`. With `h = x
+/// rstd` and `g = dy gamma`: `dx = rstd (g - h mean(g h))`, the mean along the last axis; `dgamma = sum(dy
+/// h)` over all rows.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RmsNormBackward;
 
@@ -43,7 +44,10 @@ impl Op for RmsNorm {
             y.extend(x.iter().zip(&inputs[1].data).map(|(x, gamma)| x * rstd * gamma));
             rstds.push(rstd);
         }
-        vec![Array::new(outputs[0].clone(), y), Array::new(outputs[1].clone(), rstds)]
+        vec![
+            Array::new(outputs[0].clone(), y),
+            Array::new(outputs[1].clone(), rstds),
+        ]
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
@@ -51,7 +55,11 @@ impl Op for RmsNorm {
             return vjp_of_decomposition(self.name(), |inputs| self.decompose(inputs), cx);
         };
         let inputs = [cx.inputs[0], cx.inputs[1], cx.outputs[1], *dy];
-        dy.trace().apply(RmsNormBackward, &inputs).into_iter().map(Some).collect()
+        dy.trace()
+            .apply(RmsNormBackward, &inputs)
+            .into_iter()
+            .map(Some)
+            .collect()
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
@@ -71,7 +79,10 @@ impl Op for RmsNorm {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 4.0 * inputs[0].numel() as f64, bytes: 2.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 4.0 * inputs[0].numel() as f64,
+            bytes: 2.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -104,7 +115,10 @@ impl Op for RmsNormBackward {
                 dgamma[i] += dy[i] * h;
             }
         }
-        vec![Array::new(outputs[0].clone(), dx), Array::new(outputs[1].clone(), dgamma)]
+        vec![
+            Array::new(outputs[0].clone(), dx),
+            Array::new(outputs[1].clone(), dgamma),
+        ]
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
@@ -125,7 +139,10 @@ impl Op for RmsNormBackward {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 11.0 * inputs[0].numel() as f64, bytes: 3.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 11.0 * inputs[0].numel() as f64,
+            bytes: 3.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -5,8 +5,8 @@ use std::any::Any;
 use super::{arity, float, gather};
 use crate::{Array, Attr, Attrs, DType, Op, Tensor, Type, Vjp};
 
-/// `y[r, :] = sum of updates[i.., :] with ids[i..] = r`, in the order of `i`: inputs are `ids`, `i32` of any shape,
-/// and `updates` of `ids.shape + rest`; the result is `[rows, rest..]`. Ids must be in `0..rows`.
+/// `y[r, :] = sum of updates[i.., :] with ids[i..] = r`, in the order of `i`: inputs are `ids`, `i32` of any
+/// shape, and `updates` of `ids.shape + rest`; the result is `[rows, rest..]`. Ids must be in `0..rows`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ScatterAdd {
     /// Rows of the result.
@@ -27,7 +27,9 @@ impl Op for ScatterAdd {
         let (ids, updates) = (&inputs[0], &inputs[1]);
         float(updates)?;
         if ids.dtype != DType::I32 || !updates.shape.starts_with(&ids.shape) {
-            return Err(format!("needs i32 ids and updates whose shape begins with theirs, not {ids} and {updates}"));
+            return Err(format!(
+                "needs i32 ids and updates whose shape begins with theirs, not {ids} and {updates}"
+            ));
         }
         let shape = [&[self.rows], &updates.shape[ids.rank()..]].concat();
         Ok(vec![Type::new(updates.dtype, &shape)])

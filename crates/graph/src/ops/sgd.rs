@@ -6,9 +6,9 @@ use super::adamw::{check_scalars, check_update};
 use super::arity;
 use crate::{Array, Attr, Attrs, Cost, Op, RowWise, Tensor, Type};
 
-/// Inputs: parameter `p`, gradient `g`, momentum buffer `b`, learning rate `lr`, an `f32[]`. Outputs `p'`, `b'`:
-/// `d = g + weight_decay p`, `b' = momentum b + d`, `p' = p - lr b'`, or with Nesterov's momentum
-/// `p' = p - lr (d + momentum b')`. The buffer is zero before the first step.
+/// Inputs: parameter `p`, gradient `g`, momentum buffer `b`, learning rate `lr`, an `f32[]`. Outputs `p'`,
+/// `b'`: `d = g + weight_decay p`, `b' = momentum b + d`, `p' = p - lr b'`, or with Nesterov's momentum `p' =
+/// p - lr (d + momentum b')`. The buffer is zero before the first step.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Sgd {
     /// Decay of the buffer.
@@ -44,9 +44,17 @@ impl Op for Sgd {
         for (i, &g) in inputs[1].data.iter().enumerate() {
             let d = g + self.weight_decay * p[i];
             b[i] = self.momentum * b[i] + d;
-            p[i] -= lr * if self.nesterov { d + self.momentum * b[i] } else { b[i] };
+            p[i] -= lr
+                * if self.nesterov {
+                    d + self.momentum * b[i]
+                } else {
+                    b[i]
+                };
         }
-        vec![Array::new(outputs[0].clone(), p), Array::new(outputs[1].clone(), b)]
+        vec![
+            Array::new(outputs[0].clone(), p),
+            Array::new(outputs[1].clone(), b),
+        ]
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
@@ -63,7 +71,10 @@ impl Op for Sgd {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 6.0 * inputs[0].numel() as f64, bytes: 5.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 6.0 * inputs[0].numel() as f64,
+            bytes: 5.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -21,7 +21,11 @@ impl Op for Silu {
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let data = inputs[0].data.iter().map(|&x| x * UnaryKind::Sigmoid.eval(x)).collect();
+        let data = inputs[0]
+            .data
+            .iter()
+            .map(|&x| x * UnaryKind::Sigmoid.eval(x))
+            .collect();
         vec![Array::new(outputs[0].clone(), data)]
     }
 
@@ -43,7 +47,10 @@ impl Op for Silu {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 20.0 * inputs[0].numel() as f64, bytes: 2.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 20.0 * inputs[0].numel() as f64,
+            bytes: 2.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -34,7 +34,9 @@ impl Op for Slice {
         let end = self.start.checked_add(self.len);
         if self.axis >= x.rank() || end.is_none_or(|end| end > x.shape[self.axis]) {
             let Slice { axis, start, len } = self;
-            return Err(format!("{x} has no {len} positions from {start} on along an axis {axis}"));
+            return Err(format!(
+                "{x} has no {len} positions from {start} on along an axis {axis}"
+            ));
         }
         let mut shape = x.shape.clone();
         shape[self.axis] = self.len;
@@ -60,7 +62,10 @@ impl Op for Slice {
 
     fn view(&self, input: &Layout, _: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
         let offset = input.offset + self.start * input.strides[self.axis];
-        Some(vec![Layout { offset, strides: input.strides.clone() }])
+        Some(vec![Layout {
+            offset,
+            strides: input.strides.clone(),
+        }])
     }
 
     fn cost(&self, _: &[Type], _: &[Type]) -> Cost {

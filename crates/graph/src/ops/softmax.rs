@@ -32,7 +32,10 @@ impl Op for Softmax {
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        vec![Array::new(outputs[0].clone(), inputs[0].rows().flat_map(softmax_row).collect())]
+        vec![Array::new(
+            outputs[0].clone(),
+            inputs[0].rows().flat_map(softmax_row).collect(),
+        )]
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
@@ -53,7 +56,10 @@ impl Op for Softmax {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 20.0 * inputs[0].numel() as f64, bytes: 2.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 20.0 * inputs[0].numel() as f64,
+            bytes: 2.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {
@@ -61,8 +67,8 @@ impl Op for Softmax {
     }
 }
 
-/// The derivative of softmax from its result: inputs `y`, `dy`; `dx = (dy - sum(dy * y)) * y`, the sum along the last
-/// axis.
+/// The derivative of softmax from its result: inputs `y`, `dy`; `dx = (dy - sum(dy * y)) * y`, the sum along
+/// the last axis.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SoftmaxBackward;
 
@@ -99,7 +105,10 @@ impl Op for SoftmaxBackward {
     }
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
-        Cost { flops: 4.0 * inputs[0].numel() as f64, bytes: 3.0 * inputs[0].bytes() as f64 }
+        Cost {
+            flops: 4.0 * inputs[0].numel() as f64,
+            bytes: 3.0 * inputs[0].bytes() as f64,
+        }
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -21,14 +21,19 @@ impl Op for Split {
     }
 
     fn attrs(&self) -> Attrs {
-        Attrs::new().with("axis", Attr::Int(self.axis as i64)).with("sizes", Attr::sizes(&self.sizes))
+        Attrs::new()
+            .with("axis", Attr::Int(self.axis as i64))
+            .with("sizes", Attr::sizes(&self.sizes))
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
         arity(inputs, 1)?;
         let x = &inputs[0];
         if self.axis >= x.rank() || self.sizes.iter().sum::<usize>() != x.shape[self.axis] {
-            return Err(format!("the sizes {:?} do not cover an axis {} of {x}", self.sizes, self.axis));
+            return Err(format!(
+                "the sizes {:?} do not cover an axis {} of {x}",
+                self.sizes, self.axis
+            ));
         }
         let part = |&size: &usize| {
             let mut shape = x.shape.clone();
@@ -49,7 +54,12 @@ impl Op for Split {
                 at += size * inner;
             }
         }
-        outputs.iter().cloned().zip(parts).map(|(ty, data)| Array::new(ty, data)).collect()
+        outputs
+            .iter()
+            .cloned()
+            .zip(parts)
+            .map(|(ty, data)| Array::new(ty, data))
+            .collect()
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
@@ -67,7 +77,10 @@ impl Op for Split {
     fn view(&self, input: &Layout, _: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
         let mut offset = input.offset;
         let part = |size: &usize| {
-            let layout = Layout { offset, strides: input.strides.clone() };
+            let layout = Layout {
+                offset,
+                strides: input.strides.clone(),
+            };
             offset += size * input.strides[self.axis];
             layout
         };
@@ -84,11 +97,17 @@ impl Op for Split {
 }
 
 impl<'g> Tensor<'g> {
-    /// Consecutive ranges of an axis with these extents, which must cover it; the axis counts from the end when
-    /// negative.
+    /// Consecutive ranges of an axis with these extents, which must cover it; the axis counts from the end
+    /// when negative.
     #[track_caller]
     pub fn split(self, axis: isize, sizes: &[usize]) -> Vec<Tensor<'g>> {
         let axis = self.axis(axis);
-        self.trace().apply(Split { axis, sizes: sizes.to_vec() }, &[self])
+        self.trace().apply(
+            Split {
+                axis,
+                sizes: sizes.to_vec(),
+            },
+            &[self],
+        )
     }
 }

@@ -1,12 +1,13 @@
-//! Update-slice: a range of an axis overwritten, at a position known only when the graph runs; a key/value cache.
+//! Update-slice: a range of an axis overwritten, at a position known only when the graph runs; a key/value
+//! cache.
 
 use std::any::Any;
 
 use super::{arity, around};
 use crate::{Array, Attr, Attrs, DType, Op, Tensor, Type};
 
-/// Inputs `base`, `update`, `index` (`i32[]`): `base` with `update` at the positions from `index` on along the axis.
-/// The index is clamped so that the update fits.
+/// Inputs `base`, `update`, `index` (`i32[]`): `base` with `update` at the positions from `index` on along
+/// the axis. The index is clamped so that the update fits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct UpdateSlice {
     /// The axis.
@@ -34,7 +35,10 @@ impl Op for UpdateSlice {
             && (0..base.rank()).all(|a| a == self.axis || base.shape[a] == update.shape[a])
             && (1..=base.shape[self.axis]).contains(&update.shape[self.axis]);
         if !fits {
-            return Err(format!("{update} is not a range along axis {} of {base}", self.axis));
+            return Err(format!(
+                "{update} is not a range along axis {} of {base}",
+                self.axis
+            ));
         }
         Ok(vec![base.clone()])
     }
@@ -57,9 +61,8 @@ impl Op for UpdateSlice {
         let (base, update, index) = (inputs[0], inputs[1], inputs[2]);
         let axis = self.axis as isize;
         let (n, len) = (base.dim(axis), update.dim(axis));
-        let clamp = |x: Tensor<'g>, last: usize| {
-            x.maximum(x.scalar_like(0.0)).minimum(x.scalar_like(last as f64))
-        };
+        let clamp =
+            |x: Tensor<'g>, last: usize| x.maximum(x.scalar_like(0.0)).minimum(x.scalar_like(last as f64));
         let position = base.trace().iota(DType::I32, &[n], 0) - clamp(index, n - len);
         let nearest = clamp(position, len - 1);
         let spread = update.transpose(0, axis).gather(nearest).transpose(0, axis);
@@ -78,8 +81,8 @@ impl Op for UpdateSlice {
 }
 
 impl<'g> Tensor<'g> {
-    /// This tensor with `update` at the positions from `index` (`i32[]`) on along an axis. The index is clamped so
-    /// that the update fits; the axis counts from the end when negative.
+    /// This tensor with `update` at the positions from `index` (`i32[]`) on along an axis. The index is
+    /// clamped so that the update fits; the axis counts from the end when negative.
     #[track_caller]
     pub fn update_slice(self, update: Tensor<'g>, index: Tensor<'g>, axis: isize) -> Tensor<'g> {
         let axis = self.axis(axis);

@@ -26,7 +26,8 @@ pub(super) struct TensorFile {
 impl TensorFile {
     /// Opens a file and reads its header.
     pub fn open(path: &Path) -> Result<TensorFile> {
-        let broken = |what: String| Error::new(format!("{} is no valid safetensors file: {what}", path.display()));
+        let broken =
+            |what: String| Error::new(format!("{} is no valid safetensors file: {what}", path.display()));
         let unread = |e| Error::new(format!("{} cannot be read: {e}", path.display()));
         let mut file = File::open(path).map_err(unread)?;
         let length = file.metadata().map_err(unread)?.len();
@@ -37,7 +38,9 @@ impl TensorFile {
         file.read_exact(&mut size).map_err(unread)?;
         let size = u64::from_le_bytes(size);
         if size > LONGEST_HEADER || size > length - 8 {
-            return Err(broken(format!("its header claims {size} bytes, and the file has {length}")));
+            return Err(broken(format!(
+                "its header claims {size} bytes, and the file has {length}"
+            )));
         }
         let mut header = vec![0; size as usize];
         file.read_exact(&mut header).map_err(unread)?;
@@ -49,7 +52,12 @@ impl TensorFile {
                 length - start
             )));
         }
-        Ok(TensorFile { path: path.to_path_buf(), file, metadata, start })
+        Ok(TensorFile {
+            path: path.to_path_buf(),
+            file,
+            metadata,
+            start,
+        })
     }
 
     /// Names of all tensors.
@@ -65,12 +73,17 @@ impl TensorFile {
         };
         if info.shape != shape {
             let fault = "the checkpoint and the model's configuration do not fit together";
-            return Err(wrong(format!("has the shape {:?}, the model needs {shape:?}; {fault}", info.shape)));
+            return Err(wrong(format!(
+                "has the shape {:?}, the model needs {shape:?}; {fault}",
+                info.shape
+            )));
         }
         let convert: fn(&[u8]) -> Vec<f32> = match info.dtype {
             Dtype::F32 => |bytes| elements(bytes, f32::from_le_bytes),
             Dtype::F64 => |bytes| elements(bytes, |b| f64::from_le_bytes(b) as f32),
-            Dtype::BF16 => |bytes| elements(bytes, |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)),
+            Dtype::BF16 => {
+                |bytes| elements(bytes, |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
+            }
             Dtype::F16 => |bytes| elements(bytes, |b| from_f16(u16::from_le_bytes(b))),
             other => {
                 return Err(wrong(format!(
@@ -81,8 +94,13 @@ impl TensorFile {
         let (begin, end) = info.data_offsets;
         let mut bytes = vec![0; end - begin];
         let found = self.file.seek(SeekFrom::Start(self.start + begin as u64));
-        found.and_then(|_| self.file.read_exact(&mut bytes)).map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        Ok(Weight { shape: shape.to_vec(), data: convert(&bytes) })
+        found
+            .and_then(|_| self.file.read_exact(&mut bytes))
+            .map_err(|e| wrong(format!("cannot be read: {e}")))?;
+        Ok(Weight {
+            shape: shape.to_vec(),
+            data: convert(&bytes),
+        })
     }
 }
 
@@ -96,7 +114,9 @@ fn parse_header(header: &[u8]) -> std::result::Result<Metadata, String> {
         let entries = map.into_iter().filter(|(name, _)| name != "__metadata__");
         let liar = entries.into_iter().find(|(_, entry)| !is_consistent(entry));
         match liar {
-            Some((name, entry)) => format!("its header contradicts itself about the tensor `{name}`: {entry}"),
+            Some((name, entry)) => {
+                format!("its header contradicts itself about the tensor `{name}`: {entry}")
+            }
             None => format!("its header contradicts itself ({e})"),
         }
     })
@@ -104,8 +124,13 @@ fn parse_header(header: &[u8]) -> std::result::Result<Metadata, String> {
 
 /// Whether a tensor's entry has as many bytes as its dtype and shape need.
 fn is_consistent(entry: &Value) -> bool {
-    let Ok(info) = serde_json::from_value::<TensorInfo>(entry.clone()) else { return false };
-    let bits = info.shape.iter().try_fold(info.dtype.bitsize(), |bits, &n| bits.checked_mul(n));
+    let Ok(info) = serde_json::from_value::<TensorInfo>(entry.clone()) else {
+        return false;
+    };
+    let bits = info
+        .shape
+        .iter()
+        .try_fold(info.dtype.bitsize(), |bits, &n| bits.checked_mul(n));
     let (begin, end) = info.data_offsets;
     bits.is_some_and(|bits| begin.checked_add(bits / 8) == Some(end))
 }

@@ -35,11 +35,15 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
     let mut loaded = Loaded::default();
     let mut used = BTreeSet::new();
     for param in params {
-        let found = candidates(&param.name).into_iter().find(|name| checkpoint.places.contains_key(name));
+        let found = candidates(&param.name)
+            .into_iter()
+            .find(|name| checkpoint.places.contains_key(name));
         match found {
             Some(name) => {
                 let file = &mut checkpoint.files[checkpoint.places[&name]];
-                loaded.weights.insert(param.name.clone(), file.read(&name, &param.shape)?);
+                loaded
+                    .weights
+                    .insert(param.name.clone(), file.read(&name, &param.shape)?);
                 used.insert(name);
             }
             None if allow_missing(&param.name) => loaded.missing.push(param.name.clone()),
@@ -53,7 +57,9 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
         }
     }
     let names = checkpoint.places.into_keys();
-    loaded.extra = names.filter(|name| !used.contains(name) && !is_redundant(name)).collect();
+    loaded.extra = names
+        .filter(|name| !used.contains(name) && !is_redundant(name))
+        .collect();
     Ok(loaded)
 }
 
@@ -72,7 +78,11 @@ impl Checkpoint {
         if single.exists() {
             let file = TensorFile::open(&single)?;
             let places = file.names().into_iter().map(|name| (name, 0)).collect();
-            return Ok(Checkpoint { path: single, files: vec![file], places });
+            return Ok(Checkpoint {
+                path: single,
+                files: vec![file],
+                places,
+            });
         }
         if index.exists() {
             return Checkpoint::open_shards(dir, index);
@@ -82,7 +92,10 @@ impl Checkpoint {
         } else {
             ""
         };
-        Err(Error::new(format!("{} has no model.safetensors{remedy}", dir.display())))
+        Err(Error::new(format!(
+            "{} has no model.safetensors{remedy}",
+            dir.display()
+        )))
     }
 
     fn open_shards(dir: &Path, index: PathBuf) -> Result<Checkpoint> {
@@ -94,10 +107,16 @@ impl Checkpoint {
             .and_then(Value::as_object)
             .ok_or_else(|| wrong("has no object `weight_map` from tensors to files".into()))?;
         let mut shards: Vec<String> = Vec::new();
-        let mut checkpoint = Checkpoint { path: index.clone(), files: Vec::new(), places: BTreeMap::new() };
+        let mut checkpoint = Checkpoint {
+            path: index.clone(),
+            files: Vec::new(),
+            places: BTreeMap::new(),
+        };
         for (name, shard) in map {
             // A shard lies beside its index, nowhere else.
-            let shard = shard.as_str().filter(|s| Path::new(s).file_name().is_some_and(|n| n == *s));
+            let shard = shard
+                .as_str()
+                .filter(|s| Path::new(s).file_name().is_some_and(|n| n == *s));
             let shard = shard.ok_or_else(|| wrong(format!("gives no file name for the tensor `{name}`")))?;
             let place = match shards.iter().position(|s| s == shard) {
                 Some(place) => place,

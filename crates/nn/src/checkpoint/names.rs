@@ -5,21 +5,37 @@
 /// of a tied layer.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
-    if let Some(short) = name.strip_prefix("bert.").or_else(|| name.strip_prefix("transformer.")) {
+    if let Some(short) = name
+        .strip_prefix("bert.")
+        .or_else(|| name.strip_prefix("transformer."))
+    {
         names.push(short.to_string());
     }
-    for (new, old) in [(".LayerNorm.weight", ".LayerNorm.gamma"), (".LayerNorm.bias", ".LayerNorm.beta")] {
-        let older: Vec<String> = names.iter().filter_map(|n| Some(n.strip_suffix(new)?.to_string() + old)).collect();
+    for (new, old) in [
+        (".LayerNorm.weight", ".LayerNorm.gamma"),
+        (".LayerNorm.bias", ".LayerNorm.beta"),
+    ] {
+        let older: Vec<String> = names
+            .iter()
+            .filter_map(|n| Some(n.strip_suffix(new)?.to_string() + old))
+            .collect();
         names.extend(older);
     }
-    names.extend(TIED.iter().filter(|(_, source)| *source == name).map(|(copy, _)| copy.to_string()));
+    names.extend(
+        TIED.iter()
+            .filter(|(_, source)| *source == name)
+            .map(|(copy, _)| copy.to_string()),
+    );
     names
 }
 
 /// Tensors that are the same as another one of the model.
 const TIED: [(&str, &str); 3] = [
     ("lm_head.weight", "transformer.wte.weight"),
-    ("cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"),
+    (
+        "cls.predictions.decoder.weight",
+        "bert.embeddings.word_embeddings.weight",
+    ),
     ("cls.predictions.decoder.bias", "cls.predictions.bias"),
 ];
 

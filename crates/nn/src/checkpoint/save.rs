@@ -25,7 +25,9 @@ pub fn save(dir: &Path, config_json: &Map<String, Value>, weights: &Weights) -> 
     durable::write(&dir.join("model.safetensors"), |out| {
         out.write_all(&(header.len() as u64).to_le_bytes())?;
         out.write_all(&header)?;
-        weights.values().try_for_each(|weight| write_elements(out, &weight.data))
+        weights
+            .values()
+            .try_for_each(|weight| write_elements(out, &weight.data))
     })?;
     let mut config = serde_json::to_string_pretty(config_json).expect("a JSON object can be written");
     config.push('\n');
@@ -38,12 +40,17 @@ fn header(weights: &Weights) -> Vec<u8> {
     let infos = weights.iter().map(|(name, weight)| {
         let begin = offset;
         offset += 4 * weight.data.len();
-        let info = TensorInfo { dtype: Dtype::F32, shape: weight.shape.clone(), data_offsets: (begin, offset) };
+        let info = TensorInfo {
+            dtype: Dtype::F32,
+            shape: weight.shape.clone(),
+            data_offsets: (begin, offset),
+        };
         (name.clone(), info)
     });
     // Without this, transformers does not know whose tensors these are.
     let format = HashMap::from([("format".to_string(), "pt".to_string())]);
-    let metadata = Metadata::new(Some(format), infos.collect()).expect("weights have as many elements as their shape");
+    let metadata =
+        Metadata::new(Some(format), infos.collect()).expect("weights have as many elements as their shape");
     let mut header = serde_json::to_vec(&metadata).expect("a header can be written");
     header.resize(header.len().next_multiple_of(8), b' ');
     header

@@ -81,8 +81,10 @@ impl BertConfig {
             type_vocab_size: fields.size_or("type_vocab_size", default.type_vocab_size)?,
             hidden_act: fields.activation_or("hidden_act", default.hidden_act)?,
             hidden_dropout_prob: fields.dropout_or("hidden_dropout_prob", default.hidden_dropout_prob)?,
-            attention_probs_dropout_prob: fields
-                .dropout_or("attention_probs_dropout_prob", default.attention_probs_dropout_prob)?,
+            attention_probs_dropout_prob: fields.dropout_or(
+                "attention_probs_dropout_prob",
+                default.attention_probs_dropout_prob,
+            )?,
             classifier_dropout: classifier_dropout
                 .then(|| fields.dropout_or("classifier_dropout", 0.0))
                 .transpose()?,
@@ -91,7 +93,12 @@ impl BertConfig {
             labels: fields.labels()?,
             fields: fields.clone().into_map(),
         };
-        fields.divides("hidden_size", config.hidden_size, "num_attention_heads", config.num_attention_heads)?;
+        fields.divides(
+            "hidden_size",
+            config.hidden_size,
+            "num_attention_heads",
+            config.num_attention_heads,
+        )?;
         Ok(config)
     }
 
@@ -108,7 +115,10 @@ impl BertConfig {
             ("type_vocab_size", json!(self.type_vocab_size)),
             ("hidden_act", json!(self.hidden_act.name())),
             ("hidden_dropout_prob", json!(self.hidden_dropout_prob)),
-            ("attention_probs_dropout_prob", json!(self.attention_probs_dropout_prob)),
+            (
+                "attention_probs_dropout_prob",
+                json!(self.attention_probs_dropout_prob),
+            ),
             ("classifier_dropout", json!(self.classifier_dropout)),
             ("layer_norm_eps", json!(self.layer_norm_eps)),
             ("initializer_range", json!(self.initializer_range)),
@@ -125,7 +135,9 @@ impl BertConfig {
     }
 
     fn weight(&self) -> Init {
-        Init::Normal { std: self.initializer_range }
+        Init::Normal {
+            std: self.initializer_range,
+        }
     }
 }
 
@@ -136,14 +148,21 @@ pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'
     let types = cx.input("types", DType::I32, &batch.tokens());
     let mask = cx.input("mask", DType::Bool, &batch.tokens());
     let x = cx.scope("embeddings", |cx| embeddings(cx, c, tokens, types));
-    (0..c.num_hidden_layers)
-        .fold(x, |x, i| cx.scope(&format!("encoder.layer.{i}"), |cx| layer(cx, c, x, mask)))
+    (0..c.num_hidden_layers).fold(x, |x, i| {
+        cx.scope(&format!("encoder.layer.{i}"), |cx| layer(cx, c, x, mask))
+    })
 }
 
 fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, tokens: Tensor<'g>, types: Tensor<'g>) -> Tensor<'g> {
     let table = |rows| (rows, c.hidden_size);
     let words = embedding(cx, "word_embeddings", tokens, table(c.vocab_size), c.weight());
-    let types = embedding(cx, "token_type_embeddings", types, table(c.type_vocab_size), c.weight());
+    let types = embedding(
+        cx,
+        "token_type_embeddings",
+        types,
+        table(c.type_vocab_size),
+        c.weight(),
+    );
     let rows = table(c.max_position_embeddings);
     let places = positions(cx, "position_embeddings", tokens.dim(-1), rows, c.weight());
     let x = layer_norm(cx, "LayerNorm", words + types + places, c.layer_norm_eps);
@@ -155,20 +174,38 @@ fn layer<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, mask: Tensor<'g>) 
         let y = cx.scope("self", |cx| self_attention(cx, c, x, mask));
         cx.scope("output", |cx| add_and_norm(cx, c, x, y))
     });
-    let y = cx.scope("intermediate", |cx| linear(cx, "dense", x, c.intermediate_size, c.weight()));
+    let y = cx.scope("intermediate", |cx| {
+        linear(cx, "dense", x, c.intermediate_size, c.weight())
+    });
     cx.scope("output", |cx| add_and_norm(cx, c, x, c.hidden_act.apply(y)))
 }
 
 fn self_attention<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
     let [q, k, v] = ["query", "key", "value"].map(|name| linear(cx, name, x, c.hidden_size, c.weight()));
     let (heads, dropout) = (c.num_attention_heads, c.attention_probs_dropout_prob);
-    multi_head(cx, q, k, v, Attend { heads, causal: false, mask: Some(mask), dropout })
+    multi_head(
+        cx,
+        q,
+        k,
+        v,
+        Attend {
+            heads,
+            causal: false,
+            mask: Some(mask),
+            dropout,
+        },
+    )
 }
 
 /// `LayerNorm(x + dropout(dense(y)))`
 fn add_and_norm<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, y: Tensor<'g>) -> Tensor<'g> {
     let y = linear(cx, "dense", y, c.hidden_size, c.weight());
-    layer_norm(cx, "LayerNorm", x + cx.dropout(y, c.hidden_dropout_prob), c.layer_norm_eps)
+    layer_norm(
+        cx,
+        "LayerNorm",
+        x + cx.dropout(y, c.hidden_dropout_prob),
+        c.layer_norm_eps,
+    )
 }
 
 /// BERT with a classifier, or with one class a regression, on the state of the first token.
@@ -186,8 +223,13 @@ impl BertForSequenceClassification {
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let pooled = cx.scope("bert", |cx| {
-            let first = bert(cx, c, batch).slice(1, 0, 1).reshape(&[batch.size, c.hidden_size]);
-            cx.scope("pooler", |cx| linear(cx, "dense", first, c.hidden_size, c.weight())).tanh()
+            let first = bert(cx, c, batch)
+                .slice(1, 0, 1)
+                .reshape(&[batch.size, c.hidden_size]);
+            cx.scope("pooler", |cx| {
+                linear(cx, "dense", first, c.hidden_size, c.weight())
+            })
+            .tanh()
         });
         let pooled = cx.dropout(pooled, c.classifier_dropout.unwrap_or(c.hidden_dropout_prob));
         linear(cx, "classifier", pooled, c.labels.len(), c.weight())
@@ -221,10 +263,16 @@ impl BertForMaskedLM {
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let x = cx.scope("bert", |cx| bert(cx, c, batch));
-        let words = cx.param("bert.embeddings.word_embeddings.weight", &[c.vocab_size, c.hidden_size], c.weight());
+        let words = cx.param(
+            "bert.embeddings.word_embeddings.weight",
+            &[c.vocab_size, c.hidden_size],
+            c.weight(),
+        );
         cx.scope("cls.predictions", |cx| {
             let x = cx.scope("transform", |cx| {
-                let x = c.hidden_act.apply(linear(cx, "dense", x, c.hidden_size, c.weight()));
+                let x = c
+                    .hidden_act
+                    .apply(linear(cx, "dense", x, c.hidden_size, c.weight()));
                 layer_norm(cx, "LayerNorm", x, c.layer_norm_eps)
             });
             x.matmul_t(words) + cx.param("bias", &[c.vocab_size], Init::Zeros)
@@ -235,7 +283,10 @@ impl BertForMaskedLM {
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
-        Outputs { loss: logits.cross_entropy(labels), logits }
+        Outputs {
+            loss: logits.cross_entropy(labels),
+            logits,
+        }
     }
 
     /// The fields of its `config.json`.

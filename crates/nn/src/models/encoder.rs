@@ -88,14 +88,19 @@ impl EncoderConfig {
         };
         fields.divides("width", config.width, "heads", config.heads)?;
         if config.pad_token_id >= config.vocab_size {
-            let what = format!("is {}, not one of the {} tokens", config.pad_token_id, config.vocab_size);
+            let what = format!(
+                "is {}, not one of the {} tokens",
+                config.pad_token_id, config.vocab_size
+            );
             return Err(fields.error("pad_token_id", what));
         }
         Ok(config)
     }
 
     fn weight(&self) -> Init {
-        Init::Normal { std: self.initializer_range }
+        Init::Normal {
+            std: self.initializer_range,
+        }
     }
 }
 
@@ -124,7 +129,9 @@ impl LessenEncoder {
             cx.scope(&format!("layers.{i}"), |cx| layer(cx, c, x, mask))
         });
         let x = layer_norm(cx, "norm", x, c.layer_norm_eps);
-        let pooled = cx.trace().in_scope("pool", || cx.dropout(mean_pool(x, mask), c.dropout));
+        let pooled = cx
+            .trace()
+            .in_scope("pool", || cx.dropout(mean_pool(x, mask), c.dropout));
         linear(cx, "classifier", pooled, c.labels.len(), c.weight())
     }
 
@@ -162,7 +169,12 @@ fn layer<'g>(cx: &Context<'g>, c: &EncoderConfig, x: Tensor<'g>, mask: Tensor<'g
     let h = layer_norm(cx, "norm1", x, c.layer_norm_eps);
     let y = cx.scope("attention", |cx| {
         let qkv = linear(cx, "qkv", h, 3 * c.width, c.weight()).split(-1, &[c.width; 3]);
-        let how = Attend { heads: c.heads, causal: false, mask: Some(mask), dropout: c.dropout };
+        let how = Attend {
+            heads: c.heads,
+            causal: false,
+            mask: Some(mask),
+            dropout: c.dropout,
+        };
         let y = multi_head(cx, qkv[0], qkv[1], qkv[2], how);
         linear(cx, "out", y, c.width, c.weight())
     });

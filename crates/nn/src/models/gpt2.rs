@@ -71,7 +71,10 @@ impl Gpt2Config {
             n_embd: fields.size("n_embd")?,
             n_layer: fields.size("n_layer")?,
             n_head: fields.size("n_head")?,
-            n_inner: fields.get("n_inner").map(|_| fields.size("n_inner")).transpose()?,
+            n_inner: fields
+                .get("n_inner")
+                .map(|_| fields.size("n_inner"))
+                .transpose()?,
             activation_function: fields.activation_or("activation_function", default.activation_function)?,
             embd_pdrop: fields.dropout_or("embd_pdrop", default.embd_pdrop)?,
             attn_pdrop: fields.dropout_or("attn_pdrop", default.attn_pdrop)?,
@@ -90,13 +93,17 @@ impl Gpt2Config {
     }
 
     pub(super) fn weight(&self) -> Init {
-        Init::Normal { std: self.initializer_range }
+        Init::Normal {
+            std: self.initializer_range,
+        }
     }
 
     /// Matrices that end a residual branch start smaller, so that the sum of all `2 · n_layer` branches does not grow
     /// with the depth.
     fn residual_weight(&self) -> Init {
-        Init::Normal { std: self.initializer_range / (2.0 * self.n_layer as f64).sqrt() }
+        Init::Normal {
+            std: self.initializer_range / (2.0 * self.n_layer as f64).sqrt(),
+        }
     }
 }
 
@@ -118,7 +125,12 @@ impl GPT2LMHeadModel {
         let x = cx.scope("transformer", |cx| {
             let rows = (c.n_positions, c.n_embd);
             let places = positions(cx, "wpe", batch.length, rows, c.weight());
-            let how = Attend { heads: c.n_head, causal: true, mask: None, dropout: c.attn_pdrop };
+            let how = Attend {
+                heads: c.n_head,
+                causal: true,
+                mask: None,
+                dropout: c.attn_pdrop,
+            };
             hidden_states(cx, c, tokens, places, |cx, _, q, k, v| attend(cx, q, k, v, how))
         });
         head(cx, c, x)
@@ -129,7 +141,10 @@ impl GPT2LMHeadModel {
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
-        Outputs { loss: logits.cross_entropy(labels), logits }
+        Outputs {
+            loss: logits.cross_entropy(labels),
+            logits,
+        }
     }
 
     /// The fields of its `config.json`.
@@ -170,7 +185,9 @@ pub(super) fn hidden_states<'g>(
     let words = embedding(cx, "wte", tokens, (c.vocab_size, c.n_embd), c.weight());
     let x = cx.dropout(words + places, c.embd_pdrop);
     let x = (0..c.n_layer).fold(x, |x, i| {
-        cx.scope(&format!("h.{i}"), |cx| block(cx, c, x, |cx, q, k, v| attend(cx, i, q, k, v)))
+        cx.scope(&format!("h.{i}"), |cx| {
+            block(cx, c, x, |cx, q, k, v| attend(cx, i, q, k, v))
+        })
     });
     layer_norm(cx, "ln_f", x, c.layer_norm_epsilon)
 }
@@ -185,14 +202,26 @@ fn block<'g>(
     let y = cx.scope("attn", |cx| {
         let qkv = conv1d(cx, "c_attn", h, 3 * c.n_embd, c.weight()).split(-1, &[c.n_embd; 3]);
         let [q, k, v] = [0, 1, 2].map(|i| split_heads(qkv[i], c.n_head));
-        conv1d(cx, "c_proj", merge_heads(attend(cx, q, k, v)), c.n_embd, c.residual_weight())
+        conv1d(
+            cx,
+            "c_proj",
+            merge_heads(attend(cx, q, k, v)),
+            c.n_embd,
+            c.residual_weight(),
+        )
     });
     let x = x + cx.dropout(y, c.resid_pdrop);
 
     let h = layer_norm(cx, "ln_2", x, c.layer_norm_epsilon);
     let y = cx.scope("mlp", |cx| {
         let inner = conv1d(cx, "c_fc", h, c.n_inner.unwrap_or(4 * c.n_embd), c.weight());
-        conv1d(cx, "c_proj", c.activation_function.apply(inner), c.n_embd, c.residual_weight())
+        conv1d(
+            cx,
+            "c_proj",
+            c.activation_function.apply(inner),
+            c.n_embd,
+            c.residual_weight(),
+        )
     });
     x + cx.dropout(y, c.resid_pdrop)
 }

@@ -18,7 +18,12 @@ impl GPT2LMHeadModel {
         let c = &self.config;
         let shape = vec![size, capacity, c.n_head, c.n_embd / c.n_head];
         let names = (0..c.n_layer).flat_map(|i| [cache_name(i, "k"), cache_name(i, "v")]);
-        names.map(|name| StateSpec { name, shape: shape.clone() }).collect()
+        names
+            .map(|name| StateSpec {
+                name,
+                shape: shape.clone(),
+            })
+            .collect()
     }
 
     /// Reads a prompt: the scores `f32[B, vocab_size]` of the token that follows the place `position`.
@@ -31,14 +36,27 @@ impl GPT2LMHeadModel {
     #[track_caller]
     pub fn prefill<'g>(&self, cx: &Context<'g>, prompt: BatchShape, capacity: usize) -> Tensor<'g> {
         let c = &self.config;
-        assert!(prompt.length <= capacity, "a prompt of {} tokens for {capacity} in the cache", prompt.length);
-        assert!(capacity <= c.n_positions, "a cache of {capacity} tokens for {} positions", c.n_positions);
+        assert!(
+            prompt.length <= capacity,
+            "a prompt of {} tokens for {capacity} in the cache",
+            prompt.length
+        );
+        assert!(
+            capacity <= c.n_positions,
+            "a cache of {capacity} tokens for {} positions",
+            c.n_positions
+        );
         let tokens = cx.input("tokens", DType::I32, &prompt.tokens());
         let position = cx.input("position", DType::I32, &[]);
         let start = cx.trace().full(DType::I32, &[], 0.0);
         let x = cx.scope("transformer", |cx| {
             let places = positions(cx, "wpe", prompt.length, (c.n_positions, c.n_embd), c.weight());
-            let how = Attend { heads: c.n_head, causal: true, mask: None, dropout: 0.0 };
+            let how = Attend {
+                heads: c.n_head,
+                causal: true,
+                mask: None,
+                dropout: 0.0,
+            };
             hidden_states(cx, c, tokens, places, |cx, layer, q, k, v| {
                 write(cx, c, &cache_name(layer, "k"), k, start, capacity);
                 write(cx, c, &cache_name(layer, "v"), v, start, capacity);
@@ -60,13 +78,22 @@ impl GPT2LMHeadModel {
     #[track_caller]
     pub fn decode<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
         let c = &self.config;
-        assert!(capacity <= c.n_positions, "a cache of {capacity} tokens for {} positions", c.n_positions);
+        assert!(
+            capacity <= c.n_positions,
+            "a cache of {capacity} tokens for {} positions",
+            c.n_positions
+        );
         let tokens = cx.input("tokens", DType::I32, &[size, 1]);
         let position = cx.input("position", DType::I32, &[]);
         let past = cx.trace().iota(DType::I32, &[size, capacity], 1).le(position);
         let x = cx.scope("transformer", |cx| {
             let table = cx.param("wpe.weight", &[c.n_positions, c.n_embd], c.weight());
-            let how = Attend { heads: c.n_head, causal: false, mask: Some(past), dropout: 0.0 };
+            let how = Attend {
+                heads: c.n_head,
+                causal: false,
+                mask: Some(past),
+                dropout: 0.0,
+            };
             hidden_states(cx, c, tokens, table.gather(position), |cx, layer, q, k, v| {
                 let keys = write(cx, c, &cache_name(layer, "k"), k, position, capacity);
                 let values = write(cx, c, &cache_name(layer, "v"), v, position, capacity);

@@ -40,12 +40,18 @@ pub struct Outputs<'g> {
 fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>) -> Outputs<'g> {
     if logits.dim(-1) > 1 {
         let labels = cx.input("labels", DType::I32, &[batch.size]);
-        return Outputs { loss: logits.cross_entropy(labels), logits };
+        return Outputs {
+            loss: logits.cross_entropy(labels),
+            logits,
+        };
     }
     let prediction = logits.reshape(&[batch.size]);
     let targets = cx.input("targets", DType::F32, &[batch.size]);
     let weights = cx.input("weights", DType::F32, &[batch.size]);
     let error = prediction - targets;
     let count = weights.sum().maximum(weights.scalar_like(1.0));
-    Outputs { loss: (error * error * weights).sum() / count, logits: prediction }
+    Outputs {
+        loss: (error * error * weights).sum() / count,
+        logits: prediction,
+    }
 }

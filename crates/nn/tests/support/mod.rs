@@ -13,7 +13,9 @@ use safetensors::{Dtype, SafeTensors};
 pub type Arrays = HashMap<String, Array>;
 
 pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/fixtures")
+        .join(name)
 }
 
 /// All tensors of `expected-NAME.safetensors`.
@@ -50,7 +52,10 @@ pub fn arrays(weights: &Weights) -> Arrays {
 pub fn part(array: &Array, index: usize, dtype: DType) -> Array {
     let shape = &array.ty.shape[1..];
     let size: usize = shape.iter().product();
-    Array::new(Type::new(dtype, shape), array.data[index * size..][..size].to_vec())
+    Array::new(
+        Type::new(dtype, shape),
+        array.data[index * size..][..size].to_vec(),
+    )
 }
 
 #[track_caller]
@@ -58,7 +63,10 @@ pub fn assert_close(what: &str, got: &Array, expected: &Array, tolerance: f64) {
     assert_eq!(got.ty.shape, expected.ty.shape, "{what}");
     let scale = expected.data.iter().fold(1e-3, |most: f64, e| most.max(e.abs()));
     for (i, (g, e)) in got.data.iter().zip(&expected.data).enumerate() {
-        assert!((g - e).abs() <= tolerance * scale, "{what}: element {i} is {g} instead of {e}");
+        assert!(
+            (g - e).abs() <= tolerance * scale,
+            "{what}: element {i} is {g} instead of {e}"
+        );
     }
 }
 
@@ -68,7 +76,11 @@ pub struct Folder(pub PathBuf);
 impl Folder {
     pub fn new() -> Folder {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!("lessen-nn-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "lessen-nn-{}-{}",
+            std::process::id(),
+            COUNT.fetch_add(1, Ordering::Relaxed)
+        );
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).unwrap();
         Folder(path)

@@ -1,0 +1,345 @@
+//! Every operation applied to small random inputs of odd shapes.
+
+use std::sync::Arc;
+
+use lessen_graph::ops::*;
+use lessen_graph::{Array, DType, Op, Type};
+
+use crate::prng::Prng;
+
+/// How often an operation can be differentiated, compared with central differences.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Smooth {
+    /// Never: no float inputs, or no float outputs.
+    No,
+    /// Once.
+    Once,
+    /// Twice.
+    Twice,
+}
+
+/// An operation with inputs.
+pub struct Case {
+    pub op: Arc<dyn Op>,
+    pub inputs: Vec<Array>,
+    pub smooth: Smooth,
+    /// Sets of outputs that derivatives are taken of.
+    pub outputs: Vec<Vec<usize>>,
+}
+
+fn case(op: impl Op, inputs: &[&Array], smooth: Smooth) -> Case {
+    let types: Vec<Type> = inputs.iter().map(|a| a.ty.clone()).collect();
+    let outputs = op.infer(&types).unwrap_or_else(|e| panic!("{}: {e}", op.name()));
+    let all: Vec<usize> = (0..outputs.len())
+        .filter(|&i| outputs[i].dtype.is_float())
+        .collect();
+    let sets = if all.len() > 1 {
+        vec![vec![0], all]
+    } else {
+        vec![all]
+    };
+    Case {
+        op: Arc::new(op),
+        inputs: inputs.iter().map(|a| (*a).clone()).collect(),
+        smooth,
+        outputs: sets,
+    }
+}
+
+/// All operations of the crate, several times where their attributes or shapes matter.
+pub fn cases(seed: u64) -> Vec<Case> {
+    let r = &mut Prng::new(seed);
+    let mut all = elementwise(r);
+    all.extend(structure(r));
+    all.extend(networks(r));
+    all.extend(attentions(r));
+    all
+}
+
+fn elementwise(r: &mut Prng) -> Vec<Case> {
+    use Smooth::*;
+    let mut all = Vec::new();
+    for kind in UnaryKind::ALL {
+        let x = match kind {
+            UnaryKind::Log | UnaryKind::Sqrt | UnaryKind::Rsqrt => r.floats(&[2, 3], 0.3, 2.0),
+            _ => r.signed(&[2, 3]),
+        };
+        all.push(case(Unary { kind }, &[&x], Twice));
+    }
+    for kind in BinaryKind::ALL {
+        let (a, b) = if kind == BinaryKind::Pow {
+            (r.floats(&[3, 2], 0.4, 2.0), r.normal(&[3, 2]))
+        } else {
+            (r.signed(&[3, 2]), r.signed(&[3, 2]))
+        };
+        all.push(case(Binary { kind }, &[&a, &b], Twice));
+    }
+    for kind in CompareKind::ALL {
+        all.push(case(Compare { kind }, &[&r.ids(&[7], 2), &r.ids(&[7], 2)], No));
+    }
+    let (x, y) = (r.signed(&[3, 5]), r.normal(&[3, 5]));
+    all.push(case(Identity, &[&x], Twice));
+    // The cotangent is rounded to f32 on its way back, so that no difference of it can be taken.
+    all.push(case(Cast { dtype: DType::F64 }, &[&x], Once));
+    all.push(case(Cast { dtype: DType::BF16 }, &[&x], No));
+    all.push(case(Cast { dtype: DType::I32 }, &[&x], No));
+    all.push(case(Select, &[&r.bools(&[3, 5]), &x, &y], Twice));
+    all.push(case(Relu, &[&x], Once));
+    all.push(case(Elu { alpha: 1.3 }, &[&x], Twice));
+    all.push(case(Elu { alpha: -0.4 }, &[&x], Twice));
+    all.push(case(Silu, &[&x], Twice));
+    for tanh in [false, true] {
+        all.push(case(Gelu { tanh }, &[&x], Twice));
+        all.push(case(GeluBackward { tanh }, &[&x, &y], Twice));
+    }
+    let (v, lr, t) = (
+        r.floats(&[3, 5], 0.1, 0.5),
+        Array::scalar(0.05),
+        Array::scalar(3.0),
+    );
+    let adamw = AdamW {
+        beta1: 0.9,
+        beta2: 0.99,
+        eps: 1e-3,
+        weight_decay: 0.1,
+    };
+    all.push(case(adamw, &[&x, &y, &r.normal(&[3, 5]), &v, &lr, &t], Twice));
+    for nesterov in [false, true] {
+        let sgd = Sgd {
+            momentum: 0.9,
+            nesterov,
+            weight_decay: 0.01,
+        };
+        all.push(case(sgd, &[&x, &y, &r.normal(&[3, 5]), &lr], Twice));
+    }
+    all.push(case(Dropout { p: 0.3, stream: 5 }, &[&x, &r.key()], Twice));
+    all.push(case(
+        RandomBits {
+            stream: 2,
+            shape: vec![3, 3],
+        },
+        &[&r.key()],
+        No,
+    ));
+    all
+}
+
+fn structure(r: &mut Prng) -> Vec<Case> {
+    use Smooth::*;
+    let ty = Type::new(DType::I32, &[2, 3]);
+    let x = r.normal(&[2, 3, 4]);
+    let constant = Constant {
+        array: Arc::new(r.normal(&[2, 2])),
+    };
+    let mut all = vec![
+        case(
+            Full {
+                ty: ty.clone(),
+                value: -0.0,
+            },
+            &[],
+            No,
+        ),
+        case(constant, &[], No),
+        case(Iota { ty, axis: 1 }, &[], No),
+        case(
+            Broadcast {
+                shape: vec![2, 3, 2, 4],
+            },
+            &[&r.normal(&[3, 1, 4])],
+            Twice,
+        ),
+        case(Reshape { shape: vec![6, 4] }, &[&x], Twice),
+        case(Permute { axes: vec![2, 0, 1] }, &[&x], Twice),
+        case(
+            Slice {
+                axis: 1,
+                start: 1,
+                len: 2,
+            },
+            &[&x],
+            Twice,
+        ),
+        case(
+            Slice {
+                axis: 2,
+                start: 0,
+                len: 3,
+            },
+            &[&x],
+            Twice,
+        ),
+        case(
+            Pad {
+                axis: 1,
+                before: 1,
+                after: 2,
+                value: 0.5,
+            },
+            &[&x],
+            Twice,
+        ),
+        case(
+            Pad {
+                axis: 2,
+                before: 0,
+                after: 1,
+                value: f64::INFINITY,
+            },
+            &[&x],
+            No,
+        ),
+        case(Concat { axis: 1 }, &[&x, &r.normal(&[2, 1, 4]), &x], Twice),
+        case(Concat { axis: 2 }, &[&x, &r.normal(&[2, 3, 1])], Twice),
+        case(
+            Split {
+                axis: 2,
+                sizes: vec![1, 3],
+            },
+            &[&x],
+            Twice,
+        ),
+        case(
+            Split {
+                axis: 0,
+                sizes: vec![1, 0, 1],
+            },
+            &[&x],
+            Twice,
+        ),
+        case(Gather, &[&r.normal(&[5, 2]), &r.ids(&[2, 3], 5)], Twice),
+        case(Gather, &[&r.normal(&[3, 2, 2]), &r.ids(&[], 3)], Twice),
+        case(
+            ScatterAdd { rows: 4 },
+            &[&r.ids(&[2, 3], 4), &r.normal(&[2, 3, 2])],
+            Twice,
+        ),
+        case(
+            UpdateSlice { axis: 1 },
+            &[&x, &r.normal(&[2, 2, 4]), &Array::i32(&[], &[1])],
+            Twice,
+        ),
+        case(
+            UpdateSlice { axis: 0 },
+            &[&x, &r.normal(&[1, 3, 4]), &Array::i32(&[], &[9])],
+            Twice,
+        ),
+    ];
+    for kind in ReduceKind::ALL {
+        for axes in [
+            vec![],
+            vec![0],
+            vec![0, 1],
+            vec![2],
+            vec![1, 2],
+            vec![0, 2],
+            vec![0, 1, 2],
+        ] {
+            all.push(case(Reduce { kind, axes }, &[&x], Twice));
+        }
+    }
+    for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
+        let op = MatMul {
+            transpose_a,
+            transpose_b,
+        };
+        let turned = |r: &mut Prng, lead: &[usize], rows: usize, columns: usize, transpose: bool| {
+            let last = if transpose {
+                [columns, rows]
+            } else {
+                [rows, columns]
+            };
+            r.normal(&[lead, &last].concat())
+        };
+        let (a, b) = (
+            turned(r, &[2], 3, 4, transpose_a),
+            turned(r, &[2], 4, 2, transpose_b),
+        );
+        all.push(case(op, &[&a, &b], Twice));
+        let (a, b) = (
+            turned(r, &[], 3, 4, transpose_a),
+            turned(r, &[], 4, 2, transpose_b),
+        );
+        all.push(case(op, &[&a, &b], Twice));
+        if !transpose_a {
+            let (a, b) = (r.normal(&[2, 1, 3, 4]), turned(r, &[], 4, 2, transpose_b));
+            all.push(case(op, &[&a, &b], Twice));
+        }
+    }
+    all
+}
+
+fn networks(r: &mut Prng) -> Vec<Case> {
+    use Smooth::*;
+    let (x, y) = (r.normal(&[2, 2, 5]), r.normal(&[2, 2, 5]));
+    let (gamma, beta) = (r.normal(&[5]), r.normal(&[5]));
+    let (mean, rstd) = (r.normal(&[2, 2]), r.floats(&[2, 2], 0.5, 2.0));
+    let mut labels = r.ids(&[2, 2], 5);
+    labels.data[2] = -7.0;
+    let mut all = vec![
+        case(Softmax, &[&x], Twice),
+        case(SoftmaxBackward, &[&x, &y], Twice),
+        case(LogSoftmax, &[&x], Twice),
+        case(LayerNorm { eps: 1e-2 }, &[&x, &gamma, &beta], Twice),
+        case(LayerNormBackward, &[&x, &gamma, &mean, &rstd, &y], Twice),
+        case(RmsNorm { eps: 1e-2 }, &[&x, &gamma], Twice),
+        case(RmsNormBackward, &[&x, &gamma, &rstd, &y], Twice),
+    ];
+    for smoothing in [0.0, 0.2] {
+        all.push(case(
+            CrossEntropy {
+                ignore: -7,
+                smoothing,
+            },
+            &[&x, &labels],
+            Twice,
+        ));
+        let backward = CrossEntropyBackward {
+            ignore: -7,
+            smoothing,
+        };
+        all.push(case(backward, &[&x, &r.normal(&[2, 2]), &labels, &mean], Twice));
+    }
+    all
+}
+
+fn attentions(r: &mut Prng) -> Vec<Case> {
+    let mut all = Vec::new();
+    // Queries, keys, head, value, causal, masked, p. The last but one has queries without a visible key.
+    for (tq, tk, d, dv, causal, masked, p) in [
+        (2, 3, 2, 2, false, false, 0.0),
+        (2, 3, 2, 1, true, false, 0.0),
+        (2, 2, 1, 2, false, true, 0.4),
+        (3, 2, 2, 2, true, true, 0.0),
+        (3, 3, 1, 1, true, false, 0.4),
+    ] {
+        let [q, k, v] = [[2, tq, 2, d], [2, tk, 2, d], [2, tk, 2, dv]].map(|shape| r.normal(&shape));
+        let (mask, key) = (r.bools(&[2, tk]), r.key());
+        let op = Attention {
+            causal,
+            scale: 0.7,
+            p,
+            stream: 3,
+            masked,
+        };
+        let rest: Vec<&Array> = masked
+            .then_some(&mask)
+            .into_iter()
+            .chain((p > 0.0).then_some(&key))
+            .collect();
+        let mut forward = case(op, &[&[&q, &k, &v], &rest[..]].concat(), Smooth::Twice);
+        if masked || tq > tk {
+            // The lse of a query without a visible key is infinite, so that there is no difference to take.
+            forward.outputs.truncate(1);
+        }
+        all.push(forward);
+        let (o, lse, dy) = (
+            r.normal(&[2, tq, 2, dv]),
+            r.floats(&[2, 2, tq], 0.5, 2.0),
+            r.normal(&[2, tq, 2, dv]),
+        );
+        let inputs = [&[&q, &k, &v, &o, &lse, &dy], &rest[..]].concat();
+        all.push(case(AttentionBackward::of(op), &inputs, Smooth::Twice));
+    }
+    all
+}

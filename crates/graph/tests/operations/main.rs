@@ -1,0 +1,16 @@
+//! Every operation: evaluation, derivatives of first and second order, decomposition, row-wise structure,
+//! views, text form; and the verifier and the messages for a programmer's mistakes.
+
+mod cases;
+mod check;
+mod decompositions;
+mod derivatives;
+mod evaluation_of_graphs;
+mod evaluation_of_networks;
+mod evaluation_of_structure;
+mod mistakes;
+mod outside_operation;
+mod prng;
+mod row_wise;
+mod text_form;
+mod verifier;

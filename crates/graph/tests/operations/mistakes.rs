@@ -1,0 +1,167 @@
+//! A programmer's mistakes panic at the programmer's line with a sentence in the programmer's terms.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+
+use lessen_graph::{
+    AttentionOptions, DType, Tensor, Trace, attention, clip_coefficient, concat, global_norm,
+};
+
+/// Runs `f` and returns the message and the place of its panic. The hook is the process's, so one test uses
+/// it.
+fn panic_of(f: impl FnOnce()) -> (String, String) {
+    let place = Arc::new(Mutex::new(String::new()));
+    let seen = place.clone();
+    let before = std::panic::take_hook();
+    let thread = std::thread::current().id();
+    std::panic::set_hook(Box::new(move |info| {
+        if std::thread::current().id() == thread {
+            *seen.lock().unwrap() = info.location().map(|l| l.file().to_string()).unwrap_or_default();
+        }
+    }));
+    let result = catch_unwind(AssertUnwindSafe(f));
+    std::panic::set_hook(before);
+    let payload = result.expect_err("must panic");
+    let message = payload.downcast_ref::<String>().cloned();
+    let message = message.or_else(|| payload.downcast_ref::<&str>().map(|s| s.to_string()));
+    (message.unwrap_or_default(), place.lock().unwrap().clone())
+}
+
+/// Ends a mistake, so that its result counts as used.
+fn made<T>(_: T) {}
+
+type Mistake = for<'g> fn(&'g Trace, Tensor<'g>);
+
+#[test]
+fn mistakes_panic_with_a_sentence_at_the_callers_line() {
+    let mistakes: &[(Mistake, &str)] = &[
+        (
+            |t, x| made(x + t.full(DType::F32, &[2], 0.0)),
+            "the shapes [2, 3] and [2] do not broadcast to a common one",
+        ),
+        (
+            |t, x| made(x + t.full(DType::F64, &[3], 0.0)),
+            "binary: f32[2,3] and f64[2,3] differ",
+        ),
+        (
+            |_, x| made(x.matmul(x)),
+            "matmul: the inner extents of f32[2,3] and f32[2,3] differ: 3 and 2",
+        ),
+        (
+            |_, x| made(x.sum_axes(&[2])),
+            "reduce: the axes [2] are not ascending axes of f32[2,3]",
+        ),
+        (
+            |_, x| made(x.reshape(&[7])),
+            "reshape: f32[2,3] has not the size of the shape [7]",
+        ),
+        (
+            |_, x| made(x.broadcast_to(&[2, 4])),
+            "broadcast: f32[2,3] does not broadcast to the shape [2, 4]",
+        ),
+        (
+            |_, x| made(x.permute(&[0, 0])),
+            "permute: [0, 0] is not an order of the axes of f32[2,3]",
+        ),
+        (
+            |_, x| made(x.transpose(0, 2)),
+            "axis 2 of a tensor of type f32[2,3]",
+        ),
+        (
+            |_, x| made(x.slice(-1, 2, 2)),
+            "slice: f32[2,3] has no 2 positions from 2 on along an axis 1",
+        ),
+        (
+            |_, x| made(x.pad(-3, 1, 1, 0.0)),
+            "axis -3 of a tensor of type f32[2,3]",
+        ),
+        (
+            |_, x| made(concat(&[x, x.transpose(0, 1)], 0)),
+            "concat: f32[2,3] and f32[3,2] differ beyond axis 0",
+        ),
+        (
+            |_, x| made(x.split(1, &[1, 1])),
+            "split: the sizes [1, 1] do not cover an axis 1 of f32[2,3]",
+        ),
+        (
+            |_, x| made(x.gather(x)),
+            "gather: needs a table with rows and i32 ids, not f32[2,3] and f32[2,3]",
+        ),
+        (
+            |_, x| made(x.select(x, x)),
+            "select: the condition must be bool, not f32[2,3]",
+        ),
+        (
+            |_, x| made(x.dropout(1.0, x)),
+            "dropout: the key must be u32[2], not f32[2,3]",
+        ),
+        (
+            |t, x| made(x.dropout(1.0, t.input("key", DType::U32, &[2]))),
+            "dropout: the probability 1 of dropout is not at least 0 and below 1",
+        ),
+        (
+            |_, x| made(x.cross_entropy(x)),
+            "cross_entropy: the labels of logits f32[2,3] must be i32[2], not f32[2,3]",
+        ),
+        (
+            |t, x| made(x.layer_norm(t.full(DType::F32, &[2], 1.0), t.full(DType::F32, &[3], 1.0), 1e-5)),
+            "layer_norm: the parameters for rows of f32[2,3] must be f32[3], not f32[2]",
+        ),
+        (
+            |_, x| made(x.sum().softmax()),
+            "softmax: needs a last axis with elements, not f32[]",
+        ),
+        (
+            |_, x| made(x.eq(x).relu()),
+            "relu: needs a float tensor, not bool[2,3]",
+        ),
+        (
+            |_, x| made(attention(x, x, x, AttentionOptions::default())),
+            "attention: q f32[2,3], k f32[2,3] and v f32[2,3] are not \
+             [B,Tq,H,D], [B,Tk,H,D] and [B,Tk,H,Dv] of one dtype",
+        ),
+        (
+            |_, x| made(x.grad(&[x])),
+            "grad needs a float scalar, not f32[2,3]",
+        ),
+        (
+            |_, x| made(clip_coefficient(global_norm(&[x.eq(x)]), 1.0)),
+            "binary: needs a float tensor, not bool[2,3]",
+        ),
+        (
+            |t, _| made(t.input("x", DType::F32, &[])),
+            "the graph already has an input called `x`",
+        ),
+        (
+            |t, x| t.assign(x, x),
+            "the input `x` is data, only a state can be assigned",
+        ),
+        (|t, x| t.assign(x.relu(), x), "only a state can be assigned"),
+        (
+            |t, x| t.assign(t.state("w", DType::F32, &[]), x),
+            "the state `w` of type f32[] cannot hold a f32[2,3]",
+        ),
+        (
+            |_, x| {
+                made(
+                    Trace::new()
+                        .input("y", DType::F32, &[2, 3])
+                        .relu()
+                        .trace()
+                        .apply(lessen_graph::ops::Relu, &[x]),
+                )
+            },
+            "relu: a tensor of another trace",
+        ),
+    ];
+    for (mistake, sentence) in mistakes {
+        let trace = Trace::new();
+        let x = trace.input("x", DType::F32, &[2, 3]);
+        let (message, file) = panic_of(|| mistake(&trace, x));
+        assert_eq!(&message, sentence);
+        assert!(
+            file.ends_with("mistakes.rs"),
+            "`{sentence}` is reported at {file}"
+        );
+    }
+}

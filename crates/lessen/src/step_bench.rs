@@ -1,0 +1,250 @@
+//! `lessen bench step`: compile time, step time, share and speed of matrix products, planned and measured memory of
+//! three training steps. `bench/step.py` runs the same three in PyTorch beside it.
+
+use std::time::Instant;
+
+use lessen_cpu::{Device, Executable, Host, Store, peak_flops};
+use lessen_graph::{DType, Type};
+use lessen_nn::models::BatchShape;
+use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
+use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::{Model, initialize};
+use lessen_train::{StepPlans, TrainerOptions};
+use serde_json::{Map, Value, json};
+
+/// A training step to measure.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its letter on the command line.
+    pub letter: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    model: Model,
+    batch: BatchShape,
+    /// Bytes that the plan is allowed, where it is held to fewer than it would take.
+    budget: Option<usize>,
+}
+
+/// The three cases.
+pub fn cases() -> Vec<Case> {
+    let labels = |n: usize| (0..n).map(|i| format!("LABEL_{i}")).collect::<Vec<_>>();
+    let gpt = Gpt2Config {
+        vocab_size: 512,
+        n_positions: 256,
+        n_embd: 384,
+        n_layer: 6,
+        n_head: 6,
+        embd_pdrop: 0.0,
+        attn_pdrop: 0.0,
+        resid_pdrop: 0.0,
+        ..Gpt2Config::default()
+    };
+    let bert = BertConfig { vocab_size: 21_128, labels: labels(10), ..BertConfig::default() };
+    let encoder = EncoderConfig { vocab_size: 5_000, labels: labels(10), ..EncoderConfig::default() };
+    vec![
+        Case {
+            letter: "a",
+            title: "GPT, 6 layers x 384, 6 heads, 256 tokens, batch 16, vocabulary 512",
+            model: GPT2LMHeadModel { config: gpt }.into(),
+            batch: BatchShape { size: 16, length: 256 },
+            budget: None,
+        },
+        Case {
+            letter: "b",
+            title: "BERT-base, 32 tokens, batch 32, vocabulary 21,128, 10 classes, dropout 0.1, budget 1400 MiB",
+            model: BertForSequenceClassification { config: bert }.into(),
+            batch: BatchShape { size: 32, length: 32 },
+            budget: Some(1400 << 20),
+        },
+        Case {
+            letter: "c",
+            title: "thucnews: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, vocabulary 5,000, dropout 0.1",
+            model: LessenEncoder { config: encoder }.into(),
+            batch: BatchShape { size: 128, length: 32 },
+            budget: None,
+        },
+    ]
+}
+
+/// What was measured of a case.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// From the model function to kernels: tracing, derivative, passes, plan, binding.
+    pub compile_ms: f64,
+    /// Times of the steps, ascending.
+    pub step_ms: Vec<f64>,
+    /// The part of all threads' time that goes to matrix products.
+    pub matmul_share: f64,
+    /// Floating-point operations of matrix products in a step.
+    pub matmul_flops: f64,
+    /// Parameters, optimizer state, arena and constants, as planned.
+    pub planned_peak: usize,
+    /// The same, as run.
+    pub measured_peak: usize,
+    /// Bytes of the arena.
+    pub arena_bytes: usize,
+    /// Bytes of parameters and optimizer state.
+    pub state_bytes: usize,
+    /// The last loss.
+    pub loss: f32,
+}
+
+impl Measured {
+    /// The median step in milliseconds.
+    pub fn median_ms(&self) -> f64 {
+        self.step_ms[self.step_ms.len() / 2]
+    }
+
+    /// Floating-point operations of matrix products per second of step time.
+    pub fn flops(&self) -> f64 {
+        self.matmul_flops / (self.median_ms() * 1e-3)
+    }
+}
+
+/// Runs a case: two steps to warm up, `steps` timed ones, then two that are profiled.
+///
+/// # Errors
+/// A sentence when the plan or a step fails.
+pub fn measure(device: &mut Device, case: &Case, steps: usize, budget: Option<usize>) -> Result<Measured, String> {
+    let options = TrainerOptions { budget: budget.or(case.budget), ..TrainerOptions::new(5e-4) };
+    let start = Instant::now();
+    let plans = StepPlans::new(device, &options, |cx| case.model.forward(cx, case.batch).loss)
+        .map_err(|e| e.to_string())?;
+    let (params, states) = (plans.params, plans.states);
+    let mut step = Executable::load(plans.step);
+    let compile_ms = start.elapsed().as_secs_f64() * 1e3;
+
+    let mut store = Store::new();
+    for (name, weight) in initialize(&params, 1) {
+        store.insert_f32(&name, &weight.shape, &weight.data);
+    }
+    for (name, ty) in &states {
+        store.insert_zeros(name, ty);
+    }
+    let inputs: Vec<(String, Type)> = step.data_inputs().map(|(n, ty)| (n.to_string(), ty.clone())).collect();
+    let mut batch: Vec<(String, Filled)> =
+        inputs.iter().map(|(name, ty)| (name.clone(), fill(&case.model, name, ty))).collect();
+
+    let mut times = Vec::with_capacity(steps);
+    let (warm_up, profiled) = (2, 2);
+    let mut profiled_seconds = 0.0;
+    for i in 0..warm_up + steps + profiled {
+        for (name, value) in &mut batch {
+            match (name.as_str(), value) {
+                ("t", Filled::F32(t)) => t[0] = (i + 1) as f32,
+                ("key", Filled::U32(key)) => *key = vec![1, i as u32],
+                _ => {}
+            }
+        }
+        let data: Vec<(&str, Host<'_>)> = batch.iter().map(|(n, v)| (n.as_str(), v.host())).collect();
+        if i == warm_up + steps {
+            step.set_profiling(true);
+        }
+        let start = Instant::now();
+        step.run(device, &mut store, &data).map_err(|e| e.to_string())?;
+        let seconds = start.elapsed().as_secs_f64();
+        if i >= warm_up + steps {
+            profiled_seconds += seconds;
+        } else if i >= warm_up {
+            times.push(seconds * 1e3);
+        }
+    }
+    times.sort_by(f64::total_cmp);
+    let plan = step.plan();
+    Ok(Measured {
+        compile_ms,
+        step_ms: times,
+        matmul_share: step.profile().products / (profiled_seconds * device.threads() as f64),
+        matmul_flops: plan.flops().0,
+        planned_peak: plan.peak_bytes(),
+        measured_peak: step.measured_peak_bytes(&store),
+        arena_bytes: plan.arena_bytes,
+        state_bytes: plan.state_bytes,
+        loss: step.output_f32("loss").expect("the step returns its loss")[0],
+    })
+}
+
+/// Data of one input.
+enum Filled {
+    F32(Vec<f32>),
+    I32(Vec<i32>),
+    U32(Vec<u32>),
+    Bool(Vec<u8>),
+}
+
+impl Filled {
+    fn host(&self) -> Host<'_> {
+        match self {
+            Filled::F32(x) => Host::F32(x),
+            Filled::I32(x) => Host::I32(x),
+            Filled::U32(x) => Host::U32(x),
+            Filled::Bool(x) => Host::Bool(x),
+        }
+    }
+}
+
+/// Pseudo-random tokens and labels, real tokens everywhere, a learning rate.
+fn fill(model: &Model, name: &str, ty: &Type) -> Filled {
+    let n = ty.numel();
+    let numbers = |below: usize| {
+        let mut state = 42u64;
+        (0..n)
+            .map(|_| {
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                ((state >> 33) as usize % below) as i32
+            })
+            .collect()
+    };
+    match (name, ty.dtype) {
+        ("tokens", _) => Filled::I32(numbers(model.vocab_size())),
+        ("labels", _) if ty.rank() == 1 => Filled::I32(numbers(model.labels().len())),
+        ("labels", _) => Filled::I32(numbers(model.vocab_size())),
+        ("lr", _) => Filled::F32(vec![1e-4]),
+        (_, DType::F32) => Filled::F32(vec![1.0; n]),
+        (_, DType::U32) => Filled::U32(vec![1; n]),
+        (_, DType::Bool) => Filled::Bool(vec![1; n]),
+        _ => Filled::I32(vec![0; n]),
+    }
+}
+
+/// Runs the cases with these letters and returns what `--json` prints.
+///
+/// # Errors
+/// A sentence when a letter is unknown or a case fails.
+pub fn run(
+    device: &mut Device,
+    letters: &[String],
+    steps: usize,
+    budget: Option<usize>,
+    mut report: impl FnMut(&Case, &Measured, f64),
+) -> Result<Value, String> {
+    let cases = cases();
+    if let Some(unknown) = letters.iter().find(|l| cases.iter().all(|c| c.letter != l.as_str())) {
+        return Err(format!("there is no case `{unknown}`; the cases are a, b and c"));
+    }
+    let peak = peak_flops(device);
+    let mut results = Map::new();
+    for case in cases.iter().filter(|c| letters.iter().any(|l| l == c.letter)) {
+        let m = measure(device, case, steps, budget)?;
+        report(case, &m, peak);
+        results.insert(
+            case.letter.to_string(),
+            json!({
+                "title": case.title,
+                "compile_ms": m.compile_ms,
+                "step_ms": m.median_ms(),
+                "step_ms_min": m.step_ms[0],
+                "step_ms_max": m.step_ms[m.step_ms.len() - 1],
+                "matmul_share": m.matmul_share,
+                "gflops": m.flops() / 1e9,
+                "state_bytes": m.state_bytes,
+                "arena_bytes": m.arena_bytes,
+                "planned_peak_bytes": m.planned_peak,
+                "measured_peak_bytes": m.measured_peak,
+                "loss": m.loss,
+            }),
+        );
+    }
+    Ok(json!({ "peak_gflops": peak / 1e9, "threads": device.threads(), "cases": results }))
+}

@@ -1,0 +1,394 @@
+//! Checkpoints: what is written is read back, old and other forms are understood, and every fault is one sentence that
+//! names the file and the tensor.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use lessen_nn::{Model, ParamSpec, Result, Weight, Weights, checkpoint};
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use support::{Folder, fixture, model};
+
+fn load(folder: &Folder, params: &[ParamSpec]) -> Result<checkpoint::Loaded> {
+    checkpoint::load(&folder.0, params, &|_| false)
+}
+
+/// The sentence with which loading the recorded BERT classifier from this folder fails.
+fn fault(folder: &Folder) -> String {
+    let params = Model::from_dir(&fixture("bert-tiny-cls")).unwrap().parameters();
+    let sentence = load(folder, &params).unwrap_err().to_string();
+    assert!(!sentence.contains('\n'), "{sentence:?} is one sentence");
+    sentence.replace(&folder.0.display().to_string(), "DIR")
+}
+
+type Tensors = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
+
+fn read(name: &str) -> Tensors {
+    let bytes = fs::read(fixture(name).join("model.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    file.iter()
+        .map(|(n, v)| (n.to_string(), (v.dtype(), v.shape().to_vec(), v.data().to_vec())))
+        .collect()
+}
+
+fn write(folder: &Folder, file: &str, tensors: &Tensors) {
+    let views = tensors
+        .iter()
+        .map(|(n, (d, s, b))| (n.as_str(), TensorView::new(*d, s.clone(), b).unwrap()));
+    fs::write(folder.file(file), safetensors::serialize(views, None).unwrap()).unwrap();
+}
+
+fn f32s(bytes: &[u8]) -> Vec<f32> {
+    bytes
+        .as_chunks::<4>()
+        .0
+        .iter()
+        .map(|&b| f32::from_le_bytes(b))
+        .collect()
+}
+
+#[test]
+fn what_is_saved_is_loaded() {
+    for name in ["bert-tiny-cls", "bert-tiny-mlm", "gpt2-tiny"] {
+        let (model, mut weights) = model(name);
+        for (i, weight) in weights.values_mut().enumerate() {
+            weight.data[0] = i as f32 - 0.1;
+        }
+        let folder = Folder::new();
+        let dir = folder.file("not/there/yet");
+        checkpoint::save(&dir, &model.config_json(), &weights).unwrap();
+        checkpoint::save(&dir, &model.config_json(), &weights).unwrap();
+
+        let again = Model::from_dir(&dir).unwrap();
+        assert_eq!(again.config_json(), model.config_json());
+        let loaded = checkpoint::load(&dir, &again.parameters(), &|_| false).unwrap();
+        assert_eq!(loaded.weights, weights);
+        let mut files: Vec<_> = fs::read_dir(&dir)
+            .unwrap()
+            .map(|f| f.unwrap().file_name())
+            .collect();
+        files.sort();
+        assert_eq!(
+            files,
+            ["config.json", "model.safetensors"],
+            "nothing is left beside the files"
+        );
+    }
+}
+
+#[test]
+fn what_is_saved_is_sound_for_the_safetensors_crate() {
+    let folder = Folder::new();
+    let weights = Weights::from([
+        (
+            "b".to_string(),
+            Weight {
+                shape: vec![2, 3],
+                data: vec![1.0, 2.0, 3.0, 4.0, 5.0, -0.0],
+            },
+        ),
+        (
+            "a".to_string(),
+            Weight {
+                shape: vec![],
+                data: vec![7.5],
+            },
+        ),
+        (
+            "empty".to_string(),
+            Weight {
+                shape: vec![0, 4],
+                data: vec![],
+            },
+        ),
+    ]);
+    checkpoint::save(&folder.0, &serde_json::Map::new(), &weights).unwrap();
+    let bytes = fs::read(folder.file("model.safetensors")).unwrap();
+    let (header, metadata) = SafeTensors::read_metadata(&bytes).unwrap();
+    assert_eq!(metadata.metadata().as_ref().unwrap()["format"], "pt");
+    assert_eq!(header % 8, 0);
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    assert_eq!(file.len(), 3);
+    let b = file.tensor("b").unwrap();
+    assert_eq!((b.dtype(), b.shape()), (Dtype::F32, &[2, 3][..]));
+    assert_eq!(f32s(b.data()), weights["b"].data);
+}
+
+#[test]
+fn other_float_types_are_converted() {
+    let (model, weights) = model("gpt2-tiny");
+    let mut tensors = read("gpt2-tiny");
+    let mut expected = weights.clone();
+    for (i, (name, (dtype, _, bytes))) in tensors.iter_mut().enumerate() {
+        let values = f32s(bytes);
+        let kept = &mut expected.get_mut(name).unwrap().data;
+        match i % 4 {
+            0 => {
+                *dtype = Dtype::F64;
+                *bytes = values.iter().flat_map(|&v| f64::from(v).to_le_bytes()).collect();
+            }
+            1 => {
+                *dtype = Dtype::BF16;
+                *bytes = values
+                    .iter()
+                    .flat_map(|v| ((v.to_bits() >> 16) as u16).to_le_bytes())
+                    .collect();
+                kept.iter_mut()
+                    .for_each(|v| *v = f32::from_bits(v.to_bits() & 0xffff_0000));
+            }
+            2 => {
+                *dtype = Dtype::F16;
+                *bytes = values.iter().flat_map(|_| 0xc100u16.to_le_bytes()).collect();
+                kept.fill(-2.5);
+            }
+            _ => {}
+        }
+    }
+    let folder = Folder::new();
+    write(&folder, "model.safetensors", &tensors);
+    assert_eq!(load(&folder, &model.parameters()).unwrap().weights, expected);
+}
+
+#[test]
+fn shards_are_found_through_their_index() {
+    let (model, weights) = model("bert-tiny-mlm");
+    let (mut first, folder) = (read("bert-tiny-mlm"), Folder::new());
+    let second = first.split_off("bert.encoder.layer.1");
+    write(&folder, "model-00001-of-00002.safetensors", &first);
+    write(&folder, "model-00002-of-00002.safetensors", &second);
+    let shard = |i| serde_json::json!(format!("model-0000{i}-of-00002.safetensors"));
+    let places = first
+        .keys()
+        .map(|n| (n.clone(), shard(1)))
+        .chain(second.keys().map(|n| (n.clone(), shard(2))));
+    let index =
+        |map: serde_json::Map<_, _>| serde_json::json!({ "metadata": {}, "weight_map": map }).to_string();
+    let map: serde_json::Map<_, _> = places.collect();
+    fs::write(folder.file("model.safetensors.index.json"), index(map.clone())).unwrap();
+    assert_eq!(load(&folder, &model.parameters()).unwrap().weights, weights);
+
+    let mut outside = map.clone();
+    outside.insert("cls.predictions.bias".into(), "../model.safetensors".into());
+    fs::write(folder.file("model.safetensors.index.json"), index(outside)).unwrap();
+    assert_eq!(
+        fault(&folder),
+        "DIR/model.safetensors.index.json gives no file name for the tensor `cls.predictions.bias`"
+    );
+
+    fs::write(folder.file("model.safetensors.index.json"), index(map)).unwrap();
+    fs::remove_file(folder.file("model-00002-of-00002.safetensors")).unwrap();
+    assert!(fault(&folder).starts_with("DIR/model-00002-of-00002.safetensors cannot be read: "));
+}
+
+#[test]
+fn names_of_older_and_headless_checkpoints_are_understood() {
+    let rename = |name: &str, how: &dyn Fn(&str) -> String| {
+        let folder = Folder::new();
+        let tensors = read(name).into_iter().map(|(n, t)| (how(&n), t)).collect();
+        write(&folder, "model.safetensors", &tensors);
+        let (model, weights) = model(name);
+        let loaded = load(&folder, &model.parameters()).unwrap();
+        assert_eq!(loaded.weights, weights);
+        assert!(loaded.extra.is_empty());
+    };
+    rename("gpt2-tiny", &|n| n.replace("transformer.", ""));
+    rename("gpt2-tiny", &|n| {
+        n.replace("transformer.wte.weight", "lm_head.weight")
+    });
+    rename("bert-tiny-cls", &|n| {
+        n.replace("LayerNorm.weight", "LayerNorm.gamma")
+            .replace("LayerNorm.bias", "LayerNorm.beta")
+    });
+    rename("bert-tiny-cls", &|n| {
+        n.replace("bert.", "").replace("LayerNorm.bias", "LayerNorm.beta")
+    });
+    rename("bert-tiny-mlm", &|n| {
+        n.replace("cls.predictions.bias", "cls.predictions.decoder.bias")
+    });
+}
+
+#[test]
+fn copies_and_constants_are_ignored_and_other_extras_reported() {
+    let (model, weights) = model("gpt2-tiny");
+    let mut tensors = read("gpt2-tiny");
+    tensors.insert("lm_head.weight".into(), tensors["transformer.wte.weight"].clone());
+    tensors.insert(
+        "transformer.h.0.attn.bias".into(),
+        (Dtype::U8, vec![1, 1, 2, 2], vec![1, 0, 1, 1]),
+    );
+    tensors.insert(
+        "transformer.h.0.attn.masked_bias".into(),
+        (Dtype::F32, vec![], vec![0; 4]),
+    );
+    tensors.insert("score.weight".into(), (Dtype::F32, vec![1], vec![0; 4]));
+    let folder = Folder::new();
+    write(&folder, "model.safetensors", &tensors);
+    let loaded = load(&folder, &model.parameters()).unwrap();
+    assert_eq!(loaded.weights, weights);
+    assert_eq!(loaded.extra, ["score.weight"]);
+}
+
+#[test]
+fn a_new_head_may_be_missing() {
+    let dir = fixture("bert-tiny-mlm");
+    let model = Model::from_dir_as(&dir, lessen_nn::Architecture::BertForSequenceClassification).unwrap();
+    let loaded = checkpoint::load(&dir, &model.parameters(), &|name| model.is_head(name)).unwrap();
+    assert_eq!(
+        loaded.missing,
+        [
+            "bert.pooler.dense.weight",
+            "bert.pooler.dense.bias",
+            "classifier.weight",
+            "classifier.bias"
+        ]
+    );
+    assert!(
+        loaded
+            .extra
+            .iter()
+            .all(|name| name.starts_with("cls.predictions."))
+            && loaded.extra.len() == 5
+    );
+    assert_eq!(loaded.weights.len() + 4, model.parameters().len());
+}
+
+#[test]
+fn a_fault_of_a_tensor_names_it() {
+    let folder = Folder::new();
+    let with = |change: &dyn Fn(&mut Tensors)| {
+        let mut tensors = read("bert-tiny-cls");
+        change(&mut tensors);
+        write(&folder, "model.safetensors", &tensors);
+        fault(&folder)
+    };
+    assert_eq!(
+        with(&|t| drop(t.remove("classifier.weight"))),
+        "DIR/model.safetensors has no tensor `classifier.weight`, which the model needs; is it a checkpoint of \
+         another model?"
+    );
+    assert_eq!(
+        with(&|t| t.get_mut("classifier.weight").unwrap().1 = vec![32, 5]),
+        "DIR/model.safetensors: the tensor `classifier.weight` has the shape [32, 5], the model needs [5, 32]; the \
+         checkpoint and the model's configuration do not fit together"
+    );
+    assert_eq!(
+        with(&|t| t.get_mut("classifier.bias").unwrap().0 = Dtype::I32),
+        "DIR/model.safetensors: the tensor `classifier.bias` holds I32, and Lessen reads F32, F64, F16 and BF16; \
+         convert the checkpoint to one of these"
+    );
+}
+
+#[test]
+fn a_fault_of_the_file_is_told() {
+    let folder = Folder::copy_of("bert-tiny-cls");
+    let path = folder.file("model.safetensors");
+    let sound = fs::read(&path).unwrap();
+    let size = u64::from_le_bytes(sound[..8].try_into().unwrap()) as usize;
+    let with = |bytes: &[u8]| {
+        fs::write(&path, bytes).unwrap();
+        fault(&folder)
+    };
+    let no = "DIR/model.safetensors is no valid safetensors file: ";
+    assert_eq!(
+        with(&sound[..5]),
+        format!("{no}it has 5 bytes, too few for a header")
+    );
+    assert_eq!(
+        with(&sound[..100]),
+        format!("{no}its header claims {size} bytes, and the file has 100")
+    );
+    let needed = sound.len() - 8 - size;
+    assert_eq!(
+        with(&sound[..sound.len() - 1]),
+        format!(
+            "{no}its tensors need {needed} bytes, and {} follow the header; it is truncated or damaged",
+            needed - 1
+        )
+    );
+    assert_eq!(
+        with(&[&sound[..], b"more"].concat()),
+        format!(
+            "{no}its tensors need {needed} bytes, and {} follow the header; it is truncated or damaged",
+            needed + 4
+        )
+    );
+    assert!(
+        with(&[&[255; 8], &sound[8..]].concat())
+            .starts_with(&format!("{no}its header claims 18446744073709551615"))
+    );
+    assert!(
+        with(&[&sound[..8], &vec![b'['; size], &sound[8 + size..]].concat())
+            .starts_with(&format!("{no}its header is damaged ("))
+    );
+
+    // A header that lies about a tensor's shape.
+    let header = String::from_utf8(sound[8..8 + size].to_vec()).unwrap();
+    let lie = header.replace(
+        "\"classifier.weight\":{\"dtype\":\"F32\",\"shape\":[5,32]",
+        "\"classifier.weight\":{\"dtype\":\"F32\",\"shape\":[5,99]",
+    );
+    assert_ne!(lie, header);
+    let sentence = with(&[&sound[..8], lie.as_bytes(), &sound[8 + size..]].concat());
+    assert!(sentence.starts_with(&format!(
+        "{no}its header contradicts itself about the tensor `classifier.weight`: "
+    )));
+
+    fs::remove_file(&path).unwrap();
+    assert_eq!(fault(&folder), "DIR has no model.safetensors");
+    fs::write(folder.file("pytorch_model.bin"), "").unwrap();
+    assert_eq!(
+        fault(&folder),
+        "DIR has no model.safetensors; its pytorch_model.bin must first be converted by loading it in transformers \
+         and saving it again"
+    );
+}
+
+#[test]
+fn no_damage_to_the_header_panics() {
+    let folder = Folder::copy_of("bert-tiny-cls");
+    let path = folder.file("model.safetensors");
+    let sound = fs::read(&path).unwrap();
+    let params = Model::from_dir(&fixture("bert-tiny-cls")).unwrap().parameters();
+    let size = u64::from_le_bytes(sound[..8].try_into().unwrap()) as usize;
+    let mut refused = 0;
+    // Every 7th bit of the header, one at a time: the result is an error, or weights of the right shapes.
+    for bit in (0..8 * (8 + size)).step_by(7 * 13) {
+        let mut bytes = sound.clone();
+        bytes[bit / 8] ^= 1 << (bit % 8);
+        fs::write(&path, bytes).unwrap();
+        match load(&folder, &params) {
+            Err(_) => refused += 1,
+            Ok(loaded) => assert!(params.iter().all(|p| loaded.weights[&p.name].shape == p.shape)),
+        }
+    }
+    assert!(refused > 300, "only {refused} of the damaged files were refused");
+}
+
+#[test]
+fn a_folder_that_cannot_be_written_is_told_and_nothing_is_left() {
+    let (model, weights) = model("gpt2-tiny");
+    let folder = Folder::new();
+    fs::write(folder.file("file"), "").unwrap();
+    let sentence = checkpoint::save(&folder.file("file/run"), &model.config_json(), &weights).unwrap_err();
+    assert!(
+        sentence.to_string().contains("file/run cannot be made: "),
+        "{sentence}"
+    );
+
+    // A folder in the place of the file lets everything succeed but the last step.
+    fs::create_dir_all(folder.file("run/model.safetensors/full")).unwrap();
+    let sentence = checkpoint::save(&folder.file("run"), &model.config_json(), &weights).unwrap_err();
+    assert!(
+        sentence
+            .to_string()
+            .contains("run/model.safetensors cannot be written: "),
+        "{sentence}"
+    );
+    assert_eq!(
+        fs::read_dir(folder.file("run")).unwrap().count(),
+        1,
+        "what was written aside is gone"
+    );
+}

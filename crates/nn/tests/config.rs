@@ -1,0 +1,214 @@
+//! `config.json`: what it says is followed, what Lessen does not know is kept, and mistakes name file and field.
+
+mod support;
+
+use std::fs;
+
+use lessen_nn::{Architecture, Model, Task, numbered_labels};
+use serde_json::{Map, Value, json};
+use support::{Folder, fixture};
+
+fn config(name: &str) -> Map<String, Value> {
+    serde_json::from_str(&fs::read_to_string(fixture(name).join("config.json")).unwrap()).unwrap()
+}
+
+/// The sentence with which a configuration with some fields replaced is refused (`null` takes a field away).
+fn fault(name: &str, changes: Value) -> String {
+    let folder = Folder::new();
+    let mut map = config(name);
+    map.extend(changes.as_object().unwrap().clone());
+    fs::write(folder.file("config.json"), Value::Object(map).to_string()).unwrap();
+    let sentence = Model::from_dir(&folder.0).unwrap_err().to_string();
+    sentence.replace(&folder.0.display().to_string(), "DIR")
+}
+
+#[test]
+fn models_are_recognised_and_their_configurations_kept() {
+    let cases = [
+        (
+            "bert-tiny-cls",
+            Architecture::BertForSequenceClassification,
+            Task::Classification { classes: 5 },
+        ),
+        (
+            "bert-tiny-mlm",
+            Architecture::BertForMaskedLM,
+            Task::MaskedLanguageModelling,
+        ),
+        (
+            "gpt2-tiny",
+            Architecture::GPT2LMHeadModel,
+            Task::LanguageModelling,
+        ),
+    ];
+    for (name, architecture, task) in cases {
+        let model = Model::from_dir(&fixture(name)).unwrap();
+        assert_eq!((model.architecture(), model.task()), (architecture, task));
+        assert_eq!((model.vocab_size(), model.max_length()), (60, 32));
+        assert_eq!(
+            model.config_json(),
+            config(name),
+            "transformers' own file comes back"
+        );
+    }
+}
+
+#[test]
+fn unknown_fields_are_written_back() {
+    let folder = Folder::new();
+    let mut map = config("gpt2-tiny");
+    map.insert("torch_dtype".into(), json!("bfloat16"));
+    map.insert("someone's own".into(), json!({ "deep": [1, 2.5, null] }));
+    fs::write(folder.file("config.json"), Value::Object(map.clone()).to_string()).unwrap();
+    let written = Model::from_dir(&folder.0).unwrap().config_json();
+    map.insert("torch_dtype".into(), json!("float32"));
+    assert_eq!(written, map);
+}
+
+#[test]
+fn a_classifier_can_be_given_other_classes() {
+    let mut model = Model::from_dir_as(
+        &fixture("bert-tiny-mlm"),
+        Architecture::BertForSequenceClassification,
+    )
+    .unwrap();
+    assert_eq!(model.labels(), numbered_labels(2));
+    model.set_labels(vec!["sport".into(), "money".into(), "games".into()]);
+    let json = model.config_json();
+    assert_eq!(json["architectures"], json!(["BertForSequenceClassification"]));
+    assert_eq!(
+        json["id2label"],
+        json!({ "0": "sport", "1": "money", "2": "games" })
+    );
+    assert_eq!(json["label2id"], json!({ "sport": 0, "money": 1, "games": 2 }));
+    let head = model
+        .parameters()
+        .into_iter()
+        .find(|p| p.name == "classifier.weight")
+        .unwrap();
+    assert_eq!(head.shape, [3, 32]);
+    model.set_labels(vec!["score".into()]);
+    assert_eq!(model.task(), Task::Regression);
+}
+
+#[test]
+fn dropout_is_overridden_everywhere() {
+    for name in ["bert-tiny-cls", "gpt2-tiny"] {
+        let mut model = Model::from_dir(&fixture(name)).unwrap();
+        model.set_dropout(0.25);
+        let json = model.config_json();
+        let dropouts = json
+            .iter()
+            .filter(|(field, _)| field.contains("pdrop") || field.ends_with("dropout_prob"));
+        let values: Vec<&Value> = dropouts.map(|(_, value)| value).collect();
+        assert!(
+            values.len() >= 2 && values.iter().all(|v| **v == json!(0.25)),
+            "{json:?}"
+        );
+    }
+}
+
+#[test]
+fn mistakes_name_file_and_field() {
+    let cases = [
+        (
+            "bert-tiny-cls",
+            json!({ "hidden_size": null }),
+            "the field `hidden_size` is missing",
+        ),
+        (
+            "bert-tiny-cls",
+            json!({ "hidden_size": "wide" }),
+            "the field `hidden_size` must be a whole number from 1 to 16777216, it is \"wide\"",
+        ),
+        (
+            "gpt2-tiny",
+            json!({ "n_layer": 99_999_999_999_u64 }),
+            "the field `n_layer` must be a whole number from 1 to 16777216, it is 99999999999",
+        ),
+        (
+            "gpt2-tiny",
+            json!({ "n_head": 5 }),
+            "the field `n_embd` is 32, which `n_head` (5) does not divide",
+        ),
+        (
+            "gpt2-tiny",
+            json!({ "attn_pdrop": 1.0 }),
+            "the field `attn_pdrop` must be at least 0 and below 1, it is 1",
+        ),
+        (
+            "gpt2-tiny",
+            json!({ "layer_norm_epsilon": 0 }),
+            "the field `layer_norm_epsilon` must be above 0, it is 0",
+        ),
+        (
+            "bert-tiny-mlm",
+            json!({ "hidden_act": "mish" }),
+            "the field `hidden_act` names the activation `mish`, which Lessen does not have; it has gelu, gelu_new, \
+             gelu_fast, gelu_pytorch_tanh, relu, silu, swish",
+        ),
+        (
+            "bert-tiny-mlm",
+            json!({ "position_embedding_type": "relative_key" }),
+            "the field `position_embedding_type` is \"relative_key\", and Lessen computes this model only with \
+             \"absolute\"",
+        ),
+        (
+            "gpt2-tiny",
+            json!({ "tie_word_embeddings": false }),
+            "the field `tie_word_embeddings` is false, and Lessen computes this model only with true",
+        ),
+        (
+            "gpt2-tiny",
+            json!({ "architectures": ["GPT2DoubleHeadsModel"] }),
+            "the field `architectures` is [\"GPT2DoubleHeadsModel\"], and Lessen has only \
+             BertForSequenceClassification, BertForMaskedLM, GPT2LMHeadModel, LessenEncoder",
+        ),
+        (
+            "bert-tiny-cls",
+            json!({ "architectures": null }),
+            "the field `architectures` is missing; it names the model's class, one of \
+             BertForSequenceClassification, BertForMaskedLM, GPT2LMHeadModel, LessenEncoder",
+        ),
+        (
+            "bert-tiny-cls",
+            json!({ "id2label": { "1": "a", "2": "b" } }),
+            "the field `id2label` must name the classes by their numbers \"0\", \"1\" and so on",
+        ),
+        (
+            "bert-tiny-cls",
+            json!({ "problem_type": "multi_label_classification" }),
+            "the field `problem_type` is `multi_label_classification`, which Lessen does not have",
+        ),
+    ];
+    for (name, changes, expected) in cases {
+        assert_eq!(fault(name, changes), format!("DIR/config.json: {expected}"));
+    }
+}
+
+#[test]
+fn a_file_that_is_no_configuration_is_told() {
+    let folder = Folder::new();
+    let sentence = || Model::from_dir(&folder.0).unwrap_err().to_string();
+    let path = folder.file("config.json").display().to_string();
+    assert!(sentence().starts_with(&format!("the model's configuration {path} cannot be read: ")));
+    fs::write(&path, "{\"model_type\": ").unwrap();
+    assert!(sentence().starts_with(&format!("{path} is no valid JSON: ")));
+    fs::write(&path, "[]").unwrap();
+    assert_eq!(sentence(), format!("{path} must hold a JSON object"));
+}
+
+#[test]
+fn another_family_is_refused() {
+    let dir = fixture("gpt2-tiny");
+    let sentence = Model::from_dir_as(&dir, Architecture::BertForSequenceClassification)
+        .unwrap_err()
+        .to_string();
+    let place = dir.join("config.json").display().to_string();
+    assert_eq!(
+        sentence,
+        format!(
+            "{place}: the field `model_type` is `gpt2`, but BertForSequenceClassification needs a `bert` model"
+        )
+    );
+}

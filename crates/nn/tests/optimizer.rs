@@ -1,0 +1,217 @@
+//! Updates: decay of matrices only, clipping, momentum, and accumulation that equals one large batch.
+
+mod support;
+
+use lessen_graph::{Array, DType, Trace, Type, evaluate, verify};
+use lessen_nn::{Context, Init, OptimizerConfig, StateSpec, optimizer};
+use support::{Arrays, assert_close};
+
+/// Mean cross entropy of `x W + b` with `x` of `[rows, 3]` and two classes.
+fn loss<'g>(cx: &Context<'g>, rows: usize) -> lessen_graph::Tensor<'g> {
+    let x = cx.input("x", DType::F32, &[rows, 3]);
+    let labels = cx.input("labels", DType::I32, &[rows]);
+    let y = x.matmul(cx.param("w", &[3, 2], Init::Zeros)) + cx.param("b", &[2], Init::Zeros);
+    y.cross_entropy(labels)
+}
+
+const X: [f64; 12] = [0.5, -1.0, 2.0, 1.5, 0.3, -0.7, -2.0, 0.1, 0.9, 0.4, 0.4, -1.1];
+const LABELS: [i32; 4] = [0, 1, 1, -100];
+
+fn batch(rows: std::ops::Range<usize>) -> Arrays {
+    let x = X[3 * rows.start..3 * rows.end].to_vec();
+    let labels = Array::i32(&[rows.len()], &LABELS[rows.clone()]);
+    Arrays::from([
+        ("x".into(), Array::f32(&[rows.len(), 3], x)),
+        ("labels".into(), labels),
+    ])
+}
+
+fn start(states: &[StateSpec]) -> Arrays {
+    let w = Array::f32(&[3, 2], vec![0.3, -0.2, 0.8, 0.1, -0.5, 0.4]);
+    let mut start = Arrays::from([("w".into(), w), ("b".into(), Array::f32(&[2], vec![0.2, -0.1]))]);
+    start.extend(
+        states
+            .iter()
+            .map(|s| (s.name.clone(), Array::full(Type::f32(&s.shape), 0.0))),
+    );
+    start
+}
+
+fn with(state: &Arrays, data: Arrays, scalars: &[(&str, f64)]) -> Arrays {
+    let mut all = state.clone();
+    all.extend(data);
+    all.extend(
+        scalars
+            .iter()
+            .map(|(name, value)| (name.to_string(), Array::scalar(*value))),
+    );
+    all
+}
+
+/// One step on all rows: the new state, and the norm if there is clipping.
+fn step(config: &OptimizerConfig, clip_norm: Option<f64>) -> Arrays {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    let update = optimizer::update(&cx, loss(&cx, 4), config, clip_norm);
+    if let Some(norm) = update.gradient_norm {
+        trace.output("norm", norm);
+    }
+    let states = update.states;
+    let graph = trace.finish();
+    verify(&graph).unwrap();
+    let scalars = [("lr", 0.1), ("t", 1.0)];
+    let mut given = with(&start(&states), batch(0..4), &scalars);
+    given.retain(|name, _| graph.inputs.iter().any(|i| i.name == *name));
+    evaluate(&graph, &given).unwrap()
+}
+
+/// The gradients that a step with rate 0.1 went down, clipped or not.
+fn gradients(clip_norm: Option<f64>) -> (Vec<f64>, Arrays) {
+    let plain = OptimizerConfig::Sgd {
+        momentum: 0.0,
+        nesterov: false,
+        weight_decay: 0.0,
+    };
+    let (before, after) = (start(&[]), step(&plain, clip_norm));
+    let change = |name: &str| {
+        let pairs = before[name].data.iter().zip(&after[name].data);
+        pairs.map(|(b, a)| (b - a) / 0.1).collect::<Vec<f64>>()
+    };
+    ([change("w"), change("b")].concat(), after)
+}
+
+fn norm(values: &[f64]) -> f64 {
+    values.iter().map(|v| v * v).sum::<f64>().sqrt()
+}
+
+#[test]
+fn clipping_scales_all_gradients_to_the_norm() {
+    let (plain, _) = gradients(None);
+    let whole = norm(&plain);
+    assert!(whole > 0.1);
+    let (clipped, after) = gradients(Some(whole / 4.0));
+    assert!(
+        (after["norm"].item() - whole).abs() < 1e-9,
+        "the norm is that before clipping"
+    );
+    for (c, p) in clipped.iter().zip(&plain) {
+        assert!((4.0 * c - p).abs() < 1e-4 * whole, "{clipped:?} and {plain:?}");
+    }
+    let (loose, _) = gradients(Some(4.0 * whole));
+    assert!(norm(&loose.iter().zip(&plain).map(|(a, b)| a - b).collect::<Vec<_>>()) < 1e-9);
+}
+
+#[test]
+fn only_matrices_decay() {
+    let optimizers = |weight_decay| {
+        [
+            OptimizerConfig::adamw(weight_decay),
+            OptimizerConfig::Sgd {
+                momentum: 0.9,
+                nesterov: true,
+                weight_decay,
+            },
+            OptimizerConfig::Sgd {
+                momentum: 0.0,
+                nesterov: false,
+                weight_decay,
+            },
+        ]
+    };
+    for (without, with) in optimizers(0.0).iter().zip(&optimizers(0.5)) {
+        let (without, with) = (step(without, None), step(with, None));
+        assert_eq!(without["b"], with["b"]);
+        assert_ne!(without["w"], with["w"]);
+    }
+    // AdamW's decay is decoupled: p (1 - lr decay) before the step.
+    let (without, with) = (
+        step(&OptimizerConfig::adamw(0.0), None),
+        step(&OptimizerConfig::adamw(0.5), None),
+    );
+    for ((a, b), p) in without["w"]
+        .data
+        .iter()
+        .zip(&with["w"].data)
+        .zip(&start(&[])["w"].data)
+    {
+        assert!((a - b - 0.1 * 0.5 * p).abs() < 1e-12);
+    }
+}
+
+#[test]
+fn states_are_those_that_the_optimizer_needs() {
+    let names = |config: OptimizerConfig| {
+        let mut names: Vec<String> = step(&config, None).into_keys().collect();
+        names.sort();
+        names
+    };
+    assert_eq!(
+        names(OptimizerConfig::Sgd {
+            momentum: 0.0,
+            nesterov: false,
+            weight_decay: 0.1
+        }),
+        ["b", "w"]
+    );
+    assert_eq!(
+        names(OptimizerConfig::Sgd {
+            momentum: 0.9,
+            nesterov: false,
+            weight_decay: 0.0
+        }),
+        ["b", "optimizer.momentum.b", "optimizer.momentum.w", "w"]
+    );
+    assert_eq!(
+        names(OptimizerConfig::adamw(0.0)),
+        [
+            "b",
+            "optimizer.m.b",
+            "optimizer.m.w",
+            "optimizer.v.b",
+            "optimizer.v.w",
+            "w"
+        ]
+    );
+}
+
+#[test]
+fn accumulated_batches_equal_one_large_batch() {
+    let config = OptimizerConfig::adamw(0.01);
+    let clip = Some(0.05);
+    let expected = step(&config, clip);
+
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    let sums = optimizer::accumulate(&cx, loss(&cx, 2));
+    let params = cx.params();
+    let accumulate = trace.finish();
+    verify(&accumulate).unwrap();
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    let update = optimizer::apply(&cx, &params, &config, clip);
+    trace.output("norm", update.gradient_norm.unwrap());
+    let states = update.states;
+    let apply = trace.finish();
+    verify(&apply).unwrap();
+
+    let mut state = start(&[&sums[..], &states].concat());
+    let only = |graph: &lessen_graph::Graph, mut given: Arrays| {
+        given.retain(|name, _| graph.inputs.iter().any(|i| i.name == *name));
+        evaluate(graph, &given).unwrap()
+    };
+    // Two labels in the first half, one in the second: their shares in the mean over three.
+    for (rows, share) in [(0..2, 2.0 / 3.0), (2..4, 1.0 / 3.0)] {
+        state.extend(only(&accumulate, with(&state, batch(rows), &[("share", share)])));
+    }
+    let results = only(&apply, with(&state, Arrays::new(), &[("lr", 0.1), ("t", 1.0)]));
+    for (name, value) in &expected {
+        assert_close(name, &results[name], value, 1e-12);
+    }
+    for sum in &sums {
+        assert!(
+            results[&sum.name].data.iter().all(|&g| g == 0.0),
+            "{} begins anew",
+            sum.name
+        );
+    }
+}

@@ -1,0 +1,167 @@
+//! What a recipe would take, without running it.
+
+use crate::config::{Config, DataFormat};
+use crate::corpus::{Corpus, Goal};
+use crate::error::{Error, Result};
+use crate::finished::device;
+use crate::model::{self, Sizes};
+use crate::plans::{StepGraphs, StepPlans};
+use crate::run::Prepared;
+use crate::size::show_size;
+use lessen_compile::{Options, Placement};
+use lessen_cpu::floor_bytes;
+use lessen_data::Metric;
+use lessen_nn::BatchShape;
+use serde_json::{Value, json};
+
+/// Values in the list of the largest.
+const LARGEST: usize = 12;
+
+/// The plan of a recipe's training step.
+pub struct Outlook {
+    config: Config,
+    parameters: usize,
+    shape: BatchShape,
+    budget: Option<usize>,
+    floor: usize,
+    unbounded: StepPlans,
+    /// None where the budget is below the floor.
+    chosen: Option<StepPlans>,
+}
+
+impl Outlook {
+    /// Plans a recipe. Without data it assumes the recipe's `model.vocab` and `model.classes`.
+    ///
+    /// # Errors
+    /// Settings, data or a checkpoint with a mistake.
+    pub fn new(config: Config, budget: Option<usize>) -> Result<Outlook> {
+        let (goal, sizes) = extent(&config)?;
+        let model = model::build(&config, &goal, sizes)?;
+        let shape = BatchShape { size: config.train.batch, length: sizes.length };
+        let prepared = Prepared { config, goal, model, shape, total: 1 };
+        prepared.check_extent()?;
+        let device = device()?;
+        let options = prepared.options(None);
+        let graphs = StepGraphs::new(&options, |cx| prepared.model.forward(cx, shape).loss);
+        let plan_options = Options { threads: device.threads(), placement: options.placement, budget: None };
+        let floor = floor_bytes(&graphs.step, &plan_options).map_err(Error::internal)?;
+        let plans = |budget| StepPlans::new(&device, &prepared.options(budget), &graphs);
+        let unbounded = plans(None)?;
+        let chosen = match budget {
+            Some(budget) if budget < floor => None,
+            budget => Some(plans(budget)?),
+        };
+        let parameters = unbounded.params.iter().map(|param| param.shape.iter().product::<usize>()).sum();
+        Ok(Outlook { config: prepared.config, parameters, shape, budget, floor, unbounded, chosen })
+    }
+
+    fn plans(&self) -> &StepPlans {
+        self.chosen.as_ref().unwrap_or(&self.unbounded)
+    }
+
+    fn placement(&self) -> &'static str {
+        match self.config.placement {
+            Placement::Separate => "separate",
+            Placement::BackwardFused => "backward-fused",
+        }
+    }
+
+    /// One JSON object. Cost counts floating-point operations.
+    pub fn to_json(&self) -> Value {
+        let plans = self.plans();
+        let choices: Vec<Value> = plans
+            .step
+            .recomputed
+            .iter()
+            .map(|choice| {
+                let cost = json!(choice.flops);
+                json!({ "value": choice.value.0, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
+            })
+            .collect();
+        let largest: Vec<Value> = plans
+            .step
+            .largest(LARGEST)
+            .into_iter()
+            .map(|row| {
+                let (ty, first, last) = (row.ty.to_string(), row.first_step, row.last_step);
+                json!({ "name": row.name, "type": ty, "bytes": row.bytes, "first_step": first, "last_step": last })
+            })
+            .collect();
+        json!({
+            "recipe": self.config.recipe,
+            "feasible": self.chosen.is_some(),
+            "budget_bytes": self.budget,
+            "peak_bytes": self.chosen.as_ref().map(StepPlans::peak_bytes),
+            "floor_bytes": self.floor,
+            "unbounded_bytes": self.unbounded.peak_bytes(),
+            "state_bytes": plans.state_bytes(),
+            "arena_bytes": plans.step.arena_bytes,
+            "parameters": self.parameters,
+            "batch": [self.shape.size, self.shape.length],
+            "steps_in_schedule": plans.step.steps.len(),
+            "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
+            "update_placement": self.placement(),
+            "choices": choices,
+            "largest": largest,
+        })
+    }
+
+    /// For people.
+    pub fn to_text(&self) -> String {
+        let plans = self.plans();
+        let mut text = format!(
+            "{}: {} parameters, batches of {} x {} tokens, updates {}\n",
+            self.config.recipe,
+            self.parameters,
+            self.shape.size,
+            self.shape.length,
+            self.placement()
+        );
+        match (self.budget, &self.chosen) {
+            (Some(budget), None) => {
+                let (budget, floor) = (show_size(budget), show_size(self.floor));
+                text += &format!("not feasible: the budget of {budget} is below the floor of {floor}\n");
+            }
+            (_, Some(chosen)) => text += &format!("peak memory   {:>10}\n", show_size(chosen.peak_bytes())),
+            (None, None) => {}
+        }
+        for (name, bytes) in [
+            ("of it state", plans.state_bytes()),
+            ("of it arena", plans.step.arena_bytes),
+            ("floor", self.floor),
+            ("no budget", self.unbounded.peak_bytes()),
+        ] {
+            text += &format!("{name:<13} {:>10}\n", show_size(bytes));
+        }
+        let recomputed: usize = plans.step.recomputed.iter().map(|choice| choice.bytes).sum();
+        text += &format!(
+            "recomputed    {:>10} in {} values\n",
+            show_size(recomputed),
+            plans.step.recomputed.len()
+        );
+        text += &format!("compiled in {:.1} ms\n", plans.compile_time().as_secs_f64() * 1e3);
+        text += &format!("\nthe largest values of {} steps\n", plans.step.steps.len());
+        for row in plans.step.largest(LARGEST) {
+            let lifetime = format!("{}..{}", row.first_step, row.last_step);
+            let ty = row.ty.to_string();
+            text += &format!("{:>10}  {lifetime:>9}  {ty:<22} {}\n", show_size(row.bytes), row.name);
+        }
+        text
+    }
+}
+
+/// What the data is like, or would be.
+fn extent(config: &Config) -> Result<(Goal, Sizes)> {
+    if config.data.path.is_some() || config.data.format == DataFormat::Adder {
+        let corpus = Corpus::read(config)?;
+        let tokenizer = corpus.tokenizer(config)?;
+        let length = corpus.length(config);
+        return Ok((corpus.goal(), Sizes { vocab: tokenizer.vocab_size(), pad: tokenizer.pad_id(), length }));
+    }
+    let names = (0..config.model.classes).map(|class| class.to_string()).collect();
+    let goal = match config.data.format {
+        DataFormat::Text => Goal::NextToken,
+        _ => Goal::Classes(names, vec![Metric::Accuracy]),
+    };
+    Ok((goal, Sizes { vocab: config.model.vocab, pad: 0, length: config.data.max_length }))
+}
