@@ -81,15 +81,15 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     verify(graph)?;
     let simple = simplify(graph);
     debug_assert_eq!(verify(&simple), Ok(()));
-    let plan = |values: &[ValueId]| {
-        let graph = if values.is_empty() { simple.clone() } else { recomputing(&simple, values) };
+    let plan = |chosen: &[passes::Recompute]| {
+        let values: Vec<ValueId> = chosen.iter().map(|c| c.value).collect();
+        let graph = if values.is_empty() { simple.clone() } else { recomputing(&simple, &values) };
         debug_assert_eq!(verify(&graph), Ok(()));
-        plan::plan(graph, options, target)
+        Plan { recomputed: chosen.to_vec(), ..plan::plan(graph, options, target) }
     };
     let mut chosen: Vec<passes::Recompute> =
         if passes::remat::trains(&simple) { passes::remat::free(&simple) } else { Vec::new() };
-    let ids = |chosen: &[passes::Recompute]| chosen.iter().map(|c| c.value).collect::<Vec<_>>();
-    let mut best = plan(&ids(&chosen));
+    let mut best = plan(&chosen);
     if let Some(budget) = options.budget {
         let mut more = passes::remat::priced(&simple).into_iter().peekable();
         while best.peak_bytes() > budget {
@@ -107,10 +107,12 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
                 freed += next.bytes;
                 chosen.push(next);
             }
-            best = plan(&ids(&chosen));
+            let next = plan(&chosen);
+            if next.peak_bytes() < best.peak_bytes() {
+                best = next;
+            }
         }
     }
-    best.recomputed = chosen;
     best.compile_time = start.elapsed();
     Ok(best)
 }

@@ -1,6 +1,6 @@
 //! Reports: what a plan says about itself to people.
 
-use lessen_graph::{Phase, Type, ValueId};
+use lessen_graph::{Graph, Phase, Type, ValueId};
 
 use crate::plan::Plan;
 
@@ -31,26 +31,13 @@ impl Plan {
                 let (first_step, last_step) = self.lifetimes[i]?;
                 let value = ValueId(i as u32);
                 let ty = self.graph.ty(value).clone();
-                let (name, phase) = self.describe(value);
+                let (name, phase) = describe(&self.graph, value);
                 Some(ValueReport { value, name, bytes: ty.bytes(), ty, first_step, last_step, phase })
             })
             .collect();
         values.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.first_step.cmp(&b.first_step)));
         values.truncate(n);
         values
-    }
-
-    /// A value's name for people, and the part of the step that defines it.
-    pub fn describe(&self, value: ValueId) -> (String, Phase) {
-        match self.graph.producer(value) {
-            Some(id) => {
-                let node = &self.graph.nodes[id.index()];
-                let name = node.op.name();
-                let name = if node.scope.is_empty() { name.to_string() } else { format!("{} {name}", node.scope) };
-                (name, node.phase)
-            }
-            None => (self.graph.input(value).map(|i| i.name.clone()).unwrap_or_default(), Phase::Forward),
-        }
     }
 
     /// Floating-point operations of matrix products (attention's included) in one run, and of everything else.
@@ -67,5 +54,18 @@ impl Plan {
             }
         }
         (products, others)
+    }
+}
+
+/// A value's name for people, and the part of the step that defines it.
+pub(crate) fn describe(graph: &Graph, value: ValueId) -> (String, Phase) {
+    match graph.producer(value) {
+        Some(id) => {
+            let node = &graph.nodes[id.index()];
+            let name = node.op.name();
+            let name = if node.scope.is_empty() { name.to_string() } else { format!("{} {name}", node.scope) };
+            (name, node.phase)
+        }
+        None => (graph.input(value).map(|i| i.name.clone()).unwrap_or_default(), Phase::Forward),
     }
 }

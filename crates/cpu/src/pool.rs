@@ -131,6 +131,9 @@ impl Pool {
     }
 }
 
+/// A panic of a task is caught, and leaves the pool as it was.
+impl std::panic::RefUnwindSafe for Pool {}
+
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::SeqCst);
@@ -266,5 +269,19 @@ fn threads_of(text: &str) -> Result<usize, String> {
     match text.trim().parse() {
         Ok(threads) if (1..=1024).contains(&threads) => Ok(threads),
         _ => Err(format!("LESSEN_THREADS is \"{text}\"; set it to a number of threads from 1 to 1024, or unset it")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::threads_of;
+
+    #[test]
+    fn the_number_of_threads_is_checked() {
+        assert_eq!(threads_of(" 3 "), Ok(3));
+        for text in ["0", "-1", "two", "", "2000"] {
+            let error = threads_of(text).unwrap_err();
+            assert!(error.contains("LESSEN_THREADS") && error.contains(text), "{error}");
+        }
     }
 }

@@ -1,1 +1,42 @@
-//! Lessen.
+//! Lessen trains and runs neural networks with less memory, less time and the same answer.
+//!
+//! A model is an ordinary function from a [`Context`](prelude::Context) to tensors. Lessen traces it into one graph
+//! that holds forward pass, backward pass and update together, plans the memory of the whole step before the first
+//! one runs, and runs it.
+//!
+//! ```
+//! use lessen::prelude::*;
+//!
+//! // y = a x + b, learnt from four points.
+//! let loss = |cx: &Context<'_>| { /* see `examples/` for whole models */ };
+//! # let _ = loss;
+//! ```
+//!
+//! The crates behind it: [`graph`] (programs), [`compile`] (passes and plans), [`cpu`] (kernels), [`nn`] (layers,
+//! models, optimizers, checkpoints), [`data`] (batches), [`train`] (runs).
+#![forbid(unsafe_code)]
+
+pub mod step_bench;
+
+pub use lessen_compile as compile;
+pub use lessen_cpu as cpu;
+pub use lessen_data as data;
+pub use lessen_graph as graph;
+pub use lessen_nn as nn;
+pub use lessen_train as train;
+
+/// Everything that a model of one's own needs: to define it, to train it, to run it.
+pub mod prelude {
+    pub use lessen_compile::Placement;
+    pub use lessen_cpu::{Device, Host};
+    pub use lessen_data::{Batch, Field, Metric, Order, Source, Tokenizer};
+    pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, Type, Vjp};
+    pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};
+    pub use lessen_nn::{
+        BatchShape, Context, Init, Model, OptimizerConfig, Outputs, ParamSpec, Schedule, ScheduleKind, Weight, Weights,
+        checkpoint,
+    };
+    pub use lessen_train::{
+        Error, Function, Generator, Inference, Result, Sampling, StepReport, Trainer, TrainerOptions, inputs_of,
+    };
+}

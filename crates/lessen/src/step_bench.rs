@@ -1,4 +1,4 @@
-//! `lessen bench step`: compile time, step time, share and speed of matrix products, planned and measured memory of
+//! The benchmark of training steps: compile time, step time, share and speed of matrix products, planned and measured memory of
 //! three training steps. `bench/step.py` runs the same three in PyTorch beside it.
 
 use std::time::Instant;
@@ -10,7 +10,7 @@ use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Model, initialize};
-use lessen_train::{StepPlans, TrainerOptions};
+use lessen_train::{StepGraphs, StepPlans, TrainerOptions};
 use serde_json::{Map, Value, json};
 
 /// A training step to measure.
@@ -109,8 +109,8 @@ impl Measured {
 pub fn measure(device: &mut Device, case: &Case, steps: usize, budget: Option<usize>) -> Result<Measured, String> {
     let options = TrainerOptions { budget: budget.or(case.budget), ..TrainerOptions::new(5e-4) };
     let start = Instant::now();
-    let plans = StepPlans::new(device, &options, |cx| case.model.forward(cx, case.batch).loss)
-        .map_err(|e| e.to_string())?;
+    let graphs = StepGraphs::new(&options, |cx| case.model.forward(cx, case.batch).loss);
+    let plans = StepPlans::new(device, &options, &graphs).map_err(|e| e.to_string())?;
     let (params, states) = (plans.params, plans.states);
     let mut step = Executable::load(plans.step);
     let compile_ms = start.elapsed().as_secs_f64() * 1e3;

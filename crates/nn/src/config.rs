@@ -1,5 +1,5 @@
-//! Reading and writing `config.json`: every mistake is named with its file and field, and fields that Lessen does not
-//! know are kept and written back.
+//! Reading and writing `config.json`: every mistake is named with its file and field, and fields that Lessen
+//! does not know are kept and written back.
 
 use std::fmt::Display;
 use std::fs;
@@ -189,7 +189,8 @@ impl Fields {
         }
     }
 
-    /// The names of the classes: `id2label`, or `LABEL_0`, `LABEL_1` ... as many as `num_labels` says, two without.
+    /// The names of the classes: `id2label`, or `LABEL_0`, `LABEL_1` ... as many as `num_labels` says, two
+    /// without.
     pub fn labels(&self) -> Result<Vec<String>> {
         let Some(value) = self.get("id2label") else {
             return Ok(numbered_labels(self.size_or("num_labels", 2)?));

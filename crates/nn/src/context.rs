@@ -37,8 +37,8 @@ struct Inside<'g> {
     params: Vec<ParamSpec>,
 }
 
-/// The surroundings of a model function. Contexts made from one by [`Context::at`] and [`Context::scope`] share its
-/// inputs and parameters and differ in the prefix of parameter names.
+/// The surroundings of a model function. Contexts made from one by [`Context::at`] and [`Context::scope`]
+/// share its inputs and parameters and differ in the prefix of parameter names.
 #[derive(Clone)]
 pub struct Context<'g> {
     trace: &'g Trace,
@@ -94,8 +94,8 @@ impl<'g> Context<'g> {
         self.inside.borrow().inputs.contains_key(name)
     }
 
-    /// The parameter `name` (after the present prefix): an `f32` state, declared at first use. The same full name
-    /// gives the same tensor, so that weights are tied by naming them twice; the first `init` counts.
+    /// The parameter `name` (after the present prefix): an `f32` state, declared at first use. The same full
+    /// name gives the same tensor, so that weights are tied by naming them twice; the first `init` counts.
     ///
     /// # Panics
     /// If it is declared already with another shape.
@@ -140,19 +140,20 @@ impl<'g> Context<'g> {
         }
     }
 
-    /// Runs `f` with `name` added both to the names of parameters and to the scope of the graph's nodes, from which
-    /// plans and reports take where a value comes from.
+    /// Runs `f` with `name` added both to the names of parameters and to the scope of the graph's nodes, from
+    /// which plans and reports take where a value comes from.
     pub fn scope<R>(&self, name: &str, f: impl FnOnce(&Context<'g>) -> R) -> R {
         self.trace.in_scope(name, || f(&self.at(name)))
     }
 
-    /// The key of everything random in this graph: the data input `key` of type `u32[2]`, given anew at every step.
+    /// The key of everything random in this graph: the data input `key` of type `u32[2]`, given anew at every
+    /// step.
     pub fn key(&self) -> Tensor<'g> {
         self.input("key", DType::U32, &[2])
     }
 
-    /// Drops each element with probability `p` and scales the others by `1 / (1 - p)`; outside of training, or with
-    /// `p = 0`, it is `x` itself.
+    /// Drops each element with probability `p` and scales the others by `1 / (1 - p)`; outside of training,
+    /// or with `p = 0`, it is `x` itself.
     #[track_caller]
     pub fn dropout(&self, x: Tensor<'g>, p: f64) -> Tensor<'g> {
         if self.training && p > 0.0 {

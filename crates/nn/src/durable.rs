@@ -6,7 +6,8 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
-/// Writes a file through `fill`. A reader finds the old content or the new one, never a part of it, even after a crash.
+/// Writes a file through `fill`. A reader finds the old content or the new one, never a part of it, even
+/// after a crash.
 ///
 /// # Errors
 /// If the folder cannot be written to; what was written aside is removed.

@@ -1,5 +1,5 @@
-//! First values of parameters. A value depends on the seed, the parameter's name and nothing else: not on the order
-//! in which parameters are made, nor on what other parameters there are.
+//! First values of parameters. A value depends on the seed, the parameter's name and nothing else: not on the
+//! order in which parameters are made, nor on what other parameters there are.
 
 use std::f64::consts::TAU;
 

@@ -6,8 +6,8 @@ use lessen_graph::ops::attention::{AttentionOptions, attention};
 use crate::context::Context;
 use crate::init::Init;
 
-/// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as PyTorch's `nn.Linear`) and
-/// `NAME.bias` of shape `[out]`, which starts at zero.
+/// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as PyTorch's
+/// `nn.Linear`) and `NAME.bias` of shape `[out]`, which starts at zero.
 #[track_caller]
 pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
     cx.scope(name, |cx| {
@@ -16,8 +16,8 @@ pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init:
     })
 }
 
-/// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as GPT-2's `Conv1D`) and
-/// `NAME.bias` of shape `[out]`, which starts at zero.
+/// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as GPT-2's `Conv1D`)
+/// and `NAME.bias` of shape `[out]`, which starts at zero.
 #[track_caller]
 pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
     cx.scope(name, |cx| {
@@ -43,7 +43,8 @@ pub fn rms_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Te
     })
 }
 
-/// The rows of the table `NAME.weight` of shape `[rows, width]` that `ids` (`i32`, any shape) choose: `[.., width]`.
+/// The rows of the table `NAME.weight` of shape `[rows, width]` that `ids` (`i32`, any shape) choose:
+/// `[.., width]`.
 #[track_caller]
 pub fn embedding<'g>(
     cx: &Context<'g>,
@@ -55,7 +56,8 @@ pub fn embedding<'g>(
     cx.scope(name, |cx| cx.param("weight", &[rows, width], init).gather(ids))
 }
 
-/// The first `length` rows of the table `NAME.weight` of shape `[rows, width]`: learned positions `[length, width]`.
+/// The first `length` rows of the table `NAME.weight` of shape `[rows, width]`: learned positions
+/// `[length, width]`.
 #[track_caller]
 pub fn positions<'g>(
     cx: &Context<'g>,
@@ -134,8 +136,8 @@ pub fn merge_heads(x: Tensor<'_>) -> Tensor<'_> {
     x.reshape(&[shape[0], shape[1], shape[2] * shape[3]])
 }
 
-/// The mean over the tokens of `x` (`f32[B, T, W]`) that `mask` (`bool[B, T]`) calls real: `[B, W]`. A row without
-/// any gives zeros.
+/// The mean over the tokens of `x` (`f32[B, T, W]`) that `mask` (`bool[B, T]`) calls real: `[B, W]`. A row
+/// without any gives zeros.
 #[track_caller]
 pub fn mean_pool<'g>(x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
     let real = mask.cast(x.dtype()).unsqueeze(-1);

@@ -1,7 +1,8 @@
-//! What do people build? Layers, models, losses, optimizers, schedules and Hugging Face checkpoints of Lessen.
+//! What do people build? Layers, models, losses, optimizers, schedules and Hugging Face checkpoints of
+//! Lessen.
 //!
-//! A model is a function from a [`Context`] to tensors: it declares inputs and parameters by name and applies layers.
-//! Nothing here knows where data comes from or what a training loop is.
+//! A model is a function from a [`Context`] to tensors: it declares inputs and parameters by name and applies
+//! layers. Nothing here knows where data comes from or what a training loop is.
 //!
 //! ```
 //! use lessen_graph::Trace;

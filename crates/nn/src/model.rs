@@ -123,8 +123,8 @@ impl Model {
         Model::from_fields(&fields, Architecture::of(&fields)?)
     }
 
-    /// A model of this class in the dimensions of `DIR/config.json`, which may be for another class of the same
-    /// family: a classifier on a BERT that was trained to predict words.
+    /// A model of this class in the dimensions of `DIR/config.json`, which may be for another class of the
+    /// same family: a classifier on a BERT that was trained to predict words.
     ///
     /// # Errors
     /// As [`Model::from_dir`], and if the family is another.
@@ -255,8 +255,8 @@ impl Model {
         }
     }
 
-    /// Loss and scores. Declares the data inputs `tokens` (`i32[B, T]`), `mask` (`bool[B, T]`, true for a real token; not
-    /// for GPT-2), `types` (`i32[B, T]`, BERT only), and those of its [`Task`].
+    /// Loss and scores. Declares the data inputs `tokens` (`i32[B, T]`), `mask` (`bool[B, T]`, true for a
+    /// real token; not for GPT-2), `types` (`i32[B, T]`, BERT only), and those of its [`Task`].
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         match self {
@@ -267,8 +267,8 @@ impl Model {
         }
     }
 
-    /// The scores alone, with no input for what is to be predicted: `f32[B, classes]` (`f32[B, 1]` for a regression)
-    /// or `f32[B, T, vocabulary]`.
+    /// The scores alone, with no input for what is to be predicted: `f32[B, classes]` (`f32[B, 1]` for a
+    /// regression) or `f32[B, T, vocabulary]`.
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         match self {
@@ -287,7 +287,8 @@ impl Model {
         cx.params()
     }
 
-    /// Whether a parameter belongs to the head, which the checkpoint of a model for another task does not have.
+    /// Whether a parameter belongs to the head, which the checkpoint of a model for another task does not
+    /// have.
     pub fn is_head(&self, name: &str) -> bool {
         match self {
             Model::BertForSequenceClassification(_) => {

@@ -1,9 +1,9 @@
-//! Updates of parameters as part of the graph: AdamW and SGD, clipping by the global norm, accumulation of gradients
-//! over several small batches.
+//! Updates of parameters as part of the graph: AdamW and SGD, clipping by the global norm, accumulation of
+//! gradients over several small batches.
 //!
-//! A step is one graph made with [`update`], or with accumulation two: one made with [`accumulate`], which runs for every
-//! small batch, and one made with [`apply`], which runs after the last of them. All states that these declare begin as
-//! zeros.
+//! A step is one graph made with [`update`], or with accumulation two: one made with [`accumulate`], which
+//! runs for every small batch, and one made with [`apply`], which runs after the last of them. All states
+//! that these declare begin as zeros.
 
 use lessen_graph::ops::clip::{clip_coefficient, global_norm};
 use lessen_graph::ops::{AdamW, Sgd};
@@ -14,7 +14,8 @@ use crate::context::{Context, ParamSpec, StateSpec};
 /// Which optimizer. Weight decay applies to parameters of two or more axes only: not to biases and norms.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum OptimizerConfig {
-    /// AdamW (Loshchilov and Hutter 2019), with the states `optimizer.m.PARAMETER` and `optimizer.v.PARAMETER`.
+    /// AdamW (Loshchilov and Hutter 2019), with the states `optimizer.m.PARAMETER` and
+    /// `optimizer.v.PARAMETER`.
     AdamW {
         /// Decay of the first moment.
         beta1: f64,
@@ -57,8 +58,9 @@ pub struct Update<'g> {
     pub gradient_norm: Option<Tensor<'g>>,
 }
 
-/// A whole step: gradients of the loss by all parameters of the context, clipping to a global norm of `clip_norm`, and
-/// the update. Declares the data inputs `lr` (`f32[]`) and, for AdamW, `t` (`f32[]`: the number of this step, from 1).
+/// A whole step: gradients of the loss by all parameters of the context, clipping to a global norm of
+/// `clip_norm`, and the update. Declares the data inputs `lr` (`f32[]`) and, for AdamW, `t` (`f32[]`: the
+/// number of this step, from 1).
 pub fn update<'g>(
     cx: &Context<'g>,
     loss: Tensor<'g>,
@@ -70,9 +72,10 @@ pub fn update<'g>(
     update_with(cx, &params, gradients, config, clip_norm)
 }
 
-/// Adds the gradients of one small batch to the states `gradient.PARAMETER`, which it returns. Declares the data input
-/// `share` (`f32[]`), the part that this batch's loss has in the whole: `1 / n` for `n` equal batches, or the number
-/// of its labels over that of all. With shares that sum to 1 the result is the gradient of the mean over all labels.
+/// Adds the gradients of one small batch to the states `gradient.PARAMETER`, which it returns. Declares the
+/// data input `share` (`f32[]`), the part that this batch's loss has in the whole: `1 / n` for `n` equal
+/// batches, or the number of its labels over that of all. With shares that sum to 1 the result is the
+/// gradient of the mean over all labels.
 pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>) -> Vec<StateSpec> {
     let params = cx.params();
     let share = cx.input("share", DType::F32, &[]);
@@ -92,8 +95,9 @@ pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>) -> Vec<StateSpec> {
         .collect()
 }
 
-/// The update from gradients that [`accumulate`] has summed, which it then sets to zero. `params` are the parameters
-/// of the accumulating graph; this graph declares them again. Data inputs and states are those of [`update`].
+/// The update from gradients that [`accumulate`] has summed, which it then sets to zero. `params` are the
+/// parameters of the accumulating graph; this graph declares them again. Data inputs and states are those of
+/// [`update`].
 pub fn apply<'g>(
     cx: &Context<'g>,
     params: &[ParamSpec],

@@ -48,10 +48,10 @@ const FINAL_DIVISOR: f64 = 1e4;
 /// A learning-rate schedule. With `s` the step (from 0), `w` the warm-up, `n` the total and
 /// `p = (s - w) / max(1, n - w)`:
 ///
-/// - constant, linear and cosine are `peak · s / w` for `s < w`, and then
-///   `peak`, `peak · max(0, 1 - p)` and `peak · max(0, (1 + cos(π p)) / 2)`;
-/// - one-cycle goes from `peak / 25` at step 0 to `peak` at step `w - 1`, and on to `peak / 250000` at step `n - 1`,
-///   each along half a cosine; it stays there. Without warm-up it begins at the peak.
+/// - constant, linear and cosine are `peak · s / w` for `s < w`, and then `peak`, `peak · max(0, 1 - p)` and
+///   `peak · max(0, (1 + cos(π p)) / 2)`;
+/// - one-cycle goes from `peak / 25` at step 0 to `peak` at step `w - 1`, and on to `peak / 250000` at step
+///   `n - 1`, each along half a cosine; it stays there. Without warm-up it begins at the peak.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Schedule {
     /// Shape.

@@ -1,5 +1,5 @@
-//! Checkpoints: what is written is read back, old and other forms are understood, and every fault is one sentence that
-//! names the file and the tensor.
+//! Checkpoints: what is written is read back, old and other forms are understood, and every fault is one
+//! sentence that names the file and the tensor.
 
 mod support;
 
@@ -265,18 +265,18 @@ fn a_fault_of_a_tensor_names_it() {
     };
     assert_eq!(
         with(&|t| drop(t.remove("classifier.weight"))),
-        "DIR/model.safetensors has no tensor `classifier.weight`, which the model needs; is it a checkpoint of \
+        "DIR/model.safetensors has no tensor `classifier.weight`, which the model needs; is it of \
          another model?"
     );
     assert_eq!(
         with(&|t| t.get_mut("classifier.weight").unwrap().1 = vec![32, 5]),
-        "DIR/model.safetensors: the tensor `classifier.weight` has the shape [32, 5], the model needs [5, 32]; the \
-         checkpoint and the model's configuration do not fit together"
+        "DIR/model.safetensors: the tensor `classifier.weight` has the shape [32, 5], the model needs \
+         [5, 32]; the checkpoint and the model's configuration do not fit together"
     );
     assert_eq!(
         with(&|t| t.get_mut("classifier.bias").unwrap().0 = Dtype::I32),
-        "DIR/model.safetensors: the tensor `classifier.bias` holds I32, and Lessen reads F32, F64, F16 and BF16; \
-         convert the checkpoint to one of these"
+        "DIR/model.safetensors: the tensor `classifier.bias` holds I32, and Lessen reads F32, F64, F16 and \
+         BF16; convert it to one of these"
     );
 }
 
@@ -340,8 +340,8 @@ fn a_fault_of_the_file_is_told() {
     fs::write(folder.file("pytorch_model.bin"), "").unwrap();
     assert_eq!(
         fault(&folder),
-        "DIR has no model.safetensors; its pytorch_model.bin must first be converted by loading it in transformers \
-         and saving it again"
+        "DIR has no model.safetensors; load its pytorch_model.bin in transformers and save it \
+         again to convert it"
     );
 }
 

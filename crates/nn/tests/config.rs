@@ -1,4 +1,5 @@
-//! `config.json`: what it says is followed, what Lessen does not know is kept, and mistakes name file and field.
+//! `config.json`: what it says is followed, what Lessen does not know is kept, and mistakes name file and
+//! field.
 
 mod support;
 
@@ -144,14 +145,14 @@ fn mistakes_name_file_and_field() {
         (
             "bert-tiny-mlm",
             json!({ "hidden_act": "mish" }),
-            "the field `hidden_act` names the activation `mish`, which Lessen does not have; it has gelu, gelu_new, \
-             gelu_fast, gelu_pytorch_tanh, relu, silu, swish",
+            "the field `hidden_act` names the activation `mish`, which Lessen does not have; it has gelu, \
+             gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu, swish",
         ),
         (
             "bert-tiny-mlm",
             json!({ "position_embedding_type": "relative_key" }),
-            "the field `position_embedding_type` is \"relative_key\", and Lessen computes this model only with \
-             \"absolute\"",
+            "the field `position_embedding_type` is \"relative_key\", and Lessen computes this model only \
+             with \"absolute\"",
         ),
         (
             "gpt2-tiny",
@@ -208,7 +209,8 @@ fn another_family_is_refused() {
     assert_eq!(
         sentence,
         format!(
-            "{place}: the field `model_type` is `gpt2`, but BertForSequenceClassification needs a `bert` model"
+            "{place}: the field `model_type` is `gpt2`, but BertForSequenceClassification needs \
+             a `bert` model"
         )
     );
 }

@@ -1,4 +1,5 @@
-//! The encoder against the same network in PyTorch (`Encoder` of `bench/torch_models.py`, in `f64`), and regression.
+//! The encoder against the same network in PyTorch (`Encoder` of `bench/torch_models.py`, in `f64`), and
+//! regression.
 
 mod support;
 

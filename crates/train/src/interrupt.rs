@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// The exit code of a process that was interrupted.
-pub const EXIT_CODE: i32 = 130;
+pub const EXIT_CODE: u8 = 130;
 
 /// Listens for Ctrl-C (and the polite request to terminate) from now on, in the whole process.
 ///
@@ -15,7 +15,7 @@ pub const EXIT_CODE: i32 = 130;
 pub fn listen() -> Result<()> {
     let handler = || {
         if ASKED.swap(true, Ordering::SeqCst) {
-            std::process::exit(EXIT_CODE);
+            std::process::exit(i32::from(EXIT_CODE));
         }
     };
     ctrlc::set_handler(handler).map_err(|error| Error::internal(format!("Ctrl-C cannot be listened for ({error})")))

@@ -45,7 +45,7 @@ impl Outlook {
         let graphs = StepGraphs::new(&options, |cx| prepared.model.forward(cx, shape).loss);
         let plan_options = Options { threads: device.threads(), placement: options.placement, budget: None };
         let floor = floor_bytes(&graphs.step, &plan_options).map_err(Error::internal)?;
-        let plans = |budget| StepPlans::new(&device, &prepared.options(budget), &graphs);
+        let plans = |budget| StepPlans::compile(&device, &prepared.options(budget), &graphs);
         let unbounded = plans(None)?;
         let chosen = match budget {
             Some(budget) if budget < floor => None,

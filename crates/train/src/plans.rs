@@ -94,11 +94,23 @@ impl StepGraphs {
 }
 
 impl StepPlans {
-    /// Compiles a training step for a device.
+    /// Traces, differentiates and compiles a training step for a device.
     ///
     /// # Errors
     /// A budget below the floor.
-    pub fn new(device: &Device, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
+    pub fn new(
+        device: &Device,
+        options: &TrainerOptions,
+        loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+    ) -> Result<StepPlans> {
+        StepPlans::compile(device, options, &StepGraphs::new(options, loss))
+    }
+
+    /// Compiles the graphs of a training step for a device.
+    ///
+    /// # Errors
+    /// A budget below the floor.
+    pub fn compile(device: &Device, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
         Ok(StepPlans {
             step: plan(device, &graphs.step, options)?,
             apply: graphs.apply.as_ref().map(|graph| plan(device, graph, options)).transpose()?,

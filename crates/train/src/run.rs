@@ -6,13 +6,14 @@ use crate::durable::write_folder;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Scores, evaluate, inputs_of, weight_of};
 use crate::events::Events;
-use crate::finished::{config_text, device, read_config};
+use crate::finished::{config_text, device};
+pub use crate::finished::read_config;
 use crate::folder::Folder;
 use crate::inference::{Function, Inputs};
 use crate::interrupt;
 use crate::metrics::Metrics;
 use crate::model::{self, Sizes};
-use crate::plans::{StepGraphs, StepPlans, TrainerOptions};
+use crate::plans::{StepPlans, TrainerOptions};
 use crate::progress::Progress;
 use crate::report::{Facts, Report, Timing};
 use crate::saved::{self, Best};
@@ -102,6 +103,7 @@ impl Prepared {
 /// # Errors
 /// Whatever is wrong with data, checkpoint, settings or folder, before any step; a loss that is no number.
 pub fn train(request: &Request) -> Result<Report> {
+    let request = &Request { settings: request.settings.clone().with_whole_paths(), ..request.clone() };
     let resumed = match request.resume {
         true => Some(reopen(request)?),
         false => {
@@ -135,8 +137,7 @@ pub fn train(request: &Request) -> Result<Report> {
 
     let options = prepared.options(request.budget);
     let device = device()?;
-    let graphs = StepGraphs::new(&options, |cx| prepared.model.forward(cx, shape).loss);
-    let plans = StepPlans::new(&device, &options, &graphs)?;
+    let plans = StepPlans::new(&device, &options, |cx| prepared.model.forward(cx, shape).loss)?;
     let compile_time = plans.compile_time();
     plans.check_memory()?;
     let (weights, drawn) = first_weights(&prepared, from)?;

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::keys::{self, KEYS, Key, Kind};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -165,6 +166,21 @@ impl Settings {
             Some(Value::Text(text)) => Some(text),
             _ => None,
         }
+    }
+
+    /// The same settings with paths that hold wherever they are read from; a path that leads nowhere stays as it is,
+    /// for the message that will name it.
+    pub fn with_whole_paths(mut self) -> Settings {
+        for name in ["model.init", "data.path", "data.tokenizer"] {
+            if let Some((Value::Text(path), _)) = self.values.get_mut(name)
+                && path != "characters"
+                && Path::new(path).exists()
+                && let Ok(whole) = std::path::absolute(&*path)
+            {
+                *path = whole.display().to_string();
+            }
+        }
+        self
     }
 
     /// All settings as TOML that [`Settings::parse`] reads back.

@@ -5,7 +5,7 @@
 
 use crate::error::{Error, Result};
 use crate::inference::{Function, Inputs, Runs, read_weights, run, scalar, write_weights};
-use crate::plans::{StepGraphs, StepPlans, TrainerOptions};
+use crate::plans::{StepPlans, TrainerOptions};
 use crate::saved::StateArray;
 use lessen_cpu::{Device, Executable, Host, Store};
 use lessen_graph::Tensor;
@@ -60,7 +60,7 @@ impl Trainer {
         options: TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Trainer> {
-        let plans = StepPlans::new(&device, &options, &StepGraphs::new(&options, loss))?;
+        let plans = StepPlans::new(&device, &options, loss)?;
         plans.check_memory()?;
         let weights = initialize(&plans.params, options.seed);
         Trainer::from_plans(device, options, plans, &weights)

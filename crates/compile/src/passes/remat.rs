@@ -11,6 +11,7 @@ use lessen_graph::ops::MatMul;
 use lessen_graph::{Graph, InputKind, Node, NodeId, Phase, RowWise, ValueId};
 
 use crate::layout::{Place, places};
+use crate::report::describe;
 use crate::rewrite::Rewriter;
 
 /// Values smaller than this are not worth a node.
@@ -19,8 +20,10 @@ const SMALLEST: usize = 16 << 10;
 /// A forward value that backward could recompute.
 #[derive(Clone, Debug)]
 pub struct Recompute {
-    /// The value.
+    /// The value, in the graph before recomputation.
     pub value: ValueId,
+    /// Where in the model it is written, and the operation.
+    pub name: String,
     /// Bytes that need not be kept.
     pub bytes: usize,
     /// Floating-point operations that recomputing it costs; 0 counts as free.
@@ -98,7 +101,8 @@ impl Forward<'_> {
                 continue;
             }
             if let Some(flops) = self.price(value, products, &mut memo) {
-                found.push(Recompute { value, bytes, flops });
+                let name = describe(self.graph, value).0;
+                found.push(Recompute { value, name, bytes, flops });
             }
         }
         found

@@ -18,7 +18,7 @@ pub struct AdamW {
 /// The constants of stochastic gradient descent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sgd {
-    /// Decay of the velocity; with 0 there is none.
+    /// Decay of the velocity.
     pub momentum: f64,
     /// Whether the step looks ahead along the velocity. Nesterov 1983.
     pub nesterov: bool,
@@ -40,11 +40,11 @@ dispatch! {
         v2: *mut f32, lr: f32, t: f32, constants: AdamW,
     ) = adamw_body;
 
-    /// One step of stochastic gradient descent: `d = g + wd p`; with momentum `v2 = momentum v + d`, and then `d` becomes
-    /// `v2`, or `d + momentum v2` with Nesterov's; `p2 = p - lr d`. Without momentum `v` and `v2` are not touched.
+    /// One step of stochastic gradient descent: `d = g + wd p`, `v2 = momentum v + d`,
+    /// `p2 = p - lr (nesterov ? d + momentum v2 : v2)`. Without momentum, `v2` may be null: then no velocity is kept.
     ///
     /// # Safety
-    /// As for [`adamw`].
+    /// As for [`adamw`]; `v` is not read if `v2` is null.
     pub unsafe fn sgd(
         n: usize, p: *const f32, g: *const f32, v: *const f32, p2: *mut f32, v2: *mut f32, lr: f32, constants: Sgd,
     ) = sgd_body;
@@ -111,7 +111,7 @@ unsafe fn sgd_body<L: Level>(
             for i in 0..LANES {
                 ds[i] = fma::<L>(decay, ps[i], ds[i]);
             }
-            if momentum != 0.0 {
+            if !v2.is_null() {
                 let mut vs = load(v.add(j), 1, len, 0.0);
                 for i in 0..LANES {
                     vs[i] = fma::<L>(momentum, vs[i], ds[i]);

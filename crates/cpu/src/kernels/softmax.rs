@@ -14,7 +14,7 @@ dispatch! {
     /// The operands cover `n` rows of `c` elements; see the module for overlaps.
     pub unsafe fn softmax(n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) = softmax_body;
 
-    /// `y = x - ln(sum(e^x))` along each row; -inf where all of a row is -inf.
+    /// `y = x - ln(sum(e^x))` along each row; NaN where all of a row is -inf.
     ///
     /// # Safety
     /// As for [`softmax`].
@@ -163,12 +163,7 @@ unsafe fn log_softmax_row<L: Level>(c: usize, x: (*const f32, usize), y: (*mut f
     // SAFETY: passed on.
     unsafe {
         let largest = row_shift(c, x);
-        if largest == f32::NEG_INFINITY {
-            // -inf - 0 - 0: the logarithm of the zeros that softmax gives.
-            row_subtract(c, x, 0.0, 0.0, y);
-        } else {
-            row_subtract(c, x, largest, log::<L>(row_sum_exp::<L>(c, x, largest)), y);
-        }
+        row_subtract(c, x, largest, log::<L>(row_sum_exp::<L>(c, x, largest)), y);
     }
 }
 

@@ -260,11 +260,10 @@ impl Op for Attention {
         let max = scores.max_last().finite_or_zero();
         let powers = (scores - max).exp();
         let sum = powers.sum_last();
-        // The sum of a row without a visible key is replaced before it is divided by, so that no derivative
-        // is NaN.
+        let lse = max + sum.log();
+        // A row without a visible key has sum 0 and lse -inf; its weights are zeros, not NaN.
         let empty = sum.eq(sum.scalar_like(0.0));
         let divisor = empty.select(sum.scalar_like(1.0), sum);
-        let lse = empty.select(sum.scalar_like(f64::NEG_INFINITY), max + divisor.log());
         let o = self
             .drop(powers / divisor, key)
             .matmul(v)

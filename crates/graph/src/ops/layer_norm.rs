@@ -129,6 +129,10 @@ impl Op for LayerNorm {
         }
     }
 
+    fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
+        input == 0 && output == 0 && inputs[input] == outputs[output]
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -197,6 +201,10 @@ impl Op for LayerNormBackward {
             flops: 15.0 * inputs[0].numel() as f64,
             bytes: 3.0 * inputs[0].bytes() as f64,
         }
+    }
+
+    fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
+        (input == 0 || input == 4) && output == 0 && inputs[input] == outputs[output]
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -85,6 +85,10 @@ impl Op for RmsNorm {
         }
     }
 
+    fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
+        input == 0 && output == 0 && inputs[input] == outputs[output]
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }
@@ -143,6 +147,10 @@ impl Op for RmsNormBackward {
             flops: 11.0 * inputs[0].numel() as f64,
             bytes: 3.0 * inputs[0].bytes() as f64,
         }
+    }
+
+    fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
+        (input == 0 || input == 3) && output == 0 && inputs[input] == outputs[output]
     }
 
     fn as_any(&self) -> &dyn Any {

@@ -62,6 +62,10 @@ impl Op for Softmax {
         }
     }
 
+    fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
+        input == 0 && output == 0 && inputs[input] == outputs[output]
+    }
+
     fn as_any(&self) -> &dyn Any {
         self
     }

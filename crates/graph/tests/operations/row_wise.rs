@@ -1,6 +1,7 @@
 //! What operations declare of rows, places and layouts holds for what they compute.
 
-use lessen_graph::{Array, Layout, OutRole, Role, RowWise, Type, evaluate_op};
+use lessen_graph::ops::{Reduce, ReduceKind};
+use lessen_graph::{Array, Layout, Op, OutRole, Role, RowWise, Type, evaluate_op};
 
 use crate::cases::{Case, cases};
 use crate::check::assert_near;
@@ -128,6 +129,26 @@ fn sums_over_rows_add_what_single_rows_give() {
             .eq(["layer_norm_backward", "reduce", "rms_norm_backward"].iter()),
         "{checked:?}"
     );
+}
+
+#[test]
+fn a_sum_of_everything_goes_by_rows_of_the_last_axis() {
+    let sum = |shape: &[usize]| {
+        let axes = (0..shape.len()).collect();
+        Reduce {
+            kind: ReduceKind::Sum,
+            axes,
+        }
+        .row_wise(&[Type::f32(shape)], &[Type::f32(&[])])
+    };
+    let by_rows = |rows| RowWise::Rows {
+        rows,
+        inputs: vec![Role::Rows],
+        outputs: vec![OutRole::Sum],
+    };
+    assert_eq!(sum(&[2, 3, 4]), by_rows(6));
+    assert_eq!(sum(&[5]), by_rows(1));
+    assert_eq!(sum(&[]), RowWise::No);
 }
 
 #[test]

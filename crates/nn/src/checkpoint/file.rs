@@ -87,7 +87,7 @@ impl TensorFile {
             Dtype::F16 => |bytes| elements(bytes, |b| from_f16(u16::from_le_bytes(b))),
             other => {
                 return Err(wrong(format!(
-                    "holds {other}, and Lessen reads F32, F64, F16 and BF16; convert the checkpoint to one of these"
+                    "holds {other}, and Lessen reads F32, F64, F16 and BF16; convert it to one of these"
                 )));
             }
         };

@@ -24,12 +24,12 @@ pub struct Loaded {
     pub extra: Vec<String>,
 }
 
-/// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`. A parameter that is
-/// not there is an error unless `allow_missing` holds for its name.
+/// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`. A
+/// parameter that is not there is an error unless `allow_missing` holds for its name.
 ///
 /// # Errors
-/// One sentence that names the file, and the tensor where there is one: a missing, truncated or damaged file, a header
-/// that contradicts itself, a missing tensor, a wrong shape, an unknown dtype.
+/// One sentence that names the file, and the tensor where there is one: a missing, truncated or damaged file,
+/// a header that contradicts itself, a missing tensor, a wrong shape, an unknown dtype.
 pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bool) -> Result<Loaded> {
     let mut checkpoint = Checkpoint::open(dir)?;
     let mut loaded = Loaded::default();
@@ -49,7 +49,7 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
             None if allow_missing(&param.name) => loaded.missing.push(param.name.clone()),
             None => {
                 return Err(Error::new(format!(
-                    "{} has no tensor `{}`, which the model needs; is it a checkpoint of another model?",
+                    "{} has no tensor `{}`, which the model needs; is it of another model?",
                     checkpoint.path.display(),
                     param.name
                 )));
@@ -88,7 +88,7 @@ impl Checkpoint {
             return Checkpoint::open_shards(dir, index);
         }
         let remedy = if dir.join("pytorch_model.bin").exists() {
-            "; its pytorch_model.bin must first be converted by loading it in transformers and saving it again"
+            "; load its pytorch_model.bin in transformers and save it again to convert it"
         } else {
             ""
         };

@@ -1,5 +1,5 @@
-//! Checkpoints: Hugging Face directories with `config.json` and `model.safetensors`, which transformers and Lessen read
-//! from each other.
+//! Checkpoints: Hugging Face directories with `config.json` and `model.safetensors`, which transformers and
+//! Lessen read from each other.
 
 mod file;
 mod load;

@@ -1,8 +1,8 @@
 //! The names that a tensor has had in checkpoints over the years.
 
-/// Names under which a parameter may be found, the first that is there counting: its own, that of a checkpoint of the
-/// headless model (without `bert.` or `transformer.`), that of BERTs converted from TensorFlow (`gamma`, `beta`), and that
-/// of a tied layer.
+/// Names under which a parameter may be found, the first that is there counting: its own, that of a
+/// checkpoint of the headless model (without `bert.` or `transformer.`), that of BERTs converted from
+/// TensorFlow (`gamma`, `beta`), and that of a tied layer.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
     if let Some(short) = name
@@ -39,7 +39,8 @@ const TIED: [(&str, &str); 3] = [
     ("cls.predictions.decoder.bias", "cls.predictions.bias"),
 ];
 
-/// Whether a tensor of a file says nothing: a constant that old versions of transformers saved, or a tied copy.
+/// Whether a tensor of a file says nothing: a constant that old versions of transformers saved, or a tied
+/// copy.
 pub(super) fn is_redundant(name: &str) -> bool {
     name.ends_with("position_ids")
         || name.ends_with(".attn.bias")

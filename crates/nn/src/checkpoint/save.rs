@@ -13,8 +13,8 @@ use crate::durable;
 use crate::error::{Error, Result};
 use crate::weights::Weights;
 
-/// Writes `config.json` and `model.safetensors` into `dir`, which is made if it is not there. Each file is written aside,
-/// synced and renamed: after a crash it is the old one or the new one.
+/// Writes `config.json` and `model.safetensors` into `dir`, which is made if it is not there. Each file is
+/// written aside, synced and renamed: after a crash it is the old one or the new one.
 ///
 /// # Errors
 /// A sentence that names the file which cannot be written.

@@ -1,5 +1,5 @@
-//! BERT (Devlin et al. 2019): an encoder with the norm after each sum, as transformers' `BertForSequenceClassification`
-//! and `BertForMaskedLM`, under the same parameter names.
+//! BERT (Devlin et al. 2019): an encoder with the norm after each sum, as transformers'
+//! `BertForSequenceClassification` and `BertForMaskedLM`, under the same parameter names.
 
 use lessen_graph::{DType, Tensor};
 use serde_json::{Map, Value, json};
@@ -141,8 +141,8 @@ impl BertConfig {
     }
 }
 
-/// The hidden states of the last layer, `f32[B, T, hidden_size]`. Declares `tokens` (`i32[B, T]`), `types` (`i32[B, T]`:
-/// first or second text) and `mask` (`bool[B, T]`: true for a real token).
+/// The hidden states of the last layer, `f32[B, T, hidden_size]`. Declares `tokens` (`i32[B, T]`), `types`
+/// (`i32[B, T]`: first or second text) and `mask` (`bool[B, T]`: true for a real token).
 pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
     let tokens = cx.input("tokens", DType::I32, &batch.tokens());
     let types = cx.input("types", DType::I32, &batch.tokens());

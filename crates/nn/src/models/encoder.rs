@@ -1,5 +1,5 @@
-//! A small encoder that classifies texts, to be trained from scratch: the norm before each sum, learned positions, a last
-//! norm, and the mean over the real tokens.
+//! A small encoder that classifies texts, to be trained from scratch: the norm before each sum, learned
+//! positions, a last norm, and the mean over the real tokens.
 
 use lessen_graph::{DType, Tensor};
 use serde_json::{Map, Value, json};
@@ -115,8 +115,8 @@ impl LessenEncoder {
     /// The name in `architectures`.
     pub const ARCHITECTURE: &str = "LessenEncoder";
 
-    /// Scores of the classes, `f32[B, classes]`. Declares `tokens` (`i32[B, T]`) and `mask` (`bool[B, T]`: true for a real
-    /// token).
+    /// Scores of the classes, `f32[B, classes]`. Declares `tokens` (`i32[B, T]`) and `mask` (`bool[B, T]`:
+    /// true for a real token).
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let tokens = cx.input("tokens", DType::I32, &batch.tokens());

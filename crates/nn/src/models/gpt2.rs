@@ -1,5 +1,5 @@
-//! GPT-2 (Radford et al. 2019): a decoder with the norm before each sum, tanh GELU and the token embeddings as the
-//! last layer's matrix, as transformers' `GPT2LMHeadModel`, under the same parameter names.
+//! GPT-2 (Radford et al. 2019): a decoder with the norm before each sum, tanh GELU and the token embeddings
+//! as the last layer's matrix, as transformers' `GPT2LMHeadModel`, under the same parameter names.
 
 use lessen_graph::{DType, Tensor};
 use serde_json::{Map, Value, json};
@@ -98,8 +98,8 @@ impl Gpt2Config {
         }
     }
 
-    /// Matrices that end a residual branch start smaller, so that the sum of all `2 · n_layer` branches does not grow
-    /// with the depth.
+    /// Matrices that end a residual branch start smaller, so that the sum of all `2 · n_layer` branches does
+    /// not grow with the depth.
     fn residual_weight(&self) -> Init {
         Init::Normal {
             std: self.initializer_range / (2.0 * self.n_layer as f64).sqrt(),
@@ -136,8 +136,8 @@ impl GPT2LMHeadModel {
         head(cx, c, x)
     }
 
-    /// Loss over `labels` (`i32[B, T]`): `labels[t]` is the token that follows `tokens[t]`, -100 where there is nothing
-    /// to predict. transformers shifts inside the model; here whoever makes the batch does it.
+    /// Loss over `labels` (`i32[B, T]`): `labels[t]` is the token that follows `tokens[t]`, -100 where there
+    /// is nothing to predict. transformers shifts inside the model; here whoever makes the batch does it.
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
@@ -172,9 +172,9 @@ impl GPT2LMHeadModel {
     }
 }
 
-/// Embeddings, blocks and the last norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`) and the embeddings of their
-/// places. `attend` is given the layer's number and its queries, keys and values (`[B, T, H, D]`), so that the same
-/// model trains on whole texts and continues one token by token.
+/// Embeddings, blocks and the last norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`) and the embeddings
+/// of their places. `attend` is given the layer's number and its queries, keys and values (`[B, T, H, D]`),
+/// so that the same model trains on whole texts and continues one token by token.
 pub(super) fn hidden_states<'g>(
     cx: &Context<'g>,
     c: &Gpt2Config,

@@ -1,9 +1,9 @@
 //! GPT-2 that continues a text token by token: keys and values of the past are kept in the states
 //! `cache.LAYER.k` and `cache.LAYER.v`, both `f32[B, capacity, n_head, n_embd / n_head]`.
 //!
-//! [`GPT2LMHeadModel::prefill`] reads the prompt and [`GPT2LMHeadModel::decode`] each token after it; both are graphs
-//! over the same states. An entry counts only at and before the position that is being computed, so that whatever
-//! lies behind it, such as the padding of a prompt, is overwritten before anyone reads it.
+//! [`GPT2LMHeadModel::prefill`] reads the prompt and [`GPT2LMHeadModel::decode`] each token after it; both
+//! are graphs over the same states. An entry counts only at and before the position that is being computed,
+//! so that whatever lies behind it, such as the padding of a prompt, is overwritten before anyone reads it.
 
 use lessen_graph::{DType, Tensor};
 
@@ -13,7 +13,8 @@ use crate::context::{Context, StateSpec};
 use crate::layers::{Attend, attend, positions};
 
 impl GPT2LMHeadModel {
-    /// The states that hold the past of `size` texts of at most `capacity` tokens. They need no particular first values.
+    /// The states that hold the past of `size` texts of at most `capacity` tokens. They need no particular
+    /// first values.
     pub fn cache_states(&self, size: usize, capacity: usize) -> Vec<StateSpec> {
         let c = &self.config;
         let shape = vec![size, capacity, c.n_head, c.n_embd / c.n_head];
@@ -28,8 +29,8 @@ impl GPT2LMHeadModel {
 
     /// Reads a prompt: the scores `f32[B, vocab_size]` of the token that follows the place `position`.
     ///
-    /// Declares `tokens` (`i32[B, T]`), of which those after `position` are padding, and `position` (`i32[]`, less than
-    /// `T`), the place of the last token. Fills the cache from its beginning.
+    /// Declares `tokens` (`i32[B, T]`), of which those after `position` are padding, and `position` (`i32[]`,
+    /// less than `T`), the place of the last token. Fills the cache from its beginning.
     ///
     /// # Panics
     /// If the prompt is longer than the capacity, or the capacity than the model's positions.
@@ -70,8 +71,8 @@ impl GPT2LMHeadModel {
 
     /// Reads one more token: the scores `f32[B, vocab_size]` of the one that follows it.
     ///
-    /// Declares `tokens` (`i32[B, 1]`) and `position` (`i32[]`, less than `capacity`), the place of this token. Enters it
-    /// into the cache.
+    /// Declares `tokens` (`i32[B, 1]`) and `position` (`i32[]`, less than `capacity`), the place of this
+    /// token. Enters it into the cache.
     ///
     /// # Panics
     /// If the capacity is larger than the model's positions.

@@ -30,13 +30,15 @@ impl BatchShape {
 pub struct Outputs<'g> {
     /// The mean loss over what is to be predicted, `f32[]`.
     pub loss: Tensor<'g>,
-    /// Scores before the softmax: `f32[B, classes]` or `f32[B, T, vocabulary]`; for regression the prediction `f32[B]`.
+    /// Scores before the softmax: `f32[B, classes]` or `f32[B, T, vocabulary]`; for regression the prediction
+    /// `f32[B]`.
     pub logits: Tensor<'g>,
 }
 
-/// The loss of a classifier over `labels` (`i32[B]`, -100 for a row that does not count), or where there is one
-/// class only, as in transformers, of a regression: the mean squared error over `targets` (`f32[B]`), each row counting
-/// as often as `weights` (`f32[B]`) says; a row that only fills up the batch has weight 0, the others 1.
+/// The loss of a classifier over `labels` (`i32[B]`, -100 for a row that does not count), or where there is
+/// one class only, as in transformers, of a regression: the mean squared error over `targets` (`f32[B]`),
+/// each row counting as often as `weights` (`f32[B]`) says; a row that only fills up the batch has weight 0,
+/// the others 1.
 fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>) -> Outputs<'g> {
     if logits.dim(-1) > 1 {
         let labels = cx.input("labels", DType::I32, &[batch.size]);

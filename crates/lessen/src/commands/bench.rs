@@ -1,0 +1,62 @@
+//! `lessen bench`
+
+use clap::{Args, ValueEnum};
+use lessen::step_bench;
+use lessen_train::{Error, Result, device, parse_size, show_size};
+
+use crate::say;
+
+/// What there is to measure.
+#[derive(Clone, Copy, ValueEnum)]
+enum What {
+    /// Training steps of a GPT, of BERT-base, and of the `thucnews` recipe
+    Step,
+}
+
+/// Flags of `lessen bench`.
+#[derive(Args)]
+pub struct Bench {
+    /// What to measure
+    what: What,
+    /// Cases, by letter
+    #[arg(long, value_delimiter = ',', default_value = "a,b,c")]
+    case: Vec<String>,
+    /// Timed steps of each case
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    steps: u32,
+    /// Most memory of a step, instead of the case's own: 512MiB, 2GiB
+    #[arg(long)]
+    budget: Option<String>,
+    /// Print one JSON object and nothing else on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+impl Bench {
+    /// Measures; the exit code.
+    pub fn run(self) -> Result<u8> {
+        let What::Step = self.what;
+        let budget = self.budget.as_deref().map(parse_size).transpose()?;
+        let mut device = device()?;
+        let mut table = String::new();
+        let json = step_bench::run(&mut device, &self.case, self.steps as usize, budget, |case, m, peak| {
+            let spread = format!("{:.1} .. {:.1}", m.step_ms[0], m.step_ms[m.step_ms.len() - 1]);
+            table += &format!("{}  {}\n", case.letter, case.title);
+            table += &format!("   compile        {:>9.1} ms\n", m.compile_ms);
+            table += &format!("   step           {:>9.1} ms   ({spread}, {} steps)\n", m.median_ms(), m.step_ms.len());
+            table += &format!("   in products    {:>9.1} %\n", 100.0 * m.matmul_share);
+            let (speed, of_peak) = (m.flops() / 1e9, 100.0 * m.flops() / peak);
+            table += &format!("   products       {speed:>9.0} GFLOP/s over the whole step, {of_peak:.0} % of the peak\n");
+            table += &format!("   memory planned {:>12}\n", show_size(m.planned_peak));
+            table += &format!("   memory in use  {:>12}\n", show_size(m.measured_peak));
+        })
+        .map_err(Error::user)?;
+        if self.json {
+            say(&format!("{json}\n"));
+        } else {
+            let (peak, threads) = (json["peak_gflops"].as_f64().unwrap_or_default(), device.threads());
+            say(&format!("{table}peak of products {peak:.0} GFLOP/s with {threads} threads\n"));
+        }
+        Ok(0)
+    }
+}

@@ -1,0 +1,47 @@
+//! The commands, a file each.
+
+mod bench;
+mod eval;
+mod generate;
+mod plan;
+mod predict;
+mod recipes;
+mod recipe_args;
+mod train;
+
+use clap::Subcommand;
+use lessen_train::Result;
+
+/// What to do.
+#[derive(Subcommand)]
+pub enum Command {
+    /// Train a model by a recipe (by default the built-in adder) and leave a folder with all that came out
+    Train(train::Train),
+    /// Score the model of a run on a split of its data
+    Eval(eval::Eval),
+    /// Ask the classifier of a run about a text
+    Predict(predict::Predict),
+    /// Continue a text with the language model of a run
+    Generate(generate::Generate),
+    /// Say what a recipe would take in memory, without running it
+    Plan(plan::Plan),
+    /// Measure this machine: `lessen bench step`
+    Bench(bench::Bench),
+    /// List the built-in recipes, or the text of one, or the keys that recipes have
+    Recipes(recipes::Recipes),
+}
+
+impl Command {
+    /// Does it; the exit code.
+    pub fn run(self) -> Result<u8> {
+        match self {
+            Command::Train(command) => command.run(),
+            Command::Eval(command) => command.run(),
+            Command::Predict(command) => command.run(),
+            Command::Generate(command) => command.run(),
+            Command::Plan(command) => command.run(),
+            Command::Bench(command) => command.run(),
+            Command::Recipes(command) => command.run(),
+        }
+    }
+}

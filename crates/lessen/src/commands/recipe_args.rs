@@ -1,0 +1,44 @@
+//! What `train` and `plan` have in common: the flags that go over a recipe's settings.
+
+use clap::Args;
+use lessen_train::settings::{Settings, Value};
+use lessen_train::{Result, parse_size};
+use std::path::PathBuf;
+
+/// Flags over a recipe.
+#[derive(Args)]
+pub struct RecipeArgs {
+    /// File or folder of the data
+    #[arg(long, value_name = "PATH")]
+    data: Option<PathBuf>,
+    /// Hugging Face folder to start from
+    #[arg(long, value_name = "DIR")]
+    init: Option<PathBuf>,
+    /// Most memory for parameters, optimizer and step together, such as 512MiB or 2GiB
+    #[arg(long, value_name = "SIZE")]
+    budget: Option<String>,
+    /// Another value for a key of the recipe (`lessen recipes --keys` lists them); may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl RecipeArgs {
+    /// Puts the flags over the settings; `--set` goes over all others.
+    pub fn apply(&self, settings: &mut Settings, steps: Option<u64>) -> Result<()> {
+        for (flag, key, path) in [("--data", "data.path", &self.data), ("--init", "model.init", &self.init)] {
+            if let Some(path) = path {
+                let path = path.display().to_string();
+                settings.set_named(key, Value::Text(path.clone()), format!("{flag} {path}"))?;
+            }
+        }
+        if let Some(steps) = steps {
+            settings.set_named("train.steps", Value::Count(steps), format!("--steps {steps}"))?;
+        }
+        self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))
+    }
+
+    /// The budget in bytes.
+    pub fn budget(&self) -> Result<Option<usize>> {
+        self.budget.as_deref().map(parse_size).transpose()
+    }
+}
