@@ -26,19 +26,21 @@ impl Arena {
     /// # Errors
     /// One sentence, if the system does not give that much memory.
     pub fn new(len: usize) -> Result<Arena, String> {
-        let refused = || format!("the system does not give {len} bytes of memory; choose a smaller batch or model");
+        let refused =
+            || format!("the system does not give {len} bytes of memory; choose a smaller batch or model");
         let layout = layout(len).ok_or_else(refused)?;
         // SAFETY: the layout's size is not 0.
         let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(refused)?;
         for offset in (0..len).step_by(PAGE) {
-            // SAFETY: the offset lies within the allocation. Volatile, since zeros over zeros would be left out.
+            // SAFETY: the offset lies within the allocation. Volatile, since zeros over zeros would be left
+            // out.
             unsafe { ptr.as_ptr().add(offset).write_volatile(0) };
         }
         Ok(Arena { ptr, len })
     }
 
-    /// Makes the arena at least `len` bytes long. A longer one is a new one: pointers into the old one are no longer
-    /// valid, and all bytes are zero.
+    /// Makes the arena at least `len` bytes long. A longer one is a new one: pointers into the old one are no
+    /// longer valid, and all bytes are zero.
     ///
     /// # Errors
     /// As [`Arena::new`]; then the arena is empty.

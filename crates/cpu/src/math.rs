@@ -1,13 +1,17 @@
 //! Elementary functions in `f32` without branches, so that loops over them vectorize.
 //!
-//! Errors are at most about 2 units in the last place where nothing else is said. NaN gives NaN, and infinities,
-//! zeros, overflow and subnormal numbers are treated as IEEE 754 asks. The polynomials are minimax fits with
-//! coefficients rounded one after the other. A function's level only says whether multiply-add is fused.
+//! Errors are at most about 2 units in the last place where nothing else is said. NaN gives NaN, and
+//! infinities, zeros, overflow and subnormal numbers are treated as IEEE 754 asks. The polynomials are
+//! minimax fits with coefficients rounded one after the other. A function's level only says whether
+//! multiply-add is fused.
+
+// Written with a digit more than needed, coefficients are told apart from round numbers.
+#![allow(clippy::excessive_precision)]
 
 use crate::simd::{Level, fma};
 
-/// `c[0] + c[1] x + ...` by Estrin's scheme in groups of four: its chain of dependent operations is less than half as
-/// long as that of Horner's rule, and chains are what these functions spend their time on.
+/// `c[0] + c[1] x + ...` by Estrin's scheme in groups of four: its chain of dependent operations is less than
+/// half as long as that of Horner's rule, and chains are what these functions spend their time on.
 #[inline(always)]
 fn poly<L: Level, const N: usize>(x: f32, c: [f32; N]) -> f32 {
     let square = x * x;
@@ -17,7 +21,11 @@ fn poly<L: Level, const N: usize>(x: f32, c: [f32; N]) -> f32 {
         1 => c[i],
         2 => fma::<L>(c[i + 1], x, c[i]),
         3 => fma::<L>(c[i + 2], square, fma::<L>(c[i + 1], x, c[i])),
-        _ => fma::<L>(fma::<L>(c[i + 3], x, c[i + 2]), square, fma::<L>(c[i + 1], x, c[i])),
+        _ => fma::<L>(
+            fma::<L>(c[i + 3], x, c[i + 2]),
+            square,
+            fma::<L>(c[i + 1], x, c[i]),
+        ),
     };
     let mut i = (N - 1) / 4 * 4;
     let mut y = group(i);
@@ -28,8 +36,8 @@ fn poly<L: Level, const N: usize>(x: f32, c: [f32; N]) -> f32 {
     y
 }
 
-/// Adding and subtracting it rounds a number below 2^22 to the nearest integer, ties to even; the integer then also
-/// stands in the low bits.
+/// Adding and subtracting it rounds a number below 2^22 to the nearest integer, ties to even; the integer
+/// then also stands in the low bits.
 const ROUND: f32 = 12_582_912.0;
 /// ln 2 in two parts; the first has so few bits that its product with an exponent is exact.
 const LN2_HIGH: f32 = 0.693_359_375;
@@ -44,7 +52,14 @@ fn exp_parts<L: Level>(x: f32) -> (i32, f32) {
     let r = fma::<L>(whole, -LN2_LOW, fma::<L>(whole, -LN2_HIGH, x));
     let p = poly::<L, 6>(
         r,
-        [0.5, 1.666_666_6e-1, 4.166_646_3e-2, 8.333_570_3e-3, 1.393_507_8e-3, 1.974_024_8e-4],
+        [
+            0.5,
+            1.666_666_6e-1,
+            4.166_646_3e-2,
+            8.333_570_3e-3,
+            1.393_507_8e-3,
+            1.974_024_8e-4,
+        ],
     );
     (n, fma::<L>(p, r * r, r))
 }
@@ -116,7 +131,13 @@ pub(crate) fn tanh<L: Level>(x: f32) -> f32 {
     let square = x * x;
     let p = poly::<L, 5>(
         square,
-        [-3.333_328e-1, 1.333_140_9e-1, -5.373_691_8e-2, 2.062_983_6e-2, -5.694_468e-3],
+        [
+            -3.333_328e-1,
+            1.333_140_9e-1,
+            -5.373_691_8e-2,
+            2.062_983_6e-2,
+            -5.694_468e-3,
+        ],
     );
     let near = fma::<L>(p, square * x, x);
     let far = 1.0 - 2.0 / (exp::<L>(2.0 * a) + 1.0);
@@ -168,8 +189,8 @@ pub(crate) fn erf<L: Level>(x: f32) -> f32 {
     if a < 0.8 { near } else { far.copysign(x) }
 }
 
-/// The distribution function of the standard normal distribution, `(1 + erf(x / sqrt(2))) / 2`; the error is small
-/// against `max(result, 1e-6)`, also far out on the negative side.
+/// The distribution function of the standard normal distribution, `(1 + erf(x / sqrt(2))) / 2`; the error is
+/// small against `max(result, 1e-6)`, also far out on the negative side.
 #[inline(always)]
 pub(crate) fn normal_cdf<L: Level>(x: f32) -> f32 {
     let tail = 0.5 * exp::<L>(-neg_ln_erfc::<L>(x.abs() * std::f32::consts::FRAC_1_SQRT_2));
@@ -201,9 +222,18 @@ fn reduce<L: Level>(x: f32) -> (f32, i32) {
 #[inline(always)]
 fn sin_cos_near<L: Level>(r: f32) -> (f32, f32) {
     let square = r * r;
-    let s = poly::<L, 4>(square, [-1.666_666_7e-1, 8.333_379e-3, -1.985_309_1e-4, 2.833_043_7e-6]);
-    let c = poly::<L, 4>(square, [4.166_666_8e-2, -1.388_898e-3, 2.482_202_2e-5, -2.888_121_5e-7]);
-    (fma::<L>(s, square * r, r), fma::<L>(c, square * square, fma::<L>(square, -0.5, 1.0)))
+    let s = poly::<L, 4>(
+        square,
+        [-1.666_666_7e-1, 8.333_379e-3, -1.985_309_1e-4, 2.833_043_7e-6],
+    );
+    let c = poly::<L, 4>(
+        square,
+        [4.166_666_8e-2, -1.388_898e-3, 2.482_202_2e-5, -2.888_121_5e-7],
+    );
+    (
+        fma::<L>(s, square * r, r),
+        fma::<L>(c, square * square, fma::<L>(square, -0.5, 1.0)),
+    )
 }
 
 /// `sin(x + quarters pi/2)` for `|x| <= TRIGONOMETRIC_LIMIT`: with 0 the sine, with 1 the cosine.

@@ -1,7 +1,7 @@
 //! A fixed pool of threads that run the tasks of one job at a time.
 //!
-//! Tasks are claimed from a counter; the caller works, too. Between jobs the workers spin for a moment, because in a
-//! training step the next job follows at once, and then sleep. Running a job allocates nothing.
+//! Tasks are claimed from a counter; the caller works, too. Between jobs the workers spin for a moment,
+//! because in a training step the next job follows at once, and then sleep. Running a job allocates nothing.
 
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
@@ -27,7 +27,8 @@ pub struct Pool {
 
 struct Shared {
     job: UnsafeCell<Job>,
-    /// Bit 0: whether a job is open, that is, whether threads may join it. The rest: how many have joined, times two.
+    /// Bit 0: whether a job is open, that is, whether threads may join it. The rest: how many have joined,
+    /// times two.
     state: AtomicUsize,
     /// Counts jobs, so that a worker joins each only once.
     epoch: AtomicUsize,
@@ -38,14 +39,16 @@ struct Shared {
     stop: AtomicBool,
 }
 
-/// The job that is open: its tasks and how many there are. The lifetime is a lie that [`Pool::run`] makes true.
+/// The job that is open: its tasks and how many there are. The lifetime is a lie that [`Pool::run`] makes
+/// true.
 struct Job {
     task: Option<Task<'static>>,
     tasks: usize,
 }
 
-// SAFETY: `job` is the only field that is not `Sync` by itself. It is written by the thread that holds `Pool::running`
-// while no job is open and no thread is joined, and read by joined threads only; `state` orders the two.
+// SAFETY: `job` is the only field that is not `Sync` by itself. It is written by the thread that holds
+// `Pool::running` while no job is open and no thread is joined, and read by joined threads only; `state`
+// orders the two.
 unsafe impl Sync for Shared {}
 // SAFETY: everything in it may move between threads; a task is `Sync`, so a reference to it is `Send`.
 unsafe impl Send for Shared {}
@@ -71,16 +74,25 @@ impl Pool {
             sleeping: (0..workers).map(|_| AtomicBool::new(false)).collect(),
             stop: AtomicBool::new(false),
         });
-        let mut pool = Pool { shared, workers: Vec::with_capacity(workers), running: Mutex::new(()) };
+        let mut pool = Pool {
+            shared,
+            workers: Vec::with_capacity(workers),
+            running: Mutex::new(()),
+        };
         for index in 0..workers {
             let shared = Arc::clone(&pool.shared);
             let work = move || shared.work(index);
-            pool.workers.push(thread::Builder::new().name(format!("lessen-{}", index + 1)).spawn(work)?);
+            pool.workers.push(
+                thread::Builder::new()
+                    .name(format!("lessen-{}", index + 1))
+                    .spawn(work)?,
+            );
         }
         Ok(pool)
     }
 
-    /// A pool of as many threads as the environment variable `LESSEN_THREADS` says, or as the machine has cores.
+    /// A pool of as many threads as the environment variable `LESSEN_THREADS` says, or as the machine has
+    /// cores.
     ///
     /// # Errors
     /// One sentence, if the variable is no positive number or the system does not give the threads.
@@ -89,7 +101,8 @@ impl Pool {
             None => thread::available_parallelism().map_or(1, |n| n.get()),
             Some(text) => threads_of(&text.to_string_lossy())?,
         };
-        Pool::new(threads).map_err(|error| format!("cannot start {threads} threads ({error}); set LESSEN_THREADS lower"))
+        Pool::new(threads)
+            .map_err(|error| format!("cannot start {threads} threads ({error}); set LESSEN_THREADS lower"))
     }
 
     /// Number of threads, the caller's included.
@@ -97,9 +110,9 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Runs `task(i, thread)` for every `i` below `tasks`, in any order, on any of the threads, and returns when all are
-    /// done. `thread` is below [`Pool::threads`], and no two tasks run at the same time with the same one. Called within
-    /// a task of the same pool, it runs everything on that thread.
+    /// Runs `task(i, thread)` for every `i` below `tasks`, in any order, on any of the threads, and returns
+    /// when all are done. `thread` is below [`Pool::threads`], and no two tasks run at the same time with the
+    /// same one. Called within a task of the same pool, it runs everything on that thread.
     ///
     /// # Panics
     /// With the panic of a task, if one panics; then some tasks may not have run.
@@ -152,13 +165,18 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Shared {
-    /// Lets threads join a job. The caller holds `Pool::running`, and calls [`Shared::close`] before the task's lifetime
-    /// ends.
+    /// Lets threads join a job. The caller holds `Pool::running`, and calls [`Shared::close`] before the
+    /// task's lifetime ends.
     fn open(&self, task: Task<'_>, tasks: usize) {
         // SAFETY: lengthens the lifetime only; `close` returns when no thread can use the reference any more.
         let task = unsafe { std::mem::transmute::<Task<'_>, Task<'static>>(task) };
         // SAFETY: no job is open and no thread is joined (`close` saw to it), so nobody reads `job`.
-        unsafe { *self.job.get() = Job { task: Some(task), tasks } };
+        unsafe {
+            *self.job.get() = Job {
+                task: Some(task),
+                tasks,
+            }
+        };
         self.next.store(0, Ordering::Relaxed);
         self.epoch.fetch_add(1, Ordering::Relaxed);
         self.state.store(1, Ordering::SeqCst);
@@ -171,7 +189,11 @@ impl Shared {
         while self.state.load(Ordering::Acquire) != 0 {
             spins += 1;
             // With fewer free cores than threads, a joined thread may need this one.
-            if spins < 10_000 { std::hint::spin_loop() } else { thread::yield_now() }
+            if spins < 10_000 {
+                std::hint::spin_loop()
+            } else {
+                thread::yield_now()
+            }
         }
     }
 
@@ -199,9 +221,11 @@ impl Shared {
         let mut seen = 0;
         while let Some(epoch) = self.wait(index, seen) {
             seen = epoch;
-            let joined = self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |state| {
-                (state & 1 == 1).then_some(state + 2)
-            });
+            let joined = self
+                .state
+                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |state| {
+                    (state & 1 == 1).then_some(state + 2)
+                });
             if joined.is_err() {
                 continue;
             }
@@ -260,7 +284,8 @@ impl Drop for Within {
     }
 }
 
-/// Locks, whether or not a thread has panicked while it held the lock: nothing is left half-done under these locks.
+/// Locks, whether or not a thread has panicked while it held the lock: nothing is left half-done under these
+/// locks.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -268,7 +293,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 fn threads_of(text: &str) -> Result<usize, String> {
     match text.trim().parse() {
         Ok(threads) if (1..=1024).contains(&threads) => Ok(threads),
-        _ => Err(format!("LESSEN_THREADS is \"{text}\"; set it to a number of threads from 1 to 1024, or unset it")),
+        _ => Err(format!(
+            "LESSEN_THREADS is \"{text}\"; set it to a number of threads from 1 to 1024, or unset it"
+        )),
     }
 }
 
@@ -281,7 +308,10 @@ mod tests {
         assert_eq!(threads_of(" 3 "), Ok(3));
         for text in ["0", "-1", "two", "", "2000"] {
             let error = threads_of(text).unwrap_err();
-            assert!(error.contains("LESSEN_THREADS") && error.contains(text), "{error}");
+            assert!(
+                error.contains("LESSEN_THREADS") && error.contains(text),
+                "{error}"
+            );
         }
     }
 }

@@ -1,13 +1,13 @@
-//! Vector code without intrinsics: fixed chunks of [`LANES`] elements that LLVM vectorizes, and functions compiled
-//! once per CPU level.
+//! Vector code without intrinsics: fixed chunks of `LANES` elements that LLVM vectorizes, and functions
+//! compiled once per CPU level.
 //!
-//! A kernel's body is an `#[inline(always)]` function, generic over a [`Level`]. [`dispatch!`](crate::simd::dispatch)
-//! makes the public function: it compiles the body once for every level and picks one when called. Bodies load a
-//! chunk into a local array, compute there and store it. So outputs may lie exactly where inputs lie, LLVM needs no
-//! alias checks, and reductions have the same lanes, thus the same bits, at every level that has a fused multiply-add.
+//! A kernel's body is an `#[inline(always)]` function, generic over a `Level`. `dispatch!` makes the public
+//! function: it compiles the body once for every level and picks one when called. Bodies load a chunk into a
+//! local array, compute there and store it. So outputs may lie exactly where inputs lie, LLVM needs no alias
+//! checks, and results have the same bits at every level that has a fused multiply-add.
 //!
-//! Why 64 lanes: a loop of 64 is too long for LLVM to unroll before its vectorizer sees it. With 16 it unrolls first
-//! and then vectorizes the surrounding loop with gathers, which is ten times slower.
+//! Why 64 lanes: a loop of 64 is too long for LLVM to unroll before its vectorizer sees it. With 16 it
+//! unrolls first and then vectorizes the surrounding loop with gathers, which is ten times slower.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -65,7 +65,11 @@ impl CpuLevel {
         {
             use std::arch::is_x86_feature_detected as has;
             let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2");
-            let v4 = has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") && has!("avx512cd");
+            let v4 = has!("avx512f")
+                && has!("avx512vl")
+                && has!("avx512bw")
+                && has!("avx512dq")
+                && has!("avx512cd");
             if v3 && v4 {
                 return CpuLevel::V4;
             }
@@ -79,7 +83,8 @@ impl CpuLevel {
     /// The level that kernels use now.
     #[inline]
     pub fn current() -> CpuLevel {
-        // Relaxed: the level is one number, and every value ever stored in it is one that the machine supports.
+        // Relaxed: the level is one number, and every value ever stored in it is one that the machine
+        // supports.
         match CURRENT.load(Ordering::Relaxed) {
             1 => CpuLevel::Baseline,
             2 => CpuLevel::V3,
@@ -88,8 +93,8 @@ impl CpuLevel {
         }
     }
 
-    /// Makes all kernels of the process use this level, or the machine's highest if that is lower; returns which.
-    /// For tests and for comparing levels.
+    /// Makes all kernels of the process use this level, or the machine's highest if that is lower; returns
+    /// which. For tests and for comparing levels.
     pub fn select(self) -> CpuLevel {
         let level = self.min(CpuLevel::detect());
         CURRENT.store(level as u8, Ordering::Relaxed);
@@ -111,7 +116,8 @@ macro_rules! dispatch {
             {
                 #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2")]
                 unsafe fn v4 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
-                    // SAFETY: the caller keeps the contract of the public function, which is that of the body.
+                    // SAFETY: the caller keeps the contract of the public function, which is that of the
+                    // body.
                     unsafe { $body::<$crate::simd::V4 $($(, $g)*)?>($($arg),*) }
                 }
                 #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
@@ -120,7 +126,8 @@ macro_rules! dispatch {
                     unsafe { $body::<$crate::simd::V3 $($(, $g)*)?>($($arg),*) }
                 }
                 match $crate::simd::CpuLevel::current() {
-                    // SAFETY: only a level that the machine was found to have is ever current; the rest as above.
+                    // SAFETY: only a level that the machine was found to have is ever current; the rest as
+                    // above.
                     $crate::simd::CpuLevel::V4 => return unsafe { v4 $(::<$($g),*>)? ($($arg),*) },
                     // SAFETY: as above.
                     $crate::simd::CpuLevel::V3 => return unsafe { v3 $(::<$($g),*>)? ($($arg),*) },
@@ -134,8 +141,9 @@ macro_rules! dispatch {
 }
 pub(crate) use dispatch;
 
-/// Runs the block for every chunk of `0..$c`: `$j` is its first element, `$len` its length. Full chunks come first,
-/// and their length is a constant to the compiler, so that loads and stores of them become plain vector ones.
+/// Runs the block for every chunk of `0..$c`: `$j` is its first element, `$len` its length. Full chunks come
+/// first, and their length is a constant to the compiler, so that loads and stores of them become plain
+/// vector ones.
 macro_rules! chunks {
     ($c:expr, |$j:ident, $len:ident| $block:block) => {{
         let count: usize = $c;

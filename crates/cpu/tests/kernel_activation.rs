@@ -12,7 +12,11 @@ fn erf(x: f64) -> f64 {
 
 fn gelu(tanh: bool, x: f64) -> f64 {
     let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
-    if tanh { 0.5 * x * (1.0 + inner.tanh()) } else { 0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2)) }
+    if tanh {
+        0.5 * x * (1.0 + inner.tanh())
+    } else {
+        0.5 * x * (1.0 + erf(x / std::f64::consts::SQRT_2))
+    }
 }
 
 fn gelu_slope(tanh: bool, x: f64) -> f64 {
@@ -37,7 +41,9 @@ fn assert_within(what: &str, x: &[f32], got: &[f32], expected: impl Fn(f64) -> f
 
 fn points() -> Vec<f32> {
     let mut random = Random(5);
-    let mut x: Vec<f32> = (0..200_000).map(|i| -15.0 + i as f32 * 1.5e-4 + random.unit() * 1e-4).collect();
+    let mut x: Vec<f32> = (0..200_000)
+        .map(|i| -15.0 + i as f32 * 1.5e-4 + random.unit() * 1e-4)
+        .collect();
     x.extend((0..1000).map(|_| random.unit() * 1e-3));
     x.extend([0.0, -0.0, 1e-40, -1e-40, 1e20, -1e20, 3e38, -3e38, 100.0, -100.0]);
     x
@@ -59,7 +65,11 @@ fn gelu_and_its_derivative_are_accurate() {
             assert_within("gelu", &x, &y, |x| gelu(tanh, x), 2.0);
             assert_within("gelu'", &x[..c - 4], &dx, |x| gelu_slope(tanh, x), 4.0);
             let beyond = |x: f32| if x > 0.0 { 1.0 } else { 0.0 };
-            assert!((c - 6..c).all(|i| (dx[i] - beyond(x[i])).abs() < 1e-30), "{:?}", &dx[c - 6..]);
+            assert!(
+                (c - 6..c).all(|i| (dx[i] - beyond(x[i])).abs() < 1e-30),
+                "{:?}",
+                &dx[c - 6..]
+            );
         }
     });
 }
@@ -74,7 +84,7 @@ fn others_are_accurate() {
             f(Rows::dense(y.as_mut_ptr(), c));
             y
         };
-        // SAFETY, of all: one row in place.
+        // SAFETY: one row in place.
         let y = run(&|r| unsafe { activation::relu(1, c, r, r) });
         assert_within("relu", &x, &y, |x| x.max(0.0), 0.0);
         // SAFETY: as above.
@@ -86,7 +96,10 @@ fn others_are_accurate() {
         assert_within("elu", &x, &y, elu, 2.0);
         // Near zero the relative error counts, too.
         for (&x, &y) in x.iter().zip(&y).filter(|(x, _)| x.abs() < 0.1 && x.abs() > 1e-30) {
-            assert!((f64::from(y) / elu(x.into()) - 1.0).abs() < 3e-7, "elu({x}) = {y}");
+            assert!(
+                (f64::from(y) / elu(x.into()) - 1.0).abs() < 3e-7,
+                "elu({x}) = {y}"
+            );
         }
     });
 }
@@ -94,22 +107,43 @@ fn others_are_accurate() {
 #[test]
 fn nan_stays_and_infinity_is_met() {
     at_all_levels(|_| {
-        let cases: [(&str, &dyn Fn(Rows<f32>), [f32; 2]); 4] = [
+        type Case<'a> = (&'a str, &'a dyn Fn(Rows<f32>), [f32; 2]);
+        let cases: [Case; 4] = [
             // SAFETY, of all: one row of three elements in place.
-            ("relu", &|r| unsafe { activation::relu(1, 3, r, r) }, [f32::INFINITY, 0.0]),
+            (
+                "relu",
+                &|r| unsafe { activation::relu(1, 3, r, r) },
+                [f32::INFINITY, 0.0],
+            ),
             // SAFETY: as above.
-            ("elu", &|r| unsafe { activation::elu(2.0, 1, 3, r, r) }, [f32::INFINITY, -2.0]),
+            (
+                "elu",
+                &|r| unsafe { activation::elu(2.0, 1, 3, r, r) },
+                [f32::INFINITY, -2.0],
+            ),
             // SAFETY: as above.
-            ("gelu", &|r| unsafe { activation::gelu(false, 1, 3, r, r) }, [f32::INFINITY, f32::NAN]),
+            (
+                "gelu",
+                &|r| unsafe { activation::gelu(false, 1, 3, r, r) },
+                [f32::INFINITY, f32::NAN],
+            ),
             // SAFETY: as above.
-            ("tanh gelu", &|r| unsafe { activation::gelu(true, 1, 3, r, r) }, [f32::INFINITY, f32::NAN]),
+            (
+                "tanh gelu",
+                &|r| unsafe { activation::gelu(true, 1, 3, r, r) },
+                [f32::INFINITY, f32::NAN],
+            ),
         ];
         for (name, f, expected) in cases {
             let mut x = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
             f(Rows::dense(x.as_mut_ptr(), 3));
             assert!(x[0].is_nan(), "{name}");
             assert_eq!(x[1], expected[0], "{name}");
-            assert!(x[2] == expected[1] || (x[2].is_nan() && expected[1].is_nan()), "{name}: {}", x[2]);
+            assert!(
+                x[2] == expected[1] || (x[2].is_nan() && expected[1].is_nan()),
+                "{name}: {}",
+                x[2]
+            );
         }
     });
 }

@@ -46,8 +46,10 @@ fn exact(c: Case, scale: f64, q: &[f32], k: &[f32], v: &[f32], mask: &[u8], d_o:
     for i in 0..tq {
         let sees = |j: usize| (!c.causal || j + tq <= i + tk) && (!c.masked || mask[j] != 0);
         let seen: Vec<usize> = (0..tk).filter(|&j| sees(j)).collect();
-        let s: Vec<f64> =
-            seen.iter().map(|&j| scale * (0..d).map(|e| w(q[i * d + e]) * w(k[j * d + e])).sum::<f64>()).collect();
+        let s: Vec<f64> = seen
+            .iter()
+            .map(|&j| scale * (0..d).map(|e| w(q[i * d + e]) * w(k[j * d + e])).sum::<f64>())
+            .collect();
         let largest = s.iter().fold(f64::NEG_INFINITY, |a, b| a.max(*b));
         if seen.is_empty() {
             continue;
@@ -56,11 +58,20 @@ fn exact(c: Case, scale: f64, q: &[f32], k: &[f32], v: &[f32], mask: &[u8], d_o:
         let p: Vec<f64> = s.iter().map(|s| (s - out.lse[i]).exp()).collect();
         let factor = |j: usize| {
             let index = FIRST + (i * tk + j) as u64;
-            if c.p == 0.0 { 1.0 } else { grow * f64::from(u8::from(philox::dropout_keeps(KEY, 3, index, threshold))) }
+            if c.p == 0.0 {
+                1.0
+            } else {
+                grow * f64::from(u8::from(philox::dropout_keeps(KEY, 3, index, threshold)))
+            }
         };
         let dp: Vec<f64> = seen
             .iter()
-            .map(|&j| factor(j) * (0..dv).map(|e| w(d_o[i * dv + e]) * w(v[j * dv + e])).sum::<f64>())
+            .map(|&j| {
+                factor(j)
+                    * (0..dv)
+                        .map(|e| w(d_o[i * dv + e]) * w(v[j * dv + e]))
+                        .sum::<f64>()
+            })
             .collect();
         let delta: f64 = p.iter().zip(&dp).map(|(p, dp)| p * dp).sum();
         for (at, &j) in seen.iter().enumerate() {
@@ -90,30 +101,79 @@ fn run(c: Case, scale: f32, seed: u64, lie: Lie, cut: bool) -> ([Vec<f32>; 5], E
     let nan = |n, c| Block::new(n, c, lie, || f32::NAN);
     let (mut o, mut dq, mut dk, mut d_v) = (nan(tq, dv), nan(tq, d), nan(tk, d), nan(tk, dv));
     let mut lse = vec![f32::NAN; tq];
-    let dropout = (c.p > 0.0).then_some(WeightDropout { p: c.p, stream: 3, key: KEY, first: FIRST });
+    let dropout = (c.p > 0.0).then_some(WeightDropout {
+        p: c.p,
+        stream: 3,
+        key: KEY,
+        first: FIRST,
+    });
     let mask_ptr = if c.masked { mask.as_ptr() } else { std::ptr::null() };
-    let head = Head { tq, tk, d, dv, scale, causal: c.causal, mask: mask_ptr, dropout };
+    let head = Head {
+        tq,
+        tk,
+        d,
+        dv,
+        scale,
+        causal: c.causal,
+        mask: mask_ptr,
+        dropout,
+    };
     let mut scratch = vec![f32::NAN; head.forward_scratch().max(head.backward_scratch())];
     let s = scratch.as_mut_ptr();
     // SAFETY: the blocks have the shapes of the head, and the scratch is as long as asked for.
     unsafe {
-        let ranges = if cut { vec![0..BLOCK.min(tq), BLOCK.min(tq)..tq] } else { vec![0..tq] };
-        for range in ranges {
-            forward(&head, q.rows(), k.rows(), v.rows(), o.rows(), lse.as_mut_ptr(), range, s);
+        let middle = if cut { BLOCK.min(tq) } else { 0 };
+        for range in [0..middle, middle..tq] {
+            forward(
+                &head,
+                q.rows(),
+                k.rows(),
+                v.rows(),
+                o.rows(),
+                lse.as_mut_ptr(),
+                range,
+                s,
+            );
         }
         let (q, k, v, o, d_o) = (q.rows(), k.rows(), v.rows(), o.rows(), d_o.rows());
-        backward(&head, q, k, v, o, lse.as_ptr(), d_o, dq.rows(), dk.rows(), d_v.rows(), s);
+        backward(
+            &head,
+            q,
+            k,
+            v,
+            o,
+            lse.as_ptr(),
+            d_o,
+            dq.rows(),
+            dk.rows(),
+            d_v.rows(),
+            s,
+        );
     }
-    let e = exact(c, scale.into(), &q.values(), &k.values(), &v.values(), &mask, &d_o.values());
+    let e = exact(
+        c,
+        scale.into(),
+        &q.values(),
+        &k.values(),
+        &v.values(),
+        &mask,
+        &d_o.values(),
+    );
     ([o.values(), lse, dq.values(), dk.values(), d_v.values()], e)
 }
 
 fn check(c: Case, lie: Lie) {
     let (got, e) = run(c, 0.3, (c.tq * 7 + c.tk) as u64, lie, true);
     let expected = [&e.o, &e.lse, &e.dq, &e.dk, &e.dv];
-    for (name, (got, expected)) in ["o", "lse", "dq", "dk", "dv"].iter().zip(got.iter().zip(expected)) {
+    for (name, (got, expected)) in ["o", "lse", "dq", "dk", "dv"]
+        .iter()
+        .zip(got.iter().zip(expected))
+    {
         // Sums of up to `tk` terms of about 1.
-        let largest = expected.iter().filter(|e| e.is_finite()).fold(1f64, |a, b| a.max(b.abs()));
+        let largest = expected
+            .iter()
+            .filter(|e| e.is_finite())
+            .fold(1f64, |a, b| a.max(b.abs()));
         let error = worst_error(got, expected, largest);
         assert!(error < 3e-6, "{name} {c:?} {lie:?}: {error:.1e}");
     }
@@ -122,16 +182,74 @@ fn check(c: Case, lie: Lie) {
 #[test]
 fn all_rules_and_odd_sizes() {
     at_all_levels(|_| {
-        for (tq, tk) in [(1, 1), (5, 5), (64, 64), (65, 65), (33, 130), (130, 33), (129, 129), (1, 200), (0, 3), (3, 0)] {
+        for (tq, tk) in [
+            (1, 1),
+            (5, 5),
+            (64, 64),
+            (65, 65),
+            (33, 130),
+            (130, 33),
+            (129, 129),
+            (1, 200),
+            (0, 3),
+            (3, 0),
+        ] {
             for rules in 0..8 {
-                let (causal, masked, p) =
-                    (rules & 1 != 0, rules & 2 != 0, if rules & 4 != 0 { 0.25 } else { 0.0 });
-                check(Case { tq, tk, d: 7, dv: 9, causal, masked, p }, Lie::Padded);
+                let (causal, masked, p) = (
+                    rules & 1 != 0,
+                    rules & 2 != 0,
+                    if rules & 4 != 0 { 0.25 } else { 0.0 },
+                );
+                check(
+                    Case {
+                        tq,
+                        tk,
+                        d: 7,
+                        dv: 9,
+                        causal,
+                        masked,
+                        p,
+                    },
+                    Lie::Padded,
+                );
             }
         }
-        check(Case { tq: 70, tk: 70, d: 64, dv: 64, causal: true, masked: true, p: 0.1 }, Lie::Dense);
-        check(Case { tq: 70, tk: 70, d: 32, dv: 1, causal: true, masked: false, p: 0.1 }, Lie::Transposed);
-        check(Case { tq: 20, tk: 90, d: 3, dv: 80, causal: false, masked: true, p: 0.5 }, Lie::Spread);
+        check(
+            Case {
+                tq: 70,
+                tk: 70,
+                d: 64,
+                dv: 64,
+                causal: true,
+                masked: true,
+                p: 0.1,
+            },
+            Lie::Dense,
+        );
+        check(
+            Case {
+                tq: 70,
+                tk: 70,
+                d: 32,
+                dv: 1,
+                causal: true,
+                masked: false,
+                p: 0.1,
+            },
+            Lie::Transposed,
+        );
+        check(
+            Case {
+                tq: 20,
+                tk: 90,
+                d: 3,
+                dv: 80,
+                causal: false,
+                masked: true,
+                p: 0.5,
+            },
+            Lie::Spread,
+        );
     });
 }
 
@@ -140,8 +258,16 @@ fn a_query_that_sees_nothing_gives_zeros() {
     at_all_levels(|_| {
         let mut x = vec![1.0f32; 3 * 8];
         let mask = [0u8; 3];
-        let head =
-            Head { tq: 3, tk: 3, d: 8, dv: 8, scale: 1.0, causal: false, mask: mask.as_ptr(), dropout: None };
+        let head = Head {
+            tq: 3,
+            tk: 3,
+            d: 8,
+            dv: 8,
+            scale: 1.0,
+            causal: false,
+            mask: mask.as_ptr(),
+            dropout: None,
+        };
         let mut results = vec![f32::NAN; 4 * 24];
         let mut lse = [0.0; 3];
         let mut scratch = vec![f32::NAN; head.backward_scratch()];
@@ -160,8 +286,19 @@ fn a_query_that_sees_nothing_gives_zeros() {
 #[test]
 fn ranges_of_queries_do_not_change_bits() {
     at_all_levels(|_| {
-        let c = Case { tq: 150, tk: 150, d: 16, dv: 16, causal: true, masked: false, p: 0.1 };
-        let (whole, cut) = (run(c, 0.25, 1, Lie::Dense, false).0, run(c, 0.25, 1, Lie::Dense, true).0);
+        let c = Case {
+            tq: 150,
+            tk: 150,
+            d: 16,
+            dv: 16,
+            causal: true,
+            masked: false,
+            p: 0.1,
+        };
+        let (whole, cut) = (
+            run(c, 0.25, 1, Lie::Dense, false).0,
+            run(c, 0.25, 1, Lie::Dense, true).0,
+        );
         assert_eq!(whole, cut);
     });
 }
@@ -169,9 +306,49 @@ fn ranges_of_queries_do_not_change_bits() {
 #[test]
 fn huge_scores_do_not_overflow() {
     at_all_levels(|_| {
-        let c = Case { tq: 40, tk: 40, d: 8, dv: 8, causal: true, masked: false, p: 0.0 };
+        let c = Case {
+            tq: 40,
+            tk: 40,
+            d: 8,
+            dv: 8,
+            causal: true,
+            masked: false,
+            p: 0.0,
+        };
         let (got, e) = run(c, 100.0, 2, Lie::Dense, false);
         assert!(got.iter().flatten().all(|x| x.is_finite()));
-        assert!(worst_error(&got[0], &e.o, 1.0) < 1e-3, "weights of scores in the hundreds");
+        assert!(
+            worst_error(&got[0], &e.o, 1.0) < 1e-3,
+            "weights of scores in the hundreds"
+        );
+    });
+}
+
+#[test]
+fn a_half_word_equal_to_the_threshold_keeps_its_weight() {
+    at_all_levels(|_| {
+        // Of the weights of five queries and keys, one whose half-word is neither very small nor very large.
+        let half = |i: u64| {
+            let word = philox::block(KEY, 3, (FIRST + i) / 8)[((FIRST + i) % 8 / 2) as usize];
+            if (FIRST + i) % 2 == 0 {
+                word & 0xffff
+            } else {
+                word >> 16
+            }
+        };
+        let threshold = (0..25).map(half).find(|h| (10_000..30_000).contains(h)).unwrap();
+        let p = f64::from(threshold) / 65536.0;
+        check(
+            Case {
+                tq: 5,
+                tk: 5,
+                d: 7,
+                dv: 9,
+                causal: false,
+                masked: false,
+                p,
+            },
+            Lie::Dense,
+        );
     });
 }

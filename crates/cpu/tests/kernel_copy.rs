@@ -21,7 +21,9 @@ fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
 }
 
 fn dense(shape: &[usize]) -> Vec<usize> {
-    (0..shape.len()).map(|a| shape[a + 1..].iter().product()).collect()
+    (0..shape.len())
+        .map(|a| shape[a + 1..].iter().product())
+        .collect()
 }
 
 fn offset(index: &[usize], strides: &[usize]) -> usize {
@@ -36,7 +38,13 @@ fn check<T: Copy + PartialEq + std::fmt::Debug>(
     value: impl Fn(usize) -> T,
     other: T,
 ) {
-    let end = |strides: &[usize]| indices(shape).iter().map(|i| offset(i, strides) + 1).max().unwrap_or(0);
+    let end = |strides: &[usize]| {
+        indices(shape)
+            .iter()
+            .map(|i| offset(i, strides) + 1)
+            .max()
+            .unwrap_or(0)
+    };
     let x: Vec<T> = (0..end(from)).map(value).collect();
     let mut y = vec![other; end(to)];
     let mut expected = y.clone();
@@ -49,7 +57,14 @@ fn check<T: Copy + PartialEq + std::fmt::Debug>(
     while row < rows {
         let next = (row + rows / 3 + 1).min(rows);
         // SAFETY: both sides have all elements of the shape.
-        unsafe { plan.copy(size_of::<T>(), x.as_ptr().cast(), y.as_mut_ptr().cast(), row..next) };
+        unsafe {
+            plan.copy(
+                size_of::<T>(),
+                x.as_ptr().cast(),
+                y.as_mut_ptr().cast(),
+                row..next,
+            )
+        };
         row = next;
     }
     assert_eq!(y, expected, "{shape:?} {from:?} {to:?}");
@@ -82,7 +97,10 @@ fn slices_broadcasts_scalars_and_nothing() {
     check(&[3, 0], &[1, 1], &[1, 1], |i| i as u32, 0);
     check(&[100, 70], &[1, 100], &[70, 1], |i| i as u32, 0);
     let many = [2; 17];
-    assert!(CopyPlan::new(&many, &dense(&many), &dense(&many)).is_some(), "axes that are one run count once");
+    assert!(
+        CopyPlan::new(&many, &dense(&many), &dense(&many)).is_some(),
+        "axes that are one run count once"
+    );
     let zigzag: Vec<usize> = dense(&many).into_iter().rev().collect();
     assert!(CopyPlan::new(&many, &zigzag, &dense(&many)).is_none());
 }
@@ -90,19 +108,40 @@ fn slices_broadcasts_scalars_and_nothing() {
 #[test]
 fn products_in_all_layouts_and_sizes() {
     let mut random = Random(1);
-    let sizes = [(1, 1, 1), (3, 5, 7), (16, 16, 16), (1, 40, 30), (40, 30, 1), (33, 1, 17), (65, 70, 67), (0, 3, 4), (3, 0, 4)];
+    let sizes = [
+        (1, 1, 1),
+        (3, 5, 7),
+        (16, 16, 16),
+        (1, 40, 30),
+        (40, 30, 1),
+        (33, 1, 17),
+        (65, 70, 67),
+        (0, 3, 4),
+        (3, 0, 4),
+    ];
     for (m, k, n) in sizes {
         for layout in 0..8 {
             for accumulate in [false, true] {
-                let (a, b, mut c) = (random.vec(m * k, 1.0), random.vec(k * n, 1.0), random.vec(m * n, 1.0));
+                let (a, b, mut c) = (
+                    random.vec(m * k, 1.0),
+                    random.vec(k * n, 1.0),
+                    random.vec(m * n, 1.0),
+                );
                 let strides = |flip: bool, rows: usize, columns: usize| {
-                    if flip { (1, rows as isize) } else { (columns as isize, 1) }
+                    if flip {
+                        (1, rows as isize)
+                    } else {
+                        (columns as isize, 1)
+                    }
                 };
                 let (ar, ac) = strides(layout & 1 != 0, m, k);
                 let (br, bc) = strides(layout & 2 != 0, k, n);
                 let (cr, cc) = strides(layout & 4 != 0, m, n);
                 let at = |i: usize, j: usize, r: isize, c: isize| i * r as usize + j * c as usize;
-                let mut expected: Vec<f64> = c.iter().map(|&c| if accumulate { c.into() } else { 0.0 }).collect();
+                let mut expected: Vec<f64> = c
+                    .iter()
+                    .map(|&c| if accumulate { c.into() } else { 0.0 })
+                    .collect();
                 for i in 0..m {
                     for j in 0..n {
                         for l in 0..k {
@@ -116,10 +155,17 @@ fn products_in_all_layouts_and_sizes() {
                 }
                 // SAFETY: the matrices have these sizes.
                 unsafe {
-                    let (a, b, c) = ((a.as_ptr(), ar, ac), (b.as_ptr(), br, bc), (c.as_mut_ptr(), cr, cc));
+                    let (a, b, c) = (
+                        (a.as_ptr(), ar, ac),
+                        (b.as_ptr(), br, bc),
+                        (c.as_mut_ptr(), cr, cc),
+                    );
                     gemm(m, k, n, a, b, c, accumulate);
                 }
-                assert!(worst_error(&c, &expected, 1.0 + k as f64) < 1e-6, "{m}x{k}x{n} layout {layout}");
+                assert!(
+                    worst_error(&c, &expected, 1.0 + k as f64) < 1e-6,
+                    "{m}x{k}x{n} layout {layout}"
+                );
             }
         }
     }

@@ -43,10 +43,15 @@ fn functions_are_accurate_everywhere() {
                 _ => (-12.0, 12.0),
             };
             let mut random = Random(7);
-            let mut x: Vec<f32> =
-                (0..200_000).map(|i| low + (high - low) * (i as f32 + random.unit()) / 200_000.0).collect();
+            let mut x: Vec<f32> = (0..200_000)
+                .map(|i| low + (high - low) * (i as f32 + random.unit()) / 200_000.0)
+                .collect();
             // Numbers of all magnitudes.
-            x.extend((0..100_000).map(|_| f32::from_bits(random.bits() as u32)).filter(|x| x.abs() < 1e30));
+            x.extend(
+                (0..100_000)
+                    .map(|_| f32::from_bits(random.bits() as u32))
+                    .filter(|x| x.abs() < 1e30),
+            );
             // What lies below what `f32` resolves of a subnormal number counts as nothing.
             let floor = match kind {
                 UnaryKind::Sin | UnaryKind::Cos => 1e-4,
@@ -60,9 +65,12 @@ fn functions_are_accurate_everywhere() {
             unary(kind, &mut got);
             let ours = worst_error(&got, &expected, floor);
             let theirs = worst_error(&straight, &expected, floor);
-            // A correctly rounded result has an error of up to 6e-8 and the worst of ours about two units in the last
-            // place of a result just above a power of two.
-            assert!(ours <= (2.0 * theirs).max(2.5e-7), "{kind:?} {level:?}: {ours:.2e}, plain {theirs:.2e}");
+            // A correctly rounded result has an error of up to 6e-8 and the worst of ours about two units in
+            // the last place of a result just above a power of two.
+            assert!(
+                ours <= (2.0 * theirs).max(2.5e-7),
+                "{kind:?} {level:?}: {ours:.2e}, plain {theirs:.2e}"
+            );
         }
     });
 }
@@ -78,7 +86,10 @@ fn functions_keep_special_values() {
                 let close = (f64::from(y) - expected).abs() <= 3e-7 * expected.abs() + 3e-45;
                 let same = y == expected as f32 || (y.is_nan() && expected.is_nan());
                 let sigmoid_underflow = kind == UnaryKind::Sigmoid && x < -87.0 && (0.0..2e-38).contains(&y);
-                assert!(same || close || sigmoid_underflow, "{kind:?}({x}) = {y}, not {expected} at {level:?}");
+                assert!(
+                    same || close || sigmoid_underflow,
+                    "{kind:?}({x}) = {y}, not {expected} at {level:?}"
+                );
             }
         }
     });
@@ -98,8 +109,14 @@ fn functions_read_and_write_all_strides() {
                         // SAFETY: the blocks have these sizes.
                         unsafe { elementwise::unary(kind, n, c, x.rows(), y.rows()) };
                         let expected: Vec<f64> = x.values().iter().map(|&x| kind.eval(x.into())).collect();
-                        assert!(worst_error(&y.values(), &expected, 0.1) < 3e-7, "{kind:?} {n}x{c} {from:?} {to:?}");
-                        assert!(y.same_gaps(&before), "{kind:?} {n}x{c} {from:?} {to:?} wrote beside");
+                        assert!(
+                            worst_error(&y.values(), &expected, 0.1) < 3e-7,
+                            "{kind:?} {n}x{c} {from:?} {to:?}"
+                        );
+                        assert!(
+                            y.same_gaps(&before),
+                            "{kind:?} {n}x{c} {from:?} {to:?} wrote beside"
+                        );
                     }
                 }
             }
@@ -125,12 +142,20 @@ fn binary_is_exact_in_all_strides_and_in_place() {
                             .collect();
                         // SAFETY: the blocks have these sizes.
                         unsafe { elementwise::binary(kind, n, c, a.rows(), b.rows(), y.rows()) };
-                        assert_eq!(y.values(), expected, "{kind:?} {n}x{c} {a_lie:?} {b_lie:?} {to:?}");
+                        assert_eq!(
+                            y.values(),
+                            expected,
+                            "{kind:?} {n}x{c} {a_lie:?} {b_lie:?} {to:?}"
+                        );
                         assert!(y.same_gaps(&before));
                         if a_lie == to {
                             // SAFETY: as above; the output lies exactly where an input lies.
                             unsafe { elementwise::binary(kind, n, c, a.rows(), b.rows(), a.rows()) };
-                            assert_eq!(a.values(), expected, "{kind:?} in place {n}x{c} {a_lie:?} {b_lie:?}");
+                            assert_eq!(
+                                a.values(),
+                                expected,
+                                "{kind:?} in place {n}x{c} {a_lie:?} {b_lie:?}"
+                            );
                         }
                     }
                 }
@@ -172,7 +197,13 @@ fn integers_wrap_truncate_and_compare() {
             BinaryKind::Add => a.wrapping_add(b),
             BinaryKind::Sub => a.wrapping_sub(b),
             BinaryKind::Mul => a.wrapping_mul(b),
-            BinaryKind::Div => if b == 0 { 0 } else { a.wrapping_div(b) },
+            BinaryKind::Div => {
+                if b == 0 {
+                    0
+                } else {
+                    a.wrapping_div(b)
+                }
+            }
             BinaryKind::Max => a.max(b),
             BinaryKind::Min => a.min(b),
             BinaryKind::Pow => f64::from(a).powf(f64::from(b)) as i32,
@@ -192,13 +223,20 @@ fn integers_wrap_truncate_and_compare() {
                 let (ar, yr) = (Rows::dense(a.as_mut_ptr(), 10), Rows::dense(y.as_mut_ptr(), 10));
                 // SAFETY: one row each, one scalar.
                 unsafe { elementwise::compare(kind, 1, 10, ar, Rows::scalar(&mut b), yr) };
-                assert_eq!(y, values.map(|a| u8::from(kind.eval(a.into(), b.into()))), "{kind:?}");
+                assert_eq!(
+                    y,
+                    values.map(|a| u8::from(kind.eval(a.into(), b.into()))),
+                    "{kind:?}"
+                );
                 // SAFETY: the same bits as another type of the same size.
                 unsafe {
                     let b = Rows::scalar(&mut b).cast::<u32>();
                     elementwise::compare::<u32>(kind, 1, 10, ar.cast(), b, yr);
                 }
-                assert_eq!(y, values.map(|a| u8::from(kind.eval((a as u32).into(), (b as u32).into()))));
+                assert_eq!(
+                    y,
+                    values.map(|a| u8::from(kind.eval((a as u32).into(), (b as u32).into())))
+                );
             }
         }
     });
@@ -212,7 +250,13 @@ fn comparison_and_selection_in_all_strides() {
             for lie in READABLE {
                 for to in WRITABLE {
                     let kind = CompareKind::ALL[random.below(6)];
-                    let special = |r: &mut Random| if r.below(4) == 0 { EXTREMES[r.below(30)] } else { r.unit().round() };
+                    let special = |r: &mut Random| {
+                        if r.below(4) == 0 {
+                            EXTREMES[r.below(30)]
+                        } else {
+                            r.unit().round()
+                        }
+                    };
                     let mut a = Block::new(n, c, lie, || special(&mut random));
                     let mut b = Block::new(n, c, to, || special(&mut random));
                     let mut cond = Block::new(n, c, to, || 7u8);

@@ -11,26 +11,27 @@ const EPS: f32 = 1e-5;
 macro_rules! reference {
     ($name:ident, $t:ty) => {
         #[allow(clippy::type_complexity)]
-        fn $name(
-            center: bool,
-            c: usize,
-            x: &[f32],
-            gamma: &[f32],
-            beta: &[f32],
-            dy: &[f32],
-        ) -> [Vec<$t>; 6] {
+        fn $name(center: bool, c: usize, x: &[f32], gamma: &[f32], beta: &[f32], dy: &[f32]) -> [Vec<$t>; 6] {
             let mut out: [Vec<$t>; 6] = Default::default();
             (out[4], out[5]) = (vec![0.0; c], vec![0.0; c]);
             for (x, dy) in x.chunks(c).zip(dy.chunks(c)) {
                 let x: Vec<$t> = x.iter().map(|&x| x.into()).collect();
                 let dy: Vec<$t> = dy.iter().map(|&x| x.into()).collect();
                 let size = c as $t;
-                let mean = if center { x.iter().sum::<$t>() / size } else { 0.0 };
+                let mean = if center {
+                    x.iter().sum::<$t>() / size
+                } else {
+                    0.0
+                };
                 let variance = x.iter().map(|x| (x - mean) * (x - mean)).sum::<$t>() / size;
                 let rstd = 1.0 / (variance + <$t>::from(EPS)).sqrt();
                 let xhat: Vec<$t> = x.iter().map(|x| (x - mean) * rstd).collect();
                 let g: Vec<$t> = (0..c).map(|j| dy[j] * <$t>::from(gamma[j])).collect();
-                let m1 = if center { g.iter().sum::<$t>() / size } else { 0.0 };
+                let m1 = if center {
+                    g.iter().sum::<$t>() / size
+                } else {
+                    0.0
+                };
                 let m2 = (0..c).map(|j| g[j] * xhat[j]).sum::<$t>() / size;
                 for j in 0..c {
                     let shift = if center { <$t>::from(beta[j]) } else { 0.0 };
@@ -55,7 +56,8 @@ fn check(center: bool, n: usize, c: usize, lie: Lie, scale: f32, offset: f32) {
     let (gamma, beta) = (random.vec(c, 2.0), random.vec(c, 1.0));
     let mut dy = random_block(&mut random, n, c, lie, 1.0);
     let mut y = random_block(&mut random, n, c, lie, 1.0);
-    let (mut mean, mut rstd, mut dgamma, mut dbeta) = (vec![0.0; n], vec![9.0; n], vec![0.0; c], vec![0.0; c]);
+    let (mut mean, mut rstd, mut dgamma, mut dbeta) =
+        (vec![0.0; n], vec![9.0; n], vec![0.0; c], vec![0.0; c]);
     let (e, p) = (
         exact(center, c, &x.values(), &gamma, &beta, &dy.values()),
         plain(center, c, &x.values(), &gamma, &beta, &dy.values()),
@@ -65,7 +67,8 @@ fn check(center: bool, n: usize, c: usize, lie: Lie, scale: f32, offset: f32) {
     let (dgamma_ptr, dbeta_ptr) = (dgamma.as_mut_ptr(), dbeta.as_mut_ptr());
     let (gp, bp) = (gamma.as_ptr(), beta.as_ptr());
     let what = format!("center {center} {n}x{c} {lie:?} {scale} {offset}");
-    // SAFETY, of all calls: the blocks have these sizes, and what is written lies apart or exactly on an input.
+    // SAFETY, of all calls: the blocks have these sizes, and what is written lies apart or exactly on an
+    // input.
     unsafe {
         if center {
             norm::layer_norm(n, c, x.rows(), gp, bp, EPS, y.rows(), mean_ptr, rstd_ptr);
@@ -95,7 +98,13 @@ fn check(center: bool, n: usize, c: usize, lie: Lie, scale: f32, offset: f32) {
         backward(x.rows(), dx_on_dy.rows(), Some(dx_on_dy.rows()));
         backward(dx_on_x.rows(), dy.rows(), Some(dx_on_x.rows()));
         backward(x.rows(), dy.rows(), None);
-        assert!(dgamma.iter().zip(&sums.0).all(|(a, b)| (a - 4.0 * b).abs() <= 1e-5 * (1.0 + b.abs())), "{what}");
+        assert!(
+            dgamma
+                .iter()
+                .zip(&sums.0)
+                .all(|(a, b)| (a - 4.0 * b).abs() <= 1e-5 * (1.0 + b.abs())),
+            "{what}"
+        );
         (dgamma, dbeta) = sums;
         if center {
             norm::layer_norm(n, c, rows, gp, bp, EPS, rows, mean_ptr, rstd_ptr);
@@ -119,7 +128,16 @@ fn check(center: bool, n: usize, c: usize, lie: Lie, scale: f32, offset: f32) {
 #[test]
 fn norms_in_all_sizes_and_strides() {
     at_all_levels(|_| {
-        for (n, c) in [(1, 1), (3, 2), (5, 10), (2, 63), (4, 64), (3, 65), (2, 384), (7, 130)] {
+        for (n, c) in [
+            (1, 1),
+            (3, 2),
+            (5, 10),
+            (2, 63),
+            (4, 64),
+            (3, 65),
+            (2, 384),
+            (7, 130),
+        ] {
             for lie in WRITABLE {
                 for center in [true, false] {
                     check(center, n, c, lie, 2.0, 0.3);
@@ -148,8 +166,14 @@ fn constant_rows_and_nan() {
             let (g, b) = (gamma.as_ptr(), beta.as_ptr());
             norm::layer_norm(3, 70, rows, g, b, EPS, rows, mean.as_mut_ptr(), rstd.as_mut_ptr());
         }
-        assert!(x.data[..70].iter().all(|&y| y == 0.5), "a constant row gives beta");
-        assert!(x.data[70..140].iter().all(|y| y.is_nan()), "NaN in a row is seen in all of it");
+        assert!(
+            x.data[..70].iter().all(|&y| y == 0.5),
+            "a constant row gives beta"
+        );
+        assert!(
+            x.data[70..140].iter().all(|y| y.is_nan()),
+            "NaN in a row is seen in all of it"
+        );
         assert!(x.data[140..].iter().all(|y| y.is_finite()), "and in no other");
     });
 }

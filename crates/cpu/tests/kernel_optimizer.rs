@@ -8,7 +8,10 @@ use lessen_cpu::kernels::optimizer::{AdamW, Sgd, adamw, sgd};
 /// Error relative to the magnitude of what was added up.
 fn assert_near(what: &str, got: &[f32], expected: &[f64]) {
     for (i, (&g, &e)) in got.iter().zip(expected).enumerate() {
-        assert!((f64::from(g) - e).abs() <= 3e-7 * e.abs().max(1.0), "{what} {i}: {g}, not {e}");
+        assert!(
+            (f64::from(g) - e).abs() <= 3e-7 * e.abs().max(1.0),
+            "{what} {i}: {g}, not {e}"
+        );
     }
 }
 
@@ -21,7 +24,12 @@ fn adamw_follows_its_equations_for_steps() {
     at_all_levels(|_| {
         let mut random = Random(1);
         for n in [0, 1, 63, 64, 65, 1000] {
-            let k = AdamW { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.05 };
+            let k = AdamW {
+                beta1: 0.9,
+                beta2: 0.999,
+                eps: 1e-8,
+                weight_decay: 0.05,
+            };
             let (mut p, mut m, mut v) = (random.vec(n, 1.0), vec![0.0; n], vec![0.0; n]);
             let lr = 3e-3f32;
             for t in 1..=4 {
@@ -47,7 +55,19 @@ fn adamw_follows_its_equations_for_steps() {
                     // SAFETY: all have `n` elements; the new second mean lies where the gradient lies.
                     unsafe {
                         let g = g.as_mut_ptr();
-                        adamw(n, pp, g, mp, vp, p2.as_mut_ptr(), m2.as_mut_ptr(), g, lr, t as f32, k);
+                        adamw(
+                            n,
+                            pp,
+                            g,
+                            mp,
+                            vp,
+                            p2.as_mut_ptr(),
+                            m2.as_mut_ptr(),
+                            g,
+                            lr,
+                            t as f32,
+                            k,
+                        );
                     }
                     (p, m, v) = (p2, m2, g);
                 }
@@ -66,10 +86,18 @@ fn sgd_with_and_without_momentum() {
     at_all_levels(|_| {
         let mut random = Random(2);
         for n in [1, 64, 65, 300] {
-            for (momentum, nesterov, weight_decay) in
-                [(0.0, false, 0.0), (0.0, false, 0.1), (0.9, false, 0.01), (0.9, true, 0.0), (0.5, true, 0.2)]
-            {
-                let k = Sgd { momentum, nesterov, weight_decay };
+            for (momentum, nesterov, weight_decay) in [
+                (0.0, false, 0.0),
+                (0.0, false, 0.1),
+                (0.9, false, 0.01),
+                (0.9, true, 0.0),
+                (0.5, true, 0.2),
+            ] {
+                let k = Sgd {
+                    momentum,
+                    nesterov,
+                    weight_decay,
+                };
                 let (mut p, g, mut v) = (random.vec(n, 1.0), random.vec(n, 1.0), random.vec(n, 1.0));
                 let (mut pe, mut ve) = (wide(&p), wide(&v));
                 for i in 0..n {
@@ -85,7 +113,18 @@ fn sgd_with_and_without_momentum() {
                     assert_near("p without velocity", &p, &pe);
                 }
                 // SAFETY: all have `n` elements; in place.
-                unsafe { sgd(n, p.as_ptr(), g.as_ptr(), v.as_ptr(), p.as_mut_ptr(), v.as_mut_ptr(), 0.1, k) };
+                unsafe {
+                    sgd(
+                        n,
+                        p.as_ptr(),
+                        g.as_ptr(),
+                        v.as_ptr(),
+                        p.as_mut_ptr(),
+                        v.as_mut_ptr(),
+                        0.1,
+                        k,
+                    )
+                };
                 assert_near("p", &p, &pe);
                 assert_near("v", &v, &ve);
             }

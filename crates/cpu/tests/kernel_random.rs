@@ -19,9 +19,16 @@ fn bits(key: [u32; 2], stream: u32, first: u64, n: usize) -> Vec<u32> {
 fn known_answers() {
     at_all_levels(|_| {
         // From the test vectors of the authors' library: counter and key of zeros.
-        assert_eq!(bits([0, 0], 0, 0, 4), [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
+        assert_eq!(
+            bits([0, 0], 0, 0, 4),
+            [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]
+        );
         // Others, whose counter ends in 0 as ours does, from the scalar definition.
-        for (key, stream, block) in [([1, 2], 3, 0u64), ([u32::MAX, 7], u32::MAX, u64::MAX >> 2), ([9, 9], 0, 1 << 32)] {
+        for (key, stream, block) in [
+            ([1, 2], 3, 0u64),
+            ([u32::MAX, 7], u32::MAX, u64::MAX >> 2),
+            ([9, 9], 0, 1 << 32),
+        ] {
             assert_eq!(bits(key, stream, block * 4, 4), philox::block(key, stream, block));
         }
     });
@@ -33,12 +40,18 @@ fn any_piece_of_a_stream_is_the_same() {
         let whole: Vec<u32> = (0..300).flat_map(|b| philox::block([5, 6], 7, b)).collect();
         for first in [0, 1, 2, 3, 4, 63, 64, 65, 130] {
             for n in [0, 1, 3, 64, 65, 200, 1000] {
-                assert_eq!(bits([5, 6], 7, first as u64, n), whole[first..first + n], "{first} {n}");
+                assert_eq!(
+                    bits([5, 6], 7, first as u64, n),
+                    whole[first..first + n],
+                    "{first} {n}"
+                );
             }
         }
         // Across the end of the low word of the counter.
         let first = (u64::from(u32::MAX) - 1) * 4 + 1;
-        let end: Vec<u32> = (0..20).flat_map(|b| philox::block([5, 6], 7, first / 4 + b)).collect();
+        let end: Vec<u32> = (0..20)
+            .flat_map(|b| philox::block([5, 6], 7, first / 4 + b))
+            .collect();
         assert_eq!(bits([5, 6], 7, first, 70), end[1..71]);
     });
 }
@@ -88,6 +101,25 @@ fn what_is_dropped_is_zero_whatever_it_was() {
         // SAFETY: one row in place.
         unsafe { random::dropout(0.5, 0, [3, 4], 0, 1, 1000, rows, rows) };
         let zeros = x.iter().filter(|&&x| x == 0.0).count();
-        assert!((400..600).contains(&zeros) && x.iter().all(|x| x.is_nan() || *x == 0.0), "{zeros}");
+        assert!(
+            (400..600).contains(&zeros) && x.iter().all(|x| x.is_nan() || *x == 0.0),
+            "{zeros}"
+        );
+    });
+}
+
+#[test]
+fn a_half_word_equal_to_the_threshold_keeps() {
+    at_all_levels(|_| {
+        let word = philox::block([1, 2], 4, 3)[1];
+        for (index, half) in [(3 * 8 + 2, word & 0xffff), (3 * 8 + 3, word >> 16)] {
+            for (threshold, kept) in [(half, true), (half + 1, false)] {
+                let (mut x, p) = (1.0, f64::from(threshold) / 65536.0);
+                let rows = Rows::scalar(&mut x);
+                // SAFETY: one element in place.
+                unsafe { random::dropout(p, 4, [1, 2], index, 1, 1, rows, rows) };
+                assert_eq!(x > 0.0, kept, "{threshold}");
+            }
+        }
     });
 }

@@ -39,14 +39,23 @@ fn reductions_in_all_strides() {
                     reduce::sum_all(n, c, x.rows())
                 };
                 let column = |j: usize| (0..n).map(move |r| (r, j));
-                let e: Vec<f64> =
-                    (0..c).map(|j| 2.0 + column(j).map(|(r, j)| f64::from(x.get(r, j))).sum::<f64>()).collect();
-                let p: Vec<f32> = (0..c).map(|j| 2.0 + column(j).map(|(r, j)| x.get(r, j)).sum::<f32>()).collect();
+                let e: Vec<f64> = (0..c)
+                    .map(|j| 2.0 + column(j).map(|(r, j)| f64::from(x.get(r, j))).sum::<f64>())
+                    .collect();
+                let p: Vec<f32> = (0..c)
+                    .map(|j| 2.0 + column(j).map(|(r, j)| x.get(r, j)).sum::<f32>())
+                    .collect();
                 assert_close(&format!("columns {what}"), &acc, &p, &e, (n as f64).sqrt() + 2.0);
                 let e: f64 = v.iter().map(|&x| f64::from(x)).sum();
                 // One sum has an error by chance; what it may be goes by the number of terms.
                 let size = v.iter().map(|x| f64::from(x.abs())).sum::<f64>() / 8.0;
-                assert_close(&format!("all {what}"), &[all], &[v.iter().sum()], &[e], size.max(1.0));
+                assert_close(
+                    &format!("all {what}"),
+                    &[all],
+                    &[v.iter().sum()],
+                    &[e],
+                    size.max(1.0),
+                );
             }
         }
     });
@@ -56,7 +65,11 @@ fn reductions_in_all_strides() {
 fn extremes_see_nan_and_infinity() {
     at_all_levels(|_| {
         for at in [0, 5, 64, 99] {
-            for (value, kind) in [(f32::NAN, ReduceKind::Max), (f32::NAN, ReduceKind::Min), (f32::NAN, ReduceKind::Sum)] {
+            for (value, kind) in [
+                (f32::NAN, ReduceKind::Max),
+                (f32::NAN, ReduceKind::Min),
+                (f32::NAN, ReduceKind::Sum),
+            ] {
                 let mut x = vec![1.0; 100];
                 x[at] = value;
                 let mut y = 0.0;
@@ -91,7 +104,10 @@ fn gather_and_scatter_add() {
                 // SAFETY: the ids are rows of the table, and the block has this size.
                 unsafe { gather::gather(n, c, table.as_ptr(), ids.as_ptr(), y.rows()) };
                 for r in 0..n {
-                    assert!((0..c).all(|j| y.get(r, j) == table[ids[r] as usize * c + j]), "{c} {lie:?}");
+                    assert!(
+                        (0..c).all(|j| y.get(r, j) == table[ids[r] as usize * c + j]),
+                        "{c} {lie:?}"
+                    );
                 }
                 assert!(y.same_gaps(&before));
                 let mut updates = random_block(&mut random, n, c, lie, 1.0);

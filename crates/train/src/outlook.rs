@@ -2,14 +2,13 @@
 
 use crate::config::{Config, DataFormat};
 use crate::corpus::{Corpus, Goal};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::finished::device;
 use crate::model::{self, Sizes};
 use crate::plans::{StepGraphs, StepPlans};
 use crate::run::Prepared;
 use crate::size::show_size;
-use lessen_compile::{Options, Placement};
-use lessen_cpu::floor_bytes;
+use lessen_compile::Placement;
 use lessen_data::Metric;
 use lessen_nn::BatchShape;
 use serde_json::{Value, json};
@@ -43,9 +42,8 @@ impl Outlook {
         let device = device()?;
         let options = prepared.options(None);
         let graphs = StepGraphs::new(&options, |cx| prepared.model.forward(cx, shape).loss);
-        let plan_options = Options { threads: device.threads(), placement: options.placement, budget: None };
-        let floor = floor_bytes(&graphs.step, &plan_options).map_err(Error::internal)?;
-        let plans = |budget| StepPlans::compile(&device, &prepared.options(budget), &graphs);
+        let floor = graphs.floor_bytes(&device, &options)?;
+        let plans = |budget| StepPlans::new(&device, &prepared.options(budget), &graphs);
         let unbounded = plans(None)?;
         let chosen = match budget {
             Some(budget) if budget < floor => None,

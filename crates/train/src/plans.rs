@@ -5,7 +5,7 @@ use crate::memory::available_bytes;
 use crate::size::show_size;
 use lessen_compile::{Options, Placement, Plan};
 use lessen_cpu::Device;
-use lessen_graph::{Graph, Tensor, Trace, Type};
+use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
 use lessen_nn::{Context, OptimizerConfig, ParamSpec, Schedule, ScheduleKind, StateSpec, Update, optimizer};
 use std::time::Duration;
 
@@ -91,6 +91,46 @@ impl StepGraphs {
         let states = states.into_iter().map(|state| (state.name, Type::f32(&state.shape))).collect();
         StepGraphs { step: trace.finish(), apply, params, states }
     }
+
+    /// The least budget under which the step can be compiled.
+    ///
+    /// # Errors
+    /// A graph that is not sound.
+    pub fn floor_bytes(&self, device: &Device, options: &TrainerOptions) -> Result<usize> {
+        let mut floor = 0;
+        for graph in std::iter::once(&self.step).chain(&self.apply) {
+            let own = lessen_cpu::floor_bytes(graph, &compile_options(device, options, None));
+            floor = floor.max(own.map_err(Error::internal)? + self.elsewhere(graph));
+        }
+        Ok(floor)
+    }
+
+    /// Bytes of parameters, sums of gradients and the optimizer's state.
+    fn state_bytes(&self) -> usize {
+        state_bytes(&self.params, &self.states)
+    }
+
+    /// Bytes of the states that one of the graphs does not know.
+    fn elsewhere(&self, graph: &Graph) -> usize {
+        let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
+        self.state_bytes().saturating_sub(states.map(|input| graph.ty(input.value).bytes()).sum())
+    }
+
+    fn plan(&self, device: &Device, options: &TrainerOptions, graph: &Graph) -> Result<Plan> {
+        // What the other graph keeps counts, too.
+        let budget = options.budget.map(|budget| budget.saturating_sub(self.elsewhere(graph)));
+        device.compile(graph, &compile_options(device, options, budget)).map_err(|error| {
+            match (options.budget, self.floor_bytes(device, options)) {
+                (Some(budget), Ok(floor)) if budget < floor => Error::user(format!(
+                    "the budget of {} is below the floor of {} ({floor} bytes); allow at least that, or take a smaller \
+                     batch",
+                    show_size(budget),
+                    show_size(floor)
+                )),
+                _ => Error::internal(error),
+            }
+        })
+    }
 }
 
 impl StepPlans {
@@ -98,22 +138,22 @@ impl StepPlans {
     ///
     /// # Errors
     /// A budget below the floor.
-    pub fn new(
+    pub fn of(
         device: &Device,
         options: &TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<StepPlans> {
-        StepPlans::compile(device, options, &StepGraphs::new(options, loss))
+        StepPlans::new(device, options, &StepGraphs::new(options, loss))
     }
 
     /// Compiles the graphs of a training step for a device.
     ///
     /// # Errors
     /// A budget below the floor.
-    pub fn compile(device: &Device, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
+    pub fn new(device: &Device, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
         Ok(StepPlans {
-            step: plan(device, &graphs.step, options)?,
-            apply: graphs.apply.as_ref().map(|graph| plan(device, graph, options)).transpose()?,
+            step: graphs.plan(device, options, &graphs.step)?,
+            apply: graphs.apply.as_ref().map(|graph| graphs.plan(device, options, graph)).transpose()?,
             params: graphs.params.clone(),
             states: graphs.states.clone(),
         })
@@ -128,8 +168,7 @@ impl StepPlans {
 
     /// Bytes of parameters, sums of gradients and the optimizer's state.
     pub fn state_bytes(&self) -> usize {
-        let of_params: usize = self.params.iter().map(|param| Type::f32(&param.shape).bytes()).sum();
-        of_params + self.states.iter().map(|(_, ty)| ty.bytes()).sum::<usize>()
+        state_bytes(&self.params, &self.states)
     }
 
     /// Refuses a step that the machine's memory cannot hold.
@@ -153,12 +192,13 @@ fn finish_update(trace: &Trace, update: Update<'_>) -> Vec<StateSpec> {
     update.states
 }
 
-fn plan(device: &Device, graph: &Graph, options: &TrainerOptions) -> Result<Plan> {
-    let options = Options { threads: device.threads(), placement: options.placement, budget: options.budget };
-    device.compile(graph, &options).map_err(|error| match options.budget {
-        Some(_) => Error::user(error),
-        None => Error::internal(error),
-    })
+fn compile_options(device: &Device, options: &TrainerOptions, budget: Option<usize>) -> Options {
+    Options { threads: device.threads(), placement: options.placement, budget }
+}
+
+fn state_bytes(params: &[ParamSpec], states: &[(String, Type)]) -> usize {
+    let of_params: usize = params.iter().map(|param| Type::f32(&param.shape).bytes()).sum();
+    of_params + states.iter().map(|(_, ty)| ty.bytes()).sum::<usize>()
 }
 
 /// Refuses what the memory of this machine cannot hold.

@@ -137,7 +137,7 @@ pub fn train(request: &Request) -> Result<Report> {
 
     let options = prepared.options(request.budget);
     let device = device()?;
-    let plans = StepPlans::new(&device, &options, |cx| prepared.model.forward(cx, shape).loss)?;
+    let plans = StepPlans::of(&device, &options, |cx| prepared.model.forward(cx, shape).loss)?;
     let compile_time = plans.compile_time();
     plans.check_memory()?;
     let (weights, drawn) = first_weights(&prepared, from)?;

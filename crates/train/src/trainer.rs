@@ -60,7 +60,7 @@ impl Trainer {
         options: TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Trainer> {
-        let plans = StepPlans::new(&device, &options, loss)?;
+        let plans = StepPlans::of(&device, &options, loss)?;
         plans.check_memory()?;
         let weights = initialize(&plans.params, options.seed);
         Trainer::from_plans(device, options, plans, &weights)

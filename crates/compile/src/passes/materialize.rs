@@ -1,17 +1,17 @@
 //! Materialization: where an operation cannot read a view as it lies, or a reshape cannot be a view, the elements are
-//! first copied densely.
+//! first copied densely; so are inputs, constants and strided views that a state is assigned.
 
 use std::sync::Arc;
 
 use lessen_graph::ops::{Identity, Reshape};
-use lessen_graph::{Graph, Layout};
+use lessen_graph::{Graph, Layout, Phase};
 
-use crate::layout::{accepts, places};
+use crate::layout::{accepts, places as places_of};
 use crate::rewrite::Rewriter;
 
 /// Inserts the copies that the layouts of views make necessary.
 pub fn materialize(graph: &Graph) -> Graph {
-    let places = places(graph);
+    let places = places_of(graph);
     let mut rewriter = Rewriter::new(graph);
     for node in &graph.nodes {
         let (in_types, out_types) = (graph.input_types(node), graph.output_types(node));
@@ -35,5 +35,16 @@ pub fn materialize(graph: &Graph) -> Graph {
             rewriter.set(old, new);
         }
     }
-    rewriter.finish(graph)
+    let mut graph = rewriter.finish(graph);
+    let places = places_of(&graph);
+    for i in 0..graph.assigns.len() {
+        let value = graph.assigns[i].value;
+        let place = &places[value.index()];
+        let computed = graph.producer(place.base).is_some_and(|p| !graph.nodes[p.index()].inputs.is_empty());
+        if !computed || !place.layout.is_dense(&graph.ty(value).shape) {
+            let copy = graph.add_node(Arc::new(Identity), &[value], Phase::Update, Arc::from(""));
+            graph.assigns[i].value = copy.expect("a copy fits any value")[0];
+        }
+    }
+    graph
 }

@@ -1,7 +1,7 @@
 //! Activation functions.
 //!
-//! Every function takes `n` rows of `c` elements. An output may lie exactly where an input lies (same pointer and
-//! strides); otherwise operands do not overlap.
+//! Every function takes `n` rows of `c` elements. An output may lie exactly where an input lies (same pointer
+//! and strides); otherwise operands do not overlap.
 
 use super::map::{Map, Zip, map, maps, zip};
 use super::rows::Rows;
@@ -9,7 +9,7 @@ use crate::math;
 use crate::simd::{Level, fma};
 
 /// `sqrt(2 / pi)`
-const SQRT_2_OVER_PI: f32 = 0.797_884_56;
+const SQRT_2_OVER_PI: f32 = 0.797_884_6;
 /// The cubic term of the tanh form of GELU.
 const CUBIC: f32 = 0.044_715;
 
@@ -35,7 +35,11 @@ impl Map for Elu {
     type Y = f32;
     #[inline(always)]
     fn map<L: Level>(self, x: f32) -> f32 {
-        if x > 0.0 { x } else { self.alpha * math::exp_minus_one_below_zero::<L>(x) }
+        if x > 0.0 {
+            x
+        } else {
+            self.alpha * math::exp_minus_one_below_zero::<L>(x)
+        }
     }
 }
 
@@ -47,7 +51,7 @@ impl Zip for GeluBackward {
     type Y = f32;
     #[inline(always)]
     fn zip<L: Level>(self, x: f32, dy: f32) -> f32 {
-        const INV_SQRT_2PI: f32 = 0.398_942_28;
+        const INV_SQRT_2PI: f32 = 0.398_942_3;
         let density = INV_SQRT_2PI * math::exp::<L>(-0.5 * x * x);
         dy * fma::<L>(x, density, math::normal_cdf::<L>(x))
     }
@@ -81,23 +85,28 @@ impl Zip for GeluTanhBackward {
 /// The operands cover `n` rows of `c` elements; see the module for overlaps.
 pub unsafe fn gelu(tanh: bool, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) {
     // SAFETY: passed on.
-    unsafe { if tanh { map(GeluTanh, n, c, x, y) } else { map(Gelu, n, c, x, y) } }
+    unsafe {
+        if tanh {
+            map(GeluTanh, n, c, x, y)
+        } else {
+            map(Gelu, n, c, x, y)
+        }
+    }
 }
 
 /// `dx = dy gelu'(x)`.
 ///
 /// # Safety
 /// As for [`gelu`].
-pub unsafe fn gelu_backward(
-    tanh: bool,
-    n: usize,
-    c: usize,
-    x: Rows<f32>,
-    dy: Rows<f32>,
-    dx: Rows<f32>,
-) {
+pub unsafe fn gelu_backward(tanh: bool, n: usize, c: usize, x: Rows<f32>, dy: Rows<f32>, dx: Rows<f32>) {
     // SAFETY: passed on.
-    unsafe { if tanh { zip(GeluTanhBackward, n, c, x, dy, dx) } else { zip(GeluBackward, n, c, x, dy, dx) } }
+    unsafe {
+        if tanh {
+            zip(GeluTanhBackward, n, c, x, dy, dx)
+        } else {
+            zip(GeluBackward, n, c, x, dy, dx)
+        }
+    }
 }
 
 /// `max(x, 0)`; NaN stays NaN.

@@ -1,17 +1,19 @@
-//! Scaled dot-product attention (Vaswani et al. 2017) of one head of one example, and its derivative. Scores exist for
-//! one block of queries at a time, and the backward pass computes them again, as in FlashAttention (Dao et al. 2022).
+//! Scaled dot-product attention (Vaswani et al. 2017) of one head of one example, and its derivative. Scores
+//! exist for one block of queries at a time, and the backward pass computes them again, as in FlashAttention
+//! (Dao et al. 2022).
 //!
-//! With queries `Q` of `tq x d`, keys `K` of `tk x d` and values `V` of `tk x dv`: `S = scale Q K^T`, `P = softmax(S)`
-//! over the visible keys, `O = dropout(P) V`. Key `j` is visible to query `i` if the mask says so and, when causal,
-//! `j <= i + tk - tq`. A query that sees no key gives zeros, and its gradients are zeros.
+//! With queries `Q` of `tq x d`, keys `K` of `tk x d` and values `V` of `tk x dv`: `S = scale Q K^T`, `P =
+//! softmax(S)` over the visible keys, `O = dropout(P) V`. Key `j` is visible to query `i` if the mask says so
+//! and, when causal, `j <= i + tk - tq`. A query that sees no key gives zeros, and its gradients are zeros.
 
 use std::ops::Range;
 
+pub use super::attention_backward::backward;
 use super::gemm::gemm_scaled;
 use super::random::{random_halves, threshold_and_scale};
 use super::rows::Rows;
 use crate::math::{exp, log};
-use crate::simd::{LANES, Level, chunks, dispatch, fma, fold, larger, load, store, sum};
+use crate::simd::{LANES, Level, chunks, dispatch, fold, larger, load, store, sum};
 
 /// Queries in a block: one in each lane.
 pub const BLOCK: usize = LANES;
@@ -53,7 +55,7 @@ pub struct WeightDropout {
 
 impl Head {
     /// Elements of a row of scores in memory: a whole number of chunks.
-    fn row(&self) -> usize {
+    pub(super) fn row(&self) -> usize {
         self.tk.next_multiple_of(LANES)
     }
 
@@ -70,42 +72,37 @@ impl Head {
     }
 
     /// The keys that query `i` sees, but for the mask: the first this many.
-    fn visible(&self, i: usize) -> usize {
-        if self.causal { (i + 1 + self.tk).saturating_sub(self.tq).min(self.tk) } else { self.tk }
+    pub(super) fn visible(&self, i: usize) -> usize {
+        if self.causal {
+            (i + 1 + self.tk).saturating_sub(self.tq).min(self.tk)
+        } else {
+            self.tk
+        }
     }
 }
 
 dispatch! {
-    /// Computes rows `queries` of `o` (`tq x dv`), and for each the logarithm of the sum of `e^S` in `lse` (`tq`
-    /// elements; -inf where no key is visible). Threads take ranges of queries of their own; cut them at multiples of
-    /// [`BLOCK`], so that the result does not depend on the ranges.
+    /// Computes rows `queries` of `o` (`tq x dv`), and for each the logarithm of the sum of `e^S` in `lse`
+    /// (`tq` elements; -inf where no key is visible). Threads take ranges of queries of their own; cut them
+    /// at multiples of [`BLOCK`], so that the result does not depend on the ranges.
     ///
     /// # Safety
     /// The operands cover the shapes of the head, `mask` `tk` bytes if it is not null, `scratch`
     /// [`Head::forward_scratch`] elements; what is written overlaps nothing.
     pub unsafe fn forward(
-        head: &Head, q: Rows<f32>, k: Rows<f32>, v: Rows<f32>, o: Rows<f32>, lse: *mut f32, queries: Range<usize>,
-        scratch: *mut f32,
+        head: &Head, q: Rows<f32>, k: Rows<f32>, v: Rows<f32>, o: Rows<f32>, lse: *mut f32,
+        queries: Range<usize>, scratch: *mut f32,
     ) = forward_body;
-
-    /// The derivative of [`forward`] from its inputs and results: `dq`, `dk` and `dv` from `d_o`.
-    ///
-    /// # Safety
-    /// As for [`forward`], with [`Head::backward_scratch`] elements of scratch.
-    pub unsafe fn backward(
-        head: &Head, q: Rows<f32>, k: Rows<f32>, v: Rows<f32>, o: Rows<f32>, lse: *const f32, d_o: Rows<f32>,
-        dq: Rows<f32>, dk: Rows<f32>, dv: Rows<f32>, scratch: *mut f32,
-    ) = backward_body;
 }
 
 /// A matrix for [`gemm_scaled`] from row `r` on, and its transpose.
-fn matrix(x: Rows<f32>, r: usize) -> (*const f32, isize, isize) {
+pub(super) fn matrix(x: Rows<f32>, r: usize) -> (*const f32, isize, isize) {
     (x.at(r), x.row as isize, x.col as isize)
 }
-fn transposed(x: Rows<f32>, r: usize) -> (*const f32, isize, isize) {
+pub(super) fn transposed(x: Rows<f32>, r: usize) -> (*const f32, isize, isize) {
     (x.at(r), x.col as isize, x.row as isize)
 }
-fn matrix_mut(x: Rows<f32>, r: usize) -> (*mut f32, isize, isize) {
+pub(super) fn matrix_mut(x: Rows<f32>, r: usize) -> (*mut f32, isize, isize) {
     (x.at(r), x.row as isize, x.col as isize)
 }
 
@@ -126,19 +123,30 @@ unsafe fn forward_body<L: Level>(
         let keys = head.visible(end - 1);
         let row = keys.next_multiple_of(LANES);
         let scores = Rows::dense(scratch, row);
-        // SAFETY: `scratch` has a block of scores and a row of half-words after it; everything else lies within the
-        // operands.
+        // SAFETY: `scratch` has a block of scores and a row of half-words after it; everything else lies
+        // within the operands.
         unsafe {
             let halves = scratch.add(BLOCK.min(head.tq) * head.row()).cast::<u16>();
             let product = matrix_mut(scores, 0);
-            gemm_scaled(head.scale, end - begin, head.d, keys, matrix(q, begin), transposed(k, 0), product, false);
-            // One lane for each query of the block.
+            gemm_scaled(
+                head.scale,
+                end - begin,
+                head.d,
+                keys,
+                matrix(q, begin),
+                transposed(k, 0),
+                product,
+                false,
+            );
+            // One lane for each query of the block. Two loops, so that no row waits for its own largest score.
             let (mut totals, mut shifts) = ([1.0; LANES], [0.0; LANES]);
             for i in begin..end {
-                let weights = scores.at(i - begin);
+                shifts[i - begin] = hide_row(head, head.visible(i), row, scores.at(i - begin));
+            }
+            for i in begin..end {
                 random_row(head, i, row, halves);
-                (totals[i - begin], shifts[i - begin]) =
-                    weigh_row::<L>(head, head.visible(i), row, weights, halves);
+                totals[i - begin] =
+                    weigh_row::<L>(head, shifts[i - begin], row, scores.at(i - begin), halves);
             }
             for i in 0..LANES {
                 shifts[i] += log::<L>(totals[i]);
@@ -146,19 +154,36 @@ unsafe fn forward_body<L: Level>(
             }
             store(lse.add(begin), 1, end - begin, &shifts);
             let weights = matrix(scores, 0);
-            gemm_scaled(1.0, end - begin, keys, head.dv, weights, matrix(v, 0), matrix_mut(o, begin), false);
+            gemm_scaled(
+                1.0,
+                end - begin,
+                keys,
+                head.dv,
+                weights,
+                matrix(v, 0),
+                matrix_mut(o, begin),
+                false,
+            );
             for i in begin..end {
-                scale_row(head.dv, (o.at(i), o.col), totals[i - begin]);
+                if o.col == 1 {
+                    scale_row(head.dv, (o.at(i), 1), totals[i - begin]);
+                } else {
+                    scale_row(head.dv, (o.at(i), o.col), totals[i - begin]);
+                }
             }
         }
         begin = end;
     }
 }
 
-/// Makes the half-words that decide on a query's weights, if there is dropout, up to a whole number of chunks.
+/// Makes the half-words that decide on a query's weights, if there is dropout, up to a whole number of
+/// chunks.
 #[inline(always)]
-unsafe fn random_row(head: &Head, i: usize, row: usize, halves: *mut u16) {
-    if let Some(WeightDropout { stream, key, first, .. }) = head.dropout {
+pub(super) unsafe fn random_row(head: &Head, i: usize, row: usize, halves: *mut u16) {
+    if let Some(WeightDropout {
+        stream, key, first, ..
+    }) = head.dropout
+    {
         // SAFETY: `halves` has room for a row.
         unsafe { random_halves(key, stream, first.wrapping_add((i * head.tk) as u64), row, halves) }
     }
@@ -166,7 +191,12 @@ unsafe fn random_row(head: &Head, i: usize, row: usize, halves: *mut u16) {
 
 /// The scores of a chunk from key `j` on, -inf for keys that are not visible.
 #[inline(always)]
-unsafe fn visible_scores(head: &Head, visible: usize, j: usize, scores: *const f32) -> [f32; LANES] {
+pub(super) unsafe fn visible_scores(
+    head: &Head,
+    visible: usize,
+    j: usize,
+    scores: *const f32,
+) -> [f32; LANES] {
     // SAFETY: the row has a whole number of chunks, and the mask `tk` bytes.
     unsafe {
         let mut s = load(scores.add(j), 1, LANES, 0.0);
@@ -179,23 +209,20 @@ unsafe fn visible_scores(head: &Head, visible: usize, j: usize, scores: *const f
         if j + LANES > visible {
             let left = visible.saturating_sub(j) as u32;
             for i in 0..LANES {
-                s[i] = if (i as u32) < left { s[i] } else { f32::NEG_INFINITY };
+                s[i] = if (i as u32) < left {
+                    s[i]
+                } else {
+                    f32::NEG_INFINITY
+                };
             }
         }
         s
     }
 }
 
-/// Turns a row of scores into the weights `e^(S - shift)` with dropout; returns their sum without dropout, and the
-/// shift.
+/// Makes the scores of keys that are not visible -inf; returns the largest score, or 0 if no key is visible.
 #[inline(always)]
-unsafe fn weigh_row<L: Level>(
-    head: &Head,
-    visible: usize,
-    row: usize,
-    scores: *mut f32,
-    halves: *const u16,
-) -> (f32, f32) {
+unsafe fn hide_row(head: &Head, visible: usize, row: usize, scores: *mut f32) -> f32 {
     let mut largest = [f32::NEG_INFINITY; LANES];
     chunks!(row, |j, _len| {
         // SAFETY: the row has a whole number of chunks.
@@ -208,10 +235,25 @@ unsafe fn weigh_row<L: Level>(
         }
     });
     let largest = fold(largest, larger);
-    let shift = if largest == f32::NEG_INFINITY { 0.0 } else { largest };
+    if largest == f32::NEG_INFINITY {
+        0.0
+    } else {
+        largest
+    }
+}
+
+/// Turns a row of scores into the weights `e^(S - shift)` with dropout; returns their sum without dropout.
+#[inline(always)]
+unsafe fn weigh_row<L: Level>(
+    head: &Head,
+    shift: f32,
+    row: usize,
+    scores: *mut f32,
+    halves: *const u16,
+) -> f32 {
     let mut sums = [0.0; LANES];
     chunks!(row, |j, _len| {
-        // SAFETY: as above, and so have the half-words.
+        // SAFETY: the rows of scores and of half-words have whole numbers of chunks.
         unsafe {
             let mut s = load(scores.add(j) as *const f32, 1, LANES, 0.0);
             for i in 0..LANES {
@@ -227,12 +269,12 @@ unsafe fn weigh_row<L: Level>(
             store(scores.add(j), 1, LANES, &s);
         }
     });
-    (sum(sums), shift)
+    sum(sums)
 }
 
 /// What dropout multiplies a chunk of weights by.
 #[inline(always)]
-unsafe fn keep_factors(p: f64, halves: *const u16) -> [f32; LANES] {
+pub(super) unsafe fn keep_factors(p: f64, halves: *const u16) -> [f32; LANES] {
     let (threshold, scale) = threshold_and_scale(p);
     // SAFETY: the row of half-words has a whole number of chunks.
     let halves = unsafe { load(halves, 1, LANES, 0) };
@@ -244,9 +286,10 @@ unsafe fn keep_factors(p: f64, halves: *const u16) -> [f32; LANES] {
 }
 
 #[inline(always)]
-unsafe fn scale_row(c: usize, (y, col): (*mut f32, usize), a: f32) {
+pub(super) unsafe fn scale_row(c: usize, (y, col): (*mut f32, usize), a: f32) {
     chunks!(c, |j, len| {
-        // SAFETY: elements j..j+len lie within the row. A product of zero weights is zero whatever the values are.
+        // SAFETY: elements j..j+len lie within the row. A product of zero weights is zero whatever the values
+        // are.
         unsafe {
             let mut ys = load(y.add(j * col) as *const f32, col, len, 0.0);
             for i in 0..LANES {
@@ -255,123 +298,4 @@ unsafe fn scale_row(c: usize, (y, col): (*mut f32, usize), a: f32) {
             store(y.add(j * col), col, len, &ys);
         }
     });
-}
-
-#[inline(always)]
-unsafe fn backward_body<L: Level>(
-    head: &Head,
-    q: Rows<f32>,
-    k: Rows<f32>,
-    v: Rows<f32>,
-    o: Rows<f32>,
-    lse: *const f32,
-    d_o: Rows<f32>,
-    dq: Rows<f32>,
-    dk: Rows<f32>,
-    dv: Rows<f32>,
-    scratch: *mut f32,
-) {
-    let Head { tq, tk, d, dv: size, scale, .. } = *head;
-    // The last block of queries sees all keys, so that it comes first and writes what the others add to.
-    let blocks = tq.div_ceil(BLOCK);
-    for block in (0..blocks).rev() {
-        let (begin, end) = (block * BLOCK, tq.min((block + 1) * BLOCK));
-        let (n, keys, add) = (end - begin, head.visible(end - 1), block + 1 < blocks);
-        let row = keys.next_multiple_of(LANES);
-        // SAFETY: `scratch` has two blocks of scores and a row of half-words; everything else lies within the operands.
-        unsafe {
-            let scores = Rows::dense(scratch, row);
-            let d_scores = Rows::dense(scratch.add(BLOCK.min(tq) * head.row()), row);
-            let halves = d_scores.ptr.add(BLOCK.min(tq) * head.row()).cast::<u16>();
-            gemm_scaled(scale, n, d, keys, matrix(q, begin), transposed(k, 0), matrix_mut(scores, 0), false);
-            gemm_scaled(1.0, n, size, keys, matrix(d_o, begin), transposed(v, 0), matrix_mut(d_scores, 0), false);
-            for i in begin..end {
-                random_row(head, i, row, halves);
-                let delta = dot::<L>(size, (o.at(i), o.col), (d_o.at(i), d_o.col));
-                let (weights, d_weights) = (scores.at(i - begin), d_scores.at(i - begin));
-                let query = Query { visible: head.visible(i), lse: *lse.add(i), delta };
-                weigh_row_backward::<L>(head, query, row, weights, d_weights, halves);
-            }
-            gemm_scaled(1.0, keys, n, size, transposed(scores, 0), matrix(d_o, begin), matrix_mut(dv, 0), add);
-            gemm_scaled(scale, n, keys, d, matrix(d_scores, 0), matrix(k, 0), matrix_mut(dq, begin), false);
-            gemm_scaled(scale, keys, n, d, transposed(d_scores, 0), matrix(q, begin), matrix_mut(dk, 0), add);
-        }
-    }
-    if tq == 0 {
-        for j in 0..tk {
-            // SAFETY: row `j` lies within the operands.
-            unsafe {
-                scale_row(d, (dk.at(j), dk.col), 0.0);
-                scale_row(size, (dv.at(j), dv.col), 0.0);
-            }
-        }
-    }
-}
-
-/// What the derivative of a row of weights needs: `delta` is the product of the query's rows of `O` and `dO`.
-#[derive(Clone, Copy)]
-struct Query {
-    visible: usize,
-    lse: f32,
-    delta: f32,
-}
-
-/// Turns a row of scores `S` into weights with dropout, and a row of `dO V^T` into `dS = P (dP - delta)`.
-#[inline(always)]
-unsafe fn weigh_row_backward<L: Level>(
-    head: &Head,
-    query: Query,
-    row: usize,
-    scores: *mut f32,
-    d_scores: *mut f32,
-    halves: *const u16,
-) {
-    let Query { visible, lse, delta } = query;
-    // Where nothing is visible, all scores are -inf, and so must be their distance from `lse`.
-    let lse = if lse == f32::NEG_INFINITY { 0.0 } else { lse };
-    chunks!(row, |j, _len| {
-        // SAFETY: rows of scores and of half-words have whole numbers of chunks.
-        unsafe {
-            let mut s = visible_scores(head, visible, j, scores);
-            let mut ds = load(d_scores.add(j) as *const f32, 1, LANES, 0.0);
-            for i in 0..LANES {
-                s[i] = exp::<L>(s[i] - lse);
-            }
-            if let Some(WeightDropout { p, .. }) = head.dropout {
-                let factors = keep_factors(p, halves.add(j));
-                for i in 0..LANES {
-                    ds[i] = s[i] * fma::<L>(ds[i], factors[i], -delta);
-                    s[i] *= factors[i];
-                }
-            } else {
-                for i in 0..LANES {
-                    ds[i] = s[i] * (ds[i] - delta);
-                }
-            }
-            if j + LANES > visible {
-                // The products have left these lanes as they were: they may hold anything.
-                let left = visible.saturating_sub(j) as u32;
-                for i in 0..LANES {
-                    ds[i] = if (i as u32) < left { ds[i] } else { 0.0 };
-                }
-            }
-            store(scores.add(j), 1, LANES, &s);
-            store(d_scores.add(j), 1, LANES, &ds);
-        }
-    });
-}
-
-#[inline(always)]
-unsafe fn dot<L: Level>(c: usize, (a, a_col): (*const f32, usize), (b, b_col): (*const f32, usize)) -> f32 {
-    let mut sums = [0.0; LANES];
-    chunks!(c, |j, len| {
-        // SAFETY: elements j..j+len lie within both rows.
-        unsafe {
-            let (x, y) = (load(a.add(j * a_col), a_col, len, 0.0), load(b.add(j * b_col), b_col, len, 0.0));
-            for i in 0..LANES {
-                sums[i] = fma::<L>(x[i], y[i], sums[i]);
-            }
-        }
-    });
-    sum(sums)
 }

@@ -1,13 +1,14 @@
 //! Conversions between dtypes.
 //!
-//! Floats round to nearest, ties to even. A float becomes an integer by dropping its fraction; beyond the range it
-//! becomes the nearest end of it, and NaN becomes 0. Integers wrap. Everything but 0 is true; true is 1.
+//! Floats round to nearest, ties to even. A float becomes an integer by dropping its fraction; beyond the
+//! range it becomes the nearest end of it, and NaN becomes 0. Integers wrap. Everything but 0 is true; true
+//! is 1.
 
 use std::marker::PhantomData;
 
 use lessen_graph::DType;
 
-use super::map::{Map, map};
+use super::map::{Map, map_plain};
 use super::rows::{Element, Rows};
 use crate::simd::Level;
 
@@ -110,8 +111,8 @@ impl<A: Element + To<B>, B: Element> Map for Cast<A, B> {
 /// `y = x` in another dtype. Pointers are to the elements' first bytes; strides count elements.
 ///
 /// # Safety
-/// The operands cover `n` rows of `c` elements of their dtypes. `y` may lie exactly where `x` lies if the dtypes have
-/// the same size; otherwise they do not overlap.
+/// The operands cover `n` rows of `c` elements of their dtypes. `y` may lie exactly where `x` lies if the
+/// dtypes have the same size; otherwise they do not overlap.
 pub unsafe fn cast(from: DType, to: DType, n: usize, c: usize, x: Rows<u8>, y: Rows<u8>) {
     // SAFETY: passed on.
     unsafe {
@@ -133,12 +134,12 @@ where
     // SAFETY: passed on.
     unsafe {
         match to {
-            DType::F32 => map(Cast::<A, f32>(PhantomData), n, c, x, y.cast()),
-            DType::F64 => map(Cast::<A, f64>(PhantomData), n, c, x, y.cast()),
-            DType::BF16 => map(Cast::<A, Bf16>(PhantomData), n, c, x, y.cast()),
-            DType::I32 => map(Cast::<A, i32>(PhantomData), n, c, x, y.cast()),
-            DType::U32 => map(Cast::<A, u32>(PhantomData), n, c, x, y.cast()),
-            DType::Bool => map(Cast::<A, Bool>(PhantomData), n, c, x, y.cast()),
+            DType::F32 => map_plain(Cast::<A, f32>(PhantomData), n, c, x, y.cast()),
+            DType::F64 => map_plain(Cast::<A, f64>(PhantomData), n, c, x, y.cast()),
+            DType::BF16 => map_plain(Cast::<A, Bf16>(PhantomData), n, c, x, y.cast()),
+            DType::I32 => map_plain(Cast::<A, i32>(PhantomData), n, c, x, y.cast()),
+            DType::U32 => map_plain(Cast::<A, u32>(PhantomData), n, c, x, y.cast()),
+            DType::Bool => map_plain(Cast::<A, Bool>(PhantomData), n, c, x, y.cast()),
         }
     }
 }

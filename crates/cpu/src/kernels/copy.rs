@@ -5,8 +5,9 @@ use std::ops::Range;
 /// Most axes that a copy can have.
 pub const MAX_RANK: usize = 16;
 
-/// Extents and strides (in elements, of the source and of the target) of the axes of a copy, outermost first, without
-/// axes of extent 1, and with adjacent axes made one where both sides allow it. Made once, used for every range.
+/// Extents and strides (in elements, of the source and of the target) of the axes of a copy, outermost first,
+/// without axes of extent 1, and with adjacent axes made one where both sides allow it. Made once, used for
+/// every range.
 #[derive(Clone, Copy, Debug)]
 pub struct CopyPlan {
     rank: usize,
@@ -18,8 +19,16 @@ pub struct CopyPlan {
 impl CopyPlan {
     /// The plan for a shape and the strides of both sides; none if it has more than [`MAX_RANK`] axes.
     pub fn new(shape: &[usize], from: &[usize], to: &[usize]) -> Option<CopyPlan> {
-        assert!(shape.len() == from.len() && shape.len() == to.len(), "a stride for every axis");
-        let mut plan = CopyPlan { rank: 0, shape: [1; MAX_RANK], from: [0; MAX_RANK], to: [0; MAX_RANK] };
+        assert!(
+            shape.len() == from.len() && shape.len() == to.len(),
+            "a stride for every axis"
+        );
+        let mut plan = CopyPlan {
+            rank: 0,
+            shape: [1; MAX_RANK],
+            from: [0; MAX_RANK],
+            to: [0; MAX_RANK],
+        };
         for axis in 0..shape.len() {
             let (extent, s, t) = (shape[axis], from[axis], to[axis]);
             if extent == 1 {
@@ -47,15 +56,19 @@ impl CopyPlan {
 
     /// Number of elements in each row.
     pub fn columns(&self) -> usize {
-        if self.rank == 0 { 1 } else { self.shape[self.rank - 1] }
+        if self.rank == 0 {
+            1
+        } else {
+            self.shape[self.rank - 1]
+        }
     }
 
-    /// Copies a range of rows of elements of `bytes` (1, 2, 4 or 8) bytes. The pointers are those of the elements with
-    /// all indices 0.
+    /// Copies a range of rows of elements of `bytes` (1, 2, 4 or 8) bytes. The pointers are those of the
+    /// elements with all indices 0.
     ///
     /// # Safety
-    /// All elements of the rows lie within what the pointers may access, aligned to their size; those written are
-    /// distinct and overlap nothing that is read. `rows` lies within `0..self.rows()`.
+    /// All elements of the rows lie within what the pointers may access, aligned to their size; those written
+    /// are distinct and overlap nothing that is read. `rows` lies within `0..self.rows()`.
     ///
     /// # Panics
     /// With another number of bytes.
@@ -75,17 +88,29 @@ impl CopyPlan {
     unsafe fn copy_elements<T: Copy>(&self, from: *const T, to: *mut T, rows: Range<usize>) {
         let last = self.rank.saturating_sub(1);
         let columns = self.columns();
-        let (s, t) = if self.rank == 0 { (1, 1) } else { (self.from[last], self.to[last]) };
+        let (s, t) = if self.rank == 0 {
+            (1, 1)
+        } else {
+            (self.from[last], self.to[last])
+        };
         // Consecutive rows along the axis before the last one are copied together, as a matrix.
-        let (run, s_row, t_row) =
-            if last == 0 { (1, 0, 0) } else { (self.shape[last - 1], self.from[last - 1], self.to[last - 1]) };
+        let (run, s_row, t_row) = if last == 0 {
+            (1, 0, 0)
+        } else {
+            (self.shape[last - 1], self.from[last - 1], self.to[last - 1])
+        };
         let mut row = rows.start;
         while row < rows.end {
             let count = (run - row % run).min(rows.end - row);
             let (s_at, t_at) = self.offsets(row);
             // SAFETY: these are places of elements of the rows.
             unsafe {
-                matrix(count, columns, (from.add(s_at), s_row, s), (to.add(t_at), t_row, t));
+                matrix(
+                    count,
+                    columns,
+                    (from.add(s_at), s_row, s),
+                    (to.add(t_at), t_row, t),
+                );
             }
             row += count;
         }
@@ -111,7 +136,8 @@ unsafe fn matrix<T: Copy>(
     (x, x_row, x_col): (*const T, usize, usize),
     (y, y_row, y_col): (*mut T, usize, usize),
 ) {
-    // What makes all accesses below sound: `(i, j)` with `i < n` and `j < c` is an element of the rows to be copied.
+    // What makes all accesses below sound: `(i, j)` with `i < n` and `j < c` is an element of the rows to be
+    // copied.
     let x_at = |i: usize, j: usize| x.wrapping_add(i * x_row + j * x_col);
     let y_at = |i: usize, j: usize| y.wrapping_add(i * y_row + j * y_col);
     if x_col == 1 && y_col == 1 {

@@ -1,5 +1,5 @@
-//! Cross entropy of logits and class labels, with an ignored label and label smoothing (Szegedy et al. 2016), and its
-//! derivative.
+//! Cross entropy of logits and class labels, with an ignored label and label smoothing (Szegedy et al. 2016),
+//! and its derivative.
 
 use super::rows::Rows;
 use super::softmax::{row_shift, row_sum_exp};
@@ -7,28 +7,28 @@ use crate::math::{exp, log};
 use crate::simd::{LANES, Level, chunks, dispatch, load, store, sum};
 
 dispatch! {
-    /// For each of `n` rows of `c` logits `z`: `lse = ln(sum(e^z))` and
-    /// `loss = (1 - s)(lse - z[label]) + s (lse - mean(z))` with the smoothing `s`; the loss is 0 where the label is
-    /// `ignore`, and NaN where it is neither that nor in `0..c`.
+    /// For each of `n` rows of `c` logits `z`: `lse = ln(sum(e^z))` and `loss = (1 - s)(lse - z[label]) + s
+    /// (lse - mean(z))` with the smoothing `s`; the loss is 0 where the label is `ignore`, and NaN where it
+    /// is neither that nor in `0..c`.
     ///
     /// # Safety
-    /// `logits` covers `n` rows of `c` elements, and `labels`, `loss` and `lse` `n` elements each; what is written
-    /// overlaps nothing.
+    /// `logits` covers `n` rows of `c` elements, and `labels`, `loss` and `lse` `n` elements each; what is
+    /// written overlaps nothing.
     pub unsafe fn cross_entropy(
-        n: usize, c: usize, logits: Rows<f32>, labels: *const i32, ignore: i32, smoothing: f32, loss: *mut f32,
-        lse: *mut f32,
+        n: usize, c: usize, logits: Rows<f32>, labels: *const i32, ignore: i32, smoothing: f32,
+        loss: *mut f32, lse: *mut f32,
     ) = cross_entropy_body;
 
-    /// The derivative of [`cross_entropy`]'s losses: `dz = dloss (e^(z - lse) - t)` with the targets
-    /// `t = (1 - s) [j = label] + s / c`; 0 where the label is `ignore`, NaN where it is no class. `dloss` has one
+    /// The derivative of [`cross_entropy`]'s losses: `dz = dloss (e^(z - lse) - t)` with the targets `t = (1
+    /// - s) [j = label] + s / c`; 0 where the label is `ignore`, NaN where it is no class. `dloss` has one
     /// column.
     ///
     /// # Safety
-    /// `logits` and `dlogits` cover `n` rows of `c` elements, `dloss` `n` rows of one, and `lse` and `labels` `n`
-    /// elements. `dlogits` may lie exactly where `logits` lies; otherwise it overlaps nothing.
+    /// `logits` and `dlogits` cover `n` rows of `c` elements, `dloss` `n` rows of one, and `lse` and `labels`
+    /// `n` elements. `dlogits` may lie exactly where `logits` lies; otherwise it overlaps nothing.
     pub unsafe fn cross_entropy_backward(
-        n: usize, c: usize, logits: Rows<f32>, lse: *const f32, labels: *const i32, dloss: Rows<f32>, ignore: i32,
-        smoothing: f32, dlogits: Rows<f32>,
+        n: usize, c: usize, logits: Rows<f32>, lse: *const f32, labels: *const i32, dloss: Rows<f32>,
+        ignore: i32, smoothing: f32, dlogits: Rows<f32>,
     ) = cross_entropy_backward_body;
 }
 
@@ -44,7 +44,8 @@ unsafe fn cross_entropy_body<L: Level>(
     lse: *mut f32,
 ) {
     for r in 0..n {
-        // SAFETY: row `r` lies within the operands, and an element of it is read only if the label is below `c`.
+        // SAFETY: row `r` lies within the operands, and an element of it is read only if the label is below
+        // `c`.
         unsafe {
             let z = (logits.at(r) as *const f32, logits.col);
             let (largest, total) = if logits.col == 1 {
@@ -101,7 +102,8 @@ unsafe fn cross_entropy_backward_body<L: Level>(
 ) {
     let rest = smoothing / c as f32;
     for r in 0..n {
-        // SAFETY: row `r` lies within the operands, and an element of it is touched only if the label is below `c`.
+        // SAFETY: row `r` lies within the operands, and an element of it is touched only if the label is
+        // below `c`.
         unsafe {
             let (label, z, dz) = (*labels.add(r), logits.at(r), dlogits.at(r));
             if label == ignore {

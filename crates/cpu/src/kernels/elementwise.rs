@@ -1,11 +1,11 @@
 //! Elementwise functions, comparisons, selection and copies of blocks of rows.
 //!
-//! Every function takes `n` rows of `c` elements. An output may lie exactly where an input of the same element size
-//! lies (same pointer and strides); otherwise operands do not overlap.
+//! Every function takes `n` rows of `c` elements. An output may lie exactly where an input of the same
+//! element size lies (same pointer and strides); otherwise operands do not overlap.
 
 use lessen_graph::ops::{BinaryKind, CompareKind, UnaryKind};
 
-use super::map::{Map, Zip, map, maps, zip, zips};
+use super::map::{Map, Zip, map, map_plain, maps, zip, zips};
 use super::rows::{Element, Rows, flatten};
 use crate::math;
 use crate::simd::{LANES, Level, chunks, dispatch, load, store};
@@ -41,8 +41,8 @@ zips! {
     MinI32: i32 => i32, |a, b| a.min(b);
 }
 
-/// `y = f(x)`. For [`UnaryKind::Rsqrt`] and the like at the ends of their domains, as IEEE 754: `1 / sqrt(0)` is
-/// infinite, the root of a negative number NaN.
+/// `y = f(x)`. For [`UnaryKind::Rsqrt`] and the like at the ends of their domains, as IEEE 754: `1 / sqrt(0)`
+/// is infinite, the root of a negative number NaN.
 ///
 /// # Safety
 /// The operands cover `n` rows of `c` elements; see the module for overlaps.
@@ -90,8 +90,9 @@ pub unsafe fn binary(kind: BinaryKind, n: usize, c: usize, a: Rows<f32>, b: Rows
     }
 }
 
-/// [`binary`] for integers: sums, differences and products wrap around; quotients are truncated towards zero, and 0
-/// where `b` is 0. Powers truncate the power of the real numbers, towards zero and to the range of `i32`.
+/// [`binary`] for integers: sums, differences and products wrap around; quotients are truncated towards zero,
+/// and 0 where `b` is 0. Powers truncate the power of the real numbers, towards zero and to the range of
+/// `i32`.
 ///
 /// # Safety
 /// As for [`unary`].
@@ -134,8 +135,8 @@ macro_rules! comparisons {
 }
 comparisons! { Eq: ==; Ne: !=; Lt: <; Le: <=; Gt: >; Ge: >=; }
 
-/// `y = 1` where the comparison holds, else 0. With NaN only "not equal" holds. `y` may lie where an input of bytes
-/// lies.
+/// `y = 1` where the comparison holds, else 0. With NaN only "not equal" holds. `y` may lie where an input of
+/// bytes lies.
 ///
 /// # Safety
 /// As for [`unary`].
@@ -171,7 +172,12 @@ dispatch! {
     ) = select_body;
 
     /// Sine with `quarters == 0`, cosine with 1.
-    unsafe fn trigonometric(quarters: i32, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) = trigonometric_body;
+    ///
+    /// # Safety
+    /// As for [`unary`].
+    unsafe fn trigonometric(
+        quarters: i32, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>,
+    ) = trigonometric_body;
 }
 
 #[inline(always)]
@@ -185,7 +191,12 @@ unsafe fn select_body<L: Level, T: Element>(
 ) {
     flatten!(n, c, cond, a, b, y);
     for r in 0..n {
-        let row = (cond.at(r) as *const u8, a.at(r) as *const T, b.at(r) as *const T, y.at(r));
+        let row = (
+            cond.at(r) as *const u8,
+            a.at(r) as *const T,
+            b.at(r) as *const T,
+            y.at(r),
+        );
         // SAFETY: the rows lie within the operands.
         unsafe {
             if cond.col == 1 && a.col == 1 && b.col == 1 && y.col == 1 {
@@ -261,7 +272,8 @@ impl<T: Element> Map for Identity<T> {
 /// # Safety
 /// As for [`unary`].
 pub unsafe fn copy<T: Element>(n: usize, c: usize, x: Rows<T>, y: Rows<T>) {
-    // SAFETY: passed on. Rows without gaps on both sides are copied as bytes; `copy` allows for equal pointers.
+    // SAFETY: passed on. Rows without gaps on both sides are copied as bytes; `copy` allows for equal
+    // pointers.
     unsafe {
         if x.col == 1 && y.col == 1 {
             let whole = x.row == c && y.row == c;
@@ -270,7 +282,7 @@ pub unsafe fn copy<T: Element>(n: usize, c: usize, x: Rows<T>, y: Rows<T>) {
                 std::ptr::copy(x.at(r) as *const T, y.at(r), c);
             }
         } else {
-            map(Identity(std::marker::PhantomData), n, c, x, y);
+            map_plain(Identity(std::marker::PhantomData), n, c, x, y);
         }
     }
 }

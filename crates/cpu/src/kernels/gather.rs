@@ -8,8 +8,8 @@ use crate::simd::{LANES, Level, chunks, dispatch, load, store};
 /// `y[r] = table[ids[r]]`, for `n` rows of `c` elements.
 ///
 /// # Safety
-/// Every id is a row of the table, whose rows of `c` elements lie without gaps; `ids` has `n` elements, `y` covers `n`
-/// rows of `c`, and overlaps nothing.
+/// Every id is a row of the table, whose rows of `c` elements lie without gaps; `ids` has `n` elements, `y`
+/// covers `n` rows of `c`, and overlaps nothing.
 pub unsafe fn gather(n: usize, c: usize, table: *const f32, ids: *const i32, y: Rows<f32>) {
     for r in 0..n {
         // SAFETY: `r < n`, and the id is a row of the table.
@@ -27,12 +27,12 @@ pub unsafe fn gather(n: usize, c: usize, table: *const f32, ids: *const i32, y: 
 }
 
 dispatch! {
-    /// `out[ids[r], j] += updates[r, j]` for the columns `j` of a range, in the order of the rows. Threads take ranges of
-    /// columns of their own.
+    /// `out[ids[r], j] += updates[r, j]` for the columns `j` of a range, in the order of the rows. Threads
+    /// take ranges of columns of their own.
     ///
     /// # Safety
-    /// As for [`gather`] with `out` as the table; `updates` covers `n` rows of `c` elements, `columns` lies within
-    /// `0..c`, and what is written overlaps nothing.
+    /// As for [`gather`] with `out` as the table; `updates` covers `n` rows of `c` elements, `columns` lies
+    /// within `0..c`, and what is written overlaps nothing.
     pub unsafe fn scatter_add(
         n: usize, c: usize, ids: *const i32, updates: Rows<f32>, out: *mut f32, columns: Range<usize>,
     ) = scatter_add_body;

@@ -3,10 +3,10 @@
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
-/// `c = a b`, or `c += a b` when accumulating, on this thread, for `a` of `m x k`, `b` of `k x n` and `c` of `m x n`
-/// elements. Element `(i, j)` of a matrix lies `i * row + j * col` elements from its pointer; transposes are strides.
-/// The sum over `k` has a fixed order that depends on the shape and the machine's kind alone. No memory is allocated but
-/// `faer`'s packing buffer, once for each thread.
+/// `c = a b`, or `c += a b` when accumulating, on this thread, for `a` of `m x k`, `b` of `k x n` and `c` of
+/// `m x n` elements. Element `(i, j)` of a matrix lies `i * row + j * col` elements from its pointer;
+/// transposes are strides. The sum over `k` has a fixed order that depends on the shape and the machine's
+/// kind alone. No memory is allocated but `faer`'s packing buffer, once for each thread.
 ///
 /// # Safety
 /// The matrices' elements are readable, those of `c` writable and distinct; `c` overlaps neither `a` nor `b`.

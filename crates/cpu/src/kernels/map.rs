@@ -1,7 +1,7 @@
 //! The loops of elementwise kernels: a function of one or two elements, applied to blocks of rows.
 
 use super::rows::{Element, Rows, flatten};
-use crate::simd::{LANES, Level, chunks, dispatch, load, store};
+use crate::simd::{Baseline, LANES, Level, chunks, dispatch, load, store};
 
 /// A function of one element, written without branches so that loops over it vectorize.
 pub(crate) trait Map: Copy {
@@ -57,8 +57,8 @@ dispatch! {
     /// `y[r, j] = f(x[r, j])`.
     ///
     /// # Safety
-    /// The operands cover `n` rows of `c` elements; `y` may lie exactly where `x` lies if their elements have the same
-    /// size, and overlaps nothing otherwise.
+    /// The operands cover `n` rows of `c` elements; `y` may lie exactly where `x` lies if their elements have
+    /// the same size, and overlaps nothing otherwise.
     pub(crate) unsafe fn map[F: Map](f: F, n: usize, c: usize, x: Rows<F::X>, y: Rows<F::Y>) = map_body;
 
     /// `y[r, j] = f(a[r, j], b[r, j])`.
@@ -68,6 +68,15 @@ dispatch! {
     pub(crate) unsafe fn zip[F: Zip](
         f: F, n: usize, c: usize, a: Rows<F::X>, b: Rows<F::X>, y: Rows<F::Y>,
     ) = zip_body;
+}
+
+/// [`map`] compiled for the lowest level alone, for functions that memory is slower than at any level.
+///
+/// # Safety
+/// As for [`map`].
+pub(crate) unsafe fn map_plain<F: Map>(f: F, n: usize, c: usize, x: Rows<F::X>, y: Rows<F::Y>) {
+    // SAFETY: passed on.
+    unsafe { map_body::<Baseline, F>(f, n, c, x, y) }
 }
 
 #[inline(always)]
@@ -109,14 +118,7 @@ unsafe fn map_row<L: Level, F: Map>(
 }
 
 #[inline(always)]
-unsafe fn zip_body<L: Level, F: Zip>(
-    f: F,
-    n: usize,
-    c: usize,
-    a: Rows<F::X>,
-    b: Rows<F::X>,
-    y: Rows<F::Y>,
-) {
+unsafe fn zip_body<L: Level, F: Zip>(f: F, n: usize, c: usize, a: Rows<F::X>, b: Rows<F::X>, y: Rows<F::Y>) {
     flatten!(n, c, a, b, y);
     for r in 0..n {
         let (ap, bp, yp) = (a.at(r), b.at(r), y.at(r));
@@ -142,8 +144,9 @@ unsafe fn zip_row<L: Level, F: Zip>(
     (y, y_col): (*mut F::Y, usize),
 ) {
     chunks!(c, |j, len| {
-        // SAFETY: elements j..j+len lie within the rows; the chunks are read before any of them is written. An
-        // element that a broadcast operand repeats is not written: such an operand does not overlap the output.
+        // SAFETY: elements j..j+len lie within the rows; the chunks are read before any of them is written.
+        // An element that a broadcast operand repeats is not written: such an operand does not overlap the
+        // output.
         unsafe {
             let a_lanes = load(a.add(j * a_col), a_col, len, F::X::default());
             let b_lanes = load(b.add(j * b_col), b_col, len, F::X::default());

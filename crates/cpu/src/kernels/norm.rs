@@ -1,25 +1,26 @@
-//! Layer normalization (Ba, Kiros and Hinton 2016), root-mean-square normalization (Zhang and Sennrich 2019), and
-//! their derivatives.
+//! Layer normalization (Ba, Kiros and Hinton 2016), root-mean-square normalization (Zhang and Sennrich 2019),
+//! and their derivatives.
 //!
-//! Every function takes `n` rows of `c >= 1` elements. A row is in the L1 cache after its first reading, so that the
-//! variance takes a pass of its own, which is exact where the mean is large.
+//! Every function takes `n` rows of `c >= 1` elements. A row is in the L1 cache after its first reading, so
+//! that the variance takes a pass of its own, which is exact where the mean is large.
 
 use super::rows::Rows;
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store, sum};
 
 dispatch! {
-    /// `y = (x - mean) rstd gamma + beta`, with the row's mean and `rstd = 1 / sqrt(variance + eps)`, which are written
-    /// to `mean[r]` and `rstd[r]`.
+    /// `y = (x - mean) rstd gamma + beta`, with the row's mean and `rstd = 1 / sqrt(variance + eps)`, which
+    /// are written to `mean[r]` and `rstd[r]`.
     ///
     /// # Safety
-    /// The operands cover `n` rows of `c` elements, `gamma` and `beta` `c` elements, `mean` and `rstd` `n`. `y` may lie
-    /// exactly where `x` lies; otherwise what is written overlaps nothing.
+    /// The operands cover `n` rows of `c` elements, `gamma` and `beta` `c` elements, `mean` and `rstd` `n`.
+    /// `y` may lie exactly where `x` lies; otherwise what is written overlaps nothing.
     pub unsafe fn layer_norm(
         n: usize, c: usize, x: Rows<f32>, gamma: *const f32, beta: *const f32, eps: f32, y: Rows<f32>,
         mean: *mut f32, rstd: *mut f32,
     ) = layer_norm_body;
 
-    /// `y = x rstd gamma`, with the row's `rstd = 1 / sqrt(mean of x^2 + eps)`, which is written to `rstd[r]`.
+    /// `y = x rstd gamma`, with the row's `rstd = 1 / sqrt(mean of x^2 + eps)`, which is written to
+    /// `rstd[r]`.
     ///
     /// # Safety
     /// As for [`layer_norm`].
@@ -27,19 +28,20 @@ dispatch! {
         n: usize, c: usize, x: Rows<f32>, gamma: *const f32, eps: f32, y: Rows<f32>, rstd: *mut f32,
     ) = rms_norm_body;
 
-    /// The derivative of [`layer_norm`]: `dx = rstd (g - mean(g) - xhat mean(g xhat))` with `g = dy gamma` and
-    /// `xhat = (x - mean) rstd`, unless there is no `dx`. Adds the columns' sums of `dy xhat` to `dgamma` and those of
-    /// `dy` to `dbeta`.
+    /// The derivative of [`layer_norm`]: `dx = rstd (g - mean(g) - xhat mean(g xhat))` with `g = dy gamma`
+    /// and `xhat = (x - mean) rstd`, unless there is no `dx`. Adds the columns' sums of `dy xhat` to `dgamma`
+    /// and those of `dy` to `dbeta`.
     ///
     /// # Safety
-    /// As for [`layer_norm`]; `dx` may lie exactly where `dy` or `x` lies, and `dgamma` and `dbeta` overlap nothing.
+    /// As for [`layer_norm`]; `dx` may lie exactly where `dy` or `x` lies, and `dgamma` and `dbeta` overlap
+    /// nothing.
     pub unsafe fn layer_norm_backward(
-        n: usize, c: usize, x: Rows<f32>, gamma: *const f32, mean: *const f32, rstd: *const f32, dy: Rows<f32>,
-        dx: Option<Rows<f32>>, dgamma: *mut f32, dbeta: *mut f32,
+        n: usize, c: usize, x: Rows<f32>, gamma: *const f32, mean: *const f32, rstd: *const f32,
+        dy: Rows<f32>, dx: Option<Rows<f32>>, dgamma: *mut f32, dbeta: *mut f32,
     ) = layer_norm_backward_body;
 
-    /// The derivative of [`rms_norm`]: `dx = rstd (g - xhat mean(g xhat))` with `g = dy gamma` and `xhat = x rstd`,
-    /// unless there is no `dx`. Adds the columns' sums of `dy xhat` to `dgamma`.
+    /// The derivative of [`rms_norm`]: `dx = rstd (g - xhat mean(g xhat))` with `g = dy gamma` and `xhat = x
+    /// rstd`, unless there is no `dx`. Adds the columns' sums of `dy xhat` to `dgamma`.
     ///
     /// # Safety
     /// As for [`layer_norm_backward`].
@@ -87,7 +89,8 @@ unsafe fn rms_norm_body<L: Level>(
 ) {
     for r in 0..n {
         let none = std::ptr::null();
-        // SAFETY: the rows lie within the operands, and `r < n`; without centering there is no `beta` to read.
+        // SAFETY: the rows lie within the operands, and `r < n`; without centering there is no `beta` to
+        // read.
         unsafe {
             let (_, s) = if x.col == 1 && y.col == 1 {
                 norm_row::<L, false>(c, x.at(r), 1, gamma, none, eps, y.at(r), 1)
@@ -138,11 +141,19 @@ unsafe fn norm_row<L: Level, const CENTER: bool>(
         unsafe {
             let xs = load(x.add(j * x_col), x_col, len, 0.0);
             let gammas = load(gamma.add(j), 1, len, 0.0);
-            let betas = if CENTER { load(beta.add(j), 1, len, 0.0) } else { [0.0; LANES] };
+            let betas = if CENTER {
+                load(beta.add(j), 1, len, 0.0)
+            } else {
+                [0.0; LANES]
+            };
             let mut ys = [0.0; LANES];
             for i in 0..LANES {
                 let normal = (xs[i] - mean) * rstd;
-                ys[i] = if CENTER { fma::<L>(normal, gammas[i], betas[i]) } else { normal * gammas[i] };
+                ys[i] = if CENTER {
+                    fma::<L>(normal, gammas[i], betas[i])
+                } else {
+                    normal * gammas[i]
+                };
             }
             store(y.add(j * y_col), y_col, len, &ys);
         }
@@ -166,7 +177,14 @@ unsafe fn layer_norm_backward_body<L: Level>(
     for r in 0..n {
         // SAFETY: the rows lie within the operands, and `r < n`.
         unsafe {
-            let row = Row { c, mean: *mean.add(r), rstd: *rstd.add(r), gamma, dgamma, dbeta };
+            let row = Row {
+                c,
+                mean: *mean.add(r),
+                rstd: *rstd.add(r),
+                gamma,
+                dgamma,
+                dbeta,
+            };
             norm_row_backward::<L, true>(row, r, x, dy, dx);
         }
     }
@@ -184,10 +202,18 @@ unsafe fn rms_norm_backward_body<L: Level>(
     dgamma: *mut f32,
 ) {
     for r in 0..n {
-        // SAFETY: the rows lie within the operands, and `r < n`; without centering nothing is added to `dbeta`.
+        // SAFETY: the rows lie within the operands, and `r < n`; without centering nothing is added to
+        // `dbeta`.
         unsafe {
             let rstd = *rstd.add(r);
-            let row = Row { c, mean: 0.0, rstd, gamma, dgamma, dbeta: std::ptr::null_mut() };
+            let row = Row {
+                c,
+                mean: 0.0,
+                rstd,
+                gamma,
+                dgamma,
+                dbeta: std::ptr::null_mut(),
+            };
             norm_row_backward::<L, false>(row, r, x, dy, dx);
         }
     }
@@ -229,23 +255,36 @@ unsafe fn norm_row_backward<L: Level, const CENTER: bool>(
     }
 }
 
-/// Adds the row's part to `dgamma` and `dbeta`; returns the means of `g` (0 when not centering) and of `g xhat`.
+/// Adds the row's part to `dgamma` and `dbeta`; returns the means of `g` (0 when not centering) and of `g
+/// xhat`.
 #[inline(always)]
 unsafe fn row_sums<L: Level, const CENTER: bool>(
     row: Row,
     (x, x_col): (*const f32, usize),
     (dy, dy_col): (*const f32, usize),
 ) -> (f32, f32) {
-    let Row { c, mean, rstd, gamma, dgamma, dbeta } = row;
+    let Row {
+        c,
+        mean,
+        rstd,
+        gamma,
+        dgamma,
+        dbeta,
+    } = row;
     let (mut s1, mut s2) = ([0.0; LANES], [0.0; LANES]);
     chunks!(c, |j, len| {
-        // SAFETY: elements j..j+len lie within the row and within the columns' sums. Lanes beyond `len` have dy = 0.
+        // SAFETY: elements j..j+len lie within the row and within the columns' sums. Lanes beyond `len` have
+        // dy = 0.
         unsafe {
             let xs = load(x.add(j * x_col), x_col, len, mean);
             let dys = load(dy.add(j * dy_col), dy_col, len, 0.0);
             let gammas = load(gamma.add(j), 1, len, 0.0);
             let mut dgammas = load(dgamma.add(j), 1, len, 0.0);
-            let mut dbetas = if CENTER { load(dbeta.add(j), 1, len, 0.0) } else { [0.0; LANES] };
+            let mut dbetas = if CENTER {
+                load(dbeta.add(j), 1, len, 0.0)
+            } else {
+                [0.0; LANES]
+            };
             for i in 0..LANES {
                 let xhat = (xs[i] - mean) * rstd;
                 let g = dys[i] * gammas[i];
@@ -274,7 +313,9 @@ unsafe fn row_dx<L: Level>(
     (dy, dy_col): (*const f32, usize),
     (dx, dx_col): (*mut f32, usize),
 ) {
-    let Row { c, mean, rstd, gamma, .. } = row;
+    let Row {
+        c, mean, rstd, gamma, ..
+    } = row;
     chunks!(c, |j, len| {
         // SAFETY: elements j..j+len lie within the rows; the chunks are read before any of them is written.
         unsafe {

@@ -27,26 +27,27 @@ pub struct Sgd {
 }
 
 dispatch! {
-    /// One AdamW step (Loshchilov and Hutter 2017) of `n` parameters `p` with gradient `g`, means `m` and `v`, learning
-    /// rate `lr`, step number `t` from 1, and new values in `p2`, `m2`, `v2`:
-    /// `m2 = b1 m + (1 - b1) g`, `v2 = b2 v + (1 - b2) g^2`,
-    /// `p2 = p (1 - lr wd) - lr / (1 - b1^t) m2 / (sqrt(v2) / sqrt(1 - b2^t) + eps)`.
+    /// One AdamW step (Loshchilov and Hutter 2017) of `n` parameters `p` with gradient `g`, means `m` and
+    /// `v`, learning rate `lr`, step number `t` from 1, and new values in `p2`, `m2`, `v2`: `m2 = b1 m + (1 -
+    /// b1) g`, `v2 = b2 v + (1 - b2) g^2`, `p2 = p (1 - lr wd) - lr / (1 - b1^t) m2 / (sqrt(v2) / sqrt(1 -
+    /// b2^t) + eps)`.
     ///
     /// # Safety
-    /// All pointers have `n` elements. Each of the new arrays may lie exactly where the old arrays or `g` lie, and
-    /// overlaps nothing otherwise.
+    /// All pointers have `n` elements. Each of the new arrays may lie exactly where the old arrays or `g`
+    /// lie, and overlaps nothing otherwise.
     pub unsafe fn adamw(
         n: usize, p: *const f32, g: *const f32, m: *const f32, v: *const f32, p2: *mut f32, m2: *mut f32,
         v2: *mut f32, lr: f32, t: f32, constants: AdamW,
     ) = adamw_body;
 
-    /// One step of stochastic gradient descent: `d = g + wd p`, `v2 = momentum v + d`,
-    /// `p2 = p - lr (nesterov ? d + momentum v2 : v2)`. Without momentum, `v2` may be null: then no velocity is kept.
+    /// One step of stochastic gradient descent: `d = g + wd p`, `v2 = momentum v + d`, `p2 = p - lr (nesterov
+    /// ? d + momentum v2 : v2)`. Without momentum, `v2` may be null: then no velocity is kept.
     ///
     /// # Safety
     /// As for [`adamw`]; `v` is not read if `v2` is null.
     pub unsafe fn sgd(
-        n: usize, p: *const f32, g: *const f32, v: *const f32, p2: *mut f32, v2: *mut f32, lr: f32, constants: Sgd,
+        n: usize, p: *const f32, g: *const f32, v: *const f32, p2: *mut f32, v2: *mut f32, lr: f32,
+        constants: Sgd,
     ) = sgd_body;
 }
 
@@ -64,13 +65,23 @@ unsafe fn adamw_body<L: Level>(
     t: f32,
     constants: AdamW,
 ) {
-    let AdamW { beta1, beta2, eps, weight_decay } = constants;
+    let AdamW {
+        beta1,
+        beta2,
+        eps,
+        weight_decay,
+    } = constants;
     let (rate, t) = (f64::from(lr), f64::from(t));
     let decay = (1.0 - rate * weight_decay) as f32;
     let step = (rate / (1.0 - beta1.powf(t))) as f32;
     let root = (1.0 / (1.0 - beta2.powf(t)).sqrt()) as f32;
-    let (b1, c1, b2, c2, eps) =
-        (beta1 as f32, (1.0 - beta1) as f32, beta2 as f32, (1.0 - beta2) as f32, eps as f32);
+    let (b1, c1, b2, c2, eps) = (
+        beta1 as f32,
+        (1.0 - beta1) as f32,
+        beta2 as f32,
+        (1.0 - beta2) as f32,
+        eps as f32,
+    );
     chunks!(n, |j, len| {
         // SAFETY: elements j..j+len lie within all arrays; they are read before any of them is written.
         unsafe {
@@ -115,7 +126,11 @@ unsafe fn sgd_body<L: Level>(
                 let mut vs = load(v.add(j), 1, len, 0.0);
                 for i in 0..LANES {
                     vs[i] = fma::<L>(momentum, vs[i], ds[i]);
-                    ds[i] = if constants.nesterov { fma::<L>(momentum, vs[i], ds[i]) } else { vs[i] };
+                    ds[i] = if constants.nesterov {
+                        fma::<L>(momentum, vs[i], ds[i])
+                    } else {
+                        vs[i]
+                    };
                 }
                 store(v2.add(j), 1, len, &vs);
             }

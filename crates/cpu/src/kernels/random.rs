@@ -1,5 +1,5 @@
-//! Counter-based random bits and dropout: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
-//! easy as 1, 2, 3" (2011). Bits depend on the key, the stream and the position alone.
+//! Counter-based random bits and dropout: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random
+//! numbers: as easy as 1, 2, 3" (2011). Bits depend on the key, the stream and the position alone.
 
 use lessen_graph::philox::dropout_threshold;
 
@@ -12,19 +12,25 @@ const BLOCKS: usize = 16;
 const WORDS: usize = 4 * BLOCKS;
 const HALVES: usize = 8 * BLOCKS;
 
-const _: () = assert!(cfg!(target_endian = "little"), "parts of a number are read in memory order");
+const _: () = assert!(
+    cfg!(target_endian = "little"),
+    "parts of a number are read in memory order"
+);
 
 dispatch! {
-    /// `out[i]` is element `first + i` of a stream: element `e` is word `e % 4` of block `e / 4`, and block `b` is Philox
-    /// of the counter `[b low, b high, stream, 0]`.
+    /// `out[i]` is element `first + i` of a stream: element `e` is word `e % 4` of block `e / 4`, and block
+    /// `b` is Philox of the counter `[b low, b high, stream, 0]`.
     ///
     /// # Safety
     /// `out` has `n` elements.
-    pub unsafe fn random_bits(key: [u32; 2], stream: u32, first: u64, n: usize, out: *mut u32) = random_bits_body;
+    pub unsafe fn random_bits(
+        key: [u32; 2], stream: u32, first: u64, n: usize, out: *mut u32,
+    ) = random_bits_body;
 
-    /// Dropout of `n` rows of `c` elements, the first of which has the index `first`, and the others follow in row-major
-    /// order. Element `i` is kept if half-word `i % 8` (low halves first) of block `i / 8` is at least
-    /// `threshold = round(65536 p)`, which must be below 65536. A kept element is multiplied by `65536 / (65536 - threshold)`, the others are 0.
+    /// Dropout of `n` rows of `c` elements, the first of which has the index `first`, and the others follow
+    /// in row-major order. Element `i` is kept if half-word `i % 8` (low halves first) of block `i / 8` is at
+    /// least `threshold = round(65536 p)`, which must be below 65536. A kept element is multiplied by `65536
+    /// / (65536 - threshold)`, the others are 0.
     ///
     /// # Safety
     /// The operands cover `n` rows of `c` elements; `y` may lie exactly where `x` lies, or overlaps nothing.
@@ -35,8 +41,8 @@ dispatch! {
 
 /// The words of blocks `first..first + BLOCKS`, in order, two in each element, the first in its low half.
 ///
-/// A word sits in the low half of a 64-bit lane, where one multiplication gives both halves of a product; what the
-/// high half holds is of no account until the end.
+/// A word sits in the low half of a 64-bit lane, where one multiplication gives both halves of a product;
+/// what the high half holds is of no account until the end.
 #[inline(always)]
 fn blocks(key: [u32; 2], stream: u32, first: u64) -> [u64; WORDS / 2] {
     const LOW: u64 = 0xffff_ffff;
@@ -48,7 +54,12 @@ fn blocks(key: [u32; 2], stream: u32, first: u64) -> [u64; WORDS / 2] {
         for _ in 0..10 {
             let a = (c0 & LOW) * 0xd251_1f53;
             let b = (c2 & LOW) * 0xcd9e_8d57;
-            (c0, c1, c2, c3) = ((b >> 32) ^ c1 ^ u64::from(k0), b, (a >> 32) ^ c3 ^ u64::from(k1), a);
+            (c0, c1, c2, c3) = (
+                (b >> 32) ^ c1 ^ u64::from(k0),
+                b,
+                (a >> 32) ^ c3 ^ u64::from(k1),
+                a,
+            );
             k0 = k0.wrapping_add(0x9e37_79b9);
             k1 = k1.wrapping_add(0xbb67_ae85);
         }
@@ -102,7 +113,10 @@ pub(super) unsafe fn random_halves(key: [u32; 2], stream: u32, first: u64, n: us
 /// The threshold of dropout with probability `p`, and what kept elements are multiplied by.
 pub(super) fn threshold_and_scale(p: f64) -> (u16, f32) {
     let threshold = dropout_threshold(p).min(0xffff);
-    (threshold as u16, (65536.0 / (65536.0 - f64::from(threshold))) as f32)
+    (
+        threshold as u16,
+        (65536.0 / (65536.0 - f64::from(threshold))) as f32,
+    )
 }
 
 /// What decides on dropout.
@@ -126,7 +140,12 @@ unsafe fn dropout_body<L: Level>(
     y: Rows<f32>,
 ) {
     let (threshold, scale) = threshold_and_scale(p);
-    let mask = Mask { key, stream, threshold, scale };
+    let mask = Mask {
+        key,
+        stream,
+        threshold,
+        scale,
+    };
     flatten!(n, c, x, y);
     for r in 0..n {
         let index = first.wrapping_add((r * c) as u64);
@@ -154,13 +173,19 @@ unsafe fn dropout_run(
         let index = first.wrapping_add(done as u64);
         let skip = (index % 8) as usize;
         let halves = halves(blocks(mask.key, mask.stream, index / 8));
-        // SAFETY: the elements `done..done + len` lie within the run; a chunk is read before any of it is written.
+        // SAFETY: the elements `done..done + len` lie within the run; a chunk is read before any of it is
+        // written.
         unsafe {
             if skip == 0 && c - done >= HALVES {
                 for part in 0..HALVES / LANES {
                     let at = done + part * LANES;
                     let xs = load(x.add(at * x_col), x_col, LANES, 0.0);
-                    store(y.add(at * y_col), y_col, LANES, &keep(mask, &halves, part * LANES, &xs));
+                    store(
+                        y.add(at * y_col),
+                        y_col,
+                        LANES,
+                        &keep(mask, &halves, part * LANES, &xs),
+                    );
                 }
                 done += HALVES;
             } else {
@@ -194,7 +219,11 @@ fn keep(mask: Mask, halves: &[u16; HALVES + 8], from: usize, xs: &[f32; LANES]) 
     let halves = &halves[from..from + LANES];
     let mut ys = [0.0; LANES];
     for i in 0..LANES {
-        ys[i] = if halves[i] >= mask.threshold { xs[i] * mask.scale } else { 0.0 };
+        ys[i] = if halves[i] >= mask.threshold {
+            xs[i] * mask.scale
+        } else {
+            0.0
+        };
     }
     ys
 }

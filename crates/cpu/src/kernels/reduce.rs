@@ -6,12 +6,14 @@ use super::rows::{Rows, flatten};
 use crate::simd::{LANES, Level, chunks, dispatch, fold, load, max, min, store, sum};
 
 dispatch! {
-    /// `y[r]` is the sum, the largest or the smallest of row `r`; the latter two are NaN if any element is. Of no
-    /// elements they are 0, -inf and inf.
+    /// `y[r]` is the sum, the largest or the smallest of row `r`; the latter two are NaN if any element is.
+    /// Of no elements they are 0, -inf and inf.
     ///
     /// # Safety
     /// `x` covers `n` rows of `c` elements, and `y` has `n`; they do not overlap.
-    pub unsafe fn reduce_rows(kind: ReduceKind, n: usize, c: usize, x: Rows<f32>, y: *mut f32) = reduce_rows_body;
+    pub unsafe fn reduce_rows(
+        kind: ReduceKind, n: usize, c: usize, x: Rows<f32>, y: *mut f32,
+    ) = reduce_rows_body;
 
     /// Adds the sum of each column to `acc[j]`.
     ///
@@ -91,7 +93,11 @@ unsafe fn sum_cols_body<L: Level>(n: usize, c: usize, x: Rows<f32>, acc: *mut f3
             let mut sums = [0.0; LANES];
             for r in 0..n {
                 let p = x.element(r, j) as *const f32;
-                let xs = if x.col == 1 { load(p, 1, len, 0.0) } else { load(p, x.col, len, 0.0) };
+                let xs = if x.col == 1 {
+                    load(p, 1, len, 0.0)
+                } else {
+                    load(p, x.col, len, 0.0)
+                };
                 for i in 0..LANES {
                     sums[i] += xs[i];
                 }

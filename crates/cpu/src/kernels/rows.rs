@@ -12,8 +12,8 @@ impl Element for u64 {}
 
 /// A block of rows: element `(r, j)` lies at `ptr + r * row + j * col`.
 ///
-/// `row == 0` repeats one row for all rows, `col == 0` one element along each row. Only an operand that is read may
-/// repeat. Kernels are fastest where `col` is 1 (or 0 for what is read), and correct for any.
+/// `row == 0` repeats one row for all rows, `col == 0` one element along each row. Only an operand that is
+/// read may repeat. Kernels are fastest where `col` is 1 (or 0 for what is read), and correct for any.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<T> {
     /// The first element.
@@ -47,7 +47,11 @@ impl<T> Rows<T> {
 
     /// The same places as elements of another type; the strides keep counting elements.
     pub fn cast<U>(self) -> Rows<U> {
-        Rows { ptr: self.ptr.cast(), row: self.row, col: self.col }
+        Rows {
+            ptr: self.ptr.cast(),
+            row: self.row,
+            col: self.col,
+        }
     }
 
     /// The first element of row `r`.
@@ -71,11 +75,16 @@ impl<T> Rows<T> {
     /// Rows and columns exchanged.
     #[inline(always)]
     pub(crate) fn exchanged(self) -> Rows<T> {
-        Rows { ptr: self.ptr, row: self.col, col: self.row }
+        Rows {
+            ptr: self.ptr,
+            row: self.col,
+            col: self.row,
+        }
     }
 }
 
-/// For work on each element alone: shadows the sizes and operands such that there is one row where all allow it.
+/// For work on each element alone: shadows the sizes and operands such that there is one row where all allow
+/// it.
 macro_rules! flatten {
     ($n:ident, $c:ident, $($x:ident),+) => {
         let ($n, $c, $($x),+) = if $n == 1 || $c == 0 {

@@ -1,7 +1,7 @@
 //! Softmax and log-softmax along rows.
 //!
-//! Every function takes `n` rows of `c` elements. An output may lie exactly where an input lies; otherwise operands do
-//! not overlap.
+//! Every function takes `n` rows of `c` elements. An output may lie exactly where an input lies; otherwise
+//! operands do not overlap.
 
 use super::rows::Rows;
 use crate::math::{exp, log};

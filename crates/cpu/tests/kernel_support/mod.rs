@@ -1,4 +1,5 @@
-//! What tests of kernels share: random numbers, blocks of rows in every kind of stride, comparison with `f64`.
+//! What tests of kernels share: random numbers, blocks of rows in every kind of stride, comparison with
+//! `f64`.
 
 #![allow(dead_code)]
 
@@ -24,7 +25,10 @@ pub struct Random(pub u64);
 
 impl Random {
     pub fn bits(&mut self) -> u64 {
-        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         let x = self.0 ^ (self.0 >> 29);
         x.wrapping_mul(0xbf58476d1ce4e5b9) >> 11
     }
@@ -41,7 +45,17 @@ impl Random {
 }
 
 /// Sizes of blocks: around the chunk of 64 elements.
-pub const SIZES: [(usize, usize); 9] = [(1, 1), (5, 1), (3, 10), (1, 63), (2, 64), (3, 65), (4, 127), (2, 200), (0, 5)];
+pub const SIZES: [(usize, usize); 9] = [
+    (1, 1),
+    (5, 1),
+    (3, 10),
+    (1, 63),
+    (2, 64),
+    (3, 65),
+    (4, 127),
+    (2, 200),
+    (0, 5),
+];
 
 /// How a block lies in memory.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -54,12 +68,22 @@ pub enum Lie {
     RowVector,
     /// One element along each row; likewise.
     Column,
+    /// Likewise, `c` apart: one column of a block repeated along its rows.
+    SpreadColumn,
     Scalar,
 }
 
 pub const WRITABLE: [Lie; 4] = [Lie::Dense, Lie::Padded, Lie::Transposed, Lie::Spread];
-pub const READABLE: [Lie; 7] =
-    [Lie::Dense, Lie::Padded, Lie::Transposed, Lie::Spread, Lie::RowVector, Lie::Column, Lie::Scalar];
+pub const READABLE: [Lie; 8] = [
+    Lie::Dense,
+    Lie::Padded,
+    Lie::Transposed,
+    Lie::Spread,
+    Lie::RowVector,
+    Lie::Column,
+    Lie::SpreadColumn,
+    Lie::Scalar,
+];
 
 /// A block of rows and the memory that it lies in.
 #[derive(Clone)]
@@ -80,20 +104,38 @@ impl<T: Element> Block<T> {
             Lie::Spread => (2 * c + 5, 2),
             Lie::RowVector => (0, 1),
             Lie::Column => (1, 0),
+            Lie::SpreadColumn => (c, 0),
             Lie::Scalar => (0, 0),
         };
         // And a chunk behind the block, which no kernel may write to.
-        let len = if n * c == 0 { 64 } else { (n - 1) * row + (c - 1) * col + 65 };
-        Block { data: (0..len).map(|_| value()).collect(), row, col, n, c }
+        let len = if n * c == 0 {
+            64
+        } else {
+            (n - 1) * row + (c - 1) * col + 65
+        };
+        Block {
+            data: (0..len).map(|_| value()).collect(),
+            row,
+            col,
+            n,
+            c,
+        }
     }
     pub fn rows(&mut self) -> Rows<T> {
-        Rows { ptr: self.data.as_mut_ptr(), row: self.row, col: self.col }
+        Rows {
+            ptr: self.data.as_mut_ptr(),
+            row: self.row,
+            col: self.col,
+        }
     }
     pub fn get(&self, r: usize, j: usize) -> T {
         self.data[r * self.row + j * self.col]
     }
     pub fn values(&self) -> Vec<T> {
-        (0..self.n).flat_map(|r| (0..self.c).map(move |j| (r, j))).map(|(r, j)| self.get(r, j)).collect()
+        (0..self.n)
+            .flat_map(|r| (0..self.c).map(move |j| (r, j)))
+            .map(|(r, j)| self.get(r, j))
+            .collect()
     }
     /// Whether the elements between and behind those of the block are as they were in another copy of it.
     pub fn same_gaps(&self, other: &Block<T>) -> bool
@@ -123,7 +165,10 @@ pub fn worst_error(got: &[f32], expected: &[f64], floor: f64) -> f64 {
         let rounded = e as f32;
         if e.is_nan() || rounded.is_infinite() {
             let near = f32::MAX == g.abs() && e.abs() < 3.5e38;
-            assert!(g.to_bits() == rounded.to_bits() || (g.is_nan() && e.is_nan()) || near, "element {i}: {g}, not {e}");
+            assert!(
+                g.to_bits() == rounded.to_bits() || (g.is_nan() && e.is_nan()) || near,
+                "element {i}: {g}, not {e}"
+            );
             continue;
         }
         let overflown = g.is_infinite() && e.abs() > 3.402e38;
@@ -135,11 +180,18 @@ pub fn worst_error(got: &[f32], expected: &[f64], floor: f64) -> f64 {
     worst
 }
 
-/// Asserts that a kernel's error is at most twice that of the straightforward `f32` computation, plus a little.
+/// Asserts that a kernel's error is at most twice that of the straightforward `f32` computation, plus a
+/// little.
 pub fn assert_close(what: &str, got: &[f32], plain: &[f32], expected: &[f64], floor: f64) {
-    let (ours, theirs) = (worst_error(got, expected, floor), worst_error(plain, expected, floor));
+    let (ours, theirs) = (
+        worst_error(got, expected, floor),
+        worst_error(plain, expected, floor),
+    );
     let allowed = 2.0 * theirs + 1.2e-7;
-    assert!(ours <= allowed, "{what}: error {ours:.2e}, the straightforward one's is {theirs:.2e}");
+    assert!(
+        ours <= allowed,
+        "{what}: error {ours:.2e}, the straightforward one's is {theirs:.2e}"
+    );
 }
 
 /// Numbers at the ends of things.

@@ -1,0 +1,144 @@
+//! The trainer on a small model of one's own: a regression by a network of two layers.
+
+use lessen_compile::Placement;
+use lessen_cpu::{Device, Host};
+use lessen_graph::{DType, Tensor};
+use lessen_nn::layers::linear;
+use lessen_nn::{Context, Init};
+use lessen_train::{Inference, Trainer, TrainerOptions};
+
+const ROWS: usize = 8;
+const WIDTH: usize = 3;
+
+fn predict<'g>(cx: &Context<'g>, rows: usize) -> Tensor<'g> {
+    let x = cx.input("x", DType::F32, &[rows, WIDTH]);
+    let hidden = cx.dropout(linear(cx, "first", x, 16, Init::Normal { std: 0.5 }).tanh(), 0.1);
+    linear(cx, "second", hidden, 1, Init::Normal { std: 0.5 }).reshape(&[rows])
+}
+
+fn loss<'g>(cx: &Context<'g>, rows: usize) -> Tensor<'g> {
+    let error = predict(cx, rows) - cx.input("y", DType::F32, &[rows]);
+    (error * error).mean()
+}
+
+/// Points of `y = x0 x1 - x2`, others for every step.
+fn points(step: usize, rows: usize) -> (Vec<f32>, Vec<f32>) {
+    let x: Vec<f32> = (0..rows * WIDTH).map(|i| (((step * 131 + i) * 37 % 100) as f32) / 50.0 - 1.0).collect();
+    let y = x.chunks(WIDTH).map(|x| x[0] * x[1] - x[2]).collect();
+    (x, y)
+}
+
+fn trainer(change: impl FnOnce(&mut TrainerOptions), rows: usize, threads: usize) -> Trainer {
+    let mut options = TrainerOptions::new(0.01);
+    change(&mut options);
+    Trainer::new(Device::new(threads), options, |cx| loss(cx, rows)).unwrap()
+}
+
+fn train(trainer: &mut Trainer, steps: usize) -> Vec<f32> {
+    let run = |step| {
+        let (x, y) = points(step, ROWS);
+        trainer.step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))]).unwrap().loss
+    };
+    (0..steps).map(run).collect()
+}
+
+#[test]
+fn a_loss_goes_down_and_the_parameters_serve_a_function() {
+    let mut trainer = trainer(|_| {}, ROWS, 1);
+    let losses = train(&mut trainer, 400);
+    let mean = |losses: &[f32]| losses.iter().sum::<f32>() / losses.len() as f32;
+    assert!(mean(&losses[380..]) < 0.3 * mean(&losses[..20]), "{losses:?}");
+
+    let (x, y) = points(1000, 5);
+    let mut function = trainer.function(|cx| vec![("y", predict(cx, 5))]).unwrap();
+    trainer.run(&mut function, &[("x", Host::F32(&x))]).unwrap();
+    let found = function.output("y").unwrap().to_vec();
+    let error = found.iter().zip(&y).map(|(a, b)| (a - b).powi(2)).sum::<f32>() / 5.0;
+    assert!(error < 0.2, "{found:?} for {y:?}");
+
+    // The same weights elsewhere say the same.
+    let mut inference = Inference::new(Device::new(2), trainer.params().to_vec(), &trainer.weights()).unwrap();
+    let mut function = inference.function(|cx| vec![("y", predict(cx, 5))]).unwrap();
+    inference.run(&mut function, &[("x", Host::F32(&x))]).unwrap();
+    assert_eq!(function.output("y").unwrap(), found);
+}
+
+#[test]
+fn placement_and_threads_change_no_bit() {
+    let mut one = trainer(|options| options.clip_norm = Some(0.5), ROWS, 1);
+    let change = |options: &mut TrainerOptions| {
+        options.clip_norm = Some(0.5);
+        options.placement = Placement::Separate;
+    };
+    let mut other = trainer(change, ROWS, 2);
+    assert_eq!(train(&mut one, 20), train(&mut other, 20));
+    assert_eq!(one.weights(), other.weights());
+}
+
+#[test]
+fn accumulated_batches_make_the_same_step_as_one_large_batch() {
+    // Dropout would draw differently for two small batches.
+    let options = |options: &mut TrainerOptions| options.clip_norm = Some(0.1);
+    let still = |cx: &Context<'_>| Context::new(cx.trace(), false);
+    let _ = still;
+    let build = |accumulate, rows| {
+        let mut all = TrainerOptions::new(0.01);
+        options(&mut all);
+        all.accumulate = accumulate;
+        Trainer::new(Device::new(1), all, |cx| {
+            let x = cx.input("x", DType::F32, &[rows, WIDTH]);
+            let hidden = linear(cx, "first", x, 16, Init::Normal { std: 0.5 }).tanh();
+            let y = linear(cx, "second", hidden, 1, Init::Normal { std: 0.5 }).reshape(&[rows]);
+            let error = y - cx.input("y", DType::F32, &[rows]);
+            (error * error).mean()
+        })
+        .unwrap()
+    };
+    let (mut large, mut small) = (build(1, ROWS), build(2, ROWS / 2));
+    for step in 0..50 {
+        let (x, y) = points(step, ROWS);
+        let (at, half) = (ROWS / 2 * WIDTH, ROWS / 2);
+        let first = [("x", Host::F32(&x[..at])), ("y", Host::F32(&y[..half]))];
+        let second = [("x", Host::F32(&x[at..])), ("y", Host::F32(&y[half..]))];
+        let report = small.step_on(&[(0.5, &first), (0.5, &second)]).unwrap();
+        let expected = large.step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))]).unwrap();
+        let close = |a: f32, b: f32| (a - b).abs() <= 1e-4 * b.abs() + 1e-6;
+        assert!(close(report.loss, expected.loss), "step {step}: {report:?} for {expected:?}");
+        assert!(close(report.gradient_norm.unwrap(), expected.gradient_norm.unwrap()), "{report:?} for {expected:?}");
+    }
+    let (found, expected) = (small.weights(), large.weights());
+    for (name, weight) in &expected {
+        for (a, b) in found[name].data.iter().zip(&weight.data) {
+            assert!((a - b).abs() < 1e-4, "{name}: {a} for {b}");
+        }
+    }
+}
+
+#[test]
+fn a_resumed_trainer_goes_on_with_the_same_bits() {
+    let mut whole = trainer(|_| {}, ROWS, 1);
+    train(&mut whole, 10);
+    let mut resumed = trainer(|_| {}, ROWS, 1);
+    resumed.set_weights(&whole.weights()).unwrap();
+    resumed.resume(10, &whole.state()).unwrap();
+    assert_eq!(train(&mut whole, 10), train(&mut resumed, 10));
+    assert_eq!((whole.weights(), whole.done()), (resumed.weights(), 20));
+    assert!(resumed.resume(10, &whole.state()[1..]).is_err());
+}
+
+#[test]
+fn mistakes_with_inputs_and_memory_are_sentences() {
+    let mut trainer = trainer(|_| {}, ROWS, 1);
+    let (x, y) = points(0, ROWS);
+    let missing = trainer.step(&[("x", Host::F32(&x))]).unwrap_err();
+    assert!(missing.to_string().contains("`y`"), "{missing}");
+    let short = trainer.step(&[("x", Host::F32(&x[1..])), ("y", Host::F32(&y))]).unwrap_err();
+    assert!(short.to_string().contains("`x`"), "{short}");
+    let unknown = trainer.function(|cx| vec![("w", cx.param("third", &[2], Init::Zeros))]).err().unwrap();
+    assert!(unknown.to_string().contains("no parameter `third` of shape [2]"), "{unknown}");
+    let options = TrainerOptions { budget: Some(100), ..TrainerOptions::new(0.1) };
+    let tight = Trainer::new(Device::new(1), options, |cx| loss(cx, ROWS)).err().unwrap();
+    assert!(tight.to_string().contains("below the floor of") && tight.exit_code() == 2, "{tight}");
+    let huge = Trainer::new(Device::new(1), TrainerOptions::new(0.1), |cx| loss(cx, 1 << 40)).err().unwrap();
+    assert!(huge.to_string().contains("of memory but only"), "{huge}");
+}
