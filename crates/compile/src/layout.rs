@@ -1,6 +1,8 @@
 //! Where values lie: the base array and layout of each view, and how a strided value looks as rows and columns.
 
-use lessen_graph::ops::{AdamW, Attention, AttentionBackward, Binary, CrossEntropyBackward, Identity, MatMul, Sgd};
+use lessen_graph::ops::{
+    AdamW, Attention, AttentionBackward, Binary, CrossEntropyBackward, Identity, MatMul, Sgd,
+};
 use lessen_graph::{DType, Def, Graph, Layout, Node, Role, RowWise, Type, ValueId, numel};
 
 /// Where a value lies.
@@ -16,7 +18,10 @@ pub struct Place {
 pub fn places(graph: &Graph) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::with_capacity(graph.values.len());
     for (i, value) in graph.values.iter().enumerate() {
-        let own = Place { base: ValueId(i as u32), layout: Layout::dense(&value.ty.shape) };
+        let own = Place {
+            base: ValueId(i as u32),
+            layout: Layout::dense(&value.ty.shape),
+        };
         let Def::Node(id, k) = value.def else {
             places.push(own);
             continue;
@@ -24,8 +29,13 @@ pub fn places(graph: &Graph) -> Vec<Place> {
         let node = &graph.nodes[id.index()];
         let view = node.inputs.first().and_then(|input| {
             let from = &places[input.index()];
-            let layouts = node.op.view(&from.layout, &graph.input_types(node), &graph.output_types(node))?;
-            Some(Place { base: from.base, layout: layouts[k].clone() })
+            let layouts = node
+                .op
+                .view(&from.layout, &graph.input_types(node), &graph.output_types(node))?;
+            Some(Place {
+                base: from.base,
+                layout: layouts[k].clone(),
+            })
         });
         places.push(view.unwrap_or(own));
     }
@@ -70,8 +80,17 @@ pub fn row_layout(shape: &[usize], layout: &Layout, rows: usize) -> Option<RowLa
     }
     let columns = total / rows;
     if layout.is_dense(shape) {
-        let lead = if rows == 1 { Vec::new() } else { vec![(rows, columns)] };
-        return Some(RowLayout { offset: layout.offset, lead, columns, step: 1 });
+        let lead = if rows == 1 {
+            Vec::new()
+        } else {
+            vec![(rows, columns)]
+        };
+        return Some(RowLayout {
+            offset: layout.offset,
+            lead,
+            columns,
+            step: 1,
+        });
     }
     let (mut split, mut product) = (0, 1);
     while product < rows && split < shape.len() {
@@ -87,7 +106,12 @@ pub fn row_layout(shape: &[usize], layout: &Layout, rows: usize) -> Option<RowLa
         return None;
     }
     let step = trail.first().map_or(1, |t| t.1);
-    Some(RowLayout { offset: layout.offset, lead: axes(0..split), columns, step })
+    Some(RowLayout {
+        offset: layout.offset,
+        lead: axes(0..split),
+        columns,
+        step,
+    })
 }
 
 /// Whether row `r` of a strided value lies within row `r` of its base, whose rows have `width` elements.
@@ -98,7 +122,11 @@ pub fn row_aligned(row: &RowLayout, rows: usize, width: usize) -> bool {
 
 /// The number of rows that an elementwise operation has by itself: those of its last axis, one for a vector.
 pub fn natural_rows(ty: &Type) -> usize {
-    if ty.rank() <= 1 { 1 } else { ty.numel() / ty.last().max(1) }
+    if ty.rank() <= 1 {
+        1
+    } else {
+        ty.numel() / ty.last().max(1)
+    }
 }
 
 /// Whether a node can read an input where it lies; if not, the input is copied first.
@@ -122,13 +150,19 @@ pub fn accepts(graph: &Graph, node: &Node, input: usize, place: &Place) -> bool 
     if any.is::<Identity>() {
         return true;
     }
-    if any.is::<AdamW>() || any.is::<Sgd>() || graph.ty(node.inputs[input]).dtype == DType::I32 && !any.is::<Binary>() {
+    if any.is::<AdamW>()
+        || any.is::<Sgd>()
+        || graph.ty(node.inputs[input]).dtype == DType::I32 && !any.is::<Binary>()
+    {
         return false;
     }
     let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
     match node.op.row_wise(&inputs, &outputs) {
         RowWise::No => false,
-        RowWise::Elementwise => inputs[input].rank() == 0 || row_layout(shape, &place.layout, natural_rows(&inputs[input])).is_some(),
+        RowWise::Elementwise => {
+            inputs[input].rank() == 0
+                || row_layout(shape, &place.layout, natural_rows(&inputs[input])).is_some()
+        }
         RowWise::Rows { rows, inputs, .. } => {
             // Statistics of rows are read as dense vectors, the cotangent of a loss through any stride.
             let dense_only = numel(shape) == rows && !any.is::<CrossEntropyBackward>();

@@ -68,7 +68,11 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Options {
-        Options { threads: 1, placement: Placement::default(), budget: None }
+        Options {
+            threads: 1,
+            placement: Placement::default(),
+            budget: None,
+        }
     }
 }
 
@@ -83,12 +87,22 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     debug_assert_eq!(verify(&simple), Ok(()));
     let plan = |chosen: &[passes::Recompute]| {
         let values: Vec<ValueId> = chosen.iter().map(|c| c.value).collect();
-        let graph = if values.is_empty() { simple.clone() } else { recomputing(&simple, &values) };
+        let graph = if values.is_empty() {
+            simple.clone()
+        } else {
+            recomputing(&simple, &values)
+        };
         debug_assert_eq!(verify(&graph), Ok(()));
-        Plan { recomputed: chosen.to_vec(), ..plan::plan(graph, options, target) }
+        Plan {
+            recomputed: chosen.to_vec(),
+            ..plan::plan(graph, options, target)
+        }
     };
-    let mut chosen: Vec<passes::Recompute> =
-        if passes::remat::trains(&simple) { passes::remat::free(&simple) } else { Vec::new() };
+    let mut chosen: Vec<passes::Recompute> = if passes::remat::trains(&simple) {
+        passes::remat::free(&simple)
+    } else {
+        Vec::new()
+    };
     let mut best = plan(&chosen);
     if let Some(budget) = options.budget {
         let mut more = passes::remat::priced(&simple).into_iter().peekable();
@@ -130,7 +144,9 @@ pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Res
     }
     let free = plan::plan(recomputing(&simple, &values), options, target).peak_bytes();
     values.extend(passes::remat::priced(&simple).iter().map(|c| c.value));
-    Ok(plan::plan(recomputing(&simple, &values), options, target).peak_bytes().min(free))
+    Ok(plan::plan(recomputing(&simple, &values), options, target)
+        .peak_bytes()
+        .min(free))
 }
 
 /// The passes that change no memory decision.

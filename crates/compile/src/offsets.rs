@@ -83,7 +83,10 @@ mod tests {
             for (j, b) in buffers.iter().enumerate().skip(i + 1) {
                 let together = a.first <= b.last && b.first <= a.last;
                 let apart = offsets[i] + a.bytes <= offsets[j] || offsets[j] + b.bytes <= offsets[i];
-                assert!(!together || apart || a.bytes == 0 || b.bytes == 0, "{i} and {j} overlap");
+                assert!(
+                    !together || apart || a.bytes == 0 || b.bytes == 0,
+                    "{i} and {j} overlap"
+                );
             }
         }
     }
@@ -92,14 +95,20 @@ mod tests {
     fn random_buffers_do_not_overlap_and_stay_near_the_bound() {
         let mut state = 7u64;
         let mut next = |n: u64| {
-            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            state = state
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
             (state >> 33) % n
         };
         for _ in 0..20 {
             let buffers: Vec<Buffer> = (0..200)
                 .map(|_| {
                     let first = next(100) as usize;
-                    Buffer { bytes: next(10_000) as usize, first, last: first + next(20) as usize }
+                    Buffer {
+                        bytes: next(10_000) as usize,
+                        first,
+                        last: first + next(20) as usize,
+                    }
                 })
                 .collect();
             let (offsets, total) = pack(&buffers);
@@ -111,8 +120,13 @@ mod tests {
     #[test]
     fn nested_lifetimes_pack_without_loss() {
         // A forward pass that keeps one value a step, read back in reverse order.
-        let buffers: Vec<Buffer> =
-            (0..10).map(|i| Buffer { bytes: 64 * (i + 1), first: i, last: 20 - i }).collect();
+        let buffers: Vec<Buffer> = (0..10)
+            .map(|i| Buffer {
+                bytes: 64 * (i + 1),
+                first: i,
+                last: 20 - i,
+            })
+            .collect();
         let (offsets, total) = pack(&buffers);
         overlap_free(&buffers, &offsets, total);
         assert_eq!(total, lower_bound(&buffers));

@@ -117,7 +117,11 @@ pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan
         .map(|node| {
             let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
             let runs = target.runs_rows(node.op.as_ref(), &inputs, &outputs);
-            if runs { node.op.row_wise(&inputs, &outputs) } else { RowWise::No }
+            if runs {
+                node.op.row_wise(&inputs, &outputs)
+            } else {
+                RowWise::No
+            }
         })
         .collect();
     let steps = schedule(&graph, &places, &row_wise, &writes.after, options.placement);
@@ -127,8 +131,12 @@ pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan
         .filter(|i| i.kind == InputKind::State)
         .map(|i| graph.ty(i.value).bytes())
         .sum();
-    let constants: Vec<ValueId> =
-        graph.nodes.iter().filter(|n| n.inputs.is_empty()).flat_map(|n| n.outputs.clone()).collect();
+    let constants: Vec<ValueId> = graph
+        .nodes
+        .iter()
+        .filter(|n| n.inputs.is_empty())
+        .flat_map(|n| n.outputs.clone())
+        .collect();
     let constant_bytes = constants.iter().map(|&v| graph.ty(v).bytes()).sum();
     let memory = assign_storage(&graph, &places, &row_wise, &steps, &writes, &constants, target);
     Plan {

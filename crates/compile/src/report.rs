@@ -32,7 +32,15 @@ impl Plan {
                 let value = ValueId(i as u32);
                 let ty = self.graph.ty(value).clone();
                 let (name, phase) = describe(&self.graph, value);
-                Some(ValueReport { value, name, bytes: ty.bytes(), ty, first_step, last_step, phase })
+                Some(ValueReport {
+                    value,
+                    name,
+                    bytes: ty.bytes(),
+                    ty,
+                    first_step,
+                    last_step,
+                    phase,
+                })
             })
             .collect();
         values.sort_by(|a, b| b.bytes.cmp(&a.bytes).then(a.first_step.cmp(&b.first_step)));
@@ -46,7 +54,9 @@ impl Plan {
         for step in &self.steps {
             for id in &step.nodes {
                 let node = &self.graph.nodes[id.index()];
-                let cost = node.op.cost(&self.graph.input_types(node), &self.graph.output_types(node));
+                let cost = node
+                    .op
+                    .cost(&self.graph.input_types(node), &self.graph.output_types(node));
                 match node.op.name() {
                     "matmul" | "attention" | "attention_backward" => products += cost.flops,
                     _ => others += cost.flops,
@@ -63,9 +73,16 @@ pub(crate) fn describe(graph: &Graph, value: ValueId) -> (String, Phase) {
         Some(id) => {
             let node = &graph.nodes[id.index()];
             let name = node.op.name();
-            let name = if node.scope.is_empty() { name.to_string() } else { format!("{} {name}", node.scope) };
+            let name = if node.scope.is_empty() {
+                name.to_string()
+            } else {
+                format!("{} {name}", node.scope)
+            };
             (name, node.phase)
         }
-        None => (graph.input(value).map(|i| i.name.clone()).unwrap_or_default(), Phase::Forward),
+        None => (
+            graph.input(value).map(|i| i.name.clone()).unwrap_or_default(),
+            Phase::Forward,
+        ),
     }
 }

@@ -34,8 +34,16 @@ impl Rewriter {
     }
 
     /// Appends a node to the new graph.
-    pub fn push(&mut self, op: Arc<dyn Op>, inputs: &[ValueId], phase: Phase, scope: &Arc<str>) -> Vec<ValueId> {
-        self.new.add_node(op, inputs, phase, scope.clone()).expect("passes keep types")
+    pub fn push(
+        &mut self,
+        op: Arc<dyn Op>,
+        inputs: &[ValueId],
+        phase: Phase,
+        scope: &Arc<str>,
+    ) -> Vec<ValueId> {
+        self.new
+            .add_node(op, inputs, phase, scope.clone())
+            .expect("passes keep types")
     }
 
     /// Copies a node of the old graph.
@@ -51,7 +59,10 @@ impl Rewriter {
     pub fn finish(mut self, old: &Graph) -> Graph {
         for output in &old.outputs {
             let value = self.get(output.value);
-            self.new.outputs.push(Output { name: output.name.clone(), value });
+            self.new.outputs.push(Output {
+                name: output.name.clone(),
+                value,
+            });
         }
         for assign in &old.assigns {
             let (target, value) = (self.get(assign.target), self.get(assign.value));

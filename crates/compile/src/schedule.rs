@@ -114,7 +114,10 @@ impl Scheduler<'_> {
     fn run(&mut self) {
         while let Some(first) = self.next() {
             let rows = self.rows_alone(first);
-            self.steps.push(Step { nodes: Vec::new(), rows });
+            self.steps.push(Step {
+                nodes: Vec::new(),
+                rows,
+            });
             self.take(first);
             if let Some(rows) = rows {
                 while let Some(node) = self.joining(rows) {
@@ -180,7 +183,10 @@ impl Scheduler<'_> {
     /// Whether a node can work on the rows of the open group.
     fn fits(&self, i: usize, rows: usize, step: usize) -> bool {
         let node = &self.graph.nodes[i];
-        if self.writes_after[i].iter().any(|&reader| self.step_of[reader] == step) {
+        if self.writes_after[i]
+            .iter()
+            .any(|&reader| self.step_of[reader] == step)
+        {
             return false;
         }
         match &self.row_wise[i] {
@@ -198,7 +204,9 @@ impl Scheduler<'_> {
                         }
                     })
             }
-            RowWise::Rows { rows: own, inputs, .. } => {
+            RowWise::Rows {
+                rows: own, inputs, ..
+            } => {
                 *own == rows
                     && node.inputs.iter().zip(inputs).all(|(&v, role)| match role {
                         Role::Rows => self.rows_readable(v, rows, step),
@@ -210,23 +218,32 @@ impl Scheduler<'_> {
 
     /// Whether a value is complete before the step begins.
     fn whole_readable(&self, v: ValueId, step: usize) -> bool {
-        self.graph.producer(self.places[v.index()].base).is_none_or(|p| self.step_of[p.index()] != step)
+        self.graph
+            .producer(self.places[v.index()].base)
+            .is_none_or(|p| self.step_of[p.index()] != step)
     }
 
     fn rows_readable(&self, v: ValueId, rows: usize, step: usize) -> bool {
         let place = &self.places[v.index()];
-        let Some(row) = row_layout(&self.graph.ty(v).shape, &place.layout, rows) else { return false };
+        let Some(row) = row_layout(&self.graph.ty(v).shape, &place.layout, rows) else {
+            return false;
+        };
         match self.graph.producer(place.base) {
             Some(p) if self.step_of[p.index()] == step => {
                 let width = self.graph.ty(place.base).numel() / rows;
-                !self.sums_over_rows(&self.graph.nodes[p.index()], place.base) && row_aligned(&row, rows, width)
+                !self.sums_over_rows(&self.graph.nodes[p.index()], place.base)
+                    && row_aligned(&row, rows, width)
             }
             _ => true,
         }
     }
 
     fn sums_over_rows(&self, node: &Node, output: ValueId) -> bool {
-        let at = node.outputs.iter().position(|&v| v == output).expect("the producer's output");
+        let at = node
+            .outputs
+            .iter()
+            .position(|&v| v == output)
+            .expect("the producer's output");
         let producer = self.graph.producer(output).expect("a node's output");
         matches!(&self.row_wise[producer.index()], RowWise::Rows { outputs, .. } if outputs[at] == OutRole::Sum)
     }

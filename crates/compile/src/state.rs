@@ -25,7 +25,11 @@ pub(crate) fn state_writes(graph: &Graph, places: &[Place]) -> StateWrites {
             readers[places[input.index()].base.index()].push(NodeId(i as u32));
         }
     }
-    let mut writes = StateWrites { in_place: Vec::new(), copies: Vec::new(), after: Vec::new() };
+    let mut writes = StateWrites {
+        in_place: Vec::new(),
+        copies: Vec::new(),
+        after: Vec::new(),
+    };
     for assign in &graph.assigns {
         match writer(graph, places, &readers, assign, &writes.in_place) {
             Some(node) => {
@@ -50,12 +54,19 @@ fn writer(
     let node_id = graph.producer(assign.value)?;
     let node = &graph.nodes[node_id.index()];
     let own = places[assign.value.index()].base == assign.value && !node.inputs.is_empty();
-    let output_is_old = graph.outputs.iter().any(|o| places[o.value.index()].base == assign.target);
+    let output_is_old = graph
+        .outputs
+        .iter()
+        .any(|o| places[o.value.index()].base == assign.target);
     if !own || output_is_old || taken.iter().any(|(v, _)| *v == assign.value) {
         return None;
     }
     let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-    let k = node.outputs.iter().position(|&v| v == assign.value).expect("the producer's output");
+    let k = node
+        .outputs
+        .iter()
+        .position(|&v| v == assign.value)
+        .expect("the producer's output");
     for (i, &input) in node.inputs.iter().enumerate() {
         let place = &places[input.index()];
         if place.base == assign.target {
@@ -71,8 +82,15 @@ fn writer(
     let mut descends = vec![false; graph.nodes.len()];
     descends[node_id.index()] = true;
     for (i, later) in graph.nodes.iter().enumerate().skip(node_id.index() + 1) {
-        descends[i] = later.inputs.iter().any(|v| graph.producer(*v).is_some_and(|p| descends[p.index()]));
+        descends[i] = later
+            .inputs
+            .iter()
+            .any(|v| graph.producer(*v).is_some_and(|p| descends[p.index()]));
     }
     let old = &readers[assign.target.index()];
-    if old.iter().any(|&r| r != node_id && descends[r.index()]) { None } else { Some(node_id) }
+    if old.iter().any(|&r| r != node_id && descends[r.index()]) {
+        None
+    } else {
+        Some(node_id)
+    }
 }

@@ -124,7 +124,12 @@ impl Planner<'_> {
             }
         }
         let end = self.steps.len();
-        let results = self.graph.outputs.iter().map(|o| o.value).chain(writes.copies.iter().map(|a| a.value));
+        let results = self
+            .graph
+            .outputs
+            .iter()
+            .map(|o| o.value)
+            .chain(writes.copies.iter().map(|a| a.value));
         for v in results.collect::<Vec<_>>() {
             let base = self.base(v).index();
             self.last[base] = end;
@@ -134,7 +139,11 @@ impl Planner<'_> {
 
     fn buffer(&mut self, v: ValueId) -> usize {
         let i = v.index();
-        self.buffers.push(Buffer { bytes: self.graph.ty(v).bytes(), first: self.first[i], last: self.last[i] });
+        self.buffers.push(Buffer {
+            bytes: self.graph.ty(v).bytes(),
+            first: self.first[i],
+            last: self.last[i],
+        });
         self.buffer_of[i] = Some(self.buffers.len() - 1);
         self.buffers.len() - 1
     }
@@ -157,8 +166,16 @@ impl Planner<'_> {
                     let parts = plan.rows.div_ceil(plan.tile).max(1);
                     if parts > 1 {
                         let bytes = parts * outputs[k].bytes();
-                        self.buffers.push(Buffer { bytes, first: s, last: s });
-                        partials.push(Partial { value: v, offset: self.buffers.len() - 1, parts });
+                        self.buffers.push(Buffer {
+                            bytes,
+                            first: s,
+                            last: s,
+                        });
+                        partials.push(Partial {
+                            value: v,
+                            offset: self.buffers.len() - 1,
+                            parts,
+                        });
                     }
                 }
                 if self.storage[v.index()] != Storage::None {
@@ -171,7 +188,14 @@ impl Planner<'_> {
                     // Nobody outside the group reads it: one block of it is enough.
                     let row_bytes = outputs[k].bytes() / plan.rows.max(1);
                     let last = self.last_position(&step, v).unwrap_or(position);
-                    locals.push((v, Buffer { bytes: row_bytes * plan.block, first: position, last }));
+                    locals.push((
+                        v,
+                        Buffer {
+                            bytes: row_bytes * plan.block,
+                            first: position,
+                            last,
+                        },
+                    ));
                 } else if let Some(buffer) = self.inherited(&step, s, position, k) {
                     self.buffers[buffer].last = self.last[v.index()];
                     self.buffer_of[v.index()] = Some(buffer);
@@ -187,7 +211,11 @@ impl Planner<'_> {
         let per_thread = local_bytes + kernel_bytes.div_ceil(ALIGNMENT) * ALIGNMENT;
         let mut scratch_offset = 0;
         if per_thread > 0 {
-            self.buffers.push(Buffer { bytes: per_thread * self.target.threads(), first: s, last: s });
+            self.buffers.push(Buffer {
+                bytes: per_thread * self.target.threads(),
+                first: s,
+                last: s,
+            });
             scratch_offset = self.buffers.len() - 1;
         }
         PlannedStep {
@@ -201,9 +229,12 @@ impl Planner<'_> {
     }
 
     fn last_position(&self, step: &Step, v: ValueId) -> Option<usize> {
-        step.nodes
-            .iter()
-            .rposition(|id| self.graph.nodes[id.index()].inputs.iter().any(|&input| self.base(input) == v))
+        step.nodes.iter().rposition(|id| {
+            self.graph.nodes[id.index()]
+                .inputs
+                .iter()
+                .any(|&input| self.base(input) == v)
+        })
     }
 
     /// Rows of a block: whole tiles where products or sums need them, else as many as fit the cache with all that the
@@ -214,8 +245,15 @@ impl Planner<'_> {
         for id in &step.nodes {
             let (node, row_wise) = (&self.graph.nodes[id.index()], &self.row_wise[id.index()]);
             tiled |= node.op.as_any().is::<MatMul>();
-            let whole = |i: usize| matches!(row_wise, RowWise::Rows { inputs, .. } if inputs[i] == Role::Whole);
-            touched.extend(node.inputs.iter().enumerate().filter(|(i, _)| !whole(*i)).map(|(_, &v)| self.base(v)));
+            let whole =
+                |i: usize| matches!(row_wise, RowWise::Rows { inputs, .. } if inputs[i] == Role::Whole);
+            touched.extend(
+                node.inputs
+                    .iter()
+                    .enumerate()
+                    .filter(|(i, _)| !whole(*i))
+                    .map(|(_, &v)| self.base(v)),
+            );
             for (k, &v) in node.outputs.iter().enumerate() {
                 match row_wise {
                     RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum => tiled = true,
@@ -225,7 +263,10 @@ impl Planner<'_> {
         }
         touched.sort_unstable();
         touched.dedup();
-        let row_bytes: usize = touched.iter().map(|&v| self.graph.ty(v).bytes() / rows.max(1)).sum();
+        let row_bytes: usize = touched
+            .iter()
+            .map(|&v| self.graph.ty(v).bytes() / rows.max(1))
+            .sum();
         let fitting = (self.target.cache_bytes() / 2 / row_bytes.max(1)).max(1);
         let tile = TILE_ROWS.min(rows).max(1);
         let block = if tiled {
@@ -233,7 +274,11 @@ impl Planner<'_> {
         } else {
             fitting.min(rows.div_ceil(16)).max(1)
         };
-        RowsPlan { rows, block: block.min(rows.max(1)), tile }
+        RowsPlan {
+            rows,
+            block: block.min(rows.max(1)),
+            tile,
+        }
     }
 
     /// The buffer of an input that dies here and whose memory output `k` of the node at `position` can take over.
@@ -258,19 +303,23 @@ impl Planner<'_> {
             let node = &self.graph.nodes[id.index()];
             let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
             let row_wise = &self.row_wise[id.index()];
-            node.inputs.iter().enumerate().filter(|(_, v)| self.base(**v) == base).all(|(i, &v)| {
-                let place = &self.places[v.index()];
-                let dense = place.layout.offset == 0
-                    && place.layout.is_dense(&inputs[i].shape)
-                    && inputs[i].numel() == self.graph.ty(base).numel();
-                let by_rows = match row_wise {
-                    RowWise::Rows { inputs, .. } => inputs[i] == Role::Rows,
-                    RowWise::Elementwise => true,
-                    RowWise::No => step.nodes.len() == 1,
-                };
-                let here = p != position || node.op.in_place(i, k, &inputs, &outputs);
-                p <= position && dense && by_rows && here
-            })
+            node.inputs
+                .iter()
+                .enumerate()
+                .filter(|(_, v)| self.base(**v) == base)
+                .all(|(i, &v)| {
+                    let place = &self.places[v.index()];
+                    let dense = place.layout.offset == 0
+                        && place.layout.is_dense(&inputs[i].shape)
+                        && inputs[i].numel() == self.graph.ty(base).numel();
+                    let by_rows = match row_wise {
+                        RowWise::Rows { inputs, .. } => inputs[i] == Role::Rows,
+                        RowWise::Elementwise => true,
+                        RowWise::No => step.nodes.len() == 1,
+                    };
+                    let here = p != position || node.op.in_place(i, k, &inputs, &outputs);
+                    p <= position && dense && by_rows && here
+                })
         })
     }
 }

@@ -25,8 +25,17 @@ pub(crate) struct Bound {
 }
 
 enum Kind {
-    Group { rows: RowsPlan, nodes: Vec<RowNode>, sums: Vec<Sum> },
-    Single { single: Single, inputs: Vec<Location>, outputs: Vec<Location>, product: bool },
+    Group {
+        rows: RowsPlan,
+        nodes: Vec<RowNode>,
+        sums: Vec<Sum>,
+    },
+    Single {
+        single: Single,
+        inputs: Vec<Location>,
+        outputs: Vec<Location>,
+        product: bool,
+    },
 }
 
 struct RowNode {
@@ -55,7 +64,10 @@ struct Sum {
 
 /// Binds all steps of a plan. `constants` holds the byte of each constant.
 pub(crate) fn bind(plan: &Plan, constants: &[usize]) -> Vec<Bound> {
-    plan.steps.iter().map(|step| bind_step(plan, constants, step)).collect()
+    plan.steps
+        .iter()
+        .map(|step| bind_step(plan, constants, step))
+        .collect()
 }
 
 fn bind_step(plan: &Plan, constants: &[usize], step: &PlannedStep) -> Bound {
@@ -70,9 +82,15 @@ fn bind_step(plan: &Plan, constants: &[usize], step: &PlannedStep) -> Bound {
     };
     let values = step.nodes.iter().flat_map(|id| {
         let node = &plan.graph.nodes[id.index()];
-        node.inputs.iter().map(|v| plan.places[v.index()].base).chain(node.outputs.iter().copied())
+        node.inputs
+            .iter()
+            .map(|v| plan.places[v.index()].base)
+            .chain(node.outputs.iter().copied())
     });
-    let partials = step.partials.iter().map(|p| p.offset + aligned(p.parts * plan.graph.ty(p.value).bytes()));
+    let partials = step
+        .partials
+        .iter()
+        .map(|p| p.offset + aligned(p.parts * plan.graph.ty(p.value).bytes()));
     let scratch = step.scratch_offset + aligned(step.scratch_per_thread * plan.threads);
     let scratch = if step.scratch_per_thread == 0 { 0 } else { scratch };
     Bound {
@@ -90,20 +108,34 @@ fn is_product(node: &Node) -> bool {
 }
 
 fn bind_single(plan: &Plan, constants: &[usize], node: &Node) -> Kind {
-    let strides: Vec<Vec<usize>> =
-        node.inputs.iter().map(|v| plan.places[v.index()].layout.strides.clone()).collect();
+    let strides: Vec<Vec<usize>> = node
+        .inputs
+        .iter()
+        .map(|v| plan.places[v.index()].layout.strides.clone())
+        .collect();
     let (inputs, outputs) = (plan.graph.input_types(node), plan.graph.output_types(node));
     Kind::Single {
         single: single_kernel(node.op.clone(), &inputs, &strides, &outputs),
-        inputs: node.inputs.iter().map(|&v| location(plan, constants, v)).collect(),
-        outputs: node.outputs.iter().map(|&v| location(plan, constants, v)).collect(),
+        inputs: node
+            .inputs
+            .iter()
+            .map(|&v| location(plan, constants, v))
+            .collect(),
+        outputs: node
+            .outputs
+            .iter()
+            .map(|&v| location(plan, constants, v))
+            .collect(),
         product: is_product(node),
     }
 }
 
 fn bind_group(plan: &Plan, constants: &[usize], step: &PlannedStep, rows: RowsPlan) -> Kind {
-    let nodes: Vec<RowNode> =
-        step.nodes.iter().map(|&id| bind_row_node(plan, constants, step, rows.rows, id)).collect();
+    let nodes: Vec<RowNode> = step
+        .nodes
+        .iter()
+        .map(|&id| bind_row_node(plan, constants, step, rows.rows, id))
+        .collect();
     let sums = nodes
         .iter()
         .flat_map(|n| &n.outputs)
@@ -154,7 +186,8 @@ fn bind_row_node(plan: &Plan, constants: &[usize], step: &PlannedStep, rows: usi
         .collect();
     let product = is_product(node);
     RowNode {
-        kernel: row_kernel(node.op.as_ref(), &in_types, &out_types).expect("the plan groups what has row kernels"),
+        kernel: row_kernel(node.op.as_ref(), &in_types, &out_types)
+            .expect("the plan groups what has row kernels"),
         inputs,
         tiled: product || outputs.iter().any(|o| matches!(o, RowOutput::Sum(_))),
         outputs,
@@ -174,12 +207,19 @@ impl Bound {
     /// Runs the step.
     pub(crate) fn run(&self, pool: &Pool, bases: &Bases, faults: &Faults, clock: &Clock) {
         let local = |worker: usize| {
-            bases.arena.wrapping_add(self.scratch_offset + worker * self.scratch_per_thread)
+            bases
+                .arena
+                .wrapping_add(self.scratch_offset + worker * self.scratch_per_thread)
         };
         match &self.kind {
             Kind::Group { rows, nodes, sums } => {
                 pool.run(rows.rows.div_ceil(rows.block), &|task, worker| {
-                    let place = Place { bases, local: local(worker), faults, clock };
+                    let place = Place {
+                        bases,
+                        local: local(worker),
+                        faults,
+                        clock,
+                    };
                     let block = task * rows.block..rows.rows.min((task + 1) * rows.block);
                     for node in nodes {
                         let step = if node.tiled { rows.tile } else { rows.block };
@@ -190,7 +230,12 @@ impl Bound {
                 });
                 add_parts(pool, bases, sums);
             }
-            Kind::Single { single, inputs, outputs, product } => {
+            Kind::Single {
+                single,
+                inputs,
+                outputs,
+                product,
+            } => {
                 let at = |l: &Location| bases.of(l.region, std::ptr::null_mut()).wrapping_add(l.byte);
                 let mut operands = [std::ptr::null_mut(); MAX_OPERANDS];
                 let many: Vec<*mut u8>;
@@ -206,7 +251,12 @@ impl Bound {
                 pool.run(single.tasks, &|task, worker| {
                     let (ins, outs) = operands.get().split_at(inputs.len());
                     let scratch = local(worker).wrapping_add(self.kernel_scratch);
-                    let work = Work { inputs: ins, outputs: outs, scratch, faults };
+                    let work = Work {
+                        inputs: ins,
+                        outputs: outs,
+                        scratch,
+                        faults,
+                    };
                     clock.time(*product, || (single.run)(&work, task));
                 });
             }
@@ -239,11 +289,18 @@ impl RowNode {
         }
         let mut first = rows.start;
         while first < rows.end {
-            let operands = self.inputs.iter().chain(self.outputs.iter().filter_map(|o| match o {
-                RowOutput::Rows(operand) => Some(operand),
-                RowOutput::Sum(_) => None,
-            }));
-            let n = operands.map(|o| o.uniform(first)).min().unwrap_or(usize::MAX).min(rows.end - first);
+            let operands = self
+                .inputs
+                .iter()
+                .chain(self.outputs.iter().filter_map(|o| match o {
+                    RowOutput::Rows(operand) => Some(operand),
+                    RowOutput::Sum(_) => None,
+                }));
+            let n = operands
+                .map(|o| o.uniform(first))
+                .min()
+                .unwrap_or(usize::MAX)
+                .min(rows.end - first);
             for (arg, operand) in ins.iter_mut().zip(&self.inputs) {
                 *arg = operand.arg(place.bases, place.local, block, first);
             }
@@ -253,7 +310,13 @@ impl RowNode {
                 }
             }
             let outputs = &outs[..self.outputs.len()];
-            let run = Run { n, first, inputs: ins, outputs, faults: place.faults };
+            let run = Run {
+                n,
+                first,
+                inputs: ins,
+                outputs,
+                faults: place.faults,
+            };
             place.clock.time(self.product, || (self.kernel)(&run));
             first += n;
         }
@@ -265,11 +328,18 @@ impl Sum {
     fn part(&self, bases: &Bases, tile: usize) -> Arg {
         let ptr = match self.parts {
             Some((offset, _)) => bases.arena.wrapping_add(offset + tile * self.len * self.to.size),
-            None => bases.of(self.to.region, std::ptr::null_mut()).wrapping_add(self.to.byte),
+            None => bases
+                .of(self.to.region, std::ptr::null_mut())
+                .wrapping_add(self.to.byte),
         };
         // SAFETY: the plan gives each tile a part of `len` elements, and one task runs a tile.
         unsafe { ptr.write_bytes(0, self.len * self.to.size) };
-        Arg { ptr, row: 0, col: 1, columns: self.len }
+        Arg {
+            ptr,
+            row: 0,
+            col: 1,
+            columns: self.len,
+        }
     }
 }
 
@@ -288,7 +358,10 @@ fn add_parts(pool: &Pool, bases: &Bases, sums: &[Sum]) {
             let Some((offset, parts)) = sum.parts else { return };
             let from = task * SUM_CHUNK;
             let n = SUM_CHUNK.min(sum.len - from);
-            let to = bases.of(sum.to.region, std::ptr::null_mut()).wrapping_add(sum.to.byte).cast::<f32>();
+            let to = bases
+                .of(sum.to.region, std::ptr::null_mut())
+                .wrapping_add(sum.to.byte)
+                .cast::<f32>();
             let part = bases.arena.wrapping_add(offset).cast::<f32>();
             // SAFETY: the parts have been written by the tiles, `part` and `to` do not overlap, and tasks write
             // disjoint columns.

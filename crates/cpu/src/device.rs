@@ -21,7 +21,10 @@ impl Device {
     /// A sentence when the system gives no more threads.
     pub fn new(threads: usize) -> Result<Device, String> {
         let pool = Pool::new(threads).map_err(|e| format!("{threads} threads cannot be started: {e}"))?;
-        Ok(Device { pool, arena: Arena::new(0)? })
+        Ok(Device {
+            pool,
+            arena: Arena::new(0)?,
+        })
     }
 
     /// A device with `LESSEN_THREADS` threads, or as many as there are cores.
@@ -29,7 +32,10 @@ impl Device {
     /// # Errors
     /// A sentence when the variable is set to something else than a positive number.
     pub fn from_env() -> Result<Device, String> {
-        Ok(Device { pool: Pool::from_env()?, arena: Arena::new(0)? })
+        Ok(Device {
+            pool: Pool::from_env()?,
+            arena: Arena::new(0)?,
+        })
     }
 
     /// Number of threads.
@@ -47,7 +53,13 @@ impl Device {
     /// # Errors
     /// As [`lessen_compile::compile`].
     pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Plan, String> {
-        compile(graph, &Options { threads: self.threads(), ..options.clone() })
+        compile(
+            graph,
+            &Options {
+                threads: self.threads(),
+                ..options.clone()
+            },
+        )
     }
 }
 
@@ -81,7 +93,13 @@ impl Target for CpuTarget {
 /// # Errors
 /// As [`lessen_compile::compile`].
 pub fn compile(graph: &Graph, options: &Options) -> Result<Plan, String> {
-    lessen_compile::compile(graph, options, &CpuTarget { threads: options.threads.max(1) })
+    lessen_compile::compile(
+        graph,
+        options,
+        &CpuTarget {
+            threads: options.threads.max(1),
+        },
+    )
 }
 
 /// The least budget for a graph on a CPU.
@@ -89,5 +107,11 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Plan, String> {
 /// # Errors
 /// As [`lessen_compile::floor_bytes`].
 pub fn floor_bytes(graph: &Graph, options: &Options) -> Result<usize, String> {
-    lessen_compile::floor_bytes(graph, options, &CpuTarget { threads: options.threads.max(1) })
+    lessen_compile::floor_bytes(
+        graph,
+        options,
+        &CpuTarget {
+            threads: options.threads.max(1),
+        },
+    )
 }

@@ -144,9 +144,18 @@ impl Executable {
             let node = &plan.graph.nodes[plan.graph.producer(value).expect("a constant's node").index()];
             let k = node.outputs.iter().position(|&v| v == value).expect("its output");
             let array = &node.op.eval(&[], &plan.graph.output_types(node))[k];
-            let bytes: Vec<u8> = array.data.iter().flat_map(|&x| encode(x, array.ty.dtype)).collect();
+            let bytes: Vec<u8> = array
+                .data
+                .iter()
+                .flat_map(|&x| encode(x, array.ty.dtype))
+                .collect();
             // SAFETY: the constants' memory has room for each at its offset.
-            unsafe { constants.ptr().add(offset).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+            unsafe {
+                constants
+                    .ptr()
+                    .add(offset)
+                    .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+            };
         }
         let bound = bind(&plan, &offsets);
         let data = plan
@@ -154,7 +163,12 @@ impl Executable {
             .inputs
             .iter()
             .filter(|i| i.kind == InputKind::Data)
-            .map(|i| (i.name.clone(), (plan.graph.ty(i.value).clone(), location(&plan, &offsets, i.value))))
+            .map(|i| {
+                (
+                    i.name.clone(),
+                    (plan.graph.ty(i.value).clone(), location(&plan, &offsets, i.value)),
+                )
+            })
             .collect();
         let results = plan
             .graph
@@ -178,10 +192,19 @@ impl Executable {
                 let Storage::State(target) = plan.storage[a.target.index()] else {
                     unreachable!("assignments target states")
                 };
-                (target, plan.graph.ty(a.target).bytes(), location(&plan, &offsets, a.value))
+                (
+                    target,
+                    plan.graph.ty(a.target).bytes(),
+                    location(&plan, &offsets, a.value),
+                )
             })
             .collect();
-        let arena_reached = bound.iter().map(|b| b.reach).max().unwrap_or(0).max(reach_of_data(&plan));
+        let arena_reached = bound
+            .iter()
+            .map(|b| b.reach)
+            .max()
+            .unwrap_or(0)
+            .max(reach_of_data(&plan));
         Executable {
             plan,
             bound,
@@ -208,7 +231,12 @@ impl Executable {
     /// Bytes in use at the peak of a run: the memory of its states and constants, and the arena up to the last byte
     /// that a step of this executable was handed.
     pub fn measured_peak_bytes(&self, store: &Store) -> usize {
-        let states = self.plan.graph.inputs.iter().filter(|i| i.kind == InputKind::State);
+        let states = self
+            .plan
+            .graph
+            .inputs
+            .iter()
+            .filter(|i| i.kind == InputKind::State);
         let state_bytes: usize = states.filter_map(|i| store.ty(&i.name)).map(Type::bytes).sum();
         state_bytes + self.plan.constant_bytes + self.arena_reached
     }
@@ -226,7 +254,9 @@ impl Executable {
     ) -> Result<(), RunError> {
         if device.threads() > self.plan.threads {
             let (has, plan) = (device.threads(), self.plan.threads);
-            return Err(RunError(format!("the plan is for {plan} threads, the device has {has}; compile for it")));
+            return Err(RunError(format!(
+                "the plan is for {plan} threads, the device has {has}; compile for it"
+            )));
         }
         if device.arena.len() < self.plan.arena_bytes {
             // The old arena goes before the new one comes.
@@ -241,13 +271,19 @@ impl Executable {
                     Some(state) if state.ty == *ty => states[i] = state.memory.ptr(),
                     Some(state) => {
                         let (name, is) = (&input.name, &state.ty);
-                        return Err(RunError(format!("the state `{name}` must have type {ty}, not {is}")));
+                        return Err(RunError(format!(
+                            "the state `{name}` must have type {ty}, not {is}"
+                        )));
                     }
                     None => return Err(RunError(format!("the store has no state `{}`", input.name))),
                 }
             }
         }
-        let bases = Bases { arena: device.arena.ptr(), constants: self.constants.ptr(), states };
+        let bases = Bases {
+            arena: device.arena.ptr(),
+            constants: self.constants.ptr(),
+            states,
+        };
         self.upload(&bases, data)?;
         for bound in &self.bound {
             bound.run(&device.pool, &bases, &self.faults, &self.clock);
@@ -260,7 +296,9 @@ impl Executable {
             download(result, from);
         }
         for &(target, bytes, from) in &self.copies {
-            let source = bases.of(from.region, std::ptr::null_mut()).wrapping_add(from.byte);
+            let source = bases
+                .of(from.region, std::ptr::null_mut())
+                .wrapping_add(from.byte);
             // SAFETY: the plan keeps the value until the end of the run, with the state's type, densely, and not in
             // a state.
             unsafe { bases.states[target].copy_from_nonoverlapping(source, bytes) };
@@ -275,7 +313,9 @@ impl Executable {
             };
             if host.dtype() != ty.dtype || host.len() != ty.numel() {
                 let (has, n) = (host.dtype().name(), host.len());
-                return Err(RunError(format!("the input `{name}` takes {ty}, not {n} elements of {has}")));
+                return Err(RunError(format!(
+                    "the input `{name}` takes {ty}, not {n} elements of {has}"
+                )));
             }
             let to = bases.of(to.region, std::ptr::null_mut()).wrapping_add(to.byte);
             // SAFETY: the plan gives the input memory of its type, which the data has been checked to fill exactly.
@@ -286,11 +326,17 @@ impl Executable {
 
     /// A result of the last run, in row-major order.
     pub fn output_f32(&self, name: &str) -> Option<&[f32]> {
-        let result = self.results.iter().find(|r| r.name == name && r.ty.dtype == DType::F32)?;
+        let result = self
+            .results
+            .iter()
+            .find(|r| r.name == name && r.ty.dtype == DType::F32)?;
         // SAFETY: `f32` has no invalid bit patterns; a misaligned prefix would make the middle shorter, which the
         // comparison below excludes.
         let (before, middle, _) = unsafe { result.bytes.align_to::<f32>() };
-        assert!(before.is_empty() && middle.len() == result.ty.numel(), "the allocator aligns to 4 bytes");
+        assert!(
+            before.is_empty() && middle.len() == result.ty.numel(),
+            "the allocator aligns to 4 bytes"
+        );
         Some(middle)
     }
 
@@ -301,13 +347,19 @@ impl Executable {
 
     /// Starts or stops collecting where the time goes; starting forgets what was collected.
     pub fn set_profiling(&mut self, on: bool) {
-        self.clock = Clock { on, ..Clock::default() };
+        self.clock = Clock {
+            on,
+            ..Clock::default()
+        };
     }
 
     /// Where the time went since profiling was started.
     pub fn profile(&self) -> Profile {
         let seconds = |nanos: &AtomicU64| nanos.load(Ordering::Relaxed) as f64 * 1e-9;
-        Profile { products: seconds(&self.clock.products), kernels: seconds(&self.clock.kernels) }
+        Profile {
+            products: seconds(&self.clock.products),
+            kernels: seconds(&self.clock.kernels),
+        }
     }
 }
 
@@ -323,17 +375,29 @@ fn download(result: &mut Returned, base: *mut u8) {
     let size = result.location.size;
     let from = base.wrapping_add(result.location.byte);
     let shape = &result.ty.shape;
-    let dense = lessen_graph::Layout { offset: 0, strides: result.strides.clone() }.is_dense(shape);
+    let dense = lessen_graph::Layout {
+        offset: 0,
+        strides: result.strides.clone(),
+    }
+    .is_dense(shape);
     if dense {
         // SAFETY: the plan keeps results until the end of the run.
-        unsafe { result.bytes.as_mut_ptr().copy_from_nonoverlapping(from, result.bytes.len()) };
+        unsafe {
+            result
+                .bytes
+                .as_mut_ptr()
+                .copy_from_nonoverlapping(from, result.bytes.len())
+        };
         return;
     }
     let mut index = vec![0; shape.len()];
     for to in result.bytes.chunks_exact_mut(size) {
         let at: usize = index.iter().zip(&result.strides).map(|(i, s)| i * s).sum();
         // SAFETY: as above; the view's strides stay within its base.
-        unsafe { to.as_mut_ptr().copy_from_nonoverlapping(from.add(at * size), size) };
+        unsafe {
+            to.as_mut_ptr()
+                .copy_from_nonoverlapping(from.add(at * size), size)
+        };
         for axis in (0..shape.len()).rev() {
             index[axis] += 1;
             if index[axis] < shape[axis] {

@@ -8,7 +8,12 @@ use lessen_graph::{Array, DType, Op, Type};
 use crate::single_kernels::{Single, TaskFn};
 
 /// One task that evaluates the operation in `f64`.
-pub(crate) fn reference(op: Arc<dyn Op>, inputs: &[Type], strides: &[Vec<usize>], outputs: &[Type]) -> Single {
+pub(crate) fn reference(
+    op: Arc<dyn Op>,
+    inputs: &[Type],
+    strides: &[Vec<usize>],
+    outputs: &[Type],
+) -> Single {
     let (inputs, strides, outputs) = (inputs.to_vec(), strides.to_vec(), outputs.to_vec());
     let run: TaskFn = Box::new(move |w, _| {
         let arrays: Vec<Array> = inputs
@@ -46,7 +51,9 @@ unsafe fn decode(from: *const u8, dtype: DType) -> f64 {
         match dtype {
             DType::F32 => f64::from(from.cast::<f32>().read_unaligned()),
             DType::F64 => from.cast::<f64>().read_unaligned(),
-            DType::BF16 => f64::from(f32::from_bits(u32::from(from.cast::<u16>().read_unaligned()) << 16)),
+            DType::BF16 => f64::from(f32::from_bits(
+                u32::from(from.cast::<u16>().read_unaligned()) << 16,
+            )),
             DType::I32 => f64::from(from.cast::<i32>().read_unaligned()),
             DType::U32 => f64::from(from.cast::<u32>().read_unaligned()),
             DType::Bool => f64::from(from.read()),

@@ -17,7 +17,9 @@ impl Faults {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX - 1) + 1;
         let code = (u64::from(limit) << 32) | u64::from(index as u32);
         // Which of several faults is kept does not matter; each names a true one.
-        let _ = self.first.compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
+        let _ = self
+            .first
+            .compare_exchange(0, code, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     /// Whether every index is below `limit`; notes the first that is not.
@@ -39,6 +41,8 @@ impl Faults {
             return None;
         }
         let (index, limit) = (code as u32 as i32, (code >> 32) as u32 - 1);
-        Some(format!("an index is {index}, but it must be at least 0 and below {limit}"))
+        Some(format!(
+            "an index is {index}, but it must be at least 0 and below {limit}"
+        ))
     }
 }

@@ -56,7 +56,11 @@ pub(crate) fn location(plan: &Plan, constant_offsets: &[usize], value: ValueId) 
         Storage::Local(byte) => (Region::Local, byte),
         Storage::None => unreachable!("a value that a step reads or writes has storage"),
     };
-    Location { region, byte: byte + place.layout.offset * size, size }
+    Location {
+        region,
+        byte: byte + place.layout.offset * size,
+        size,
+    }
 }
 
 /// One operand of a kernel on a run of rows.
@@ -72,7 +76,12 @@ pub(crate) struct Arg {
 }
 
 impl Arg {
-    pub(crate) const NONE: Arg = Arg { ptr: std::ptr::null_mut(), row: 0, col: 0, columns: 0 };
+    pub(crate) const NONE: Arg = Arg {
+        ptr: std::ptr::null_mut(),
+        row: 0,
+        col: 0,
+        columns: 0,
+    };
 }
 
 /// An operand of a node of a group.
@@ -91,18 +100,35 @@ impl RowOperand {
     /// An operand that row `r` reads row `r` of.
     pub(crate) fn rows(plan: &Plan, constants: &[usize], value: ValueId, rows: usize) -> RowOperand {
         let shape = &plan.graph.ty(value).shape;
-        let layout = row_layout(shape, &plan.places[value.index()].layout, rows).expect("the schedule checked it");
+        let layout =
+            row_layout(shape, &plan.places[value.index()].layout, rows).expect("the schedule checked it");
         let location = location(plan, constants, value);
-        RowOperand { location, lead: layout.lead, columns: layout.columns, step: layout.step, whole_row: 0 }
+        RowOperand {
+            location,
+            lead: layout.lead,
+            columns: layout.columns,
+            step: layout.step,
+            whole_row: 0,
+        }
     }
 
     /// An operand that every row reads whole.
     pub(crate) fn whole(plan: &Plan, constants: &[usize], value: ValueId) -> RowOperand {
         let ty = plan.graph.ty(value);
         let strides = &plan.places[value.index()].layout.strides;
-        let (whole_row, step) = if ty.rank() == 2 { (strides[0], strides[1]) } else { (0, 1) };
+        let (whole_row, step) = if ty.rank() == 2 {
+            (strides[0], strides[1])
+        } else {
+            (0, 1)
+        };
         let location = location(plan, constants, value);
-        RowOperand { location, lead: Vec::new(), columns: ty.numel(), step, whole_row }
+        RowOperand {
+            location,
+            lead: Vec::new(),
+            columns: ty.numel(),
+            step,
+            whole_row,
+        }
     }
 
     /// How many rows from `row` on one stride describes.
@@ -117,7 +143,11 @@ impl RowOperand {
     #[inline]
     pub(crate) fn arg(&self, bases: &Bases, local: *mut u8, block: usize, row: usize) -> Arg {
         let base = bases.of(self.location.region, local);
-        let row = if matches!(self.location.region, Region::Local) { row - block } else { row };
+        let row = if matches!(self.location.region, Region::Local) {
+            row - block
+        } else {
+            row
+        };
         let (mut elements, mut rest) = (0, row);
         for (i, &(extent, stride)) in self.lead.iter().enumerate().rev() {
             if i == 0 {
@@ -128,6 +158,11 @@ impl RowOperand {
             }
         }
         let ptr = base.wrapping_add(self.location.byte + elements * self.location.size);
-        Arg { ptr, row: self.lead.last().map_or(self.whole_row, |l| l.1), col: self.step, columns: self.columns }
+        Arg {
+            ptr,
+            row: self.lead.last().map_or(self.whole_row, |l| l.1),
+            col: self.step,
+            columns: self.columns,
+        }
     }
 }

@@ -9,7 +9,8 @@ use lessen_graph::{DType, Op, RowWise, Type};
 
 use crate::faults::Faults;
 use crate::kernels::{
-    Rows, activation, cast, cross_entropy, elementwise, gather, gemm, norm, optimizer, random, reduce, softmax,
+    Rows, activation, cast, cross_entropy, elementwise, gather, gemm, norm, optimizer, random, reduce,
+    softmax,
 };
 use crate::operand::Arg;
 
@@ -58,7 +59,11 @@ impl Run<'_> {
 }
 
 fn rows<T>(arg: Arg) -> Rows<T> {
-    Rows { ptr: arg.ptr.cast(), row: arg.row, col: arg.col }
+    Rows {
+        ptr: arg.ptr.cast(),
+        row: arg.row,
+        col: arg.col,
+    }
 }
 
 /// A kernel bound to an operation's attributes.
@@ -76,9 +81,19 @@ pub(crate) fn row_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Opti
     if op.row_wise(inputs, outputs) == RowWise::No || inputs.len() + outputs.len() > MAX_OPERANDS {
         return None;
     }
-    let all_f32 = inputs.iter().chain(outputs).filter(|t| t.dtype.is_float()).all(|t| t.dtype == DType::F32);
+    let all_f32 = inputs
+        .iter()
+        .chain(outputs)
+        .filter(|t| t.dtype.is_float())
+        .all(|t| t.dtype == DType::F32);
     elementwise_kernel(op, inputs, outputs)
-        .or_else(|| if all_f32 { f32_kernel(op, inputs, outputs) } else { None })
+        .or_else(|| {
+            if all_f32 {
+                f32_kernel(op, inputs, outputs)
+            } else {
+                None
+            }
+        })
         .or_else(|| copying_kernel(op, outputs))
 }
 
@@ -107,7 +122,11 @@ fn elementwise_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<
         macro_rules! compare {
             ($t:ty) => {
                 Some(Box::new(move |r| unsafe {
-                    let (a, b, y) = (rows::<$t>(r.inputs[0]), rows(r.inputs[1]), rows(r.outputs[0]));
+                    let (a, b, y) = (
+                        rows::<$t>(r.inputs[0]),
+                        rows(r.inputs[1]),
+                        rows(r.outputs[0]),
+                    );
                     elementwise::compare(kind, r.n, r.outputs[0].columns, a, b, y);
                 }))
             };
@@ -125,7 +144,11 @@ fn elementwise_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<
             ($t:ty) => {
                 Some(Box::new(move |r| unsafe {
                     let cond = rows(r.inputs[0]);
-                    let (a, b, y) = (rows::<$t>(r.inputs[1]), rows(r.inputs[2]), rows(r.outputs[0]));
+                    let (a, b, y) = (
+                        rows::<$t>(r.inputs[1]),
+                        rows(r.inputs[2]),
+                        rows(r.outputs[0]),
+                    );
                     elementwise::select(r.n, r.outputs[0].columns, cond, a, b, y);
                 }))
             };
@@ -140,7 +163,14 @@ fn elementwise_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<
     if any.is::<Cast>() {
         let to = outputs[0].dtype;
         return Some(Box::new(move |r| unsafe {
-            cast::cast(dtype, to, r.n, r.outputs[0].columns, rows(r.inputs[0]), rows(r.outputs[0]));
+            cast::cast(
+                dtype,
+                to,
+                r.n,
+                r.outputs[0].columns,
+                rows(r.inputs[0]),
+                rows(r.outputs[0]),
+            );
         }));
     }
     None
@@ -160,7 +190,9 @@ fn copying_kernel(op: &dyn Op, outputs: &[Type]) -> Option<RowKernel> {
         }
     };
     if any.is::<Identity>() {
-        return Some(Box::new(move |r| copy(r.n, r.outputs[0].columns, r.inputs[0], r.outputs[0])));
+        return Some(Box::new(move |r| {
+            copy(r.n, r.outputs[0].columns, r.inputs[0], r.outputs[0])
+        }));
     }
     if any.is::<Concat>() {
         return Some(Box::new(move |r| {
@@ -189,7 +221,9 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
         }));
     }
     if any.is::<Relu>() {
-        return Some(Box::new(|r| unsafe { activation::relu(r.n, r.outputs[0].columns, r.x(0), r.y(0)) }));
+        return Some(Box::new(|r| unsafe {
+            activation::relu(r.n, r.outputs[0].columns, r.x(0), r.y(0))
+        }));
     }
     if let Some(&Elu { alpha }) = any.downcast_ref() {
         return Some(Box::new(move |r| unsafe {
@@ -197,7 +231,9 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
         }));
     }
     if any.is::<Silu>() {
-        return Some(Box::new(|r| unsafe { activation::silu(r.n, r.outputs[0].columns, r.x(0), r.y(0)) }));
+        return Some(Box::new(|r| unsafe {
+            activation::silu(r.n, r.outputs[0].columns, r.x(0), r.y(0))
+        }));
     }
     if let Some(&Dropout { p, stream }) = any.downcast_ref() {
         return Some(Box::new(move |r| unsafe {
@@ -206,8 +242,19 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
             random::dropout(p, stream, key, (r.first * c) as u64, r.n, c, r.x(0), r.y(0));
         }));
     }
-    if let Some(&AdamW { beta1, beta2, eps, weight_decay }) = any.downcast_ref() {
-        let constants = optimizer::AdamW { beta1, beta2, eps, weight_decay };
+    if let Some(&AdamW {
+        beta1,
+        beta2,
+        eps,
+        weight_decay,
+    }) = any.downcast_ref()
+    {
+        let constants = optimizer::AdamW {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+        };
         return Some(Box::new(move |r| unsafe {
             // The plan gives every operand but the scalars dense rows, so that the run is one stretch.
             let n = r.n * r.outputs[0].columns;
@@ -216,8 +263,17 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
             optimizer::adamw(n, p, g, m, v, p2, m2, v2, r.scalar(4), r.scalar(5), constants);
         }));
     }
-    if let Some(&Sgd { momentum, nesterov, weight_decay }) = any.downcast_ref() {
-        let constants = optimizer::Sgd { momentum, nesterov, weight_decay };
+    if let Some(&Sgd {
+        momentum,
+        nesterov,
+        weight_decay,
+    }) = any.downcast_ref()
+    {
+        let constants = optimizer::Sgd {
+            momentum,
+            nesterov,
+            weight_decay,
+        };
         return Some(Box::new(move |r| unsafe {
             let n = r.n * r.outputs[0].columns;
             let (p, g, buffer) = (r.whole(0), r.whole(1), r.whole(2));
@@ -227,14 +283,35 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
     if let Some(&LayerNorm { eps }) = any.downcast_ref() {
         return Some(Box::new(move |r| unsafe {
             let (gamma, beta) = (r.whole(1), r.whole(2));
-            norm::layer_norm(r.n, last, r.x(0), gamma, beta, eps as f32, r.y(0), r.column(1), r.column(2));
+            norm::layer_norm(
+                r.n,
+                last,
+                r.x(0),
+                gamma,
+                beta,
+                eps as f32,
+                r.y(0),
+                r.column(1),
+                r.column(2),
+            );
         }));
     }
     if any.is::<LayerNormBackward>() {
         return Some(Box::new(move |r| unsafe {
             let (mean, rstd) = (r.whole(2), r.whole(3));
             let (dx, dgamma, dbeta) = (Some(r.y(0)), r.column(1), r.column(2));
-            norm::layer_norm_backward(r.n, last, r.x(0), r.whole(1), mean, rstd, r.x(4), dx, dgamma, dbeta);
+            norm::layer_norm_backward(
+                r.n,
+                last,
+                r.x(0),
+                r.whole(1),
+                mean,
+                rstd,
+                r.x(4),
+                dx,
+                dgamma,
+                dbeta,
+            );
         }));
     }
     if let Some(&RmsNorm { eps }) = any.downcast_ref() {
@@ -244,17 +321,32 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
     }
     if any.is::<RmsNormBackward>() {
         return Some(Box::new(move |r| unsafe {
-            norm::rms_norm_backward(r.n, last, r.x(0), r.whole(1), r.whole(2), r.x(3), Some(r.y(0)), r.column(1));
+            norm::rms_norm_backward(
+                r.n,
+                last,
+                r.x(0),
+                r.whole(1),
+                r.whole(2),
+                r.x(3),
+                Some(r.y(0)),
+                r.column(1),
+            );
         }));
     }
     if any.is::<Softmax>() {
-        return Some(Box::new(move |r| unsafe { softmax::softmax(r.n, last, r.x(0), r.y(0)) }));
+        return Some(Box::new(move |r| unsafe {
+            softmax::softmax(r.n, last, r.x(0), r.y(0))
+        }));
     }
     if any.is::<SoftmaxBackward>() {
-        return Some(Box::new(move |r| unsafe { softmax::softmax_backward(r.n, last, r.x(0), r.x(1), r.y(0)) }));
+        return Some(Box::new(move |r| unsafe {
+            softmax::softmax_backward(r.n, last, r.x(0), r.x(1), r.y(0))
+        }));
     }
     if any.is::<LogSoftmax>() {
-        return Some(Box::new(move |r| unsafe { softmax::log_softmax(r.n, last, r.x(0), r.y(0)) }));
+        return Some(Box::new(move |r| unsafe {
+            softmax::log_softmax(r.n, last, r.x(0), r.y(0))
+        }));
     }
     if let Some(op) = any.downcast_ref::<CrossEntropy>().cloned() {
         let (ignore, smoothing) = (i32::try_from(op.ignore).ok()?, op.smoothing as f32);
@@ -288,7 +380,13 @@ fn f32_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKerne
             let ids = r.indices(1);
             let c = r.outputs[0].columns / r.inputs[1].columns.max(1);
             if r.faults.check(ids, limit) {
-                gather::gather(ids.len(), c, r.whole(0), ids.as_ptr(), Rows::dense(r.column(0), c));
+                gather::gather(
+                    ids.len(),
+                    c,
+                    r.whole(0),
+                    ids.as_ptr(),
+                    Rows::dense(r.column(0), c),
+                );
             }
         }));
     }
@@ -328,7 +426,11 @@ fn linear_kernel(op: &MatMul, inputs: &[Type], outputs: &[Type]) -> Option<RowKe
     debug_assert_eq!(outputs[0].last(), columns);
     Some(Box::new(move |r| {
         let (a, b, y) = (r.inputs[0], r.inputs[1], r.outputs[0]);
-        let (b_row, b_col) = if transposed { (b.col, b.row) } else { (b.row, b.col) };
+        let (b_row, b_col) = if transposed {
+            (b.col, b.row)
+        } else {
+            (b.row, b.col)
+        };
         for j in (0..columns).step_by(tile) {
             let n = tile.min(columns - j);
             // SAFETY: see `row_kernel`; the tile's columns are within those of `b` and `y`.
@@ -362,5 +464,7 @@ fn reduce_kernel(op: &Reduce, inputs: &[Type], outputs: &[Type]) -> Option<RowKe
         }));
     }
     // SAFETY: see `row_kernel`.
-    Some(Box::new(move |r| unsafe { reduce::reduce_rows(kind, r.n, r.inputs[0].columns, r.x(0), r.column(0)) }))
+    Some(Box::new(move |r| unsafe {
+        reduce::reduce_rows(kind, r.n, r.inputs[0].columns, r.x(0), r.column(0))
+    }))
 }

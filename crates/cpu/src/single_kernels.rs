@@ -1,7 +1,8 @@
 //! Operations that do not run row by row: each is cut into tasks by its own shape.
 
 use lessen_graph::ops::{
-    Attention, AttentionBackward, Concat, MatMul, Pad, RandomBits, Reduce, ReduceKind, ScatterAdd, UpdateSlice,
+    Attention, AttentionBackward, Concat, MatMul, Pad, RandomBits, Reduce, ReduceKind, ScatterAdd,
+    UpdateSlice,
 };
 use lessen_graph::{DType, Op, Type, numel};
 
@@ -55,7 +56,11 @@ pub(crate) fn single_kernel(
     outputs: &[Type],
 ) -> Single {
     let any = op.as_any();
-    let f32s = inputs.iter().chain(outputs).filter(|t| t.dtype.is_float()).all(|t| t.dtype == DType::F32);
+    let f32s = inputs
+        .iter()
+        .chain(outputs)
+        .filter(|t| t.dtype.is_float())
+        .all(|t| t.dtype == DType::F32);
     let found = if let (Some(op), true) = (any.downcast_ref::<MatMul>(), f32s) {
         Some(matmul(op, inputs, strides))
     } else if let (Some(op), true) = (any.downcast_ref::<Attention>(), f32s) {
@@ -73,7 +78,8 @@ pub(crate) fn single_kernel(
     } else if let Some(op) = any.downcast_ref::<Pad>() {
         Some(pad(op, inputs, outputs))
     } else {
-        any.downcast_ref::<UpdateSlice>().map(|op| update_slice(op.axis, inputs))
+        any.downcast_ref::<UpdateSlice>()
+            .map(|op| update_slice(op.axis, inputs))
     };
     found.unwrap_or_else(|| fallback::reference(op, inputs, strides, outputs))
 }
@@ -83,7 +89,11 @@ pub(crate) fn single_kernel(
 fn tiles(m: usize, n: usize, batch: usize) -> (usize, usize) {
     let (mut tm, mut tn) = (192.min(m).max(1), 384.min(n).max(1));
     while batch * m.div_ceil(tm) * n.div_ceil(tn) < 8 && tm.max(tn) > 64 {
-        if tm >= tn { tm = tm.div_ceil(2) } else { tn = tn.div_ceil(2) }
+        if tm >= tn {
+            tm = tm.div_ceil(2)
+        } else {
+            tn = tn.div_ceil(2)
+        }
     }
     let even = |size: usize, tile: usize| size.div_ceil(size.div_ceil(tile)).div_ceil(16) * 16;
     (even(m, tm), even(n, tn))
@@ -96,13 +106,20 @@ fn matmul(op: &MatMul, inputs: &[Type], strides: &[Vec<usize>]) -> Single {
     let lead: Vec<usize> = a.shape[..a.rank() - 2].to_vec();
     let batch = numel(&lead);
     let matrix = |strides: &[usize], transposed: bool| {
-        let (row, col) = (strides[strides.len() - 2] as isize, strides[strides.len() - 1] as isize);
+        let (row, col) = (
+            strides[strides.len() - 2] as isize,
+            strides[strides.len() - 1] as isize,
+        );
         if transposed { (col, row) } else { (row, col) }
     };
     let (a_row, a_col) = matrix(&strides[0], op.transpose_a);
     let (b_row, b_col) = matrix(&strides[1], op.transpose_b);
     let a_lead = strides[0][..lead.len()].to_vec();
-    let b_lead = if b.rank() == 2 { vec![0; lead.len()] } else { strides[1][..lead.len()].to_vec() };
+    let b_lead = if b.rank() == 2 {
+        vec![0; lead.len()]
+    } else {
+        strides[1][..lead.len()].to_vec()
+    };
     let (tm, tn) = tiles(m, n, batch);
     let (rows, cols) = (m.div_ceil(tm), n.div_ceil(tn));
     let run: TaskFn = Box::new(move |w, task| {
@@ -127,7 +144,10 @@ fn matmul(op: &MatMul, inputs: &[Type], strides: &[Vec<usize>]) -> Single {
             );
         }
     });
-    Single { tasks: if m * n == 0 { 0 } else { batch * rows * cols }, run }
+    Single {
+        tasks: if m * n == 0 { 0 } else { batch * rows * cols },
+        run,
+    }
 }
 
 /// Each task adds up some of the columns of all rows.
@@ -142,7 +162,9 @@ fn scatter_add(op: &ScatterAdd, inputs: &[Type], outputs: &[Type]) -> Single {
         unsafe {
             let indices = std::slice::from_raw_parts(w.inputs[0].cast::<i32>(), ids);
             for row in 0..rows {
-                w.y(0).add(row * columns + range.start).write_bytes(0, range.len());
+                w.y(0)
+                    .add(row * columns + range.start)
+                    .write_bytes(0, range.len());
             }
             if w.faults.check(indices, rows) {
                 let updates = Rows::dense(w.inputs[1].cast(), columns);
@@ -150,7 +172,10 @@ fn scatter_add(op: &ScatterAdd, inputs: &[Type], outputs: &[Type]) -> Single {
             }
         }
     });
-    Single { tasks: columns.div_ceil(width), run }
+    Single {
+        tasks: columns.div_ceil(width),
+        run,
+    }
 }
 
 /// A sum over adjacent axes between others, as in pooling over time: one task for each outer index.
@@ -185,7 +210,10 @@ fn random_bits(op: &RandomBits, outputs: &[Type]) -> Single {
             random::random_bits(key, stream, first as u64, CHUNK.min(n - first), out);
         }
     });
-    Single { tasks: n.div_ceil(CHUNK), run }
+    Single {
+        tasks: n.div_ceil(CHUNK),
+        run,
+    }
 }
 
 /// Bytes of one outer index: the extents from `axis` on.
@@ -201,7 +229,11 @@ fn concat(axis: usize, inputs: &[Type], outputs: &[Type]) -> Single {
         let mut at = task * total;
         for (&from, &bytes) in w.inputs.iter().zip(&chunks) {
             // SAFETY: see `single_kernel`; the chunks of one outer index fill its part of the output.
-            unsafe { w.outputs[0].add(at).copy_from_nonoverlapping(from.add(task * bytes), bytes) };
+            unsafe {
+                w.outputs[0]
+                    .add(at)
+                    .copy_from_nonoverlapping(from.add(task * bytes), bytes)
+            };
             at += bytes;
         }
     });
@@ -210,7 +242,10 @@ fn concat(axis: usize, inputs: &[Type], outputs: &[Type]) -> Single {
 
 fn pad(op: &Pad, inputs: &[Type], outputs: &[Type]) -> Single {
     let outer = numel(&outputs[0].shape[..op.axis]);
-    let (from, to) = (chunk_bytes(&inputs[0], op.axis), chunk_bytes(&outputs[0], op.axis));
+    let (from, to) = (
+        chunk_bytes(&inputs[0], op.axis),
+        chunk_bytes(&outputs[0], op.axis),
+    );
     let before = op.before * chunk_bytes(&outputs[0], op.axis + 1);
     let fill = fallback::encode(op.value, outputs[0].dtype);
     let run: TaskFn = Box::new(move |w, task| {
@@ -220,9 +255,12 @@ fn pad(op: &Pad, inputs: &[Type], outputs: &[Type]) -> Single {
             if fill.iter().all(|&b| b == 0) {
                 out.fill(0);
             } else {
-                out.chunks_exact_mut(fill.len()).for_each(|e| e.copy_from_slice(&fill));
+                out.chunks_exact_mut(fill.len())
+                    .for_each(|e| e.copy_from_slice(&fill));
             }
-            out.as_mut_ptr().add(before).copy_from_nonoverlapping(w.inputs[0].add(task * from), from);
+            out.as_mut_ptr()
+                .add(before)
+                .copy_from_nonoverlapping(w.inputs[0].add(task * from), from);
         }
     });
     Single { tasks: outer, run }
@@ -243,7 +281,8 @@ fn update_slice(axis: usize, inputs: &[Type]) -> Single {
             if !std::ptr::eq(out, from) {
                 out.copy_from_nonoverlapping(from, base);
             }
-            out.add(position * step).copy_from_nonoverlapping(w.inputs[1].add(task * update), update);
+            out.add(position * step)
+                .copy_from_nonoverlapping(w.inputs[1].add(task * update), update);
         }
     });
     Single { tasks: outer, run }

@@ -39,7 +39,13 @@ impl Store {
     /// If there is no memory for it.
     pub fn insert_zeros(&mut self, name: &str, ty: &Type) {
         let memory = Arena::new(ty.bytes()).unwrap_or_else(|sentence| panic!("{sentence}"));
-        self.states.insert(name.to_string(), State { ty: ty.clone(), memory });
+        self.states.insert(
+            name.to_string(),
+            State {
+                ty: ty.clone(),
+                memory,
+            },
+        );
     }
 
     /// Whether there is a state of this name.

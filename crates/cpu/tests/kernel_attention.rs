@@ -330,7 +330,7 @@ fn a_half_word_equal_to_the_threshold_keeps_its_weight() {
         // Of the weights of five queries and keys, one whose half-word is neither very small nor very large.
         let half = |i: u64| {
             let word = philox::block(KEY, 3, (FIRST + i) / 8)[((FIRST + i) % 8 / 2) as usize];
-            if (FIRST + i) % 2 == 0 {
+            if (FIRST + i).is_multiple_of(2) {
                 word & 0xffff
             } else {
                 word >> 16

@@ -141,7 +141,8 @@ fn cross_entropy_and_its_derivative() {
                         let (l, lf, w) = (lse(&wide(row)), lse_plain(row), wide(row));
                         assert!((f64::from(lses[r]) - l).abs() < 2e-7 * (l.abs() + 8.0));
                         if labels[r] == -100 {
-                            (e.push(0.0), p.push(0.0));
+                            e.push(0.0);
+                            p.push(0.0);
                             de.extend(vec![0.0; c]);
                             continue;
                         }

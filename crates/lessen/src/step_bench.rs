@@ -40,14 +40,25 @@ pub fn cases() -> Vec<Case> {
         resid_pdrop: 0.0,
         ..Gpt2Config::default()
     };
-    let bert = BertConfig { vocab_size: 21_128, labels: labels(10), ..BertConfig::default() };
-    let encoder = EncoderConfig { vocab_size: 5_000, labels: labels(10), ..EncoderConfig::default() };
+    let bert = BertConfig {
+        vocab_size: 21_128,
+        labels: labels(10),
+        ..BertConfig::default()
+    };
+    let encoder = EncoderConfig {
+        vocab_size: 5_000,
+        labels: labels(10),
+        ..EncoderConfig::default()
+    };
     vec![
         Case {
             letter: "a",
             title: "GPT, 6 layers x 384, 6 heads, 256 tokens, batch 16, vocabulary 512",
             model: GPT2LMHeadModel { config: gpt }.into(),
-            batch: BatchShape { size: 16, length: 256 },
+            batch: BatchShape {
+                size: 16,
+                length: 256,
+            },
             budget: None,
         },
         Case {
@@ -61,7 +72,10 @@ pub fn cases() -> Vec<Case> {
             letter: "c",
             title: "thucnews: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, vocabulary 5,000, dropout 0.1",
             model: LessenEncoder { config: encoder }.into(),
-            batch: BatchShape { size: 128, length: 32 },
+            batch: BatchShape {
+                size: 128,
+                length: 32,
+            },
             budget: None,
         },
     ]
@@ -106,8 +120,16 @@ impl Measured {
 ///
 /// # Errors
 /// A sentence when the plan or a step fails.
-pub fn measure(device: &mut Device, case: &Case, steps: usize, budget: Option<usize>) -> Result<Measured, String> {
-    let options = TrainerOptions { budget: budget.or(case.budget), ..TrainerOptions::new(5e-4) };
+pub fn measure(
+    device: &mut Device,
+    case: &Case,
+    steps: usize,
+    budget: Option<usize>,
+) -> Result<Measured, String> {
+    let options = TrainerOptions {
+        budget: budget.or(case.budget),
+        ..TrainerOptions::new(5e-4)
+    };
     let start = Instant::now();
     let graphs = StepGraphs::new(&options, |cx| case.model.forward(cx, case.batch).loss);
     let plans = StepPlans::new(device, &options, &graphs).map_err(|e| e.to_string())?;
@@ -122,9 +144,14 @@ pub fn measure(device: &mut Device, case: &Case, steps: usize, budget: Option<us
     for (name, ty) in &states {
         store.insert_zeros(name, ty);
     }
-    let inputs: Vec<(String, Type)> = step.data_inputs().map(|(n, ty)| (n.to_string(), ty.clone())).collect();
-    let mut batch: Vec<(String, Filled)> =
-        inputs.iter().map(|(name, ty)| (name.clone(), fill(&case.model, name, ty))).collect();
+    let inputs: Vec<(String, Type)> = step
+        .data_inputs()
+        .map(|(n, ty)| (n.to_string(), ty.clone()))
+        .collect();
+    let mut batch: Vec<(String, Filled)> = inputs
+        .iter()
+        .map(|(name, ty)| (name.clone(), fill(&case.model, name, ty)))
+        .collect();
 
     let mut times = Vec::with_capacity(steps);
     let (warm_up, profiled) = (2, 2);
@@ -191,7 +218,9 @@ fn fill(model: &Model, name: &str, ty: &Type) -> Filled {
         let mut state = 42u64;
         (0..n)
             .map(|_| {
-                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                state = state
+                    .wrapping_mul(6364136223846793005)
+                    .wrapping_add(1442695040888963407);
                 ((state >> 33) as usize % below) as i32
             })
             .collect()
@@ -220,7 +249,10 @@ pub fn run(
     mut report: impl FnMut(&Case, &Measured, f64),
 ) -> Result<Value, String> {
     let cases = cases();
-    if let Some(unknown) = letters.iter().find(|l| cases.iter().all(|c| c.letter != l.as_str())) {
+    if let Some(unknown) = letters
+        .iter()
+        .find(|l| cases.iter().all(|c| c.letter != l.as_str()))
+    {
         return Err(format!("there is no case `{unknown}`; the cases are a, b and c"));
     }
     let peak = peak_flops(device);

@@ -12,7 +12,10 @@ fn with_file(name: &str, bytes: &[u8]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));
     fs::write(data.join(name), bytes).unwrap();
-    let sentence = refuse(dir.path(), &["train", text(&recipe), "--data", text(&data), "--out", "run"]);
+    let sentence = refuse(
+        dir.path(),
+        &["train", text(&recipe), "--data", text(&data), "--out", "run"],
+    );
     assert!(!dir.path().join("run").exists(), "nothing is half-written");
     sentence
 }
@@ -22,9 +25,15 @@ fn damaged_data_is_named_with_its_line() {
     let sentence = with_file("train.txt", b"sun\t0\nrain 1\n");
     assert!(sentence.contains("train.txt line 2 has no tab"), "{sentence}");
     let sentence = with_file("dev.txt", b"sun\t0\nrain\t2\n");
-    assert!(sentence.contains("dev.txt line 2 has the label 2, but class.txt has 2 classes"), "{sentence}");
+    assert!(
+        sentence.contains("dev.txt line 2 has the label 2, but class.txt has 2 classes"),
+        "{sentence}"
+    );
     let sentence = with_file("train.txt", b"sun\t0\nrain\t1\n\xff\xfe\t1\n");
-    assert!(sentence.contains("train.txt line 3 is not valid UTF-8"), "{sentence}");
+    assert!(
+        sentence.contains("train.txt line 3 is not valid UTF-8"),
+        "{sentence}"
+    );
     let sentence = with_file("train.txt", b"");
     assert!(sentence.contains("train.txt"), "{sentence}");
 }
@@ -37,9 +46,15 @@ fn missing_data_is_named() {
     let sentence = refuse(dir.path(), &["train", text(&recipe), "--data", text(&data)]);
     assert!(sentence.contains("dev.txt"), "{sentence}");
     let sentence = refuse(dir.path(), &["train", text(&recipe), "--data", "nowhere"]);
-    assert_eq!(sentence, "error: --data nowhere: there is no file or folder nowhere; check the path");
+    assert_eq!(
+        sentence,
+        "error: --data nowhere: there is no file or folder nowhere; check the path"
+    );
     let sentence = refuse(dir.path(), &["train", "thucnews"]);
-    assert!(sentence.contains("the recipe thucnews needs data; name its file or folder with --data"), "{sentence}");
+    assert!(
+        sentence.contains("the recipe thucnews needs data; name its file or folder with --data"),
+        "{sentence}"
+    );
     assert!(!dir.path().join("runs").exists());
 }
 
@@ -57,24 +72,46 @@ fn wrong_settings_are_named_with_file_and_flag() {
         "error: my.toml line 2: train.batch must be a whole number, at least 1, not \"many\""
     );
     let sentence = refused(&["train", "ader"]);
-    assert!(sentence.ends_with("there is no recipe and no file called 'ader'; did you mean adder?"), "{sentence}");
+    assert!(
+        sentence.ends_with("there is no recipe and no file called 'ader'; did you mean adder?"),
+        "{sentence}"
+    );
     let sentence = refused(&["train", "adder", "--budget", "much"]);
     assert!(sentence.contains("'much' is no size"), "{sentence}");
     let sentence = refused(&["train", "adder", "--budget", "1KiB"]);
     assert!(sentence.contains("is below the floor of"), "{sentence}");
-    assert!(fs::read_dir(dir.path()).unwrap().count() == 1, "nothing is written");
-    let environment = command(dir.path(), &["train", "adder"]).env("LESSEN_THREADS", "many").output().unwrap();
+    assert!(
+        fs::read_dir(dir.path()).unwrap().count() == 1,
+        "nothing is written"
+    );
+    let environment = command(dir.path(), &["train", "adder"])
+        .env("LESSEN_THREADS", "many")
+        .output()
+        .unwrap();
     assert_eq!(environment.status.code(), Some(2));
-    assert!(stderr(&environment).contains("LESSEN_THREADS"), "{}", stderr(&environment));
+    assert!(
+        stderr(&environment).contains("LESSEN_THREADS"),
+        "{}",
+        stderr(&environment)
+    );
 }
 
 #[test]
 fn a_batch_that_no_memory_holds_is_refused_with_both_figures() {
     let dir = tempfile::tempdir().unwrap();
     let sentence = refuse(dir.path(), &["train", "adder", "--set", "train.batch=100000000"]);
-    assert!(sentence.contains("TiB of memory but only") && sentence.contains("smaller batch"), "{sentence}");
-    let sentence = refuse(dir.path(), &["train", "adder", "--set", "train.batch=9999999999999"]);
-    assert!(sentence.contains("--set train.batch=9999999999999: train.batch"), "{sentence}");
+    assert!(
+        sentence.contains("TiB of memory but only") && sentence.contains("smaller batch"),
+        "{sentence}"
+    );
+    let sentence = refuse(
+        dir.path(),
+        &["train", "adder", "--set", "train.batch=9999999999999"],
+    );
+    assert!(
+        sentence.contains("--set train.batch=9999999999999: train.batch"),
+        "{sentence}"
+    );
     assert!(!dir.path().join("runs").exists());
 }
 
@@ -87,13 +124,19 @@ fn an_output_folder_that_cannot_be_used_is_refused_before_training() {
     permissions.set_readonly(true);
     fs::set_permissions(&locked, permissions).unwrap();
     let sentence = refuse(dir.path(), &tiny_adder(&["--out", "locked/run"]));
-    assert!(sentence.contains("locked is read-only; name another with --out"), "{sentence}");
+    assert!(
+        sentence.contains("locked is read-only; name another with --out"),
+        "{sentence}"
+    );
     fs::write(dir.path().join("file"), "").unwrap();
     assert!(refuse(dir.path(), &tiny_adder(&["--out", "file"])).contains("file is a file"));
     fs::create_dir(dir.path().join("full")).unwrap();
     fs::write(dir.path().join("full/own.txt"), "mine").unwrap();
     let sentence = refuse(dir.path(), &tiny_adder(&["--out", "full"]));
-    assert!(sentence.contains("the folder full is not empty; go on with its run by --resume"), "{sentence}");
+    assert!(
+        sentence.contains("the folder full is not empty; go on with its run by --resume"),
+        "{sentence}"
+    );
     assert_eq!(fs::read_dir(dir.path().join("full")).unwrap().count(), 1);
 }
 
@@ -102,7 +145,18 @@ fn with_checkpoint(damage: impl Fn(&Path)) -> String {
     let dir = tempfile::tempdir().unwrap();
     let init = checkpoint(dir.path(), "bert");
     damage(&init);
-    let args = ["train", "bert-classifier", "--init", text(&init), "--data", "titles", "--steps", "1", "--out", "run"];
+    let args = [
+        "train",
+        "bert-classifier",
+        "--init",
+        text(&init),
+        "--data",
+        "titles",
+        "--steps",
+        "1",
+        "--out",
+        "run",
+    ];
     let more = ["--set", "train.batch=2", "--set", "data.max_length=12"];
     let sentence = refuse(dir.path(), &[&args[..], &more].concat());
     assert!(!dir.path().join("run").exists(), "nothing is half-written");
@@ -116,7 +170,10 @@ fn a_damaged_checkpoint_is_named() {
         let bytes = fs::read(weights(init)).unwrap();
         fs::write(weights(init), &bytes[..bytes.len() - 100]).unwrap();
     });
-    assert!(sentence.contains("model.safetensors") && sentence.contains("truncated"), "{sentence}");
+    assert!(
+        sentence.contains("model.safetensors") && sentence.contains("truncated"),
+        "{sentence}"
+    );
     let sentence = with_checkpoint(|init| fs::remove_file(weights(init)).unwrap());
     assert!(sentence.contains("has no model.safetensors"), "{sentence}");
     let sentence = with_checkpoint(|init| fs::write(init.join("config.json"), "{").unwrap());
@@ -128,7 +185,10 @@ fn change_header(init: &Path, from: &str, to: &str) {
     assert_eq!(from.len(), to.len());
     let path = init.join("model.safetensors");
     let bytes = fs::read(&path).unwrap();
-    let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("the header has it");
+    let at = bytes
+        .windows(from.len())
+        .position(|window| window == from.as_bytes())
+        .expect("the header has it");
     let changed = [&bytes[..at], to.as_bytes(), &bytes[at + from.len()..]].concat();
     fs::write(&path, changed).unwrap();
 }
@@ -136,7 +196,10 @@ fn change_header(init: &Path, from: &str, to: &str) {
 #[test]
 fn a_checkpoint_of_wrong_shape_or_dtype_is_named_with_its_tensor() {
     let sentence = with_checkpoint(|init| change_header(init, "\"shape\":[16,32]", "\"shape\":[32,16]"));
-    assert!(sentence.contains("has the shape [32, 16], the model needs [16, 32]"), "{sentence}");
+    assert!(
+        sentence.contains("has the shape [32, 16], the model needs [16, 32]"),
+        "{sentence}"
+    );
     let sentence = with_checkpoint(|init| change_header(init, "\"dtype\":\"F32\"", "\"dtype\":\"I32\""));
     assert!(sentence.contains("holds I32"), "{sentence}");
 }
@@ -148,30 +211,63 @@ fn a_vocabulary_that_does_not_fit_the_checkpoint_is_refused() {
             fs::remove_file(init.join(name)).unwrap();
         }
         let words: String = (0..100).map(|i| format!("word{i}\n")).collect();
-        fs::write(init.join("vocab.txt"), format!("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n{words}")).unwrap();
+        fs::write(
+            init.join("vocab.txt"),
+            format!("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n{words}"),
+        )
+        .unwrap();
     });
-    assert!(sentence.contains("the tokenizer has 105 tokens but the checkpoint"), "{sentence}");
+    assert!(
+        sentence.contains("the tokenizer has 105 tokens but the checkpoint"),
+        "{sentence}"
+    );
 }
 
 #[test]
 fn a_folder_without_a_run_is_no_run() {
     let dir = tempfile::tempdir().unwrap();
-    for args in [&["eval", "none"][..], &["predict", "none", "--text", "x"], &["generate", "none", "--prompt", "x"]] {
+    for args in [
+        &["eval", "none"][..],
+        &["predict", "none", "--text", "x"],
+        &["generate", "none", "--prompt", "x"],
+    ] {
         assert!(refuse(dir.path(), args).contains("the folder none does not exist"));
     }
     assert!(refuse(dir.path(), &["eval", "."]).contains("holds no run"));
-    assert!(refuse(dir.path(), &["train", "--resume"]).contains("there is no run of adder in runs/ to resume"));
+    assert!(
+        refuse(dir.path(), &["train", "--resume"]).contains("there is no run of adder in runs/ to resume")
+    );
 }
 
 #[test]
 fn a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint_before() {
     let dir = tempfile::tempdir().unwrap();
     // The rate rises with the steps: the first ones are harmless.
-    let args = ["--steps", "60", "--set", "train.lr=1e36", "--set", "train.warmup=1000000", "--set",
-        "train.schedule=linear", "--set", "optimizer.kind=sgd", "--set", "train.checkpoint_every=1", "--out", "run"];
+    let args = [
+        "--steps",
+        "60",
+        "--set",
+        "train.lr=1e36",
+        "--set",
+        "train.warmup=1000000",
+        "--set",
+        "train.schedule=linear",
+        "--set",
+        "optimizer.kind=sgd",
+        "--set",
+        "train.checkpoint_every=1",
+        "--out",
+        "run",
+    ];
     let sentence = refuse(dir.path(), &tiny_adder(&args));
-    assert!(sentence.contains("step ") && sentence.contains("is the last good checkpoint"), "{sentence}");
-    assert!(sentence.contains("lower train.lr = 1e36 (--set train.lr=1e36)"), "{sentence}");
+    assert!(
+        sentence.contains("step ") && sentence.contains("is the last good checkpoint"),
+        "{sentence}"
+    );
+    assert!(
+        sentence.contains("lower train.lr = 1e36 (--set train.lr=1e36)"),
+        "{sentence}"
+    );
     let checkpoints = fs::read_dir(dir.path().join("run/checkpoints")).unwrap().count();
     assert!((1..=2).contains(&checkpoints));
     // What is kept can be used.

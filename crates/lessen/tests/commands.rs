@@ -9,34 +9,82 @@ use std::fs;
 fn a_run_is_a_folder_and_its_json_has_the_promised_keys() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let report = json(dir, &tiny_adder(&["--steps", "6", "--set", "train.eval_every=3", "--json"]));
-    for key in ["steps", "loss", "loss_history", "dev_accuracy", "compile_ms", "step_ms", "samples_per_s", "out"] {
+    let report = json(
+        dir,
+        &tiny_adder(&["--steps", "6", "--set", "train.eval_every=3", "--json"]),
+    );
+    for key in [
+        "steps",
+        "loss",
+        "loss_history",
+        "dev_accuracy",
+        "compile_ms",
+        "step_ms",
+        "samples_per_s",
+        "out",
+    ] {
         assert!(!report[key].is_null(), "{key}: {report}");
     }
     assert_eq!(report["loss_history"].as_array().unwrap().len(), 6);
     assert_eq!(report["peak_bytes"]["planned"], report["peak_bytes"]["measured"]);
     assert_eq!(report["out"], "runs/adder-1");
     let run = dir.join("runs/adder-1");
-    for file in ["config.toml", "metrics.jsonl", "report.json", "report.md", "model/config.json",
-        "model/model.safetensors", "model/tokenizer.json", "best/model.safetensors",
-        "checkpoints/step-6/training.json"] {
+    for file in [
+        "config.toml",
+        "metrics.jsonl",
+        "report.json",
+        "report.md",
+        "model/config.json",
+        "model/model.safetensors",
+        "model/tokenizer.json",
+        "best/model.safetensors",
+        "checkpoints/step-6/training.json",
+    ] {
         assert!(run.join(file).is_file(), "{file}");
     }
-    let names = fs::read_dir(&run).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    assert_eq!(names.filter(|name| name.starts_with("events.out.tfevents")).count(), 1);
+    let names = fs::read_dir(&run)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(
+        names
+            .filter(|name| name.starts_with("events.out.tfevents"))
+            .count(),
+        1
+    );
     let lines = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    assert_eq!(lines.lines().count(), 6 + 2, "a line for each step and each evaluation");
+    assert_eq!(
+        lines.lines().count(),
+        6 + 2,
+        "a line for each step and each evaluation"
+    );
 
     // The number is that of the checkpoint.
     let score = json(dir, &["eval", "runs/adder-1", "--json"]);
-    assert_eq!((&score["dev_accuracy"], &score["dev_loss"]), (&report["dev_accuracy"], &report["dev_loss"]));
+    assert_eq!(
+        (&score["dev_accuracy"], &score["dev_loss"]),
+        (&report["dev_accuracy"], &report["dev_loss"])
+    );
     assert!(refuse(dir, &["eval", "runs/adder-1", "--split", "test"]).contains("choose dev"));
     // The next run has a folder of its own.
-    assert_eq!(json(dir, &tiny_adder(&["--steps", "1", "--json"]))["out"], "runs/adder-2");
+    assert_eq!(
+        json(dir, &tiny_adder(&["--steps", "1", "--json"]))["out"],
+        "runs/adder-2"
+    );
     let sum = json(dir, &["predict", "runs/adder-1", "--text", "123 + 456", "--json"]);
     assert!(sum["answer"].as_str().unwrap().starts_with("123+456="), "{sum}");
     assert!(refuse(dir, &["predict", "runs/adder-1", "--text", "one"]).contains("'one' is no sum"));
-    let text = json(dir, &["generate", "runs/adder-1", "--prompt", "123+456=", "--temperature", "0", "--json"]);
+    let text = json(
+        dir,
+        &[
+            "generate",
+            "runs/adder-1",
+            "--prompt",
+            "123+456=",
+            "--temperature",
+            "0",
+            "--json",
+        ],
+    );
     assert!(text["text"].as_str().unwrap().chars().count() <= 4, "{text}");
 }
 
@@ -45,16 +93,34 @@ fn a_classifier_learns_is_evaluated_and_asked() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let (data, recipe) = (titles(dir), classifier(dir, "encoder", "schedule = \"linear\"\n"));
-    let args = ["train", text(&recipe), "--data", text(&data), "--steps", "60", "--out", "run", "--json"];
+    let args = [
+        "train",
+        text(&recipe),
+        "--data",
+        text(&data),
+        "--steps",
+        "60",
+        "--out",
+        "run",
+        "--json",
+    ];
     let report = json(dir, &args);
     assert_eq!(report["dev_accuracy"], 1.0, "{report}");
     let answer = json(dir, &["predict", "run", "--text", "day 7 rain", "--json"]);
     assert_eq!(answer["label"], "foul", "{answer}");
-    let sum: f64 = answer["probabilities"].as_object().unwrap().values().map(|share| share.as_f64().unwrap()).sum();
+    let sum: f64 = answer["probabilities"]
+        .as_object()
+        .unwrap()
+        .values()
+        .map(|share| share.as_f64().unwrap())
+        .sum();
     assert!((sum - 1.0).abs() < 1e-9);
     assert!(refuse(dir, &["generate", "run", "--prompt", "x"]).contains("lessen predict"));
     let printed = succeed(dir, &["eval", "run", "--split", "train"]);
-    assert!(printed.contains("on 40 examples of train: accuracy 100.00 %"), "{printed}");
+    assert!(
+        printed.contains("on 40 examples of train: accuracy 100.00 %"),
+        "{printed}"
+    );
     // From elsewhere, too: the run knows where its data is.
     let elsewhere = tempfile::tempdir().unwrap();
     succeed(elsewhere.path(), &["eval", text(&dir.join("run"))]);
@@ -65,20 +131,63 @@ fn a_language_model_learns_and_continues() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fs::write(dir.join("text.txt"), "abcabcabc\n".repeat(60)).unwrap();
-    let small = ["--set", "model.layers=1", "--set", "model.width=16", "--set", "model.heads=2", "--set",
-        "model.ffn=32", "--set", "data.max_length=16", "--set", "train.batch=4", "--set", "train.warmup=5", "--set",
-        "train.lr=0.02", "--set", "train.eval_every=0"];
-    let args = ["train", "shakespeare", "--data", "text.txt", "--steps", "250", "--out", "run", "--json"];
+    let small = [
+        "--set",
+        "model.layers=1",
+        "--set",
+        "model.width=16",
+        "--set",
+        "model.heads=2",
+        "--set",
+        "model.ffn=32",
+        "--set",
+        "data.max_length=16",
+        "--set",
+        "train.batch=4",
+        "--set",
+        "train.warmup=5",
+        "--set",
+        "train.lr=0.02",
+        "--set",
+        "train.eval_every=0",
+    ];
+    let args = [
+        "train",
+        "shakespeare",
+        "--data",
+        "text.txt",
+        "--steps",
+        "250",
+        "--out",
+        "run",
+        "--json",
+    ];
     let report = json(dir, &[&args[..], &small].concat());
     let loss = report["dev_loss"].as_f64().unwrap();
-    assert!(loss < 0.3 && report["dev_accuracy"].is_null() && report["tokens_per_s"].is_number(), "{report}");
+    assert!(
+        loss < 0.3 && report["dev_accuracy"].is_null() && report["tokens_per_s"].is_number(),
+        "{report}"
+    );
     assert!(report["showcase"][0].is_string(), "{report}");
     let score = json(dir, &["eval", "run", "--json"]);
     assert_eq!(score["dev_loss"], report["dev_loss"]);
     // Longer than the model's 16 positions: the past is read again.
-    let args = ["generate", "run", "--prompt", "abc", "--temperature", "0", "--tokens", "40", "--json"];
+    let args = [
+        "generate",
+        "run",
+        "--prompt",
+        "abc",
+        "--temperature",
+        "0",
+        "--tokens",
+        "40",
+        "--json",
+    ];
     let text = json(dir, &args);
-    assert!(text["text"].as_str().unwrap().starts_with("abcabc\nabcabcabc\n"), "{text}");
+    assert!(
+        text["text"].as_str().unwrap().starts_with("abcabc\nabcabcabc\n"),
+        "{text}"
+    );
     assert!(refuse(dir, &["generate", "run", "--prompt", ""]).contains("the prompt has no tokens"));
     assert!(refuse(dir, &["predict", "run", "--text", "abc"]).contains("lessen generate"));
 }
@@ -88,15 +197,40 @@ fn training_starts_from_a_checkpoint_of_ones_own() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let init = checkpoint(dir, "bert");
-    let args = ["train", "bert-classifier", "--init", text(&init), "--data", "titles", "--steps", "1", "--json"];
-    let more = ["--set", "train.batch=4", "--set", "data.max_length=12", "--set", "train.lr=0", "--out", "second"];
+    let args = [
+        "train",
+        "bert-classifier",
+        "--init",
+        text(&init),
+        "--data",
+        "titles",
+        "--steps",
+        "1",
+        "--json",
+    ];
+    let more = [
+        "--set",
+        "train.batch=4",
+        "--set",
+        "data.max_length=12",
+        "--set",
+        "train.lr=0",
+        "--out",
+        "second",
+    ];
     let report = json(dir, &[&args[..], &more].concat());
     let first = json(dir, &["eval", "first", "--json"]);
     let loss = |value: &serde_json::Value| value["dev_loss"].as_f64().unwrap();
-    assert!((loss(&report) - loss(&first)).abs() < 1e-6, "with a rate of 0 nothing changes");
+    assert!(
+        (loss(&report) - loss(&first)).abs() < 1e-6,
+        "with a rate of 0 nothing changes"
+    );
     let flags = ["--set", "model.layers=3"];
     let sentence = refuse(dir, &[&args[..8], &flags].concat());
-    assert!(sentence.contains("--set model.layers=3 cannot change the checkpoint"), "{sentence}");
+    assert!(
+        sentence.contains("--set model.layers=3 cannot change the checkpoint"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -104,18 +238,35 @@ fn a_task_of_glue_is_found_by_its_folder_and_scored_by_its_metric() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     fs::create_dir(dir.join("CoLA")).unwrap();
-    let lines: String = (0..20).map(|i| format!("x\t{}\t\tsentence {i}\n", i % 2)).collect();
+    let lines: String = (0..20)
+        .map(|i| format!("x\t{}\t\tsentence {i}\n", i % 2))
+        .collect();
     fs::write(dir.join("CoLA/train.tsv"), &lines).unwrap();
     fs::write(dir.join("CoLA/dev.tsv"), &lines).unwrap();
-    let small = ["--set", "model.layers=1", "--set", "model.width=16", "--set", "model.ffn=16", "--set", "train.batch=4"];
+    let small = [
+        "--set",
+        "model.layers=1",
+        "--set",
+        "model.width=16",
+        "--set",
+        "model.ffn=16",
+        "--set",
+        "train.batch=4",
+    ];
     let args = ["train", "glue", "--data", "CoLA", "--steps", "2", "--json"];
     assert!(json(dir, &[&args[..], &small].concat())["dev_matthews"].is_number());
     fs::create_dir(dir.join("scores")).unwrap();
     let lines: String = (0..8).map(|i| format!("a {i}\tb\t{i}\n")).collect();
     for file in ["train.tsv", "dev.tsv"] {
-        fs::write(dir.join("scores").join(file), format!("sentence1\tsentence2\tscore\n{lines}")).unwrap();
+        fs::write(
+            dir.join("scores").join(file),
+            format!("sentence1\tsentence2\tscore\n{lines}"),
+        )
+        .unwrap();
     }
-    let args = ["train", "glue", "--data", "scores", "--steps", "2", "--out", "sts", "--json"];
+    let args = [
+        "train", "glue", "--data", "scores", "--steps", "2", "--out", "sts", "--json",
+    ];
     assert!(refuse(dir, &[&args[..], &small].concat()).contains("which task of GLUE?"));
     let task = ["--set", "data.task=STS-B"];
     assert!(json(dir, &[&args[..], &small, &task].concat())["dev_spearman"].is_number());
@@ -129,17 +280,29 @@ fn a_plan_is_the_truth_and_a_budget_changes_no_bit() {
     let dir = dir.path();
     let plan_args = [&["plan", "adder"], TINY_ADDER].concat();
     let plan = json(dir, &[&plan_args[..], &["--json"]].concat());
-    let (peak, floor) = (plan["peak_bytes"].as_u64().unwrap(), plan["floor_bytes"].as_u64().unwrap());
-    assert!(plan["feasible"] == true && floor <= peak && !plan["largest"].as_array().unwrap().is_empty(), "{plan}");
+    let (peak, floor) = (
+        plan["peak_bytes"].as_u64().unwrap(),
+        plan["floor_bytes"].as_u64().unwrap(),
+    );
+    assert!(
+        plan["feasible"] == true && floor <= peak && !plan["largest"].as_array().unwrap().is_empty(),
+        "{plan}"
+    );
     let report = json(dir, &tiny_adder(&["--steps", "3", "--out", "free", "--json"]));
     assert_eq!(report["peak_bytes"]["planned"].as_u64(), Some(peak));
     let floor = format!("{floor}B");
-    let report = json(dir, &tiny_adder(&["--steps", "3", "--out", "tight", "--budget", &floor, "--json"]));
+    let report = json(
+        dir,
+        &tiny_adder(&["--steps", "3", "--out", "tight", "--budget", &floor, "--json"]),
+    );
     assert!(report["peak_bytes"]["measured"].as_u64().unwrap() <= floor[..floor.len() - 1].parse().unwrap());
     let weights = |run: &str| fs::read(dir.join(run).join("model/model.safetensors")).unwrap();
     assert!(weights("free") == weights("tight"));
     let under = json(dir, &[&plan_args[..], &["--budget", "1KiB", "--json"]].concat());
-    assert!(under["feasible"] == false && under["peak_bytes"].is_null(), "{under}");
+    assert!(
+        under["feasible"] == false && under["peak_bytes"].is_null(),
+        "{under}"
+    );
     assert!(succeed(dir, &plan_args).contains("the largest values"));
 }
 
@@ -148,10 +311,23 @@ fn recipes_are_listed_and_start_recipes_of_ones_own() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let listed = succeed(dir, &["recipes"]);
-    for name in ["adder", "thucnews", "shakespeare", "bert-classifier", "gpt2-lm", "glue"] {
+    for name in [
+        "adder",
+        "thucnews",
+        "shakespeare",
+        "bert-classifier",
+        "gpt2-lm",
+        "glue",
+    ] {
         assert!(listed.lines().any(|line| line.starts_with(name)), "{listed}");
         // Every one can be planned without data and without a checkpoint.
-        assert!(json(dir, &["plan", name, "--json"])["peak_bytes"].as_u64().unwrap() > 0, "{name}");
+        assert!(
+            json(dir, &["plan", name, "--json"])["peak_bytes"]
+                .as_u64()
+                .unwrap()
+                > 0,
+            "{name}"
+        );
     }
     fs::write(dir.join("own.toml"), succeed(dir, &["recipes", "adder"])).unwrap();
     let args = [&["train", "own.toml"], TINY_ADDER, &["--steps", "1", "--json"]].concat();

@@ -184,9 +184,11 @@ impl Config {
         };
         let weight_decay = train.weight_decay;
         let optimizer = match word("optimizer.kind") {
-            "sgd" => {
-                OptimizerConfig::Sgd { momentum: number("optimizer.momentum"), nesterov: false, weight_decay }
-            }
+            "sgd" => OptimizerConfig::Sgd {
+                momentum: number("optimizer.momentum"),
+                nesterov: false,
+                weight_decay,
+            },
             _ => OptimizerConfig::AdamW {
                 beta1: number("optimizer.beta1"),
                 beta2: number("optimizer.beta2"),
@@ -198,7 +200,15 @@ impl Config {
             "separate" => Placement::Separate,
             _ => Placement::BackwardFused,
         };
-        let config = Config { recipe: recipe.to_string(), model, data, train, optimizer, placement, settings };
+        let config = Config {
+            recipe: recipe.to_string(),
+            model,
+            data,
+            train,
+            optimizer,
+            placement,
+            settings,
+        };
         config.check()?;
         Ok(config)
     }
@@ -210,7 +220,10 @@ impl Config {
         let (model, train) = (&self.model, &self.train);
         if !model.width.is_multiple_of(model.heads) {
             let (width, heads) = (model.width, model.heads);
-            return say("model.heads", format!("= {heads} does not divide model.width = {width}; choose a divisor"));
+            return say(
+                "model.heads",
+                format!("= {heads} does not divide model.width = {width}; choose a divisor"),
+            );
         }
         for (name, size) in [
             ("model.layers", model.layers),
@@ -224,16 +237,25 @@ impl Config {
         ] {
             // Beyond this no tensor can be counted, whatever the memory.
             if size > 1 << 28 {
-                return say(name, format!("= {size} is beyond all memory; choose a smaller number"));
+                return say(
+                    name,
+                    format!("= {size} is beyond all memory; choose a smaller number"),
+                );
             }
         }
         if model.dropout == Some(1.0) {
-            return say("model.dropout", "= 1 would drop everything; choose a number below 1".to_string());
+            return say(
+                "model.dropout",
+                "= 1 would drop everything; choose a number below 1".to_string(),
+            );
         }
         if let OptimizerConfig::AdamW { beta1, beta2, .. } = self.optimizer {
             for (name, beta) in [("optimizer.beta1", beta1), ("optimizer.beta2", beta2)] {
                 if beta == 1.0 {
-                    return say(name, "= 1 would never learn from a gradient; choose a number below 1".to_string());
+                    return say(
+                        name,
+                        "= 1 would never learn from a gradient; choose a number below 1".to_string(),
+                    );
                 }
             }
         }
@@ -242,7 +264,10 @@ impl Config {
             let kind = self.settings.text("model.kind").unwrap_or_default();
             let format = self.settings.text("data.format").unwrap_or_default();
             let fitting = if language_model { "gpt2" } else { "bert or encoder" };
-            return say("model.kind", format!("= {kind} cannot learn data.format = {format}; choose {fitting}"));
+            return say(
+                "model.kind",
+                format!("= {kind} cannot learn data.format = {format}; choose {fitting}"),
+            );
         }
         Ok(())
     }
@@ -251,12 +276,21 @@ impl Config {
     pub fn schedule(&self, total: u64) -> Schedule {
         let steps = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
         let train = &self.train;
-        Schedule { kind: train.schedule, peak: train.lr, warmup: steps(train.warmup), total: steps(total) }
+        Schedule {
+            kind: train.schedule,
+            peak: train.lr,
+            warmup: steps(train.warmup),
+            total: steps(total),
+        }
     }
 
     /// The value of a setting and its place, for messages.
     pub fn place(&self, name: &str) -> String {
-        let value = self.settings.get(name).map(|value| format!(" = {value}")).unwrap_or_default();
+        let value = self
+            .settings
+            .get(name)
+            .map(|value| format!(" = {value}"))
+            .unwrap_or_default();
         format!("{name}{value} ({})", self.settings.origin(name))
     }
 }
@@ -273,15 +307,29 @@ mod tests {
     fn settings_become_a_config() {
         let text = "train = { lr = 0.5, schedule = \"one-cycle\" }\noptimizer.kind = \"sgd\"\ndata.format = \"text\"";
         let config = config(text).unwrap();
-        assert_eq!((config.train.lr, config.train.schedule), (0.5, ScheduleKind::OneCycle));
-        assert_eq!(config.optimizer, OptimizerConfig::Sgd { momentum: 0.9, nesterov: false, weight_decay: 0.0 });
+        assert_eq!(
+            (config.train.lr, config.train.schedule),
+            (0.5, ScheduleKind::OneCycle)
+        );
+        assert_eq!(
+            config.optimizer,
+            OptimizerConfig::Sgd {
+                momentum: 0.9,
+                nesterov: false,
+                weight_decay: 0.0
+            }
+        );
         assert_eq!((config.model.kind, config.model.dropout), (ModelKind::Gpt2, None));
         assert_eq!(config.place("train.lr"), "train.lr = 0.5 (mine.toml line 1)");
     }
 
     #[test]
     fn settings_that_do_not_go_together_are_refused() {
-        let message = |text: &str| config(&format!("data.format = \"text\"\n{text}")).unwrap_err().to_string();
+        let message = |text: &str| {
+            config(&format!("data.format = \"text\"\n{text}"))
+                .unwrap_err()
+                .to_string()
+        };
         assert_eq!(
             message("model.heads = 3"),
             "mine.toml line 2: model.heads = 3 does not divide model.width = 128; choose a divisor"

@@ -3,8 +3,8 @@
 use crate::config::{Config, DataFormat};
 use crate::error::{Error, Result};
 use lessen_data::{
-    Adder, Dataset, ExampleBatches, GlueTask, Metric, Order, Source, Target, Text, Tokenizer, WindowBatches, adder,
-    labelled,
+    Adder, Dataset, ExampleBatches, GlueTask, Metric, Order, Source, Target, Text, Tokenizer, WindowBatches,
+    adder, labelled,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -40,13 +40,18 @@ impl Corpus {
     pub fn read(config: &Config) -> Result<Corpus> {
         let path = || {
             let path = config.data.path.as_deref().ok_or_else(|| {
-                Error::user(format!("the recipe {} needs data; name its file or folder with --data", config.recipe))
+                Error::user(format!(
+                    "the recipe {} needs data; name its file or folder with --data",
+                    config.recipe
+                ))
             })?;
             if path.exists() {
                 return Ok(path);
             }
             let (place, shown) = (config.settings.origin("data.path"), path.display());
-            Err(Error::user(format!("{place}: there is no file or folder {shown}; check the path")))
+            Err(Error::user(format!(
+                "{place}: there is no file or folder {shown}; check the path"
+            )))
         };
         let data = &config.data;
         Ok(match data.format {
@@ -87,7 +92,9 @@ impl Corpus {
             (Corpus::Adder, _) => Adder::tokenizer(),
             (_, Some(dir)) => Tokenizer::from_dir(&dir)?,
             (Corpus::Text(text), None) => Tokenizer::characters([text.train.as_str()], config.data.min_count),
-            (Corpus::Labelled(data), None) => Tokenizer::characters(data.train.all_texts(), config.data.min_count),
+            (Corpus::Labelled(data), None) => {
+                Tokenizer::characters(data.train.all_texts(), config.data.min_count)
+            }
         })
     }
 
@@ -104,7 +111,11 @@ impl Corpus {
     /// # Errors
     /// Data that does not fit the tokenizer or the sizes.
     pub fn training(&self, config: &Config, tokenizer: &Tokenizer) -> Result<Arc<dyn Source>> {
-        let order = if config.data.shuffle { Order::Shuffled(config.train.seed) } else { Order::InOrder };
+        let order = if config.data.shuffle {
+            Order::Shuffled(config.train.seed)
+        } else {
+            Order::InOrder
+        };
         self.source(config, tokenizer, "train", order)
     }
 
@@ -116,20 +127,40 @@ impl Corpus {
         self.source(config, tokenizer, split, Order::InOrder)
     }
 
-    fn source(&self, config: &Config, tokenizer: &Tokenizer, split: &str, order: Order) -> Result<Arc<dyn Source>> {
+    fn source(
+        &self,
+        config: &Config,
+        tokenizer: &Tokenizer,
+        split: &str,
+        order: Order,
+    ) -> Result<Arc<dyn Source>> {
         let (batch, length) = (config.train.batch, config.data.max_length);
         Ok(match self {
-            Corpus::Adder if split == "train" || split == "dev" => Arc::new(Adder::new(batch, config.train.seed)?),
+            Corpus::Adder if split == "train" || split == "dev" => {
+                Arc::new(Adder::new(batch, config.train.seed)?)
+            }
             Corpus::Adder => {
-                return Err(Error::user(format!("the adder has no split called {split}; choose dev")));
+                return Err(Error::user(format!(
+                    "the adder has no split called {split}; choose dev"
+                )));
             }
             Corpus::Text(text) => {
                 let tokens = tokenizer.encode(text.split(split)?)?;
-                Arc::new(WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?)
+                Arc::new(WindowBatches::new(
+                    tokens,
+                    tokenizer.pad_id(),
+                    length,
+                    batch,
+                    order,
+                )?)
             }
-            Corpus::Labelled(data) => {
-                Arc::new(ExampleBatches::new(data.split(split)?, tokenizer, length, batch, order)?)
-            }
+            Corpus::Labelled(data) => Arc::new(ExampleBatches::new(
+                data.split(split)?,
+                tokenizer,
+                length,
+                batch,
+                order,
+            )?),
         })
     }
 }
@@ -138,18 +169,26 @@ fn folder(path: &Path) -> Result<&Path> {
     if path.is_dir() {
         return Ok(path);
     }
-    Err(Error::user(format!("{} is a file; name the folder that it is in with --data", path.display())))
+    Err(Error::user(format!(
+        "{} is a file; name the folder that it is in with --data",
+        path.display()
+    )))
 }
 
 fn glue_task(config: &Config, path: &Path) -> Result<GlueTask> {
     if let Some(task) = &config.data.task {
-        return GlueTask::from_name(task).map_err(|error| {
-            Error::user(format!("{}: {error}", config.settings.origin("data.task")))
-        });
+        return GlueTask::from_name(task)
+            .map_err(|error| Error::user(format!("{}: {error}", config.settings.origin("data.task"))));
     }
-    let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    name.and_then(|name| GlueTask::from_name(&name).ok()).ok_or_else(|| {
-        let names = GlueTask::ALL.map(GlueTask::name).join(", ");
-        Error::user(format!("which task of GLUE? Name it by --set data.task=NAME, one of {names}"))
-    })
+    let name = path
+        .canonicalize()
+        .ok()
+        .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    name.and_then(|name| GlueTask::from_name(&name).ok())
+        .ok_or_else(|| {
+            let names = GlueTask::ALL.map(GlueTask::name).join(", ");
+            Error::user(format!(
+                "which task of GLUE? Name it by --set data.task=NAME, one of {names}"
+            ))
+        })
 }

@@ -15,7 +15,10 @@ const REPLACED: &str = ".old-";
 
 /// The error of a path that cannot be written to.
 pub fn unwritable(path: &Path, error: &io::Error) -> Error {
-    Error::user(format!("{} cannot be written ({error}); check the disk and the permissions", path.display()))
+    Error::user(format!(
+        "{} cannot be written ({error}); check the disk and the permissions",
+        path.display()
+    ))
 }
 
 fn beside(path: &Path, prefix: &str) -> PathBuf {
@@ -80,7 +83,11 @@ pub fn recover(folder: &Path) -> Result<()> {
     let mend = || -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            let name = path
+                .file_name()
+                .unwrap_or_default()
+                .to_string_lossy()
+                .into_owned();
             if let Some(name) = name.strip_prefix(REPLACED) {
                 restore(&folder.join(name), &path)?;
                 remove_if_there(&path)?;
@@ -94,11 +101,19 @@ pub fn recover(folder: &Path) -> Result<()> {
 }
 
 fn restore(path: &Path, replaced: &Path) -> io::Result<()> {
-    if replaced.exists() && !path.exists() { fs::rename(replaced, path) } else { Ok(()) }
+    if replaced.exists() && !path.exists() {
+        fs::rename(replaced, path)
+    } else {
+        Ok(())
+    }
 }
 
 fn remove_if_there(path: &Path) -> io::Result<()> {
-    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    let removed = if path.is_dir() {
+        fs::remove_dir_all(path)
+    } else {
+        fs::remove_file(path)
+    };
     match removed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
@@ -130,8 +145,10 @@ mod tests {
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<String> =
-            fs::read_dir(folder).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|e| e.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort();
         names
     }
@@ -166,13 +183,20 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "old");
         assert_eq!(names(dir.path()), ["d"]);
         let missing = write_file(&dir.path().join("none/f"), b"x").unwrap_err();
-        assert!(missing.to_string().contains("none/f cannot be written"), "{missing}");
+        assert!(
+            missing.to_string().contains("none/f cannot be written"),
+            "{missing}"
+        );
     }
 
     #[test]
     fn a_crash_at_any_moment_is_mended() {
         let dir = tempfile::tempdir().unwrap();
-        let (path, aside, old) = (dir.path().join("d"), dir.path().join(".tmp-d"), dir.path().join(".old-d"));
+        let (path, aside, old) = (
+            dir.path().join("d"),
+            dir.path().join(".tmp-d"),
+            dir.path().join(".old-d"),
+        );
         // While filling: the old one is still in place.
         write_folder(&path, fill("old")).unwrap();
         fs::create_dir(&aside).unwrap();

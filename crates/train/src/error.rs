@@ -46,7 +46,6 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-
 impl From<lessen_data::Error> for Error {
     fn from(error: lessen_data::Error) -> Error {
         Error::User(error.to_string())

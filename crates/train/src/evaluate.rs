@@ -28,8 +28,13 @@ impl Scores {
 
     /// As the keys of a JSON object: `dev_loss`, `dev_accuracy`.
     pub fn to_json(&self, split: &str) -> Map<String, Value> {
-        let named = self.named.iter().map(|(name, score)| (format!("{split}_{name}"), json!(score)));
-        named.chain([(format!("{split}_loss"), json!(self.loss))]).collect()
+        let named = self
+            .named
+            .iter()
+            .map(|(name, score)| (format!("{split}_{name}"), json!(score)));
+        named
+            .chain([(format!("{split}_loss"), json!(self.loss))])
+            .collect()
     }
 
     /// For people: `accuracy 88.61 %, loss 0.3911`.
@@ -50,7 +55,11 @@ pub fn inputs_of(batch: &Batch) -> Vec<(&str, Host<'_>)> {
         &Field::F32 { ref data, .. } => Host::F32(data),
         &Field::Bool { ref data, .. } => Host::Bool(data),
     };
-    batch.fields.iter().map(|(name, field)| (name.as_str(), host(field))).collect()
+    batch
+        .fields
+        .iter()
+        .map(|(name, field)| (name.as_str(), host(field)))
+        .collect()
 }
 
 /// How much a batch counts: what is to be predicted in it.
@@ -92,7 +101,10 @@ pub fn evaluate(
         let batch = source.eval_batch(index);
         let inputs: &Inputs<'_> = &inputs_of(&batch);
         runs.run_function(function, inputs)?;
-        let (own, mean) = (weight_of(&batch, goal), function.output("loss").and_then(|l| l.first().copied()));
+        let (own, mean) = (
+            weight_of(&batch, goal),
+            function.output("loss").and_then(|l| l.first().copied()),
+        );
         if own > 0.0 {
             loss += own * f64::from(mean.unwrap_or(f32::NAN));
         }
@@ -132,7 +144,11 @@ pub fn evaluate(
         Goal::Sum => vec![(Metric::Accuracy.name(), right as f64 / (rows as f64).max(1.0))],
         Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(score).collect(),
     };
-    Ok(Scores { loss: loss / weight.max(1.0), named, examples })
+    Ok(Scores {
+        loss: loss / weight.max(1.0),
+        named,
+        examples,
+    })
 }
 
 /// The position of the largest element in each of `rows` equal rows; the first of equals.
@@ -162,10 +178,23 @@ mod tests {
 
     #[test]
     fn scores_are_named_after_their_split() {
-        let scores = Scores { loss: 0.5, named: vec![("accuracy", 0.875)], examples: 8 };
-        assert_eq!(Value::from(scores.to_json("dev")).to_string(), r#"{"dev_accuracy":0.875,"dev_loss":0.5}"#);
-        assert_eq!((scores.deciding(), scores.show().as_str()), (0.875, "accuracy 87.50 %, loss 0.5000"));
-        let text = Scores { named: vec![], ..scores };
+        let scores = Scores {
+            loss: 0.5,
+            named: vec![("accuracy", 0.875)],
+            examples: 8,
+        };
+        assert_eq!(
+            Value::from(scores.to_json("dev")).to_string(),
+            r#"{"dev_accuracy":0.875,"dev_loss":0.5}"#
+        );
+        assert_eq!(
+            (scores.deciding(), scores.show().as_str()),
+            (0.875, "accuracy 87.50 %, loss 0.5000")
+        );
+        let text = Scores {
+            named: vec![],
+            ..scores
+        };
         assert_eq!((text.deciding(), text.show().as_str()), (-0.5, "loss 0.5000"));
     }
 }

@@ -32,8 +32,15 @@ impl Events {
         let now = seconds();
         let base = format!("events.out.tfevents.{:010}.lessen", now as u64);
         let taken = |number: u32| dir.join(format!("{base}.{number}"));
-        let path = (0..).map(taken).find(|path| !path.exists()).unwrap_or_else(|| dir.join(&base));
-        let file = OpenOptions::new().write(true).create_new(true).open(&path).map_err(|error| failed(&path, &error))?;
+        let path = (0..)
+            .map(taken)
+            .find(|path| !path.exists())
+            .unwrap_or_else(|| dir.join(&base));
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&path)
+            .map_err(|error| failed(&path, &error))?;
         let mut events = Events { file, path };
         events.append(&event(now, 0, &field_bytes(3, b"brain.Event:2")))?;
         if done > 0 {
@@ -51,16 +58,23 @@ impl Events {
     }
 
     fn append(&mut self, message: &[u8]) -> Result<()> {
-        self.file.write_all(&record(message)).map_err(|error| failed(&self.path, &error))
+        self.file
+            .write_all(&record(message))
+            .map_err(|error| failed(&self.path, &error))
     }
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> Error {
-    Error::user(format!("{} cannot be written ({error}); check the disk and the permissions", path.display()))
+    Error::user(format!(
+        "{} cannot be written ({error}); check the disk and the permissions",
+        path.display()
+    ))
 }
 
 fn seconds() -> f64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64())
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .map_or(0.0, |time| time.as_secs_f64())
 }
 
 fn record(message: &[u8]) -> Vec<u8> {
@@ -122,11 +136,15 @@ mod tests {
         // Made with tensorboard 2.21: Event(wall_time=1.5, step=300, summary=Summary(value=[Value(tag="train/loss",
         // simple_value=2.5)])) through RecordWriter.
         let message = event(1.5, 300, &summary(&[("train/loss", 2.5)]));
-        let hex: String = record(&message).iter().map(|byte| format!("{byte:02x}")).collect();
+        let hex: String = record(&message)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
         assert_eq!(hex, RECORDED);
     }
 
-    const RECORDED: &str = "2100000000000000017becf609000000000000f83f10ac022a130a110a0a747261696e2f6c6f73731500002040b4ca3a3b";
+    const RECORDED: &str =
+        "2100000000000000017becf609000000000000f83f10ac022a130a110a0a747261696e2f6c6f73731500002040b4ca3a3b";
 
     #[test]
     fn a_file_begins_with_its_version_and_a_resumed_one_with_a_mark() {
@@ -138,7 +156,11 @@ mod tests {
         let fresh = length(0);
         assert_eq!(fresh, 12 + 9 + 2 + 15 + 4);
         assert_eq!(length(5), fresh + 12 + 9 + 2 + 4 + 4);
-        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2, "a file is never written over");
+        assert_eq!(
+            std::fs::read_dir(dir.path()).unwrap().count(),
+            2,
+            "a file is never written over"
+        );
     }
 
     #[test]
@@ -147,6 +169,9 @@ mod tests {
         varint(300, &mut out);
         varint(127, &mut out);
         varint(u64::MAX, &mut out);
-        assert_eq!(out, [0xAC, 2, 127, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]);
+        assert_eq!(
+            out,
+            [0xAC, 2, 127, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]
+        );
     }
 }

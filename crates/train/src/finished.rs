@@ -31,7 +31,11 @@ pub fn read_config(folder: &Folder) -> Result<(String, Settings)> {
     let shown = path.display().to_string();
     let text = fs::read_to_string(&path)
         .map_err(|error| Error::user(format!("{shown} cannot be read ({error}); restore the file")))?;
-    let recipe = text.lines().next().and_then(|line| line.strip_prefix(RECIPE_LINE)).unwrap_or("unknown");
+    let recipe = text
+        .lines()
+        .next()
+        .and_then(|line| line.strip_prefix(RECIPE_LINE))
+        .unwrap_or("unknown");
     Ok((recipe.to_string(), Settings::parse(&text, &shown)?))
 }
 
@@ -85,7 +89,13 @@ impl Finished {
                 "the tokenizer in {shown} has {has} tokens but the model only {knows}; restore its files"
             )));
         }
-        Ok(Finished { config, source, model, weights, tokenizer })
+        Ok(Finished {
+            config,
+            source,
+            model,
+            weights,
+            tokenizer,
+        })
     }
 
     /// Evaluates on a split of the run's data, or of other data.
@@ -110,7 +120,10 @@ impl Finished {
             )));
         }
         let source = corpus.evaluation(&self.config, &self.tokenizer, split)?;
-        let shape = BatchShape { size: self.config.train.batch, length: corpus.length(&self.config) };
+        let shape = BatchShape {
+            size: self.config.train.batch,
+            length: corpus.length(&self.config),
+        };
         let mut inference = self.inference()?;
         let mut function = inference.function(|cx| evaluate::trace(cx, &self.model, &goal, shape))?;
         evaluate(&mut inference, &mut function, source.as_ref(), &goal)
@@ -125,9 +138,16 @@ impl Finished {
             (true, _) => return self.answer(text),
             (_, Task::Regression) => Target::Score,
             (_, Task::Classification { .. }) => Target::Classes(self.model.labels().to_vec()),
-            _ => return Err(Error::user("this run is a language model; continue texts with `lessen generate`")),
+            _ => {
+                return Err(Error::user(
+                    "this run is a language model; continue texts with `lessen generate`",
+                ));
+            }
         };
-        let shape = BatchShape { size: 1, length: self.config.data.max_length };
+        let shape = BatchShape {
+            size: 1,
+            length: self.config.data.max_length,
+        };
         // GLUE's pairs of texts are written with a tab between.
         let pair = match text.split_once('\t') {
             Some((first, second)) => (first.to_string(), Some(second.to_string())),
@@ -141,14 +161,22 @@ impl Finished {
         inference.run(&mut function, &evaluate::inputs_of(&batch))?;
         let logits = function.output("logits").unwrap_or_default();
         if target == Target::Score {
-            return Ok(Prediction::Score(logits.first().copied().map_or(f64::NAN, f64::from)));
+            return Ok(Prediction::Score(
+                logits.first().copied().map_or(f64::NAN, f64::from),
+            ));
         }
         let labels = self.model.labels();
         let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let weights: Vec<f64> = logits.iter().map(|&logit| f64::from(logit - top).exp()).collect();
         let total: f64 = weights.iter().sum();
-        let shares = labels.iter().cloned().zip(weights.iter().map(|weight| weight / total)).collect();
-        let best = evaluate::largest(logits, 1).first().map_or(0, |&class| class as usize);
+        let shares = labels
+            .iter()
+            .cloned()
+            .zip(weights.iter().map(|weight| weight / total))
+            .collect();
+        let best = evaluate::largest(logits, 1)
+            .first()
+            .map_or(0, |&class| class as usize);
         Ok(Prediction::Class(labels[best].clone(), shares))
     }
 
@@ -159,8 +187,15 @@ impl Finished {
     pub fn generate(&self, prompt: &str, sampling: &Sampling) -> Result<String> {
         let tokens = self.tokenizer.encode(prompt)?;
         let mut generator = Generator::new(device()?, &self.model, &self.weights)?;
-        let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
-        let sampling = Sampling { tokens: sampling.tokens.min(most), ..*sampling };
+        let most = if self.goal_is_sum() {
+            adder::DIGITS
+        } else {
+            usize::MAX
+        };
+        let sampling = Sampling {
+            tokens: sampling.tokens.min(most),
+            ..*sampling
+        };
         let added = generator.generate(&tokens, &sampling)?;
         Ok(self.tokenizer.decode(&added)?)
     }
@@ -179,11 +214,18 @@ impl Finished {
         let numbers = plain.trim_end_matches('=').split_once('+');
         let number = |text: &str| text.parse::<u32>().ok().filter(|&number| number < 1000);
         let Some((a, b)) = numbers.and_then(|(a, b)| Some((number(a)?, number(b)?))) else {
-            return Err(Error::user(format!("'{text}' is no sum of two numbers below 1000; write one such as 123+456")));
+            return Err(Error::user(format!(
+                "'{text}' is no sum of two numbers below 1000; write one such as 123+456"
+            )));
         };
         let adder = Adder::new(1, 0)?;
         let question = adder.question(a, b);
-        let sampling = Sampling { tokens: adder::DIGITS, temperature: 0.0, top_k: None, seed: 0 };
+        let sampling = Sampling {
+            tokens: adder::DIGITS,
+            temperature: 0.0,
+            top_k: None,
+            seed: 0,
+        };
         let answer = Generator::new(device()?, &self.model, &self.weights)?.generate(&question, &sampling)?;
         Ok(Prediction::Sum(adder.show(&question, &answer)))
     }

@@ -33,7 +33,9 @@ impl Folder {
     pub fn check_free(root: &Path) -> Result<()> {
         let shown = root.display();
         if root.exists() && !root.is_dir() {
-            return Err(Error::user(format!("{shown} is a file; name a folder with --out")));
+            return Err(Error::user(format!(
+                "{shown} is a file; name a folder with --out"
+            )));
         }
         if root.is_dir() && fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_some()) {
             return Err(Error::user(format!(
@@ -45,7 +47,9 @@ impl Folder {
             // Also for the administrator, who could write all the same.
             Some((path, Ok(metadata))) if metadata.permissions().readonly() => {
                 let path = path.display();
-                Err(Error::user(format!("the folder {path} is read-only; name another with --out")))
+                Err(Error::user(format!(
+                    "the folder {path} is read-only; name another with --out"
+                )))
             }
             _ => Ok(()),
         }
@@ -57,7 +61,9 @@ impl Folder {
     /// As [`Folder::check_free`], and a folder that cannot be made or written to.
     pub fn create(root: &Path) -> Result<Folder> {
         Folder::check_free(root)?;
-        let folder = Folder { root: root.to_path_buf() };
+        let folder = Folder {
+            root: root.to_path_buf(),
+        };
         folder.prepare()?;
         Ok(folder)
     }
@@ -79,13 +85,21 @@ impl Folder {
     /// # Errors
     /// A folder without a run.
     pub fn open(root: &Path) -> Result<Folder> {
-        let folder = Folder { root: root.to_path_buf() };
+        let folder = Folder {
+            root: root.to_path_buf(),
+        };
         if folder.config().is_file() {
             return Ok(folder);
         }
         let shown = root.display();
-        let what = if root.exists() { "holds no run (it has no config.toml)" } else { "does not exist" };
-        Err(Error::user(format!("the folder {shown} {what}; name the folder that `lessen train` wrote")))
+        let what = if root.exists() {
+            "holds no run (it has no config.toml)"
+        } else {
+            "does not exist"
+        };
+        Err(Error::user(format!(
+            "the folder {shown} {what}; name the folder that `lessen train` wrote"
+        )))
     }
 
     /// Makes the folders, and tries to write before any time is spent.
@@ -186,11 +200,19 @@ impl Folder {
         }
         let shown = self.root.display();
         if best {
-            return Err(Error::user(format!("{shown} has no best model; leave out --best to use the last one")));
+            return Err(Error::user(format!(
+                "{shown} has no best model; leave out --best to use the last one"
+            )));
         }
-        let newest = if self.checkpoints().is_dir() { self.newest_checkpoint()?.0 } else { None };
+        let newest = if self.checkpoints().is_dir() {
+            self.newest_checkpoint()?.0
+        } else {
+            None
+        };
         newest.map(|(path, _)| path).ok_or_else(|| {
-            Error::user(format!("{shown} has no saved model yet; go on with `lessen train --resume --out {shown}`"))
+            Error::user(format!(
+                "{shown} has no saved model yet; go on with `lessen train --resume --out {shown}`"
+            ))
         })
     }
 
@@ -199,8 +221,10 @@ impl Folder {
         let dir = self.checkpoints();
         let entries = fs::read_dir(&dir).map_err(|error| unwritable(&dir, &error))?;
         let step = |path: &Path| path.file_name()?.to_str()?.strip_prefix("step-")?.parse().ok();
-        let mut steps: Vec<(u64, PathBuf)> =
-            entries.filter_map(|entry| entry.ok()).filter_map(|e| Some((step(&e.path())?, e.path()))).collect();
+        let mut steps: Vec<(u64, PathBuf)> = entries
+            .filter_map(|entry| entry.ok())
+            .filter_map(|e| Some((step(&e.path())?, e.path())))
+            .collect();
         steps.sort();
         Ok(steps)
     }
@@ -209,18 +233,28 @@ impl Folder {
 /// The first folder `runs/NAME-1`, `runs/NAME-2` and so on that is not there yet.
 pub fn next_run(name: &str) -> PathBuf {
     let numbered = |number: u64| Path::new("runs").join(format!("{name}-{number}"));
-    (1..u64::MAX).map(numbered).find(|path| !path.exists()).unwrap_or_else(|| numbered(u64::MAX))
+    (1..u64::MAX)
+        .map(numbered)
+        .find(|path| !path.exists())
+        .unwrap_or_else(|| numbered(u64::MAX))
 }
 
 /// The last folder `runs/NAME-N` that is there.
 pub fn last_run(name: &str) -> Option<PathBuf> {
     let number = |path: &Path| {
         let (start, number) = path.file_name()?.to_str()?.rsplit_once('-')?;
-        if start == name { number.parse::<u64>().ok() } else { None }
+        if start == name {
+            number.parse::<u64>().ok()
+        } else {
+            None
+        }
     };
     let entries = fs::read_dir("runs").ok()?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    paths.filter_map(|path| Some((number(&path)?, path))).max().map(|(_, path)| path)
+    paths
+        .filter_map(|path| Some((number(&path)?, path)))
+        .max()
+        .map(|(_, path)| path)
 }
 
 #[cfg(test)]
@@ -242,21 +276,49 @@ mod tests {
     fn only_an_empty_folder_becomes_a_new_run() {
         let (dir, folder) = run();
         let error = Folder::create(folder.root()).unwrap_err().to_string();
-        assert!(error.contains("is not empty; go on with its run by --resume"), "{error}");
+        assert!(
+            error.contains("is not empty; go on with its run by --resume"),
+            "{error}"
+        );
         let empty = dir.path().join("empty");
         fs::create_dir(&empty).unwrap();
         Folder::create(&empty).unwrap();
         fs::write(dir.path().join("file"), "").unwrap();
-        assert!(Folder::create(&dir.path().join("file")).unwrap_err().to_string().contains("is a file"));
+        assert!(
+            Folder::create(&dir.path().join("file"))
+                .unwrap_err()
+                .to_string()
+                .contains("is a file")
+        );
         let locked = dir.path().join("locked");
         fs::create_dir(&locked).unwrap();
         let mut permissions = fs::metadata(&locked).unwrap().permissions();
         permissions.set_readonly(true);
         fs::set_permissions(&locked, permissions).unwrap();
-        assert!(Folder::create(&locked.join("a/run")).unwrap_err().to_string().contains("locked is read-only"));
-        assert!(Folder::create(&dir.path().join("file/run")).unwrap_err().to_string().contains("cannot be written"));
-        assert!(Folder::reopen(&dir.path().join("none")).unwrap_err().to_string().contains("does not exist"));
-        assert!(Folder::reopen(dir.path()).unwrap_err().to_string().contains("holds no run"));
+        assert!(
+            Folder::create(&locked.join("a/run"))
+                .unwrap_err()
+                .to_string()
+                .contains("locked is read-only")
+        );
+        assert!(
+            Folder::create(&dir.path().join("file/run"))
+                .unwrap_err()
+                .to_string()
+                .contains("cannot be written")
+        );
+        assert!(
+            Folder::reopen(&dir.path().join("none"))
+                .unwrap_err()
+                .to_string()
+                .contains("does not exist")
+        );
+        assert!(
+            Folder::reopen(dir.path())
+                .unwrap_err()
+                .to_string()
+                .contains("holds no run")
+        );
     }
 
     #[test]
@@ -266,13 +328,26 @@ mod tests {
         for step in [5, 10, 100] {
             folder.save_checkpoint(step, None, &[], fill("good")).unwrap();
         }
-        assert_eq!(folder.steps().unwrap().iter().map(|(step, _)| *step).collect::<Vec<_>>(), [10, 100]);
+        assert_eq!(
+            folder
+                .steps()
+                .unwrap()
+                .iter()
+                .map(|(step, _)| *step)
+                .collect::<Vec<_>>(),
+            [10, 100]
+        );
         let (newest, passed_over) = folder.newest_checkpoint().unwrap();
         assert_eq!((newest.unwrap().1.step, passed_over.len()), (100, 0));
         fs::write(folder.checkpoints().join("step-100/model.safetensors"), "bad!").unwrap();
         let (newest, passed_over) = folder.newest_checkpoint().unwrap();
         assert_eq!(newest.unwrap().1.step, 10);
-        assert!(passed_over[0].to_string().contains("step-100/model.safetensors cannot be used"), "{passed_over:?}");
+        assert!(
+            passed_over[0]
+                .to_string()
+                .contains("step-100/model.safetensors cannot be used"),
+            "{passed_over:?}"
+        );
     }
 
     #[test]
@@ -291,10 +366,27 @@ mod tests {
     #[test]
     fn the_last_model_is_used_and_else_that_of_a_checkpoint() {
         let (_dir, folder) = run();
-        assert!(folder.usable_model(false).unwrap_err().to_string().contains("has no saved model yet"));
+        assert!(
+            folder
+                .usable_model(false)
+                .unwrap_err()
+                .to_string()
+                .contains("has no saved model yet")
+        );
         folder.save_checkpoint(5, None, &[], fill("good")).unwrap();
-        assert!(folder.usable_model(false).unwrap().ends_with("checkpoints/step-5"));
-        assert!(folder.usable_model(true).unwrap_err().to_string().contains("has no best model"));
+        assert!(
+            folder
+                .usable_model(false)
+                .unwrap()
+                .ends_with("checkpoints/step-5")
+        );
+        assert!(
+            folder
+                .usable_model(true)
+                .unwrap_err()
+                .to_string()
+                .contains("has no best model")
+        );
         write_folder(&folder.model(), fill("last")).unwrap();
         assert_eq!(folder.usable_model(false).unwrap(), folder.model());
     }

@@ -36,14 +36,22 @@ impl Generator {
     /// A model that is none, and one that the memory cannot hold.
     pub fn new(device: Device, model: &Model, weights: &Weights) -> Result<Generator> {
         let Model::GPT2LMHeadModel(gpt2) = model else {
-            return Err(Error::user("this model is a classifier; ask it with `lessen predict`"));
+            return Err(Error::user(
+                "this model is a classifier; ask it with `lessen predict`",
+            ));
         };
         let mut inference = Inference::new(device, model.parameters(), weights)?;
         let (gpt2, capacity) = (gpt2.clone(), model.max_length());
         let decode = inference.function(|cx| vec![("logits", gpt2.decode(cx, 1, capacity))])?;
         let end = model.config_json().get("eos_token_id").and_then(|id| id.as_i64());
         let end = end.and_then(|id| i32::try_from(id).ok());
-        Ok(Generator { model: gpt2, inference, decode, capacity, end })
+        Ok(Generator {
+            model: gpt2,
+            inference,
+            decode,
+            capacity,
+            end,
+        })
     }
 
     /// The tokens that follow `prompt`, up to the token that ends a text. A text longer than the model's positions
@@ -53,14 +61,20 @@ impl Generator {
     /// A prompt without tokens, or with one that the model does not know.
     pub fn generate(&mut self, prompt: &[i32], sampling: &Sampling) -> Result<Vec<i32>> {
         if prompt.is_empty() {
-            return Err(Error::user("the prompt has no tokens; give at least one character with --prompt"));
+            return Err(Error::user(
+                "the prompt has no tokens; give at least one character with --prompt",
+            ));
         }
         let mut text = prompt.to_vec();
         let mut random = Random::keyed(sampling.seed, 0);
         let mut known = 0;
         for _ in 0..sampling.tokens {
             let logits = if known == 0 || known == self.capacity {
-                let window = if text.len() > self.capacity { (self.capacity / 2).max(1) } else { text.len() };
+                let window = if text.len() > self.capacity {
+                    (self.capacity / 2).max(1)
+                } else {
+                    text.len()
+                };
                 known = window;
                 self.read(&text[text.len() - window..])?
             } else {
@@ -78,18 +92,29 @@ impl Generator {
 
     /// Enters a text into the empty cache; the scores of what follows it.
     fn read(&mut self, text: &[i32]) -> Result<Vec<f32>> {
-        let shape = BatchShape { size: 1, length: text.len() };
+        let shape = BatchShape {
+            size: 1,
+            length: text.len(),
+        };
         let (model, capacity) = (&self.model, self.capacity);
-        let mut prefill = self.inference.function(|cx| vec![("logits", model.prefill(cx, shape, capacity))])?;
+        let mut prefill = self
+            .inference
+            .function(|cx| vec![("logits", model.prefill(cx, shape, capacity))])?;
         let last = [text.len() as i32 - 1];
-        self.inference.run(&mut prefill, &[("tokens", Host::I32(text)), ("position", Host::I32(&last))])?;
+        self.inference.run(
+            &mut prefill,
+            &[("tokens", Host::I32(text)), ("position", Host::I32(&last))],
+        )?;
         Ok(prefill.output("logits").unwrap_or_default().to_vec())
     }
 
     /// Enters one more token at its place; the scores of what follows it.
     fn read_one(&mut self, token: i32, place: usize) -> Result<Vec<f32>> {
         let (token, place) = ([token], [place as i32]);
-        self.inference.run(&mut self.decode, &[("tokens", Host::I32(&token)), ("position", Host::I32(&place))])?;
+        self.inference.run(
+            &mut self.decode,
+            &[("tokens", Host::I32(&token)), ("position", Host::I32(&place))],
+        )?;
         Ok(self.decode.output("logits").unwrap_or_default().to_vec())
     }
 }
@@ -123,7 +148,12 @@ mod tests {
     const LOGITS: [f32; 4] = [0.0, 2.0, 1.0, -30.0];
 
     fn shares(temperature: f64, top_k: Option<usize>) -> Vec<f64> {
-        let sampling = Sampling { tokens: 1, temperature, top_k, seed: 3 };
+        let sampling = Sampling {
+            tokens: 1,
+            temperature,
+            top_k,
+            seed: 3,
+        };
         let mut random = Random::keyed(sampling.seed, 0);
         let mut counts = vec![0.0; LOGITS.len()];
         for _ in 0..20_000 {
@@ -135,9 +165,13 @@ mod tests {
     #[test]
     fn tokens_are_drawn_as_often_as_the_softmax_says() {
         let total = 1.0 + 2f64.exp() + 1f64.exp();
-        let close = |found: f64, expected: f64| assert!((found - expected).abs() < 0.02, "{found} for {expected}");
+        let close =
+            |found: f64, expected: f64| assert!((found - expected).abs() < 0.02, "{found} for {expected}");
         let found = shares(1.0, None);
-        [1.0, 2f64.exp(), 1f64.exp()].iter().zip(&found).for_each(|(e, &f)| close(f, e / total));
+        [1.0, 2f64.exp(), 1f64.exp()]
+            .iter()
+            .zip(&found)
+            .for_each(|(e, &f)| close(f, e / total));
         let found = shares(0.5, Some(2));
         close(found[1], 1.0 / (1.0 + (-2f64).exp()));
         assert_eq!((found[0], found[3]), (0.0, 0.0));

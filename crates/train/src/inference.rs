@@ -30,26 +30,42 @@ impl Function {
                 builder.output(name, value);
             }
             for param in cx.params() {
-                if !params.iter().any(|known| known.name == param.name && known.shape == param.shape) {
+                if !params
+                    .iter()
+                    .any(|known| known.name == param.name && known.shape == param.shape)
+                {
                     let (name, shape) = (param.name, param.shape);
-                    return Err(Error::user(format!("the model has no parameter `{name}` of shape {shape:?}")));
+                    return Err(Error::user(format!(
+                        "the model has no parameter `{name}` of shape {shape:?}"
+                    )));
                 }
             }
             drop(cx);
             builder.finish()
         };
-        let options = Options { threads: device.threads(), ..Options::default() };
+        let options = Options {
+            threads: device.threads(),
+            ..Options::default()
+        };
         let plan = device.compile(&graph, &options).map_err(Error::internal)?;
-        let states = || plan.graph.inputs.iter().filter(|input| input.kind == InputKind::State);
+        let states = || {
+            plan.graph
+                .inputs
+                .iter()
+                .filter(|input| input.kind == InputKind::State)
+        };
         let new = || states().filter(|input| !store.contains(&input.name));
         let new_bytes: usize = new().map(|input| plan.graph.ty(input.value).bytes()).sum();
         // The arena is shared with whatever else runs on the device.
         let more = plan.arena_bytes.saturating_sub(device.arena_bytes());
         check_memory(new_bytes + plan.constant_bytes + more, REMEDY)?;
-        let new: Vec<(String, Type)> =
-            new().map(|input| (input.name.clone(), plan.graph.ty(input.value).clone())).collect();
+        let new: Vec<(String, Type)> = new()
+            .map(|input| (input.name.clone(), plan.graph.ty(input.value).clone()))
+            .collect();
         new.iter().for_each(|(name, ty)| store.insert_zeros(name, ty));
-        Ok(Function { executable: Executable::load(plan) })
+        Ok(Function {
+            executable: Executable::load(plan),
+        })
     }
 
     pub(crate) fn run(&mut self, device: &mut Device, store: &mut Store, inputs: &Inputs<'_>) -> Result<()> {
@@ -80,7 +96,11 @@ impl Inference {
             store.insert_zeros(&param.name, &Type::f32(&param.shape));
         }
         write_weights(&mut store, &params, weights)?;
-        Ok(Inference { device, store, params })
+        Ok(Inference {
+            device,
+            store,
+            params,
+        })
     }
 
     /// As [`Trainer::function`](crate::Trainer::function). States that `trace` declares beside the parameters begin
@@ -125,7 +145,9 @@ pub(crate) fn run(
     store: &mut Store,
     inputs: &Inputs<'_>,
 ) -> Result<()> {
-    executable.run(device, store, inputs).map_err(|error| Error::user(error.to_string()))
+    executable
+        .run(device, store, inputs)
+        .map_err(|error| Error::user(error.to_string()))
 }
 
 /// A scalar result of the last run.
@@ -136,7 +158,13 @@ pub(crate) fn scalar(executable: &Executable, name: &str) -> Option<f32> {
 pub(crate) fn read_weights(store: &Store, params: &[ParamSpec]) -> Weights {
     let weight = |param: &ParamSpec| {
         let data = store.f32(&param.name)?.to_vec();
-        Some((param.name.clone(), Weight { shape: param.shape.clone(), data }))
+        Some((
+            param.name.clone(),
+            Weight {
+                shape: param.shape.clone(),
+                data,
+            },
+        ))
     };
     params.iter().filter_map(weight).collect()
 }
@@ -149,7 +177,11 @@ pub(crate) fn write_weights(store: &mut Store, params: &[ParamSpec], weights: &W
             (Some(param), Some(data)) if param.shape == *shape && data.len() == length => {
                 data.copy_from_slice(&weight.data);
             }
-            _ => return Err(Error::user(format!("the model has no parameter `{name}` of shape {shape:?}"))),
+            _ => {
+                return Err(Error::user(format!(
+                    "the model has no parameter `{name}` of shape {shape:?}"
+                )));
+            }
         }
     }
     Ok(())

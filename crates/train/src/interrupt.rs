@@ -18,7 +18,8 @@ pub fn listen() -> Result<()> {
             std::process::exit(i32::from(EXIT_CODE));
         }
     };
-    ctrlc::set_handler(handler).map_err(|error| Error::internal(format!("Ctrl-C cannot be listened for ({error})")))
+    ctrlc::set_handler(handler)
+        .map_err(|error| Error::internal(format!("Ctrl-C cannot be listened for ({error})")))
 }
 
 /// Whether somebody asked to stop.

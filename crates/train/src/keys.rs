@@ -44,11 +44,21 @@ pub struct Key {
 }
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Key {
-    Key { name, kind, default: Some(default), meaning }
+    Key {
+        name,
+        kind,
+        default: Some(default),
+        meaning,
+    }
 }
 
 const fn open(name: &'static str, kind: Kind, meaning: &'static str) -> Key {
-    Key { name, kind, default: None, meaning }
+    Key {
+        name,
+        kind,
+        default: None,
+        meaning,
+    }
 }
 
 const SHARE: Kind = Kind::Number(0.0, 1.0);
@@ -56,27 +66,108 @@ const NOT_NEGATIVE: Kind = Kind::Number(0.0, f64::MAX);
 
 /// All keys, section by section.
 pub const KEYS: &[Key] = &[
-    open("model.init", Kind::Text, "Hugging Face folder to start from (--init); its sizes replace those below"),
-    key("model.kind", Kind::Choice(&["gpt2", "bert", "encoder"]), "\"gpt2\"", "language model or classifier"),
+    open(
+        "model.init",
+        Kind::Text,
+        "Hugging Face folder to start from (--init); its sizes replace those below",
+    ),
+    key(
+        "model.kind",
+        Kind::Choice(&["gpt2", "bert", "encoder"]),
+        "\"gpt2\"",
+        "language model or classifier",
+    ),
     key("model.layers", Kind::Count(1), "2", "Transformer blocks"),
     key("model.width", Kind::Count(1), "128", "size of the hidden states"),
-    key("model.heads", Kind::Count(1), "4", "attention heads; they share the width"),
-    key("model.ffn", Kind::Count(1), "512", "inner size of the feed-forward layers"),
-    open("model.dropout", SHARE, "share of dropped values, also of a checkpoint's model (default 0, or the checkpoint's)"),
-    key("model.vocab", Kind::Count(1), "4096", "tokens that `plan` assumes when it is given no data"),
-    key("model.classes", Kind::Count(1), "2", "classes that `plan` assumes when it is given no data"),
+    key(
+        "model.heads",
+        Kind::Count(1),
+        "4",
+        "attention heads; they share the width",
+    ),
+    key(
+        "model.ffn",
+        Kind::Count(1),
+        "512",
+        "inner size of the feed-forward layers",
+    ),
+    open(
+        "model.dropout",
+        SHARE,
+        "share of dropped values, also of a checkpoint's model (default 0, or the checkpoint's)",
+    ),
+    key(
+        "model.vocab",
+        Kind::Count(1),
+        "4096",
+        "tokens that `plan` assumes when it is given no data",
+    ),
+    key(
+        "model.classes",
+        Kind::Count(1),
+        "2",
+        "classes that `plan` assumes when it is given no data",
+    ),
     open("data.path", Kind::Text, "file or folder of the data (--data)"),
-    key("data.format", Kind::Choice(&["adder", "labelled", "glue", "text"]), "\"labelled\"", "what the data is"),
-    open("data.task", Kind::Text, "task of GLUE, such as CoLA (default: the name of the data's folder)"),
-    open("data.tokenizer", Kind::Text, "folder of a tokenizer, or `characters` (default: the checkpoint's, else `characters`)"),
-    key("data.min_count", Kind::Count(1), "1", "a character that occurs more seldom counts as unknown"),
-    key("data.max_length", Kind::Count(1), "128", "tokens of an example; longer ones are cut"),
-    key("data.held_out", SHARE, "0.1", "share of a single text file that is kept for validation"),
-    key("data.shuffle", Kind::Switch, "true", "another order of the examples in every epoch"),
+    key(
+        "data.format",
+        Kind::Choice(&["adder", "labelled", "glue", "text"]),
+        "\"labelled\"",
+        "what the data is",
+    ),
+    open(
+        "data.task",
+        Kind::Text,
+        "task of GLUE, such as CoLA (default: the name of the data's folder)",
+    ),
+    open(
+        "data.tokenizer",
+        Kind::Text,
+        "folder of a tokenizer, or `characters` (default: the checkpoint's, else `characters`)",
+    ),
+    key(
+        "data.min_count",
+        Kind::Count(1),
+        "1",
+        "a character that occurs more seldom counts as unknown",
+    ),
+    key(
+        "data.max_length",
+        Kind::Count(1),
+        "128",
+        "tokens of an example; longer ones are cut",
+    ),
+    key(
+        "data.held_out",
+        SHARE,
+        "0.1",
+        "share of a single text file that is kept for validation",
+    ),
+    key(
+        "data.shuffle",
+        Kind::Switch,
+        "true",
+        "another order of the examples in every epoch",
+    ),
     key("train.batch", Kind::Count(1), "32", "examples in a batch"),
-    key("train.accumulate", Kind::Count(1), "1", "batches whose gradients make one step"),
-    key("train.steps", Kind::Count(0), "0", "steps to train (--steps); 0 means as many as the epochs take"),
-    key("train.epochs", Kind::Count(1), "1", "times to see all the data, when no steps are given"),
+    key(
+        "train.accumulate",
+        Kind::Count(1),
+        "1",
+        "batches whose gradients make one step",
+    ),
+    key(
+        "train.steps",
+        Kind::Count(0),
+        "0",
+        "steps to train (--steps); 0 means as many as the epochs take",
+    ),
+    key(
+        "train.epochs",
+        Kind::Count(1),
+        "1",
+        "times to see all the data, when no steps are given",
+    ),
     key("train.lr", NOT_NEGATIVE, "0.001", "learning rate, at its highest"),
     key(
         "train.schedule",
@@ -84,23 +175,78 @@ pub const KEYS: &[Key] = &[
         "\"constant\"",
         "course of the learning rate after the warm-up",
     ),
-    key("train.warmup", Kind::Count(0), "0", "steps in which the learning rate rises from 0"),
-    key("train.weight_decay", NOT_NEGATIVE, "0.0", "decay of matrices; biases, norms and other vectors have none"),
-    key("train.clip_norm", NOT_NEGATIVE, "0.0", "longest gradient over all parameters; 0 is no limit"),
-    key("train.seed", Kind::Count(0), "1", "decides initial parameters, order of the data and dropout"),
-    key("train.eval_every", Kind::Count(0), "0", "steps between evaluations; 0 is at the end only"),
-    key("train.checkpoint_every", Kind::Count(0), "0", "steps between checkpoints; 0 is at the end only"),
-    key("optimizer.kind", Kind::Choice(&["adamw", "sgd"]), "\"adamw\"", "AdamW, or SGD with momentum"),
+    key(
+        "train.warmup",
+        Kind::Count(0),
+        "0",
+        "steps in which the learning rate rises from 0",
+    ),
+    key(
+        "train.weight_decay",
+        NOT_NEGATIVE,
+        "0.0",
+        "decay of matrices; biases, norms and other vectors have none",
+    ),
+    key(
+        "train.clip_norm",
+        NOT_NEGATIVE,
+        "0.0",
+        "longest gradient over all parameters; 0 is no limit",
+    ),
+    key(
+        "train.seed",
+        Kind::Count(0),
+        "1",
+        "decides initial parameters, order of the data and dropout",
+    ),
+    key(
+        "train.eval_every",
+        Kind::Count(0),
+        "0",
+        "steps between evaluations; 0 is at the end only",
+    ),
+    key(
+        "train.checkpoint_every",
+        Kind::Count(0),
+        "0",
+        "steps between checkpoints; 0 is at the end only",
+    ),
+    key(
+        "optimizer.kind",
+        Kind::Choice(&["adamw", "sgd"]),
+        "\"adamw\"",
+        "AdamW, or SGD with momentum",
+    ),
     key(
         "optimizer.placement",
         Kind::Choice(&["separate", "backward-fused"]),
         "\"backward-fused\"",
         "update after backward, or each parameter as soon as its gradient is there; the results are the same",
     ),
-    key("optimizer.beta1", SHARE, "0.9", "AdamW: decay of the mean gradient"),
-    key("optimizer.beta2", SHARE, "0.999", "AdamW: decay of the mean squared gradient"),
-    key("optimizer.epsilon", NOT_NEGATIVE, "1e-8", "AdamW: added to the root of the mean squared gradient"),
-    key("optimizer.momentum", SHARE, "0.9", "SGD: share of the last step that is kept"),
+    key(
+        "optimizer.beta1",
+        SHARE,
+        "0.9",
+        "AdamW: decay of the mean gradient",
+    ),
+    key(
+        "optimizer.beta2",
+        SHARE,
+        "0.999",
+        "AdamW: decay of the mean squared gradient",
+    ),
+    key(
+        "optimizer.epsilon",
+        NOT_NEGATIVE,
+        "1e-8",
+        "AdamW: added to the root of the mean squared gradient",
+    ),
+    key(
+        "optimizer.momentum",
+        SHARE,
+        "0.9",
+        "SGD: share of the last step that is kept",
+    ),
 ];
 
 /// The key of this name.
@@ -151,7 +297,11 @@ mod tests {
     #[test]
     fn names_are_unique() {
         for (index, key) in KEYS.iter().enumerate() {
-            assert!(KEYS[..index].iter().all(|other| other.name != key.name), "{}", key.name);
+            assert!(
+                KEYS[..index].iter().all(|other| other.name != key.name),
+                "{}",
+                key.name
+            );
         }
     }
 }

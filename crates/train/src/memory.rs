@@ -9,9 +9,12 @@ pub fn available_bytes() -> Option<usize> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let available = meminfo_bytes(&meminfo, "MemAvailable")?;
     let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
-    groups.into_iter().filter_map(|group| group_bytes(Path::new(group))).fold(Some(available), |least, bytes| {
-        least.map(|least| least.min(bytes))
-    })
+    groups
+        .into_iter()
+        .filter_map(|group| group_bytes(Path::new(group)))
+        .fold(Some(available), |least, bytes| {
+            least.map(|least| least.min(bytes))
+        })
 }
 
 /// A row such as `MemAvailable:   12345 kB`.
@@ -24,9 +27,19 @@ fn meminfo_bytes(meminfo: &str, row: &str) -> Option<usize> {
 /// What a control group (version 2 or 1) leaves: its limit less what it uses, where cached files that nobody uses
 /// at present do not count. None without a limit.
 fn group_bytes(group: &Path) -> Option<usize> {
-    let read = |names: [&str; 2]| names.into_iter().find_map(|name| fs::read_to_string(group.join(name)).ok());
-    let limit: usize = read(["memory.max", "memory.limit_in_bytes"])?.trim().parse().ok()?;
-    let used: usize = read(["memory.current", "memory.usage_in_bytes"])?.trim().parse().ok()?;
+    let read = |names: [&str; 2]| {
+        names
+            .into_iter()
+            .find_map(|name| fs::read_to_string(group.join(name)).ok())
+    };
+    let limit: usize = read(["memory.max", "memory.limit_in_bytes"])?
+        .trim()
+        .parse()
+        .ok()?;
+    let used: usize = read(["memory.current", "memory.usage_in_bytes"])?
+        .trim()
+        .parse()
+        .ok()?;
     let statistics = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
     let cached = statistics
         .lines()

@@ -21,12 +21,17 @@ impl Metrics {
     /// A file that cannot be read or written to.
     pub fn open(path: &Path, done: u64) -> Result<Metrics> {
         if path.exists() {
-            let kept = lines(path)?.into_iter().filter(|line| step_of(line).is_some_and(|step| step <= done));
+            let kept = lines(path)?
+                .into_iter()
+                .filter(|line| step_of(line).is_some_and(|step| step <= done));
             let text: String = kept.map(|line| format!("{line}\n")).collect();
             write_file(path, text.as_bytes())?;
         }
         let file = OpenOptions::new().append(true).create(true).open(path);
-        Ok(Metrics { file: file.map_err(|error| unwritable(path, &error))?, path: path.to_path_buf() })
+        Ok(Metrics {
+            file: file.map_err(|error| unwritable(path, &error))?,
+            path: path.to_path_buf(),
+        })
     }
 
     /// Adds a line. The object has a key `step`.
@@ -34,7 +39,9 @@ impl Metrics {
     /// # Errors
     /// A file that cannot be written to.
     pub fn write(&mut self, object: &Value) -> Result<()> {
-        self.file.write_all(format!("{object}\n").as_bytes()).map_err(|error| unwritable(&self.path, &error))
+        self.file
+            .write_all(format!("{object}\n").as_bytes())
+            .map_err(|error| unwritable(&self.path, &error))
     }
 
     /// Waits until the lines are on the disk.
@@ -42,7 +49,9 @@ impl Metrics {
     /// # Errors
     /// A disk that fails.
     pub fn sync(&self) -> Result<()> {
-        self.file.sync_all().map_err(|error| unwritable(&self.path, &error))
+        self.file
+            .sync_all()
+            .map_err(|error| unwritable(&self.path, &error))
     }
 }
 
@@ -52,10 +61,17 @@ impl Metrics {
 /// A file that cannot be read.
 pub fn lines(path: &Path) -> Result<Vec<Value>> {
     let bytes = fs::read(path).map_err(|error| {
-        Error::user(format!("{} cannot be read ({error}); check that it is there", path.display()))
+        Error::user(format!(
+            "{} cannot be read ({error}); check that it is there",
+            path.display()
+        ))
     })?;
     let text = String::from_utf8_lossy(&bytes);
-    Ok(text.lines().filter_map(|line| serde_json::from_str(line).ok()).filter(Value::is_object).collect())
+    Ok(text
+        .lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .filter(Value::is_object)
+        .collect())
 }
 
 fn step_of(line: &Value) -> Option<u64> {
@@ -98,7 +114,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.jsonl");
         let loss = 0.1f32 + 0.2;
-        Metrics::open(&path, 0).unwrap().write(&json!({ "step": 1, "loss": loss })).unwrap();
+        Metrics::open(&path, 0)
+            .unwrap()
+            .write(&json!({ "step": 1, "loss": loss }))
+            .unwrap();
         assert_eq!(lines(&path).unwrap()[0]["loss"].as_f64().unwrap() as f32, loss);
     }
 }

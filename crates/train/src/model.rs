@@ -3,11 +3,11 @@
 use crate::config::{Config, ModelKind};
 use crate::corpus::Goal;
 use crate::error::{Error, Result};
+use lessen_data::Tokenizer;
 use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Architecture, Model, Weights, checkpoint, initialize_missing, numbered_labels};
-use lessen_data::Tokenizer;
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -61,12 +61,17 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
     for name in FIXED {
         if let origin @ crate::settings::Origin::Flag(_) = config.settings.origin(name) {
             let shown = dir.display();
-            return Err(Error::user(format!("{origin} cannot change the checkpoint {shown}; leave out one of the two")));
+            return Err(Error::user(format!(
+                "{origin} cannot change the checkpoint {shown}; leave out one of the two"
+            )));
         }
     }
     if !dir.is_dir() {
         let place = config.settings.origin("model.init");
-        return Err(Error::user(format!("{place}: there is no folder {}; check the path", dir.display())));
+        return Err(Error::user(format!(
+            "{place}: there is no folder {}; check the path",
+            dir.display()
+        )));
     }
     let model = Model::from_dir(dir);
     let wanted = match goal {
@@ -141,7 +146,10 @@ fn set_labels(model: &mut Model, goal: &Goal) {
     match goal {
         Goal::Classes(names, _) => {
             // Numbers are no names: a checkpoint that knows these classes may know more of them.
-            let numbers = names.iter().enumerate().all(|(number, name)| *name == number.to_string());
+            let numbers = names
+                .iter()
+                .enumerate()
+                .all(|(number, name)| *name == number.to_string());
             if !(numbers && model.labels().len() >= names.len()) {
                 model.set_labels(names.clone());
             }

@@ -36,8 +36,17 @@ impl Outlook {
     pub fn new(config: Config, budget: Option<usize>) -> Result<Outlook> {
         let (goal, sizes) = extent(&config)?;
         let model = model::build(&config, &goal, sizes)?;
-        let shape = BatchShape { size: config.train.batch, length: sizes.length };
-        let prepared = Prepared { config, goal, model, shape, total: 1 };
+        let shape = BatchShape {
+            size: config.train.batch,
+            length: sizes.length,
+        };
+        let prepared = Prepared {
+            config,
+            goal,
+            model,
+            shape,
+            total: 1,
+        };
         prepared.check_extent()?;
         let device = device()?;
         let options = prepared.options(None);
@@ -49,8 +58,20 @@ impl Outlook {
             Some(budget) if budget < floor => None,
             budget => Some(plans(budget)?),
         };
-        let parameters = unbounded.params.iter().map(|param| param.shape.iter().product::<usize>()).sum();
-        Ok(Outlook { config: prepared.config, parameters, shape, budget, floor, unbounded, chosen })
+        let parameters = unbounded
+            .params
+            .iter()
+            .map(|param| param.shape.iter().product::<usize>())
+            .sum();
+        Ok(Outlook {
+            config: prepared.config,
+            parameters,
+            shape,
+            budget,
+            floor,
+            unbounded,
+            chosen,
+        })
     }
 
     fn plans(&self) -> &StepPlans {
@@ -142,7 +163,11 @@ impl Outlook {
         for row in plans.step.largest(LARGEST) {
             let lifetime = format!("{}..{}", row.first_step, row.last_step);
             let ty = row.ty.to_string();
-            text += &format!("{:>10}  {lifetime:>9}  {ty:<22} {}\n", show_size(row.bytes), row.name);
+            text += &format!(
+                "{:>10}  {lifetime:>9}  {ty:<22} {}\n",
+                show_size(row.bytes),
+                row.name
+            );
         }
         text
     }
@@ -154,12 +179,26 @@ fn extent(config: &Config) -> Result<(Goal, Sizes)> {
         let corpus = Corpus::read(config)?;
         let tokenizer = corpus.tokenizer(config)?;
         let length = corpus.length(config);
-        return Ok((corpus.goal(), Sizes { vocab: tokenizer.vocab_size(), pad: tokenizer.pad_id(), length }));
+        return Ok((
+            corpus.goal(),
+            Sizes {
+                vocab: tokenizer.vocab_size(),
+                pad: tokenizer.pad_id(),
+                length,
+            },
+        ));
     }
     let names = (0..config.model.classes).map(|class| class.to_string()).collect();
     let goal = match config.data.format {
         DataFormat::Text => Goal::NextToken,
         _ => Goal::Classes(names, vec![Metric::Accuracy]),
     };
-    Ok((goal, Sizes { vocab: config.model.vocab, pad: 0, length: config.data.max_length }))
+    Ok((
+        goal,
+        Sizes {
+            vocab: config.model.vocab,
+            pad: 0,
+            length: config.data.max_length,
+        },
+    ))
 }

@@ -33,7 +33,12 @@ impl TrainerOptions {
     pub fn new(lr: f64) -> TrainerOptions {
         TrainerOptions {
             optimizer: OptimizerConfig::adamw(0.0),
-            schedule: Schedule { kind: ScheduleKind::Constant, peak: lr, warmup: 0, total: 0 },
+            schedule: Schedule {
+                kind: ScheduleKind::Constant,
+                peak: lr,
+                warmup: 0,
+                total: 0,
+            },
             seed: 1,
             clip_norm: None,
             accumulate: 1,
@@ -84,12 +89,23 @@ impl StepGraphs {
         let apply = accumulates.then(|| {
             let trace = Trace::new();
             let cx = Context::new(&trace, true);
-            states.extend(finish_update(&trace, optimizer::apply(&cx, &params, optimizer, clip)));
+            states.extend(finish_update(
+                &trace,
+                optimizer::apply(&cx, &params, optimizer, clip),
+            ));
             drop(cx);
             trace.finish()
         });
-        let states = states.into_iter().map(|state| (state.name, Type::f32(&state.shape))).collect();
-        StepGraphs { step: trace.finish(), apply, params, states }
+        let states = states
+            .into_iter()
+            .map(|state| (state.name, Type::f32(&state.shape)))
+            .collect();
+        StepGraphs {
+            step: trace.finish(),
+            apply,
+            params,
+            states,
+        }
     }
 
     /// The least budget under which the step can be compiled.
@@ -113,12 +129,15 @@ impl StepGraphs {
     /// Bytes of the states that one of the graphs does not know.
     fn elsewhere(&self, graph: &Graph) -> usize {
         let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
-        self.state_bytes().saturating_sub(states.map(|input| graph.ty(input.value).bytes()).sum())
+        self.state_bytes()
+            .saturating_sub(states.map(|input| graph.ty(input.value).bytes()).sum())
     }
 
     fn plan(&self, device: &Device, options: &TrainerOptions, graph: &Graph) -> Result<Plan> {
         // What the other graph keeps counts, too.
-        let budget = options.budget.map(|budget| budget.saturating_sub(self.elsewhere(graph)));
+        let budget = options
+            .budget
+            .map(|budget| budget.saturating_sub(self.elsewhere(graph)));
         device.compile(graph, &compile_options(device, options, budget)).map_err(|error| {
             match (options.budget, self.floor_bytes(device, options)) {
                 (Some(budget), Ok(floor)) if budget < floor => Error::user(format!(
@@ -153,7 +172,11 @@ impl StepPlans {
     pub fn new(device: &Device, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
         Ok(StepPlans {
             step: graphs.plan(device, options, &graphs.step)?,
-            apply: graphs.apply.as_ref().map(|graph| graphs.plan(device, options, graph)).transpose()?,
+            apply: graphs
+                .apply
+                .as_ref()
+                .map(|graph| graphs.plan(device, options, graph))
+                .transpose()?,
             params: graphs.params.clone(),
             states: graphs.states.clone(),
         })
@@ -161,7 +184,10 @@ impl StepPlans {
 
     /// The most bytes that the step takes: all states, and the larger arena.
     pub fn peak_bytes(&self) -> usize {
-        let of_apply = self.apply.as_ref().map_or(0, |apply| apply.arena_bytes + apply.constant_bytes);
+        let of_apply = self
+            .apply
+            .as_ref()
+            .map_or(0, |apply| apply.arena_bytes + apply.constant_bytes);
         let of_step = self.step.arena_bytes + self.step.constant_bytes;
         self.state_bytes() + of_step.max(of_apply)
     }
@@ -181,7 +207,11 @@ impl StepPlans {
 
     /// How long compiling took.
     pub fn compile_time(&self) -> Duration {
-        self.step.compile_time + self.apply.as_ref().map_or(Duration::ZERO, |apply| apply.compile_time)
+        self.step.compile_time
+            + self
+                .apply
+                .as_ref()
+                .map_or(Duration::ZERO, |apply| apply.compile_time)
     }
 }
 
@@ -193,7 +223,11 @@ fn finish_update(trace: &Trace, update: Update<'_>) -> Vec<StateSpec> {
 }
 
 fn compile_options(device: &Device, options: &TrainerOptions, budget: Option<usize>) -> Options {
-    Options { threads: device.threads(), placement: options.placement, budget }
+    Options {
+        threads: device.threads(),
+        placement: options.placement,
+        budget,
+    }
 }
 
 fn state_bytes(params: &[ParamSpec], states: &[(String, Type)]) -> usize {

@@ -21,13 +21,20 @@ impl Progress {
     pub fn new(total: u64, done: u64) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let template = "{wide_bar:.cyan/dim} {pos}/{len}  {msg}  {eta}";
-            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            let style =
+                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(total).with_style(style).with_position(done)
         });
         if let Some(bar) = &bar {
             bar.reset_eta();
         }
-        Progress { bar, total, begun: Instant::now(), begun_at: done, said: None }
+        Progress {
+            bar,
+            total,
+            begun: Instant::now(),
+            begun_at: done,
+            said: None,
+        }
     }
 
     /// After a step: how many are done, its loss, and the speed in words.
@@ -83,7 +90,13 @@ mod tests {
 
     #[test]
     fn durations_are_shown() {
-        let shown: Vec<String> = [0.04, 9.94, 9.96, 59.6, 185.0, 7800.0].into_iter().map(show_duration).collect();
-        assert_eq!(shown, ["0.0 s", "9.9 s", "10 s", "1 min 00 s", "3 min 05 s", "2 h 10 min"]);
+        let shown: Vec<String> = [0.04, 9.94, 9.96, 59.6, 185.0, 7800.0]
+            .into_iter()
+            .map(show_duration)
+            .collect();
+        assert_eq!(
+            shown,
+            ["0.0 s", "9.9 s", "10 s", "1 min 00 s", "3 min 05 s", "2 h 10 min"]
+        );
     }
 }

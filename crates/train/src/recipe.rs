@@ -16,18 +16,40 @@ pub struct BuiltIn {
 
 /// The recipes that come with Lessen, the default first.
 pub const BUILT_IN: &[BuiltIn] = &[
-    BuiltIn { name: "adder", text: include_str!("../recipes/adder.toml") },
-    BuiltIn { name: "thucnews", text: include_str!("../recipes/thucnews.toml") },
-    BuiltIn { name: "shakespeare", text: include_str!("../recipes/shakespeare.toml") },
-    BuiltIn { name: "bert-classifier", text: include_str!("../recipes/bert-classifier.toml") },
-    BuiltIn { name: "gpt2-lm", text: include_str!("../recipes/gpt2-lm.toml") },
-    BuiltIn { name: "glue", text: include_str!("../recipes/glue.toml") },
+    BuiltIn {
+        name: "adder",
+        text: include_str!("../recipes/adder.toml"),
+    },
+    BuiltIn {
+        name: "thucnews",
+        text: include_str!("../recipes/thucnews.toml"),
+    },
+    BuiltIn {
+        name: "shakespeare",
+        text: include_str!("../recipes/shakespeare.toml"),
+    },
+    BuiltIn {
+        name: "bert-classifier",
+        text: include_str!("../recipes/bert-classifier.toml"),
+    },
+    BuiltIn {
+        name: "gpt2-lm",
+        text: include_str!("../recipes/gpt2-lm.toml"),
+    },
+    BuiltIn {
+        name: "glue",
+        text: include_str!("../recipes/glue.toml"),
+    },
 ];
 
 impl BuiltIn {
     /// What it does, in one sentence: the comment in its first line.
     pub fn description(&self) -> &'static str {
-        self.text.lines().next().unwrap_or_default().trim_start_matches(['#', ' '])
+        self.text
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches(['#', ' '])
     }
 }
 
@@ -43,21 +65,38 @@ pub fn load(recipe: &str) -> Result<(String, Settings)> {
     let path = Path::new(recipe);
     if !path.is_file() {
         let alike = |name: &str| strsim::normalized_damerau_levenshtein(name, recipe);
-        let nearest = BUILT_IN.iter().map(|built_in| built_in.name).max_by(|a, b| alike(a).total_cmp(&alike(b)));
+        let nearest = BUILT_IN
+            .iter()
+            .map(|built_in| built_in.name)
+            .max_by(|a, b| alike(a).total_cmp(&alike(b)));
         let hint = match nearest {
             Some(name) if alike(name) > 0.5 => format!("did you mean {name}?"),
             _ => "`lessen recipes` lists the built-in ones".to_string(),
         };
-        return Err(Error::user(format!("there is no recipe and no file called '{recipe}'; {hint}")));
+        return Err(Error::user(format!(
+            "there is no recipe and no file called '{recipe}'; {hint}"
+        )));
     }
     let bytes = fs::read(path).map_err(|error| {
-        Error::user(format!("the recipe {recipe} cannot be read ({error}); check its permissions"))
+        Error::user(format!(
+            "the recipe {recipe} cannot be read ({error}); check its permissions"
+        ))
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
-        let line = error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count() + 1;
-        Error::user(format!("{recipe} line {line} is not valid UTF-8; save the file as UTF-8"))
+        let line = error.as_bytes()[..error.utf8_error().valid_up_to()]
+            .iter()
+            .filter(|&&b| b == b'\n')
+            .count()
+            + 1;
+        Error::user(format!(
+            "{recipe} line {line} is not valid UTF-8; save the file as UTF-8"
+        ))
     })?;
-    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let name = path
+        .file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
     Ok((name, Settings::parse(&text, recipe)?))
 }
 
@@ -83,9 +122,22 @@ mod tests {
         let (name, settings) = load(path.to_str().unwrap()).unwrap();
         assert_eq!((name.as_str(), settings.number("train.lr")), ("mine", Some(0.25)));
         fs::write(&path, b"[train]\nlr = \xff\n").unwrap();
-        assert!(load(path.to_str().unwrap()).unwrap_err().to_string().contains("line 2 is not valid UTF-8"));
+        assert!(
+            load(path.to_str().unwrap())
+                .unwrap_err()
+                .to_string()
+                .contains("line 2 is not valid UTF-8")
+        );
         let error = load("thucnew").unwrap_err().to_string();
-        assert_eq!(error, "there is no recipe and no file called 'thucnew'; did you mean thucnews?");
-        assert!(load("my/own.toml").unwrap_err().to_string().ends_with("`lessen recipes` lists the built-in ones"));
+        assert_eq!(
+            error,
+            "there is no recipe and no file called 'thucnew'; did you mean thucnews?"
+        );
+        assert!(
+            load("my/own.toml")
+                .unwrap_err()
+                .to_string()
+                .ends_with("`lessen recipes` lists the built-in ones")
+        );
     }
 }

@@ -27,7 +27,13 @@ pub struct Timing {
 impl Timing {
     /// Begins now, after compiling took this long.
     pub fn new(compile: Duration) -> Timing {
-        Timing { compile, begun: Instant::now(), steps: Vec::new(), examples: 0, tokens: 0 }
+        Timing {
+            compile,
+            begun: Instant::now(),
+            steps: Vec::new(),
+            examples: 0,
+            tokens: 0,
+        }
     }
 
     /// Counts a step.
@@ -60,7 +66,10 @@ impl Timing {
     /// The rate in words.
     pub fn speed(&self, goal: &Goal) -> String {
         let (unit, rate) = self.rate(goal);
-        format!("{rate:.0} {}", unit.replace("_per_", "/").replace("samples", "examples"))
+        format!(
+            "{rate:.0} {}",
+            unit.replace("_per_", "/").replace("samples", "examples")
+        )
     }
 }
 
@@ -92,7 +101,16 @@ pub struct Report {
 
 impl Report {
     pub(crate) fn new(facts: &Facts<'_>) -> Result<Report> {
-        let Facts { prepared, folder, steps, scores, best, timing, peak, interrupted } = *facts;
+        let Facts {
+            prepared,
+            folder,
+            steps,
+            scores,
+            best,
+            timing,
+            peak,
+            interrupted,
+        } = *facts;
         let history: Vec<Value> = metrics::lines(&folder.metrics())?
             .into_iter()
             .filter_map(|mut line| line.get_mut("loss").map(Value::take))
@@ -101,7 +119,9 @@ impl Report {
         let config = &prepared.config;
         let mut json = Map::new();
         let mut put = |key: &str, value: Value| json.insert(key.to_string(), value);
-        let shown_loss = loss.as_f64().map_or(String::new(), |loss| format!(", loss {loss:.4}"));
+        let shown_loss = loss
+            .as_f64()
+            .map_or(String::new(), |loss| format!(", loss {loss:.4}"));
         let mut lines = vec![format!(
             "{}: {steps} of {} steps in {}{shown_loss}",
             config.recipe,
@@ -114,7 +134,10 @@ impl Report {
         put("loss_history", Value::Array(history));
         if let Some(scores) = scores {
             lines.push(format!("dev {}", scores.show()));
-            scores.to_json("dev").into_iter().for_each(|(key, value)| drop(put(&key, value)));
+            scores
+                .to_json("dev")
+                .into_iter()
+                .for_each(|(key, value)| drop(put(&key, value)));
         }
         if let Some(best) = best {
             lines.push(format!("best after step {}", best.step));
@@ -125,7 +148,10 @@ impl Report {
         put("compile_ms", json!(compile_ms));
         put("step_ms", json!(timing.median_ms()));
         put(rate_name, json!(rate));
-        put("peak_bytes", json!({ "planned": peak.planned, "measured": peak.measured }));
+        put(
+            "peak_bytes",
+            json!({ "planned": peak.planned, "measured": peak.measured }),
+        );
         put("interrupted", json!(interrupted));
         put("out", json!(folder.root().display().to_string()));
         lines.push(format!(
@@ -133,10 +159,21 @@ impl Report {
             timing.median_ms(),
             timing.speed(&prepared.goal)
         ));
-        lines.push(format!("peak memory {} planned, {} measured", show_size(peak.planned), show_size(peak.measured)));
+        lines.push(format!(
+            "peak memory {} planned, {} measured",
+            show_size(peak.planned),
+            show_size(peak.measured)
+        ));
         lines.push(format!("saved in {}", folder.root().display()));
         let (out, showcase) = (folder.root().to_path_buf(), Vec::new());
-        Ok(Report { interrupted, out, steps, lines, json, showcase })
+        Ok(Report {
+            interrupted,
+            out,
+            steps,
+            lines,
+            json,
+            showcase,
+        })
     }
 
     /// Adds what the model can do now.
@@ -161,7 +198,9 @@ impl Report {
         let json = serde_json::to_string_pretty(&self.json).unwrap_or_default();
         folder.write("report.json", &format!("{json}\n"))?;
         let mut text = format!("# {}\n\n", self.lines[0]);
-        self.lines[1..].iter().for_each(|line| text.push_str(&format!("- {line}\n")));
+        self.lines[1..]
+            .iter()
+            .for_each(|line| text.push_str(&format!("- {line}\n")));
         if !self.showcase.is_empty() {
             text.push_str(&format!("\n```text\n{}\n```\n", self.showcase.join("\n")));
         }

@@ -6,8 +6,8 @@ use crate::durable::write_folder;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Scores, evaluate, inputs_of, weight_of};
 use crate::events::Events;
-use crate::finished::{config_text, device};
 pub use crate::finished::read_config;
+use crate::finished::{config_text, device};
 use crate::folder::Folder;
 use crate::inference::{Function, Inputs};
 use crate::interrupt;
@@ -85,7 +85,13 @@ impl Prepared {
 
     /// Refuses a batch whose arrays cannot even be counted.
     pub(crate) fn check_extent(&self) -> Result<()> {
-        let widest = self.model.parameters().iter().flat_map(|p| p.shape.clone()).max().unwrap_or(1);
+        let widest = self
+            .model
+            .parameters()
+            .iter()
+            .flat_map(|p| p.shape.clone())
+            .max()
+            .unwrap_or(1);
         let BatchShape { size, length } = self.shape;
         let largest = size as f64 * length as f64 * widest.max(length) as f64 * 4.0;
         if largest < (1u64 << 50) as f64 {
@@ -103,7 +109,10 @@ impl Prepared {
 /// # Errors
 /// Whatever is wrong with data, checkpoint, settings or folder, before any step; a loss that is no number.
 pub fn train(request: &Request) -> Result<Report> {
-    let request = &Request { settings: request.settings.clone().with_whole_paths(), ..request.clone() };
+    let request = &Request {
+        settings: request.settings.clone().with_whole_paths(),
+        ..request.clone()
+    };
     let resumed = match request.resume {
         true => Some(reopen(request)?),
         false => {
@@ -120,7 +129,11 @@ pub fn train(request: &Request) -> Result<Report> {
     };
     let goal = corpus.goal();
     let length = corpus.length(&config);
-    let sizes = Sizes { vocab: tokenizer.vocab_size(), pad: tokenizer.pad_id(), length };
+    let sizes = Sizes {
+        vocab: tokenizer.vocab_size(),
+        pad: tokenizer.pad_id(),
+        length,
+    };
     let mut model = match from {
         Some(from) => Model::from_dir(&from.dir)?,
         None => model::build(&config, &goal, sizes)?,
@@ -128,8 +141,17 @@ pub fn train(request: &Request) -> Result<Report> {
     if let Some(dropout) = config.model.dropout {
         model.set_dropout(dropout);
     }
-    let shape = BatchShape { size: config.train.batch, length };
-    let mut prepared = Prepared { config, goal, model, shape, total: 0 };
+    let shape = BatchShape {
+        size: config.train.batch,
+        length,
+    };
+    let mut prepared = Prepared {
+        config,
+        goal,
+        model,
+        shape,
+        total: 0,
+    };
     prepared.check_extent()?;
     let source = corpus.training(&prepared.config, &tokenizer)?;
     let dev = corpus.evaluation(&prepared.config, &tokenizer, "dev")?;
@@ -149,7 +171,10 @@ pub fn train(request: &Request) -> Result<Report> {
         Some((folder, _)) => folder.clone(),
         None => Folder::create(&request.out)?,
     };
-    folder.write("config.toml", &config_text(&prepared.config.recipe, &prepared.config.settings))?;
+    folder.write(
+        "config.toml",
+        &config_text(&prepared.config.recipe, &prepared.config.settings),
+    )?;
     let start = from.map_or(0, |from| from.manifest.step);
     if let Some(from) = from {
         trainer.resume(start, &saved::state(&from.dir)?)?;
@@ -159,7 +184,19 @@ pub fn train(request: &Request) -> Result<Report> {
     let events = Events::create(folder.root(), start)?;
     let progress = Progress::new(prepared.total, start);
     let timing = Timing::new(compile_time);
-    let run = Run { prepared, tokenizer, folder, trainer, function, dev, best, metrics, events, progress, timing };
+    let run = Run {
+        prepared,
+        tokenizer,
+        folder,
+        trainer,
+        function,
+        dev,
+        best,
+        metrics,
+        events,
+        progress,
+        timing,
+    };
     run.announce(from, &drawn);
     run.go(source, start)
 }
@@ -186,7 +223,10 @@ fn reopen(request: &Request) -> Result<(Folder, Option<Resumed>)> {
     }
     match &newest {
         Some((path, manifest)) => eprintln!("resuming after step {} from {}", manifest.step, path.display()),
-        None => eprintln!("{} has no whole checkpoint; starting from step 0", request.out.display()),
+        None => eprintln!(
+            "{} has no whole checkpoint; starting from step 0",
+            request.out.display()
+        ),
     }
     Ok((folder, newest.map(|(dir, manifest)| Resumed { dir, manifest })))
 }
@@ -208,7 +248,10 @@ fn first_weights(prepared: &Prepared, from: Option<&Resumed>) -> Result<(Weights
 fn total_steps(config: &Config, source: &dyn Source) -> u64 {
     let train = &config.train;
     match train.steps {
-        0 => train.epochs.saturating_mul(source.batches_per_epoch()).div_ceil(train.accumulate as u64),
+        0 => train
+            .epochs
+            .saturating_mul(source.batches_per_epoch())
+            .div_ceil(train.accumulate as u64),
         steps => steps,
     }
 }
@@ -230,8 +273,15 @@ struct Run {
 
 impl Run {
     fn announce(&self, from: Option<&Resumed>, drawn: &[String]) {
-        let Prepared { config, model, total, .. } = &self.prepared;
-        let count: usize = self.trainer.params().iter().map(|p| p.shape.iter().product::<usize>()).sum();
+        let Prepared {
+            config, model, total, ..
+        } = &self.prepared;
+        let count: usize = self
+            .trainer
+            .params()
+            .iter()
+            .map(|p| p.shape.iter().product::<usize>())
+            .sum();
         let peak = crate::show_size(self.trainer.peak().planned);
         self.progress.note(&format!(
             "{}: {} with {count} parameters, {total} steps, peak memory {peak}, in {}",
@@ -240,14 +290,19 @@ impl Run {
             self.folder.root().display()
         ));
         if from.is_none() && !drawn.is_empty() {
-            self.progress.note(&format!("the checkpoint has no {}; starting with new ones", drawn.join(", ")));
+            self.progress.note(&format!(
+                "the checkpoint has no {}; starting with new ones",
+                drawn.join(", ")
+            ));
         }
     }
 
     fn go(mut self, source: Arc<dyn Source>, start: u64) -> Result<Report> {
         let (total, accumulate) = (self.prepared.total, self.prepared.config.train.accumulate);
-        let (eval_every, checkpoint_every) =
-            (self.prepared.config.train.eval_every, self.prepared.config.train.checkpoint_every);
+        let (eval_every, checkpoint_every) = (
+            self.prepared.config.train.eval_every,
+            self.prepared.config.train.checkpoint_every,
+        );
         let mut batches = Prefetch::start(source, start * accumulate as u64, 2 * accumulate)?;
         let mut scores = None;
         for step in start + 1..=total {
@@ -273,7 +328,14 @@ impl Run {
         self.save_model(&self.folder.model())?;
         let mut report = self.report(Some(&scores), false)?;
         let weights = self.trainer.weights();
-        let Run { prepared, tokenizer, folder, trainer, dev, .. } = self;
+        let Run {
+            prepared,
+            tokenizer,
+            folder,
+            trainer,
+            dev,
+            ..
+        } = self;
         drop(trainer);
         report.show(showcase::show(&prepared, &tokenizer, dev.as_ref(), &weights)?);
         report.write(&folder)?;
@@ -283,19 +345,33 @@ impl Run {
     /// One step, on as many batches as are accumulated.
     fn step(&mut self, batches: &mut Prefetch, accumulate: usize) -> Result<()> {
         let goal = &self.prepared.goal;
-        let made: Vec<Batch> = (0..accumulate).map(|_| Ok(batches.next_batch()?)).collect::<Result<_>>()?;
+        let made: Vec<Batch> = (0..accumulate)
+            .map(|_| Ok(batches.next_batch()?))
+            .collect::<Result<_>>()?;
         let weights: Vec<f64> = made.iter().map(|batch| weight_of(batch, goal)).collect();
         let whole: f64 = weights.iter().sum::<f64>().max(1.0);
         let inputs: Vec<_> = made.iter().map(inputs_of).collect();
-        let shares: Vec<(f32, &Inputs<'_>)> =
-            weights.iter().zip(&inputs).map(|(weight, inputs)| ((weight / whole) as f32, &inputs[..])).collect();
-        let report = if accumulate == 1 { self.trainer.step(&inputs[0])? } else { self.trainer.step_on(&shares)? };
+        let shares: Vec<(f32, &Inputs<'_>)> = weights
+            .iter()
+            .zip(&inputs)
+            .map(|(weight, inputs)| ((weight / whole) as f32, &inputs[..]))
+            .collect();
+        let report = if accumulate == 1 {
+            self.trainer.step(&inputs[0])?
+        } else {
+            self.trainer.step_on(&shares)?
+        };
         let of = |count: fn(&Batch) -> usize| made.iter().map(count).sum::<usize>();
-        self.timing.step(report.time, of(|batch| batch.examples), of(|batch| batch.tokens));
+        self.timing
+            .step(report.time, of(|batch| batch.examples), of(|batch| batch.tokens));
         let speed = self.timing.speed(goal);
         self.log(&report)?;
         self.progress.step(report.step, report.loss, &speed);
-        if report.loss.is_finite() { Ok(()) } else { Err(self.diverged(&report)) }
+        if report.loss.is_finite() {
+            Ok(())
+        } else {
+            Err(self.diverged(&report))
+        }
     }
 
     fn log(&mut self, report: &StepReport) -> Result<()> {
@@ -314,7 +390,11 @@ impl Run {
     }
 
     fn diverged(&self, report: &StepReport) -> Error {
-        let what = if report.loss.is_nan() { "no number (NaN)" } else { "infinite" };
+        let what = if report.loss.is_nan() {
+            "no number (NaN)"
+        } else {
+            "infinite"
+        };
         Error::user(format!(
             "the loss of step {} is {what}; {}; lower {} or clip the gradient with train.clip_norm",
             report.step,
@@ -331,7 +411,12 @@ impl Run {
     }
 
     fn evaluate(&mut self, step: u64, log: bool) -> Result<Scores> {
-        let scores = evaluate(&mut self.trainer, &mut self.function, self.dev.as_ref(), &self.prepared.goal)?;
+        let scores = evaluate(
+            &mut self.trainer,
+            &mut self.function,
+            self.dev.as_ref(),
+            &self.prepared.goal,
+        )?;
         if !scores.loss.is_finite() {
             return Err(self.broken(step, "the evaluation gives no number"));
         }
@@ -359,7 +444,9 @@ impl Run {
     fn broken(&self, step: u64, what: &str) -> Error {
         let place = self.prepared.config.place("train.lr");
         let good = self.last_good();
-        Error::user(format!("after step {step} {what}; {good}; lower {place} or clip the gradient with train.clip_norm"))
+        Error::user(format!(
+            "after step {step} {what}; {good}; lower {place} or clip the gradient with train.clip_norm"
+        ))
     }
 
     fn save(&mut self, step: u64) -> Result<()> {
@@ -369,13 +456,16 @@ impl Run {
         self.metrics.sync()?;
         let weights = self.trainer.weights();
         let fill = |aside: &Path| model::save(aside, &self.prepared.model, &weights, &self.tokenizer);
-        self.folder.save_checkpoint(step, self.best, &self.trainer.state(), fill)?;
+        self.folder
+            .save_checkpoint(step, self.best, &self.trainer.state(), fill)?;
         Ok(())
     }
 
     fn save_model(&self, dir: &Path) -> Result<()> {
         let weights = self.trainer.weights();
-        write_folder(dir, |aside| model::save(aside, &self.prepared.model, &weights, &self.tokenizer))
+        write_folder(dir, |aside| {
+            model::save(aside, &self.prepared.model, &weights, &self.tokenizer)
+        })
     }
 
     fn report(&self, scores: Option<&Scores>, interrupted: bool) -> Result<Report> {

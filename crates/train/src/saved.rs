@@ -59,11 +59,14 @@ const FORMAT: u32 = 1;
 /// A folder that cannot be written to.
 pub fn complete(dir: &Path, step: u64, best: Option<Best>, state: &[StateArray]) -> Result<()> {
     let mut views = Vec::with_capacity(state.len());
-    let bytes: Vec<Vec<u8>> =
-        state.iter().map(|array| array.data.iter().flat_map(|value| value.to_le_bytes()).collect()).collect();
+    let bytes: Vec<Vec<u8>> = state
+        .iter()
+        .map(|array| array.data.iter().flat_map(|value| value.to_le_bytes()).collect())
+        .collect();
     for (array, bytes) in state.iter().zip(&bytes) {
         let view = TensorView::new(Dtype::F32, array.shape.clone(), bytes);
-        let view = view.map_err(|error| Error::internal(format!("the state {} is not whole ({error})", array.name)))?;
+        let view = view
+            .map_err(|error| Error::internal(format!("the state {} is not whole ({error})", array.name)))?;
         views.push((array.name.as_str(), view));
     }
     let whole = safetensors::serialize(views, None)
@@ -73,10 +76,19 @@ pub fn complete(dir: &Path, step: u64, best: Option<Best>, state: &[StateArray])
     let entries = fs::read_dir(dir).map_err(|error| unreadable(dir, &error.to_string()))?;
     for entry in entries {
         let path = entry.map_err(|error| unreadable(dir, &error.to_string()))?.path();
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
         files.insert(name, digest(&path)?);
     }
-    let manifest = Manifest { format: FORMAT, step, best, files };
+    let manifest = Manifest {
+        format: FORMAT,
+        step,
+        best,
+        files,
+    };
     let text = serde_json::to_string_pretty(&manifest)
         .map_err(|error| Error::internal(format!("{MANIFEST} cannot be written ({error})")))?;
     write_file(&dir.join(MANIFEST), text.as_bytes())
@@ -89,7 +101,8 @@ pub fn complete(dir: &Path, step: u64, best: Option<Best>, state: &[StateArray])
 pub fn check(dir: &Path) -> Result<Manifest> {
     let path = dir.join(MANIFEST);
     let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error.to_string()))?;
-    let manifest: Manifest = serde_json::from_str(&text).map_err(|error| unreadable(&path, &error.to_string()))?;
+    let manifest: Manifest =
+        serde_json::from_str(&text).map_err(|error| unreadable(&path, &error.to_string()))?;
     if manifest.format != FORMAT {
         return Err(unreadable(&path, "another version of Lessen wrote it"));
     }
@@ -97,7 +110,10 @@ pub fn check(dir: &Path) -> Result<Manifest> {
         let path = dir.join(name);
         let found = digest(&path)?;
         if found.0 != expected.0 {
-            return Err(unreadable(&path, &format!("it has {} bytes instead of {}", found.0, expected.0)));
+            return Err(unreadable(
+                &path,
+                &format!("it has {} bytes instead of {}", found.0, expected.0),
+            ));
         }
         if found.1 != expected.1 {
             return Err(unreadable(&path, "its checksum is wrong"));
@@ -117,17 +133,27 @@ pub fn state(dir: &Path) -> Result<Vec<StateArray>> {
     let mut arrays = Vec::new();
     for (name, view) in file.tensors() {
         if view.dtype() != Dtype::F32 {
-            return Err(unreadable(&path, &format!("{name} has the dtype {:?} instead of F32", view.dtype())));
+            return Err(unreadable(
+                &path,
+                &format!("{name} has the dtype {:?} instead of F32", view.dtype()),
+            ));
         }
         let value = |four: &[u8]| f32::from_le_bytes([four[0], four[1], four[2], four[3]]);
         let data = view.data().chunks_exact(4).map(value).collect();
-        arrays.push(StateArray { name, shape: view.shape().to_vec(), data });
+        arrays.push(StateArray {
+            name,
+            shape: view.shape().to_vec(),
+            data,
+        });
     }
     Ok(arrays)
 }
 
 fn unreadable(path: &Path, reason: &str) -> Error {
-    Error::user(format!("{} cannot be used ({reason}); remove the checkpoint or restore it", path.display()))
+    Error::user(format!(
+        "{} cannot be used ({reason}); remove the checkpoint or restore it",
+        path.display()
+    ))
 }
 
 /// Length and checksum of a file.
@@ -157,10 +183,27 @@ mod tests {
         fs::write(dir.path().join("model.safetensors"), vec![7; 3_000]).unwrap();
         let data = vec![0.1, -0.0, f32::MIN_POSITIVE / 2.0, f32::MAX, 3.0, 4.0];
         let state = vec![
-            StateArray { name: "w.mean".into(), shape: vec![2, 3], data },
-            StateArray { name: "step".into(), shape: vec![], data: vec![5.0] },
+            StateArray {
+                name: "w.mean".into(),
+                shape: vec![2, 3],
+                data,
+            },
+            StateArray {
+                name: "step".into(),
+                shape: vec![],
+                data: vec![5.0],
+            },
         ];
-        complete(dir.path(), 12, Some(Best { step: 10, score: -0.1 }), &state).unwrap();
+        complete(
+            dir.path(),
+            12,
+            Some(Best {
+                step: 10,
+                score: -0.1,
+            }),
+            &state,
+        )
+        .unwrap();
         (dir, state)
     }
 
@@ -168,12 +211,24 @@ mod tests {
     fn what_is_saved_is_read_back_bit_by_bit() {
         let (dir, mut saved) = checkpoint();
         let manifest = check(dir.path()).unwrap();
-        assert_eq!((manifest.step, manifest.best), (12, Some(Best { step: 10, score: -0.1 })));
+        assert_eq!(
+            (manifest.step, manifest.best),
+            (
+                12,
+                Some(Best {
+                    step: 10,
+                    score: -0.1
+                })
+            )
+        );
         let mut found = state(dir.path()).unwrap();
         found.sort_by(|a, b| a.name.cmp(&b.name));
         saved.sort_by(|a, b| a.name.cmp(&b.name));
         let bits = |arrays: &[StateArray]| -> Vec<Vec<u32>> {
-            arrays.iter().map(|array| array.data.iter().map(|value| value.to_bits()).collect()).collect()
+            arrays
+                .iter()
+                .map(|array| array.data.iter().map(|value| value.to_bits()).collect())
+                .collect()
         };
         assert_eq!(bits(&found), bits(&saved));
         assert_eq!(found[1].shape, [2, 3]);
@@ -188,11 +243,17 @@ mod tests {
             bytes.pop();
             fs::write(&path, &bytes).unwrap();
             let short = check(dir.path()).unwrap_err().to_string();
-            assert!(short.contains(name) && short.contains("bytes instead of"), "{short}");
+            assert!(
+                short.contains(name) && short.contains("bytes instead of"),
+                "{short}"
+            );
             bytes.push(0x55);
             fs::write(&path, &bytes).unwrap();
             let changed = check(dir.path()).unwrap_err().to_string();
-            assert!(changed.contains(name) && changed.contains("checksum"), "{changed}");
+            assert!(
+                changed.contains(name) && changed.contains("checksum"),
+                "{changed}"
+            );
             fs::remove_file(&path).unwrap();
             assert!(check(dir.path()).unwrap_err().to_string().contains(name));
         }

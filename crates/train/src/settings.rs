@@ -68,7 +68,9 @@ impl Settings {
     /// # Errors
     /// A text that is no TOML, an unknown key, a value of the wrong kind.
     pub fn parse(text: &str, file: &str) -> Result<Settings> {
-        let mut settings = Settings { values: BTreeMap::new() };
+        let mut settings = Settings {
+            values: BTreeMap::new(),
+        };
         for key in KEYS {
             if let Some(default) = key.default {
                 let value = parse_value(default).unwrap_or(Value::Text(default.to_string()));
@@ -79,7 +81,9 @@ impl Settings {
         let document = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_at(span.start));
             let reason = error.message().replace('\n', ", ");
-            Error::user(format!("{file} line {line} is not valid TOML ({reason}); correct the line"))
+            Error::user(format!(
+                "{file} line {line} is not valid TOML ({reason}); correct the line"
+            ))
         })?;
         let mut leaves = Vec::new();
         flatten("", document.get_ref(), &mut leaves);
@@ -97,7 +101,9 @@ impl Settings {
     pub fn set_flag(&mut self, assignment: &str) -> Result<()> {
         let origin = Origin::Flag(format!("--set {assignment}"));
         let (name, value) = assignment.split_once('=').ok_or_else(|| {
-            Error::user(format!("--set {assignment} has no '='; write KEY=VALUE, such as train.lr=0.001"))
+            Error::user(format!(
+                "--set {assignment} has no '='; write KEY=VALUE, such as train.lr=0.001"
+            ))
         })?;
         let (name, value) = (name.trim(), value.trim());
         let value = parse_value(value).unwrap_or_else(|| Value::Text(value.to_string()));
@@ -115,11 +121,12 @@ impl Settings {
     /// `None` stands for a list, a table or a date, which no key takes.
     fn set(&mut self, name: &str, value: Option<Value>, origin: Origin) -> Result<()> {
         let key = keys::find(name).map_err(|nearest| {
-            Error::user(format!("{origin}: there is no key '{name}'; did you mean {nearest}?"))
+            Error::user(format!(
+                "{origin}: there is no key '{name}'; did you mean {nearest}?"
+            ))
         })?;
-        let value = value.ok_or_else(|| {
-            Error::user(format!("{origin}: {} must be {}", key.name, key.kind.expected()))
-        })?;
+        let value = value
+            .ok_or_else(|| Error::user(format!("{origin}: {} must be {}", key.name, key.kind.expected())))?;
         self.put(key, value, origin)
     }
 
@@ -135,7 +142,9 @@ impl Settings {
 
     /// Where the value of a key comes from; the default where it has none.
     pub fn origin(&self, name: &str) -> Origin {
-        self.values.get(name).map_or(Origin::Default, |(_, origin)| origin.clone())
+        self.values
+            .get(name)
+            .map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
     /// The value of a key.
@@ -188,7 +197,9 @@ impl Settings {
         let mut text = String::new();
         let mut section = "";
         for key in KEYS {
-            let Some((value, _)) = self.values.get(key.name) else { continue };
+            let Some((value, _)) = self.values.get(key.name) else {
+                continue;
+            };
             let (own, name) = key.name.split_once('.').unwrap_or(("", key.name));
             if own != section {
                 let gap = if section.is_empty() { "" } else { "\n" };
@@ -226,7 +237,9 @@ fn fit(kind: Kind, value: Value) -> Option<Value> {
         (Kind::Text, Value::Text(text)) => Some(Value::Text(text)),
         // A bare word that looks like a number or a switch is a word all the same.
         (Kind::Text, other) => Some(Value::Text(other.to_string())),
-        (Kind::Choice(words), Value::Text(text)) => words.contains(&text.as_str()).then_some(Value::Text(text)),
+        (Kind::Choice(words), Value::Text(text)) => {
+            words.contains(&text.as_str()).then_some(Value::Text(text))
+        }
         _ => None,
     }
 }
@@ -235,9 +248,15 @@ type Leaf = (String, usize, Option<Value>);
 
 fn flatten(prefix: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
     for (name, value) in table {
-        let full = if prefix.is_empty() { name.get_ref().to_string() } else { format!("{prefix}.{}", name.get_ref()) };
+        let full = if prefix.is_empty() {
+            name.get_ref().to_string()
+        } else {
+            format!("{prefix}.{}", name.get_ref())
+        };
         match value.get_ref() {
-            DeValue::Table(inner) if keys::find(&full).is_err() && !inner.is_empty() => flatten(&full, inner, leaves),
+            DeValue::Table(inner) if keys::find(&full).is_err() && !inner.is_empty() => {
+                flatten(&full, inner, leaves)
+            }
             _ => leaves.push((full, name.span().start, plain(value))),
         }
     }
@@ -262,7 +281,11 @@ fn parse_value(text: &str) -> Option<Value> {
     let line = format!("v = {text}");
     let document = DeTable::parse(&line).ok()?;
     let table = document.get_ref();
-    if table.len() != 1 { None } else { table.get("v").and_then(plain) }
+    if table.len() != 1 {
+        None
+    } else {
+        table.get("v").and_then(plain)
+    }
 }
 
 #[cfg(test)]
@@ -296,7 +319,10 @@ mod tests {
         assert_eq!(settings.text("data.path"), Some("2024"));
         assert_eq!(settings.text("model.init"), Some("a/b c.d"));
         assert_eq!(settings.text("data.tokenizer"), None);
-        assert_eq!(settings.origin("train.batch").to_string(), "--set train.batch = 8");
+        assert_eq!(
+            settings.origin("train.batch").to_string(),
+            "--set train.batch = 8"
+        );
     }
 
     #[test]
@@ -308,7 +334,10 @@ mod tests {
         assert_eq!(settings.difference(&back, &[]), None);
         settings.set_flag("train.lr=0.2").unwrap();
         settings.set_flag("model.dropout=0").unwrap();
-        assert_eq!(back.difference(&settings, &[]), Some(("model.dropout", "nothing".into(), "0.0".into())));
+        assert_eq!(
+            back.difference(&settings, &[]),
+            Some(("model.dropout", "nothing".into(), "0.0".into()))
+        );
         assert_eq!(
             back.difference(&settings, &["model.dropout"]),
             Some(("train.lr", "0.1".into(), "0.2".into()))
@@ -317,12 +346,30 @@ mod tests {
 
     #[test]
     fn mistakes_name_the_place_and_the_remedy() {
-        assert_eq!(error("[train]\nstps = 3\n"), "my.toml line 2: there is no key 'train.stps'; did you mean train.steps?");
-        assert_eq!(error("[train]\nlr = \"fast\"\n"), "my.toml line 2: train.lr must be a number, at least 0, not \"fast\"");
-        assert_eq!(error("[train]\n\nbatch = 0\n"), "my.toml line 3: train.batch must be a whole number, at least 1, not 0");
-        assert_eq!(error("train.batch = 1.5"), "my.toml line 1: train.batch must be a whole number, at least 1, not 1.5");
-        assert_eq!(error("train.batch = [1]"), "my.toml line 1: train.batch must be a whole number, at least 1");
-        assert_eq!(error("model.dropout = -1"), "my.toml line 1: model.dropout must be a number from 0 to 1, not -1.0");
+        assert_eq!(
+            error("[train]\nstps = 3\n"),
+            "my.toml line 2: there is no key 'train.stps'; did you mean train.steps?"
+        );
+        assert_eq!(
+            error("[train]\nlr = \"fast\"\n"),
+            "my.toml line 2: train.lr must be a number, at least 0, not \"fast\""
+        );
+        assert_eq!(
+            error("[train]\n\nbatch = 0\n"),
+            "my.toml line 3: train.batch must be a whole number, at least 1, not 0"
+        );
+        assert_eq!(
+            error("train.batch = 1.5"),
+            "my.toml line 1: train.batch must be a whole number, at least 1, not 1.5"
+        );
+        assert_eq!(
+            error("train.batch = [1]"),
+            "my.toml line 1: train.batch must be a whole number, at least 1"
+        );
+        assert_eq!(
+            error("model.dropout = -1"),
+            "my.toml line 1: model.dropout must be a number from 0 to 1, not -1.0"
+        );
         assert_eq!(
             error("[optimizer]\nkind = \"adam\""),
             "my.toml line 2: optimizer.kind must be one of adamw, sgd, not \"adam\""
@@ -331,10 +378,22 @@ mod tests {
         assert!(error("train = 3").starts_with("my.toml line 1: there is no key 'train'"));
         let mut settings = Settings::parse("", "my.toml").unwrap();
         let mut flag = |text| settings.set_flag(text).unwrap_err().to_string();
-        assert_eq!(flag("train.lr"), "--set train.lr has no '='; write KEY=VALUE, such as train.lr=0.001");
-        assert_eq!(flag("lr=1"), "--set lr=1: there is no key 'lr'; did you mean train.lr?");
-        assert_eq!(flag("train.lr=nan"), "--set train.lr=nan: train.lr must be a number, at least 0, not NaN");
-        assert_eq!(flag("data.shuffle=no"), "--set data.shuffle=no: data.shuffle must be true or false, not \"no\"");
+        assert_eq!(
+            flag("train.lr"),
+            "--set train.lr has no '='; write KEY=VALUE, such as train.lr=0.001"
+        );
+        assert_eq!(
+            flag("lr=1"),
+            "--set lr=1: there is no key 'lr'; did you mean train.lr?"
+        );
+        assert_eq!(
+            flag("train.lr=nan"),
+            "--set train.lr=nan: train.lr must be a number, at least 0, not NaN"
+        );
+        assert_eq!(
+            flag("data.shuffle=no"),
+            "--set data.shuffle=no: data.shuffle must be true or false, not \"no\""
+        );
         assert!(flag("train.steps=-1").ends_with("train.steps must be a whole number, not -1.0"));
     }
 }

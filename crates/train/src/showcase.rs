@@ -25,17 +25,28 @@ pub(crate) fn show(
         Goal::Classes(..) | Goal::Score(_) => Ok(Vec::new()),
         Goal::Sum => {
             let adder = Adder::new(1, 0)?;
-            let sampling = Sampling { tokens: adder::DIGITS, temperature: 0.0, top_k: None, seed: 0 };
+            let sampling = Sampling {
+                tokens: adder::DIGITS,
+                temperature: 0.0,
+                top_k: None,
+                seed: 0,
+            };
             let mut generator = generator()?;
             let question = adder.question(0, 0).len();
             let batch = dev.eval_batch(0);
             let tokens = batch.get("tokens").and_then(Field::as_i32).unwrap_or_default();
             let rows = tokens.chunks_exact(adder::LENGTH).take(SUMS.min(batch.examples));
-            rows.map(|row| Ok(adder.show(row, &generator.generate(&row[..question], &sampling)?))).collect()
+            rows.map(|row| Ok(adder.show(row, &generator.generate(&row[..question], &sampling)?)))
+                .collect()
         }
         Goal::NextToken => {
             let seed = prepared.config.train.seed;
-            let sampling = Sampling { tokens: TOKENS, temperature: 0.8, top_k: Some(200), seed };
+            let sampling = Sampling {
+                tokens: TOKENS,
+                temperature: 0.8,
+                top_k: Some(200),
+                seed,
+            };
             let mut start = tokenizer.encode("\n")?;
             if start.is_empty() {
                 start.push(tokenizer.pad_id());

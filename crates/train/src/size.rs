@@ -21,15 +21,22 @@ const UNITS: [(&str, f64); 9] = [
 pub fn parse_size(text: &str) -> Result<usize> {
     let trimmed = text.trim();
     let lower = trimmed.to_ascii_lowercase();
-    let unit = UNITS.iter().find(|(unit, _)| lower.ends_with(&unit.to_ascii_lowercase()));
+    let unit = UNITS
+        .iter()
+        .find(|(unit, _)| lower.ends_with(&unit.to_ascii_lowercase()));
     let (number, factor) = match unit {
         Some((unit, factor)) => (&trimmed[..trimmed.len() - unit.len()], *factor),
         None => (trimmed, 1.0),
     };
-    let bytes = number.trim().parse::<f64>().map(|number| (number * factor).round());
+    let bytes = number
+        .trim()
+        .parse::<f64>()
+        .map(|number| (number * factor).round());
     match bytes {
         Ok(bytes) if bytes >= 1.0 && bytes < usize::MAX as f64 => Ok(bytes as usize),
-        _ => Err(Error::user(format!("'{text}' is no size; write a number and a unit, such as 512MiB or 2GiB"))),
+        _ => Err(Error::user(format!(
+            "'{text}' is no size; write a number and a unit, such as 512MiB or 2GiB"
+        ))),
     }
 }
 
@@ -68,7 +75,10 @@ mod tests {
     fn other_texts_are_refused_by_name() {
         for text in ["", "MiB", "-1GiB", "0", "nan", "inf", "12 apples", "1e400"] {
             let error = parse_size(text).unwrap_err();
-            assert!(error.to_string().starts_with(&format!("'{text}' is no size")), "{error}");
+            assert!(
+                error.to_string().starts_with(&format!("'{text}' is no size")),
+                "{error}"
+            );
             assert_eq!(error.exit_code(), 2);
         }
     }

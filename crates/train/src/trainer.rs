@@ -81,7 +81,11 @@ impl Trainer {
             let (name, shape) = (&param.name, &param.shape);
             match weights.get(name).filter(|weight| weight.shape == *shape) {
                 Some(weight) => store.insert_f32(name, shape, &weight.data),
-                None => return Err(Error::user(format!("there is no value of shape {shape:?} for `{name}`"))),
+                None => {
+                    return Err(Error::user(format!(
+                        "there is no value of shape {shape:?} for `{name}`"
+                    )));
+                }
             }
         }
         for (name, ty) in &plans.states {
@@ -116,9 +120,16 @@ impl Trainer {
     /// # Panics
     /// With another number of batches.
     pub fn step_on(&mut self, batches: &[(f32, &Inputs<'_>)]) -> Result<StepReport> {
-        assert_eq!(batches.len(), self.options.accumulate, "as many batches as are accumulated");
+        assert_eq!(
+            batches.len(),
+            self.options.accumulate,
+            "as many batches as are accumulated"
+        );
         let begun = Instant::now();
-        let lr = self.options.schedule.lr(usize::try_from(self.done).unwrap_or(usize::MAX));
+        let lr = self
+            .options
+            .schedule
+            .lr(usize::try_from(self.done).unwrap_or(usize::MAX));
         let (rate, number) = ([lr as f32], [(self.done + 1) as f32]);
         let mut loss = 0.0;
         for (index, (share, inputs)) in batches.iter().enumerate() {
@@ -141,7 +152,13 @@ impl Trainer {
         }
         let gradient_norm = scalar(self.apply.as_ref().unwrap_or(&self.step), "gradient_norm");
         self.done += 1;
-        Ok(StepReport { step: self.done, loss, lr, gradient_norm, time: begun.elapsed() })
+        Ok(StepReport {
+            step: self.done,
+            loss,
+            lr,
+            gradient_norm,
+            time: begun.elapsed(),
+        })
     }
 
     /// Compiles a graph over the same parameters, without dropout: `trace` returns its results by name.
@@ -188,15 +205,26 @@ impl Trainer {
 
     /// The name of a parameter with a value that is no number, or infinite.
     pub fn broken_parameter(&self) -> Option<&str> {
-        let broken = |name: &str| self.store.f32(name).is_some_and(|data| data.iter().any(|v| !v.is_finite()));
-        self.params.iter().map(|param| param.name.as_str()).find(|name| broken(name))
+        let broken = |name: &str| {
+            self.store
+                .f32(name)
+                .is_some_and(|data| data.iter().any(|v| !v.is_finite()))
+        };
+        self.params
+            .iter()
+            .map(|param| param.name.as_str())
+            .find(|name| broken(name))
     }
 
     /// What the optimizer remembers.
     pub fn state(&self) -> Vec<StateArray> {
         let array = |name: &String| {
             let (shape, data) = (self.store.shape(name)?.to_vec(), self.store.f32(name)?.to_vec());
-            Some(StateArray { name: name.clone(), shape, data })
+            Some(StateArray {
+                name: name.clone(),
+                shape,
+                data,
+            })
         };
         self.states.iter().filter_map(array).collect()
     }
@@ -206,7 +234,8 @@ impl Trainer {
     /// # Errors
     /// A state that the optimizer does not have, lacks, or has in another shape.
     pub fn resume(&mut self, done: u64, state: &[StateArray]) -> Result<()> {
-        let differs = || Error::user("the checkpoint is of another optimizer; resume with the settings that it had");
+        let differs =
+            || Error::user("the checkpoint is of another optimizer; resume with the settings that it had");
         if state.len() != self.states.len() {
             return Err(differs());
         }
@@ -224,8 +253,10 @@ impl Trainer {
     pub fn peak(&self) -> Peak {
         let states = self.store.bytes();
         let planned = |exe: &Executable| exe.plan().arena_bytes + exe.plan().constant_bytes;
-        let measured =
-            |exe: &Executable| exe.measured_peak_bytes(&self.store).saturating_sub(exe.plan().state_bytes);
+        let measured = |exe: &Executable| {
+            exe.measured_peak_bytes(&self.store)
+                .saturating_sub(exe.plan().state_bytes)
+        };
         let executables = || std::iter::once(&self.step).chain(&self.apply);
         Peak {
             planned: states + executables().map(planned).max().unwrap_or(0),

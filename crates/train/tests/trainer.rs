@@ -10,6 +10,10 @@ use lessen_train::{Inference, Trainer, TrainerOptions};
 const ROWS: usize = 8;
 const WIDTH: usize = 3;
 
+fn device(threads: usize) -> Device {
+    Device::new(threads).unwrap()
+}
+
 fn predict<'g>(cx: &Context<'g>, rows: usize) -> Tensor<'g> {
     let x = cx.input("x", DType::F32, &[rows, WIDTH]);
     let hidden = cx.dropout(linear(cx, "first", x, 16, Init::Normal { std: 0.5 }).tanh(), 0.1);
@@ -23,7 +27,9 @@ fn loss<'g>(cx: &Context<'g>, rows: usize) -> Tensor<'g> {
 
 /// Points of `y = x0 x1 - x2`, others for every step.
 fn points(step: usize, rows: usize) -> (Vec<f32>, Vec<f32>) {
-    let x: Vec<f32> = (0..rows * WIDTH).map(|i| (((step * 131 + i) * 37 % 100) as f32) / 50.0 - 1.0).collect();
+    let x: Vec<f32> = (0..rows * WIDTH)
+        .map(|i| (((step * 131 + i) * 37 % 100) as f32) / 50.0 - 1.0)
+        .collect();
     let y = x.chunks(WIDTH).map(|x| x[0] * x[1] - x[2]).collect();
     (x, y)
 }
@@ -31,13 +37,16 @@ fn points(step: usize, rows: usize) -> (Vec<f32>, Vec<f32>) {
 fn trainer(change: impl FnOnce(&mut TrainerOptions), rows: usize, threads: usize) -> Trainer {
     let mut options = TrainerOptions::new(0.01);
     change(&mut options);
-    Trainer::new(Device::new(threads), options, |cx| loss(cx, rows)).unwrap()
+    Trainer::new(device(threads), options, |cx| loss(cx, rows)).unwrap()
 }
 
 fn train(trainer: &mut Trainer, steps: usize) -> Vec<f32> {
     let run = |step| {
         let (x, y) = points(step, ROWS);
-        trainer.step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))]).unwrap().loss
+        trainer
+            .step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))])
+            .unwrap()
+            .loss
     };
     (0..steps).map(run).collect()
 }
@@ -57,7 +66,8 @@ fn a_loss_goes_down_and_the_parameters_serve_a_function() {
     assert!(error < 0.2, "{found:?} for {y:?}");
 
     // The same weights elsewhere say the same.
-    let mut inference = Inference::new(Device::new(2), trainer.params().to_vec(), &trainer.weights()).unwrap();
+    let mut inference =
+        Inference::new(device(2), trainer.params().to_vec(), &trainer.weights()).unwrap();
     let mut function = inference.function(|cx| vec![("y", predict(cx, 5))]).unwrap();
     inference.run(&mut function, &[("x", Host::F32(&x))]).unwrap();
     assert_eq!(function.output("y").unwrap(), found);
@@ -78,14 +88,9 @@ fn placement_and_threads_change_no_bit() {
 #[test]
 fn accumulated_batches_make_the_same_step_as_one_large_batch() {
     // Dropout would draw differently for two small batches.
-    let options = |options: &mut TrainerOptions| options.clip_norm = Some(0.1);
-    let still = |cx: &Context<'_>| Context::new(cx.trace(), false);
-    let _ = still;
     let build = |accumulate, rows| {
-        let mut all = TrainerOptions::new(0.01);
-        options(&mut all);
-        all.accumulate = accumulate;
-        Trainer::new(Device::new(1), all, |cx| {
+        let options = TrainerOptions { clip_norm: Some(0.1), accumulate, ..TrainerOptions::new(0.01) };
+        Trainer::new(device(1), options, |cx| {
             let x = cx.input("x", DType::F32, &[rows, WIDTH]);
             let hidden = linear(cx, "first", x, 16, Init::Normal { std: 0.5 }).tanh();
             let y = linear(cx, "second", hidden, 1, Init::Normal { std: 0.5 }).reshape(&[rows]);
@@ -103,8 +108,14 @@ fn accumulated_batches_make_the_same_step_as_one_large_batch() {
         let report = small.step_on(&[(0.5, &first), (0.5, &second)]).unwrap();
         let expected = large.step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))]).unwrap();
         let close = |a: f32, b: f32| (a - b).abs() <= 1e-4 * b.abs() + 1e-6;
-        assert!(close(report.loss, expected.loss), "step {step}: {report:?} for {expected:?}");
-        assert!(close(report.gradient_norm.unwrap(), expected.gradient_norm.unwrap()), "{report:?} for {expected:?}");
+        assert!(
+            close(report.loss, expected.loss),
+            "step {step}: {report:?} for {expected:?}"
+        );
+        assert!(
+            close(report.gradient_norm.unwrap(), expected.gradient_norm.unwrap()),
+            "{report:?} for {expected:?}"
+        );
     }
     let (found, expected) = (small.weights(), large.weights());
     for (name, weight) in &expected {
@@ -132,13 +143,31 @@ fn mistakes_with_inputs_and_memory_are_sentences() {
     let (x, y) = points(0, ROWS);
     let missing = trainer.step(&[("x", Host::F32(&x))]).unwrap_err();
     assert!(missing.to_string().contains("`y`"), "{missing}");
-    let short = trainer.step(&[("x", Host::F32(&x[1..])), ("y", Host::F32(&y))]).unwrap_err();
+    let short = trainer
+        .step(&[("x", Host::F32(&x[1..])), ("y", Host::F32(&y))])
+        .unwrap_err();
     assert!(short.to_string().contains("`x`"), "{short}");
-    let unknown = trainer.function(|cx| vec![("w", cx.param("third", &[2], Init::Zeros))]).err().unwrap();
-    assert!(unknown.to_string().contains("no parameter `third` of shape [2]"), "{unknown}");
-    let options = TrainerOptions { budget: Some(100), ..TrainerOptions::new(0.1) };
-    let tight = Trainer::new(Device::new(1), options, |cx| loss(cx, ROWS)).err().unwrap();
-    assert!(tight.to_string().contains("below the floor of") && tight.exit_code() == 2, "{tight}");
-    let huge = Trainer::new(Device::new(1), TrainerOptions::new(0.1), |cx| loss(cx, 1 << 40)).err().unwrap();
+    let unknown = trainer
+        .function(|cx| vec![("w", cx.param("third", &[2], Init::Zeros))])
+        .err()
+        .unwrap();
+    assert!(
+        unknown.to_string().contains("no parameter `third` of shape [2]"),
+        "{unknown}"
+    );
+    let options = TrainerOptions {
+        budget: Some(100),
+        ..TrainerOptions::new(0.1)
+    };
+    let tight = Trainer::new(device(1), options, |cx| loss(cx, ROWS))
+        .err()
+        .unwrap();
+    assert!(
+        tight.to_string().contains("below the floor of") && tight.exit_code() == 2,
+        "{tight}"
+    );
+    let huge = Trainer::new(device(1), TrainerOptions::new(0.1), |cx| loss(cx, 1 << 40))
+        .err()
+        .unwrap();
     assert!(huge.to_string().contains("of memory but only"), "{huge}");
 }

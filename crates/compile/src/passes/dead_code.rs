@@ -7,7 +7,12 @@ use crate::rewrite::Rewriter;
 /// Removes every node that no output and no assignment depends on. All inputs stay.
 pub fn eliminate_dead_code(graph: &Graph) -> Graph {
     let mut live = vec![false; graph.values.len()];
-    for value in graph.outputs.iter().map(|o| o.value).chain(graph.assigns.iter().map(|a| a.value)) {
+    for value in graph
+        .outputs
+        .iter()
+        .map(|o| o.value)
+        .chain(graph.assigns.iter().map(|a| a.value))
+    {
         live[value.index()] = true;
     }
     let mut keep = vec![false; graph.nodes.len()];

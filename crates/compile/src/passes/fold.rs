@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use lessen_graph::ops::{Binary, BinaryKind, Broadcast, Cast, Compare, Full, Identity, Reshape, Select, Unary};
+use lessen_graph::ops::{
+    Binary, BinaryKind, Broadcast, Cast, Compare, Full, Identity, Reshape, Select, Unary,
+};
 use lessen_graph::{Array, Graph, Node, Op, Type, ValueId};
 
 use crate::rewrite::Rewriter;
@@ -63,12 +65,17 @@ fn folded(graph: &Graph, node: &Node, known: &[Option<f64>], ty: &Type) -> Optio
 
 /// A scalar constant and, where the shape needs it, a broadcast of it.
 fn filled(rewriter: &mut Rewriter, node: &Node, ty: &Type, value: f64) -> ValueId {
-    let scalar = Full { ty: Type::new(ty.dtype, &[]), value };
+    let scalar = Full {
+        ty: Type::new(ty.dtype, &[]),
+        value,
+    };
     let scalar = rewriter.push(Arc::new(scalar), &[], node.phase, &node.scope)[0];
     if ty.shape.is_empty() {
         return scalar;
     }
-    let wide: Arc<dyn Op> = Arc::new(Broadcast { shape: ty.shape.clone() });
+    let wide: Arc<dyn Op> = Arc::new(Broadcast {
+        shape: ty.shape.clone(),
+    });
     rewriter.push(wide, &[scalar], node.phase, &node.scope)[0]
 }
 

@@ -23,7 +23,11 @@ pub fn lower(graph: &Graph) -> Graph {
     }
     let mut changed = false;
     for node in &graph.nodes {
-        let inputs: Vec<Tensor<'_>> = node.inputs.iter().map(|v| map[v.index()].expect("defined")).collect();
+        let inputs: Vec<Tensor<'_>> = node
+            .inputs
+            .iter()
+            .map(|v| map[v.index()].expect("defined"))
+            .collect();
         let outputs = trace.in_phase(node.phase, || {
             trace.in_scope(&node.scope, || {
                 if !standard.contains(node.op.name())

@@ -21,7 +21,11 @@ pub fn materialize(graph: &Graph) -> Graph {
             let dense = Layout::dense(&in_types[i].shape);
             let as_view = i == 0 && node.op.view(&place.layout, &in_types, &out_types).is_some();
             let could_view = i == 0 && node.op.view(&dense, &in_types, &out_types).is_some();
-            let copy = if could_view { !as_view } else { !accepts(graph, node, i, place) };
+            let copy = if could_view {
+                !as_view
+            } else {
+                !accepts(graph, node, i, place)
+            };
             let value = rewriter.get(input);
             inputs.push(if copy {
                 rewriter.push(Arc::new(Identity), &[value], node.phase, &node.scope)[0]
@@ -40,7 +44,9 @@ pub fn materialize(graph: &Graph) -> Graph {
     for i in 0..graph.assigns.len() {
         let value = graph.assigns[i].value;
         let place = &places[value.index()];
-        let computed = graph.producer(place.base).is_some_and(|p| !graph.nodes[p.index()].inputs.is_empty());
+        let computed = graph
+            .producer(place.base)
+            .is_some_and(|p| !graph.nodes[p.index()].inputs.is_empty());
         if !computed || !place.layout.is_dense(&graph.ty(value).shape) {
             let copy = graph.add_node(Arc::new(Identity), &[value], Phase::Update, Arc::from(""));
             graph.assigns[i].value = copy.expect("a copy fits any value")[0];

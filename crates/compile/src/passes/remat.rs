@@ -60,7 +60,8 @@ impl Forward<'_> {
 
     /// Whether a base is there in backward whatever is decided: an input, a constant, or not from the forward phase.
     fn source(&self, base: ValueId) -> bool {
-        self.producer(base).is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward)
+        self.producer(base)
+            .is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward)
     }
 
     /// What computing a base again costs, from what backward reads anyway; none if that is not possible.
@@ -77,7 +78,11 @@ impl Forward<'_> {
             if product && !products {
                 return None;
             }
-            let own = if product { node.op.cost(&inputs, &outputs).flops } else { 0.0 };
+            let own = if product {
+                node.op.cost(&inputs, &outputs).flops
+            } else {
+                0.0
+            };
             node.inputs.iter().try_fold(own, |sum, &input| {
                 let input = self.base(input);
                 if self.source(input) || self.kept[input.index()] {
@@ -102,7 +107,12 @@ impl Forward<'_> {
             }
             if let Some(flops) = self.price(value, products, &mut memo) {
                 let name = describe(self.graph, value).0;
-                found.push(Recompute { value, name, bytes, flops });
+                found.push(Recompute {
+                    value,
+                    name,
+                    bytes,
+                    flops,
+                });
             }
         }
         found
@@ -116,8 +126,11 @@ pub(crate) fn free(graph: &Graph) -> Vec<Recompute> {
 
 /// Forward values whose recomputation takes matrix products, the cheapest per byte first.
 pub(crate) fn priced(graph: &Graph) -> Vec<Recompute> {
-    let mut found: Vec<Recompute> =
-        Forward::new(graph).candidates(true).into_iter().filter(|c| c.flops > 0.0).collect();
+    let mut found: Vec<Recompute> = Forward::new(graph)
+        .candidates(true)
+        .into_iter()
+        .filter(|c| c.flops > 0.0)
+        .collect();
     // Later values first among equals: they are recomputed while less else is alive.
     found.sort_by(|a, b| {
         let rate = |c: &Recompute| c.flops / c.bytes as f64;
@@ -133,14 +146,21 @@ pub fn recompute(graph: &Graph, values: &[ValueId]) -> Graph {
     for value in values {
         dropped[value.index()] = true;
     }
-    let mut clones = Clones { forward: &forward, dropped, rewriter: Rewriter::new(graph), made: HashMap::new() };
+    let mut clones = Clones {
+        forward: &forward,
+        dropped,
+        rewriter: Rewriter::new(graph),
+        made: HashMap::new(),
+    };
     for node in &graph.nodes {
         if node.phase == Phase::Forward {
             clones.rewriter.copy(node);
             continue;
         }
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| clones.read(v)).collect();
-        let outputs = clones.rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
+        let outputs = clones
+            .rewriter
+            .push(node.op.clone(), &inputs, node.phase, &node.scope);
         for (&old, new) in node.outputs.iter().zip(outputs) {
             clones.rewriter.set(old, new);
         }
@@ -159,7 +179,11 @@ impl Clones<'_> {
     /// What backward reads for a value: a recomputation if it is dropped.
     fn read(&mut self, value: ValueId) -> ValueId {
         let base = self.forward.base(value);
-        if self.forward.source(base) || !self.dropped[base.index()] { self.rewriter.get(value) } else { self.again(value) }
+        if self.forward.source(base) || !self.dropped[base.index()] {
+            self.rewriter.get(value)
+        } else {
+            self.again(value)
+        }
     }
 
     /// A recomputation of a value.
@@ -168,18 +192,28 @@ impl Clones<'_> {
             return made;
         }
         let forward = self.forward;
-        let node: NodeId = forward.graph.producer(value).expect("sources are read, not recomputed");
+        let node: NodeId = forward
+            .graph
+            .producer(value)
+            .expect("sources are read, not recomputed");
         let node = &forward.graph.nodes[node.index()];
         let inputs: Vec<ValueId> = node
             .inputs
             .iter()
             .map(|&input| {
                 let base = forward.base(input);
-                let there = forward.source(base) || (forward.kept[base.index()] && !self.dropped[base.index()]);
-                if there { self.rewriter.get(input) } else { self.again(input) }
+                let there =
+                    forward.source(base) || (forward.kept[base.index()] && !self.dropped[base.index()]);
+                if there {
+                    self.rewriter.get(input)
+                } else {
+                    self.again(input)
+                }
             })
             .collect();
-        let outputs = self.rewriter.push(node.op.clone(), &inputs, Phase::Backward, &node.scope);
+        let outputs = self
+            .rewriter
+            .push(node.op.clone(), &inputs, Phase::Backward, &node.scope);
         for (&old, &new) in node.outputs.iter().zip(&outputs) {
             self.made.insert(old, new);
         }

@@ -138,7 +138,8 @@ unsafe fn forward_body<L: Level>(
                 product,
                 false,
             );
-            // One lane for each query of the block. Two loops, so that no row waits for its own largest score.
+            // One lane for each query of the block. Two loops, so that no row waits for its own largest
+            // score.
             let (mut totals, mut shifts) = ([1.0; LANES], [0.0; LANES]);
             for i in begin..end {
                 shifts[i - begin] = hide_row(head, head.visible(i), row, scores.at(i - begin));

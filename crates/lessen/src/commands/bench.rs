@@ -39,23 +39,37 @@ impl Bench {
         let budget = self.budget.as_deref().map(parse_size).transpose()?;
         let mut device = device()?;
         let mut table = String::new();
-        let json = step_bench::run(&mut device, &self.case, self.steps as usize, budget, |case, m, peak| {
-            let spread = format!("{:.1} .. {:.1}", m.step_ms[0], m.step_ms[m.step_ms.len() - 1]);
-            table += &format!("{}  {}\n", case.letter, case.title);
-            table += &format!("   compile        {:>9.1} ms\n", m.compile_ms);
-            table += &format!("   step           {:>9.1} ms   ({spread}, {} steps)\n", m.median_ms(), m.step_ms.len());
-            table += &format!("   in products    {:>9.1} %\n", 100.0 * m.matmul_share);
-            let (speed, of_peak) = (m.flops() / 1e9, 100.0 * m.flops() / peak);
-            table += &format!("   products       {speed:>9.0} GFLOP/s over the whole step, {of_peak:.0} % of the peak\n");
-            table += &format!("   memory planned {:>12}\n", show_size(m.planned_peak));
-            table += &format!("   memory in use  {:>12}\n", show_size(m.measured_peak));
-        })
+        let json = step_bench::run(
+            &mut device,
+            &self.case,
+            self.steps as usize,
+            budget,
+            |case, m, peak| {
+                let spread = format!("{:.1} .. {:.1}", m.step_ms[0], m.step_ms[m.step_ms.len() - 1]);
+                table += &format!("{}  {}\n", case.letter, case.title);
+                table += &format!("   compile        {:>9.1} ms\n", m.compile_ms);
+                table += &format!(
+                    "   step           {:>9.1} ms   ({spread}, {} steps)\n",
+                    m.median_ms(),
+                    m.step_ms.len()
+                );
+                table += &format!("   in products    {:>9.1} %\n", 100.0 * m.matmul_share);
+                let (speed, of_peak) = (m.flops() / 1e9, 100.0 * m.flops() / peak);
+                table += &format!(
+                    "   products       {speed:>9.0} GFLOP/s over the whole step, {of_peak:.0} % of the peak\n"
+                );
+                table += &format!("   memory planned {:>12}\n", show_size(m.planned_peak));
+                table += &format!("   memory in use  {:>12}\n", show_size(m.measured_peak));
+            },
+        )
         .map_err(Error::user)?;
         if self.json {
             say(&format!("{json}\n"));
         } else {
             let (peak, threads) = (json["peak_gflops"].as_f64().unwrap_or_default(), device.threads());
-            say(&format!("{table}peak of products {peak:.0} GFLOP/s with {threads} threads\n"));
+            say(&format!(
+                "{table}peak of products {peak:.0} GFLOP/s with {threads} threads\n"
+            ));
         }
         Ok(0)
     }

@@ -38,7 +38,12 @@ impl Eval {
             object.insert("model".into(), json!(source));
             say(&format!("{}\n", Value::Object(object)));
         } else {
-            say(&format!("{source} on {} examples of {}: {}\n", scores.examples, self.split, scores.show()));
+            say(&format!(
+                "{source} on {} examples of {}: {}\n",
+                scores.examples,
+                self.split,
+                scores.show()
+            ));
         }
         Ok(0)
     }

@@ -44,10 +44,23 @@ impl Generate {
             )));
         }
         if self.top_k == Some(0) {
-            return Err(Error::user("--top-k 0 leaves no token; choose at least 1, or leave it out"));
+            return Err(Error::user(
+                "--top-k 0 leaves no token; choose at least 1, or leave it out",
+            ));
         }
-        let Generate { tokens, temperature, top_k, seed, .. } = self;
-        let sampling = Sampling { tokens, temperature, top_k, seed };
+        let Generate {
+            tokens,
+            temperature,
+            top_k,
+            seed,
+            ..
+        } = self;
+        let sampling = Sampling {
+            tokens,
+            temperature,
+            top_k,
+            seed,
+        };
         let added = Finished::open(&self.run_dir, self.best)?.generate(&self.prompt, &sampling)?;
         if self.json {
             say(&format!("{}\n", json!({ "prompt": self.prompt, "text": added })));

@@ -5,8 +5,8 @@ mod eval;
 mod generate;
 mod plan;
 mod predict;
-mod recipes;
 mod recipe_args;
+mod recipes;
 mod train;
 
 use clap::Subcommand;

@@ -24,7 +24,11 @@ impl Plan {
         let (name, mut settings) = recipe::load(&self.recipe)?;
         self.over.apply(&mut settings, None)?;
         let outlook = Outlook::new(Config::new(&name, settings)?, self.over.budget()?)?;
-        say(&if self.json { format!("{}\n", outlook.to_json()) } else { outlook.to_text() });
+        say(&if self.json {
+            format!("{}\n", outlook.to_json())
+        } else {
+            outlook.to_text()
+        });
         Ok(0)
     }
 }

@@ -28,15 +28,25 @@ impl Predict {
         let prediction = Finished::open(&self.run_dir, self.best)?.predict(&self.text)?;
         let (text, object) = match prediction {
             Prediction::Class(label, shares) => {
-                let share = shares.iter().find(|(name, _)| *name == label).map_or(0.0, |(_, share)| *share);
-                let all: Map<_, _> = shares.into_iter().map(|(name, share)| (name, json!(share))).collect();
+                let share = shares
+                    .iter()
+                    .find(|(name, _)| *name == label)
+                    .map_or(0.0, |(_, share)| *share);
+                let all: Map<_, _> = shares
+                    .into_iter()
+                    .map(|(name, share)| (name, json!(share)))
+                    .collect();
                 let object = json!({ "label": label, "probability": share, "probabilities": all });
                 (format!("{label} ({:.1} %)", 100.0 * share), object)
             }
             Prediction::Score(score) => (format!("{score:.4}"), json!({ "score": score })),
             Prediction::Sum(sum) => (sum.clone(), json!({ "answer": sum })),
         };
-        say(&if self.json { format!("{object}\n") } else { format!("{text}\n") });
+        say(&if self.json {
+            format!("{object}\n")
+        } else {
+            format!("{text}\n")
+        });
         Ok(0)
     }
 }

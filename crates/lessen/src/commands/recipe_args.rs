@@ -25,7 +25,10 @@ pub struct RecipeArgs {
 impl RecipeArgs {
     /// Puts the flags over the settings; `--set` goes over all others.
     pub fn apply(&self, settings: &mut Settings, steps: Option<u64>) -> Result<()> {
-        for (flag, key, path) in [("--data", "data.path", &self.data), ("--init", "model.init", &self.init)] {
+        for (flag, key, path) in [
+            ("--data", "data.path", &self.data),
+            ("--init", "model.init", &self.init),
+        ] {
             if let Some(path) = path {
                 let path = path.display().to_string();
                 settings.set_named(key, Value::Text(path.clone()), format!("{flag} {path}"))?;
@@ -34,7 +37,9 @@ impl RecipeArgs {
         if let Some(steps) = steps {
             settings.set_named("train.steps", Value::Count(steps), format!("--steps {steps}"))?;
         }
-        self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))
+        self.set
+            .iter()
+            .try_for_each(|assignment| settings.set_flag(assignment))
     }
 
     /// The budget in bytes.

@@ -26,13 +26,16 @@ impl Recipes {
         if let Some(name) = &self.name {
             let found = BUILT_IN.iter().find(|recipe| recipe.name == name);
             let recipe = found.ok_or_else(|| {
-                Error::user(format!("there is no built-in recipe called '{name}'; `lessen recipes` lists them"))
+                Error::user(format!(
+                    "there is no built-in recipe called '{name}'; `lessen recipes` lists them"
+                ))
             })?;
             say(recipe.text);
             return Ok(0);
         }
         let lines: Vec<String> = if self.keys {
-            let default = |default: Option<&str>| default.map_or(String::new(), |default| format!(" [{default}]"));
+            let default =
+                |default: Option<&str>| default.map_or(String::new(), |default| format!(" [{default}]"));
             let line = |key: &lessen_train::keys::Key| {
                 let (expected, default) = (key.kind.expected(), default(key.default));
                 format!("{:<24} {}; {expected}{default}\n", key.name, key.meaning)
@@ -45,7 +48,10 @@ impl Recipes {
                 .collect();
             vec![format!("{}\n", json!({ "recipes": recipes }))]
         } else {
-            BUILT_IN.iter().map(|recipe| format!("{:<16} {}\n", recipe.name, recipe.description())).collect()
+            BUILT_IN
+                .iter()
+                .map(|recipe| format!("{:<16} {}\n", recipe.name, recipe.description()))
+                .collect()
         };
         say(&lines.concat());
         Ok(0)

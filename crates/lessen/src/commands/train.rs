@@ -45,7 +45,10 @@ impl Train {
         }
         if report.interrupted {
             let out = report.out.display();
-            eprintln!("stopped after step {}; go on with `lessen train --resume --out {out}`", report.steps);
+            eprintln!(
+                "stopped after step {}; go on with `lessen train --resume --out {out}`",
+                report.steps
+            );
             return Ok(interrupt::EXIT_CODE);
         }
         Ok(0)
@@ -72,13 +75,21 @@ impl Train {
             }
         };
         self.over.apply(&mut settings, self.steps)?;
-        Ok(Request { recipe, settings, out, resume: self.resume, budget })
+        Ok(Request {
+            recipe,
+            settings,
+            out,
+            resume: self.resume,
+            budget,
+        })
     }
 
     fn resumed_folder(&self, recipe: &str) -> Result<PathBuf> {
         let found = self.out.clone().or_else(|| last_run(recipe));
         found.ok_or_else(|| {
-            Error::user(format!("there is no run of {recipe} in runs/ to resume; name its folder with --out"))
+            Error::user(format!(
+                "there is no run of {recipe} in runs/ to resume; name its folder with --out"
+            ))
         })
     }
 }

@@ -29,7 +29,10 @@ pub fn succeed(dir: &Path, args: &[&str]) -> String {
 pub fn json(dir: &Path, args: &[&str]) -> Value {
     let printed = succeed(dir, args);
     let value: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("{error}: {printed}"));
-    assert!(value.is_object() && printed.ends_with("}\n") && printed.lines().count() == 1, "{printed}");
+    assert!(
+        value.is_object() && printed.ends_with("}\n") && printed.lines().count() == 1,
+        "{printed}"
+    );
     value
 }
 
@@ -52,13 +55,30 @@ pub fn stderr(output: &Output) -> String {
 
 /// An adder that trains in a moment.
 pub const TINY_ADDER: &[&str] = &[
-    "--set", "model.layers=1", "--set", "model.width=16", "--set", "model.heads=2", "--set", "model.ffn=32", "--set",
-    "train.batch=16", "--set", "train.lr=0.01", "--set", "train.warmup=2",
+    "--set",
+    "model.layers=1",
+    "--set",
+    "model.width=16",
+    "--set",
+    "model.heads=2",
+    "--set",
+    "model.ffn=32",
+    "--set",
+    "train.batch=16",
+    "--set",
+    "train.lr=0.01",
+    "--set",
+    "train.warmup=2",
 ];
 
 /// Arguments of `lessen train adder` for the tiny adder, with more behind them.
 pub fn tiny_adder<'a>(more: &[&'a str]) -> Vec<&'a str> {
-    ["train", "adder"].iter().chain(TINY_ADDER).chain(more).copied().collect()
+    ["train", "adder"]
+        .iter()
+        .chain(TINY_ADDER)
+        .chain(more)
+        .copied()
+        .collect()
 }
 
 /// Writes a folder of titles with labels: two classes that a word decides.
@@ -91,7 +111,10 @@ pub fn classifier(dir: &Path, kind: &str, more: &str) -> PathBuf {
 pub fn checkpoint(dir: &Path, kind: &str) -> PathBuf {
     let (data, recipe) = (titles(dir), classifier(dir, kind, ""));
     let out = dir.join("first");
-    succeed(dir, &["train", text(&recipe), "--data", text(&data), "--out", text(&out)]);
+    succeed(
+        dir,
+        &["train", text(&recipe), "--data", text(&data), "--out", text(&out)],
+    );
     out.join("model")
 }
 

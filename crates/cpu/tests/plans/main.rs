@@ -1,0 +1,15 @@
+//! Whole graphs on the CPU: what the compiler plans and the executor runs, against the reference evaluator and against
+//! the promises that a plan makes.
+
+mod checker;
+mod generator;
+mod gpt;
+mod outside_operation;
+mod programs;
+mod promises;
+mod random;
+mod recomputed_block;
+mod run_errors;
+mod runner;
+mod sizes;
+mod states;
