@@ -1,7 +1,7 @@
 //! Where values lie: the base array and layout of each view, and how a strided value looks as rows and columns.
 
 use lessen_graph::ops::{
-    AdamW, Attention, AttentionBackward, Binary, CrossEntropyBackward, Identity, MatMul, Sgd,
+    AdamW, Attention, AttentionBackward, Binary, CrossEntropyBackward, Identity, MatMul, Pad, Sgd,
 };
 use lessen_graph::{DType, Def, Graph, Layout, Node, Role, RowWise, Type, ValueId, numel};
 
@@ -152,6 +152,7 @@ pub fn accepts(graph: &Graph, node: &Node, input: usize, place: &Place) -> bool 
     }
     if any.is::<AdamW>()
         || any.is::<Sgd>()
+        || any.is::<Pad>()
         || graph.ty(node.inputs[input]).dtype == DType::I32 && !any.is::<Binary>()
     {
         return false;

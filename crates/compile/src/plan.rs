@@ -116,7 +116,9 @@ pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan
         .iter()
         .map(|node| {
             let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-            let runs = target.runs_rows(node.op.as_ref(), &inputs, &outputs);
+            // Values without elements have no rows to cut; such an operation runs by itself.
+            let empty = inputs.iter().chain(&outputs).any(|ty| ty.numel() == 0);
+            let runs = !empty && target.runs_rows(node.op.as_ref(), &inputs, &outputs);
             if runs {
                 node.op.row_wise(&inputs, &outputs)
             } else {

@@ -1,12 +1,13 @@
 //! Operations that do not run row by row: each is cut into tasks by its own shape.
 
 use lessen_graph::ops::{
-    Attention, AttentionBackward, Concat, MatMul, Pad, RandomBits, Reduce, ReduceKind, ScatterAdd,
+    Attention, AttentionBackward, Concat, Identity, MatMul, Pad, RandomBits, Reduce, ReduceKind, ScatterAdd,
     UpdateSlice,
 };
-use lessen_graph::{DType, Op, Type, numel};
+use lessen_graph::{DType, Layout, Op, Type, numel};
 
 use crate::faults::Faults;
+use crate::kernels::copy::CopyPlan;
 use crate::kernels::{Rows, gather, gemm, random, reduce};
 use crate::{attention_kernels, fallback};
 
@@ -61,6 +62,10 @@ pub(crate) fn single_kernel(
         .chain(outputs)
         .filter(|t| t.dtype.is_float())
         .all(|t| t.dtype == DType::F32);
+    let lies_dense = |(ty, strides): (&Type, &Vec<usize>)| {
+        Layout { offset: 0, strides: strides.clone() }.is_dense(&ty.shape)
+    };
+    let dense = inputs.iter().zip(strides).all(lies_dense);
     let found = if let (Some(op), true) = (any.downcast_ref::<MatMul>(), f32s) {
         Some(matmul(op, inputs, strides))
     } else if let (Some(op), true) = (any.downcast_ref::<Attention>(), f32s) {
@@ -73,9 +78,11 @@ pub(crate) fn single_kernel(
         sum_of_middle(op, &inputs[0])
     } else if let Some(op) = any.downcast_ref::<RandomBits>() {
         Some(random_bits(op, outputs))
-    } else if let Some(op) = any.downcast_ref::<Concat>() {
+    } else if any.is::<Identity>() {
+        strided_copy(&inputs[0], &strides[0])
+    } else if let (Some(op), true) = (any.downcast_ref::<Concat>(), dense) {
         Some(concat(op.axis, inputs, outputs))
-    } else if let Some(op) = any.downcast_ref::<Pad>() {
+    } else if let (Some(op), true) = (any.downcast_ref::<Pad>(), dense) {
         Some(pad(op, inputs, outputs))
     } else {
         any.downcast_ref::<UpdateSlice>()
@@ -214,6 +221,20 @@ fn random_bits(op: &RandomBits, outputs: &[Type]) -> Single {
         tasks: n.div_ceil(CHUNK),
         run,
     }
+}
+
+/// A dense copy of a strided array, a range of its rows for each task.
+fn strided_copy(ty: &Type, strides: &[usize]) -> Option<Single> {
+    let plan = CopyPlan::new(&ty.shape, strides, &Layout::dense(&ty.shape).strides)?;
+    let bytes = ty.dtype.bytes();
+    let rows = plan.rows();
+    let chunk = ((1 << 14) / plan.columns().max(1)).max(1);
+    let run: TaskFn = Box::new(move |w, task| {
+        let range = task * chunk..rows.min((task + 1) * chunk);
+        // SAFETY: see `single_kernel`; tasks write disjoint rows.
+        unsafe { plan.copy(bytes, w.inputs[0], w.outputs[0], range) };
+    });
+    Some(Single { tasks: rows.div_ceil(chunk), run })
 }
 
 /// Bytes of one outer index: the extents from `axis` on.
