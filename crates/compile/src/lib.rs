@@ -85,50 +85,19 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     verify(graph)?;
     let simple = simplify(graph);
     debug_assert_eq!(verify(&simple), Ok(()));
-    let plan = |chosen: &[passes::Recompute]| {
-        let values: Vec<ValueId> = chosen.iter().map(|c| c.value).collect();
-        let graph = if values.is_empty() {
-            simple.clone()
-        } else {
-            recomputing(&simple, &values)
-        };
-        debug_assert_eq!(verify(&graph), Ok(()));
-        Plan {
-            recomputed: chosen.to_vec(),
-            ..plan::plan(graph, options, target)
-        }
-    };
-    let mut chosen: Vec<passes::Recompute> = if passes::remat::trains(&simple) {
-        passes::remat::free(&simple)
-    } else {
-        Vec::new()
-    };
-    let mut best = plan(&chosen);
-    if let Some(budget) = options.budget {
-        let mut more = passes::remat::priced(&simple).into_iter().peekable();
-        while best.peak_bytes() > budget {
-            let over = best.peak_bytes() - budget;
-            if more.peek().is_none() {
-                return Err(format!(
-                    "the budget of {budget} bytes is below the floor of {} bytes; allow at least that, or take a smaller batch",
-                    best.peak_bytes()
-                ));
-            }
-            let mut freed = 0;
-            while freed < over
-                && let Some(next) = more.next()
-            {
-                freed += next.bytes;
-                chosen.push(next);
-            }
-            let next = plan(&chosen);
-            if next.peak_bytes() < best.peak_bytes() {
-                best = next;
-            }
+    let mut floor = usize::MAX;
+    for chosen in choices(&simple) {
+        let mut plan = plan_recomputing(&simple, chosen, options, target);
+        floor = floor.min(plan.peak_bytes());
+        if options.budget.is_none_or(|budget| plan.peak_bytes() <= budget) {
+            plan.compile_time = start.elapsed();
+            return Ok(plan);
         }
     }
-    best.compile_time = start.elapsed();
-    Ok(best)
+    Err(format!(
+        "the budget of {} bytes is below the floor of {floor} bytes; allow at least that, or take a smaller batch",
+        options.budget.unwrap_or(0)
+    ))
 }
 
 /// The least peak that recomputation reaches for a graph: the floor of every budget.
@@ -138,15 +107,45 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
 pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Result<usize, String> {
     verify(graph)?;
     let simple = simplify(graph);
-    let mut values: Vec<ValueId> = Vec::new();
-    if passes::remat::trains(&simple) {
-        values.extend(passes::remat::free(&simple).iter().map(|c| c.value));
+    let peak = |chosen| plan_recomputing(&simple, chosen, options, target).peak_bytes();
+    Ok(choices(&simple).into_iter().map(peak).min().expect("at least one choice"))
+}
+
+/// In how many parts the values whose recomputation has a price are given up.
+const PARTS: usize = 16;
+
+/// The sets of values to recompute that a budget chooses from: what is free, and then more and more of the others, the
+/// cheapest first. The first set that fits is taken, so that a larger budget never takes more operations.
+fn choices(graph: &Graph) -> Vec<Vec<passes::Recompute>> {
+    if !passes::remat::trains(graph) {
+        return vec![Vec::new()];
     }
-    let free = plan::plan(recomputing(&simple, &values), options, target).peak_bytes();
-    values.extend(passes::remat::priced(&simple).iter().map(|c| c.value));
-    Ok(plan::plan(recomputing(&simple, &values), options, target)
-        .peak_bytes()
-        .min(free))
+    let priced = passes::remat::priced(graph);
+    let mut sets = vec![passes::remat::free(graph)];
+    for part in priced.chunks(priced.len().div_ceil(PARTS).max(1)) {
+        let larger = [sets.last().expect("the free ones"), part].concat();
+        sets.push(larger);
+    }
+    sets
+}
+
+fn plan_recomputing(
+    graph: &Graph,
+    chosen: Vec<passes::Recompute>,
+    options: &Options,
+    target: &dyn Target,
+) -> Plan {
+    let values: Vec<ValueId> = chosen.iter().map(|c| c.value).collect();
+    let graph = if values.is_empty() {
+        graph.clone()
+    } else {
+        passes::eliminate_dead_code(&passes::recompute(graph, &values))
+    };
+    debug_assert_eq!(verify(&graph), Ok(()));
+    Plan {
+        recomputed: chosen,
+        ..plan::plan(graph, options, target)
+    }
 }
 
 /// The passes that change no memory decision.
@@ -157,8 +156,4 @@ fn simplify(graph: &Graph) -> Graph {
     let graph = passes::eliminate_common_subexpressions(&graph);
     let graph = passes::eliminate_dead_code(&graph);
     passes::materialize(&graph)
-}
-
-fn recomputing(graph: &Graph, values: &[ValueId]) -> Graph {
-    passes::eliminate_dead_code(&passes::recompute(graph, values))
 }

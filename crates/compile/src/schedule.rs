@@ -8,6 +8,9 @@ use lessen_graph::{Graph, Node, NodeId, OutRole, Phase, Role, RowWise, ValueId};
 use crate::Placement;
 use crate::layout::{Place, is_view, natural_rows, row_aligned, row_layout};
 
+/// The most elements of a row with which an elementwise operation joins a group of fewer rows than it has by itself.
+const LONGEST_ROW: usize = 1 << 13;
+
 /// What runs between two synchronisations of the threads.
 #[derive(Clone, Debug)]
 pub struct Step {
@@ -89,7 +92,12 @@ pub fn schedule(
         steps: Vec::new(),
     };
     scheduler.pending.retain(|&i| scheduler.kinds.runs[i]);
+    // What updates share and nothing has to come before, such as the count of steps, must not hold them up.
+    let scalar = |i: usize| graph.nodes[i].outputs.iter().all(|&v| graph.ty(v).numel() == 1);
+    let early = |i: &usize| graph.nodes[*i].phase == Phase::Update && scheduler.waits[*i] == 0 && scalar(*i);
+    scheduler.ready_updates = scheduler.pending.iter().copied().filter(early).collect();
     scheduler.run();
+    assert!(scheduler.pending.is_empty(), "no two nodes wait for each other");
     scheduler.steps
 }
 
@@ -194,8 +202,11 @@ impl Scheduler<'_> {
             RowWise::Elementwise => {
                 let out = self.graph.ty(node.outputs[0]);
                 let n = out.numel();
+                // In a group of few rows, such as one of scalars, few threads would work on a large value.
+                let shared = rows >= natural_rows(out) || n / rows <= LONGEST_ROW;
                 n >= rows
                     && n.is_multiple_of(rows)
+                    && shared
                     && node.inputs.iter().all(|&v| {
                         if self.graph.ty(v).rank() == 0 && out.rank() > 0 {
                             self.whole_readable(v, step)

@@ -31,7 +31,7 @@ pub(crate) fn state_writes(graph: &Graph, places: &[Place]) -> StateWrites {
         after: Vec::new(),
     };
     for assign in &graph.assigns {
-        match writer(graph, places, &readers, assign, &writes.in_place) {
+        match writer(graph, places, &readers, assign, &writes) {
             Some(node) => {
                 writes.in_place.push((assign.value, assign.target));
                 let others = readers[assign.target.index()].iter().filter(|&&r| r != node);
@@ -49,7 +49,7 @@ fn writer(
     places: &[Place],
     readers: &[Vec<NodeId>],
     assign: &Assign,
-    taken: &[(ValueId, ValueId)],
+    writes: &StateWrites,
 ) -> Option<NodeId> {
     let node_id = graph.producer(assign.value)?;
     let node = &graph.nodes[node_id.index()];
@@ -58,7 +58,7 @@ fn writer(
         .outputs
         .iter()
         .any(|o| places[o.value.index()].base == assign.target);
-    if !own || output_is_old || taken.iter().any(|(v, _)| *v == assign.value) {
+    if !own || output_is_old || writes.in_place.iter().any(|(v, _)| *v == assign.value) {
         return None;
     }
     let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
@@ -78,19 +78,32 @@ fn writer(
             }
         }
     }
-    // A reader of the old value that runs after the update cannot be.
-    let mut descends = vec![false; graph.nodes.len()];
-    descends[node_id.index()] = true;
-    for (i, later) in graph.nodes.iter().enumerate().skip(node_id.index() + 1) {
-        descends[i] = later
-            .inputs
-            .iter()
-            .any(|v| graph.producer(*v).is_some_and(|p| descends[p.index()]));
-    }
+    // A reader of the old value that can only run after the update, because it needs its result or waits for another
+    // update that does, would never see the old value.
+    let later = follows(graph, readers, &writes.after, node_id);
     let old = &readers[assign.target.index()];
-    if old.iter().any(|&r| r != node_id && descends[r.index()]) {
+    if old.iter().any(|&r| r != node_id && later[r.index()]) {
         None
     } else {
         Some(node_id)
     }
+}
+
+/// Which nodes cannot run before a node has run: those that read its results, and those that must run after a reader.
+fn follows(graph: &Graph, readers: &[Vec<NodeId>], after: &[(NodeId, NodeId)], node: NodeId) -> Vec<bool> {
+    let mut found = vec![false; graph.nodes.len()];
+    found[node.index()] = true;
+    let mut open = vec![node];
+    while let Some(id) = open.pop() {
+        let results = &graph.nodes[id.index()].outputs;
+        let reading = results.iter().flat_map(|v| &readers[v.index()]).copied();
+        let waiting = after.iter().filter(|(first, _)| *first == id).map(|(_, second)| *second);
+        for next in reading.chain(waiting) {
+            if !found[next.index()] {
+                found[next.index()] = true;
+                open.push(next);
+            }
+        }
+    }
+    found
 }

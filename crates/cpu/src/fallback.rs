@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use lessen_graph::ops::{CrossEntropy, CrossEntropyBackward, Gather, ScatterAdd};
 use lessen_graph::{Array, DType, Op, Type};
 
 use crate::single_kernels::{Single, TaskFn};
@@ -28,6 +29,12 @@ pub(crate) fn reference(
                 })
             })
             .collect();
+        if let Some((indices, limit, ignored)) = indices_of(op.as_ref(), &inputs) {
+            let outside = |&i: &f64| i != ignored && !(0.0..limit as f64).contains(&i);
+            if let Some(&index) = arrays[indices].data.iter().find(|i| outside(i)) {
+                return w.faults.out_of_range(index as i32, limit);
+            }
+        }
         let results = op.eval(&arrays.iter().collect::<Vec<_>>(), &outputs);
         for ((array, ty), &to) in results.iter().zip(&outputs).zip(w.outputs) {
             let size = ty.dtype.bytes();
@@ -39,6 +46,23 @@ pub(crate) fn reference(
         }
     });
     Single { tasks: 1, run }
+}
+
+/// For an operation that reads indices: which input holds them, what they must be below, and the index that stands for
+/// none.
+fn indices_of(op: &dyn Op, inputs: &[Type]) -> Option<(usize, usize, f64)> {
+    let any = op.as_any();
+    if any.is::<Gather>() {
+        return Some((1, inputs[0].shape[0], f64::NAN));
+    }
+    if let Some(op) = any.downcast_ref::<ScatterAdd>() {
+        return Some((0, op.rows, f64::NAN));
+    }
+    if let Some(op) = any.downcast_ref::<CrossEntropy>() {
+        return Some((1, inputs[0].last(), op.ignore as f64));
+    }
+    let op = any.downcast_ref::<CrossEntropyBackward>()?;
+    Some((2, inputs[0].last(), op.ignore as f64))
 }
 
 /// Reads an element.

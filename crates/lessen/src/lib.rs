@@ -7,9 +7,23 @@
 //! ```
 //! use lessen::prelude::*;
 //!
-//! // y = a x + b, learnt from four points.
-//! let loss = |cx: &Context<'_>| { /* see `examples/` for whole models */ };
-//! # let _ = loss;
+//! // y = a x + b, learnt from four points of y = 2 x - 1.
+//! fn line<'g>(cx: &Context<'g>) -> Tensor<'g> {
+//!     let x = cx.input("x", DType::F32, &[4]);
+//!     cx.param("a", &[1], Init::Zeros) * x + cx.param("b", &[1], Init::Zeros)
+//! }
+//!
+//! let mut trainer = Trainer::new(device()?, TrainerOptions::new(0.1), |cx| {
+//!     let error = line(cx) - cx.input("y", DType::F32, &[4]);
+//!     (error * error).mean()
+//! })?;
+//! let (x, y) = ([0.0, 1.0, 2.0, 3.0], [-1.0, 1.0, 3.0, 5.0]);
+//! for _ in 0..300 {
+//!     trainer.step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))])?;
+//! }
+//! let weights = trainer.weights();
+//! assert!((weights["a"].data[0] - 2.0).abs() < 0.01 && (weights["b"].data[0] + 1.0).abs() < 0.01);
+//! # Ok::<(), Error>(())
 //! ```
 //!
 //! The crates behind it: [`graph`] (programs), [`compile`] (passes and plans), [`cpu`] (kernels), [`nn`] (layers,
@@ -40,6 +54,6 @@ pub mod prelude {
     };
     pub use lessen_train::{
         Error, Function, Generator, Inference, Result, Sampling, StepReport, Trainer, TrainerOptions,
-        inputs_of,
+        device, inputs_of,
     };
 }

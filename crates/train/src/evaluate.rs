@@ -50,11 +50,13 @@ impl Scores {
 
 /// The arrays of a batch as inputs of a graph.
 pub fn inputs_of(batch: &Batch) -> Vec<(&str, Host<'_>)> {
-    let host = |field| match field {
-        &Field::I32 { ref data, .. } => Host::I32(data),
-        &Field::F32 { ref data, .. } => Host::F32(data),
-        &Field::Bool { ref data, .. } => Host::Bool(data),
-    };
+    fn host(field: &Field) -> Host<'_> {
+        match field {
+            Field::I32 { data, .. } => Host::I32(data),
+            Field::F32 { data, .. } => Host::F32(data),
+            Field::Bool { data, .. } => Host::Bool(data),
+        }
+    }
     batch
         .fields
         .iter()

@@ -19,6 +19,15 @@ use std::path::{Path, PathBuf};
 /// Checkpoints that are kept: should the newest be damaged, there is another.
 const KEPT: usize = 2;
 
+/// What a search for the newest checkpoint found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Newest {
+    /// The newest one that is whole, and what it says.
+    pub whole: Option<(PathBuf, Manifest)>,
+    /// Why each newer one is not used.
+    pub passed_over: Vec<Error>,
+}
+
 /// The folder of a run that has been made or opened.
 #[derive(Clone, Debug)]
 pub struct Folder {
@@ -174,19 +183,27 @@ impl Folder {
         Ok(path)
     }
 
-    /// The newest checkpoint that is whole, with what it says, and the reason why each newer one is not used.
+    /// The newest checkpoint that is whole.
     ///
     /// # Errors
     /// A folder that cannot be read.
-    pub fn newest_checkpoint(&self) -> Result<(Option<(PathBuf, Manifest)>, Vec<Error>)> {
+    pub fn newest_checkpoint(&self) -> Result<Newest> {
         let mut passed_over = Vec::new();
         for (_, path) in self.steps()?.into_iter().rev() {
             match saved::check(&path) {
-                Ok(manifest) => return Ok((Some((path, manifest)), passed_over)),
+                Ok(manifest) => {
+                    return Ok(Newest {
+                        whole: Some((path, manifest)),
+                        passed_over,
+                    });
+                }
                 Err(error) => passed_over.push(error),
             }
         }
-        Ok((None, passed_over))
+        Ok(Newest {
+            whole: None,
+            passed_over,
+        })
     }
 
     /// The model to use: the last one, or that of the newest checkpoint of a run that has not ended.
@@ -205,7 +222,7 @@ impl Folder {
             )));
         }
         let newest = if self.checkpoints().is_dir() {
-            self.newest_checkpoint()?.0
+            self.newest_checkpoint()?.whole
         } else {
             None
         };
@@ -324,7 +341,13 @@ mod tests {
     #[test]
     fn the_newest_whole_checkpoint_is_found_and_two_are_kept() {
         let (_dir, folder) = run();
-        assert_eq!(folder.newest_checkpoint().unwrap(), (None, vec![]));
+        assert_eq!(
+            folder.newest_checkpoint().unwrap(),
+            Newest {
+                whole: None,
+                passed_over: vec![]
+            }
+        );
         for step in [5, 10, 100] {
             folder.save_checkpoint(step, None, &[], fill("good")).unwrap();
         }
@@ -337,10 +360,16 @@ mod tests {
                 .collect::<Vec<_>>(),
             [10, 100]
         );
-        let (newest, passed_over) = folder.newest_checkpoint().unwrap();
+        let Newest {
+            whole: newest,
+            passed_over,
+        } = folder.newest_checkpoint().unwrap();
         assert_eq!((newest.unwrap().1.step, passed_over.len()), (100, 0));
         fs::write(folder.checkpoints().join("step-100/model.safetensors"), "bad!").unwrap();
-        let (newest, passed_over) = folder.newest_checkpoint().unwrap();
+        let Newest {
+            whole: newest,
+            passed_over,
+        } = folder.newest_checkpoint().unwrap();
         assert_eq!(newest.unwrap().1.step, 10);
         assert!(
             passed_over[0]
@@ -359,7 +388,7 @@ mod tests {
         // Killed while writing: a folder aside, and no manifest in it.
         fs::create_dir(folder.checkpoints().join(".tmp-step-6")).unwrap();
         let folder = Folder::reopen(folder.root()).unwrap();
-        assert_eq!(folder.newest_checkpoint().unwrap().0.unwrap().1.step, 5);
+        assert_eq!(folder.newest_checkpoint().unwrap().whole.unwrap().1.step, 5);
         assert_eq!(fs::read_dir(folder.checkpoints()).unwrap().count(), 1);
     }
 

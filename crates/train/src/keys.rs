@@ -94,7 +94,7 @@ pub const KEYS: &[Key] = &[
     open(
         "model.dropout",
         SHARE,
-        "share of dropped values, also of a checkpoint's model (default 0, or the checkpoint's)",
+        "share of dropped values, also of a checkpoint's model (default: the checkpoint's, else 0.1)",
     ),
     key(
         "model.vocab",

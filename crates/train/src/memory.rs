@@ -9,12 +9,8 @@ pub fn available_bytes() -> Option<usize> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let available = meminfo_bytes(&meminfo, "MemAvailable")?;
     let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
-    groups
-        .into_iter()
-        .filter_map(|group| group_bytes(Path::new(group)))
-        .fold(Some(available), |least, bytes| {
-            least.map(|least| least.min(bytes))
-        })
+    let limits = groups.into_iter().filter_map(|group| group_bytes(Path::new(group)));
+    Some(limits.fold(available, usize::min))
 }
 
 /// A row such as `MemAvailable:   12345 kB`.

@@ -22,6 +22,9 @@ pub struct Sizes {
     pub length: usize,
 }
 
+/// Dropout of a model from scratch where nobody says anything else, as in BERT and GPT-2.
+const DROPOUT: f64 = 0.1;
+
 /// The settings that a checkpoint decides, so that nobody may set them beside it.
 const FIXED: [&str; 4] = ["model.layers", "model.width", "model.heads", "model.ffn"];
 
@@ -90,7 +93,7 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
 fn from_scratch(config: &Config, sizes: Sizes) -> Model {
     let m = &config.model;
     let Sizes { vocab, pad, length } = sizes;
-    let dropout = m.dropout.unwrap_or(0.0);
+    let dropout = m.dropout.unwrap_or(DROPOUT);
     let pad = usize::try_from(pad).unwrap_or(0);
     match m.kind {
         ModelKind::Gpt2 => {

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::finished::device;
 use crate::model::{self, Sizes};
 use crate::plans::{StepGraphs, StepPlans};
-use crate::run::Prepared;
+use crate::prepared::Prepared;
 use crate::size::show_size;
 use lessen_compile::Placement;
 use lessen_data::Metric;

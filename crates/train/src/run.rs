@@ -1,21 +1,23 @@
 //! A run from its first to its last step: evaluation, checkpoints, resume, interruption, report.
 
 use crate::config::Config;
-use crate::corpus::{Corpus, Goal};
+use crate::corpus::Corpus;
 use crate::durable::write_folder;
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Scores, evaluate, inputs_of, weight_of};
 use crate::events::Events;
 pub use crate::finished::read_config;
 use crate::finished::{config_text, device};
-use crate::folder::Folder;
+use crate::folder::{Folder, Newest};
 use crate::inference::{Function, Inputs};
 use crate::interrupt;
 use crate::metrics::Metrics;
 use crate::model::{self, Sizes};
-use crate::plans::{StepPlans, TrainerOptions};
+use crate::plans::StepPlans;
+use crate::prepared::Prepared;
 use crate::progress::Progress;
 use crate::report::{Facts, Report, Timing};
+use crate::resume::{Resumed, reopen};
 use crate::saved::{self, Best};
 use crate::settings::Settings;
 use crate::showcase;
@@ -25,19 +27,6 @@ use lessen_nn::{BatchShape, Model, Weights, checkpoint};
 use serde_json::{Map, json};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
-/// at which the run goes on.
-const FREE: [&str; 8] = [
-    "train.steps",
-    "train.epochs",
-    "train.eval_every",
-    "train.checkpoint_every",
-    "data.path",
-    "model.init",
-    "model.vocab",
-    "optimizer.placement",
-];
 
 /// What to train and where.
 #[derive(Clone, Debug)]
@@ -52,56 +41,6 @@ pub struct Request {
     pub resume: bool,
     /// Most bytes that parameters, optimizer and steps may take.
     pub budget: Option<usize>,
-}
-
-/// What everything is made from: settings, data, tokenizer, model.
-pub struct Prepared {
-    /// The recipe.
-    pub config: Config,
-    /// What is predicted.
-    pub goal: Goal,
-    /// The model.
-    pub model: Model,
-    /// Extent of a batch.
-    pub shape: BatchShape,
-    /// Steps in all.
-    pub total: u64,
-}
-
-impl Prepared {
-    /// How to train it.
-    pub fn options(&self, budget: Option<usize>) -> TrainerOptions {
-        let train = &self.config.train;
-        TrainerOptions {
-            optimizer: self.config.optimizer,
-            schedule: self.config.schedule(self.total),
-            seed: train.seed,
-            clip_norm: (train.clip_norm > 0.0).then_some(train.clip_norm),
-            accumulate: train.accumulate,
-            placement: self.config.placement,
-            budget,
-        }
-    }
-
-    /// Refuses a batch whose arrays cannot even be counted.
-    pub(crate) fn check_extent(&self) -> Result<()> {
-        let widest = self
-            .model
-            .parameters()
-            .iter()
-            .flat_map(|p| p.shape.clone())
-            .max()
-            .unwrap_or(1);
-        let BatchShape { size, length } = self.shape;
-        let largest = size as f64 * length as f64 * widest.max(length) as f64 * 4.0;
-        if largest < (1u64 << 50) as f64 {
-            return Ok(());
-        }
-        Err(Error::user(format!(
-            "{} asks for arrays of more than 1000 TiB; take a smaller batch",
-            self.config.place("train.batch")
-        )))
-    }
 }
 
 /// Trains.
@@ -199,36 +138,6 @@ pub fn train(request: &Request) -> Result<Report> {
     };
     run.announce(from, &drawn);
     run.go(source, start)
-}
-
-/// The checkpoint that a run goes on from.
-struct Resumed {
-    dir: PathBuf,
-    manifest: saved::Manifest,
-}
-
-/// Opens the folder of a run to go on with; the newest checkpoint, if there is one.
-fn reopen(request: &Request) -> Result<(Folder, Option<Resumed>)> {
-    let folder = Folder::reopen(&request.out)?;
-    let (_, settings) = read_config(&folder)?;
-    if let Some((key, old, new)) = settings.difference(&request.settings, &FREE) {
-        return Err(Error::user(format!(
-            "{key} was {old} in the run {} and is {new} now; resume with the same settings, or start another run",
-            request.out.display()
-        )));
-    }
-    let (newest, passed_over) = folder.newest_checkpoint()?;
-    for error in passed_over {
-        eprintln!("warning: {error}");
-    }
-    match &newest {
-        Some((path, manifest)) => eprintln!("resuming after step {} from {}", manifest.step, path.display()),
-        None => eprintln!(
-            "{} has no whole checkpoint; starting from step 0",
-            request.out.display()
-        ),
-    }
-    Ok((folder, newest.map(|(dir, manifest)| Resumed { dir, manifest })))
 }
 
 fn first_weights(prepared: &Prepared, from: Option<&Resumed>) -> Result<(Weights, Vec<String>)> {
@@ -405,7 +314,10 @@ impl Run {
 
     fn last_good(&self) -> String {
         match self.folder.newest_checkpoint() {
-            Ok((Some((path, _)), _)) => format!("{} is the last good checkpoint", path.display()),
+            Ok(Newest {
+                whole: Some((path, _)),
+                ..
+            }) => format!("{} is the last good checkpoint", path.display()),
             _ => "there is no checkpoint before it".to_string(),
         }
     }

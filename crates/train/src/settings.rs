@@ -1,4 +1,4 @@
-//! The settings of a run: values for the [`KEYS`](crate::keys::KEYS), each with the place it comes from.
+//! The settings of a run: values for the [`KEYS`], each with the place it comes from.
 //!
 //! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest.
 

@@ -4,7 +4,7 @@ use crate::corpus::Goal;
 use crate::error::Result;
 use crate::finished::device;
 use crate::generate::{Generator, Sampling};
-use crate::run::Prepared;
+use crate::prepared::Prepared;
 use lessen_data::{Adder, Field, Source, Tokenizer, adder};
 use lessen_nn::Weights;
 

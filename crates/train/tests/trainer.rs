@@ -66,8 +66,7 @@ fn a_loss_goes_down_and_the_parameters_serve_a_function() {
     assert!(error < 0.2, "{found:?} for {y:?}");
 
     // The same weights elsewhere say the same.
-    let mut inference =
-        Inference::new(device(2), trainer.params().to_vec(), &trainer.weights()).unwrap();
+    let mut inference = Inference::new(device(2), trainer.params().to_vec(), &trainer.weights()).unwrap();
     let mut function = inference.function(|cx| vec![("y", predict(cx, 5))]).unwrap();
     inference.run(&mut function, &[("x", Host::F32(&x))]).unwrap();
     assert_eq!(function.output("y").unwrap(), found);
@@ -89,7 +88,11 @@ fn placement_and_threads_change_no_bit() {
 fn accumulated_batches_make_the_same_step_as_one_large_batch() {
     // Dropout would draw differently for two small batches.
     let build = |accumulate, rows| {
-        let options = TrainerOptions { clip_norm: Some(0.1), accumulate, ..TrainerOptions::new(0.01) };
+        let options = TrainerOptions {
+            clip_norm: Some(0.1),
+            accumulate,
+            ..TrainerOptions::new(0.01)
+        };
         Trainer::new(device(1), options, |cx| {
             let x = cx.input("x", DType::F32, &[rows, WIDTH]);
             let hidden = linear(cx, "first", x, 16, Init::Normal { std: 0.5 }).tanh();

@@ -180,7 +180,8 @@ pub(super) fn kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<R
             );
         }));
     }
-    if any.is::<Gather>() {
+    // Rows are copied as numbers of 4 bytes, whatever these stand for.
+    if any.is::<Gather>() && outputs[0].dtype.bytes() == size_of::<f32>() {
         let limit = inputs[0].shape[0];
         return Some(Box::new(move |r| unsafe {
             let ids = r.indices(1);

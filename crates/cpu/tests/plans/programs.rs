@@ -134,16 +134,3 @@ fn random_programs_agree_with_the_reference() {
 fn more_random_programs_agree_with_the_reference() {
     check_seeds(1500..3000);
 }
-
-#[test]
-#[ignore]
-fn tmp_one() {
-    let seed: u64 = std::env::var("SEED").unwrap().parse().unwrap();
-    let program = program(seed);
-    let plan = lessen_cpu::compile(&program.graph, &Options::default()).unwrap();
-    println!("{}", print(&plan.graph));
-    for (i, s) in plan.steps.iter().enumerate() {
-        println!("step {i} rows {:?} nodes {:?}", s.rows, s.nodes.iter().map(|n| (plan.graph.nodes[n.index()].op.name(), plan.graph.nodes[n.index()].outputs[0].0)).collect::<Vec<_>>());
-    }
-    check_seeds(seed..seed + 1);
-}

@@ -1,0 +1,38 @@
+//! An activation added from outside with a derivative of its own: HeLU is ReLU forward, and backward lets gradients
+//! pass where `x > -ALPHA`, so that units which are only just off can come back.
+use lessen::prelude::*;
+
+const ALPHA: f64 = 0.05;
+#[derive(Debug)]
+struct HeLU;
+
+impl Op for HeLU {
+    fn name(&self) -> &'static str {
+        "helu"
+    }
+    fn infer(&self, inputs: &[Type]) -> std::result::Result<Vec<Type>, String> {
+        Ok(inputs.to_vec())
+    }
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        Some(vec![inputs[0].relu()])
+    }
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let passes = cx.inputs[0].gt(cx.inputs[0].scalar_like(-ALPHA));
+        vec![cx.cotangents[0].map(|dy| passes.select(dy, dy.scalar_like(0.0)))]
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+fn main() -> Result<()> {
+    let mut trainer = Trainer::new(device()?, TrainerOptions::new(0.02), |cx| {
+        let off = |name| cx.param(name, &[1], Init::Constant(-0.04));
+        let y = cx.trace().apply1(HeLU, &[off("helu")]) + off("relu").relu();
+        ((y - 1.0) * (y - 1.0)).sum()
+    })?;
+    (0..200).try_for_each(|_| trainer.step(&[]).map(drop))?;
+    let [helu, relu] = ["helu", "relu"].map(|name| trainer.weights()[name].data[0]);
+    println!("the unit with HeLU came back to {helu:.3}, that with ReLU stays at {relu:.3}");
+    Ok(())
+}
