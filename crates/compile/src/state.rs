@@ -97,7 +97,10 @@ fn follows(graph: &Graph, readers: &[Vec<NodeId>], after: &[(NodeId, NodeId)], n
     while let Some(id) = open.pop() {
         let results = &graph.nodes[id.index()].outputs;
         let reading = results.iter().flat_map(|v| &readers[v.index()]).copied();
-        let waiting = after.iter().filter(|(first, _)| *first == id).map(|(_, second)| *second);
+        let waiting = after
+            .iter()
+            .filter(|(first, _)| *first == id)
+            .map(|(_, second)| *second);
         for next in reading.chain(waiting) {
             if !found[next.index()] {
                 found[next.index()] = true;

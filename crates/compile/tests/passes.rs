@@ -121,7 +121,9 @@ fn run_pass(call: &str, graph: &Graph) -> Graph {
 fn sample_inputs(graph: &Graph) -> Option<HashMap<String, Array>> {
     let mut state = 1u64;
     let mut next = || {
-        state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        state = state
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
         (state >> 40) as f64 / f64::from(1 << 24) + 0.25
     };
     let sample = |input: &lessen_graph::Input| {
@@ -140,8 +142,12 @@ fn check_case(case: &str, file: &str) {
     let (name, rest) = case.split_once('\n').expect("a name and a body");
     let at = format!("{file}, case `{}`", name.trim());
     let (call, body) = rest.split_once('\n').expect("a pass and graphs");
-    let call = call.strip_prefix("pass ").unwrap_or_else(|| panic!("{at}: `pass` is missing"));
-    let (before, after) = body.split_once("-- becomes\n").unwrap_or_else(|| panic!("{at}: `-- becomes` is missing"));
+    let call = call
+        .strip_prefix("pass ")
+        .unwrap_or_else(|| panic!("{at}: `pass` is missing"));
+    let (before, after) = body
+        .split_once("-- becomes\n")
+        .unwrap_or_else(|| panic!("{at}: `-- becomes` is missing"));
     let parsed = |text: &str| parse(text, &registry()).unwrap_or_else(|e| panic!("{at}: {e}"));
     let graph = parsed(before);
     verify(&graph).unwrap_or_else(|e| panic!("{at}: {e}"));
@@ -150,27 +156,44 @@ fn check_case(case: &str, file: &str) {
     let (found, expected) = (print(&result), print(&parsed(after)));
     assert_eq!(found, expected, "{at}: the pass returns\n{found}");
     if let Some(inputs) = sample_inputs(&graph) {
-        assert_eq!(evaluate(&result, &inputs), evaluate(&graph, &inputs), "{at}: other results");
+        assert_eq!(
+            evaluate(&result, &inputs),
+            evaluate(&graph, &inputs),
+            "{at}: other results"
+        );
     }
-    assert_eq!(print(&run_pass(call, &graph)), found, "{at}: a second run of the pass differs");
+    assert_eq!(
+        print(&run_pass(call, &graph)),
+        found,
+        "{at}: a second run of the pass differs"
+    );
 }
 
 #[test]
 fn passes_do_what_the_text_files_say() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/passes");
-    let mut files: Vec<PathBuf> =
-        std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut files: Vec<PathBuf> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
     let mut cases = 0;
     for path in &files {
         let file = path.file_name().unwrap().to_string_lossy().to_string();
         let text = std::fs::read_to_string(path).unwrap();
-        let text: String =
-            text.lines().filter(|l| !l.starts_with('#')).map(|l| format!("{l}\n")).collect();
+        let text: String = text
+            .lines()
+            .filter(|l| !l.starts_with('#'))
+            .map(|l| format!("{l}\n"))
+            .collect();
         for case in text.split("== ").skip(1) {
             check_case(case, &file);
             cases += 1;
         }
     }
-    assert!(files.len() >= 6 && cases >= 20, "{} files with {cases} cases", files.len());
+    assert!(
+        files.len() >= 6 && cases >= 20,
+        "{} files with {cases} cases",
+        files.len()
+    );
 }

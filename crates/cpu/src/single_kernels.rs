@@ -63,7 +63,11 @@ pub(crate) fn single_kernel(
         .filter(|t| t.dtype.is_float())
         .all(|t| t.dtype == DType::F32);
     let lies_dense = |(ty, strides): (&Type, &Vec<usize>)| {
-        Layout { offset: 0, strides: strides.clone() }.is_dense(&ty.shape)
+        Layout {
+            offset: 0,
+            strides: strides.clone(),
+        }
+        .is_dense(&ty.shape)
     };
     let dense = inputs.iter().zip(strides).all(lies_dense);
     let found = if let (Some(op), true) = (any.downcast_ref::<MatMul>(), f32s) {
@@ -234,7 +238,10 @@ fn strided_copy(ty: &Type, strides: &[usize]) -> Option<Single> {
         // SAFETY: see `single_kernel`; tasks write disjoint rows.
         unsafe { plan.copy(bytes, w.inputs[0], w.outputs[0], range) };
     });
-    Some(Single { tasks: rows.div_ceil(chunk), run })
+    Some(Single {
+        tasks: rows.div_ceil(chunk),
+        run,
+    })
 }
 
 /// Bytes of one outer index: the extents from `axis` on.

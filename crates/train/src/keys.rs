@@ -202,13 +202,13 @@ pub const KEYS: &[Key] = &[
     key(
         "train.eval_every",
         Kind::Count(0),
-        "0",
+        "500",
         "steps between evaluations; 0 is at the end only",
     ),
     key(
         "train.checkpoint_every",
         Kind::Count(0),
-        "0",
+        "500",
         "steps between checkpoints; 0 is at the end only",
     ),
     key(

@@ -38,11 +38,13 @@ pub mod recipe;
 mod report;
 mod resume;
 pub mod run;
+pub mod run_names;
 mod saved;
 pub mod settings;
 mod showcase;
 mod size;
 mod trainer;
+mod value;
 
 pub use corpus::Goal;
 pub use error::{Error, Result};

@@ -9,7 +9,9 @@ pub fn available_bytes() -> Option<usize> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let available = meminfo_bytes(&meminfo, "MemAvailable")?;
     let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
-    let limits = groups.into_iter().filter_map(|group| group_bytes(Path::new(group)));
+    let limits = groups
+        .into_iter()
+        .filter_map(|group| group_bytes(Path::new(group)));
     Some(limits.fold(available, usize::min))
 }
 

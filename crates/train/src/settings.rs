@@ -3,58 +3,12 @@
 //! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest.
 
 use crate::error::{Error, Result};
-use crate::keys::{self, KEYS, Key, Kind};
+use crate::keys::{self, KEYS, Key};
+pub use crate::value::{Origin, Value};
+use crate::value::{fit, parse_value, plain};
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
-use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// A value of a setting.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Value {
-    /// `true` or `false`.
-    Switch(bool),
-    /// A whole number.
-    Count(u64),
-    /// A number.
-    Number(f64),
-    /// A text.
-    Text(String),
-}
-
-impl fmt::Display for Value {
-    /// As TOML.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Value::Switch(on) => write!(f, "{on}"),
-            Value::Count(count) => write!(f, "{count}"),
-            Value::Number(number) => write!(f, "{number:?}"),
-            Value::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
-        }
-    }
-}
-
-/// Where a setting comes from.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Origin {
-    /// A line of a recipe's file; for a built-in recipe the name stands for the file.
-    Line(String, usize),
-    /// A flag as it was written.
-    Flag(String),
-    /// The table of keys.
-    Default,
-}
-
-impl fmt::Display for Origin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Origin::Line(file, line) => write!(f, "{file} line {line}"),
-            Origin::Flag(flag) => f.write_str(flag),
-            Origin::Default => f.write_str("the default"),
-        }
-    }
-}
 
 /// Values of keys with their origins. A key that may stay open can be missing.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +31,7 @@ impl Settings {
                 settings.put(key, value, Origin::Default)?;
             }
         }
-        let line_at = |byte: usize| text[..byte].matches('\n').count() + 1;
+        let line_at = |byte: usize| text.as_bytes()[..byte].iter().filter(|&&b| b == b'\n').count() + 1;
         let document = DeTable::parse(text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_at(span.start));
             let reason = error.message().replace('\n', ", ");
@@ -222,28 +176,6 @@ impl Settings {
     }
 }
 
-/// The value as a key of this kind holds it; none where it does not fit.
-fn fit(kind: Kind, value: Value) -> Option<Value> {
-    match (kind, value) {
-        (Kind::Switch, Value::Switch(on)) => Some(Value::Switch(on)),
-        (Kind::Count(least), Value::Count(count)) => (count >= least).then_some(Value::Count(count)),
-        (Kind::Number(low, high), Value::Count(count)) => {
-            let number = count as f64;
-            (low..=high).contains(&number).then_some(Value::Number(number))
-        }
-        (Kind::Number(low, high), Value::Number(number)) => {
-            (low..=high).contains(&number).then_some(Value::Number(number))
-        }
-        (Kind::Text, Value::Text(text)) => Some(Value::Text(text)),
-        // A bare word that looks like a number or a switch is a word all the same.
-        (Kind::Text, other) => Some(Value::Text(other.to_string())),
-        (Kind::Choice(words), Value::Text(text)) => {
-            words.contains(&text.as_str()).then_some(Value::Text(text))
-        }
-        _ => None,
-    }
-}
-
 type Leaf = (String, usize, Option<Value>);
 
 fn flatten(prefix: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
@@ -259,32 +191,6 @@ fn flatten(prefix: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
             }
             _ => leaves.push((full, name.span().start, plain(value))),
         }
-    }
-}
-
-fn plain(value: &Spanned<DeValue<'_>>) -> Option<Value> {
-    match value.get_ref() {
-        DeValue::Boolean(on) => Some(Value::Switch(*on)),
-        DeValue::String(text) => Some(Value::Text(text.to_string())),
-        DeValue::Float(float) => Some(Value::Number(float.as_str().parse().ok()?)),
-        DeValue::Integer(integer) => match u64::from_str_radix(integer.as_str(), integer.radix()) {
-            Ok(count) => Some(Value::Count(count)),
-            // Negative, or beyond 64 bits: a number that no count takes.
-            Err(_) => Some(Value::Number(integer.as_str().parse().ok()?)),
-        },
-        _ => None,
-    }
-}
-
-/// A single TOML value that a key can have.
-fn parse_value(text: &str) -> Option<Value> {
-    let line = format!("v = {text}");
-    let document = DeTable::parse(&line).ok()?;
-    let table = document.get_ref();
-    if table.len() != 1 {
-        None
-    } else {
-        table.get("v").and_then(plain)
     }
 }
 
@@ -395,5 +301,31 @@ mod tests {
             "--set data.shuffle=no: data.shuffle must be true or false, not \"no\""
         );
         assert!(flag("train.steps=-1").ends_with("train.steps must be a whole number, not -1.0"));
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic() {
+        let recipe =
+            "# ü 数\n[train]\nlr = 1e-3\nschedule = \"cosine\"\nbatch = 0x10\n[model]\ndropout = 0.1\n";
+        let mut random = lessen_data::Random::new(1);
+        for _ in 0..5_000 {
+            let mut bytes = recipe.as_bytes().to_vec();
+            for _ in 0..1 + random.below(4) {
+                let at = random.below(bytes.len() as u64) as usize;
+                match random.below(3) {
+                    0 => drop(bytes.remove(at)),
+                    1 => bytes.insert(at, b"[]{}=\"'#\n.,0e-x\\"[random.below(16) as usize]),
+                    _ => bytes[at] = random.next_u64() as u8,
+                }
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            if let Err(error) = Settings::parse(&text, "x.toml") {
+                let message = error.to_string();
+                assert!(
+                    message.starts_with("x.toml line ") && !message.contains('\n'),
+                    "{message}"
+                );
+            }
+        }
     }
 }

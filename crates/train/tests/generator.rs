@@ -28,9 +28,16 @@ fn model() -> (Model, Weights) {
 fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
     let device = Device::new(1).unwrap();
     let mut inference = Inference::new(device, model.parameters(), weights).unwrap();
-    let shape = BatchShape { size: 1, length: text.len() };
-    let mut function = inference.function(|cx| vec![("logits", model.logits(cx, shape))]).unwrap();
-    inference.run(&mut function, &[("tokens", Host::I32(text))]).unwrap();
+    let shape = BatchShape {
+        size: 1,
+        length: text.len(),
+    };
+    let mut function = inference
+        .function(|cx| vec![("logits", model.logits(cx, shape))])
+        .unwrap();
+    inference
+        .run(&mut function, &[("tokens", Host::I32(text))])
+        .unwrap();
     let logits = function.output("logits").unwrap();
     let last = &logits[logits.len() - VOCAB..];
     (0..VOCAB).max_by(|&a, &b| last[a].total_cmp(&last[b])).unwrap() as i32
@@ -40,7 +47,12 @@ fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
 fn the_cache_changes_no_token() {
     let (model, weights) = model();
     let mut generator = Generator::new(Device::new(1).unwrap(), &model, &weights).unwrap();
-    let sampling = Sampling { tokens: 30, temperature: 0.0, top_k: None, seed: 0 };
+    let sampling = Sampling {
+        tokens: 30,
+        temperature: 0.0,
+        top_k: None,
+        seed: 0,
+    };
     let prompt = [3, 1, 4, 1, 5];
     let found = generator.generate(&prompt, &sampling).unwrap();
     // A full cache is read anew from the last half of the positions.
@@ -63,11 +75,27 @@ fn a_seed_decides_what_is_drawn() {
     let (model, weights) = model();
     let mut generator = Generator::new(Device::new(1).unwrap(), &model, &weights).unwrap();
     let mut draw = |seed| {
-        let sampling = Sampling { tokens: 20, temperature: 1.0, top_k: Some(10), seed };
+        let sampling = Sampling {
+            tokens: 20,
+            temperature: 1.0,
+            top_k: Some(10),
+            seed,
+        };
         generator.generate(&[0], &sampling).unwrap()
     };
     assert_eq!(draw(1), draw(1));
     assert_ne!(draw(1), draw(2));
-    let error = generator.generate(&[VOCAB as i32], &Sampling { tokens: 1, temperature: 0.0, top_k: None, seed: 0 });
-    assert!(error.unwrap_err().to_string().contains("23"), "the unknown token is named");
+    let error = generator.generate(
+        &[VOCAB as i32],
+        &Sampling {
+            tokens: 1,
+            temperature: 0.0,
+            top_k: None,
+            seed: 0,
+        },
+    );
+    assert!(
+        error.unwrap_err().to_string().contains("23"),
+        "the unknown token is named"
+    );
 }

@@ -46,7 +46,11 @@ struct Checker<'a> {
 pub fn check(plan: &Plan) -> Result<(), String> {
     each_node_once(plan)?;
     alive_apart(plan)?;
-    let mut checker = Checker { plan, arena: Memory::default(), states: HashMap::new() };
+    let mut checker = Checker {
+        plan,
+        arena: Memory::default(),
+        states: HashMap::new(),
+    };
     for (i, input) in plan.graph.inputs.iter().enumerate() {
         match input.kind {
             InputKind::State => {
@@ -79,7 +83,11 @@ fn each_node_once(plan: &Plan) -> Result<(), String> {
         let view = node.outputs.iter().all(|&v| base(plan, v) != v);
         let expected = usize::from(!view && !node.inputs.is_empty());
         if times[i] != expected {
-            return Err(format!("node {i} ({}) runs {} times, not {expected}", node.op.name(), times[i]));
+            return Err(format!(
+                "node {i} ({}) runs {} times, not {expected}",
+                node.op.name(),
+                times[i]
+            ));
         }
     }
     Ok(())
@@ -92,7 +100,12 @@ fn alive_apart(plan: &Plan) -> Result<(), String> {
         .filter_map(|v| match plan.storage[v] {
             Storage::Arena(at) => {
                 let len = plan.graph.ty(ValueId(v as u32)).bytes();
-                Some((v, at, len, plan.lifetimes[v].expect("values of the arena have lifetimes")))
+                Some((
+                    v,
+                    at,
+                    len,
+                    plan.lifetimes[v].expect("values of the arena have lifetimes"),
+                ))
             }
             _ => None,
         })
@@ -104,7 +117,8 @@ fn alive_apart(plan: &Plan) -> Result<(), String> {
         for &(b, other_at, other_len, (other_first, other_last)) in &values[i + 1..] {
             let together = first <= other_last && other_first <= last;
             let overlap = at < other_at + other_len && other_at < at + len;
-            let taken_over = (last == other_first || other_last == first) && (at, len) == (other_at, other_len);
+            let taken_over =
+                (last == other_first || other_last == first) && (at, len) == (other_at, other_len);
             if together && overlap && !taken_over {
                 return Err(format!("%{a} and %{b} are alive together and overlap"));
             }
@@ -139,7 +153,11 @@ impl Checker<'_> {
             Storage::Constant(i) => self.plan.constants.get(i) == Some(&value),
             Storage::Local(_) | Storage::None => false,
         };
-        if ok { Ok(()) } else { Err(format!("%{} is read but is not there", value.0)) }
+        if ok {
+            Ok(())
+        } else {
+            Err(format!("%{} is read but is not there", value.0))
+        }
     }
 
     fn step(&mut self, step: &PlannedStep) -> Result<(), String> {
@@ -165,7 +183,8 @@ impl Checker<'_> {
                 if matches!(plan.storage[base.index()], Storage::Local(_)) && made.contains(&base) {
                     continue;
                 }
-                self.intact(base).map_err(|e| format!("{}: {e}", node.op.name()))?;
+                self.intact(base)
+                    .map_err(|e| format!("{}: {e}", node.op.name()))?;
             }
             for &output in &node.outputs {
                 self.may_overwrite(step, position, output)?;
@@ -211,7 +230,12 @@ impl Checker<'_> {
                     RowWise::Rows { inputs, .. } => inputs[i] == Role::Rows,
                 };
                 if p > position || !same_bytes || !whole || !by_rows {
-                    return Err(format!("%{} is written over %{} while {} reads it", output.0, read.0, reader.op.name()));
+                    return Err(format!(
+                        "%{} is written over %{} while {} reads it",
+                        output.0,
+                        read.0,
+                        reader.op.name()
+                    ));
                 }
             }
         }
@@ -251,7 +275,8 @@ impl Checker<'_> {
     fn end(mut self) -> Result<(), String> {
         let plan = self.plan;
         for output in &plan.graph.outputs {
-            self.intact(base(plan, output.value)).map_err(|e| format!("output `{}`: {e}", output.name))?;
+            self.intact(base(plan, output.value))
+                .map_err(|e| format!("output `{}`: {e}", output.name))?;
         }
         for copy in &plan.copies {
             let place = &plan.places[copy.value.index()];
@@ -269,7 +294,10 @@ impl Checker<'_> {
                 return Err("an assignment to what is no state".to_string());
             };
             if self.states[&target] != assign.value {
-                return Err(format!("a state holds %{}, not %{}", self.states[&target].0, assign.value.0));
+                return Err(format!(
+                    "a state holds %{}, not %{}",
+                    self.states[&target].0, assign.value.0
+                ));
             }
         }
         Ok(())

@@ -6,7 +6,8 @@ use lessen_compile::{Options, Plan};
 use lessen_cpu::{Device, Executable, Store, compile};
 use lessen_graph::ops::AdamW;
 use lessen_graph::{
-    Array, AttentionOptions, DType, Graph, Phase, Tensor, Trace, Type, attention, clip_coefficient, global_norm,
+    Array, AttentionOptions, DType, Graph, Phase, Tensor, Trace, Type, attention, clip_coefficient,
+    global_norm,
 };
 
 use crate::random::Random;
@@ -26,16 +27,40 @@ pub struct Size {
 }
 
 /// More activations than parameters; more rows than one tile has, and no multiple of it.
-pub const WIDE_BATCH: Size =
-    Size { blocks: 3, batch: 5, length: 41, heads: 2, width: 40, vocabulary: 67, dropout: 0.1, clip: true };
+pub const WIDE_BATCH: Size = Size {
+    blocks: 3,
+    batch: 5,
+    length: 41,
+    heads: 2,
+    width: 40,
+    vocabulary: 67,
+    dropout: 0.1,
+    clip: true,
+};
 
 /// Many blocks, so that what backward reads is most of the memory.
-pub const DEEP: Size =
-    Size { blocks: 6, batch: 6, length: 45, heads: 2, width: 32, vocabulary: 30, dropout: 0.1, clip: false };
+pub const DEEP: Size = Size {
+    blocks: 6,
+    batch: 6,
+    length: 45,
+    heads: 2,
+    width: 32,
+    vocabulary: 30,
+    dropout: 0.1,
+    clip: false,
+};
 
 /// More parameters than activations.
-pub const FEW_TOKENS: Size =
-    Size { blocks: 3, batch: 2, length: 9, heads: 2, width: 72, vocabulary: 50, dropout: 0.0, clip: false };
+pub const FEW_TOKENS: Size = Size {
+    blocks: 3,
+    batch: 2,
+    length: 9,
+    heads: 2,
+    width: 72,
+    vocabulary: 50,
+    dropout: 0.0,
+    clip: false,
+};
 
 /// The graph of a training step and the values of its inputs before the first one.
 pub struct Training {
@@ -80,29 +105,55 @@ impl<'g> Model<'g> {
     }
 
     fn block(&mut self, x: Tensor<'g>, name: &str) -> Tensor<'g> {
-        let Size { batch, length, heads, width, dropout, .. } = self.size;
+        let Size {
+            batch,
+            length,
+            heads,
+            width,
+            dropout,
+            ..
+        } = self.size;
         let normed = self.norm(x, &format!("{name}.ln_1"));
         let qkv = self.linear(normed, &format!("{name}.qkv"), 3 * width);
-        let [q, k, v] = [0, 1, 2]
-            .map(|i| qkv.slice(-1, i * width, width).reshape(&[batch, length, heads, width / heads]));
-        let options =
-            AttentionOptions { causal: true, dropout: Some((dropout, self.key)), ..AttentionOptions::default() };
+        let [q, k, v] = [0, 1, 2].map(|i| {
+            qkv.slice(-1, i * width, width)
+                .reshape(&[batch, length, heads, width / heads])
+        });
+        let options = AttentionOptions {
+            causal: true,
+            dropout: Some((dropout, self.key)),
+            ..AttentionOptions::default()
+        };
         let attended = attention(q, k, v, options).reshape(&[batch, length, width]);
-        let x = x + self.linear(attended, &format!("{name}.out"), width).dropout(dropout, self.key);
+        let x = x + self
+            .linear(attended, &format!("{name}.out"), width)
+            .dropout(dropout, self.key);
         let normed = self.norm(x, &format!("{name}.ln_2"));
         let hidden = self.linear(normed, &format!("{name}.up"), 4 * width).gelu();
-        x + self.linear(hidden, &format!("{name}.down"), width).dropout(dropout, self.key)
+        x + self
+            .linear(hidden, &format!("{name}.down"), width)
+            .dropout(dropout, self.key)
     }
 
     fn loss(&mut self) -> Tensor<'g> {
-        let Size { blocks, batch, length, width, vocabulary, dropout, .. } = self.size;
+        let Size {
+            blocks,
+            batch,
+            length,
+            width,
+            vocabulary,
+            dropout,
+            ..
+        } = self.size;
         let ids = self.trace.input("ids", DType::I32, &[batch, length]);
         let labels = self.trace.input("labels", DType::I32, &[batch, length]);
         let tokens = self.parameter("tokens", &[vocabulary, width]);
         let positions = self.parameter("positions", &[length, width]);
         let mut x = (tokens.gather(ids) + positions).dropout(dropout, self.key);
         for i in 0..blocks {
-            x = self.trace.in_scope(&format!("h.{i}"), || self.block(x, &format!("h.{i}")));
+            x = self
+                .trace
+                .in_scope(&format!("h.{i}"), || self.block(x, &format!("h.{i}")));
         }
         self.norm(x, "ln_f").matmul_t(tokens).cross_entropy(labels)
     }
@@ -122,12 +173,18 @@ impl<'g> Model<'g> {
                 let by = clip_coefficient(norm, 1.0);
                 gradients = gradients.iter().map(|&g| g * by).collect();
             }
-            let rule = AdamW { beta1: 0.9, beta2: 0.95, eps: 1e-8, weight_decay: 0.1 };
+            let rule = AdamW {
+                beta1: 0.9,
+                beta2: 0.95,
+                eps: 1e-8,
+                weight_decay: 0.1,
+            };
             for ((name, parameter), gradient) in self.parameters.iter().zip(gradients) {
                 let shape = parameter.shape();
                 let [m, v] = ["m", "v"].map(|kind| {
                     let name = format!("{kind}.{name}");
-                    self.inputs.insert(name.clone(), Array::full(Type::f32(&shape), 0.0));
+                    self.inputs
+                        .insert(name.clone(), Array::full(Type::f32(&shape), 0.0));
                     self.trace.state(&name, DType::F32, &shape)
                 });
                 let new = self.trace.apply(rule, &[*parameter, gradient, m, v, rate, next]);
@@ -157,7 +214,11 @@ pub fn training(size: Size) -> Training {
         model.update(loss);
         model.inputs
     };
-    Training { graph: trace.finish(), inputs, size }
+    Training {
+        graph: trace.finish(),
+        inputs,
+        size,
+    }
 }
 
 /// What a few steps of training leave behind.
@@ -172,13 +233,21 @@ pub struct Trained {
 impl Training {
     /// The batch of a step.
     pub fn batch(&self, step: usize) -> HashMap<String, Array> {
-        let Size { batch, length, vocabulary, .. } = self.size;
+        let Size {
+            batch,
+            length,
+            vocabulary,
+            ..
+        } = self.size;
         let mut random = Random::new(100 + step as u64);
         let mut inputs = HashMap::new();
         let ids = random.ids(&[batch, length], vocabulary);
         // A task that can be learnt: the label of a token is the next number.
         let mut labels = ids.clone();
-        labels.data.iter_mut().for_each(|l| *l = (*l + 1.0) % vocabulary as f64);
+        labels
+            .data
+            .iter_mut()
+            .for_each(|l| *l = (*l + 1.0) % vocabulary as f64);
         labels.data[0] = -100.0;
         inputs.insert("ids".to_string(), ids);
         inputs.insert("labels".to_string(), labels);
@@ -200,13 +269,19 @@ impl Training {
         let mut store = self.store();
         let mut losses = Vec::new();
         for step in 0..steps {
-            runner::run(&mut executable, &mut device, &mut store, &self.batch(step)).map_err(|e| e.to_string())?;
+            runner::run(&mut executable, &mut device, &mut store, &self.batch(step))
+                .map_err(|e| e.to_string())?;
             losses.push(executable.output_f32("loss").expect("a loss")[0]);
         }
         let mut results = runner::results(&executable, &store);
         results.insert("losses".to_string(), losses.clone());
         let measured_peak_bytes = executable.measured_peak_bytes(&store);
         let bits = runner::bits(&results);
-        Ok(Trained { plan: executable.plan().clone(), bits, losses, measured_peak_bytes })
+        Ok(Trained {
+            plan: executable.plan().clone(),
+            bits,
+            losses,
+            measured_peak_bytes,
+        })
     }
 }

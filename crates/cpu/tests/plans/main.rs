@@ -4,6 +4,7 @@
 mod checker;
 mod generator;
 mod gpt;
+mod grouping;
 mod outside_operation;
 mod programs;
 mod promises;

@@ -121,11 +121,23 @@ fn training() -> (Graph, HashMap<String, Array>) {
 #[test]
 fn an_operation_from_outside_runs_and_trains_on_the_cpu() {
     let (graph, inputs) = training();
-    let options = Options { threads: 2, ..Options::default() };
+    let options = Options {
+        threads: 2,
+        ..Options::default()
+    };
     let mut executable = Executable::load(compile(&graph, &options).unwrap());
     check(executable.plan()).unwrap();
-    let left: Vec<&str> = executable.plan().graph.nodes.iter().map(|n| n.op.name()).collect();
-    assert!(!left.contains(&"test.helu") && !left.contains(&"test.sum_and_product"), "{left:?}");
+    let left: Vec<&str> = executable
+        .plan()
+        .graph
+        .nodes
+        .iter()
+        .map(|n| n.op.name())
+        .collect();
+    assert!(
+        !left.contains(&"test.helu") && !left.contains(&"test.sum_and_product"),
+        "{left:?}"
+    );
     assert!(left.contains(&"test.cumulative"));
     let mut device = Device::new(2).unwrap();
     let mut store = runner::store(&graph, &inputs);
@@ -138,7 +150,10 @@ fn an_operation_from_outside_runs_and_trains_on_the_cpu() {
         for (name, array) in &expected {
             let largest = array.data.iter().fold(1.0f64, |m, x| m.max(x.abs()));
             for (&f, &e) in found[name].iter().zip(&array.data) {
-                assert!((f64::from(f) - e).abs() < 1e-4 * largest, "step {step}, `{name}`: {f}, not {e}");
+                assert!(
+                    (f64::from(f) - e).abs() < 1e-4 * largest,
+                    "step {step}, `{name}`: {f}, not {e}"
+                );
             }
         }
         losses.push(found["loss"][0]);

@@ -14,17 +14,32 @@ use crate::gpt::{DEEP, FEW_TOKENS, Size, Trained, Training, WIDE_BATCH, training
 const STEPS: usize = 4;
 
 fn options(threads: usize, placement: Placement, budget: Option<usize>) -> Options {
-    Options { threads, placement, budget }
+    Options {
+        threads,
+        placement,
+        budget,
+    }
 }
 
 /// Trains and checks what holds of every plan.
 fn train(training: &Training, options: &Options) -> Trained {
-    let trained = training.train(options, STEPS).unwrap_or_else(|e| panic!("{options:?}: {e}"));
+    let trained = training
+        .train(options, STEPS)
+        .unwrap_or_else(|e| panic!("{options:?}: {e}"));
     check(&trained.plan).unwrap_or_else(|e| panic!("{options:?}: {e}"));
     let planned = trained.plan.peak_bytes();
-    assert_eq!(planned, trained.measured_peak_bytes, "{options:?}: planned and measured peak");
-    assert!(trained.plan.arena_lower_bound <= trained.plan.arena_bytes, "{options:?}");
-    assert!(options.budget.is_none_or(|b| planned <= b), "{options:?}: the peak is {planned}");
+    assert_eq!(
+        planned, trained.measured_peak_bytes,
+        "{options:?}: planned and measured peak"
+    );
+    assert!(
+        trained.plan.arena_lower_bound <= trained.plan.arena_bytes,
+        "{options:?}"
+    );
+    assert!(
+        options.budget.is_none_or(|b| planned <= b),
+        "{options:?}: the peak is {planned}"
+    );
     trained
 }
 
@@ -60,7 +75,10 @@ fn training_agrees_with_the_reference_and_learns() {
         states.extend(training.batch(step));
         let results = evaluate(&training.graph, &states).unwrap();
         let (found, expected) = (trained.losses[step], results["loss"].item());
-        assert!((f64::from(found) - expected).abs() < 1e-4, "step {step}: the loss is {found}, not {expected}");
+        assert!(
+            (f64::from(found) - expected).abs() < 1e-4,
+            "step {step}: the loss is {found}, not {expected}"
+        );
         states.extend(results);
     }
     let (first, last) = (trained.losses[0], trained.losses[STEPS - 1]);
@@ -86,7 +104,10 @@ fn a_plan_for_several_threads_runs_on_a_device_with_fewer() {
     crate::runner::run(&mut executable, &mut Device::new(2).unwrap(), &mut store, &batch).unwrap();
     let mut device = Device::new(4).unwrap();
     let error = crate::runner::run(&mut executable, &mut device, &mut store, &batch).unwrap_err();
-    assert_eq!(error.to_string(), "the plan is for 3 threads, the device has 4; compile for it");
+    assert_eq!(
+        error.to_string(),
+        "the plan is for 3 threads, the device has 4; compile for it"
+    );
 }
 
 #[test]
@@ -113,15 +134,25 @@ fn a_budget_changes_no_bit_and_is_kept() {
     for placement in [Placement::BackwardFused, Placement::Separate] {
         let unlimited = train(training, &options(2, placement, None)).plan.peak_bytes();
         let floor = floor_bytes(&training.graph, &options(2, placement, None)).unwrap();
-        assert!(floor < unlimited, "there is something to recompute: {floor} of {unlimited} bytes");
+        assert!(
+            floor < unlimited,
+            "there is something to recompute: {floor} of {unlimited} bytes"
+        );
         let mut peaks = Vec::new();
         for part in (0..=4).rev() {
             let budget = floor + (unlimited - floor) * part / 4;
             let trained = train(training, &options(2, placement, Some(budget)));
-            assert_same_bits(free, &trained, &format!("with a budget of {budget} bytes, {placement:?}"));
+            assert_same_bits(
+                free,
+                &trained,
+                &format!("with a budget of {budget} bytes, {placement:?}"),
+            );
             peaks.push(trained.plan.peak_bytes());
         }
-        assert!(peaks.is_sorted_by(|a, b| a >= b), "a tighter budget gives a higher peak: {peaks:?}");
+        assert!(
+            peaks.is_sorted_by(|a, b| a >= b),
+            "a tighter budget gives a higher peak: {peaks:?}"
+        );
         assert!(peaks[4] < peaks[0], "{peaks:?}");
     }
 }
@@ -131,13 +162,18 @@ fn more_budget_never_costs_more_operations() {
     let (training, _) = deep();
     let placement = Placement::BackwardFused;
     let floor = floor_bytes(&training.graph, &options(2, placement, None)).unwrap();
-    let unlimited = lessen_cpu::compile(&training.graph, &options(2, placement, None)).unwrap().peak_bytes();
+    let unlimited = lessen_cpu::compile(&training.graph, &options(2, placement, None))
+        .unwrap()
+        .peak_bytes();
     let mut before = f64::INFINITY;
     for part in 0..=16 {
         let budget = floor + (unlimited - floor) * part / 16;
         let plan = lessen_cpu::compile(&training.graph, &options(2, placement, Some(budget))).unwrap();
         let products = plan.flops().0;
-        assert!(products <= before, "{budget} bytes take {products} operations, less took {before}");
+        assert!(
+            products <= before,
+            "{budget} bytes take {products} operations, less took {before}"
+        );
         before = products;
     }
 }
@@ -148,7 +184,9 @@ fn a_budget_below_the_floor_is_refused_with_the_floor() {
     let floor = floor_bytes(&training.graph, &options(2, Placement::BackwardFused, None)).unwrap();
     for budget in [floor - 1, floor / 2, 0] {
         let refused = training.train(&options(2, Placement::BackwardFused, Some(budget)), 1);
-        let sentence = refused.err().unwrap_or_else(|| panic!("a budget of {budget} bytes is below {floor}"));
+        let sentence = refused
+            .err()
+            .unwrap_or_else(|| panic!("a budget of {budget} bytes is below {floor}"));
         let begin = format!("the budget of {budget} bytes is below the floor of {floor} bytes;");
         assert!(sentence.starts_with(&begin), "{sentence}");
     }
@@ -160,7 +198,12 @@ fn compiling_twice_gives_the_same_plan() {
     let plan = || {
         let plan = lessen_cpu::compile(&training.graph, &options(2, Placement::BackwardFused, None)).unwrap();
         let steps: Vec<String> = plan.steps.iter().map(|s| format!("{s:?}")).collect();
-        (lessen_graph::print(&plan.graph), plan.storage, steps, plan.arena_bytes)
+        (
+            lessen_graph::print(&plan.graph),
+            plan.storage,
+            steps,
+            plan.arena_bytes,
+        )
     };
     assert_eq!(plan(), plan());
 }

@@ -76,11 +76,20 @@ fn training(repeated: &[usize]) -> (Graph, HashMap<String, Array>) {
         trace.in_phase(Phase::Backward, || {
             let mut cotangent = vjp(&[loss], &[Some(loss.full_like(1.0))], &[into[BLOCKS]])[0];
             for (i, parameters) in blocks.iter().enumerate().rev() {
-                let out = if repeated.contains(&i) { block(into[i], parameters) } else { into[i + 1] };
+                let out = if repeated.contains(&i) {
+                    block(into[i], parameters)
+                } else {
+                    into[i + 1]
+                };
                 let wrt: Vec<Tensor<'_>> = [&[into[i]], &parameters[..]].concat();
                 let found = vjp(&[out], &[cotangent], &wrt);
                 cotangent = found[0];
-                gradients.extend(parameters.iter().zip(&found[1..]).map(|(p, g)| (*p, g.expect("it matters"))));
+                gradients.extend(
+                    parameters
+                        .iter()
+                        .zip(&found[1..])
+                        .map(|(p, g)| (*p, g.expect("it matters"))),
+                );
             }
         });
         trace.in_phase(Phase::Update, || {
@@ -96,7 +105,10 @@ fn training(repeated: &[usize]) -> (Graph, HashMap<String, Array>) {
 
 fn train(repeated: &[usize]) -> (Plan, Vec<(String, Vec<u32>)>) {
     let (graph, inputs) = training(repeated);
-    let options = Options { threads: 2, ..Options::default() };
+    let options = Options {
+        threads: 2,
+        ..Options::default()
+    };
     let mut executable = Executable::load(compile(&graph, &options).unwrap());
     check(executable.plan()).unwrap();
     let mut device = Device::new(2).unwrap();
@@ -109,7 +121,10 @@ fn train(repeated: &[usize]) -> (Plan, Vec<(String, Vec<u32>)>) {
     assert!(losses[STEPS - 1] < losses[0], "{losses:?}");
     let mut results = runner::results(&executable, &store);
     results.insert("losses".to_string(), losses);
-    assert_eq!(executable.plan().peak_bytes(), executable.measured_peak_bytes(&store));
+    assert_eq!(
+        executable.plan().peak_bytes(),
+        executable.measured_peak_bytes(&store)
+    );
     (executable.plan().clone(), runner::bits(&results))
 }
 
@@ -121,10 +136,16 @@ fn one_recomputed_block_gives_the_same_parameters_and_a_lower_peak() {
     for ((name, a), (_, b)) in parameters.iter().zip(&same) {
         assert!(a == b, "`{name}` differs when block 0 is recomputed");
     }
-    assert!(recomputed.flops().0 > kept.flops().0, "the block's products run twice");
+    assert!(
+        recomputed.flops().0 > kept.flops().0,
+        "the block's products run twice"
+    );
     let hidden = BATCH * LENGTH * 4 * WIDTH * size_of::<f32>();
     let (before, after) = (kept.peak_bytes(), recomputed.peak_bytes());
-    assert!(after + hidden <= before, "the peak is {after} of {before} bytes, a hidden value has {hidden}");
+    assert!(
+        after + hidden <= before,
+        "the peak is {after} of {before} bytes, a hidden value has {hidden}"
+    );
 }
 
 #[test]
@@ -133,7 +154,10 @@ fn recomputing_more_blocks_saves_more() {
     let peaks: Vec<usize> = [&[0][..], &[0, 1], &[0, 1, 2]]
         .map(|repeated| {
             let (plan, same) = train(repeated);
-            assert!(parameters == same, "blocks {repeated:?} recomputed give other parameters");
+            assert!(
+                parameters == same,
+                "blocks {repeated:?} recomputed give other parameters"
+            );
             plan.peak_bytes()
         })
         .to_vec();

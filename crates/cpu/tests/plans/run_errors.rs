@@ -11,7 +11,10 @@ use crate::gpt::{FEW_TOKENS, WIDE_BATCH, training};
 use crate::runner;
 
 fn options() -> Options {
-    Options { threads: 2, ..Options::default() }
+    Options {
+        threads: 2,
+        ..Options::default()
+    }
 }
 
 fn compiled(graph: &Graph) -> Plan {
@@ -56,11 +59,22 @@ fn inputs_that_are_missing_or_of_another_type_are_named() {
     let store = &mut small_store();
     let missing = error(&graph, store, &[("x", Host::F32(&x))]);
     assert_eq!(missing, "no data is given for the input `labels`");
-    let short = error(&graph, store, &[("x", Host::F32(&x[1..])), ("labels", Host::I32(&labels))]);
+    let short = error(
+        &graph,
+        store,
+        &[("x", Host::F32(&x[1..])), ("labels", Host::I32(&labels))],
+    );
     assert_eq!(short, "the input `x` takes f32[150,4], not 599 elements of f32");
     let floats = [1.0; 150];
-    let dtype = error(&graph, store, &[("x", Host::F32(&x)), ("labels", Host::F32(&floats))]);
-    assert_eq!(dtype, "the input `labels` takes i32[150], not 150 elements of f32");
+    let dtype = error(
+        &graph,
+        store,
+        &[("x", Host::F32(&x)), ("labels", Host::F32(&floats))],
+    );
+    assert_eq!(
+        dtype,
+        "the input `labels` takes i32[150], not 150 elements of f32"
+    );
     assert_eq!(store.f32("w").unwrap(), [0.5; 12], "the states are as before");
 }
 
@@ -69,12 +83,21 @@ fn states_that_are_missing_or_of_another_type_are_named() {
     let graph = small();
     let (x, labels) = ([0.0; 600], [1; 150]);
     let data = [("x", Host::F32(&x[..])), ("labels", Host::I32(&labels[..]))];
-    assert_eq!(error(&graph, &mut Store::new(), &data), "the store has no state `w`");
+    assert_eq!(
+        error(&graph, &mut Store::new(), &data),
+        "the store has no state `w`"
+    );
     let mut store = Store::new();
     store.insert_f32("w", &[3, 4], &[0.5; 12]);
-    assert_eq!(error(&graph, &mut store, &data), "the state `w` must have type f32[4,3], not f32[3,4]");
+    assert_eq!(
+        error(&graph, &mut store, &data),
+        "the state `w` must have type f32[4,3], not f32[3,4]"
+    );
     store.insert_zeros("w", &Type::new(DType::I32, &[4, 3]));
-    assert_eq!(error(&graph, &mut store, &data), "the state `w` must have type f32[4,3], not i32[4,3]");
+    assert_eq!(
+        error(&graph, &mut store, &data),
+        "the state `w` must have type f32[4,3], not i32[4,3]"
+    );
 }
 
 #[test]
@@ -86,8 +109,14 @@ fn a_label_out_of_range_is_an_error_and_the_next_run_works() {
         let mut labels = [1; 150];
         labels[140] = bad;
         let data = [("x", Host::F32(&x[..])), ("labels", Host::I32(&labels[..]))];
-        let error = executable.run(&mut device, &mut small_store(), &data).unwrap_err().to_string();
-        assert_eq!(error, format!("an index is {bad}, but it must be at least 0 and below 3"));
+        let error = executable
+            .run(&mut device, &mut small_store(), &data)
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            format!("an index is {bad}, but it must be at least 0 and below 3")
+        );
     }
     let mut labels = [1; 150];
     labels[140] = -100;
@@ -109,18 +138,31 @@ fn indexed(write: impl for<'g> Fn(&'g Trace, Tensor<'g>) -> Tensor<'g>) -> Graph
 fn an_index_out_of_range_is_an_error_for_every_operation_and_dtype() {
     let table = |dtype: DType| {
         indexed(move |trace, ids| {
-            trace.constant(Array::from_fn(Type::f32(&[7, 3]), |i| i[0] as f64)).cast(dtype).gather(ids)
+            trace
+                .constant(Array::from_fn(Type::f32(&[7, 3]), |i| i[0] as f64))
+                .cast(dtype)
+                .gather(ids)
         })
     };
-    let mut graphs: Vec<Graph> =
-        [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool].map(table).to_vec();
+    let mut graphs: Vec<Graph> = [
+        DType::F32,
+        DType::F64,
+        DType::BF16,
+        DType::I32,
+        DType::U32,
+        DType::Bool,
+    ]
+    .map(table)
+    .to_vec();
     for dtype in [DType::F32, DType::F64, DType::BF16] {
         graphs.push(indexed(|trace, ids| {
             let updates = trace.constant(Array::full(Type::f32(&[5, 3]), 1.0)).cast(dtype);
             updates.scatter_add(ids, 7)
         }));
         graphs.push(indexed(|trace, ids| {
-            let logits = trace.constant(Array::from_fn(Type::f32(&[5, 7]), |i| i[1] as f64)).cast(dtype);
+            let logits = trace
+                .constant(Array::from_fn(Type::f32(&[5, 7]), |i| i[1] as f64))
+                .cast(dtype);
             logits.cross_entropy(ids)
         }));
         graphs.push(indexed(|trace, ids| {
@@ -132,11 +174,16 @@ fn an_index_out_of_range_is_an_error_for_every_operation_and_dtype() {
         let mut executable = Executable::load(compiled(graph));
         let mut device = Device::new(2).unwrap();
         let text = lessen_graph::print(graph);
-        let mut run = |ids: [i32; 5]| executable.run(&mut device, &mut Store::new(), &[("ids", Host::I32(&ids))]);
+        let mut run =
+            |ids: [i32; 5]| executable.run(&mut device, &mut Store::new(), &[("ids", Host::I32(&ids))]);
         run([0, 6, 3, 1, 2]).unwrap_or_else(|e| panic!("{e} in\n{text}"));
         for bad in [7, -1, i32::MIN] {
             let error = run([0, 6, bad, 1, 2]).expect_err(&text).to_string();
-            assert_eq!(error, format!("an index is {bad}, but it must be at least 0 and below 7"), "{text}");
+            assert_eq!(
+                error,
+                format!("an index is {bad}, but it must be at least 0 and below 7"),
+                "{text}"
+            );
         }
         run([0, 6, 3, 1, 2]).unwrap();
     }
@@ -144,7 +191,14 @@ fn an_index_out_of_range_is_an_error_for_every_operation_and_dtype() {
 
 #[test]
 fn gathers_from_tables_of_every_dtype_are_exact() {
-    for dtype in [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool] {
+    for dtype in [
+        DType::F32,
+        DType::F64,
+        DType::BF16,
+        DType::I32,
+        DType::U32,
+        DType::Bool,
+    ] {
         let graph = indexed(|trace, ids| {
             let table = Array::from_fn(Type::f32(&[7, 3]), |i| ((i[0] * 3 + i[1]) % 5) as f64);
             trace.constant(table).cast(dtype).gather(ids)
@@ -171,7 +225,10 @@ fn numbers_that_are_not_finite_flow_through_a_training_step() {
 #[test]
 fn executables_share_a_device_and_a_store() {
     let (first, second) = (training(FEW_TOKENS), training(WIDE_BATCH));
-    let alone = [first.train(&options(), 2).unwrap(), second.train(&options(), 2).unwrap()];
+    let alone = [
+        first.train(&options(), 2).unwrap(),
+        second.train(&options(), 2).unwrap(),
+    ];
     // Small and large plans take turns in one arena, which grows once.
     let mut device = Device::new(2).unwrap();
     let mut executables = [&first, &second].map(|t| Executable::load(compiled(&t.graph)));
@@ -181,17 +238,27 @@ fn executables_share_a_device_and_a_store() {
             let batch = training.batch(step);
             runner::run(&mut executables[i], &mut device, &mut stores[i], &batch).unwrap();
             let loss = executables[i].output_f32("loss").unwrap()[0];
-            assert_eq!(loss.to_bits(), alone[i].losses[step].to_bits(), "model {i}, step {step}");
+            assert_eq!(
+                loss.to_bits(),
+                alone[i].losses[step].to_bits(),
+                "model {i}, step {step}"
+            );
         }
     }
-    assert_eq!(device.arena_bytes(), executables.iter().map(|e| e.plan().arena_bytes).max().unwrap());
+    assert_eq!(
+        device.arena_bytes(),
+        executables.iter().map(|e| e.plan().arena_bytes).max().unwrap()
+    );
     // A second plan reads the states that the first one has trained.
     let trace = Trace::new();
     let tokens = trace.state("tokens", DType::F32, &[FEW_TOKENS.vocabulary, FEW_TOKENS.width]);
     trace.output("tokens", tokens * 1.0);
     let mut reader = Executable::load(compiled(&trace.finish()));
     reader.run(&mut device, &mut stores[0], &[]).unwrap();
-    assert_eq!(reader.output_f32("tokens").unwrap(), stores[0].f32("tokens").unwrap());
+    assert_eq!(
+        reader.output_f32("tokens").unwrap(),
+        stores[0].f32("tokens").unwrap()
+    );
 }
 
 #[test]
@@ -217,7 +284,10 @@ fn empty_values_and_graphs_without_steps_run() {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[2, 3]);
     trace.output("turned", x.transpose(0, 1));
-    let inputs = HashMap::from([("x".to_string(), Array::f32(&[2, 3], (0..6).map(f64::from).collect()))]);
+    let inputs = HashMap::from([(
+        "x".to_string(),
+        Array::f32(&[2, 3], (0..6).map(f64::from).collect()),
+    )]);
     let (_, found) = runner::run_once(&trace.finish(), &options(), &inputs);
     assert_eq!(found["turned"], [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
 }

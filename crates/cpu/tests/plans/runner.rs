@@ -55,7 +55,10 @@ pub fn run(
     inputs: &HashMap<String, Array>,
 ) -> Result<(), RunError> {
     let names: Vec<String> = executable.data_inputs().map(|(n, _)| n.to_string()).collect();
-    let data: Vec<(String, Data)> = names.into_iter().map(|n| (n.clone(), Data::of(&inputs[&n]))).collect();
+    let data: Vec<(String, Data)> = names
+        .into_iter()
+        .map(|n| (n.clone(), Data::of(&inputs[&n])))
+        .collect();
     let hosts: Vec<(&str, Host<'_>)> = data.iter().map(|(n, d)| (n.as_str(), d.host())).collect();
     executable.run(device, store, &hosts)
 }
@@ -91,8 +94,10 @@ pub fn run_once(
 
 /// The bits of results, to be compared exactly.
 pub fn bits(results: &HashMap<String, Vec<f32>>) -> Vec<(String, Vec<u32>)> {
-    let mut bits: Vec<(String, Vec<u32>)> =
-        results.iter().map(|(n, v)| (n.clone(), v.iter().map(|x| x.to_bits()).collect())).collect();
+    let mut bits: Vec<(String, Vec<u32>)> = results
+        .iter()
+        .map(|(n, v)| (n.clone(), v.iter().map(|x| x.to_bits()).collect()))
+        .collect();
     bits.sort();
     bits
 }

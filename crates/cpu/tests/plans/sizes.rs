@@ -56,7 +56,11 @@ pub fn narrower(random: &mut Random, shape: &[usize]) -> Vec<usize> {
             *extent = 1;
         }
     }
-    let drop = if random.chance(40) { random.below(shape.len() + 1) } else { 0 };
+    let drop = if random.chance(40) {
+        random.below(shape.len() + 1)
+    } else {
+        0
+    };
     shape.split_off(drop)
 }
 

@@ -30,7 +30,11 @@ fn check_program(rows: usize, columns: usize, write: impl for<'g> Fn(&'g Trace, 
     let expected = evaluate(&graph, &inputs).unwrap();
     let mut first = None;
     for placement in [Placement::Separate, Placement::BackwardFused] {
-        let options = Options { threads: 2, placement, budget: None };
+        let options = Options {
+            threads: 2,
+            placement,
+            budget: None,
+        };
         let (plan, found) = run_once(&graph, &options, &inputs);
         check(&plan).unwrap_or_else(|e| panic!("{placement:?}: {e}"));
         for (name, array) in &expected {
@@ -40,7 +44,11 @@ fn check_program(rows: usize, columns: usize, write: impl for<'g> Fn(&'g Trace, 
             }
         }
         let bits = bits(&found);
-        assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits, "{placement:?} gives other bits");
+        assert_eq!(
+            *first.get_or_insert_with(|| bits.clone()),
+            bits,
+            "{placement:?} gives other bits"
+        );
     }
 }
 
@@ -201,7 +209,14 @@ fn a_state_takes_a_sum_over_rows() {
     }
     let graph = trace.finish();
     let expected = evaluate(&graph, &inputs).unwrap();
-    let (plan, found) = run_once(&graph, &Options { threads: 2, ..Options::default() }, &inputs);
+    let (plan, found) = run_once(
+        &graph,
+        &Options {
+            threads: 2,
+            ..Options::default()
+        },
+        &inputs,
+    );
     check(&plan).unwrap();
     for name in ["old", "total"] {
         for (&f, &e) in found[name].iter().zip(&expected[name].data) {

@@ -3,8 +3,9 @@
 use super::recipe_args::RecipeArgs;
 use crate::say;
 use clap::Args;
-use lessen_train::folder::{Folder, last_run, next_run};
+use lessen_train::folder::Folder;
 use lessen_train::run::{Request, read_config, train};
+use lessen_train::run_names::{last_run, next_run};
 use lessen_train::{Error, Result, interrupt, recipe};
 use std::path::PathBuf;
 
