@@ -108,7 +108,11 @@ pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Res
     verify(graph)?;
     let simple = simplify(graph);
     let peak = |chosen| plan_recomputing(&simple, chosen, options, target).peak_bytes();
-    Ok(choices(&simple).into_iter().map(peak).min().expect("at least one choice"))
+    Ok(choices(&simple)
+        .into_iter()
+        .map(peak)
+        .min()
+        .expect("at least one choice"))
 }
 
 /// In how many parts the values whose recomputation has a price are given up.

@@ -53,7 +53,7 @@ pub mod prelude {
         Weight, Weights, checkpoint,
     };
     pub use lessen_train::{
-        Error, Function, Generator, Inference, Result, Sampling, StepReport, Trainer, TrainerOptions,
-        device, inputs_of,
+        Error, Function, Generator, Inference, Result, Sampling, StepReport, Trainer, TrainerOptions, device,
+        inputs_of,
     };
 }

@@ -185,7 +185,10 @@ fn a_language_model_learns_and_continues() {
     ];
     let text = json(dir, &args);
     let text = text["text"].as_str().unwrap();
-    assert!(text.chars().count() == 40 && text.matches("abc").count() >= 8, "{text}");
+    assert!(
+        text.chars().count() == 40 && text.matches("abc").count() >= 8,
+        "{text}"
+    );
     assert!(refuse(dir, &["generate", "run", "--prompt", ""]).contains("the prompt has no tokens"));
     assert!(refuse(dir, &["predict", "run", "--text", "abc"]).contains("lessen generate"));
 }

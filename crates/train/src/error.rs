@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// What went wrong, as one clear sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Error {
     /// A mistake in what the user gave: a file, a flag, a setting. The sentence names the thing, the place and the
     /// remedy.
@@ -41,6 +41,13 @@ impl fmt::Display for Error {
             Error::User(message) => f.write_str(message),
             Error::Internal(message) => write!(f, "internal failure: {message}"),
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    /// The sentence as it is: what a `main` prints that returns this error.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

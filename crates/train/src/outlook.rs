@@ -94,7 +94,7 @@ impl Outlook {
             .iter()
             .map(|choice| {
                 let cost = json!(choice.flops);
-                json!({ "value": choice.value.0, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
+                json!({ "value": choice.name, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
             })
             .collect();
         let largest: Vec<Value> = plans

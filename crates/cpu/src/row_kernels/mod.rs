@@ -82,13 +82,11 @@ pub(crate) fn row_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Opti
         .chain(outputs)
         .filter(|t| t.dtype.is_float())
         .all(|t| t.dtype == DType::F32);
-    elementwise::kernel(op, inputs, outputs)
-        .or_else(|| {
-            if all_f32 {
-                network::kernel(op, inputs, outputs)
-            } else {
-                None
-            }
-        })
-        
+    elementwise::kernel(op, inputs, outputs).or_else(|| {
+        if all_f32 {
+            network::kernel(op, inputs, outputs)
+        } else {
+            None
+        }
+    })
 }

@@ -1,8 +1,9 @@
 //! Activations, norms, losses, dropout, embeddings and updates, in `f32`.
 
 use lessen_graph::ops::{
-    AdamW, CrossEntropy, CrossEntropyBackward, Dropout, Elu, Gather, Gelu, GeluBackward, LayerNorm, LayerNormBackward,
-    LogSoftmax, MatMul, Reduce, Relu, RmsNorm, RmsNormBackward, Sgd, Silu, Softmax, SoftmaxBackward,
+    AdamW, CrossEntropy, CrossEntropyBackward, Dropout, Elu, Gather, Gelu, GeluBackward, LayerNorm,
+    LayerNormBackward, LogSoftmax, MatMul, Reduce, Relu, RmsNorm, RmsNormBackward, Sgd, Silu, Softmax,
+    SoftmaxBackward,
 };
 use lessen_graph::{Op, Type};
 
