@@ -6,19 +6,29 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 
+/// What the name of an unfinished file begins with.
+pub const ASIDE: &str = ".tmp-";
+
+/// The error of a path that cannot be written to.
+pub fn unwritable(path: &Path, error: &io::Error) -> Error {
+    Error::new(format!(
+        "{} cannot be written ({error}); check the disk and the permissions",
+        path.display()
+    ))
+}
+
 /// Writes a file through `fill`. A reader finds the old content or the new one, never a part of it, even
 /// after a crash.
 ///
 /// # Errors
 /// If the folder cannot be written to; what was written aside is removed.
-pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".part");
-    let aside = Path::new(&aside);
-    replace(path, aside, fill).map_err(|e| {
+pub fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let aside = path.with_file_name(format!("{ASIDE}{name}"));
+    replace(path, &aside, fill).map_err(|e| {
         // The first error is the one that matters; there may be nothing to remove.
-        let _ = fs::remove_file(aside);
-        Error::new(format!("{} cannot be written: {e}", path.display()))
+        let _ = fs::remove_file(&aside);
+        unwritable(path, &e)
     })
 }
 
@@ -30,8 +40,12 @@ fn replace(path: &Path, aside: &Path, fill: impl FnOnce(&mut dyn Write) -> io::R
     sync_folder(path)
 }
 
-/// The new name itself must reach the disk. Only Unix lets a folder be opened for that.
-fn sync_folder(path: &Path) -> io::Result<()> {
+/// Syncs the folder that a path lies in: the new name itself must reach the disk. Only Unix lets a folder be
+/// opened for that.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => {
             let folder = if folder.as_os_str().is_empty() {

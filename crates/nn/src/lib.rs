@@ -24,7 +24,7 @@ mod activation;
 pub mod checkpoint;
 mod config;
 mod context;
-mod durable;
+pub mod durable;
 mod error;
 mod init;
 pub mod layers;

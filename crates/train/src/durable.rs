@@ -4,21 +4,17 @@
 //! crash between the two leaves, and clears away what was never finished.
 
 use crate::error::{Error, Result};
+use lessen_nn::durable::{self, ASIDE, sync_folder};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
 
-/// What the name of an unfinished file or folder begins with.
-const ASIDE: &str = ".tmp-";
 /// What the name of a folder that is being replaced begins with.
 const REPLACED: &str = ".old-";
 
 /// The error of a path that cannot be written to.
 pub fn unwritable(path: &Path, error: &io::Error) -> Error {
-    Error::user(format!(
-        "{} cannot be written ({error}); check the disk and the permissions",
-        path.display()
-    ))
+    durable::unwritable(path, error).into()
 }
 
 fn beside(path: &Path, prefix: &str) -> PathBuf {
@@ -31,19 +27,7 @@ fn beside(path: &Path, prefix: &str) -> PathBuf {
 /// # Errors
 /// A folder that cannot be written to, a full disk.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    let aside = beside(path, ASIDE);
-    let write = || -> io::Result<()> {
-        let mut file = File::create(&aside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&aside, path)?;
-        sync_folder_of(path)
-    };
-    write().map_err(|error| {
-        // What is left aside is worth nothing; that it cannot be removed either is no news.
-        let _ = fs::remove_file(&aside);
-        unwritable(path, &error)
-    })
+    Ok(durable::write(path, |out| out.write_all(bytes))?)
 }
 
 /// Makes or replaces a folder as a whole: `fill` writes into an empty folder that then takes the place of `path`.
@@ -63,7 +47,7 @@ pub fn write_folder(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Resu
             fs::rename(path, &replaced)?;
         }
         fs::rename(&aside, path)?;
-        sync_folder_of(path)?;
+        sync_folder(path)?;
         remove_if_there(&replaced)
     };
     let result = fill(&aside).and_then(|()| io(swap()));
@@ -131,13 +115,6 @@ fn sync_contents(folder: &Path) -> io::Result<()> {
         }
     }
     File::open(folder)?.sync_all()
-}
-
-fn sync_folder_of(path: &Path) -> io::Result<()> {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => File::open(parent)?.sync_all(),
-        _ => File::open(".")?.sync_all(),
-    }
 }
 
 #[cfg(test)]

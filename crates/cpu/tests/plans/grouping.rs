@@ -1,18 +1,23 @@
 //! Which operations share a step, so that a block of rows passes through all of them while it is in a cache.
 
+use std::collections::HashMap;
+
 use lessen_compile::{Options, Placement, Plan, Storage};
 use lessen_cpu::compile;
-use lessen_graph::{DType, Graph, Phase, Trace, clip_coefficient, global_norm};
+use lessen_graph::{DType, Graph, Phase, Trace, clip_coefficient, evaluate, global_norm};
 
 use crate::checker::check;
+use crate::random::Random;
+use crate::runner::run_once;
+
+const OPTIONS: Options = Options {
+    threads: 2,
+    placement: Placement::Separate,
+    budget: None,
+};
 
 fn plan(graph: &Graph) -> Plan {
-    let options = Options {
-        threads: 2,
-        placement: Placement::Separate,
-        budget: None,
-    };
-    let plan = compile(graph, &options).unwrap();
+    let plan = compile(graph, &OPTIONS).unwrap();
     check(&plan).unwrap();
     plan
 }
@@ -103,5 +108,34 @@ fn large_values_do_not_join_a_group_of_few_rows() {
             rows, shape[0],
             "the product of the gradient {i} and the coefficient"
         );
+    }
+}
+
+#[test]
+fn a_value_that_a_group_reads_whole_is_not_written_over_by_the_group() {
+    let (rows, columns) = (300, 5);
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &[rows, columns]);
+    let ids = trace.input("ids", DType::I32, &[rows]);
+    let y = x.tanh();
+    // The last readers of y: one could take y's place, the other reads rows anywhere.
+    trace.output("scaled", y * y.sum_rows());
+    trace.output("picked", y.gather(ids));
+    let graph = trace.finish();
+    let mut random = Random::new(7);
+    let inputs = HashMap::from([
+        ("x".to_string(), random.array(&[rows, columns], 1.0)),
+        ("ids".to_string(), random.ids(&[rows], rows)),
+    ]);
+    let (plan, got) = run_once(&graph, &OPTIONS, &inputs);
+    check(&plan).unwrap();
+    assert_eq!(steps(&plan), [vec!["unary", "reduce"], vec!["binary", "gather"]]);
+    for (name, expected) in evaluate(&graph, &inputs).unwrap() {
+        for (got, expected) in got[&name].iter().zip(&expected.data) {
+            assert!(
+                (f64::from(*got) - expected).abs() < 1e-5 * expected.abs().max(1.0),
+                "{name}: {got} instead of {expected}"
+            );
+        }
     }
 }
