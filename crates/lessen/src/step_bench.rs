@@ -7,10 +7,10 @@ use lessen_cpu::{Device, Executable, Host, Store, peak_flops};
 use lessen_graph::{DType, Type};
 use lessen_nn::models::BatchShape;
 use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
-use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Model, initialize};
-use lessen_train::{StepGraphs, StepPlans, TrainerOptions};
+use lessen_train::config::Config;
+use lessen_train::{StepGraphs, StepPlans, TrainerOptions, recipe_model};
 use serde_json::{Map, Value, json};
 
 /// A training step to measure.
@@ -45,11 +45,9 @@ pub fn cases() -> Vec<Case> {
         labels: labels(10),
         ..BertConfig::default()
     };
-    let encoder = EncoderConfig {
-        vocab_size: 5_000,
-        labels: labels(10),
-        ..EncoderConfig::default()
-    };
+    let (encoder, titles) = lessen_train::recipe::load("thucnews")
+        .and_then(|(name, settings)| recipe_model(Config::new(&name, settings)?))
+        .expect("the built-in recipe is sound");
     vec![
         Case {
             letter: "a",
@@ -70,12 +68,9 @@ pub fn cases() -> Vec<Case> {
         },
         Case {
             letter: "c",
-            title: "thucnews: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, vocabulary 5,000, dropout 0.1",
-            model: LessenEncoder { config: encoder }.into(),
-            batch: BatchShape {
-                size: 128,
-                length: 32,
-            },
+            title: "thucnews: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, vocabulary 4,800, dropout 0.2",
+            model: encoder,
+            batch: titles,
             budget: None,
         },
     ]

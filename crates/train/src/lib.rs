@@ -54,6 +54,7 @@ pub use generate::{Generator, Sampling};
 pub use inference::{Function, Inference, Inputs, Runs};
 pub use outlook::Outlook;
 pub use plans::{StepGraphs, StepPlans, TrainerOptions};
+pub use prepared::recipe_model;
 pub use progress::show_duration;
 pub use report::Report;
 pub use saved::{Best, Manifest, StateArray};

@@ -1,15 +1,12 @@
 //! What a recipe would take, without running it.
 
-use crate::config::{Config, DataFormat};
-use crate::corpus::{Corpus, Goal};
+use crate::config::Config;
 use crate::error::Result;
 use crate::finished::device;
-use crate::model::{self, Sizes};
 use crate::plans::{StepGraphs, StepPlans};
 use crate::prepared::Prepared;
 use crate::size::show_size;
 use lessen_compile::Placement;
-use lessen_data::Metric;
 use lessen_nn::BatchShape;
 use serde_json::{Value, json};
 
@@ -34,20 +31,8 @@ impl Outlook {
     /// # Errors
     /// Settings, data or a checkpoint with a mistake.
     pub fn new(config: Config, budget: Option<usize>) -> Result<Outlook> {
-        let (goal, sizes) = extent(&config)?;
-        let model = model::build(&config, &goal, sizes)?;
-        let shape = BatchShape {
-            size: config.train.batch,
-            length: sizes.length,
-        };
-        let prepared = Prepared {
-            config,
-            goal,
-            model,
-            shape,
-            total: 1,
-        };
-        prepared.check_extent()?;
+        let prepared = Prepared::assumed(config)?;
+        let shape = prepared.shape;
         let device = device()?;
         let options = prepared.options(None);
         let graphs = StepGraphs::new(&options, |cx| prepared.model.forward(cx, shape).loss);
@@ -171,34 +156,4 @@ impl Outlook {
         }
         text
     }
-}
-
-/// What the data is like, or would be.
-fn extent(config: &Config) -> Result<(Goal, Sizes)> {
-    if config.data.path.is_some() || config.data.format == DataFormat::Adder {
-        let corpus = Corpus::read(config)?;
-        let tokenizer = corpus.tokenizer(config)?;
-        let length = corpus.length(config);
-        return Ok((
-            corpus.goal(),
-            Sizes {
-                vocab: tokenizer.vocab_size(),
-                pad: tokenizer.pad_id(),
-                length,
-            },
-        ));
-    }
-    let names = (0..config.model.classes).map(|class| class.to_string()).collect();
-    let goal = match config.data.format {
-        DataFormat::Text => Goal::NextToken,
-        _ => Goal::Classes(names, vec![Metric::Accuracy]),
-    };
-    Ok((
-        goal,
-        Sizes {
-            vocab: config.model.vocab,
-            pad: 0,
-            length: config.data.max_length,
-        },
-    ))
 }

@@ -1,9 +1,11 @@
 //! What everything of a run is made from: settings, data, model, and the extent of its batches.
 
-use crate::config::Config;
-use crate::corpus::Goal;
+use crate::config::{Config, DataFormat};
+use crate::corpus::{Corpus, Goal};
 use crate::error::{Error, Result};
+use crate::model::{self, Sizes};
 use crate::plans::TrainerOptions;
+use lessen_data::Metric;
 use lessen_nn::{BatchShape, Model};
 
 /// What everything is made from: settings, data, tokenizer, model.
@@ -21,6 +23,28 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// What a recipe describes. Without data it assumes the recipe's `model.vocab` and `model.classes`.
+    ///
+    /// # Errors
+    /// Settings, data or a checkpoint with a mistake.
+    pub(crate) fn assumed(config: Config) -> Result<Prepared> {
+        let (goal, sizes) = extent(&config)?;
+        let model = model::build(&config, &goal, sizes)?;
+        let shape = BatchShape {
+            size: config.train.batch,
+            length: sizes.length,
+        };
+        let prepared = Prepared {
+            config,
+            goal,
+            model,
+            shape,
+            total: 1,
+        };
+        prepared.check_extent()?;
+        Ok(prepared)
+    }
+
     /// How to train it.
     pub fn options(&self, budget: Option<usize>) -> TrainerOptions {
         let train = &self.config.train;
@@ -54,4 +78,44 @@ impl Prepared {
             self.config.place("train.batch")
         )))
     }
+}
+
+/// The model of a recipe and the extent of its batches. Without data it assumes the recipe's `model.vocab` and
+/// `model.classes`.
+///
+/// # Errors
+/// Settings, data or a checkpoint with a mistake.
+pub fn recipe_model(config: Config) -> Result<(Model, BatchShape)> {
+    let prepared = Prepared::assumed(config)?;
+    Ok((prepared.model, prepared.shape))
+}
+
+/// What the data is like, or would be.
+fn extent(config: &Config) -> Result<(Goal, Sizes)> {
+    if config.data.path.is_some() || config.data.format == DataFormat::Adder {
+        let corpus = Corpus::read(config)?;
+        let tokenizer = corpus.tokenizer(config)?;
+        let length = corpus.length(config);
+        return Ok((
+            corpus.goal(),
+            Sizes {
+                vocab: tokenizer.vocab_size(),
+                pad: tokenizer.pad_id(),
+                length,
+            },
+        ));
+    }
+    let names = (0..config.model.classes).map(|class| class.to_string()).collect();
+    let goal = match config.data.format {
+        DataFormat::Text => Goal::NextToken,
+        _ => Goal::Classes(names, vec![Metric::Accuracy]),
+    };
+    Ok((
+        goal,
+        Sizes {
+            vocab: config.model.vocab,
+            pad: 0,
+            length: config.data.max_length,
+        },
+    ))
 }
