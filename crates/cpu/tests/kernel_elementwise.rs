@@ -1,10 +1,18 @@
-//! Elementwise kernels against plain `f64`.
+//! Elementwise kernels against plain `f64`, those of integers against the reference evaluator.
 
 mod kernel_support;
+#[allow(dead_code)]
+#[path = "plans/runner.rs"]
+mod runner;
+
+use std::collections::HashMap;
 
 use kernel_support::*;
+use lessen_compile::Options;
 use lessen_cpu::kernels::{Rows, elementwise};
-use lessen_graph::ops::{BinaryKind, CompareKind, UnaryKind};
+use lessen_graph::ops::{Binary, BinaryKind, CompareKind, UnaryKind};
+use lessen_graph::{Array, DType, Trace, evaluate, evaluate_op};
+use runner::run_once;
 
 /// The straightforward `f32` computation.
 fn plain(kind: UnaryKind, x: f32) -> f32 {
@@ -190,31 +198,18 @@ fn binary_handles_special_values_and_powers() {
 }
 
 #[test]
-fn integers_wrap_truncate_and_compare() {
+fn integers_compute_and_compare_as_the_evaluator() {
     at_all_levels(|_| {
         let values = [0, 1, -1, 7, -7, 2, i32::MAX, i32::MIN, 1000, -3];
-        let wrap = |kind, a: i32, b: i32| match kind {
-            BinaryKind::Add => a.wrapping_add(b),
-            BinaryKind::Sub => a.wrapping_sub(b),
-            BinaryKind::Mul => a.wrapping_mul(b),
-            BinaryKind::Div => {
-                if b == 0 {
-                    0
-                } else {
-                    a.wrapping_div(b)
-                }
-            }
-            BinaryKind::Max => a.max(b),
-            BinaryKind::Min => a.min(b),
-            BinaryKind::Pow => f64::from(a).powf(f64::from(b)) as i32,
-        };
         for kind in BinaryKind::ALL {
             for b in values {
                 let (mut x, mut b) = (values, b);
                 let rows = Rows::dense(x.as_mut_ptr(), 10);
                 // SAFETY: one row in place, one scalar.
                 unsafe { elementwise::binary_i32(kind, 1, 10, rows, Rows::scalar(&mut b), rows) };
-                assert_eq!(x, values.map(|a| wrap(kind, a, b)), "{kind:?} {b}");
+                let arrays = [Array::i32(&[10], &values), Array::i32(&[10], &[b; 10])];
+                let expected = &evaluate_op(&Binary { kind }, &[&arrays[0], &arrays[1]]).unwrap()[0];
+                assert_eq!(x.map(f64::from), expected.data[..], "{kind:?} {b}");
             }
         }
         for kind in CompareKind::ALL {
@@ -240,6 +235,80 @@ fn integers_wrap_truncate_and_compare() {
             }
         }
     });
+}
+
+#[test]
+fn powers_of_zero_have_derivatives_when_compiled() {
+    let trace = Trace::new();
+    let exponents = Array::f32(&[4], vec![0.0, 1.0, 2.0, 3.0]);
+    let (x, b) = (
+        trace.input("x", DType::F32, &[4]),
+        trace.input("b", DType::F32, &[4]),
+    );
+    let mut derivatives = vec![x.pow(b)];
+    for order in 0..3 {
+        let gradient = derivatives[order].sum().grad(&[x])[0];
+        derivatives.push(gradient);
+    }
+    for (order, derivative) in derivatives.iter().enumerate() {
+        trace.output(&order.to_string(), *derivative);
+    }
+    trace.output(
+        "written",
+        x.pow(x.scalar_like(1.0)).sum().grad(&[x])[0].sum().grad(&[x])[0],
+    );
+    trace.output("by the exponent", derivatives[0].sum().grad(&[b])[0]);
+    let inputs = HashMap::from([
+        ("x".to_string(), Array::f32(&[4], vec![0.0; 4])),
+        ("b".to_string(), exponents),
+    ]);
+    let (_, got) = run_once(&trace.finish(), &Options::default(), &inputs);
+    assert_eq!(got["0"], [1.0, 0.0, 0.0, 0.0]);
+    assert_eq!(got["1"], [0.0, 1.0, 0.0, 0.0]);
+    assert_eq!(got["2"], [0.0, 0.0, 2.0, 0.0]);
+    assert_eq!(got["3"], [0.0, 0.0, 0.0, 6.0]);
+    assert_eq!(
+        (&got["written"], &got["by the exponent"]),
+        (&vec![0.0; 4], &vec![0.0; 4])
+    );
+}
+
+#[test]
+fn integers_wrap_when_compiled_and_when_folded() {
+    let values = [0, 1, -1, 7, -7, i32::MAX, i32::MIN];
+    let pairs: Vec<(i32, i32)> = values.iter().flat_map(|&a| values.map(|b| (a, b))).collect();
+    let array = |of: fn(&(i32, i32)) -> i32| Array::i32(&[49], &pairs.iter().map(of).collect::<Vec<_>>());
+    let inputs = HashMap::from([
+        ("a".to_string(), array(|p| p.0)),
+        ("b".to_string(), array(|p| p.1)),
+    ]);
+    let trace = Trace::new();
+    let (a, b) = (
+        trace.input("a", DType::I32, &[49]),
+        trace.input("b", DType::I32, &[49]),
+    );
+    let ways = [a + b, a - b, a * b, a / b, a.maximum(b), a.minimum(b)];
+    for (i, y) in ways.into_iter().enumerate() {
+        // The two halves of a number are exact in f32.
+        let high = y / 65536.0;
+        trace.output(&format!("{i} high"), high.cast(DType::F32));
+        trace.output(&format!("{i} low"), (y - high * 65536.0).cast(DType::F32));
+    }
+    // Numbers that are known before the run wrap in the same way.
+    let most = trace.full(DType::I32, &[2], i32::MAX.into());
+    trace.output("folded", ((most + 1.0) / 65536.0).cast(DType::F32));
+    trace.output("folded by zero", (most / 0.0).cast(DType::F32));
+    let beyond = trace.full(DType::F32, &[2], 3e10).cast(DType::I32) / 65536.0;
+    trace.output("folded beyond", beyond.cast(DType::F32));
+    let graph = trace.finish();
+    let (_, got) = run_once(&graph, &Options::default(), &inputs);
+    for (name, expected) in evaluate(&graph, &inputs).unwrap() {
+        let got: Vec<f64> = got[&name].iter().map(|&x| x.into()).collect();
+        assert_eq!(got, expected.data, "{name}");
+    }
+    assert_eq!(got["folded"], [-32768.0; 2]);
+    assert_eq!(got["folded by zero"], [0.0; 2]);
+    assert_eq!(got["folded beyond"], [32767.0; 2]);
 }
 
 #[test]

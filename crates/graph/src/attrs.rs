@@ -2,9 +2,11 @@
 
 use std::fmt;
 
+use crate::line;
 use crate::types::DType;
 
-/// One attribute's value. Numbers are equal when their bits are: 0.0 and -0.0 differ, NaN equals itself.
+/// One attribute's value. Attributes are equal when their text is: 0.0 and -0.0 differ, and so do 1 and 1.0;
+/// every NaN equals every other, and an empty list of whole numbers one of real numbers.
 #[derive(Clone, Debug)]
 pub enum Attr {
     /// A whole number.
@@ -17,7 +19,7 @@ pub enum Attr {
     Ints(Vec<i64>),
     /// A list of real numbers: the data of a constant.
     Floats(Vec<f64>),
-    /// A word: a dtype, a direction.
+    /// A word: a dtype, a direction. Prints between quotation marks where it would read as something else.
     Word(String),
 }
 
@@ -32,16 +34,24 @@ impl PartialEq for Attr {
     fn eq(&self, other: &Attr) -> bool {
         match (self, other) {
             (Attr::Int(a), Attr::Int(b)) => a == b,
-            (Attr::Float(a), Attr::Float(b)) => a.to_bits() == b.to_bits(),
+            (Attr::Float(a), Attr::Float(b)) => same(a, b),
             (Attr::Bool(a), Attr::Bool(b)) => a == b,
             (Attr::Ints(a), Attr::Ints(b)) => a == b,
             (Attr::Floats(a), Attr::Floats(b)) => {
-                a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
+                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
+            }
+            (Attr::Ints(a), Attr::Floats(b)) | (Attr::Floats(b), Attr::Ints(a)) => {
+                a.is_empty() && b.is_empty()
             }
             (Attr::Word(a), Attr::Word(b)) => a == b,
             _ => false,
         }
     }
+}
+
+/// Whether two numbers have the same text.
+fn same(a: &f64, b: &f64) -> bool {
+    a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
 }
 
 impl fmt::Display for Attr {
@@ -59,7 +69,8 @@ impl fmt::Display for Attr {
             Attr::Bool(v) => write!(f, "{v}"),
             Attr::Ints(v) => list(f, v),
             Attr::Floats(v) => list(f, v),
-            Attr::Word(v) => write!(f, "{v}"),
+            Attr::Word(v) if line::is_plain_word(v) => write!(f, "{v}"),
+            Attr::Word(v) => write!(f, "{}", line::quoted(v)),
         }
     }
 }
@@ -74,7 +85,7 @@ impl Attrs {
         Attrs::default()
     }
 
-    /// The same attributes and one more.
+    /// The same attributes and one more, whose name is of letters, digits and underscores.
     pub fn with(mut self, name: &str, value: Attr) -> Attrs {
         self.0.push((name.to_string(), value));
         self
@@ -85,7 +96,10 @@ impl Attrs {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v)
     }
 
-    /// A whole number, or a sentence that says what is missing.
+    /// A whole number.
+    ///
+    /// # Errors
+    /// A sentence that names the attribute, when it is missing or of another kind.
     pub fn int(&self, name: &str) -> Result<i64, String> {
         match self.get(name) {
             Some(Attr::Int(v)) => Ok(*v),
@@ -94,6 +108,9 @@ impl Attrs {
     }
 
     /// A real number (a whole one counts).
+    ///
+    /// # Errors
+    /// A sentence that names the attribute, when it is missing or of another kind.
     pub fn float(&self, name: &str) -> Result<f64, String> {
         match self.get(name) {
             Some(Attr::Float(v)) => Ok(*v),
@@ -103,6 +120,9 @@ impl Attrs {
     }
 
     /// A truth value.
+    ///
+    /// # Errors
+    /// A sentence that names the attribute, when it is missing or of another kind.
     pub fn bool(&self, name: &str) -> Result<bool, String> {
         match self.get(name) {
             Some(Attr::Bool(v)) => Ok(*v),
@@ -111,23 +131,35 @@ impl Attrs {
     }
 
     /// A size or an axis, below 2^48.
+    ///
+    /// # Errors
+    /// A sentence that names the attribute, when it is missing, of another kind or out of this range.
     pub fn size(&self, name: &str) -> Result<usize, String> {
         let value = usize::try_from(self.int(name)?).ok().filter(|&v| v < 1 << 48);
         value.ok_or_else(|| format!("attribute `{name}` must be at least 0 and below 2^48"))
     }
 
-    /// The stream of an operation that draws random bits.
+    /// The stream of an operation that draws random bits: the attribute `stream`.
+    ///
+    /// # Errors
+    /// A sentence, when it is missing, no whole number or not in `0..2^32`.
     pub fn stream(&self) -> Result<u32, String> {
         u32::try_from(self.int("stream")?).map_err(|_| "attribute `stream` must be in 0..2^32".to_string())
     }
 
     /// A dtype.
+    ///
+    /// # Errors
+    /// A sentence that names the attribute, when it is missing, of another kind or no dtype's name.
     pub fn dtype(&self, name: &str) -> Result<DType, String> {
         let word = self.word(name)?;
         DType::from_name(word).ok_or_else(|| format!("attribute `{name}`: there is no dtype `{word}`"))
     }
 
     /// A list of sizes or axes, whose product is below 2^48.
+    ///
+    /// # Errors
+    /// A sentence that names the attribute, when it is missing, of another kind or too large.
     pub fn sizes(&self, name: &str) -> Result<Vec<usize>, String> {
         let Some(Attr::Ints(list)) = self.get(name) else {
             return Err(format!("attribute `{name}` must be a list of sizes"));
@@ -140,6 +172,9 @@ impl Attrs {
     }
 
     /// A list of real numbers (whole ones count).
+    ///
+    /// # Errors
+    /// A sentence that names the attribute, when it is missing or of another kind.
     pub fn floats(&self, name: &str) -> Result<Vec<f64>, String> {
         match self.get(name) {
             Some(Attr::Floats(v)) => Ok(v.clone()),
@@ -149,6 +184,9 @@ impl Attrs {
     }
 
     /// A word.
+    ///
+    /// # Errors
+    /// A sentence that names the attribute, when it is missing or of another kind.
     pub fn word(&self, name: &str) -> Result<&str, String> {
         match self.get(name) {
             Some(Attr::Word(v)) => Ok(v),

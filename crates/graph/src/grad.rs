@@ -6,13 +6,15 @@ use std::collections::HashMap;
 use crate::graph::{Phase, ValueId};
 use crate::op::Vjp;
 use crate::tensor::Tensor;
+use crate::trace::Trace;
 
 impl<'g> Tensor<'g> {
     /// The gradients of this scalar with respect to `wrt`, as new tensors of the same trace. A tensor without
-    /// influence has a gradient of zeros.
+    /// influence has a gradient of zeros. What others of `wrt` are computed from counts with its influence
+    /// through them, as for `torch.autograd.grad`.
     ///
     /// # Panics
-    /// If this is no scalar of a float type.
+    /// If this is no scalar of a float type, or a tensor of `wrt` belongs to another trace.
     #[track_caller]
     pub fn grad(self, wrt: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
         let ty = self.ty();
@@ -21,6 +23,7 @@ impl<'g> Tensor<'g> {
             "grad needs a float scalar, not {ty}"
         );
         let trace = self.trace();
+        check_traces(trace, wrt.iter());
         trace.in_phase(Phase::Backward, || {
             let seed = self.full_like(1.0);
             let found = vjp(&[self], &[Some(seed)], wrt);
@@ -34,7 +37,12 @@ impl<'g> Tensor<'g> {
 }
 
 /// Vector-Jacobian product: from the cotangents of `outputs`, those of `wrt` (none where there is no
-/// influence). What defines the tensors of `wrt` is not looked at.
+/// influence). Where one tensor of `wrt` is computed from another, that one counts with its influence through
+/// it; nothing else that `wrt` is computed from is looked at.
+///
+/// # Panics
+/// If a tensor belongs to another trace, or a cotangent has not the type of its output.
+#[track_caller]
 pub fn vjp<'g>(
     outputs: &[Tensor<'g>],
     cotangents: &[Option<Tensor<'g>>],
@@ -44,6 +52,10 @@ pub fn vjp<'g>(
         return vec![None; wrt.len()];
     };
     let trace = first.trace();
+    check_traces(
+        trace,
+        outputs.iter().chain(cotangents.iter().flatten()).chain(wrt),
+    );
     let end = trace.with_graph(|g| g.nodes.len());
 
     // Nothing before the first definition of `wrt` depends on it.
@@ -77,28 +89,22 @@ pub fn vjp<'g>(
     };
     for (output, cotangent) in outputs.iter().zip(cotangents) {
         if let Some(cotangent) = cotangent {
+            let (given, expected) = (cotangent.ty(), output.ty());
+            assert!(
+                given == expected,
+                "the cotangent of a tensor of type {expected} has type {given}"
+            );
             accumulate(&mut sums, output.id(), *cotangent);
         }
     }
 
-    let stops: Vec<ValueId> = wrt.iter().map(|x| x.id()).collect();
     for index in (start..end).rev() {
         let node = trace.with_graph(|g| g.nodes[index].clone());
         let wanted: Vec<bool> = node.inputs.iter().map(|v| depends[v.index()]).collect();
         if !wanted.contains(&true) {
             continue;
         }
-        let given: Vec<Option<Tensor<'g>>> = node
-            .outputs
-            .iter()
-            .map(|v| {
-                if stops.contains(v) {
-                    None
-                } else {
-                    sums.get(v).copied()
-                }
-            })
-            .collect();
+        let given: Vec<Option<Tensor<'g>>> = node.outputs.iter().map(|v| sums.get(v).copied()).collect();
         if given.iter().all(Option::is_none) {
             continue;
         }
@@ -133,6 +139,14 @@ pub fn vjp<'g>(
     wrt.iter().map(|x| sums.get(&x.id()).copied()).collect()
 }
 
+#[track_caller]
+fn check_traces<'a, 'g: 'a>(trace: &'g Trace, mut tensors: impl Iterator<Item = &'a Tensor<'g>>) {
+    assert!(
+        tensors.all(|x| std::ptr::eq(x.trace(), trace)),
+        "the derivative for a tensor of another trace"
+    );
+}
+
 /// The derivative rule of an operation that has a decomposition: build it beside the operation and
 /// differentiate it.
 pub(crate) fn vjp_of_decomposition<'g>(
@@ -142,9 +156,16 @@ pub(crate) fn vjp_of_decomposition<'g>(
 ) -> Vec<Option<Tensor<'g>>> {
     // The same tensor may be given twice; identities keep the two uses apart.
     let inputs: Vec<Tensor<'g>> = cx.inputs.iter().map(|x| x.identity()).collect();
+    let streams = || inputs.first().map(|x| x.trace().streams());
+    let before = streams();
     let Some(outputs) = decompose(&inputs) else {
         panic!("the operation `{name}` has neither a derivative nor a decomposition");
     };
+    // The numbers drawn now would be others than those of the forward pass.
+    assert!(
+        streams() == before,
+        "the operation `{name}` needs a derivative of its own, since its decomposition draws random numbers"
+    );
     let wanted: Vec<Tensor<'g>> = inputs
         .iter()
         .zip(cx.wanted)

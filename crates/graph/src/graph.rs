@@ -146,7 +146,8 @@ impl Graph {
     /// Appends a node, with the output types of the operation's type rule.
     ///
     /// # Errors
-    /// The operation's own sentence when the inputs do not fit it.
+    /// The operation's own sentence when the inputs do not fit it; a sentence when it has no outputs, or one
+    /// whose size cannot be counted.
     pub fn add_node(
         &mut self,
         op: Arc<dyn Op>,
@@ -156,6 +157,9 @@ impl Graph {
     ) -> Result<Vec<ValueId>, String> {
         let types: Vec<Type> = inputs.iter().map(|&v| self.ty(v).clone()).collect();
         let out_types = op.infer(&types).map_err(|e| format!("{}: {e}", op.name()))?;
+        if out_types.is_empty() {
+            return Err(format!("{}: there is no result", op.name()));
+        }
         if let Some(ty) = out_types.iter().find(|ty| !ty.fits()) {
             return Err(format!("{}: the result {ty} is too large", op.name()));
         }

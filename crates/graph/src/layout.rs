@@ -35,6 +35,17 @@ impl Layout {
         true
     }
 
+    /// Whether all elements of a view of this shape lie within a base of `len` elements.
+    pub fn fits(&self, shape: &[usize], len: usize) -> bool {
+        let last = shape
+            .iter()
+            .zip(&self.strides)
+            .try_fold(self.offset, |sum: usize, (&n, &stride)| {
+                sum.checked_add(n.saturating_sub(1).checked_mul(stride)?)
+            });
+        shape.len() == self.strides.len() && (shape.contains(&0) || last.is_some_and(|last| last < len))
+    }
+
     /// The layout of the same elements under another shape, if no copy is needed for it.
     pub fn reshape(&self, from: &[usize], to: &[usize]) -> Option<Layout> {
         // Axes of extent 1 carry no information; merge the others greedily, as far as their strides allow.

@@ -1,7 +1,29 @@
-//! Reading one line of the text form.
+//! One line of the text form: reading it, and writing the names in it so that they read back.
 
 use crate::attrs::{Attr, Attrs};
 use crate::types::{DType, Type};
+
+/// A name between quotation marks; line breaks, quotation marks and backslashes are escaped.
+pub(crate) fn quoted(name: &str) -> String {
+    format!(
+        "\"{}\"",
+        name.replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n")
+            .replace('\r', "\\r")
+    )
+}
+
+/// Whether a word as an attribute reads back as that word without quotation marks.
+pub(crate) fn is_plain_word(word: &str) -> bool {
+    let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+    plain && matches!(scalar(word), Attr::Word(_))
+}
+
+/// Whether a scope reads back without quotation marks.
+pub(crate) fn is_plain_scope(scope: &str) -> bool {
+    scope.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c))
+}
 
 /// The rest of a line. Blanks in front of what is read are skipped.
 pub(crate) struct Line<'t> {
@@ -109,7 +131,7 @@ impl<'t> Line<'t> {
         if self.rest.starts_with('"') {
             return self.quoted();
         }
-        match self.take(|c| c.is_alphanumeric() || "._-/".contains(c)) {
+        match self.take(|c| is_plain_scope(c.encode_utf8(&mut [0; 4]))) {
             "" => Err(self.instead_of("a scope")),
             scope => Ok(scope.to_string()),
         }
@@ -150,6 +172,8 @@ impl<'t> Line<'t> {
             self.expect("=")?;
             let value = if self.accept("[") {
                 self.list()?
+            } else if self.rest.starts_with('"') {
+                Attr::Word(self.quoted()?)
             } else {
                 scalar(self.atom()?)
             };

@@ -80,7 +80,7 @@ pub struct Vjp<'a, 'g> {
 /// and its derivative are those of the decomposition, and devices without a kernel for it run the
 /// decomposition.
 pub trait Op: Debug + Send + Sync + 'static {
-    /// Name in the text form; unique.
+    /// Name in the text form; unique, of letters, digits and underscores.
     fn name(&self) -> &'static str;
 
     /// Attributes, in the order of the text form.

@@ -49,6 +49,9 @@ impl<'g> Tensor<'g> {
     }
 
     /// The extent of an axis, counted from the end when negative.
+    ///
+    /// # Panics
+    /// If there is no such axis.
     #[track_caller]
     pub fn dim(self, axis: isize) -> usize {
         let shape = self.shape();
@@ -56,6 +59,9 @@ impl<'g> Tensor<'g> {
     }
 
     /// A non-negative axis from one that may count from the end.
+    ///
+    /// # Panics
+    /// If there is no such axis.
     #[track_caller]
     pub fn axis(self, axis: isize) -> usize {
         let rank = self.rank() as isize;
@@ -69,11 +75,19 @@ impl<'g> Tensor<'g> {
     }
 
     /// A scalar constant of the same dtype.
+    ///
+    /// # Panics
+    /// If the dtype cannot hold the value: a fraction in whole numbers.
+    #[track_caller]
     pub fn scalar_like(self, value: f64) -> Tensor<'g> {
         self.trace.full(self.dtype(), &[], value)
     }
 
     /// A tensor of the same type filled with one value.
+    ///
+    /// # Panics
+    /// If the dtype cannot hold the value: a fraction in whole numbers.
+    #[track_caller]
     pub fn full_like(self, value: f64) -> Tensor<'g> {
         self.trace.full(self.dtype(), &self.shape(), value)
     }

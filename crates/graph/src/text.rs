@@ -19,7 +19,7 @@ use std::fmt::{self, Write};
 use std::sync::Arc;
 
 use crate::graph::{Assign, Graph, Input, InputKind, Node, Output, Phase, Value, ValueId};
-use crate::line::Line;
+use crate::line::{Line, is_plain_scope, quoted};
 use crate::registry::Registry;
 use crate::types::Type;
 
@@ -74,14 +74,10 @@ fn write_graph(out: &mut String, graph: &Graph) -> fmt::Result {
             write!(out, " {{{}}}", attrs.join(", "))?;
         }
         if !node.scope.is_empty() {
-            let plain = node
-                .scope
-                .chars()
-                .all(|c| c.is_alphanumeric() || "._-/".contains(c));
             write!(
                 out,
                 " @{}",
-                if plain {
+                if is_plain_scope(&node.scope) {
                     node.scope.to_string()
                 } else {
                     quoted(&node.scope)
@@ -98,17 +94,6 @@ fn write_graph(out: &mut String, graph: &Graph) -> fmt::Result {
         writeln!(out, "assign %{} = %{}", assign.target.0, assign.value.0)?;
     }
     Ok(())
-}
-
-/// A name between quotation marks; line breaks, quotation marks and backslashes are escaped.
-fn quoted(name: &str) -> String {
-    format!(
-        "\"{}\"",
-        name.replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n")
-            .replace('\r', "\\r")
-    )
 }
 
 fn phase_name(phase: Phase) -> &'static str {

@@ -28,6 +28,14 @@ impl Trace {
         }
     }
 
+    /// An empty trace whose random numbers differ from those of a graph.
+    pub fn beside(graph: &Graph) -> Trace {
+        Trace {
+            streams: Cell::new(ops::random::next_stream(graph)),
+            ..Trace::new()
+        }
+    }
+
     /// A trace that goes on where a graph ends, for passes written with tensors.
     pub fn of(graph: Graph) -> Trace {
         let streams = ops::random::next_stream(&graph);
@@ -39,12 +47,18 @@ impl Trace {
     }
 
     /// Declares an input that is given anew at every run.
+    ///
+    /// # Panics
+    /// If there is an input of this name, or its size cannot be counted.
     #[track_caller]
     pub fn input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'_> {
         self.declare(name, InputKind::Data, Type::new(dtype, shape))
     }
 
     /// Declares a state: a parameter or a value of the optimizer, kept between runs.
+    ///
+    /// # Panics
+    /// If there is an input of this name, or its size cannot be counted.
     #[track_caller]
     pub fn state(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'_> {
         self.declare(name, InputKind::State, Type::new(dtype, shape))
@@ -57,6 +71,7 @@ impl Trace {
             graph.inputs.iter().all(|i| i.name != name),
             "the graph already has an input called `{name}`"
         );
+        assert!(ty.fits(), "the input `{name}` of type {ty} is too large");
         let id = graph.add_input(name, kind, ty);
         Tensor::new(self, id)
     }
@@ -99,6 +114,10 @@ impl Trace {
     }
 
     /// A tensor filled with one value.
+    ///
+    /// # Panics
+    /// If the dtype cannot hold the value: a fraction in whole numbers.
+    #[track_caller]
     pub fn full(&self, dtype: DType, shape: &[usize], value: f64) -> Tensor<'_> {
         self.apply1(
             ops::Full {
@@ -110,6 +129,10 @@ impl Trace {
     }
 
     /// A tensor with given elements.
+    ///
+    /// # Panics
+    /// If the dtype cannot hold one of them: a fraction in whole numbers.
+    #[track_caller]
     pub fn constant(&self, array: Array) -> Tensor<'_> {
         self.apply1(
             ops::Constant {
@@ -120,6 +143,9 @@ impl Trace {
     }
 
     /// Names a result of the graph.
+    ///
+    /// # Panics
+    /// If there is an output of this name.
     #[track_caller]
     pub fn output(&self, name: &str, value: Tensor<'_>) {
         let mut graph = self.graph.borrow_mut();
@@ -189,6 +215,11 @@ impl Trace {
         let stream = self.streams.get();
         self.streams.set(stream + 1);
         stream
+    }
+
+    /// How many streams of random numbers have been given out.
+    pub(crate) fn streams(&self) -> u32 {
+        self.streams.get()
     }
 
     /// The handle of a value of the graph under construction.

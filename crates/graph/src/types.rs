@@ -35,6 +35,17 @@ impl DType {
         matches!(self, DType::F32 | DType::F64 | DType::BF16)
     }
 
+    /// Whether a number is one of the dtype's, but for the rounding of floats.
+    pub fn holds(self, value: f64) -> bool {
+        let whole = value.fract() == 0.0;
+        match self {
+            DType::F32 | DType::F64 | DType::BF16 => true,
+            DType::I32 => whole && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
+            DType::U32 => whole && (0.0..=f64::from(u32::MAX)).contains(&value),
+            DType::Bool => value == 0.0 || value == 1.0,
+        }
+    }
+
     /// The dtype in which sums over elements of this one are kept: `f32` for `bf16`, for all others itself.
     pub fn accumulator(self) -> DType {
         if self == DType::BF16 { DType::F32 } else { self }
@@ -98,6 +109,14 @@ impl Type {
     /// Number of elements.
     pub fn numel(&self) -> usize {
         numel(&self.shape)
+    }
+
+    /// Checks that the dtype holds these numbers.
+    pub(crate) fn check_holds(&self, values: &[f64]) -> Result<(), String> {
+        match values.iter().find(|&&v| !self.dtype.holds(v)) {
+            Some(value) => Err(format!("{self} cannot hold {value}")),
+            None => Ok(()),
+        }
     }
 
     /// Whether its bytes can be counted, and a few times as many.

@@ -255,6 +255,14 @@ impl Op for Attention {
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let dtype = inputs[0].dtype();
         let [q, k, v] = [0, 1, 2].map(|i| inputs[i].cast(dtype.accumulator()).transpose(1, 2));
+        let rows = [q.dim(0), q.dim(1), q.dim(2)];
+        if k.dim(2) == 0 {
+            // No query has a visible key, and there is no maximum to take.
+            let o = [rows[0], rows[2], rows[1], v.dim(3)];
+            let trace = q.trace();
+            let lse = trace.full(q.dtype(), &rows, f64::NEG_INFINITY);
+            return Some(vec![trace.full(dtype, &o, 0.0), lse]);
+        }
         let (mask, key) = self.mask_and_key(&inputs[3..]);
         let scores = self.scores(q, k, mask);
         let max = scores.max_last().finite_or_zero();
@@ -269,7 +277,6 @@ impl Op for Attention {
             .matmul(v)
             .transpose(1, 2)
             .cast(dtype);
-        let rows = [q.dim(0), q.dim(1), q.dim(2)];
         Some(vec![o, lse.reshape(&rows)])
     }
 
@@ -294,7 +301,7 @@ impl Op for Attention {
 pub struct AttentionOptions<'g> {
     /// Whether a query sees no later key.
     pub causal: bool,
-    /// What the scores are multiplied by; `1 / sqrt(D)` if not given.
+    /// What the scores are multiplied by; `1 / sqrt(D)` if not given, 1 without any elements.
     pub scale: Option<f64>,
     /// `bool[B, Tk]`: true where the key may be attended to.
     pub mask: Option<Tensor<'g>>,
@@ -317,7 +324,9 @@ pub fn attention<'g>(
     inputs.extend(dropout.map(|(_, key)| key));
     let op = Attention {
         causal: options.causal,
-        scale: options.scale.unwrap_or_else(|| 1.0 / (q.dim(-1) as f64).sqrt()),
+        scale: options
+            .scale
+            .unwrap_or_else(|| 1.0 / (q.dim(-1).max(1) as f64).sqrt()),
         p: dropout.map_or(0.0, |(p, _)| p),
         stream: if dropout.is_some() {
             q.trace().new_stream()

@@ -9,59 +9,24 @@ use super::dropout::dropout_scale;
 use crate::{Array, Attrs, Cost, Op, Tensor, Type};
 
 /// Inputs: `q`, `k`, `v`, `o`, `lse` and `do` (the cotangent of `o`), then the mask and the dropout key as in
-/// [`Attention`], whose fields these are. Outputs `dq`, `dk`, `dv`.
+/// [`Attention`]. Outputs `dq`, `dk`, `dv`.
 ///
 /// With `P_ij = e^(s_ij - lse_i)`, `dP_ij = drop(do_i · v_j)` and `delta_i = do_i · o_i`: `dS = P (dP -
 /// delta)`, `dq_i = scale sum_j dS_ij k_j`, `dk_j = scale sum_i dS_ij q_i`, `dv_j = sum_i drop(P_ij) do_i`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AttentionBackward {
-    /// Whether a query sees no later key.
-    pub causal: bool,
-    /// What the scores are multiplied by.
-    pub scale: f64,
-    /// Probability that dropout makes an attention weight zero.
-    pub p: f64,
-    /// Stream of the dropout's random bits.
-    pub stream: u32,
-    /// Whether there is a mask among the inputs.
-    pub masked: bool,
+    forward: Attention,
 }
 
 impl AttentionBackward {
     /// The derivative of this attention.
-    pub fn of(op: Attention) -> AttentionBackward {
-        let Attention {
-            causal,
-            scale,
-            p,
-            stream,
-            masked,
-        } = op;
-        AttentionBackward {
-            causal,
-            scale,
-            p,
-            stream,
-            masked,
-        }
+    pub fn of(forward: Attention) -> AttentionBackward {
+        AttentionBackward { forward }
     }
 
     /// The attention whose derivative this is.
     pub fn forward(&self) -> Attention {
-        let AttentionBackward {
-            causal,
-            scale,
-            p,
-            stream,
-            masked,
-        } = *self;
-        Attention {
-            causal,
-            scale,
-            p,
-            stream,
-            masked,
-        }
+        self.forward
     }
 }
 
@@ -71,11 +36,11 @@ impl Op for AttentionBackward {
     }
 
     fn attrs(&self) -> Attrs {
-        self.forward().attributes()
+        self.forward.attributes()
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
-        let [o, lse] = self.forward().check(inputs, 3)?;
+        let [o, lse] = self.forward.check(inputs, 3)?;
         if inputs[3] != o || inputs[4] != lse || inputs[5] != o {
             return Err(format!(
                 "o, lse and do must be {o}, {lse} and {o}, not {}, {} and {}",
@@ -89,7 +54,7 @@ impl Op for AttentionBackward {
         let (q, k, v, o, lse, dy) = (inputs[0], inputs[1], inputs[2], inputs[3], inputs[4], inputs[5]);
         let n = AttentionSizes::of(&q.ty, &k.ty, &v.ty);
         let [mut dq, mut dk, mut dv] = [0, 1, 2].map(|i| Array::full(outputs[i].clone(), 0.0));
-        let op = self.forward();
+        let op = self.forward;
         crate::array::for_each_index(&lse.ty.shape, |index| {
             let (b, h, i) = (index[0], index[1], index[2]);
             let (scores, keeps) = op.query_scores(inputs, b, h, i);
@@ -98,14 +63,14 @@ impl Op for AttentionBackward {
                 .sum();
             for j in (0..n.keys).filter(|&j| scores[j] != f64::NEG_INFINITY) {
                 let weight = (scores[j] - lse.at(index)).exp();
-                let drop = if keeps[j] { dropout_scale(self.p) } else { 0.0 };
+                let drop = if keeps[j] { dropout_scale(op.p) } else { 0.0 };
                 let mut dweight = 0.0;
                 for d in 0..n.value {
                     dweight += drop * dy.at(&[b, i, h, d]) * v.at(&[b, j, h, d]);
                     let at = dv.offset(&[b, j, h, d]);
                     dv.data[at] += drop * weight * dy.at(&[b, i, h, d]);
                 }
-                let dscore = self.scale * weight * (dweight - delta);
+                let dscore = op.scale * weight * (dweight - delta);
                 for d in 0..n.head {
                     let (to_q, to_k) = (dq.offset(&[b, i, h, d]), dk.offset(&[b, j, h, d]));
                     dq.data[to_q] += dscore * k.data[to_k];
@@ -117,14 +82,14 @@ impl Op for AttentionBackward {
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
-        let (op, dtype) = (self.forward(), inputs[0].dtype());
+        let (op, dtype) = (self.forward, inputs[0].dtype());
         let [q, k, v, o, dy] = [0, 1, 2, 3, 5].map(|i| inputs[i].cast(dtype.accumulator()).transpose(1, 2));
         let (mask, key) = op.mask_and_key(&inputs[6..]);
         // Rows without a visible key have `lse = -inf`; with 0 in its place their weights are zeros, not NaN.
         let lse = inputs[4].finite_or_zero().unsqueeze(-1);
         let weights = (op.scores(q, k, mask) - lse).exp();
         let dweights = op.drop(dy.matmul_t(v), key);
-        let dscores = weights * (dweights - (dy * o).sum_last()) * self.scale;
+        let dscores = weights * (dweights - (dy * o).sum_last()) * op.scale;
         let dropped = op.drop(weights, key);
         let gradients = [
             dscores.matmul(k),
@@ -140,7 +105,7 @@ impl Op for AttentionBackward {
         let per_score = (2 * (3 * n.head + 2 * n.value) + 20) as f64;
         let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
         Cost {
-            flops: self.forward().share() * per_score * n.scores() as f64,
+            flops: self.forward.share() * per_score * n.scores() as f64,
             bytes: bytes as f64,
         }
     }

@@ -1,27 +1,34 @@
 //! Elementwise functions of two tensors of the same type: `y[i] = f(a[i], b[i])`. The operators of
 //! [`Tensor`] broadcast first.
+//!
+//! Of `i32`, sums, differences and products wrap around; quotients are truncated towards zero, and 0 where
+//! `b` is 0; powers are those of the real numbers, truncated towards zero and to the range of `i32`.
 
 use std::any::Any;
 
-use super::{arity, float};
+use super::{Broadcast, Full, Identity, Reshape, arity, float};
 use crate::{Array, Attr, Attrs, DType, Op, RowWise, Tensor, Type, Vjp};
 
 /// The function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BinaryKind {
-    /// `a + b`
+    /// `a + b`; integers wrap.
     Add,
-    /// `a - b`
+    /// `a - b`; integers wrap.
     Sub,
-    /// `a * b`
+    /// `a * b`; integers wrap.
     Mul,
-    /// `a / b`
+    /// `a / b`; of integers truncated towards zero, 0 where `b` is 0; `i32::MIN / -1` wraps to `i32::MIN`.
     Div,
     /// The larger; NaN if either is.
     Max,
     /// The smaller; NaN if either is.
     Min,
-    /// `a^b`, for `a > 0` where `b` is no whole number.
+    /// `a^b`, for `a > 0` where `b` is no whole number; of integers truncated towards zero and to their
+    /// range.
+    ///
+    /// Derivatives at the ends of its domain are torch's: 0 for `a` where both are 0, and 0 for `b` where `a`
+    /// is 0 and `b` is not negative.
     Pow,
 }
 
@@ -63,9 +70,23 @@ impl BinaryKind {
             BinaryKind::Pow => a.powf(b),
         }
     }
+
+    /// The function of integers.
+    pub fn eval_i32(self, a: i32, b: i32) -> i32 {
+        match self {
+            BinaryKind::Add => a.wrapping_add(b),
+            BinaryKind::Sub => a.wrapping_sub(b),
+            BinaryKind::Mul => a.wrapping_mul(b),
+            BinaryKind::Div if b == 0 => 0,
+            BinaryKind::Div => a.wrapping_div(b),
+            BinaryKind::Max => a.max(b),
+            BinaryKind::Min => a.min(b),
+            BinaryKind::Pow => f64::from(a).powf(f64::from(b)) as i32,
+        }
+    }
 }
 
-/// `y[i] = f(a[i], b[i])`, both of the same type.
+/// `y[i] = f(a[i], b[i])`, both of the same type: floats or `i32`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Binary {
     /// The function.
@@ -97,8 +118,11 @@ impl Op for Binary {
         let pairs = inputs[0].data.iter().zip(&inputs[1].data);
         let data = pairs
             .map(|(&a, &b)| {
-                let y = self.kind.eval(a, b);
-                if whole { y.trunc() } else { y }
+                if whole {
+                    f64::from(self.kind.eval_i32(a as i32, b as i32))
+                } else {
+                    self.kind.eval(a, b)
+                }
             })
             .collect();
         vec![Array::new(outputs[0].clone(), data)]
@@ -109,23 +133,30 @@ impl Op for Binary {
             return vec![None, None];
         };
         let (a, b, y) = (cx.inputs[0], cx.inputs[1], cx.outputs[0]);
+        // At a tie each side gets half, so that max and min stay symmetric. A side that loses gets zero, even
+        // of an infinite cotangent.
+        let share = |loses: Tensor<'g>| a.eq(b).select(dy * 0.5, loses.select(dy.scalar_like(0.0), dy));
         let da = || match self.kind {
             BinaryKind::Add | BinaryKind::Sub => dy,
             BinaryKind::Mul => dy * b,
             BinaryKind::Div => dy / b,
-            // At a tie each side gets half, so that max and min stay symmetric.
-            BinaryKind::Max => dy * (a.gt(b).cast(a.dtype()) + a.eq(b).cast(a.dtype()) * 0.5),
-            BinaryKind::Min => dy * (a.lt(b).cast(a.dtype()) + a.eq(b).cast(a.dtype()) * 0.5),
-            BinaryKind::Pow => dy * b * a.pow(b - 1.0),
+            BinaryKind::Max => share(a.lt(b)),
+            BinaryKind::Min => share(a.gt(b)),
+            BinaryKind::Pow => power_by_base(dy, a, b),
         };
         let db = || match self.kind {
             BinaryKind::Add => dy,
             BinaryKind::Sub => -dy,
             BinaryKind::Mul => dy * a,
             BinaryKind::Div => -(dy * y / b),
-            BinaryKind::Max => dy * (b.gt(a).cast(a.dtype()) + a.eq(b).cast(a.dtype()) * 0.5),
-            BinaryKind::Min => dy * (b.lt(a).cast(a.dtype()) + a.eq(b).cast(a.dtype()) * 0.5),
-            BinaryKind::Pow => dy * y * a.log(),
+            BinaryKind::Max => share(b.lt(a)),
+            BinaryKind::Min => share(b.gt(a)),
+            BinaryKind::Pow => {
+                // Where 0^b has its value for every exponent nearby, the logarithm of 1 stands for that of 0.
+                let zero = a.scalar_like(0.0);
+                let flat = a.eq(zero).and(b.ge(zero));
+                dy * y * flat.select(a.scalar_like(1.0), a).log()
+            }
         };
         vec![cx.wanted[0].then(da), cx.wanted[1].then(db)]
     }
@@ -136,6 +167,38 @@ impl Op for Binary {
 
     fn as_any(&self) -> &dyn Any {
         self
+    }
+}
+
+/// The derivative of `a^b` for `a`: `b a^(b - 1)`, and 0 where both are 0, so that neither it nor its own
+/// derivatives are NaN there.
+fn power_by_base<'g>(dy: Tensor<'g>, a: Tensor<'g>, b: Tensor<'g>) -> Tensor<'g> {
+    if known(b, true).is_some_and(|b| b != 0.0) {
+        return dy * b * a.pow(b - 1.0);
+    }
+    let zero = a.scalar_like(0.0);
+    let flat = a.eq(zero).and(b.eq(zero));
+    let exponent = flat.select(b.scalar_like(1.0), b) - 1.0;
+    flat.select(zero, dy * b * a.pow(exponent))
+}
+
+/// The number that all elements of a tensor are, where the trace shows it at once: an exponent that was
+/// written as a number, or that less another one where `arithmetic` counts.
+fn known(x: Tensor<'_>, arithmetic: bool) -> Option<f64> {
+    let trace = x.trace();
+    let (op, inputs) = trace.with_graph(|g| {
+        let node = &g.nodes[g.producer(x.id())?.index()];
+        Some((node.op.clone(), node.inputs.clone()))
+    })?;
+    let input = |i: usize, arithmetic| known(trace.tensor(inputs[i]), arithmetic);
+    let any = op.as_any();
+    if let Some(full) = any.downcast_ref::<Full>() {
+        Some(full.value)
+    } else if any.is::<Broadcast>() || any.is::<Reshape>() || any.is::<Identity>() {
+        input(0, arithmetic)
+    } else {
+        let Binary { kind } = any.downcast_ref().filter(|_| arithmetic)?;
+        Some(kind.eval(input(0, true)?, input(1, false)?))
     }
 }
 

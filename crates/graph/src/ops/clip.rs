@@ -3,7 +3,8 @@
 
 use crate::Tensor;
 
-/// The Euclidean norm of all elements of all gradients together: `sqrt(sum g^2)`, a scalar.
+/// The Euclidean norm of all elements of all gradients together: `sqrt(sum g^2)`, a scalar. Where all are
+/// zero its derivative is zero, as torch's, though the square root has none there.
 ///
 /// # Panics
 /// If there are no gradients.
@@ -16,7 +17,9 @@ pub fn global_norm<'g>(grads: &[Tensor<'g>]) -> Tensor<'g> {
     for grad in others {
         squares = squares + (*grad * *grad).sum();
     }
-    squares.sqrt()
+    let zero = squares.scalar_like(0.0);
+    let flat = squares.eq(zero);
+    flat.select(zero, flat.select(squares.scalar_like(1.0), squares).sqrt())
 }
 
 /// What every gradient is multiplied by so that their global norm is at most `max_norm`:

@@ -11,7 +11,7 @@ use crate::{Array, Attr, Attrs, Cost, DType, Op, Tensor, Trace, Type, Vjp};
 pub struct Full {
     /// Dtype and shape.
     pub ty: Type,
-    /// The number; 0 or 1 for booleans.
+    /// The number; a whole one for integers, 0 or 1 for booleans.
     pub value: f64,
 }
 
@@ -33,6 +33,7 @@ impl Op for Full {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
         arity(inputs, 0)?;
+        self.ty.check_holds(&[self.value])?;
         Ok(vec![self.ty.clone()])
     }
 
@@ -74,6 +75,7 @@ impl Op for Constant {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
         arity(inputs, 0)?;
+        self.array.ty.check_holds(&self.array.data)?;
         Ok(vec![self.array.ty.clone()])
     }
 

@@ -13,7 +13,7 @@ use crate::{Array, Attr, Attrs, Cost, DType, Op, RowWise, Tensor, Type, Vjp};
 /// Every other label must be in `0..V`. Both outputs are of the accumulator dtype of `z`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CrossEntropy {
-    /// The label of rows without a loss.
+    /// The label of rows without a loss; within `i32`, which need not be a class.
     pub ignore: i64,
     /// Label smoothing `s`, in `0..=1`.
     pub smoothing: f64,
@@ -24,7 +24,7 @@ pub struct CrossEntropy {
 /// written over the logits.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CrossEntropyBackward {
-    /// The label of rows without a loss.
+    /// The label of rows without a loss; within `i32`, which need not be a class.
     pub ignore: i64,
     /// Label smoothing `s`, in `0..=1`.
     pub smoothing: f64,
@@ -36,8 +36,8 @@ fn attrs(ignore: i64, smoothing: f64) -> Attrs {
         .with("smoothing", Attr::Float(smoothing))
 }
 
-/// Checks logits, labels and smoothing; the type of what each row has one of.
-fn row_type(logits: &Type, labels: &Type, smoothing: f64) -> Result<Type, String> {
+/// Checks logits, labels, smoothing and the ignored label; the type of what each row has one of.
+fn row_type(logits: &Type, labels: &Type, ignore: i64, smoothing: f64) -> Result<Type, String> {
     float_rows(logits)?;
     if labels.dtype != DType::I32 || labels.shape != lead(logits) {
         return Err(format!(
@@ -47,6 +47,9 @@ fn row_type(logits: &Type, labels: &Type, smoothing: f64) -> Result<Type, String
     }
     if !(0.0..=1.0).contains(&smoothing) {
         return Err(format!("label smoothing {smoothing} is not in 0..=1"));
+    }
+    if i32::try_from(ignore).is_err() {
+        return Err(format!("the ignored label {ignore} is beyond i32"));
     }
     Ok(Type::new(logits.dtype.accumulator(), lead(logits)))
 }
@@ -88,7 +91,10 @@ impl Op for CrossEntropy {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
         arity(inputs, 2)?;
-        Ok(vec![row_type(&inputs[0], &inputs[1], self.smoothing)?; 2])
+        Ok(vec![
+            row_type(&inputs[0], &inputs[1], self.ignore, self.smoothing)?;
+            2
+        ])
     }
 
     /// # Panics
@@ -171,7 +177,7 @@ impl Op for CrossEntropyBackward {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
         arity(inputs, 4)?;
-        let row = row_type(&inputs[0], &inputs[2], self.smoothing)?;
+        let row = row_type(&inputs[0], &inputs[2], self.ignore, self.smoothing)?;
         if inputs[1] != row || inputs[3] != row {
             return Err(format!(
                 "lse and dloss must be {row}, not {} and {}",

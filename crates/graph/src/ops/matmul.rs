@@ -3,12 +3,13 @@
 
 use std::any::Any;
 
-use super::{arity, float};
+use super::broadcast::common_shape;
+use super::{arity, float, rows};
 use crate::array::for_each_index;
 use crate::{Array, Attr, Attrs, Cost, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
 
 /// `a · b`. The leading axes of `a` and `b` are equal, or `b` is a matrix that all of `a`'s leading axes
-/// share.
+/// share. The methods of [`Tensor`] broadcast the leading axes first.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MatMul {
     /// `a` is stored as `[.., k, m]`; only where `b` has the same leading axes.
@@ -178,35 +179,58 @@ impl Op for MatMul {
     }
 }
 
+/// Two stacks of matrices with the leading axes of both, as far as these broadcast to common ones.
+fn stacks<'g>(a: Tensor<'g>, b: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    let (sa, sb) = (a.shape(), b.shape());
+    if sa.len() < 2 || sb.len() <= 2 {
+        return (a, b);
+    }
+    let ((lead_a, matrix_a), (lead_b, matrix_b)) = (sa.split_at(sa.len() - 2), sb.split_at(sb.len() - 2));
+    if lead_a == lead_b {
+        (a, b)
+    } else if lead_b.len() <= lead_a.len() && lead_b.iter().all(|&n| n == 1) {
+        // All of `a` shares one matrix: rows times a matrix are faster than a stack of products.
+        (a, b.reshape(matrix_b))
+    } else if let Some(lead) = common_shape(lead_a, lead_b) {
+        let wide = |x: Tensor<'g>, matrix: &[usize]| x.broadcast_to(&[&lead, matrix].concat());
+        (wide(a, matrix_a), wide(b, matrix_b))
+    } else {
+        (a, b)
+    }
+}
+
 impl<'g> Tensor<'g> {
-    /// Matrix product `[.., m, k] · [.., k, n]`, or with one shared matrix `[k, n]`.
+    #[track_caller]
+    fn product(self, other: Tensor<'g>, transpose_b: bool) -> Tensor<'g> {
+        let (a, b) = stacks(self, other);
+        let op = MatMul {
+            transpose_a: false,
+            transpose_b,
+        };
+        self.trace().apply1(op, &[a, b])
+    }
+
+    /// Matrix product `[.., m, k] · [.., k, n]`; the leading axes broadcast to their common shape.
+    ///
+    /// # Panics
+    /// If these are not two float matrices, or stacks of them, of one dtype; if the leading axes do not
+    /// broadcast, or the inner extents differ.
     #[track_caller]
     pub fn matmul(self, other: Tensor<'g>) -> Tensor<'g> {
-        self.trace().apply1(
-            MatMul {
-                transpose_a: false,
-                transpose_b: false,
-            },
-            &[self, other],
-        )
+        self.product(other, false)
     }
 
-    /// Matrix product with the transpose of the other: `[.., m, k] · [.., n, k]ᵀ`.
+    /// Matrix product with the transpose of the other: `[.., m, k] · [.., n, k]ᵀ`; otherwise as
+    /// [`Tensor::matmul`].
     #[track_caller]
     pub fn matmul_t(self, other: Tensor<'g>) -> Tensor<'g> {
-        self.trace().apply1(
-            MatMul {
-                transpose_a: false,
-                transpose_b: true,
-            },
-            &[self, other],
-        )
+        self.product(other, true)
     }
 
-    /// All axes but the last merged into one.
+    /// All axes but the last merged into one: `[rows, last]`.
     #[track_caller]
     pub fn flatten_rows(self) -> Tensor<'g> {
         let ty = self.ty();
-        self.reshape(&[ty.numel() / ty.last().max(1), ty.last()])
+        self.reshape(&[rows(&ty), ty.last()])
     }
 }

@@ -37,6 +37,7 @@ impl Op for Pad {
         if self.axis >= x.rank() {
             return Err(format!("{x} has no axis {}", self.axis));
         }
+        x.check_holds(&[self.value])?;
         let mut shape = x.shape.clone();
         shape[self.axis] += self.before + self.after;
         Ok(vec![Type::new(x.dtype, &shape)])

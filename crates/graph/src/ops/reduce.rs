@@ -188,9 +188,9 @@ impl<'g> Tensor<'g> {
     /// The mean over these axes, which vanish.
     #[track_caller]
     pub fn mean_axes(self, axes: &[usize]) -> Tensor<'g> {
-        let shape = self.shape();
+        let (sum, shape) = (self.sum_axes(axes), self.shape());
         let count: usize = axes.iter().map(|&a| shape[a]).product();
-        self.sum_axes(axes) / count as f64
+        sum / count as f64
     }
 
     /// The maximum over these axes, which vanish.

@@ -23,13 +23,14 @@ impl Op for Reshape {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
         arity(inputs, 1)?;
-        if inputs[0].numel() != numel(&self.shape) {
+        let ty = Type::new(inputs[0].dtype, &self.shape);
+        if !ty.fits() || inputs[0].numel() != numel(&self.shape) {
             return Err(format!(
                 "{} has not the size of the shape {:?}",
                 inputs[0], self.shape
             ));
         }
-        Ok(vec![Type::new(inputs[0].dtype, &self.shape)])
+        Ok(vec![ty])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {

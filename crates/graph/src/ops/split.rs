@@ -6,7 +6,8 @@ use super::concat::concat;
 use super::{arity, around, last_axis_rows};
 use crate::{Array, Attr, Attrs, Cost, Layout, Op, RowWise, Tensor, Type, Vjp};
 
-/// One output for each size: consecutive ranges of the axis, which they cover.
+/// One output for each size, of which there is one at least: consecutive ranges of the axis, which they
+/// cover.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Split {
     /// The axis.
@@ -29,6 +30,9 @@ impl Op for Split {
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
         arity(inputs, 1)?;
         let x = &inputs[0];
+        if self.sizes.is_empty() {
+            return Err(format!("needs at least one size for {x}"));
+        }
         if self.axis >= x.rank() || self.sizes.iter().sum::<usize>() != x.shape[self.axis] {
             return Err(format!(
                 "the sizes {:?} do not cover an axis {} of {x}",

@@ -162,7 +162,7 @@ impl Op for Unary {
             UnaryKind::Erf => dy * (-(x * x)).exp() * std::f64::consts::FRAC_2_SQRT_PI,
             UnaryKind::Sigmoid => dy * y * (1.0 - y),
             UnaryKind::Abs => dy * x.sign(),
-            UnaryKind::Sign => dy * 0.0,
+            UnaryKind::Sign => dy.full_like(0.0),
             UnaryKind::Sin => dy * x.cos(),
             UnaryKind::Cos => -(dy * x.sin()),
         });

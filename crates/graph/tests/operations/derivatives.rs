@@ -155,17 +155,19 @@ fn gradients_of_repeated_and_unused_tensors() {
 }
 
 #[test]
-fn gradients_stop_at_what_they_are_taken_for() {
-    // z = y^2 with y = 3 x: the gradient for y and x together is that of y as a variable of its own, and none
-    // for x.
+fn gradients_of_a_tensor_and_of_what_it_is_computed_from() {
+    // z = y^2 with y = 3 x: each gets the whole gradient, x the one through y, and z itself 1, in any order, as
+    // torch.autograd.grad gives them.
     let found = run(
         &[Array::f32(&[1], vec![2.0])],
         &function(|_, x| {
             let y = x[0] * 3.0;
-            (y * y).sum().grad(&[y, x[0]])
+            let z = (y * y).sum();
+            [z.grad(&[y, x[0]]), z.grad(&[x[0], z, y]), z.grad(&[y])].concat()
         }),
     );
-    assert_eq!((found[0].data[0], found[1].data[0]), (12.0, 0.0));
+    let found: Vec<f64> = found.iter().map(Array::item).collect();
+    assert_eq!(found, [12.0, 36.0, 36.0, 1.0, 12.0, 12.0]);
 }
 
 #[test]

@@ -89,6 +89,39 @@ fn binary_functions() {
 }
 
 #[test]
+fn whole_numbers_wrap_and_divide_by_zero() {
+    const MIN: i32 = i32::MIN;
+    const MAX: i32 = i32::MAX;
+    for (kind, a, b, expected) in [
+        (BinaryKind::Add, MAX, 1, MIN),
+        (BinaryKind::Sub, MIN, 1, MAX),
+        (BinaryKind::Mul, 65536, 65537, 65536),
+        (BinaryKind::Div, 1, 0, 0),
+        (BinaryKind::Div, MIN, -1, MIN),
+        (BinaryKind::Div, -7, 2, -3),
+        (BinaryKind::Max, MIN, MAX, MAX),
+        (BinaryKind::Min, -1, 0, -1),
+        (BinaryKind::Pow, 2, 31, MAX),
+        (BinaryKind::Pow, 0, -1, MAX),
+        (BinaryKind::Pow, 2, -1, 0),
+    ] {
+        let found = eval(
+            Binary { kind },
+            &[&Array::i32(&[1], &[a]), &Array::i32(&[1], &[b])],
+        );
+        assert_eq!(found[0].data, [f64::from(expected)], "{kind:?} {a} {b}");
+    }
+    // There is no negative zero, which would divide to another infinity.
+    let zero = eval(
+        Binary {
+            kind: BinaryKind::Mul,
+        },
+        &[&Array::i32(&[1], &[0]), &Array::i32(&[1], &[-5])],
+    );
+    assert_eq!(zero[0].data[0].to_bits(), 0);
+}
+
+#[test]
 fn comparisons_with_nan() {
     let (a, b) = (vector(&[1.0, 2.0, 3.0, NAN]), vector(&[2.0, 2.0, 2.0, NAN]));
     for (kind, expected) in [

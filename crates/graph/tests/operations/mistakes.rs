@@ -4,7 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use lessen_graph::{
-    AttentionOptions, DType, Tensor, Trace, attention, clip_coefficient, concat, global_norm,
+    Array, AttentionOptions, DType, Tensor, Trace, Type, attention, clip_coefficient, concat, global_norm,
+    vjp,
 };
 
 /// Runs `f` and returns the message and the place of its panic. The hook is the process's, so one test uses
@@ -123,6 +124,60 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
         (
             |_, x| made(x.grad(&[x])),
             "grad needs a float scalar, not f32[2,3]",
+        ),
+        (
+            |_, x| made(x.sum().grad(&[Trace::new().input("y", DType::F32, &[])])),
+            "the derivative for a tensor of another trace",
+        ),
+        (
+            |_, x| made(vjp(&[x], &[Some(x.sum())], &[x])),
+            "the cotangent of a tensor of type f32[2,3] has type f32[]",
+        ),
+        (
+            |t, x| {
+                made(x.matmul(t.full(DType::F32, &[2, 3, 4], 0.0)).matmul(t.full(
+                    DType::F32,
+                    &[3, 4, 4],
+                    0.0,
+                )))
+            },
+            "matmul: the leading axes of f32[2,2,4] and f32[3,4,4] differ",
+        ),
+        (
+            |t, x| made(x.matmul(t.full(DType::F32, &[3], 0.0))),
+            "matmul: f32[2,3] and f32[3] are not two matrices, or stacks of them, of one dtype",
+        ),
+        (
+            |_, x| made(x.mean_axes(&[2])),
+            "reduce: the axes [2] are not ascending axes of f32[2,3]",
+        ),
+        (
+            |_, x| made(x.reshape(&[usize::MAX, 2])),
+            "reshape: f32[2,3] has not the size of the shape [18446744073709551615, 2]",
+        ),
+        (
+            |_, x| made(x.slice(0, 0, 0).split(0, &[])),
+            "split: needs at least one size for f32[0,3]",
+        ),
+        (
+            |_, x| made(x.cast(DType::I32) * 0.5),
+            "full: i32[] cannot hold 0.5",
+        ),
+        (
+            |_, x| made(x.cast(DType::U32).pad(0, 1, 0, -1.0)),
+            "pad: u32[2,3] cannot hold -1",
+        ),
+        (
+            |t, _| made(t.constant(Array::new(Type::new(DType::Bool, &[2]), vec![1.0, 2.0]))),
+            "constant: bool[2] cannot hold 2",
+        ),
+        (
+            |t, x| made(x.cross_entropy_with(t.full(DType::I32, &[2], 0.0), 1 << 40, 0.0)),
+            "cross_entropy: the ignored label 1099511627776 is beyond i32",
+        ),
+        (
+            |t, _| made(t.input("large", DType::F32, &[usize::MAX, 4])),
+            "the input `large` of type f32[18446744073709551615,4] is too large",
         ),
         (
             |_, x| made(clip_coefficient(global_norm(&[x.eq(x)]), 1.0)),

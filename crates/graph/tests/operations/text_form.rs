@@ -1,8 +1,9 @@
 //! The text form: print and parse are each other's inverse, and parse says what is wrong where.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
-use lessen_graph::{Attr, DType, Phase, Registry, Trace, parse, print, verify};
+use lessen_graph::{Attr, Attrs, DType, Op, Phase, Registry, Trace, Type, parse, print, verify};
 
 use crate::cases::cases;
 
@@ -225,9 +226,79 @@ fn no_text_makes_the_parser_panic() {
     }
 }
 
+/// An operation with whatever attributes, as one from outside may have.
+#[derive(Debug)]
+struct Any(Attrs);
+
+impl Op for Any {
+    fn name(&self) -> &'static str {
+        "any"
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.0.clone()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+        Ok(inputs.to_vec())
+    }
+
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
 #[test]
-fn attributes_compare_by_their_bits() {
-    assert_eq!(Attr::Float(f64::NAN), Attr::Float(f64::NAN));
+fn attributes_of_every_kind_survive() {
+    let mut registry = Registry::standard();
+    registry.register("any", |attrs| Ok(Arc::new(Any(attrs.clone()))));
+    let words = [
+        "plain", "", "true", "12", "1e5", "inf", "nan", "-", "a b", "a,b", "[x]", "{}", "\"", "\\", "a\nb",
+        "é", "x=y", "%1", "@",
+    ];
+    let specials = [
+        0.0,
+        -0.0,
+        1.0,
+        0.1,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        -f64::NAN,
+        5e-324,
+        f64::MAX,
+    ];
+    let mut all: Vec<Attr> = words.iter().map(|w| Attr::Word(w.to_string())).collect();
+    all.extend(specials.map(Attr::Float));
+    all.extend([0, -1, i64::MIN, i64::MAX].map(Attr::Int));
+    all.extend([true, false].map(Attr::Bool));
+    all.extend([
+        Attr::Ints(vec![]),
+        Attr::Ints(vec![3, -4]),
+        Attr::Floats(vec![]),
+        Attr::Floats(vec![1.0, 2.0]),
+        Attr::Floats(specials.to_vec()),
+    ]);
+    for attr in all {
+        let trace = Trace::new();
+        let x = trace.input("a \"name\" \\ \n of %0", DType::F32, &[]);
+        let attrs = Attrs::new()
+            .with("first", attr.clone())
+            .with("last", Attr::Int(7));
+        let y = trace.in_scope("a \"scope\"", || trace.apply1(Any(attrs.clone()), &[x]));
+        trace.output("y", y);
+        let text = print(&trace.finish());
+        let parsed = parse(&text, &registry).unwrap_or_else(|e| panic!("{e}\n{text}"));
+        assert_eq!(parsed.nodes[0].op.attrs(), attrs, "{text}");
+        assert_eq!(print(&parsed), text);
+    }
+}
+
+#[test]
+fn attributes_compare_by_their_text() {
+    assert_eq!(Attr::Float(f64::NAN), Attr::Float(-f64::NAN));
+    assert_eq!(Attr::Ints(vec![]), Attr::Floats(vec![]));
+    assert_ne!(Attr::Ints(vec![1]), Attr::Floats(vec![1.0]));
     assert_ne!(Attr::Float(0.0), Attr::Float(-0.0));
     assert_ne!(Attr::Floats(vec![0.0]), Attr::Floats(vec![-0.0]));
     assert_ne!(Attr::Int(1), Attr::Float(1.0));
