@@ -32,9 +32,15 @@ pub fn places(graph: &Graph) -> Vec<Place> {
             let layouts = node
                 .op
                 .view(&from.layout, &graph.input_types(node), &graph.output_types(node))?;
+            let layout = layouts[k].clone();
+            assert!(
+                layout.fits(&value.ty.shape, graph.ty(from.base).numel()),
+                "the view `{}` must stay within what it looks at",
+                node.op.name()
+            );
             Some(Place {
                 base: from.base,
-                layout: layouts[k].clone(),
+                layout,
             })
         });
         places.push(view.unwrap_or(own));
@@ -166,7 +172,7 @@ pub fn accepts(graph: &Graph, node: &Node, input: usize, place: &Place) -> bool 
         }
         RowWise::Rows { rows, inputs, .. } => {
             // Statistics of rows are read as dense vectors, the cotangent of a loss through any stride.
-            let dense_only = numel(shape) == rows && !any.is::<CrossEntropyBackward>();
+            let dense_only = numel(shape) == rows && !(any.is::<CrossEntropyBackward>() && input == 3);
             inputs[input] == Role::Rows && !dense_only && row_layout(shape, &place.layout, rows).is_some()
         }
     }

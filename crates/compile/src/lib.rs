@@ -119,7 +119,7 @@ pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Res
 const PARTS: usize = 16;
 
 /// The sets of values to recompute that a budget chooses from: what is free, and then more and more of the others, the
-/// cheapest first. The first set that fits is taken, so that a larger budget never takes more operations.
+/// cheapest first; at last nothing at all. The first set that fits is taken.
 fn choices(graph: &Graph) -> Vec<Vec<passes::Recompute>> {
     if !passes::remat::trains(graph) {
         return vec![Vec::new()];
@@ -130,6 +130,8 @@ fn choices(graph: &Graph) -> Vec<Vec<passes::Recompute>> {
         let larger = [sets.last().expect("the free ones"), part].concat();
         sets.push(larger);
     }
+    // What a recomputation needs on its way may take more than it frees.
+    sets.push(Vec::new());
     sets
 }
 

@@ -9,7 +9,7 @@ use crate::passes::Recompute;
 use crate::schedule::schedule;
 use crate::state::state_writes;
 use crate::storage::assign_storage;
-use crate::{Options, Target};
+use crate::{ALIGNMENT, Options, Target};
 
 /// Where the dense array of a value lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,7 +90,7 @@ pub struct Plan {
     pub arena_lower_bound: usize,
     /// Bytes of all states.
     pub state_bytes: usize,
-    /// Bytes of constants.
+    /// Bytes of constants, each aligned as values in the arena are.
     pub constant_bytes: usize,
     /// Forward values that backward recomputes.
     pub recomputed: Vec<Recompute>,
@@ -139,7 +139,8 @@ pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan
         .filter(|n| n.inputs.is_empty())
         .flat_map(|n| n.outputs.clone())
         .collect();
-    let constant_bytes = constants.iter().map(|&v| graph.ty(v).bytes()).sum();
+    let aligned = |bytes: usize| bytes.div_ceil(ALIGNMENT) * ALIGNMENT;
+    let constant_bytes = constants.iter().map(|&v| aligned(graph.ty(v).bytes())).sum();
     let memory = assign_storage(&graph, &places, &row_wise, &steps, &writes, &constants, target);
     Plan {
         places,

@@ -4,7 +4,7 @@ use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Storage};
 use lessen_graph::ops::{Attention, AttentionBackward, MatMul};
 use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, ValueId};
 
-use crate::exec::Clock;
+use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::operand::{Arg, Bases, Location, RowOperand, location};
 use crate::pool::Pool;

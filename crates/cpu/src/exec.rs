@@ -2,61 +2,19 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
-use lessen_compile::{Plan, Storage};
+use lessen_compile::{ALIGNMENT, Plan, Storage};
 use lessen_graph::{DType, InputKind, Type, ValueId};
 
 use crate::arena::Arena;
 use crate::bind::{Bound, bind};
+use crate::clock::{Clock, Profile};
 use crate::device::Device;
-use crate::fallback::encode;
+use crate::fallback;
 use crate::faults::Faults;
+use crate::host::Host;
 use crate::operand::{Bases, Location, location};
 use crate::store::Store;
-
-/// Data given to a run.
-#[derive(Clone, Copy, Debug)]
-pub enum Host<'a> {
-    /// `f32` elements.
-    F32(&'a [f32]),
-    /// `i32` elements.
-    I32(&'a [i32]),
-    /// `u32` elements.
-    U32(&'a [u32]),
-    /// Truth values, 0 or 1.
-    Bool(&'a [u8]),
-}
-
-impl Host<'_> {
-    fn dtype(&self) -> DType {
-        match self {
-            Host::F32(_) => DType::F32,
-            Host::I32(_) => DType::I32,
-            Host::U32(_) => DType::U32,
-            Host::Bool(_) => DType::Bool,
-        }
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Host::F32(x) => x.len(),
-            Host::I32(x) => x.len(),
-            Host::U32(x) => x.len(),
-            Host::Bool(x) => x.len(),
-        }
-    }
-
-    fn ptr(&self) -> *const u8 {
-        match self {
-            Host::F32(x) => x.as_ptr().cast(),
-            Host::I32(x) => x.as_ptr().cast(),
-            Host::U32(x) => x.as_ptr().cast(),
-            Host::Bool(x) => x.as_ptr(),
-        }
-    }
-}
 
 /// Why a run failed: one sentence.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -69,40 +27,6 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
-
-/// Where the time of a run went, as seconds of all threads together.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Profile {
-    /// In matrix products, attention's included.
-    pub products: f64,
-    /// In all kernels.
-    pub kernels: f64,
-}
-
-/// Nanoseconds that all threads spent, collected while profiling.
-#[derive(Debug, Default)]
-pub(crate) struct Clock {
-    pub(crate) on: bool,
-    pub(crate) products: AtomicU64,
-    pub(crate) kernels: AtomicU64,
-}
-
-impl Clock {
-    /// Runs `f` and counts its time.
-    #[inline]
-    pub(crate) fn time(&self, product: bool, f: impl FnOnce()) {
-        if !self.on {
-            return f();
-        }
-        let start = Instant::now();
-        f();
-        let nanos = start.elapsed().as_nanos() as u64;
-        self.kernels.fetch_add(nanos, Ordering::Relaxed);
-        if product {
-            self.products.fetch_add(nanos, Ordering::Relaxed);
-        }
-    }
-}
 
 /// A result: its type, where it lies, and the copy of it that outlives the run.
 struct Returned {
@@ -131,25 +55,27 @@ impl Executable {
     /// Binds a plan to kernels and evaluates its constants.
     ///
     /// # Panics
-    /// If there is no memory for the constants.
+    /// If there is no memory for the constants, or a plan reaches beyond the arena that it asks for.
     pub fn load(plan: Plan) -> Executable {
         let mut offsets = Vec::with_capacity(plan.constants.len());
         let mut total = 0;
         for &value in &plan.constants {
             offsets.push(total);
-            total += plan.graph.ty(value).bytes().div_ceil(64) * 64;
+            total += plan.graph.ty(value).bytes().div_ceil(ALIGNMENT) * ALIGNMENT;
         }
         let constants = Arena::new(total).unwrap_or_else(|sentence| panic!("{sentence}"));
         for (&value, &offset) in plan.constants.iter().zip(&offsets) {
             let node = &plan.graph.nodes[plan.graph.producer(value).expect("a constant's node").index()];
             let k = node.outputs.iter().position(|&v| v == value).expect("its output");
-            let array = &node.op.eval(&[], &plan.graph.output_types(node))[k];
+            let types = plan.graph.output_types(node);
+            let array = &fallback::evaluated(node.op.as_ref(), &[], &types)[k];
             let bytes: Vec<u8> = array
                 .data
                 .iter()
-                .flat_map(|&x| encode(x, array.ty.dtype))
+                .flat_map(|&x| fallback::encode(x, array.ty.dtype))
                 .collect();
-            // SAFETY: the constants' memory has room for each at its offset.
+            // SAFETY: the constants' memory has room for each at its offset; the array has been checked to be of the
+            // value's type.
             unsafe {
                 constants
                     .ptr()
@@ -205,6 +131,10 @@ impl Executable {
             .max()
             .unwrap_or(0)
             .max(reach_of_data(&plan));
+        assert!(
+            arena_reached <= plan.arena_bytes,
+            "the plan must be as it was compiled"
+        );
         Executable {
             plan,
             bound,
@@ -228,6 +158,11 @@ impl Executable {
         self.data.iter().map(|(name, (ty, _))| (name.as_str(), ty))
     }
 
+    /// Bytes allocated for constants.
+    pub fn constant_bytes(&self) -> usize {
+        self.constants.len()
+    }
+
     /// Bytes in use at the peak of a run: the memory of its states and constants, and the arena up to the last byte
     /// that a step of this executable was handed.
     pub fn measured_peak_bytes(&self, store: &Store) -> usize {
@@ -238,7 +173,7 @@ impl Executable {
             .iter()
             .filter(|i| i.kind == InputKind::State);
         let state_bytes: usize = states.filter_map(|i| store.ty(&i.name)).map(Type::bytes).sum();
-        state_bytes + self.plan.constant_bytes + self.arena_reached
+        state_bytes + self.constants.len() + self.arena_reached
     }
 
     /// Runs the plan: reads and updates the states of `store`, given the data inputs by name.
@@ -258,11 +193,7 @@ impl Executable {
                 "the plan is for {plan} threads, the device has {has}; compile for it"
             )));
         }
-        if device.arena.len() < self.plan.arena_bytes {
-            // The old arena goes before the new one comes.
-            device.arena = Arena::new(0).map_err(RunError)?;
-            device.arena = Arena::new(self.plan.arena_bytes).map_err(RunError)?;
-        }
+        device.arena.grow(self.plan.arena_bytes).map_err(RunError)?;
         let mut states = vec![std::ptr::null_mut(); self.plan.graph.inputs.len()];
         for (i, input) in self.plan.graph.inputs.iter().enumerate() {
             if input.kind == InputKind::State {
@@ -300,7 +231,7 @@ impl Executable {
                 .of(from.region, std::ptr::null_mut())
                 .wrapping_add(from.byte);
             // SAFETY: the plan keeps the value until the end of the run, with the state's type, densely, and not in
-            // a state.
+            // the state itself.
             unsafe { bases.states[target].copy_from_nonoverlapping(source, bytes) };
         }
         Ok(())
@@ -355,17 +286,13 @@ impl Executable {
 
     /// Where the time went since profiling was started.
     pub fn profile(&self) -> Profile {
-        let seconds = |nanos: &AtomicU64| nanos.load(Ordering::Relaxed) as f64 * 1e-9;
-        Profile {
-            products: seconds(&self.clock.products),
-            kernels: seconds(&self.clock.kernels),
-        }
+        self.clock.profile()
     }
 }
 
 fn reach_of_data(plan: &Plan) -> usize {
     let end = |v: ValueId| match plan.storage[v.index()] {
-        Storage::Arena(byte) => byte + plan.graph.ty(v).bytes().div_ceil(64) * 64,
+        Storage::Arena(byte) => byte + plan.graph.ty(v).bytes().div_ceil(ALIGNMENT) * ALIGNMENT,
         _ => 0,
     };
     plan.graph.inputs.iter().map(|i| end(i.value)).max().unwrap_or(0)

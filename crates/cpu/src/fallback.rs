@@ -35,17 +35,37 @@ pub(crate) fn reference(
                 return w.faults.out_of_range(index as i32, limit);
             }
         }
-        let results = op.eval(&arrays.iter().collect::<Vec<_>>(), &outputs);
+        let results = evaluated(op.as_ref(), &arrays.iter().collect::<Vec<_>>(), &outputs);
         for ((array, ty), &to) in results.iter().zip(&outputs).zip(w.outputs) {
             let size = ty.dtype.bytes();
             for (i, &value) in array.data.iter().enumerate() {
                 let bytes = encode(value, ty.dtype);
-                // SAFETY: the plan gives the output a dense array of its type.
+                // SAFETY: the plan gives the output a dense array of its type, which the result has been checked to
+                // be.
                 unsafe { to.add(i * size).copy_from_nonoverlapping(bytes.as_ptr(), size) };
             }
         }
     });
     Single { tasks: 1, run }
+}
+
+/// The results of an operation's evaluation, of the types that it promised.
+///
+/// # Panics
+/// If the operation breaks its promise.
+pub(crate) fn evaluated(op: &dyn Op, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+    let results = op.eval(inputs, outputs);
+    let kept = results.len() == outputs.len()
+        && results
+            .iter()
+            .zip(outputs)
+            .all(|(array, ty)| array.ty == *ty && array.data.len() == ty.numel());
+    assert!(
+        kept,
+        "the evaluation of `{}` must return what its `infer` promises",
+        op.name()
+    );
+    results
 }
 
 /// For an operation that reads indices: which input holds them, what they must be below, and the index that stands for

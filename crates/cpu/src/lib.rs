@@ -4,10 +4,12 @@
 pub mod arena;
 mod attention_kernels;
 mod bind;
+mod clock;
 mod device;
 mod exec;
 mod fallback;
 mod faults;
+mod host;
 pub mod kernels;
 pub mod math;
 mod operand;
@@ -18,7 +20,9 @@ pub mod simd;
 mod single_kernels;
 mod store;
 
+pub use clock::Profile;
 pub use device::{Device, compile, floor_bytes};
-pub use exec::{Executable, Host, Profile, RunError};
+pub use exec::{Executable, RunError};
+pub use host::Host;
 pub use probe::peak_flops;
 pub use store::Store;

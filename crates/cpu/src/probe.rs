@@ -1,6 +1,7 @@
 //! The machine's peak in matrix products, to compare steps with.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use crate::device::Device;
@@ -16,7 +17,7 @@ pub fn peak_flops(device: &Device) -> f64 {
     let threads = device.threads();
     let a = vec![1f32; m * k];
     let b = vec![1f32; k * n];
-    let results: Vec<Vec<f32>> = (0..threads).map(|_| vec![0f32; m * n]).collect();
+    let results: Vec<Mutex<Vec<f32>>> = (0..threads).map(|_| Mutex::new(vec![0f32; m * n])).collect();
     let flops = 2.0 * (m * k * n) as f64;
     let repeat = (2.5e9 / flops) as usize * 4;
     let mut best = 0f64;
@@ -24,10 +25,10 @@ pub fn peak_flops(device: &Device) -> f64 {
         let done = AtomicUsize::new(0);
         let start = Instant::now();
         device.pool.run(threads, &|task, _| {
+            let mut result = results[task].lock().unwrap_or_else(PoisonError::into_inner);
             for _ in 0..repeat {
-                let c = results[task].as_ptr().cast_mut();
-                // SAFETY: the factors have the extents given; each task has a result of its own, which nobody else
-                // reads or writes while it runs.
+                let c = result.as_mut_ptr();
+                // SAFETY: factors and result have the extents given; the result is this task's alone.
                 unsafe {
                     gemm::gemm(
                         m,

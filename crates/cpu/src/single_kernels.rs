@@ -131,6 +131,12 @@ fn matmul(op: &MatMul, inputs: &[Type], strides: &[Vec<usize>]) -> Single {
     } else {
         strides[1][..lead.len()].to_vec()
     };
+    if batch * m * n == 0 {
+        return Single {
+            tasks: 0,
+            run: Box::new(|_, _| {}),
+        };
+    }
     let (tm, tn) = tiles(m, n, batch);
     let (rows, cols) = (m.div_ceil(tm), n.div_ceil(tn));
     let run: TaskFn = Box::new(move |w, task| {
@@ -156,7 +162,7 @@ fn matmul(op: &MatMul, inputs: &[Type], strides: &[Vec<usize>]) -> Single {
         }
     });
     Single {
-        tasks: if m * n == 0 { 0 } else { batch * rows * cols },
+        tasks: batch * rows * cols,
         run,
     }
 }
@@ -236,7 +242,11 @@ fn strided_copy(ty: &Type, strides: &[usize]) -> Option<Single> {
     let run: TaskFn = Box::new(move |w, task| {
         let range = task * chunk..rows.min((task + 1) * chunk);
         // SAFETY: see `single_kernel`; tasks write disjoint rows.
-        unsafe { plan.copy(bytes, w.inputs[0], w.outputs[0], range) };
+        unsafe {
+            if !std::ptr::eq(w.inputs[0], w.outputs[0]) {
+                plan.copy(bytes, w.inputs[0], w.outputs[0], range);
+            }
+        }
     });
     Some(Single {
         tasks: rows.div_ceil(chunk),
@@ -303,7 +313,8 @@ fn update_slice(axis: usize, inputs: &[Type]) -> Single {
     let run: TaskFn = Box::new(move |w, task| {
         // SAFETY: see `single_kernel`; the position is clamped so that the update lies within the base's chunk.
         unsafe {
-            let position = (*w.inputs[2].cast::<i32>()).clamp(0, room as i32) as usize;
+            let position = (*w.inputs[2].cast::<i32>()).max(0) as usize;
+            let position = position.min(room);
             let out = w.outputs[0].add(task * base);
             let from = w.inputs[0].add(task * base);
             if !std::ptr::eq(out, from) {

@@ -90,7 +90,7 @@ impl Store {
 
     /// Bytes of all states.
     pub fn bytes(&self) -> usize {
-        self.states.values().map(|s| s.ty.bytes()).sum()
+        self.states.values().map(|s| s.memory.len()).sum()
     }
 
     pub(crate) fn state(&self, name: &str) -> Option<&State> {

@@ -22,7 +22,7 @@ pub fn fold_constants(graph: &Graph) -> Graph {
             splat[node.outputs[0].index()] = Some(value);
             let new = filled(&mut rewriter, node, ty, value);
             rewriter.set(node.outputs[0], new);
-        } else if let Some(input) = neutral(node, &known) {
+        } else if let Some(input) = neutral(node, &known, ty.dtype.is_float()) {
             let new = rewriter.get(node.inputs[input]);
             rewriter.set(node.outputs[0], new);
         } else {
@@ -80,17 +80,22 @@ fn filled(rewriter: &mut Rewriter, node: &Node, ty: &Type, value: f64) -> ValueI
 }
 
 /// The position of the input that a node returns unchanged.
-fn neutral(node: &Node, known: &[Option<f64>]) -> Option<usize> {
+fn neutral(node: &Node, known: &[Option<f64>], float: bool) -> Option<usize> {
     let any = node.op.as_any();
     if any.is::<Identity>() {
         return Some(0);
     }
+    // Whole numbers have one zero.
+    let zero = |known: Option<f64>, negative: bool| {
+        known.is_some_and(|x| x == 0.0 && (x.is_sign_negative() == negative || !float))
+    };
     match any.downcast_ref::<Binary>()?.kind {
         BinaryKind::Mul if known[1] == Some(1.0) => Some(0),
         BinaryKind::Mul if known[0] == Some(1.0) => Some(1),
-        BinaryKind::Add if known[1] == Some(0.0) => Some(0),
-        BinaryKind::Add if known[0] == Some(0.0) => Some(1),
-        BinaryKind::Sub if known[1] == Some(0.0) => Some(0),
+        // -0 + 0 is 0: only the other zero leaves every number as it is.
+        BinaryKind::Add if zero(known[1], true) => Some(0),
+        BinaryKind::Add if zero(known[0], true) => Some(1),
+        BinaryKind::Sub if zero(known[1], false) => Some(0),
         BinaryKind::Div if known[1] == Some(1.0) => Some(0),
         _ => None,
     }

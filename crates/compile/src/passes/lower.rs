@@ -12,7 +12,7 @@ pub fn lower(graph: &Graph) -> Graph {
     if graph.nodes.iter().all(|n| standard.contains(n.op.name())) {
         return graph.clone();
     }
-    let trace = Trace::new();
+    let trace = Trace::beside(graph);
     let mut map: Vec<Option<Tensor<'_>>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
         let ty = graph.ty(input.value);

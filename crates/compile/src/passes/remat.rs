@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use lessen_graph::ops::MatMul;
-use lessen_graph::{Graph, InputKind, Node, NodeId, Phase, RowWise, ValueId};
+use lessen_graph::{Def, Graph, InputKind, Node, NodeId, Phase, RowWise, ValueId};
 
 use crate::layout::{Place, places};
 use crate::report::describe;
@@ -58,10 +58,18 @@ impl Forward<'_> {
         self.graph.producer(base).map(|id| &self.graph.nodes[id.index()])
     }
 
-    /// Whether a base is there in backward whatever is decided: an input, a constant, or not from the forward phase.
+    /// Whether a base is no value of the forward phase that could be computed again: an input, a constant, a value of
+    /// a later phase.
     fn source(&self, base: ValueId) -> bool {
         self.producer(base)
             .is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward)
+    }
+
+    /// Whether a base is there in backward whatever is decided. Data lies in the arena, until its last reader.
+    fn there(&self, base: ValueId) -> bool {
+        let data = matches!(self.graph.values[base.index()].def,
+            Def::Input(i) if self.graph.inputs[i].kind == InputKind::Data);
+        self.kept[base.index()] || self.source(base) && !data
     }
 
     /// What computing a base again costs, from what backward reads anyway; none if that is not possible.
@@ -85,8 +93,10 @@ impl Forward<'_> {
             };
             node.inputs.iter().try_fold(own, |sum, &input| {
                 let input = self.base(input);
-                if self.source(input) || self.kept[input.index()] {
+                if self.there(input) {
                     Some(sum)
+                } else if self.source(input) {
+                    None
                 } else {
                     Some(sum + self.price(input, products, memo)?)
                 }

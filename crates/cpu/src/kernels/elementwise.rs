@@ -32,7 +32,9 @@ zips! {
     Div: f32 => f32, |a, b| a / b;
     Max: f32 => f32, |a, b| crate::simd::max(a, b);
     Min: f32 => f32, |a, b| crate::simd::min(a, b);
-    Pow: f32 => f32, |a, b| a.powf(b);
+    // A square is by far the most common power, and the product is its correctly rounded value. Whether the exponent is
+    // one number for all elements must not change the bits.
+    Pow: f32 => f32, |a, b| if b == 2.0 { a * a } else { a.powf(b) };
     AddI32: i32 => i32, |a, b| a.wrapping_add(b);
     SubI32: i32 => i32, |a, b| a.wrapping_sub(b);
     MulI32: i32 => i32, |a, b| a.wrapping_mul(b);
@@ -81,7 +83,6 @@ pub unsafe fn binary(kind: BinaryKind, n: usize, c: usize, a: Rows<f32>, b: Rows
             BinaryKind::Div => zip(Div, n, c, a, b, y),
             BinaryKind::Max => zip(Max, n, c, a, b, y),
             BinaryKind::Min => zip(Min, n, c, a, b, y),
-            // A square is by far the most common power, and the product is its correctly rounded value.
             BinaryKind::Pow if b.row == 0 && b.col == 0 && n * c > 0 && *b.ptr == 2.0 => {
                 zip(Mul, n, c, a, a, y);
             }

@@ -2,6 +2,7 @@
 //! the promises that a plan makes.
 
 mod checker;
+mod corners;
 mod generator;
 mod gpt;
 mod grouping;
