@@ -64,8 +64,8 @@ pub struct Dataset {
     pub train: Examples,
     /// The examples to evaluate on.
     pub dev: Examples,
-    /// Further examples to evaluate on, where the folder has them.
-    pub test: Option<Examples>,
+    /// Further splits to evaluate on by name, where the folder has them.
+    pub more: Vec<(&'static str, Examples)>,
     /// Classes or a score.
     pub target: Target,
     /// The task's metrics, the one that decides first.
@@ -81,18 +81,24 @@ impl Dataset {
         }
     }
 
-    /// The split called `train`, `dev` or `test`.
+    /// The split called `train` or `dev`, or one of the further splits.
+    ///
+    /// # Errors
+    /// A name that none of them has; the message lists the names.
     pub fn split(&self, name: &str) -> Result<&Examples> {
-        match name {
-            "train" => Ok(&self.train),
-            "dev" => Ok(&self.dev),
-            "test" => self
-                .test
-                .as_ref()
-                .ok_or_else(|| Error::new("this data has no split called test; choose train or dev")),
-            _ => Err(Error::new(format!(
-                "there is no split called {name}; choose train, dev or test"
-            ))),
-        }
+        let splits = [("train", &self.train), ("dev", &self.dev)]
+            .into_iter()
+            .chain(self.more.iter().map(|(name, split)| (*name, split)));
+        let found = splits.clone().find(|(split, _)| *split == name);
+        found.map(|(_, split)| split).ok_or_else(|| {
+            let names = splits
+                .clone()
+                .map(|(name, _)| name)
+                .collect::<Vec<_>>()
+                .join(", ");
+            Error::new(format!(
+                "this data has no split called {name}; choose one of {names}"
+            ))
+        })
     }
 }

@@ -44,7 +44,8 @@ pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> 
         .map(|(index, line)| (index + 1, line))
 }
 
-/// Writes a file aside, synced, then renamed to its place: a reader sees the old file or the new one, whole.
+/// Writes a file aside, synced, then renamed to its place: a reader sees the old file or the new one, whole,
+/// even after a crash.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     let mut aside = path.as_os_str().to_owned();
     aside.push(".part");
@@ -53,7 +54,8 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
         let mut file = fs::File::create(aside)?;
         file.write_all(bytes)?;
         file.sync_all()?;
-        fs::rename(aside, path)
+        fs::rename(aside, path)?;
+        sync_folder(path)
     };
     write().map_err(|error| {
         // What was left aside is of no use to anyone; that it may not exist is no second error.
@@ -63,6 +65,16 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
             path.display()
         ))
     })
+}
+
+/// Syncs the folder that a path lies in: the new name itself must reach the disk. Only Unix lets a folder be
+/// opened for that.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    match path.parent() {
+        Some(folder) if cfg!(unix) && folder.as_os_str().is_empty() => fs::File::open(".")?.sync_all(),
+        Some(folder) if cfg!(unix) => fs::File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
 }
 
 /// Makes a folder and its parents.

@@ -17,8 +17,8 @@ struct Known<'a> {
 /// `train.txt` plus one.
 ///
 /// # Errors
-/// A missing, empty or damaged file; a line without tab; a label that is no integer or out of range. The
-/// message names file and line.
+/// A missing, empty or damaged file; a line without tab; a label that is no integer or out of range; fewer
+/// than two classes. The message names file and line.
 pub fn read(dir: &Path) -> Result<Dataset> {
     let (train_path, names_path) = (dir.join("train.txt"), dir.join("class.txt"));
     let (names, train, said_by) = if names_path.exists() {
@@ -38,6 +38,15 @@ pub fn read(dir: &Path) -> Result<Dataset> {
             &train_path,
         )
     };
+    if names.len() < 2 {
+        let (path, file) = (
+            said_by.display(),
+            if said_by == &names_path { "names" } else { "has" },
+        );
+        return Err(Error::new(format!(
+            "{path} {file} only one class, and there is nothing to tell apart; give at least two classes"
+        )));
+    }
     let known = Known {
         classes: names.len(),
         said_by,
@@ -45,10 +54,10 @@ pub fn read(dir: &Path) -> Result<Dataset> {
     let others = |name| read_split(&dir.join(name), Some(&known)).map(into_examples);
     Ok(Dataset {
         dev: others("dev.txt")?,
-        test: if dir.join("test.txt").exists() {
-            Some(others("test.txt")?)
+        more: if dir.join("test.txt").exists() {
+            vec![("test", others("test.txt")?)]
         } else {
-            None
+            vec![]
         },
         train: into_examples(train),
         target: Target::Classes(names),
@@ -164,7 +173,7 @@ mod tests {
             data.split("valid")
                 .unwrap_err()
                 .to_string()
-                .contains("no split called valid")
+                .contains("no split called valid; choose one of train, dev, test")
         );
     }
 
@@ -177,7 +186,7 @@ mod tests {
             data.split("test")
                 .unwrap_err()
                 .to_string()
-                .contains("no split called test")
+                .contains("no split called test; choose one of train, dev")
         );
     }
 
@@ -219,5 +228,20 @@ mod tests {
             ("class.txt", b"x\n\ny\n"),
         ]);
         assert!(blank.contains("class.txt line 2 is blank"));
+    }
+
+    #[test]
+    fn a_single_class_is_refused_whoever_says_so() {
+        let one: &[u8] = b"a\t0\nb\t0\n";
+        assert_eq!(
+            message(&[("train.txt", one), ("dev.txt", one)]),
+            "train.txt has only one class, and there is nothing to tell apart; give at least two classes"
+        );
+        assert_eq!(
+            message(&[("train.txt", one), ("dev.txt", one), ("class.txt", b"x\n")]),
+            "class.txt names only one class, and there is nothing to tell apart; give at least two classes"
+        );
+        let two = folder(&[("train.txt", one), ("dev.txt", one), ("class.txt", b"x\ny\n")]);
+        assert_eq!(read(two.path()).unwrap().class_names().unwrap(), ["x", "y"]);
     }
 }

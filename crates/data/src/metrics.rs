@@ -30,8 +30,7 @@ impl Metric {
     }
 
     /// The score of `predictions`; classes are given as whole numbers. Where the formula divides 0 by 0 (no
-    /// examples, no positive class, constant values) or meets a NaN, the
-    /// score is 0.
+    /// examples, no positive class, constant values) or meets a NaN, the score is 0.
     ///
     /// # Panics
     /// When there are not as many predictions as labels.
@@ -92,6 +91,11 @@ fn matthews(predictions: &[f64], labels: &[f64]) -> f64 {
 }
 
 fn pearson(a: &[f64], b: &[f64]) -> f64 {
+    // The mean of equal values may be off by a rounding, and would make a spread of nothing.
+    let constant = |values: &[f64]| values.windows(2).all(|pair| pair[0] == pair[1]);
+    if constant(a) || constant(b) {
+        return f64::NAN;
+    }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (mean_a, mean_b) = (mean(a), mean(b));
     let (mut ab, mut aa, mut bb) = (0.0, 0.0, 0.0);
@@ -218,6 +222,11 @@ mod tests {
         }
         for metric in [Matthews, Pearson, Spearman] {
             assert_eq!(metric.compute(&[2., 2.], &[1., 0.]), 0.0, "{}", metric.name());
+        }
+        // Their mean is not 0.1.
+        for metric in [Pearson, Spearman] {
+            assert_eq!(metric.compute(&[0.1; 3], &[0.1; 3]), 0.0, "{}", metric.name());
+            assert_eq!(metric.compute(&[0.1; 3], &[1., 2., 3.]), 0.0, "{}", metric.name());
         }
         assert_eq!(Pearson.compute(&[f64::NAN, 1.0], &[0., 1.]), 0.0);
         assert_eq!(Spearman.compute(&[f64::NAN, 1.0], &[0., 1.]), 0.0);

@@ -66,6 +66,9 @@ impl Text {
     }
 
     /// The split called `train`, `valid` or `test`; `dev` is another name for `valid`.
+    ///
+    /// # Errors
+    /// Another name, or a text without a test split; the message lists the names.
     pub fn split(&self, name: &str) -> Result<&str> {
         match name {
             "train" => Ok(&self.train),

@@ -1,10 +1,12 @@
 //! Text to token ids and back.
 
+mod added;
 mod shortcut;
 
 use crate::files::{make_folder, read_text, write_whole};
 use crate::vocabulary::{self, Description, END_OF_TEXT, PAD};
 use crate::{Error, Result};
+use added::{ADDED, Beside, ROLES};
 use serde_json::Value;
 use shortcut::{Shortcut, pieces};
 use std::path::Path;
@@ -14,7 +16,7 @@ use tokenizers::{Encoding, PostProcessor};
 const TOKENIZER: &str = "tokenizer.json";
 const CONFIG: &str = "tokenizer_config.json";
 /// Files of a Hugging Face folder that are kept as they are from `from_dir` to `save`.
-const KEPT: [&str; 3] = ["vocab.txt", "vocab.json", "merges.txt"];
+const KEPT: [&str; 5] = ["vocab.txt", "vocab.json", "merges.txt", ADDED, ROLES];
 
 /// Bytes of a long text that are encoded at once where that changes nothing.
 const PIECE: usize = 64 * 1024;
@@ -33,7 +35,8 @@ pub struct Tokenizer {
 impl Tokenizer {
     /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json` where there is one, else `vocab.txt`
     /// (BERT's WordPiece; lower case unless `tokenizer_config.json` says otherwise), else `vocab.json` and
-    /// `merges.txt` (GPT-2's byte-level BPE).
+    /// `merges.txt` (GPT-2's byte-level BPE). To a vocabulary come the tokens of `added_tokens.json` and
+    /// of `added_tokens_decoder` in `tokenizer_config.json`.
     ///
     /// # Errors
     /// A folder without these files, and files that are damaged or do not belong together.
@@ -52,7 +55,8 @@ impl Tokenizer {
         {
             kept.push((name, read_text(&dir.join(name))?.into_bytes()));
         }
-        let description = if has(TOKENIZER) {
+        let beside = Beside::read(dir)?;
+        let mut description = if has(TOKENIZER) {
             Description {
                 tokenizer: vocabulary::read_json(&dir.join(TOKENIZER))?,
                 config,
@@ -70,7 +74,23 @@ impl Tokenizer {
                 dir.display()
             )));
         };
-        Tokenizer::new(description, kept, dir)
+        let added = if has(TOKENIZER) {
+            vec![]
+        } else {
+            beside.add_to(&mut description.tokenizer, &description.config, dir)?
+        };
+        beside.name_padding(&mut description.config);
+        let tokenizer = Tokenizer::new(description, kept, dir)?;
+        // The library numbers added tokens by itself, on from the vocabulary.
+        let own = |token: &str| tokenizer.inner.token_to_id(token).map(u64::from);
+        match added.into_iter().find(|(token, id)| own(token) != Some(*id)) {
+            Some((token, id)) => Err(Error::new(format!(
+                "{} gives the added token {token} the id {id}, which is not the next one after its vocabulary; \
+                 restore its files",
+                dir.display()
+            ))),
+            None => Ok(tokenizer),
+        }
     }
 
     /// One token for each character that occurs at least `min_count` times in the texts: 0 is padding, 1
@@ -117,10 +137,7 @@ impl Tokenizer {
                 "the tokenizer of {place} has no usable vocabulary; restore its files"
             )));
         }
-        let named = match &config["pad_token"] {
-            Value::Object(token) => token.get("content").and_then(Value::as_str),
-            name => name.as_str(),
-        };
+        let named = added::content(&config["pad_token"]);
         let candidates = named.into_iter().chain([PAD, "<pad>", "<|pad|>", END_OF_TEXT]);
         let pad = candidates
             .filter_map(|token| inner.token_to_id(token))
@@ -219,6 +236,9 @@ impl Tokenizer {
 
     /// The text of these ids. Special tokens (padding, `[CLS]` and their like) and ids that are none are left
     /// out.
+    ///
+    /// # Errors
+    /// A decoder of the tokenizer that fails on its own tokens.
     pub fn decode(&self, ids: &[i32]) -> Result<String> {
         let ids: Vec<u32> = ids.iter().filter_map(|&id| u32::try_from(id).ok()).collect();
         self.inner.decode(&ids, true).map_err(|error| {

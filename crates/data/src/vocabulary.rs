@@ -223,11 +223,16 @@ fn flag(config: &Value, key: &str) -> Option<bool> {
 /// Those of `names` that the vocabulary has, in the form that keeps them whole wherever a text has them.
 fn special_tokens(vocab: &Map<String, Value>, names: &[&str]) -> Vec<Value> {
     let known = names.iter().filter_map(|name| Some((name, vocab.get(*name)?)));
-    let token = |(name, id)| {
-        json!({
-            "id": id, "content": name, "single_word": false, "lstrip": false, "rstrip": false,
-            "normalized": false, "special": true,
-        })
-    };
-    known.map(token).collect()
+    known
+        .map(|(name, id)| added_token(id.clone(), name, true))
+        .collect()
+}
+
+/// A token that is kept whole wherever a text has it. Unless it is special, a text is normalized before it
+/// is looked for.
+pub(crate) fn added_token(id: impl Into<Value>, name: &str, special: bool) -> Value {
+    json!({
+        "id": id.into(), "content": name, "single_word": false, "lstrip": false, "rstrip": false,
+        "normalized": !special, "special": special,
+    })
 }

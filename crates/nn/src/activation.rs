@@ -13,27 +13,32 @@ pub enum Activation {
     Relu,
     /// `x / (1 + exp(-x))`
     Silu,
+    /// The hyperbolic tangent.
+    Tanh,
 }
 
 impl Activation {
     /// The names that [`Activation::from_name`] understands.
-    pub const NAMES: [&str; 7] = [
+    pub const NAMES: [&str; 9] = [
         "gelu",
+        "gelu_python",
         "gelu_new",
         "gelu_fast",
         "gelu_pytorch_tanh",
         "relu",
         "silu",
         "swish",
+        "tanh",
     ];
 
     /// The activation that transformers calls by this name.
     pub fn from_name(name: &str) -> Option<Activation> {
         match name {
-            "gelu" => Some(Activation::Gelu),
+            "gelu" | "gelu_python" => Some(Activation::Gelu),
             "gelu_new" | "gelu_fast" | "gelu_pytorch_tanh" => Some(Activation::GeluTanh),
             "relu" => Some(Activation::Relu),
             "silu" | "swish" => Some(Activation::Silu),
+            "tanh" => Some(Activation::Tanh),
             _ => None,
         }
     }
@@ -45,6 +50,7 @@ impl Activation {
             Activation::GeluTanh => "gelu_new",
             Activation::Relu => "relu",
             Activation::Silu => "silu",
+            Activation::Tanh => "tanh",
         }
     }
 
@@ -55,6 +61,7 @@ impl Activation {
             Activation::GeluTanh => x.gelu_tanh(),
             Activation::Relu => x.relu(),
             Activation::Silu => x.silu(),
+            Activation::Tanh => x.tanh(),
         }
     }
 }

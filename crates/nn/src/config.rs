@@ -167,16 +167,6 @@ impl Fields {
         }
     }
 
-    /// Refuses a classifier that gives a text several classes at once.
-    pub fn not_multi_label(&self) -> Result<()> {
-        match self.word("problem_type")? {
-            Some(kind) if kind != "single_label_classification" && kind != "regression" => {
-                Err(self.error("problem_type", format!("is `{kind}`, which Lessen does not have")))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Checks that a width can be cut into heads.
     pub fn divides(&self, width: &str, size: usize, heads: &str, count: usize) -> Result<()> {
         if size.is_multiple_of(count) {
@@ -188,45 +178,6 @@ impl Fields {
             ))
         }
     }
-
-    /// The names of the classes: `id2label`, or `LABEL_0`, `LABEL_1` ... as many as `num_labels` says, two
-    /// without.
-    pub fn labels(&self) -> Result<Vec<String>> {
-        let Some(value) = self.get("id2label") else {
-            return Ok(numbered_labels(self.size_or("num_labels", 2)?));
-        };
-        let named = value.as_object().filter(|map| !map.is_empty()).and_then(|map| {
-            (0..map.len())
-                .map(|i| map.get(&i.to_string())?.as_str().map(str::to_string))
-                .collect()
-        });
-        named.ok_or_else(|| {
-            self.error(
-                "id2label",
-                "must name the classes by their numbers \"0\", \"1\" and so on",
-            )
-        })
-    }
-}
-
-/// `LABEL_0`, `LABEL_1`, ... as transformers names classes without names.
-pub fn numbered_labels(count: usize) -> Vec<String> {
-    (0..count).map(|i| format!("LABEL_{i}")).collect()
-}
-
-/// Writes `id2label` and `label2id`.
-pub fn put_labels(map: &mut Map<String, Value>, labels: &[String]) {
-    let id2label = labels
-        .iter()
-        .enumerate()
-        .map(|(i, name)| (i.to_string(), Value::from(name.as_str())));
-    let label2id = labels
-        .iter()
-        .enumerate()
-        .map(|(i, name)| (name.clone(), Value::from(i)));
-    map.insert("id2label".into(), Value::Object(id2label.collect()));
-    map.insert("label2id".into(), Value::Object(label2id.collect()));
-    map.remove("num_labels");
 }
 
 /// Writes what every model's configuration holds: its class, its type, and the dtype of its weights.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lessen_graph::{Tensor, Trace};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::config::Fields;
 use crate::context::{Context, ParamSpec};
@@ -15,11 +15,14 @@ use crate::models::{BatchShape, Outputs};
 
 /// The classes of models, called as in the field `architectures` of `config.json`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[allow(missing_docs)]
 pub enum Architecture {
+    /// BERT with a classifier or a regression on top.
     BertForSequenceClassification,
+    /// BERT that predicts hidden words.
     BertForMaskedLM,
+    /// GPT-2 that predicts the next token.
     GPT2LMHeadModel,
+    /// Lessen's small encoder with a classifier or a regression on top.
     LessenEncoder,
 }
 
@@ -105,11 +108,14 @@ pub enum Task {
 
 /// A model: its class and its configuration.
 #[derive(Clone, PartialEq, Debug)]
-#[allow(missing_docs)]
 pub enum Model {
+    /// BERT with a classifier or a regression on top.
     BertForSequenceClassification(BertForSequenceClassification),
+    /// BERT that predicts hidden words.
     BertForMaskedLM(BertForMaskedLM),
+    /// GPT-2 that predicts the next token.
     GPT2LMHeadModel(GPT2LMHeadModel),
+    /// Lessen's small encoder with a classifier or a regression on top.
     LessenEncoder(LessenEncoder),
 }
 
@@ -120,20 +126,22 @@ impl Model {
     /// A sentence that names the file, and the field that is missing, wrong or beyond Lessen.
     pub fn from_dir(dir: &Path) -> Result<Model> {
         let fields = Fields::read(&dir.join("config.json"))?;
-        Model::from_fields(&fields, Architecture::of(&fields)?)
+        let model = Model::from_fields(&fields, Architecture::of(&fields)?)?;
+        if !model.labels().is_empty() {
+            fields.check_problem(model.labels().len())?;
+        }
+        Ok(model)
     }
 
     /// A model of this class in the dimensions of `DIR/config.json`, which may be for another class of the
-    /// same family: a classifier on a BERT that was trained to predict words.
+    /// same family: a classifier on a BERT that was trained to predict words. What a classifier's
+    /// `problem_type` says of its old head does not matter here.
     ///
     /// # Errors
     /// As [`Model::from_dir`], and if the family is another.
     pub fn from_dir_as(dir: &Path, architecture: Architecture) -> Result<Model> {
         let fields = Fields::read(&dir.join("config.json"))?;
-        let found = match fields.word("model_type")? {
-            Some(found) => found,
-            None => Architecture::of(&fields)?.model_type(),
-        };
+        let found = family(&fields)?;
         if found != architecture.model_type() {
             let (name, family) = (architecture.name(), architecture.model_type());
             return Err(fields.error(
@@ -146,17 +154,17 @@ impl Model {
 
     fn from_fields(fields: &Fields, architecture: Architecture) -> Result<Model> {
         Ok(match architecture {
-            Architecture::BertForSequenceClassification => {
-                fields.not_multi_label()?;
-                BertForSequenceClassification {
+            Architecture::BertForSequenceClassification => BertForSequenceClassification {
+                config: BertConfig::from_fields(fields)?,
+            }
+            .into(),
+            Architecture::BertForMaskedLM => {
+                fields.must_be("tie_word_embeddings", &json!(true))?;
+                BertForMaskedLM {
                     config: BertConfig::from_fields(fields)?,
                 }
                 .into()
             }
-            Architecture::BertForMaskedLM => BertForMaskedLM {
-                config: BertConfig::from_fields(fields)?,
-            }
-            .into(),
             Architecture::GPT2LMHeadModel => GPT2LMHeadModel {
                 config: Gpt2Config::from_fields(fields)?,
             }
@@ -166,6 +174,15 @@ impl Model {
             }
             .into(),
         })
+    }
+
+    /// The family that `DIR/config.json` names, as in [`Architecture::model_type`], or one that Lessen does
+    /// not have.
+    ///
+    /// # Errors
+    /// A sentence that names the file if it cannot be read or names no family.
+    pub fn family(dir: &Path) -> Result<String> {
+        Ok(family(&Fields::read(&dir.join("config.json"))?)?.to_string())
     }
 
     /// The fields of the model's `config.json`: those of the file that it was read from, brought up to date.
@@ -298,6 +315,14 @@ impl Model {
             Model::GPT2LMHeadModel(_) => false,
             Model::LessenEncoder(_) => name.starts_with("classifier."),
         }
+    }
+}
+
+/// The family that a `config.json` names, by itself or through its class.
+fn family(fields: &Fields) -> Result<&str> {
+    match fields.word("model_type")? {
+        Some(family) => Ok(family),
+        None => Ok(Architecture::of(fields)?.model_type()),
     }
 }
 

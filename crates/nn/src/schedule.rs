@@ -58,7 +58,7 @@ pub struct Schedule {
     pub kind: ScheduleKind,
     /// The highest rate.
     pub peak: f64,
-    /// Steps until the peak.
+    /// Steps of the rise: the peak is at step `warmup`, for one-cycle at step `warmup - 1`.
     pub warmup: usize,
     /// Steps in all; `Constant` does not read it.
     pub total: usize,

@@ -13,12 +13,18 @@ fn config(name: &str) -> Map<String, Value> {
     serde_json::from_str(&fs::read_to_string(fixture(name).join("config.json")).unwrap()).unwrap()
 }
 
-/// The sentence with which a configuration with some fields replaced is refused (`null` takes a field away).
-fn fault(name: &str, changes: Value) -> String {
+/// A folder with a configuration with some fields replaced (`null` takes a field away).
+fn changed(name: &str, changes: Value) -> Folder {
     let folder = Folder::new();
     let mut map = config(name);
     map.extend(changes.as_object().unwrap().clone());
     fs::write(folder.file("config.json"), Value::Object(map).to_string()).unwrap();
+    folder
+}
+
+/// The sentence with which such a configuration is refused.
+fn fault(name: &str, changes: Value) -> String {
+    let folder = changed(name, changes);
     let sentence = Model::from_dir(&folder.0).unwrap_err().to_string();
     sentence.replace(&folder.0.display().to_string(), "DIR")
 }
@@ -93,20 +99,62 @@ fn a_classifier_can_be_given_other_classes() {
 }
 
 #[test]
+fn what_belongs_to_a_replaced_head_does_not_matter() {
+    let changes = json!({ "problem_type": "multi_label_classification", "tie_word_embeddings": false });
+    let folder = changed("bert-tiny-cls", changes);
+    let model = Model::from_dir_as(&folder.0, Architecture::BertForSequenceClassification).unwrap();
+    let json = model.config_json();
+    assert_eq!(
+        json.get("problem_type"),
+        None,
+        "transformers derives it from the classes"
+    );
+    assert_eq!(json["tie_word_embeddings"], json!(false));
+    assert_eq!(Model::family(&folder.0).unwrap(), "bert");
+}
+
+#[test]
+fn a_problem_type_follows_the_classes() {
+    let folder = changed(
+        "bert-tiny-cls",
+        json!({ "problem_type": "single_label_classification" }),
+    );
+    let mut model = Model::from_dir(&folder.0).unwrap();
+    assert_eq!(model.config_json()["problem_type"], "single_label_classification");
+    model.set_labels(numbered_labels(1));
+    assert_eq!(model.config_json().get("problem_type"), None);
+}
+
+#[test]
+fn activations_have_the_names_of_transformers() {
+    for (name, written) in [("gelu_python", "gelu"), ("tanh", "tanh"), ("swish", "silu")] {
+        let folder = changed("bert-tiny-cls", json!({ "hidden_act": name }));
+        let model = Model::from_dir(&folder.0).unwrap();
+        assert_eq!(model.config_json()["hidden_act"], written);
+    }
+}
+
+#[test]
 fn dropout_is_overridden_everywhere() {
-    for name in ["bert-tiny-cls", "gpt2-tiny"] {
-        let mut model = Model::from_dir(&fixture(name)).unwrap();
+    for (name, changes, dropouts) in [
+        ("bert-tiny-cls", json!({ "classifier_dropout": 0.4 }), 3),
+        ("gpt2-tiny", json!({}), 3),
+    ] {
+        let mut model = Model::from_dir(&changed(name, changes).0).unwrap();
         model.set_dropout(0.25);
         let json = model.config_json();
-        let dropouts = json
-            .iter()
-            .filter(|(field, _)| field.contains("pdrop") || field.ends_with("dropout_prob"));
-        let values: Vec<&Value> = dropouts.map(|(_, value)| value).collect();
-        assert!(
-            values.len() >= 2 && values.iter().all(|v| **v == json!(0.25)),
-            "{json:?}"
-        );
+        // The summary is of a model with two heads.
+        let own = |field: &str| {
+            (field.ends_with("pdrop") || field.contains("dropout")) && !field.starts_with("summary")
+        };
+        let fields = json.iter().filter(|(field, _)| own(field));
+        let values: Vec<&Value> = fields.map(|(_, value)| value).collect();
+        assert_eq!(values, vec![&json!(0.25); dropouts], "{json:?}");
     }
+    let mut model = Model::from_dir(&fixture("bert-tiny-cls")).unwrap();
+    model.set_dropout(0.25);
+    let classifier = &model.config_json()["classifier_dropout"];
+    assert!(classifier.is_null(), "it follows hidden_dropout_prob");
 }
 
 #[test]
@@ -146,7 +194,7 @@ fn mistakes_name_file_and_field() {
             "bert-tiny-mlm",
             json!({ "hidden_act": "mish" }),
             "the field `hidden_act` names the activation `mish`, which Lessen does not have; it has gelu, \
-             gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu, swish",
+             gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu, swish, tanh",
         ),
         (
             "bert-tiny-mlm",
@@ -180,6 +228,17 @@ fn mistakes_name_file_and_field() {
             "bert-tiny-cls",
             json!({ "problem_type": "multi_label_classification" }),
             "the field `problem_type` is `multi_label_classification`, which Lessen does not have",
+        ),
+        (
+            "bert-tiny-cls",
+            json!({ "problem_type": "regression" }),
+            "the field `problem_type` is `regression`, which does not go with the number of classes, 5; \
+             correct one of the two",
+        ),
+        (
+            "bert-tiny-mlm",
+            json!({ "tie_word_embeddings": false }),
+            "the field `tie_word_embeddings` is false, and Lessen computes this model only with true",
         ),
     ];
     for (name, changes, expected) in cases {

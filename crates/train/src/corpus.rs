@@ -2,6 +2,7 @@
 
 use crate::config::{Config, DataFormat};
 use crate::error::{Error, Result};
+use crate::settings::Origin;
 use lessen_data::{
     Adder, Dataset, ExampleBatches, GlueTask, Metric, Order, Source, Target, Text, Tokenizer, WindowBatches,
     adder, labelled,
@@ -81,8 +82,18 @@ impl Corpus {
     /// of the characters of the training texts.
     ///
     /// # Errors
-    /// A folder without a sound tokenizer.
+    /// A folder without a sound tokenizer, and a flag that asks for another vocabulary than the checkpoint's.
     pub fn tokenizer(&self, config: &Config) -> Result<Tokenizer> {
+        let origin = config.settings.origin("data.tokenizer");
+        if let (Some("characters"), Some(dir), Origin::Flag(_)) =
+            (config.data.tokenizer.as_deref(), &config.model.init, &origin)
+            && !matches!(self, Corpus::Adder)
+        {
+            let shown = dir.display();
+            return Err(Error::user(format!(
+                "{origin} cannot change the vocabulary of the checkpoint {shown}; leave out one of the two"
+            )));
+        }
         let dir: Option<PathBuf> = match config.data.tokenizer.as_deref() {
             Some("characters") if config.model.init.is_none() => None,
             Some("characters") | None => config.model.init.clone(),
@@ -124,6 +135,12 @@ impl Corpus {
     /// # Errors
     /// As [`Corpus::training`], and a split that the data does not have.
     pub fn evaluation(&self, config: &Config, tokenizer: &Tokenizer, split: &str) -> Result<Arc<dyn Source>> {
+        if matches!(self, Corpus::Adder) && split != "dev" {
+            return Err(Error::user(format!(
+                "the adder has no split called {split}, as its training sums have no end; choose dev, the sums held \
+                 out"
+            )));
+        }
         self.source(config, tokenizer, split, Order::InOrder)
     }
 
@@ -136,14 +153,7 @@ impl Corpus {
     ) -> Result<Arc<dyn Source>> {
         let (batch, length) = (config.train.batch, config.data.max_length);
         Ok(match self {
-            Corpus::Adder if split == "train" || split == "dev" => {
-                Arc::new(Adder::new(batch, config.train.seed)?)
-            }
-            Corpus::Adder => {
-                return Err(Error::user(format!(
-                    "the adder has no split called {split}; choose dev"
-                )));
-            }
+            Corpus::Adder => Arc::new(Adder::new(batch, config.train.seed)?),
             Corpus::Text(text) => {
                 let tokens = tokenizer.encode(text.split(split)?)?;
                 Arc::new(WindowBatches::new(
@@ -173,6 +183,13 @@ fn folder(path: &Path) -> Result<&Path> {
         "{} is a file; name the folder that it is in with --data",
         path.display()
     )))
+}
+
+/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE. Where the task is not
+/// known any more, one that is asked for with two texts has pairs.
+pub(crate) fn has_pairs(config: &Config) -> bool {
+    let path = config.data.path.as_deref().unwrap_or(Path::new(""));
+    config.data.format == DataFormat::Glue && glue_task(config, path).map_or(true, GlueTask::has_pairs)
 }
 
 fn glue_task(config: &Config, path: &Path) -> Result<GlueTask> {

@@ -104,7 +104,7 @@ pub const KEYS: &[Key] = &[
     ),
     key(
         "model.classes",
-        Kind::Count(1),
+        Kind::Count(2),
         "2",
         "classes that `plan` assumes when it is given no data",
     ),
@@ -179,7 +179,7 @@ pub const KEYS: &[Key] = &[
         "train.warmup",
         Kind::Count(0),
         "0",
-        "steps in which the learning rate rises from 0",
+        "steps in which the learning rate rises: from 0, with one-cycle from a 25th of its highest",
     ),
     key(
         "train.weight_decay",

@@ -7,7 +7,10 @@ use lessen_data::Tokenizer;
 use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{Architecture, Model, Weights, checkpoint, initialize_missing, numbered_labels};
+use lessen_nn::{
+    Architecture, Model, Weights, checkpoint, initialize_missing, numbered_labels, reorder_classes,
+    same_classes,
+};
 use serde_json::{Value, json};
 use std::path::Path;
 
@@ -76,18 +79,17 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
             dir.display()
         )));
     }
-    let model = Model::from_dir(dir);
     let wanted = match goal {
         Goal::NextToken | Goal::Sum => Architecture::GPT2LMHeadModel,
-        Goal::Classes(..) | Goal::Score(_) => match &model {
-            Ok(Model::LessenEncoder(_)) => Architecture::LessenEncoder,
-            _ => Architecture::BertForSequenceClassification,
-        },
+        Goal::Classes(..) | Goal::Score(_) => {
+            if Model::family(dir)? == Architecture::LessenEncoder.model_type() {
+                Architecture::LessenEncoder
+            } else {
+                Architecture::BertForSequenceClassification
+            }
+        }
     };
-    Ok(match model {
-        Ok(model) if model.architecture() == wanted => model,
-        _ => Model::from_dir_as(dir, wanted)?,
-    })
+    Ok(Model::from_dir_as(dir, wanted)?)
 }
 
 fn from_scratch(config: &Config, sizes: Sizes) -> Model {
@@ -153,7 +155,8 @@ fn set_labels(model: &mut Model, goal: &Goal) {
                 .iter()
                 .enumerate()
                 .all(|(number, name)| *name == number.to_string());
-            if !(numbers && model.labels().len() >= names.len()) {
+            let named = same_classes(names, model.labels()).is_some();
+            if named || !(numbers && model.labels().len() >= names.len()) {
                 model.set_labels(names.clone());
             }
         }
@@ -162,17 +165,26 @@ fn set_labels(model: &mut Model, goal: &Goal) {
     }
 }
 
-/// The first weights of a run: the checkpoint's where it has them, others drawn from the seed. Also the names of
-/// those that were drawn although there is a checkpoint.
+/// The first weights of a run: the checkpoint's where it has them, others drawn from the seed. Also the names and
+/// shapes of those that were drawn although there is a checkpoint. A class that the checkpoint knows under another
+/// number keeps its row of the classifier.
 ///
 /// # Errors
-/// A checkpoint with a missing, damaged or ill-shaped tensor.
+/// A checkpoint with a damaged tensor, or outside the head with a missing or ill-shaped one.
 pub fn first_weights(model: &Model, init: Option<&Path>, seed: u64) -> Result<(Weights, Vec<String>)> {
     let parameters = model.parameters();
     let (mut weights, missing) = match init {
         Some(dir) => {
-            let loaded = checkpoint::load(dir, &parameters, &|name| model.is_head(name))?;
-            (loaded.weights, loaded.missing)
+            let mut loaded = checkpoint::load(dir, &parameters, &|name| model.is_head(name))?;
+            let known = Model::from_dir_as(dir, model.architecture())?;
+            if let Some(places) = same_classes(model.labels(), known.labels()) {
+                reorder_classes(&mut loaded.weights, &places);
+            }
+            let drawn = parameters
+                .iter()
+                .filter(|param| loaded.missing.contains(&param.name));
+            let shown = drawn.map(|param| format!("{} of shape {:?}", param.name, param.shape));
+            (loaded.weights, shown.collect())
         }
         None => (Weights::new(), Vec::new()),
     };

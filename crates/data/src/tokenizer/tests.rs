@@ -106,6 +106,72 @@ fn byte_pairs_are_merged_in_order_and_no_space_is_put_before() {
     assert_eq!((tokenizer.vocab_size(), tokenizer.pad_id()), (8, 7));
 }
 
+/// The same BPE with more tokens in files beside the vocabulary.
+fn gpt2_with(files: &[(&str, &str)]) -> Result<Tokenizer> {
+    let dir = tempfile::tempdir().unwrap();
+    gpt2().save(dir.path()).unwrap();
+    fs::remove_file(dir.path().join(TOKENIZER)).unwrap();
+    fs::remove_file(dir.path().join(CONFIG)).unwrap();
+    for (name, text) in files {
+        fs::write(dir.path().join(name), text).unwrap();
+    }
+    let tokenizer = Tokenizer::from_dir(dir.path());
+    tokenizer.map_err(|error| {
+        Error::new(
+            error
+                .to_string()
+                .replace(&dir.path().display().to_string(), "DIR"),
+        )
+    })
+}
+
+#[test]
+fn tokens_beside_the_vocabulary_are_tokens() {
+    let added = (ADDED, r#"{"<b>":9,"[PAD]":8}"#);
+    let roles = (ROLES, r#"{"pad_token":"[PAD]"}"#);
+    let decoder = r#"{"added_tokens_decoder":{"7":{"content":"<|endoftext|>","special":true},
+        "8":{"content":"[PAD]","special":true,"normalized":false},"9":{"content":"<b>","special":false}},
+        "pad_token":"[PAD]"}"#;
+    for files in [&[added, roles][..], &[(CONFIG, decoder)]] {
+        let tokenizer = gpt2_with(files).unwrap();
+        let check = |tokenizer: &Tokenizer| {
+            assert_eq!((tokenizer.vocab_size(), tokenizer.pad_id()), (10, 8));
+            assert_eq!(tokenizer.encode("ab[PAD]a<b>b").unwrap(), [4, 8, 0, 9, 1]);
+            assert_eq!(
+                tokenizer.decode(&[4, 8, 9]).unwrap(),
+                "ab<b>",
+                "padding is special, <b> is not"
+            );
+        };
+        check(&tokenizer);
+        let dir = tempfile::tempdir().unwrap();
+        tokenizer.save(dir.path()).unwrap();
+        check(&Tokenizer::from_dir(dir.path()).unwrap());
+        for (name, text) in files {
+            assert_eq!(&fs::read_to_string(dir.path().join(name)).unwrap(), text);
+        }
+    }
+}
+
+#[test]
+fn added_tokens_out_of_order_are_told() {
+    let message = |files: &[(&str, &str)]| gpt2_with(files).err().expect("an error").to_string();
+    assert_eq!(
+        message(&[(ADDED, r#"{"[PAD]":11}"#)]),
+        "DIR gives the added token [PAD] the id 11, which is not the next one after its vocabulary; restore its \
+         files"
+    );
+    assert!(message(&[(ADDED, r#"{"ab":8}"#)]).contains("gives the added token ab the id 8"));
+    assert_eq!(
+        message(&[(ADDED, r#"{"[PAD]":"8"}"#)]),
+        "DIR/added_tokens.json gives '[PAD]' no id; restore the file"
+    );
+    assert_eq!(
+        message(&[(CONFIG, r#"{"added_tokens_decoder":{"eight":{"content":"x"}}}"#)]),
+        "DIR/tokenizer_config.json has no id and token in added_tokens_decoder 'eight'; restore the file"
+    );
+}
+
 #[test]
 fn a_text_in_pieces_gives_the_ids_of_the_whole() {
     let tokenizer = gpt2();

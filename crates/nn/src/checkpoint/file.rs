@@ -65,6 +65,11 @@ impl TensorFile {
         self.metadata.offset_keys()
     }
 
+    /// The shape of a tensor, if the file has it.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.metadata.info(name).map(|info| info.shape.as_slice())
+    }
+
     /// Reads a tensor that the file has as `f32`, checking its shape.
     pub fn read(&mut self, name: &str, shape: &[usize]) -> Result<Weight> {
         let wrong = |what: String| Error::new(format!("{}: the tensor `{name}` {what}", self.path.display()));

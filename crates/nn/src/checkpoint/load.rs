@@ -8,28 +8,30 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::file::TensorFile;
-use super::names::{candidates, is_redundant};
+use super::names::{TIED, Tied, candidates, is_redundant};
 use crate::context::ParamSpec;
 use crate::error::{Error, Result};
-use crate::weights::Weights;
+use crate::weights::{Weight, Weights};
 
 /// What was found in a checkpoint.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Loaded {
     /// Values of the parameters that are there.
     pub weights: Weights,
-    /// Parameters that are not there and may be missing; they are to be initialised.
+    /// Parameters that are not there, or not in this shape, and need not be; they are to be initialised.
     pub missing: Vec<String>,
     /// Tensors of the checkpoint that the model has no use for.
     pub extra: Vec<String>,
 }
 
 /// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`. A
-/// parameter that is not there is an error unless `allow_missing` holds for its name.
+/// parameter that is not there, or there in another shape, is an error unless `allow_missing` holds for its
+/// name: the head of a model for another task, or for other classes, is no use to this one.
 ///
 /// # Errors
 /// One sentence that names the file, and the tensor where there is one: a missing, truncated or damaged file,
-/// a header that contradicts itself, a missing tensor, a wrong shape, an unknown dtype.
+/// a header that contradicts itself, a missing tensor, a wrong shape, an unknown dtype, two tensors that
+/// differ and that the model has as one.
 pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bool) -> Result<Loaded> {
     let mut checkpoint = Checkpoint::open(dir)?;
     let mut loaded = Loaded::default();
@@ -39,11 +41,13 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
             .into_iter()
             .find(|name| checkpoint.places.contains_key(name));
         match found {
+            Some(name) if allow_missing(&param.name) && !checkpoint.has_shape(&name, &param.shape) => {
+                loaded.missing.push(param.name.clone());
+                used.insert(name);
+            }
             Some(name) => {
-                let file = &mut checkpoint.files[checkpoint.places[&name]];
-                loaded
-                    .weights
-                    .insert(param.name.clone(), file.read(&name, &param.shape)?);
+                let weight = checkpoint.read(&name, &param.shape)?;
+                loaded.weights.insert(param.name.clone(), weight);
                 used.insert(name);
             }
             None if allow_missing(&param.name) => loaded.missing.push(param.name.clone()),
@@ -56,6 +60,7 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
             }
         }
     }
+    checkpoint.check_tied(&loaded.weights, &used)?;
     let names = checkpoint.places.into_keys();
     loaded.extra = names
         .filter(|name| !used.contains(name) && !is_redundant(name))
@@ -96,6 +101,38 @@ impl Checkpoint {
             "{} has no model.safetensors{remedy}",
             dir.display()
         )))
+    }
+
+    /// Reads a tensor that the checkpoint has.
+    fn read(&mut self, name: &str, shape: &[usize]) -> Result<Weight> {
+        self.files[self.places[name]].read(name, shape)
+    }
+
+    fn has_shape(&self, name: &str, shape: &[usize]) -> bool {
+        self.files[self.places[name]].shape(name) == Some(shape)
+    }
+
+    /// Refuses a checkpoint whose model has two tensors where this one has a single one. The copies that were
+    /// `used` are what the parameter was read from.
+    fn check_tied(&mut self, weights: &Weights, used: &BTreeSet<String>) -> Result<()> {
+        let bits = |value: &f32| value.to_bits();
+        for Tied { copy, source, user } in TIED {
+            let Some(weight) = weights.get(source).filter(|_| weights.contains_key(user)) else {
+                continue;
+            };
+            if !self.places.contains_key(copy) || used.contains(copy) {
+                continue;
+            }
+            let copied = self.read(copy, &weight.shape)?;
+            if !copied.data.iter().map(bits).eq(weight.data.iter().map(bits)) {
+                return Err(Error::new(format!(
+                    "{}: the tensor `{copy}` differs from `{source}`, and Lessen computes this model only \
+                     with both the same (`tie_word_embeddings`)",
+                    self.path.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn open_shards(dir: &Path, index: PathBuf) -> Result<Checkpoint> {

@@ -23,20 +23,38 @@ pub(super) fn candidates(name: &str) -> Vec<String> {
     }
     names.extend(
         TIED.iter()
-            .filter(|(_, source)| *source == name)
-            .map(|(copy, _)| copy.to_string()),
+            .filter(|tied| tied.source == name)
+            .map(|tied| tied.copy.to_string()),
     );
     names
 }
 
-/// Tensors that are the same as another one of the model.
-const TIED: [(&str, &str); 3] = [
-    ("lm_head.weight", "transformer.wte.weight"),
-    (
-        "cls.predictions.decoder.weight",
-        "bert.embeddings.word_embeddings.weight",
-    ),
-    ("cls.predictions.decoder.bias", "cls.predictions.bias"),
+/// A tensor that is the same as another one of the model.
+pub(super) struct Tied {
+    /// Its name.
+    pub(super) copy: &'static str,
+    /// The parameter that it is the same as.
+    pub(super) source: &'static str,
+    /// A parameter that only models have which compute with the copy.
+    pub(super) user: &'static str,
+}
+
+pub(super) const TIED: [Tied; 3] = [
+    Tied {
+        copy: "lm_head.weight",
+        source: "transformer.wte.weight",
+        user: "transformer.wte.weight",
+    },
+    Tied {
+        copy: "cls.predictions.decoder.weight",
+        source: "bert.embeddings.word_embeddings.weight",
+        user: "cls.predictions.bias",
+    },
+    Tied {
+        copy: "cls.predictions.decoder.bias",
+        source: "cls.predictions.bias",
+        user: "cls.predictions.bias",
+    },
 ];
 
 /// Whether a tensor of a file says nothing: a constant that old versions of transformers saved, or a tied
@@ -45,5 +63,5 @@ pub(super) fn is_redundant(name: &str) -> bool {
     name.ends_with("position_ids")
         || name.ends_with(".attn.bias")
         || name.ends_with(".attn.masked_bias")
-        || TIED.iter().any(|(copy, _)| *copy == name)
+        || TIED.iter().any(|tied| tied.copy == name)
 }

@@ -6,29 +6,41 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
-use crate::config::{Fields, numbered_labels, put_identity, put_labels};
+use crate::config::{Fields, put_identity};
 use crate::context::Context;
 use crate::error::Result;
 use crate::init::Init;
+use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head, positions};
 
 /// The configuration of a BERT, with the names of transformers' `config.json`.
 #[derive(Clone, PartialEq, Debug)]
-#[allow(missing_docs)]
 pub struct BertConfig {
+    /// Number of tokens in the vocabulary.
     pub vocab_size: usize,
+    /// Width of every hidden state.
     pub hidden_size: usize,
+    /// Number of layers.
     pub num_hidden_layers: usize,
+    /// Attention heads of each layer, which share the width.
     pub num_attention_heads: usize,
+    /// Width inside the feed-forward layers.
     pub intermediate_size: usize,
+    /// Tokens of the longest text.
     pub max_position_embeddings: usize,
+    /// Number of kinds of tokens: first or second text.
     pub type_vocab_size: usize,
+    /// Nonlinearity of the feed-forward layers.
     pub hidden_act: Activation,
+    /// Dropout of embeddings and branches, at least 0 and below 1.
     pub hidden_dropout_prob: f64,
+    /// Dropout of attention weights, at least 0 and below 1.
     pub attention_probs_dropout_prob: f64,
-    /// Before the classifier; `hidden_dropout_prob` where there is none.
+    /// Dropout before the classifier; `hidden_dropout_prob` where there is none.
     pub classifier_dropout: Option<f64>,
+    /// Added to variances.
     pub layer_norm_eps: f64,
+    /// Standard deviation of the first values of matrices.
     pub initializer_range: f64,
     /// Names of the classes; a single one means regression.
     pub labels: Vec<String>,
@@ -68,7 +80,6 @@ impl BertConfig {
         fields.must_be("position_embedding_type", &json!("absolute"))?;
         fields.must_be("is_decoder", &json!(false))?;
         fields.must_be("add_cross_attention", &json!(false))?;
-        fields.must_be("tie_word_embeddings", &json!(true))?;
         let default = BertConfig::default();
         let classifier_dropout = fields.get("classifier_dropout").is_some();
         let config = BertConfig {

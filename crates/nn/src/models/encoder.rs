@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
-use crate::config::{Fields, numbered_labels, put_identity, put_labels};
+use crate::config::{Fields, put_identity};
 use crate::context::Context;
 use crate::error::Result;
 use crate::init::Init;
+use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, mean_pool, multi_head, positions};
 
 /// The configuration of an encoder, with the names of its `config.json`.

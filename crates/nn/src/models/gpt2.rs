@@ -14,20 +14,30 @@ use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, 
 
 /// The configuration of a GPT-2, with the names of transformers' `config.json`.
 #[derive(Clone, PartialEq, Debug)]
-#[allow(missing_docs)]
 pub struct Gpt2Config {
+    /// Number of tokens in the vocabulary.
     pub vocab_size: usize,
+    /// Tokens of the longest text.
     pub n_positions: usize,
+    /// Width of every hidden state.
     pub n_embd: usize,
+    /// Number of layers.
     pub n_layer: usize,
+    /// Attention heads of each layer, which share the width.
     pub n_head: usize,
     /// Width inside the feed-forward layers; `4 · n_embd` where there is none.
     pub n_inner: Option<usize>,
+    /// Nonlinearity of the feed-forward layers.
     pub activation_function: Activation,
+    /// Dropout of the embeddings, at least 0 and below 1.
     pub embd_pdrop: f64,
+    /// Dropout of attention weights, at least 0 and below 1.
     pub attn_pdrop: f64,
+    /// Dropout of branches, at least 0 and below 1.
     pub resid_pdrop: f64,
+    /// Added to variances.
     pub layer_norm_epsilon: f64,
+    /// Standard deviation of the first values of matrices.
     pub initializer_range: f64,
     /// All fields of the file that this was read from; those above win.
     pub fields: Map<String, Value>,

@@ -1,13 +1,14 @@
 //! What several tests need: recorded answers, weights as arrays, folders that vanish.
 #![allow(dead_code)]
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lessen_graph::{Array, DType, Type};
-use lessen_nn::{Model, Weights, checkpoint};
+use lessen_nn::{Model, ParamSpec, Result, Weights, checkpoint};
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 
 pub type Arrays = HashMap<String, Array>;
@@ -68,6 +69,39 @@ pub fn assert_close(what: &str, got: &Array, expected: &Array, tolerance: f64) {
             "{what}: element {i} is {g} instead of {e}"
         );
     }
+}
+
+/// Loads parameters of which none may be missing.
+pub fn load(folder: &Folder, params: &[ParamSpec]) -> Result<checkpoint::Loaded> {
+    checkpoint::load(&folder.0, params, &|_| false)
+}
+
+/// The sentence with which loading the recorded BERT classifier from this folder fails.
+pub fn fault(folder: &Folder) -> String {
+    let params = Model::from_dir(&fixture("bert-tiny-cls")).unwrap().parameters();
+    let sentence = load(folder, &params).unwrap_err().to_string();
+    assert!(!sentence.contains('\n'), "{sentence:?} is one sentence");
+    sentence.replace(&folder.0.display().to_string(), "DIR")
+}
+
+/// Tensors of a file by name: dtype, shape, bytes.
+pub type Tensors = BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)>;
+
+/// The tensors of a recorded model.
+pub fn read(name: &str) -> Tensors {
+    let bytes = fs::read(fixture(name).join("model.safetensors")).unwrap();
+    let file = SafeTensors::deserialize(&bytes).unwrap();
+    file.iter()
+        .map(|(n, v)| (n.to_string(), (v.dtype(), v.shape().to_vec(), v.data().to_vec())))
+        .collect()
+}
+
+/// Writes tensors to a file of the folder.
+pub fn write(folder: &Folder, file: &str, tensors: &Tensors) {
+    let views = tensors
+        .iter()
+        .map(|(n, (d, s, b))| (n.as_str(), TensorView::new(*d, s.clone(), b).unwrap()));
+    fs::write(folder.file(file), safetensors::serialize(views, None).unwrap()).unwrap();
 }
 
 /// A new folder that is removed at the end of the test.

@@ -1,0 +1,154 @@
+use super::*;
+use std::fs;
+
+const RTE: &str =
+    "index\tsentence1\tsentence2\tlabel\n0\tNo \"news\tis good.\tnot_entailment\n1\ta\tb\tentailment\n";
+
+fn read_two(task: GlueTask, train: &str, dev: &str) -> Result<Dataset> {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join(task.name());
+    fs::create_dir(&folder).unwrap();
+    fs::write(folder.join("train.tsv"), train).unwrap();
+    fs::write(folder.join(task.layout().dev), dev).unwrap();
+    let data = task.read(dir.path());
+    assert_eq!(
+        data,
+        task.read(&folder),
+        "the task's own folder and its parent mean the same"
+    );
+    data
+}
+
+fn message(task: GlueTask, text: &str) -> String {
+    let message = read_two(task, text, text).unwrap_err().to_string();
+    message.rsplit_once("/").unwrap().1.to_string()
+}
+
+#[test]
+fn names_are_found_whatever_their_spelling() {
+    for task in GlueTask::ALL {
+        assert_eq!(GlueTask::from_name(task.name()), Ok(task));
+    }
+    assert_eq!(GlueTask::from_name("sts_b"), Ok(Stsb));
+    let error = GlueTask::from_name("snli").unwrap_err().to_string();
+    assert!(
+        error.contains("'snli'") && error.contains("CoLA, SST-2"),
+        "{error}"
+    );
+}
+
+#[test]
+fn columns_are_those_of_the_task() {
+    let data = read_two(Rte, RTE, RTE).unwrap();
+    assert_eq!(data.train.texts[0], ("No \"news".into(), Some("is good.".into())));
+    assert_eq!(data.train.labels, Labels::Classes(vec![1, 0]));
+    assert_eq!(data.metrics, [Metric::Accuracy]);
+
+    let cola = "gj04\t0\t*\tThey drank the pub.\ngj04\t1\t\tThe \"\" end.\n";
+    let data = read_two(Cola, cola, cola).unwrap();
+    assert_eq!(data.dev.texts[1], ("The \"\" end.".into(), None));
+    assert_eq!(data.dev.labels, Labels::Classes(vec![0, 1]));
+    assert_eq!(data.class_names().unwrap()[1], "acceptable");
+
+    let mrpc = "\u{feff}Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\r\n\
+                1\t7\t8\tHe said \" no .\tNo , he said .\r\n";
+    let data = read_two(Mrpc, mrpc, mrpc).unwrap();
+    assert_eq!(
+        data.train.texts,
+        [("He said \" no .".into(), Some("No , he said .".into()))]
+    );
+    assert_eq!(data.metrics, [Metric::F1, Metric::Accuracy]);
+
+    let stsb = "index\tgenre\tsentence1\tsentence2\tscore\n0\tx\ta\tb\t3.800\n";
+    let data = read_two(Stsb, stsb, stsb).unwrap();
+    assert_eq!(
+        (data.train.labels, data.target),
+        (Labels::Scores(vec![3.8]), Target::Score)
+    );
+
+    let sst = "sentence\tlabel\nit 's a charming\t1\n";
+    assert_eq!(
+        read_two(Sst2, sst, sst).unwrap().dev.texts,
+        [("it 's a charming".into(), None)]
+    );
+    let wnli = "index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n";
+    assert_eq!(
+        read_two(Wnli, wnli, wnli).unwrap().dev.labels,
+        Labels::Classes(vec![1])
+    );
+    let qnli = "index\tquestion\tsentence\tlabel\n0\twho\the\tnot_entailment\n";
+    assert_eq!(
+        read_two(Qnli, qnli, qnli).unwrap().dev.texts,
+        [("who".into(), Some("he".into()))]
+    );
+    let qqp = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n1\t2\t3\twho \"\twhom\t1\n\
+               4\t5\t6\tbroken\n7\t8\t9\ta\tb\t0\n";
+    let data = read_two(Qqp, qqp, qqp).unwrap();
+    assert_eq!(data.train.texts[0], ("who \"".into(), Some("whom".into())));
+    assert_eq!(data.train.labels, Labels::Classes(vec![1, 0]));
+    assert_eq!(data.metrics, [Metric::F1, Metric::Accuracy]);
+    let mnli = "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\ta\tb\tneutral\tcontradiction\n";
+    assert_eq!(
+        read_two(Mnli, mnli, mnli).unwrap().dev.labels,
+        Labels::Classes(vec![2])
+    );
+}
+
+#[test]
+fn mnli_has_two_splits_to_evaluate_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let write = |file: &str, label: &str| {
+        let text = format!("index\tsentence1\tsentence2\tlabel1\tgold_label\n0\ta\tb\tneutral\t{label}\n");
+        fs::write(dir.path().join(file), text).unwrap();
+    };
+    write("train.tsv", "entailment");
+    write("dev_matched.tsv", "neutral");
+    let data = Mnli.read(dir.path()).unwrap();
+    let sentence = data.split("dev_mismatched").unwrap_err().to_string();
+    assert_eq!(
+        sentence,
+        "this data has no split called dev_mismatched; choose one of train, dev"
+    );
+    write("dev_mismatched.tsv", "contradiction");
+    let data = Mnli.read(dir.path()).unwrap();
+    let labels = |split| data.split(split).unwrap().labels.clone();
+    assert_eq!(labels("dev"), Labels::Classes(vec![1]));
+    assert_eq!(labels("dev_mismatched"), Labels::Classes(vec![2]));
+    assert!(Mnli.has_pairs() && !Cola.has_pairs());
+}
+
+#[test]
+fn every_mistake_names_file_and_line() {
+    let rows = |rows: &str| format!("index\tsentence1\tsentence2\tlabel\n{rows}");
+    assert_eq!(
+        message(Rte, &rows("0\ta\tb\tentailment\n1\ta\tb")),
+        "train.tsv line 3 has 3 columns instead of 4; restore the file or the line"
+    );
+    let split_by_tab = message(Rte, &rows("0\ta\tb\tc\tentailment\n"));
+    assert!(
+        split_by_tab.contains("line 2 has 5 columns instead of 4"),
+        "{split_by_tab}"
+    );
+    assert_eq!(
+        message(Rte, &rows("0\ta\tb\tperhaps\n")),
+        "train.tsv line 2 has the label 'perhaps'; the labels are entailment, not_entailment"
+    );
+    assert_eq!(
+        message(Wnli, &rows("0\ta\tb\t2\n")),
+        "train.tsv line 2 has the label '2'; the labels are 0 to 1"
+    );
+    assert!(message(Stsb, RTE).contains("train.tsv line 1 names no column 'score'"));
+    let stsb = "sentence1\tsentence2\tscore\na\tb\tnan\n";
+    assert_eq!(
+        message(Stsb, stsb),
+        "train.tsv line 2 has the score 'nan'; write a number"
+    );
+    assert!(message(Rte, &rows("")).contains("header but no line of data"));
+    assert!(message(Rte, "").contains("train.tsv is empty"));
+    let empty = tempfile::tempdir().unwrap();
+    let missing = Rte.read(empty.path()).unwrap_err().to_string();
+    assert!(
+        missing.starts_with("there is no train.tsv in ") && missing.contains("RTE"),
+        "{missing}"
+    );
+}

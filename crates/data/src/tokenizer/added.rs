@@ -1,0 +1,112 @@
+//! Tokens that were added to a vocabulary later, and stand in files beside it.
+//!
+//! `tokenizer_config.json` lists them under `added_tokens_decoder`, by id and with all their properties.
+//! Older folders have `added_tokens.json`, from token to id; which of these are special,
+//! `tokenizer_config.json` or `special_tokens_map.json` says by the role that it gives them.
+
+use super::CONFIG;
+use crate::vocabulary::{added_token, read_json};
+use crate::{Error, Result};
+use serde_json::Value;
+use std::path::Path;
+
+pub(super) const ADDED: &str = "added_tokens.json";
+pub(super) const ROLES: &str = "special_tokens_map.json";
+
+/// The files of a folder that say more of its tokens; null where there is none.
+pub(super) struct Beside {
+    added: Value,
+    roles: Value,
+}
+
+impl Beside {
+    pub(super) fn read(dir: &Path) -> Result<Beside> {
+        let read = |name: &str| {
+            let path = dir.join(name);
+            if path.exists() {
+                read_json(&path)
+            } else {
+                Ok(Value::Null)
+            }
+        };
+        Ok(Beside {
+            added: read(ADDED)?,
+            roles: read(ROLES)?,
+        })
+    }
+
+    /// Names the padding where only the roles do.
+    pub(super) fn name_padding(&self, config: &mut Value) {
+        if content(&config["pad_token"]).is_none() && content(&self.roles["pad_token"]).is_some() {
+            config["pad_token"] = self.roles["pad_token"].clone();
+        }
+    }
+
+    /// Puts the added tokens into the `added_tokens` of a `tokenizer.json` that was made of a vocabulary;
+    /// returns them with their ids.
+    pub(super) fn add_to(
+        &self,
+        tokenizer: &mut Value,
+        config: &Value,
+        dir: &Path,
+    ) -> Result<Vec<(String, u64)>> {
+        let damaged = |file: &str, what: &str| {
+            let path = dir.join(file);
+            Error::new(format!("{} {what}; restore the file", path.display()))
+        };
+        let (mut tokens, mut ids) = (Vec::new(), Vec::new());
+        for (token, id) in self.added.as_object().into_iter().flatten() {
+            let id = id
+                .as_u64()
+                .ok_or_else(|| damaged(ADDED, &format!("gives '{token}' no id")))?;
+            let special = self.is_special(token, config);
+            tokens.push(added_token(id, token, special));
+            ids.push((token.clone(), id));
+        }
+        for (id, listed) in config["added_tokens_decoder"].as_object().into_iter().flatten() {
+            let (id, token) = match (id.parse::<u64>(), content(listed)) {
+                (Ok(id), Some(token)) => (id, token),
+                _ => {
+                    return Err(damaged(
+                        CONFIG,
+                        &format!("has no id and token in added_tokens_decoder '{id}'"),
+                    ));
+                }
+            };
+            let mut entry = added_token(id, token, false);
+            for property in ["special", "normalized", "lstrip", "rstrip", "single_word"] {
+                if let Some(value) = listed[property].as_bool() {
+                    entry[property] = value.into();
+                }
+            }
+            tokens.push(entry);
+            ids.push((token.to_string(), id));
+        }
+        if let Some(known) = tokenizer["added_tokens"].as_array_mut() {
+            for token in tokens {
+                known.retain(|other| other["content"] != token["content"]);
+                known.push(token);
+            }
+            // The library numbers them in this order.
+            known.sort_by_key(|token| token["id"].as_u64());
+        }
+        Ok(ids)
+    }
+
+    fn is_special(&self, token: &str, config: &Value) -> bool {
+        [config, &self.roles].into_iter().any(|file| {
+            let roles = file.as_object().into_iter().flatten();
+            let mut named =
+                roles.filter(|(role, _)| role.ends_with("_token") || role.ends_with("_special_tokens"));
+            named.any(|(_, value)| match value {
+                Value::Array(tokens) => tokens.iter().any(|each| content(each) == Some(token)),
+                single => content(single) == Some(token),
+            })
+        })
+    }
+}
+
+/// The token that a file names, by itself or with its properties.
+pub(super) fn content(token: &Value) -> Option<&str> {
+    token.as_str().or_else(|| token.get("content")?.as_str())
+}

@@ -1,0 +1,176 @@
+//! The classes of a classifier: their names in `config.json`, and their rows in the last layer.
+
+use serde_json::{Map, Value};
+
+use crate::config::Fields;
+use crate::error::Result;
+use crate::weights::Weights;
+
+/// The parameters with a row for each class, called alike in all classifiers.
+const ROWS: [&str; 2] = ["classifier.weight", "classifier.bias"];
+
+/// `LABEL_0`, `LABEL_1`, ... as transformers names classes without names.
+pub fn numbered_labels(count: usize) -> Vec<String> {
+    (0..count).map(|i| format!("LABEL_{i}")).collect()
+}
+
+impl Fields {
+    /// The names of the classes: `id2label`, or `LABEL_0`, `LABEL_1` ... as many as `num_labels` says, two
+    /// without.
+    pub(crate) fn labels(&self) -> Result<Vec<String>> {
+        let Some(value) = self.get("id2label") else {
+            return Ok(numbered_labels(self.size_or("num_labels", 2)?));
+        };
+        let named = value.as_object().filter(|map| !map.is_empty()).and_then(|map| {
+            (0..map.len())
+                .map(|i| map.get(&i.to_string())?.as_str().map(str::to_string))
+                .collect()
+        });
+        named.ok_or_else(|| {
+            self.error(
+                "id2label",
+                "must name the classes by their numbers \"0\", \"1\" and so on",
+            )
+        })
+    }
+
+    /// Refuses a `problem_type` that Lessen does not compute with this many classes: one that gives a text
+    /// several classes at once, a regression to several numbers, a choice among a single class.
+    pub(crate) fn check_problem(&self, classes: usize) -> Result<()> {
+        let Some(kind) = self.word("problem_type")? else {
+            return Ok(());
+        };
+        if kind == problem_type(classes) {
+            return Ok(());
+        }
+        let what = match kind {
+            REGRESSION | SINGLE_LABEL => format!(
+                "is `{kind}`, which does not go with the number of classes, {classes}; correct one of the two"
+            ),
+            _ => format!("is `{kind}`, which Lessen does not have"),
+        };
+        Err(self.error("problem_type", what))
+    }
+}
+
+const REGRESSION: &str = "regression";
+const SINGLE_LABEL: &str = "single_label_classification";
+
+/// What a classifier with this many classes is trained for, as transformers calls it.
+fn problem_type(classes: usize) -> &'static str {
+    if classes == 1 { REGRESSION } else { SINGLE_LABEL }
+}
+
+/// Writes `id2label` and `label2id`, and takes away a `problem_type` that is not theirs: transformers then
+/// derives it from their number, as Lessen does.
+pub(crate) fn put_labels(map: &mut Map<String, Value>, labels: &[String]) {
+    let id2label = labels
+        .iter()
+        .enumerate()
+        .map(|(i, name)| (i.to_string(), Value::from(name.as_str())));
+    let label2id = labels
+        .iter()
+        .enumerate()
+        .map(|(i, name)| (name.clone(), Value::from(i)));
+    map.insert("id2label".into(), Value::Object(id2label.collect()));
+    map.insert("label2id".into(), Value::Object(label2id.collect()));
+    map.remove("num_labels");
+    let kind = map.get("problem_type").filter(|kind| !kind.is_null());
+    if kind.is_some_and(|kind| *kind != problem_type(labels.len())) {
+        map.remove("problem_type");
+    }
+}
+
+/// Where each of `names` stands among `others`, if these are the same classes, each once, in whatever order
+/// and with whatever capitals.
+pub fn same_classes(names: &[String], others: &[String]) -> Option<Vec<usize>> {
+    let plain = |names: &[String]| names.iter().map(|name| name.to_lowercase()).collect::<Vec<_>>();
+    let (names, others) = (plain(names), plain(others));
+    let places: Vec<usize> = names
+        .iter()
+        .map(|name| others.iter().position(|other| other == name))
+        .collect::<Option<_>>()?;
+    let mut sorted = places.clone();
+    sorted.sort_unstable();
+    sorted.into_iter().eq(0..others.len()).then_some(places)
+}
+
+/// Puts the rows of a classifier's last layer in another order: row `i` becomes what row `places[i]` was.
+/// Layers with another number of rows, and models without such a layer, stay as they are.
+pub fn reorder_classes(weights: &mut Weights, places: &[usize]) {
+    for name in ROWS {
+        let Some(weight) = weights.get_mut(name) else {
+            continue;
+        };
+        if weight.shape.first() == Some(&places.len()) {
+            let width = weight.data.len() / places.len().max(1);
+            let rows = places.iter().map(|&place| &weight.data[place * width..][..width]);
+            weight.data = rows.collect::<Vec<_>>().concat();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weights::Weight;
+    use serde_json::json;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_string).collect()
+    }
+
+    #[test]
+    fn the_same_classes_are_known_in_any_order() {
+        let places = same_classes(&names("a b c"), &names("C A B"));
+        assert_eq!(places, Some(vec![1, 2, 0]));
+        for others in ["a b", "a b d", "a b c d", "a a b", "b b c"] {
+            assert_eq!(same_classes(&names("a b c"), &names(others)), None, "{others}");
+            assert_eq!(same_classes(&names(others), &names("a b c")), None, "{others}");
+        }
+        assert_eq!(same_classes(&names("a a b"), &names("a a b")), None);
+    }
+
+    #[test]
+    fn rows_follow_their_classes() {
+        let weight = |shape: &[usize], data: &[f32]| Weight {
+            shape: shape.to_vec(),
+            data: data.to_vec(),
+        };
+        let mut weights = Weights::from([
+            (
+                "classifier.weight".to_string(),
+                weight(&[3, 2], &[0., 1., 10., 11., 20., 21.]),
+            ),
+            ("classifier.bias".to_string(), weight(&[3], &[0., 1., 2.])),
+            ("norm.bias".to_string(), weight(&[3], &[0., 1., 2.])),
+        ]);
+        reorder_classes(&mut weights, &[1, 2, 0]);
+        assert_eq!(weights["classifier.weight"].data, [10., 11., 20., 21., 0., 1.]);
+        assert_eq!(weights["classifier.bias"].data, [1., 2., 0.]);
+        assert_eq!(weights["norm.bias"].data, [0., 1., 2.]);
+        let before = weights.clone();
+        reorder_classes(&mut weights, &[1, 0]);
+        assert_eq!(weights, before, "these rows are of other classes");
+    }
+
+    #[test]
+    fn a_problem_type_is_kept_only_while_it_fits() {
+        for (kind, classes, kept) in [
+            (json!("regression"), 1, true),
+            (json!("regression"), 2, false),
+            (json!("single_label_classification"), 2, true),
+            (json!("single_label_classification"), 1, false),
+            (json!("multi_label_classification"), 3, false),
+            (json!(null), 1, true),
+        ] {
+            let mut map = Map::from_iter([("problem_type".to_string(), kind.clone())]);
+            put_labels(&mut map, &numbered_labels(classes));
+            assert_eq!(
+                map.get("problem_type"),
+                kept.then_some(&kind),
+                "{kind} with {classes}"
+            );
+        }
+    }
+}
