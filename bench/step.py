@@ -132,12 +132,16 @@ def rows(case, sides, modes):
     lines.append((" of it arena, MiB", mib(last["arena_bytes"]), ""))
     lines.append((" of it parameters and optimizer state, MiB", mib(last["state_bytes"]), ""))
     lines.append(("Lessen measured peak, MiB", mib(measured), same))
+    resident = column(ours, "resident_growth_bytes")
+    lines.append(("Lessen resident growth, MiB", spread([r / 2**20 for r in resident], 1), ""))
     for mode in modes:
         growth = column(sides[mode], "peak_growth_bytes")
         ratios = [planned / other for other in growth]
         needs = verdict(statistics.median(ratios), REQUIRED_MEMORY, ".2f") if mode == "eager" else ""
         lines.append((f"PyTorch {mode} peak growth, MiB", spread([g / 2**20 for g in growth], 1), ""))
         lines.append((f"memory, Lessen / PyTorch {mode}", spread(ratios, 3), needs))
+        ratios = [mine / other for mine, other in zip(resident, growth)]
+        lines.append((f"resident growth, Lessen / PyTorch {mode}", spread(ratios, 3), ""))
     return lines
 
 
@@ -209,7 +213,9 @@ def markdown(results, modes, args, python, load):
         f" {args.steps} steps after warming up; the inputs' seed is fixed",
         "- A figure is the median over the rounds, with the smallest and largest in brackets; a ratio is"
         " taken within each round. Lessen's planned peak holds parameters, optimizer state and arena;"
-        " PyTorch's peak growth is its highest resident size over its resident size after the imports",
+        " PyTorch's peak growth is its highest resident size over its resident size after the imports; Lessen's"
+        " resident growth is the same of its process, which also holds code, first values and the products'"
+        " packed operands",
     ]
     for case, sides in results.items():
         text += ["", f"## ({case}) {CASES[case]}", "", "| | | required |", "|---|---|---|"]

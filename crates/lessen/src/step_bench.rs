@@ -10,6 +10,7 @@ use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Model, initialize};
 use lessen_train::config::Config;
+use lessen_train::memory::ResidentGrowth;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions, recipe_model};
 use serde_json::{Map, Value, json};
 
@@ -91,6 +92,8 @@ pub struct Measured {
     pub planned_peak: usize,
     /// The same, as run.
     pub measured_peak: usize,
+    /// How far the process's resident memory grew, with everything that is in it; none where the system does not tell.
+    pub resident_growth: Option<usize>,
     /// Bytes of the arena.
     pub arena_bytes: usize,
     /// Bytes of parameters and optimizer state.
@@ -115,19 +118,17 @@ impl Measured {
 ///
 /// # Errors
 /// A sentence when the plan or a step fails.
-pub fn measure(
-    device: &mut Device,
-    case: &Case,
-    steps: usize,
-    budget: Option<usize>,
-) -> Result<Measured, String> {
+pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measured, String> {
+    // A device of its own, whose arena is no larger than this step's.
+    let mut device = Device::from_env()?;
     let options = TrainerOptions {
         budget: budget.or(case.budget),
         ..TrainerOptions::new(5e-4)
     };
+    let growth = ResidentGrowth::watch();
     let start = Instant::now();
     let graphs = StepGraphs::new(&options, |cx| case.model.forward(cx, case.batch).loss);
-    let plans = StepPlans::new(device, &options, &graphs).map_err(|e| e.to_string())?;
+    let plans = StepPlans::new(&device, &options, &graphs).map_err(|e| e.to_string())?;
     let (params, states) = (plans.params, plans.states);
     let mut step = Executable::load(plans.step);
     let compile_ms = start.elapsed().as_secs_f64() * 1e3;
@@ -164,7 +165,8 @@ pub fn measure(
             step.set_profiling(true);
         }
         let start = Instant::now();
-        step.run(device, &mut store, &data).map_err(|e| e.to_string())?;
+        step.run(&mut device, &mut store, &data)
+            .map_err(|e| e.to_string())?;
         let seconds = start.elapsed().as_secs_f64();
         if i >= warm_up + steps {
             profiled_seconds += seconds;
@@ -180,7 +182,8 @@ pub fn measure(
         matmul_share: step.profile().products / (profiled_seconds * device.threads() as f64),
         matmul_flops: plan.flops().0,
         planned_peak: plan.peak_bytes(),
-        measured_peak: step.measured_peak_bytes(&store),
+        measured_peak: store.bytes() + step.constant_bytes() + device.arena_bytes(),
+        resident_growth: growth.and_then(|growth| growth.peak()),
         arena_bytes: plan.arena_bytes,
         state_bytes: plan.state_bytes,
         loss: step.output_f32("loss").expect("the step returns its loss")[0],
@@ -237,7 +240,6 @@ fn fill(model: &Model, name: &str, ty: &Type) -> Filled {
 /// # Errors
 /// A sentence when a letter is unknown or a case fails.
 pub fn run(
-    device: &mut Device,
     letters: &[String],
     steps: usize,
     budget: Option<usize>,
@@ -250,10 +252,12 @@ pub fn run(
     {
         return Err(format!("there is no case `{unknown}`; the cases are a, b and c"));
     }
-    let peak = peak_flops(device);
+    let device = Device::from_env()?;
+    let (peak, threads) = (peak_flops(&device), device.threads());
+    drop(device);
     let mut results = Map::new();
     for case in cases.iter().filter(|c| letters.iter().any(|l| l == c.letter)) {
-        let m = measure(device, case, steps, budget)?;
+        let m = measure(case, steps, budget)?;
         report(case, &m, peak);
         results.insert(
             case.letter.to_string(),
@@ -269,9 +273,10 @@ pub fn run(
                 "arena_bytes": m.arena_bytes,
                 "planned_peak_bytes": m.planned_peak,
                 "measured_peak_bytes": m.measured_peak,
+                "resident_growth_bytes": m.resident_growth,
                 "loss": m.loss,
             }),
         );
     }
-    Ok(json!({ "peak_gflops": peak / 1e9, "threads": device.threads(), "cases": results }))
+    Ok(json!({ "peak_gflops": peak / 1e9, "threads": threads, "cases": results }))
 }

@@ -268,8 +268,53 @@ fn a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint_before() {
         sentence.contains("lower train.lr = 1e36 (--set train.lr=1e36)"),
         "{sentence}"
     );
-    let checkpoints = fs::read_dir(dir.path().join("run/checkpoints")).unwrap().count();
-    assert!((1..=2).contains(&checkpoints));
-    // What is kept can be used.
-    succeed(dir.path(), &["eval", "run"]);
+    let failed: u64 = sentence
+        .split_once("the loss of step ")
+        .and_then(|(_, rest)| rest.split_once(' ')?.0.parse().ok())
+        .unwrap();
+    let good = format!("run/checkpoints/step-{}", failed - 2);
+    assert!(
+        sentence.contains(&format!("{good} is the last good checkpoint")),
+        "{sentence}"
+    );
+    // The parameters that gave no number are kept nowhere; what is kept can be used.
+    let newest = dir.path().join(format!("run/checkpoints/step-{}", failed - 1));
+    assert!(!newest.exists());
+    let scores = json(dir.path(), &["eval", "run", "--json"]);
+    assert_eq!(scores["model"], good);
+    assert!(scores["dev_loss"].as_f64().unwrap().is_finite(), "{scores}");
+    // Also to go on from, as the sentence says.
+    let report = json(
+        dir.path(),
+        &[
+            "train",
+            "--resume",
+            "--out",
+            "run",
+            "--set",
+            "train.lr=0.01",
+            "--json",
+        ],
+    );
+    assert_eq!(report["steps"], 60);
+    let losses = report["loss_history"].as_array().unwrap();
+    assert!(losses.len() == 60 && losses.iter().all(|loss| loss.is_number()));
+}
+
+#[test]
+fn a_model_whose_loss_is_no_number_has_no_score() {
+    let dir = tempfile::tempdir().unwrap();
+    succeed(dir.path(), &tiny_adder(&["--steps", "1", "--out", "run"]));
+    let path = dir.path().join("run/model/model.safetensors");
+    let mut bytes = fs::read(&path).unwrap();
+    let header = 8 + u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    for value in bytes[header..].chunks_exact_mut(4) {
+        value.copy_from_slice(&f32::NAN.to_le_bytes());
+    }
+    fs::write(&path, bytes).unwrap();
+    let sentence = refuse(dir.path(), &["eval", "run", "--json"]);
+    assert!(
+        sentence.contains("the loss of run/model on dev is no number (NaN); "),
+        "{sentence}"
+    );
 }

@@ -1,43 +1,18 @@
 //! A run that is there already: its settings, its model, and what can be done with them.
 
 use crate::config::Config;
-use crate::corpus::{Corpus, Goal};
+use crate::config_file::read_config;
+use crate::corpus::{Corpus, Goal, has_pairs};
 use crate::error::{Error, Result};
 use crate::evaluate::{self, Scores, evaluate};
 use crate::folder::Folder;
 use crate::generate::{Generator, Sampling};
 use crate::inference::Inference;
-use crate::settings::{Settings, Value};
+use crate::settings::Value;
 use lessen_cpu::Device;
 use lessen_data::{Adder, ExampleBatches, Examples, Order, Source, Target, Tokenizer, adder};
 use lessen_nn::{BatchShape, Model, Task, Weights, checkpoint};
-use std::fs;
 use std::path::{Path, PathBuf};
-
-/// How the first line of `config.toml` begins; the recipe's name follows.
-const RECIPE_LINE: &str = "# recipe: ";
-
-/// The text of `config.toml`.
-pub(crate) fn config_text(recipe: &str, settings: &Settings) -> String {
-    format!("{RECIPE_LINE}{recipe}\n{}", settings.to_toml())
-}
-
-/// The recipe's name and the settings of a run.
-///
-/// # Errors
-/// A `config.toml` that cannot be read or has a mistake.
-pub fn read_config(folder: &Folder) -> Result<(String, Settings)> {
-    let path = folder.config();
-    let shown = path.display().to_string();
-    let text = fs::read_to_string(&path)
-        .map_err(|error| Error::user(format!("{shown} cannot be read ({error}); restore the file")))?;
-    let recipe = text
-        .lines()
-        .next()
-        .and_then(|line| line.strip_prefix(RECIPE_LINE))
-        .unwrap_or("unknown");
-    Ok((recipe.to_string(), Settings::parse(&text, &shown)?))
-}
 
 /// The device that the environment asks for.
 ///
@@ -45,6 +20,15 @@ pub fn read_config(folder: &Folder) -> Result<(String, Settings)> {
 /// An environment variable that makes no sense.
 pub fn device() -> Result<Device> {
     Device::from_env().map_err(Error::user)
+}
+
+/// What to call a loss that is not finite.
+pub(crate) fn name_of(loss: f64) -> &'static str {
+    if loss.is_nan() {
+        "no number (NaN)"
+    } else {
+        "infinite"
+    }
 }
 
 /// What a model says of a text.
@@ -77,8 +61,8 @@ impl Finished {
     /// A folder without a run, or with a damaged one.
     pub fn open(root: &Path, best: bool) -> Result<Finished> {
         let folder = Folder::open(root)?;
-        let (recipe, settings) = read_config(&folder)?;
-        let config = Config::new(&recipe, settings)?;
+        let written = read_config(&folder)?;
+        let config = Config::new(&written.recipe, written.settings)?;
         let source = folder.usable_model(best)?;
         let model = Model::from_dir(&source)?;
         let weights = checkpoint::load(&source, &model.parameters(), &|_| false)?.weights;
@@ -101,7 +85,7 @@ impl Finished {
     /// Evaluates on a split of the run's data, or of other data.
     ///
     /// # Errors
-    /// Data that is missing, damaged, or does not fit the model.
+    /// Data that is missing, damaged, or does not fit the model; parameters whose loss is no number.
     pub fn evaluate(&mut self, data: Option<&Path>, split: &str) -> Result<Scores> {
         if let Some(path) = data {
             let mut settings = self.config.settings.clone();
@@ -126,7 +110,16 @@ impl Finished {
         };
         let mut inference = self.inference()?;
         let mut function = inference.function(|cx| evaluate::trace(cx, &self.model, &goal, shape))?;
-        evaluate(&mut inference, &mut function, source.as_ref(), &goal)
+        let scores = evaluate(&mut inference, &mut function, source.as_ref(), &goal)?;
+        if !scores.loss.is_finite() {
+            return Err(Error::user(format!(
+                "the loss of {} on {split} is {}; its parameters are of no use: train again with a lower train.lr, or \
+                 evaluate another model of the run (--best)",
+                self.source.display(),
+                name_of(scores.loss)
+            )));
+        }
+        Ok(scores)
     }
 
     /// What the model says of a text.
@@ -148,10 +141,10 @@ impl Finished {
             size: 1,
             length: self.config.data.max_length,
         };
-        // GLUE's pairs of texts are written with a tab between.
+        // Pairs of texts are written with a tab between; a single text may have tabs of its own.
         let pair = match text.split_once('\t') {
-            Some((first, second)) => (first.to_string(), Some(second.to_string())),
-            None => (text.to_string(), None),
+            Some((first, second)) if has_pairs(&self.config) => (first.to_string(), Some(second.to_string())),
+            _ => (text.to_string(), None),
         };
         let examples = Examples::unlabelled(vec![pair], &target);
         let batches = ExampleBatches::new(&examples, &self.tokenizer, shape.length, 1, Order::InOrder)?;

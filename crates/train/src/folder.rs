@@ -1,32 +1,22 @@
 //! The folder of a run.
 //!
 //! ```text
-//! config.toml            the settings, all of them
+//! config.toml            the settings, all of them; recipe and budget
 //! metrics.jsonl          a line for every step and every evaluation
 //! events.out.tfevents.*  the same for TensorBoard
 //! checkpoints/step-N/    model, tokenizer and the optimizer's state after N steps; the newest two are kept
-//! best/                  model and tokenizer of the best evaluation
+//! best/                  model and tokenizer of the best evaluation, its step and score
 //! model/                 model and tokenizer at the end
 //! report.json, report.md what came out
 //! ```
 
-use crate::durable::{recover, unwritable, write_file, write_folder};
+pub use crate::checkpoints::Newest;
+use crate::durable::{recover, unwritable, write_file};
 use crate::error::{Error, Result};
-use crate::saved::{self, Best, Manifest, StateArray};
+use lessen_nn::durable::ASIDE;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-
-/// Checkpoints that are kept: should the newest be damaged, there is another.
-const KEPT: usize = 2;
-
-/// What a search for the newest checkpoint found.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Newest {
-    /// The newest one that is whole, and what it says.
-    pub whole: Option<(PathBuf, Manifest)>,
-    /// Why each newer one is not used.
-    pub passed_over: Vec<Error>,
-}
 
 /// The folder of a run that has been made or opened.
 #[derive(Clone, Debug)]
@@ -161,49 +151,18 @@ impl Folder {
         write_file(&self.root.join(name), text.as_bytes())
     }
 
-    /// Writes a checkpoint; `fill` writes model and tokenizer. Then removes those that are too old to keep.
-    ///
-    /// # Errors
-    /// A folder that cannot be written to; what was there before stays.
-    pub fn save_checkpoint(
-        &self,
-        step: u64,
-        best: Option<Best>,
-        state: &[StateArray],
-        fill: impl FnOnce(&Path) -> Result<()>,
-    ) -> Result<PathBuf> {
-        let path = self.checkpoints().join(format!("step-{step}"));
-        write_folder(&path, |aside| {
-            fill(aside)?;
-            saved::complete(aside, step, best, state)
-        })?;
-        for (_, old) in self.steps()?.into_iter().rev().skip(KEPT) {
-            fs::remove_dir_all(&old).map_err(|error| unwritable(&old, &error))?;
+    /// Removes a file or folder of the run, if it is there; at no moment a part of it is left under its name.
+    pub(crate) fn remove(&self, path: &Path) -> Result<()> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let aside = path.with_file_name(format!("{ASIDE}{name}"));
+        let removed = fs::rename(path, &aside).and_then(|()| match aside.is_dir() {
+            true => fs::remove_dir_all(&aside),
+            false => fs::remove_file(&aside),
+        });
+        match removed {
+            Err(error) if error.kind() != ErrorKind::NotFound => Err(unwritable(path, &error)),
+            _ => Ok(()),
         }
-        Ok(path)
-    }
-
-    /// The newest checkpoint that is whole.
-    ///
-    /// # Errors
-    /// A folder that cannot be read.
-    pub fn newest_checkpoint(&self) -> Result<Newest> {
-        let mut passed_over = Vec::new();
-        for (_, path) in self.steps()?.into_iter().rev() {
-            match saved::check(&path) {
-                Ok(manifest) => {
-                    return Ok(Newest {
-                        whole: Some((path, manifest)),
-                        passed_over,
-                    });
-                }
-                Err(error) => passed_over.push(error),
-            }
-        }
-        Ok(Newest {
-            whole: None,
-            passed_over,
-        })
     }
 
     /// The model to use: the last one, or that of the newest checkpoint of a run that has not ended.
@@ -232,24 +191,12 @@ impl Folder {
             ))
         })
     }
-
-    /// Steps and paths of the checkpoints, oldest first.
-    fn steps(&self) -> Result<Vec<(u64, PathBuf)>> {
-        let dir = self.checkpoints();
-        let entries = fs::read_dir(&dir).map_err(|error| unwritable(&dir, &error))?;
-        let step = |path: &Path| path.file_name()?.to_str()?.strip_prefix("step-")?.parse().ok();
-        let mut steps: Vec<(u64, PathBuf)> = entries
-            .filter_map(|entry| entry.ok())
-            .filter_map(|e| Some((step(&e.path())?, e.path())))
-            .collect();
-        steps.sort();
-        Ok(steps)
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::durable::write_folder;
 
     fn fill(text: &'static str) -> impl FnOnce(&Path) -> Result<()> {
         move |aside| write_file(&aside.join("model.safetensors"), text.as_bytes())
@@ -312,60 +259,6 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_whole_checkpoint_is_found_and_two_are_kept() {
-        let (_dir, folder) = run();
-        assert_eq!(
-            folder.newest_checkpoint().unwrap(),
-            Newest {
-                whole: None,
-                passed_over: vec![]
-            }
-        );
-        for step in [5, 10, 100] {
-            folder.save_checkpoint(step, None, &[], fill("good")).unwrap();
-        }
-        assert_eq!(
-            folder
-                .steps()
-                .unwrap()
-                .iter()
-                .map(|(step, _)| *step)
-                .collect::<Vec<_>>(),
-            [10, 100]
-        );
-        let Newest {
-            whole: newest,
-            passed_over,
-        } = folder.newest_checkpoint().unwrap();
-        assert_eq!((newest.unwrap().1.step, passed_over.len()), (100, 0));
-        fs::write(folder.checkpoints().join("step-100/model.safetensors"), "bad!").unwrap();
-        let Newest {
-            whole: newest,
-            passed_over,
-        } = folder.newest_checkpoint().unwrap();
-        assert_eq!(newest.unwrap().1.step, 10);
-        assert!(
-            passed_over[0]
-                .to_string()
-                .contains("step-100/model.safetensors cannot be used"),
-            "{passed_over:?}"
-        );
-    }
-
-    #[test]
-    fn an_interrupted_checkpoint_leaves_the_one_before() {
-        let (_dir, folder) = run();
-        folder.save_checkpoint(5, None, &[], fill("good")).unwrap();
-        let failed = folder.save_checkpoint(6, None, &[], |_| Err(Error::user("the disk is full")));
-        assert!(failed.is_err());
-        // Killed while writing: a folder aside, and no manifest in it.
-        fs::create_dir(folder.checkpoints().join(".tmp-step-6")).unwrap();
-        let folder = Folder::reopen(folder.root()).unwrap();
-        assert_eq!(folder.newest_checkpoint().unwrap().whole.unwrap().1.step, 5);
-        assert_eq!(fs::read_dir(folder.checkpoints()).unwrap().count(), 1);
-    }
-
-    #[test]
     fn the_last_model_is_used_and_else_that_of_a_checkpoint() {
         let (_dir, folder) = run();
         assert!(
@@ -375,7 +268,7 @@ mod tests {
                 .to_string()
                 .contains("has no saved model yet")
         );
-        folder.save_checkpoint(5, None, &[], fill("good")).unwrap();
+        folder.save_checkpoint(5, &[], fill("good")).unwrap();
         assert!(
             folder
                 .usable_model(false)

@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::plans::{REMEDY, check_memory};
-use lessen_compile::Options;
+use lessen_compile::{Options, Plan};
 use lessen_cpu::{Device, Executable, Host, Store};
 use lessen_graph::{InputKind, Tensor, Trace, Type};
 use lessen_nn::{Context, ParamSpec, Weight, Weights};
@@ -70,6 +70,11 @@ impl Function {
 
     pub(crate) fn run(&mut self, device: &mut Device, store: &mut Store, inputs: &Inputs<'_>) -> Result<()> {
         run(&mut self.executable, device, store, inputs)
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        self.executable.plan()
     }
 
     /// A result of the last run, in row-major order.

@@ -14,8 +14,11 @@
 //! Every mistake of a user is an [`Error::User`] of one sentence that names the thing, the place and the remedy.
 #![forbid(unsafe_code)]
 
+mod checkpoints;
 pub mod config;
+mod config_file;
 mod corpus;
+mod course;
 mod crc;
 pub mod durable;
 mod error;

@@ -1,4 +1,4 @@
-//! How much memory this process may still take.
+//! How much memory this process takes and may still take.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 /// control group of this process allows. None where the system does not tell.
 pub fn available_bytes() -> Option<usize> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    let available = meminfo_bytes(&meminfo, "MemAvailable")?;
+    let available = bytes_of_row(&meminfo, "MemAvailable")?;
     let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
     let limits = groups
         .into_iter()
@@ -15,9 +15,34 @@ pub fn available_bytes() -> Option<usize> {
     Some(limits.fold(available, usize::min))
 }
 
+/// How far the resident memory of this process grows.
+#[derive(Clone, Copy, Debug)]
+pub struct ResidentGrowth {
+    start: usize,
+}
+
+impl ResidentGrowth {
+    /// Begins to watch. None where the system does not tell.
+    pub fn watch() -> Option<ResidentGrowth> {
+        // The highest size of the past is forgotten; where that is not allowed, it counts too.
+        let _ = fs::write("/proc/self/clear_refs", "5");
+        let start = own_bytes("VmRSS")?;
+        Some(ResidentGrowth { start })
+    }
+
+    /// The highest resident size since then, over the size then, in bytes.
+    pub fn peak(&self) -> Option<usize> {
+        Some(own_bytes("VmHWM")?.saturating_sub(self.start))
+    }
+}
+
+fn own_bytes(row: &str) -> Option<usize> {
+    bytes_of_row(&fs::read_to_string("/proc/self/status").ok()?, row)
+}
+
 /// A row such as `MemAvailable:   12345 kB`.
-fn meminfo_bytes(meminfo: &str, row: &str) -> Option<usize> {
-    let line = meminfo.lines().find(|line| line.split(':').next() == Some(row))?;
+fn bytes_of_row(rows: &str, row: &str) -> Option<usize> {
+    let line = rows.lines().find(|line| line.split(':').next() == Some(row))?;
     let kib: usize = line.split_whitespace().nth(1)?.parse().ok()?;
     kib.checked_mul(1024)
 }
@@ -55,8 +80,17 @@ mod tests {
     #[test]
     fn rows_are_found_by_their_whole_name() {
         let meminfo = "MemTotal:       16000 kB\nMemAvailable:    2048 kB\nAvailable: 1 kB\n";
-        assert_eq!(meminfo_bytes(meminfo, "MemAvailable"), Some(2 << 20));
-        assert_eq!(meminfo_bytes(meminfo, "Mem"), None);
+        assert_eq!(bytes_of_row(meminfo, "MemAvailable"), Some(2 << 20));
+        assert_eq!(bytes_of_row(meminfo, "Mem"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn memory_that_was_touched_and_given_back_counts_as_growth() {
+        let growth = ResidentGrowth::watch().unwrap();
+        let touched = std::hint::black_box(vec![1u8; 64 << 20]);
+        drop(touched);
+        assert!(growth.peak().unwrap() >= 60 << 20);
     }
 
     #[test]

@@ -113,11 +113,17 @@ mod tests {
     fn losses_survive_as_they_are() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("metrics.jsonl");
-        let loss = 0.1f32 + 0.2;
+        let (loss, score) = (0.1f32 + 0.2, 787.0 / 872.0);
         Metrics::open(&path, 0)
             .unwrap()
-            .write(&json!({ "step": 1, "loss": loss }))
+            .write(&json!({ "step": 1, "loss": loss, "dev_f1": score }))
             .unwrap();
-        assert_eq!(lines(&path).unwrap()[0]["loss"].as_f64().unwrap() as f32, loss);
+        let written = fs::read(&path).unwrap();
+        let line = &lines(&path).unwrap()[0];
+        assert_eq!(line["loss"].as_f64().unwrap() as f32, loss);
+        assert_eq!(line["dev_f1"].as_f64().unwrap(), score);
+        // Also when a run goes on, which writes the file again.
+        Metrics::open(&path, 1).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), written);
     }
 }

@@ -182,14 +182,17 @@ impl StepPlans {
         })
     }
 
-    /// The most bytes that the step takes: all states, and the larger arena.
+    /// The most bytes that the step takes: all states and constants, and the larger arena.
     pub fn peak_bytes(&self) -> usize {
-        let of_apply = self
-            .apply
-            .as_ref()
-            .map_or(0, |apply| apply.arena_bytes + apply.constant_bytes);
-        let of_step = self.step.arena_bytes + self.step.constant_bytes;
-        self.state_bytes() + of_step.max(of_apply)
+        let plans = std::iter::once(&self.step).chain(&self.apply);
+        let constants: usize = plans.map(|plan| plan.constant_bytes).sum();
+        self.state_bytes() + constants + self.arena_bytes()
+    }
+
+    /// Bytes of the larger arena.
+    pub fn arena_bytes(&self) -> usize {
+        let plans = std::iter::once(&self.step).chain(&self.apply);
+        plans.map(|plan| plan.arena_bytes).max().unwrap_or(0)
     }
 
     /// Bytes of parameters, sums of gradients and the optimizer's state.

@@ -30,9 +30,9 @@ pub struct StepReport {
 /// The planned and the measured most bytes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peak {
-    /// What the plans said before the first step.
+    /// What the plans say: states, constants and the largest arena of a step.
     pub planned: usize,
-    /// What states, constants and arena take.
+    /// What has been allocated for states, constants and the arena by now.
     pub measured: usize,
 }
 
@@ -46,6 +46,10 @@ pub struct Trainer {
     /// With accumulation, the graph that updates after the last batch.
     apply: Option<Executable>,
     options: TrainerOptions,
+    /// What the plans say of states and constants.
+    planned_lasting: usize,
+    /// The largest arena of a plan.
+    planned_arena: usize,
     done: u64,
 }
 
@@ -76,6 +80,8 @@ impl Trainer {
         plans: StepPlans,
         weights: &Weights,
     ) -> Result<Trainer> {
+        let planned_arena = plans.arena_bytes();
+        let planned_lasting = plans.peak_bytes() - planned_arena;
         let mut store = Store::new();
         for param in &plans.params {
             let (name, shape) = (&param.name, &param.shape);
@@ -99,6 +105,8 @@ impl Trainer {
             step: Executable::load(plans.step),
             apply: plans.apply.map(Executable::load),
             options,
+            planned_lasting,
+            planned_arena,
             done: 0,
         })
     }
@@ -111,19 +119,18 @@ impl Trainer {
         self.step_on(&[(1.0, inputs)])
     }
 
-    /// One step on as many batches as the options' `accumulate` says, each with its share in the loss; the shares
-    /// sum to 1.
+    /// One step on as many batches as the options' `accumulate` says, or on fewer where the data ends, each with its
+    /// share in the loss; the shares sum to 1.
     ///
     /// # Errors
     /// As [`Trainer::step`].
     ///
     /// # Panics
-    /// With another number of batches.
+    /// Without a batch, and with more of them.
     pub fn step_on(&mut self, batches: &[(f32, &Inputs<'_>)]) -> Result<StepReport> {
-        assert_eq!(
-            batches.len(),
-            self.options.accumulate,
-            "as many batches as are accumulated"
+        assert!(
+            (1..=self.options.accumulate).contains(&batches.len()),
+            "at least one batch, and at most as many as are accumulated"
         );
         let begun = Instant::now();
         let lr = self
@@ -133,8 +140,8 @@ impl Trainer {
         let (rate, number) = ([lr as f32], [(self.done + 1) as f32]);
         let mut loss = 0.0;
         for (index, (share, inputs)) in batches.iter().enumerate() {
-            let draw = self.done * batches.len() as u64 + index as u64;
-            let key = [self.options.seed as u32, draw as u32];
+            let draw = self.done * self.options.accumulate as u64 + index as u64;
+            let key = [folded(self.options.seed), draw as u32];
             let share = [*share];
             let own: [(&str, Host<'_>); 4] = [
                 ("lr", Host::F32(&rate)),
@@ -169,7 +176,11 @@ impl Trainer {
         &mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
-        Function::new(&self.device, &mut self.store, &self.params, trace)
+        let states = self.store.bytes();
+        let function = Function::new(&self.device, &mut self.store, &self.params, trace)?;
+        self.planned_lasting += self.store.bytes() - states;
+        self.planned_arena = self.planned_arena.max(function.plan().arena_bytes);
+        Ok(function)
     }
 
     /// Runs a function. `inputs` may hold more than it declared.
@@ -249,20 +260,21 @@ impl Trainer {
         Ok(())
     }
 
-    /// The most bytes of the training step.
+    /// The most bytes of training: parameters, the optimizer's state, constants and the arena.
     pub fn peak(&self) -> Peak {
-        let states = self.store.bytes();
-        let planned = |exe: &Executable| exe.plan().arena_bytes + exe.plan().constant_bytes;
-        let measured = |exe: &Executable| {
-            exe.measured_peak_bytes(&self.store)
-                .saturating_sub(exe.plan().state_bytes)
-        };
-        let executables = || std::iter::once(&self.step).chain(&self.apply);
+        let executables = std::iter::once(&self.step).chain(&self.apply);
+        let constants: usize = executables.map(Executable::constant_bytes).sum();
         Peak {
-            planned: states + executables().map(planned).max().unwrap_or(0),
-            measured: states + executables().map(measured).max().unwrap_or(0),
+            planned: self.planned_lasting + self.planned_arena,
+            measured: self.store.bytes() + constants + self.device.arena_bytes(),
         }
     }
+}
+
+/// A seed as one word of a dropout key. Seeds that differ in their high halves alone, or in their low ones alone, give
+/// different words: the factor is odd.
+fn folded(seed: u64) -> u32 {
+    seed as u32 ^ ((seed >> 32) as u32).wrapping_mul(0x9E37_79B9)
 }
 
 impl Runs for Trainer {

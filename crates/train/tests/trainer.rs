@@ -74,14 +74,60 @@ fn a_loss_goes_down_and_the_parameters_serve_a_function() {
 
 #[test]
 fn placement_and_threads_change_no_bit() {
-    let mut one = trainer(|options| options.clip_norm = Some(0.5), ROWS, 1);
-    let change = |options: &mut TrainerOptions| {
-        options.clip_norm = Some(0.5);
-        options.placement = Placement::Separate;
+    // Only without clipping can an update go before the other gradients are there.
+    for clip_norm in [None, Some(0.5)] {
+        let build = |placement, threads| {
+            let change = |options: &mut TrainerOptions| {
+                options.clip_norm = clip_norm;
+                options.placement = placement;
+            };
+            trainer(change, ROWS, threads)
+        };
+        let mut one = build(Placement::BackwardFused, 1);
+        let mut other = build(Placement::Separate, 2);
+        assert_eq!(train(&mut one, 20), train(&mut other, 20));
+        assert_eq!(one.weights(), other.weights(), "{clip_norm:?}");
+    }
+}
+
+#[test]
+fn the_high_half_of_a_seed_decides_dropout_too() {
+    let first = |seed: u64| {
+        let mut trainer = trainer(|options| options.seed = seed, ROWS, 1);
+        let weights = trainer.weights();
+        // The same parameters for all, so that only the masks can differ.
+        let same = weights
+            .into_iter()
+            .map(|(name, mut weight)| {
+                weight.data.fill(0.25);
+                (name, weight)
+            })
+            .collect();
+        trainer.set_weights(&same).unwrap();
+        train(&mut trainer, 8)
     };
-    let mut other = trainer(change, ROWS, 2);
-    assert_eq!(train(&mut one, 20), train(&mut other, 20));
-    assert_eq!(one.weights(), other.weights());
+    let low = first(7);
+    assert_eq!(low, first(7));
+    for high in [1 << 32, 2 << 32, 1 << 63] {
+        assert_ne!(low, first(7 + high), "{high}");
+    }
+    assert_ne!(first(7 + (1 << 32)), first(7 + (2 << 32)));
+}
+
+#[test]
+fn a_step_may_have_fewer_batches_than_are_accumulated() {
+    // With a batch that has no share in the loss, the step is that on the other one.
+    let build = || trainer(|options| options.accumulate = 2, ROWS, 1);
+    let (mut one, mut two) = (build(), build());
+    for step in 0..4 {
+        let ((x, y), (other_x, other_y)) = (points(step, ROWS), points(step + 50, ROWS));
+        let own = [("x", Host::F32(&x)), ("y", Host::F32(&y))];
+        let other = [("x", Host::F32(&other_x)), ("y", Host::F32(&other_y))];
+        let found = one.step_on(&[(1.0, &own)]).unwrap();
+        let expected = two.step_on(&[(1.0, &own), (0.0, &other)]).unwrap();
+        assert_eq!(found.loss, expected.loss);
+    }
+    assert_eq!(one.weights(), two.weights());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use lessen::step_bench;
-use lessen_train::{Error, Result, device, parse_size, show_size};
+use lessen_train::{Error, Result, parse_size, show_size};
 
 use crate::say;
 
@@ -37,36 +37,35 @@ impl Bench {
     pub fn run(self) -> Result<u8> {
         let What::Step = self.what;
         let budget = self.budget.as_deref().map(parse_size).transpose()?;
-        let mut device = device()?;
         let mut table = String::new();
-        let json = step_bench::run(
-            &mut device,
-            &self.case,
-            self.steps as usize,
-            budget,
-            |case, m, peak| {
-                let spread = format!("{:.1} .. {:.1}", m.step_ms[0], m.step_ms[m.step_ms.len() - 1]);
-                table += &format!("{}  {}\n", case.letter, case.title);
-                table += &format!("   compile        {:>9.1} ms\n", m.compile_ms);
+        let json = step_bench::run(&self.case, self.steps as usize, budget, |case, m, peak| {
+            let spread = format!("{:.1} .. {:.1}", m.step_ms[0], m.step_ms[m.step_ms.len() - 1]);
+            table += &format!("{}  {}\n", case.letter, case.title);
+            table += &format!("   compile        {:>9.1} ms\n", m.compile_ms);
+            table += &format!(
+                "   step           {:>9.1} ms   ({spread}, {} steps)\n",
+                m.median_ms(),
+                m.step_ms.len()
+            );
+            table += &format!("   in products    {:>9.1} %\n", 100.0 * m.matmul_share);
+            let (speed, of_peak) = (m.flops() / 1e9, 100.0 * m.flops() / peak);
+            table += &format!(
+                "   products       {speed:>9.0} GFLOP/s over the whole step, {of_peak:.0} % of the peak\n"
+            );
+            table += &format!("   memory planned {:>12}\n", show_size(m.planned_peak));
+            table += &format!("   memory in use  {:>12}\n", show_size(m.measured_peak));
+            if let Some(growth) = m.resident_growth {
                 table += &format!(
-                    "   step           {:>9.1} ms   ({spread}, {} steps)\n",
-                    m.median_ms(),
-                    m.step_ms.len()
+                    "   resident       {:>12} more than before the step\n",
+                    show_size(growth)
                 );
-                table += &format!("   in products    {:>9.1} %\n", 100.0 * m.matmul_share);
-                let (speed, of_peak) = (m.flops() / 1e9, 100.0 * m.flops() / peak);
-                table += &format!(
-                    "   products       {speed:>9.0} GFLOP/s over the whole step, {of_peak:.0} % of the peak\n"
-                );
-                table += &format!("   memory planned {:>12}\n", show_size(m.planned_peak));
-                table += &format!("   memory in use  {:>12}\n", show_size(m.measured_peak));
-            },
-        )
+            }
+        })
         .map_err(Error::user)?;
         if self.json {
             say(&format!("{json}\n"));
         } else {
-            let (peak, threads) = (json["peak_gflops"].as_f64().unwrap_or_default(), device.threads());
+            let (peak, threads) = (json["peak_gflops"].as_f64().unwrap_or_default(), &json["threads"]);
             say(&format!(
                 "{table}peak of products {peak:.0} GFLOP/s with {threads} threads\n"
             ));

@@ -6,6 +6,7 @@ use clap::Args;
 use lessen_train::folder::Folder;
 use lessen_train::run::{Request, read_config, train};
 use lessen_train::run_names::{last_run, next_run};
+use lessen_train::settings::Settings;
 use lessen_train::{Error, Result, interrupt, recipe};
 use std::path::PathBuf;
 
@@ -22,7 +23,7 @@ pub struct Train {
     /// Folder for all that comes out [default: runs/RECIPE-N]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with the run in the folder, from its newest checkpoint
+    /// Go on with the run in the folder, from its newest checkpoint and with its settings
     #[arg(long)]
     resume: bool,
     /// Steps to train
@@ -56,24 +57,13 @@ impl Train {
     }
 
     fn request(&self) -> Result<Request> {
-        let name = self.recipe.as_deref().unwrap_or(DEFAULT);
         let budget = self.over.budget()?;
-        // A continued run needs no recipe: its folder has all settings.
-        let (recipe, mut settings, out) = match (self.resume, &self.recipe) {
-            (true, None) => {
-                let out = self.resumed_folder(name)?;
-                let (recipe, settings) = read_config(&Folder::open(&out)?)?;
-                (recipe, settings, out)
-            }
-            (resume, _) => {
-                let (recipe, settings) = recipe::load(name)?;
-                let out = match (&self.out, resume) {
-                    (Some(out), _) => out.clone(),
-                    (None, true) => self.resumed_folder(&recipe)?,
-                    (None, false) => next_run(&recipe),
-                };
-                (recipe, settings, out)
-            }
+        let (recipe, mut settings, out) = if self.resume {
+            self.resumed()?
+        } else {
+            let (recipe, settings) = recipe::load(self.recipe.as_deref().unwrap_or(DEFAULT))?;
+            let out = self.out.clone().unwrap_or_else(|| next_run(&recipe));
+            (recipe, settings, out)
         };
         self.over.apply(&mut settings, self.steps)?;
         Ok(Request {
@@ -83,6 +73,25 @@ impl Train {
             resume: self.resume,
             budget,
         })
+    }
+
+    /// Recipe, settings and folder of the run to go on with. The settings are those of the folder also where the
+    /// recipe is named again: flags that the run began with need not be repeated.
+    fn resumed(&self) -> Result<(String, Settings, PathBuf)> {
+        let named = match &self.recipe {
+            Some(recipe) => Some(recipe::load(recipe)?.0),
+            None => None,
+        };
+        let out = self.resumed_folder(named.as_deref().unwrap_or(DEFAULT))?;
+        let written = read_config(&Folder::open(&out)?)?;
+        match named {
+            Some(named) if named != written.recipe => Err(Error::user(format!(
+                "the run {} is of the recipe {}, not {named}; leave the recipe out, or name another folder with --out",
+                out.display(),
+                written.recipe
+            ))),
+            _ => Ok((written.recipe, written.settings, out)),
+        }
     }
 
     fn resumed_folder(&self, recipe: &str) -> Result<PathBuf> {
