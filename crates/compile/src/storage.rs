@@ -29,7 +29,6 @@ struct Planner<'a> {
     /// First and last step of each base.
     first: Vec<usize>,
     last: Vec<usize>,
-    used: Vec<bool>,
     storage: Vec<Storage>,
     buffers: Vec<Buffer>,
     /// The buffer of each base in the arena.
@@ -54,7 +53,6 @@ pub(crate) fn assign_storage(
         target,
         first: vec![0; n],
         last: vec![0; n],
-        used: vec![false; n],
         storage: vec![Storage::None; n],
         buffers: Vec::new(),
         buffer_of: vec![None; n],
@@ -114,12 +112,10 @@ impl Planner<'_> {
                 for &v in &node.outputs {
                     self.first[v.index()] = s;
                     self.last[v.index()] = s;
-                    self.used[v.index()] = true;
                 }
                 for &v in &node.inputs {
                     let base = self.base(v).index();
                     self.last[base] = s;
-                    self.used[base] = true;
                 }
             }
         }
@@ -133,7 +129,6 @@ impl Planner<'_> {
         for v in results.collect::<Vec<_>>() {
             let base = self.base(v).index();
             self.last[base] = end;
-            self.used[base] = true;
         }
     }
 

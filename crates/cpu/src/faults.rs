@@ -14,7 +14,7 @@ impl Faults {
     /// Notes an index that is not below its limit.
     #[cold]
     pub(crate) fn out_of_range(&self, index: i32, limit: usize) {
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX - 1) + 1;
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX).saturating_add(1);
         let code = (u64::from(limit) << 32) | u64::from(index as u32);
         // Which of several faults is kept does not matter; each names a true one.
         let _ = self

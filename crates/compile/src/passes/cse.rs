@@ -6,8 +6,12 @@
 use std::collections::HashMap;
 
 use lessen_graph::Graph;
+use lessen_graph::ops::Constant;
 
 use crate::rewrite::Rewriter;
+
+/// The most elements by which constants are compared; longer ones are the same only where they share their array.
+const LONGEST_CONSTANT: usize = 64;
 
 /// Merges equal nodes of the same phase.
 pub fn eliminate_common_subexpressions(graph: &Graph) -> Graph {
@@ -15,8 +19,15 @@ pub fn eliminate_common_subexpressions(graph: &Graph) -> Graph {
     let mut seen: HashMap<String, Vec<lessen_graph::ValueId>> = HashMap::new();
     for node in &graph.nodes {
         let mut key = format!("{:?} {}", node.phase, node.op.name());
-        for (name, attr) in &node.op.attrs().0 {
-            key.push_str(&format!(" {name}={attr}"));
+        match node.op.as_any().downcast_ref::<Constant>() {
+            Some(constant) if constant.array.data.len() > LONGEST_CONSTANT => {
+                key.push_str(&format!(" {:p}", constant.array));
+            }
+            _ => {
+                for (name, attr) in &node.op.attrs().0 {
+                    key.push_str(&format!(" {name}={attr}"));
+                }
+            }
         }
         for &input in &node.inputs {
             key.push_str(&format!(" %{}", rewriter.get(input).0));
