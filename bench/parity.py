@@ -2,7 +2,7 @@
 """Checks that `lessen train` does what transformers does from the same checkpoint and batches.
 
     python3 bench/parity.py --lessen PATH --tokenizers DIR --data DIR --text FILE
-                            [--base] [--only bert|gpt2] [--work DIR]
+                            [--base] [--only bert|gpt2] [--work DIR] [--write FILE]
 
 DIR of --tokenizers holds `bert-base-chinese/vocab.txt` and `gpt2/{vocab.json,merges.txt}`; --data is a folder
 with `train.txt`, `dev.txt` (lines of title<TAB>label, labels 0 to 9) and `class.txt`; --text is a plain text
@@ -16,7 +16,8 @@ the same steps in PyTorch with transformers' model and tokenizer. It then asks f
 
 It prints the figures and, to judge them by, PyTorch's own difference between float32 and float64. Exit code 1
 where something is not met. --base takes the sizes of BERT-base and GPT-2 small instead of 2 layers x 128.
---work keeps the checkpoints and runs in DIR. Needs torch, transformers and safetensors.
+--work keeps the checkpoints and runs in DIR, --write writes what is printed as Markdown. Needs torch,
+transformers and safetensors.
 """
 
 import argparse
@@ -41,6 +42,8 @@ from transformers import (
 )
 from transformers.utils import logging
 
+from step import machine, versions, write_aside
+
 STEPS, BATCH, LENGTH, CLASSES, SEED = 5, 8, 32, 10, 1
 RATE, DECAY = 1e-4, 0.01
 # The small models start wider than the usual 0.02, so that attention is not uniform and an error in it shows.
@@ -60,6 +63,15 @@ SETTINGS = [
     "train.clip_norm=0",
     "train.checkpoint_every=0",
 ]
+
+
+said = []
+
+
+def say(line):
+    """Prints a line and keeps it for the page."""
+    print(line, flush=True)
+    said.append(line)
 
 
 def copy_files(source, target, names):
@@ -188,7 +200,7 @@ def worst_parameter(ours, theirs):
 
 def check(title, value, tolerance, detail=""):
     met = value <= tolerance
-    print(f"  {'ok  ' if met else 'FAIL'} {title}: {value:.2e} (at most {tolerance:.0e}) {detail}".rstrip())
+    say(f"  {'ok  ' if met else 'FAIL'} {title}: {value:.2e} (at most {tolerance:.0e}) {detail}".rstrip())
     return met
 
 
@@ -205,16 +217,16 @@ def compare(recipe, make, args, folder):
     ours = load_file(os.path.join(written, "model.safetensors"))
 
     count = sum(p.numel() for p in theirs.values())
-    print(f"{recipe}: {count:,} parameters, {STEPS} steps of {BATCH} x {LENGTH} tokens")
-    print("  losses, Lessen:  " + "  ".join(f"{loss:.7f}" for loss in ours_losses))
-    print("  losses, PyTorch: " + "  ".join(f"{loss:.7f}" for loss in losses))
+    say(f"{recipe}: {count:,} parameters, {STEPS} steps of {BATCH} x {LENGTH} tokens")
+    say("  losses, Lessen:  " + "  ".join(f"{loss:.7f}" for loss in ours_losses))
+    say("  losses, PyTorch: " + "  ".join(f"{loss:.7f}" for loss in losses))
     loss_noise = worst_loss(losses, exact_losses)
     noise, where = worst_parameter(theirs, {name: p.detach() for name, p in exact.named_parameters()})
     moved, _ = worst_parameter(theirs, start)
-    print(
+    say(
         f"  PyTorch's float32 against its float64: losses {loss_noise:.2e}, parameters {noise:.2e} in {where}"
     )
-    print(f"  the steps moved parameters by up to {moved:.2e}")
+    say(f"  the steps moved parameters by up to {moved:.2e}")
     met = check("losses, relative", worst_loss(ours_losses, losses), LOSS_TOLERANCE)
     difference, where = worst_parameter(ours, theirs)
     met &= check("parameters, absolute", difference, PARAMETER_TOLERANCE, f"in {where}")
@@ -223,8 +235,30 @@ def compare(recipe, make, args, folder):
     for what in ("missing_keys", "unexpected_keys", "mismatched_keys"):
         found = ", ".join(sorted(str(key) for key in info.get(what, [])))
         met &= not found
-        print(f"  {'FAIL' if found else 'ok  '} {what.replace('_', ' ')} in transformers: {found or 'none'}")
+        say(f"  {'FAIL' if found else 'ok  '} {what.replace('_', ' ')} in transformers: {found or 'none'}")
     return met
+
+
+def markdown(args):
+    flags = " --base" if args.base else ""
+    text = [
+        "# Parity with transformers",
+        "",
+        "Written by `bench/parity.py`, which anyone can run again:",
+        "",
+        "```",
+        f"python3 bench/parity.py --lessen target/release/lessen --tokenizers DIR --data DIR --text FILE{flags}",
+        "```",
+        "",
+        f"- Machine: {machine()}",
+        f"- Versions: {versions(sys.executable)}",
+        f"- Both sides: float32, random first weights of seed {SEED}, {STEPS} AdamW steps of {BATCH} x {LENGTH} tokens,"
+        f" learning rate {RATE}, weight decay {DECAY} on matrices, dropout 0, no shuffling",
+        "- PyTorch's own difference between float32 and float64 is the measure of what can be asked for",
+        "",
+        "```text",
+    ]
+    return "\n".join(text + said) + "\n```\n"
 
 
 def main():
@@ -238,6 +272,7 @@ def main():
         "--base", action="store_true", help="BERT-base and GPT-2 small instead of 2 layers x 128"
     )
     parser.add_argument("--work", metavar="DIR", help="keep checkpoints and runs here; must not exist")
+    parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
     args = parser.parse_args()
     for only, option in (("bert", "data"), ("gpt2", "text")):
         if args.only in (None, only) and getattr(args, option) is None:
@@ -254,7 +289,9 @@ def main():
             met &= compare("bert-classifier", make_bert, args, os.path.join(work, "bert"))
         if args.only in (None, "gpt2"):
             met &= compare("gpt2-lm", make_gpt2, args, os.path.join(work, "gpt2"))
-    print("parity: met" if met else "parity: NOT met")
+    say("parity: met" if met else "parity: NOT met")
+    if args.write:
+        write_aside(args.write, markdown(args))
     sys.exit(0 if met else 1)
 
 

@@ -154,11 +154,11 @@ def plain_table(results, modes):
             print(f"   {name:{wide}}  {value:{middle}}  {needs}".rstrip())
 
 
-def load_before():
+def load_before(name="step"):
     """The machine's load. Other work slows both sides, and most of all threads that wait for each other."""
     load = os.getloadavg()[0]
     if load > 0.5:
-        print(f"step: the machine is busy (load {load:.1f}), so the figures mean little", file=sys.stderr)
+        print(f"{name}: the machine is busy (load {load:.1f}), so the figures mean little", file=sys.stderr)
     return load
 
 
