@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod choices;
 mod layout;
 mod offsets;
 pub mod passes;
@@ -19,6 +20,7 @@ use std::time::Instant;
 
 use lessen_graph::{Graph, Op, Type, ValueId, verify};
 
+use choices::Choices;
 pub use layout::{Place, RowLayout, places, row_layout};
 pub use offsets::{ALIGNMENT, Buffer, lower_bound, pack};
 pub use plan::{Partial, Plan, PlannedStep, RowsPlan, Storage};
@@ -85,19 +87,16 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     verify(graph)?;
     let simple = simplify(graph);
     debug_assert_eq!(verify(&simple), Ok(()));
-    let mut floor = usize::MAX;
-    for chosen in choices(&simple) {
-        let mut plan = plan_recomputing(&simple, chosen, options, target);
-        floor = floor.min(plan.peak_bytes());
-        if options.budget.is_none_or(|budget| plan.peak_bytes() <= budget) {
-            plan.compile_time = start.elapsed();
-            return Ok(plan);
-        }
-    }
-    Err(format!(
-        "the budget of {} bytes is below the floor of {floor} bytes; allow at least that, or take a smaller batch",
-        options.budget.unwrap_or(0)
-    ))
+    let try_out = |chosen| plan_recomputing(&simple, chosen, options, target);
+    let budget = options.budget.unwrap_or(usize::MAX);
+    let mut plan = Choices::of(&simple).within(budget, try_out).map_err(|floor| {
+        format!(
+            "the budget of {budget} bytes is below the floor of {floor} bytes; allow at least that, or take a smaller \
+             batch"
+        )
+    })?;
+    plan.compile_time = start.elapsed();
+    Ok(plan)
 }
 
 /// The least peak that recomputation reaches for a graph: the floor of every budget.
@@ -107,32 +106,8 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
 pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Result<usize, String> {
     verify(graph)?;
     let simple = simplify(graph);
-    let peak = |chosen| plan_recomputing(&simple, chosen, options, target).peak_bytes();
-    Ok(choices(&simple)
-        .into_iter()
-        .map(peak)
-        .min()
-        .expect("at least one choice"))
-}
-
-/// In how many parts the values whose recomputation has a price are given up.
-const PARTS: usize = 16;
-
-/// The sets of values to recompute that a budget chooses from: what is free, and then more and more of the others, the
-/// cheapest first; at last nothing at all. The first set that fits is taken.
-fn choices(graph: &Graph) -> Vec<Vec<passes::Recompute>> {
-    if !passes::remat::trains(graph) {
-        return vec![Vec::new()];
-    }
-    let priced = passes::remat::priced(graph);
-    let mut sets = vec![passes::remat::free(graph)];
-    for part in priced.chunks(priced.len().div_ceil(PARTS).max(1)) {
-        let larger = [sets.last().expect("the free ones"), part].concat();
-        sets.push(larger);
-    }
-    // What a recomputation needs on its way may take more than it frees.
-    sets.push(Vec::new());
-    sets
+    let try_out = |chosen| plan_recomputing(&simple, chosen, options, target);
+    Ok(Choices::of(&simple).floor(try_out))
 }
 
 fn plan_recomputing(

@@ -141,10 +141,10 @@ pub(crate) fn priced(graph: &Graph) -> Vec<Recompute> {
         .into_iter()
         .filter(|c| c.flops > 0.0)
         .collect();
-    // Later values first among equals: they are recomputed while less else is alive.
+    // Earlier values first among equals: the later ones are needed again at once, when the most is alive.
     found.sort_by(|a, b| {
         let rate = |c: &Recompute| c.flops / c.bytes as f64;
-        rate(a).total_cmp(&rate(b)).then(b.value.cmp(&a.value))
+        rate(a).total_cmp(&rate(b)).then(a.value.cmp(&b.value))
     });
     found
 }
