@@ -44,6 +44,23 @@ pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> 
         .map(|(index, line)| (index + 1, line))
 }
 
+/// Characters of a quotation that a message can bear.
+const LONGEST_QUOTATION: usize = 60;
+
+/// A piece of a file for a message: in quotation marks, cut where it is long, and without anything that a
+/// terminal would obey.
+pub(crate) fn quoted(text: &str) -> String {
+    let visible = |character: char| match character.is_control() {
+        true => character.escape_default().to_string(),
+        false => character.to_string(),
+    };
+    let shown: String = text.chars().take(LONGEST_QUOTATION).map(visible).collect();
+    match text.chars().nth(LONGEST_QUOTATION) {
+        Some(_) => format!("'{shown}...'"),
+        None => format!("'{shown}'"),
+    }
+}
+
 /// Writes a file aside, synced, then renamed to its place: a reader sees the old file or the new one, whole,
 /// even after a crash.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
@@ -112,6 +129,14 @@ mod tests {
         let text = read_text(&path).unwrap();
         let lines: Vec<_> = numbered_lines(&text).collect();
         assert_eq!(lines, [(1, "one"), (2, ""), (3, "two\u{2028}x")]);
+    }
+
+    #[test]
+    fn a_quotation_is_short_and_visible() {
+        assert_eq!(quoted("牛 \"a'"), "'牛 \"a''");
+        assert_eq!(quoted("a\u{1b}[2J\0\r"), "'a\\u{1b}[2J\\u{0}\\r'");
+        assert_eq!(quoted(&"牛".repeat(60)), format!("'{}'", "牛".repeat(60)));
+        assert_eq!(quoted(&"牛".repeat(61)), format!("'{}...'", "牛".repeat(60)));
     }
 
     #[test]

@@ -3,8 +3,9 @@
 //! Columns are found by the names in the header (CoLA has none: there they are known by place). A tab
 //! separates, nothing quotes: a quotation mark is a character like any other.
 
-use crate::files::{numbered_lines, read_text};
+use crate::files::{numbered_lines, quoted, read_text};
 use crate::{Dataset, Error, Examples, Labels, Metric, Result, Target};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// A task of GLUE that can be read.
@@ -31,6 +32,9 @@ pub enum GlueTask {
 }
 
 use GlueTask::*;
+
+/// The scores of STS-B: from nothing in common to the same meaning.
+const SCORES: RangeInclusive<f32> = 0.0..=5.0;
 
 /// What the files of a task look like.
 struct Layout {
@@ -234,13 +238,25 @@ impl GlueTask {
                         true => names.join(", "),
                         false => format!("0 to {}", names.len() - 1),
                     };
-                    let class = class
-                        .ok_or_else(|| at(format!("has the label '{cell}'; the labels are {}", wanted())))?;
+                    let class = class.ok_or_else(|| {
+                        at(format!(
+                            "has the label {}; the labels are {}",
+                            quoted(cell),
+                            wanted()
+                        ))
+                    })?;
                     labels.push(class as i32);
                 }
                 (Labels::Scores(scores), _) => {
-                    let score = cell.parse().ok().filter(|score: &f32| score.is_finite());
-                    scores.push(score.ok_or_else(|| at(format!("has the score '{cell}'; write a number")))?);
+                    let score = cell.parse().ok().filter(|score| SCORES.contains(score));
+                    let (least, most) = (SCORES.start(), SCORES.end());
+                    let wrong = || {
+                        at(format!(
+                            "has the score {}; write a number from {least} to {most}",
+                            quoted(cell)
+                        ))
+                    };
+                    scores.push(score.ok_or_else(wrong)?);
                 }
                 (Labels::Classes(_), Target::Score) => unreachable!("labels were made for this target"),
             }

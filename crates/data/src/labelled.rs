@@ -3,7 +3,7 @@
 //! `train.txt` and `dev.txt`, perhaps `test.txt`: a text, a tab and the number of its class on each line.
 //! Perhaps `class.txt`: the names of the classes, one a line, in the order of their numbers.
 
-use crate::files::{numbered_lines, read_text};
+use crate::files::{numbered_lines, quoted, read_text};
 use crate::{Dataset, Error, Examples, Labels, Metric, Result, Target};
 use std::path::Path;
 
@@ -76,14 +76,24 @@ fn into_examples((texts, labels): Split) -> Examples {
 
 fn class_names(path: &Path) -> Result<Vec<String>> {
     let text = read_text(path)?;
-    let name = |(number, line): (usize, &str)| match line.trim() {
-        "" => Err(Error::new(format!(
-            "{} line {number} is blank; name one class a line",
-            path.display()
-        ))),
-        name => Ok(name.to_string()),
-    };
-    numbered_lines(&text).map(name).collect()
+    let mut names: Vec<String> = Vec::new();
+    for (number, line) in numbered_lines(&text) {
+        let name = line.trim();
+        let fault = match names.iter().position(|other| other == name) {
+            _ if name.is_empty() => "is blank; name one class a line".to_string(),
+            Some(index) => format!(
+                "names {}, as line {} does; give each class its own name",
+                quoted(name),
+                index + 1
+            ),
+            None => {
+                names.push(name.to_string());
+                continue;
+            }
+        };
+        return Err(Error::new(format!("{} line {number} {fault}", path.display())));
+    }
+    Ok(names)
 }
 
 fn read_split(path: &Path, known: Option<&Known>) -> Result<Split> {
@@ -101,8 +111,9 @@ fn read_split(path: &Path, known: Option<&Known>) -> Result<Split> {
         let label = label.trim();
         let Ok(class) = label.parse::<i64>() else {
             return Err(Error::new(format!(
-                "{} has the label '{label}', which is no integer; write the number of the class",
-                place()
+                "{} has the label {}, which is no integer; write the number of the class",
+                place(),
+                quoted(label)
             )));
         };
         let (classes, reason) = match known {
@@ -228,6 +239,15 @@ mod tests {
             ("class.txt", b"x\n\ny\n"),
         ]);
         assert!(blank.contains("class.txt line 2 is blank"));
+        let twice = message(&[
+            ("train.txt", train),
+            ("dev.txt", train),
+            ("class.txt", b"x\ny\n x\n"),
+        ]);
+        assert_eq!(
+            twice,
+            "class.txt line 3 names 'x', as line 1 does; give each class its own name"
+        );
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Tokenizer {
     pub fn from_dir(dir: &Path) -> Result<Tokenizer> {
         let has = |name: &str| dir.join(name).exists();
         let config = if has(CONFIG) {
-            vocabulary::read_json(&dir.join(CONFIG))?
+            vocabulary::read_object(&dir.join(CONFIG))?
         } else {
             Value::Null
         };
@@ -64,8 +64,10 @@ impl Tokenizer {
         } else if has("vocab.txt") {
             overlay(vocabulary::word_piece(&dir.join("vocab.txt"), &config)?, config)
         } else if has("vocab.json") {
+            let (vocab, merges) = (dir.join("vocab.json"), dir.join("merges.txt"));
+            let is_whole = |token: &str| beside.lists(token, &config);
             overlay(
-                vocabulary::byte_pairs(&dir.join("vocab.json"), &dir.join("merges.txt"), &config)?,
+                vocabulary::byte_pairs(&vocab, &merges, &config, is_whole)?,
                 config,
             )
         } else {

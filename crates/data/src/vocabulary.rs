@@ -1,10 +1,10 @@
 //! What kind of tokenizer a vocabulary stands for, written as the `tokenizer.json` that Hugging Face's
 //! libraries read.
 
-use crate::files::{numbered_lines, read_text};
+use crate::files::{numbered_lines, quoted, read_text};
 use crate::{Error, Result};
 use serde_json::{Map, Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 /// The contents of `tokenizer.json` and `tokenizer_config.json`.
@@ -123,8 +123,13 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
 pub(crate) const END_OF_TEXT: &str = "<|endoftext|>";
 
 /// GPT-2's byte-level BPE: `vocab.json` maps tokens to ids, `merges.txt` has one pair a line, the first
-/// merged first.
-pub(crate) fn byte_pairs(vocab_path: &Path, merges_path: &Path, config: &Value) -> Result<Description> {
+/// merged first. `is_whole` says which tokens no merge needs to make, since they are kept whole in a text.
+pub(crate) fn byte_pairs(
+    vocab_path: &Path,
+    merges_path: &Path,
+    config: &Value,
+    is_whole: impl Fn(&str) -> bool,
+) -> Result<Description> {
     let vocab = match read_json(vocab_path)? {
         Value::Object(vocab)
             if vocab
@@ -141,7 +146,7 @@ pub(crate) fn byte_pairs(vocab_path: &Path, merges_path: &Path, config: &Value) 
         }
     };
     let text = read_text(merges_path)?;
-    let mut merges = Vec::new();
+    let (mut merges, mut made) = (Vec::new(), HashSet::new());
     for (number, line) in numbered_lines(&text) {
         if line.starts_with("#version") {
             continue;
@@ -149,15 +154,14 @@ pub(crate) fn byte_pairs(vocab_path: &Path, merges_path: &Path, config: &Value) 
         let reason = match line.split_once(' ') {
             Some((left, right)) => {
                 let merged = format!("{left}{right}");
-                match [left, right, &merged]
-                    .into_iter()
-                    .find(|token| !vocab.contains_key(*token))
-                {
+                let parts = [left, right, &merged];
+                match parts.iter().find(|token| !vocab.contains_key(**token)) {
                     None => {
                         merges.push(json!([left, right]));
+                        made.insert(merged);
                         continue;
                     }
-                    Some(token) => format!("merges to or from '{token}', which vocab.json lacks"),
+                    Some(token) => format!("merges to or from {}, which vocab.json lacks", quoted(token)),
                 }
             }
             None => "is not two tokens with a space between".to_string(),
@@ -165,6 +169,20 @@ pub(crate) fn byte_pairs(vocab_path: &Path, merges_path: &Path, config: &Value) 
         let path = merges_path.display();
         return Err(Error::new(format!(
             "{path} line {number} {reason}; use the two files of one model"
+        )));
+    }
+    let lost = |token: &&String| !made.contains(*token) && !is_whole(token) && is_joint(&vocab, token);
+    let mut lost_tokens = vocab.keys().filter(lost);
+    if let Some(token) = lost_tokens.next() {
+        let (path, vocab_path) = (merges_path.display(), vocab_path.display());
+        let others = match lost_tokens.count() {
+            0 => String::new(),
+            count => format!(" and {count} others"),
+        };
+        return Err(Error::new(format!(
+            "{path} has no line that makes {}{others} of {vocab_path}; restore the file, which was cut short \
+             or is of another model",
+            quoted(token)
         )));
     }
     let byte_level = json!({
@@ -204,6 +222,27 @@ pub(crate) fn byte_pairs(vocab_path: &Path, merges_path: &Path, config: &Value) 
         }
     }
     Ok(Description { tokenizer, config })
+}
+
+/// Whether a token looks as if a merge had made it: two others put together. Tokens in brackets, such as
+/// `<s>` and `[MASK]`, stand for no text, and folders need not list them.
+fn is_joint(vocab: &Map<String, Value>, token: &str) -> bool {
+    let within = |open, close| token.starts_with(open) && token.ends_with(close);
+    let bracketed = within('<', '>') || within('[', ']');
+    let mut splits = token.char_indices().skip(1).map(|(at, _)| token.split_at(at));
+    !bracketed && splits.any(|(left, right)| vocab.contains_key(left) && vocab.contains_key(right))
+}
+
+/// The JSON object in a file.
+pub(crate) fn read_object(path: &Path) -> Result<Value> {
+    let value = read_json(path)?;
+    if value.is_object() {
+        return Ok(value);
+    }
+    Err(Error::new(format!(
+        "{} must hold a JSON object; restore the file",
+        path.display()
+    )))
 }
 
 /// The value in a JSON file.

@@ -22,11 +22,11 @@ fn main() -> ExitCode {
     match catch_unwind(AssertUnwindSafe(|| cli.command.run())) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
-            eprintln!("error: {error}");
+            tell(&format!("error: {error}"));
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(1))
         }
         Err(_) => {
-            eprintln!("error: this is a bug in Lessen; please report it with the lines above");
+            tell("error: this is a bug in Lessen; please report it with the lines above");
             ExitCode::from(1)
         }
     }
@@ -36,4 +36,9 @@ fn main() -> ExitCode {
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// Says a line on stderr, with the same indulgence.
+fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }

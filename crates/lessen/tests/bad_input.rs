@@ -116,6 +116,39 @@ fn a_batch_that_no_memory_holds_is_refused_with_both_figures() {
 }
 
 #[test]
+fn sizes_that_nobody_can_count_are_refused_by_their_key() {
+    let dir = tempfile::tempdir().unwrap();
+    for command in ["plan", "train"] {
+        for (set, reason) in [
+            (
+                "model.width=268435456",
+                "model.width = 268435456 (--set model.width=268435456) asks for more than",
+            ),
+            ("data.max_length=268435456", "data.max_length = 268435456 (--set"),
+            (
+                "model.ffn=18446744073709551615",
+                "model.ffn = 18446744073709551615 is more than",
+            ),
+            (
+                "model.layers=1000000",
+                "model.layers = 1000000 is more than Lessen can do; choose at most 1024",
+            ),
+            ("train.accumulate=268435456", "choose at most 65536"),
+        ] {
+            let data = titles(dir.path());
+            let sentence = refuse(
+                dir.path(),
+                &[command, "thucnews", "--data", text(&data), "--set", set],
+            );
+            assert!(sentence.contains(reason), "{sentence}");
+        }
+    }
+    let sentence = refuse(dir.path(), &tiny_adder(&["--set", "data.max_length=99"]));
+    assert!(sentence.contains("cannot change the adder"), "{sentence}");
+    assert!(!dir.path().join("runs").exists());
+}
+
+#[test]
 fn an_output_folder_that_cannot_be_used_is_refused_before_training() {
     let dir = tempfile::tempdir().unwrap();
     let locked = dir.path().join("locked");
@@ -202,6 +235,24 @@ fn a_checkpoint_of_wrong_shape_or_dtype_is_named_with_its_tensor() {
     );
     let sentence = with_checkpoint(|init| change_header(init, "\"dtype\":\"F32\"", "\"dtype\":\"I32\""));
     assert!(sentence.contains("holds I32"), "{sentence}");
+}
+
+#[test]
+fn a_checkpoint_with_a_value_that_is_no_number_is_named_with_its_tensor() {
+    for value in [f32::NAN, f32::INFINITY] {
+        let sentence = with_checkpoint(|init| {
+            let path = init.join("model.safetensors");
+            let mut bytes = fs::read(&path).unwrap();
+            let last = bytes.len() - 4;
+            bytes[last..].copy_from_slice(&value.to_le_bytes());
+            fs::write(&path, bytes).unwrap();
+        });
+        assert!(
+            sentence.starts_with("error: the tensor ")
+                && sentence.contains("first/model has values that are"),
+            "{sentence}"
+        );
+    }
 }
 
 #[test]

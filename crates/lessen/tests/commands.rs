@@ -137,6 +137,67 @@ fn a_classifier_learns_is_evaluated_and_asked() {
 }
 
 #[test]
+fn other_data_is_scored_by_the_names_of_its_classes() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, recipe) = (titles(dir), classifier(dir, "encoder", ""));
+    let args = [
+        "train",
+        text(&recipe),
+        "--data",
+        text(&data),
+        "--steps",
+        "60",
+        "--out",
+        "run",
+    ];
+    succeed(dir, &args);
+    let other = dir.join("other");
+    fs::create_dir(&other).unwrap();
+    let lines = |sun: u8, rain: u8| {
+        let line = |day| format!("day {day} sun\t{sun}\nday {day} rain\t{rain}\n");
+        (60..70).map(line).collect::<String>()
+    };
+    let write = |sun, rain, names: &str| {
+        fs::write(other.join("train.txt"), lines(sun, rain)).unwrap();
+        fs::write(other.join("dev.txt"), lines(sun, rain)).unwrap();
+        fs::write(other.join("class.txt"), names).unwrap();
+    };
+    let eval = ["eval", "run", "--data", "other", "--json"];
+    let accuracy = || json(dir, &eval)["dev_accuracy"].clone();
+    write(1, 0, "foul\nfair\n");
+    assert_eq!(accuracy(), 1.0, "the names say what the numbers mean");
+    write(0, 1, "windy\nfoul\n");
+    assert_eq!(
+        refuse(dir, &eval),
+        "error: the data's classes are windy, foul but the model's are fair, foul; name data of the same task"
+    );
+    fs::remove_file(other.join("class.txt")).unwrap();
+    assert_eq!(accuracy(), 1.0, "without names the numbers are the model's own");
+}
+
+#[test]
+fn a_run_with_settings_that_its_model_cannot_follow_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    checkpoint(dir, "encoder");
+    let path = dir.join("first/config.toml");
+    let written = fs::read_to_string(&path).unwrap();
+    let changed = written.replace("max_length = 12", "max_length = 13");
+    assert_ne!(changed, written);
+    fs::write(&path, changed).unwrap();
+    for args in [&["eval", "first"][..], &["predict", "first", "--text", "sun"]] {
+        let sentence = refuse(dir, args);
+        assert!(
+            sentence.contains("data.max_length = 13 (")
+                && sentence.contains("is more than the 12 positions of the model in ")
+                && sentence.ends_with("restore the run's config.toml"),
+            "{sentence}"
+        );
+    }
+}
+
+#[test]
 fn a_single_class_is_refused_before_anything_is_written() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

@@ -147,3 +147,92 @@ fn a_checkpoint_brings_its_vocabulary_and_its_faults_are_named() {
     );
     assert!(!dir.join("second").exists());
 }
+
+#[test]
+fn what_is_no_checkpoint_is_told_with_what_would_be_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let init = checkpoint(dir, "encoder");
+    let (data, recipe) = (titles(dir), classifier(dir, "encoder", ""));
+    let from = |init: &str| {
+        let args = [
+            "train",
+            text(&recipe),
+            "--data",
+            text(&data),
+            "--out",
+            "second",
+            "--init",
+            init,
+        ];
+        refuse(dir, &args)
+    };
+    assert_eq!(
+        from("nowhere"),
+        "error: --init nowhere: there is no folder nowhere; check the path"
+    );
+    let sentence = from("first");
+    assert!(
+        sentence.starts_with("error: --init first: ")
+            && sentence.contains("/first is a run; start from its model, ")
+            && sentence.ends_with("/first/model"),
+        "{sentence}"
+    );
+    let wanted =
+        "name a folder with config.json and model.safetensors, as transformers' save_pretrained writes it";
+    fs::rename(init.join("model.safetensors"), init.join("other.safetensors")).unwrap();
+    assert!(from("first/model").ends_with(&format!("first/model has no model.safetensors; {wanted}")));
+    fs::write(init.join("pytorch_model.bin"), "").unwrap();
+    assert!(from("first/model").contains("save it again with safe_serialization=True"));
+    fs::remove_file(init.join("config.json")).unwrap();
+    let sentence = from("first/model");
+    assert!(
+        sentence.contains("there is no ")
+            && sentence.ends_with(&format!("first/model/config.json; {wanted}")),
+        "{sentence}"
+    );
+    assert!(!dir.join("second").exists());
+}
+
+#[test]
+fn a_vocabulary_that_was_cut_short_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, recipe) = (titles(dir), classifier(dir, "bert", ""));
+    let words = |count: usize| {
+        let more: String = (5..count).map(|i| format!("word{i}\n")).collect();
+        format!("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n{more}")
+    };
+    fs::create_dir(dir.join("words")).unwrap();
+    fs::write(dir.join("words/vocab.txt"), words(400)).unwrap();
+    let first = ["train", text(&recipe), "--data", text(&data), "--out", "first"];
+    succeed(dir, &[&first[..], &["--set", "data.tokenizer=words"]].concat());
+    let init = dir.join("first/model");
+    fs::remove_file(init.join("tokenizer.json")).unwrap();
+    let cut = |count| fs::write(init.join("vocab.txt"), words(count)).unwrap();
+    cut(144);
+    let sentence = refuse(dir, &again(&recipe, &data, "second"));
+    assert!(
+        sentence.starts_with("error: the tokenizer has only 144 tokens but the checkpoint ")
+            && sentence.ends_with(
+                "first/model 400; use the tokenizer that belongs to it, with all of its files as they were"
+            ),
+        "{sentence}"
+    );
+    assert!(!dir.join("second").exists());
+    assert!(refuse(dir, &["eval", "first"]).contains("the tokenizer has only 144 tokens but the model in "));
+    // Models whose vocabulary was padded to a round number are sound.
+    cut(145);
+    succeed(dir, &again(&recipe, &data, "second"));
+}
+
+#[test]
+fn a_plan_without_data_asks_nothing_of_the_vocabulary() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let init = checkpoint(dir, "encoder");
+    let recipe = classifier(dir, "encoder", "");
+    // The vocabulary that a plan assumes is larger than that of this checkpoint.
+    let plan = ["plan", text(&recipe), "--init", text(&init), "--json"];
+    assert!(json(dir, &plan)["peak_bytes"].as_u64().unwrap() > 0);
+}

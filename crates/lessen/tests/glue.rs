@@ -43,6 +43,16 @@ fn a_task_is_found_by_its_folder_and_scored_by_its_metric() {
     let report = json(dir, &[&args[..], &SMALL].concat());
     let matthews = report["dev_matthews"].as_f64().unwrap();
     assert!((matthews - 64.0 / 80.0).abs() < 1e-12, "{report}");
+    let head = "sentence1\tsentence2\tscore\n";
+    write(
+        &dir.join("STS-B"),
+        &format!("{head}sun\train\t0\n"),
+        &format!("{head}sun\tsun\t5\n"),
+    );
+    assert_eq!(
+        refuse(dir, &["eval", "cola", "--data", "STS-B"]),
+        "error: the data has scores but the model tells classes apart; name data of the same task"
+    );
     // These are single texts: a tab is a character like any other.
     let ask = |text| json(dir, &["predict", "cola", "--text", text, "--json"])["probabilities"].clone();
     assert_eq!(ask("su\tn"), ask("su~n"));

@@ -3,15 +3,21 @@
 
 use std::fmt::Display;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
 use crate::activation::Activation;
+use crate::checkpoint::WANTED_FOLDER;
 use crate::error::{Error, Result};
 
 /// No extent of a model is larger, so that byte counts cannot overflow.
 const LARGEST: u64 = 1 << 24;
+
+/// No model has more layers; each of them makes the graph larger, so that a slip of the pen would fill the
+/// memory.
+const DEEPEST: usize = 1024;
 
 /// The fields of a `config.json` and the name of the file they are from, for messages.
 #[derive(Clone, Debug)]
@@ -26,11 +32,13 @@ impl Fields {
     /// # Errors
     /// If it cannot be read or holds no JSON object.
     pub fn read(path: &Path) -> Result<Fields> {
-        let text = fs::read_to_string(path).map_err(|e| {
-            Error::new(format!(
-                "the model's configuration {} cannot be read: {e}",
-                path.display()
-            ))
+        let shown = path.display();
+        let text = fs::read_to_string(path).map_err(|e| match e.kind() {
+            ErrorKind::NotFound => Error::new(format!("there is no {shown}; {WANTED_FOLDER}")),
+            ErrorKind::InvalidData => Error::new(format!("{shown} is not valid UTF-8; restore the file")),
+            _ => Error::new(format!(
+                "{shown} cannot be read ({e}); check the file and its permissions"
+            )),
         })?;
         Fields::parse(&text, &path.display().to_string())
     }
@@ -88,6 +96,17 @@ impl Fields {
     /// An extent, which must be there.
     pub fn size(&self, field: &str) -> Result<usize> {
         self.as_size(field, self.required(field)?)
+    }
+
+    /// A number of layers, which must be there.
+    pub fn depth(&self, field: &str) -> Result<usize> {
+        match self.size(field)? {
+            layers @ 1..=DEEPEST => Ok(layers),
+            layers => Err(self.error(
+                field,
+                format!("is {layers}, but a model has at most {DEEPEST} layers"),
+            )),
+        }
     }
 
     /// An extent with a default.

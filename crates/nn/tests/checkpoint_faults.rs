@@ -123,12 +123,16 @@ fn a_fault_of_the_file_is_told() {
     )));
 
     fs::remove_file(&path).unwrap();
-    assert_eq!(fault(&folder), "DIR has no model.safetensors");
+    assert_eq!(
+        fault(&folder),
+        "DIR has no model.safetensors; name a folder with config.json and model.safetensors, as \
+         transformers' save_pretrained writes it"
+    );
     fs::write(folder.file("pytorch_model.bin"), "").unwrap();
     assert_eq!(
         fault(&folder),
-        "DIR has no model.safetensors; load its pytorch_model.bin in transformers and save it \
-         again to convert it"
+        "DIR has no model.safetensors but a pytorch_model.bin; load it in transformers and save it again \
+         with safe_serialization=True"
     );
 }
 

@@ -177,6 +177,16 @@ fn mistakes_name_file_and_field() {
         ),
         (
             "gpt2-tiny",
+            json!({ "n_layer": 1025 }),
+            "the field `n_layer` is 1025, but a model has at most 1024 layers",
+        ),
+        (
+            "bert-tiny-cls",
+            json!({ "num_attention_heads": 0 }),
+            "the field `num_attention_heads` must be a whole number from 1 to 16777216, it is 0",
+        ),
+        (
+            "gpt2-tiny",
             json!({ "n_head": 5 }),
             "the field `n_embd` is 32, which `n_head` (5) does not divide",
         ),
@@ -251,7 +261,15 @@ fn a_file_that_is_no_configuration_is_told() {
     let folder = Folder::new();
     let sentence = || Model::from_dir(&folder.0).unwrap_err().to_string();
     let path = folder.file("config.json").display().to_string();
-    assert!(sentence().starts_with(&format!("the model's configuration {path} cannot be read: ")));
+    assert_eq!(
+        sentence(),
+        format!(
+            "there is no {path}; name a folder with config.json and model.safetensors, as transformers' \
+             save_pretrained writes it"
+        )
+    );
+    fs::write(&path, b"{\"model_type\": \"\xff\"}").unwrap();
+    assert_eq!(sentence(), format!("{path} is not valid UTF-8; restore the file"));
     fs::write(&path, "{\"model_type\": ").unwrap();
     assert!(sentence().starts_with(&format!("{path} is no valid JSON: ")));
     fs::write(&path, "[]").unwrap();

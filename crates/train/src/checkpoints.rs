@@ -7,7 +7,7 @@
 use crate::durable::{unwritable, write_folder};
 use crate::error::{Error, Result};
 use crate::folder::Folder;
-use crate::saved::{self, Manifest, StateArray};
+use crate::saved::{self, DataDigest, Manifest, StateArray};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,20 +24,22 @@ pub struct Newest {
 }
 
 impl Folder {
-    /// Writes a checkpoint; `fill` writes model and tokenizer. Then removes those that are too old to keep.
+    /// Writes the checkpoint after `step` steps on this data; `fill` writes model and tokenizer. Then removes those that
+    /// are too old to keep.
     ///
     /// # Errors
     /// A folder that cannot be written to; what was there before stays.
-    pub fn save_checkpoint(
+    pub(crate) fn save_checkpoint(
         &self,
         step: u64,
+        data: DataDigest,
         state: &[StateArray],
         fill: impl FnOnce(&Path) -> Result<()>,
     ) -> Result<PathBuf> {
         let path = self.checkpoint(step);
         write_folder(&path, |aside| {
             fill(aside)?;
-            saved::complete(aside, step, state)
+            saved::complete(aside, step, data, state)
         })?;
         for (old, _) in self.checkpoint_steps()?.into_iter().rev().skip(KEPT) {
             self.remove_checkpoint(old)?;
@@ -144,7 +146,9 @@ mod tests {
         let folder = Folder::create(&dir.path().join("run")).unwrap();
         folder.write("config.toml", "").unwrap();
         for &step in steps {
-            folder.save_checkpoint(step, &[], fill("good")).unwrap();
+            folder
+                .save_checkpoint(step, DataDigest::default(), &[], fill("good"))
+                .unwrap();
         }
         (dir, folder)
     }
@@ -164,7 +168,9 @@ mod tests {
         let newest = folder.newest_checkpoint().unwrap();
         assert_eq!((step_of(&newest), newest.passed_over.len()), (None, 0));
         for step in [5, 10, 100] {
-            folder.save_checkpoint(step, &[], fill("good")).unwrap();
+            folder
+                .save_checkpoint(step, DataDigest::default(), &[], fill("good"))
+                .unwrap();
         }
         assert_eq!(steps(&folder), [10, 100]);
         let newest = folder.newest_checkpoint().unwrap();
@@ -185,7 +191,9 @@ mod tests {
     #[test]
     fn an_interrupted_checkpoint_leaves_the_one_before() {
         let (_dir, folder) = run(&[5]);
-        let failed = folder.save_checkpoint(6, &[], |_| Err(Error::user("the disk is full")));
+        let failed = folder.save_checkpoint(6, DataDigest::default(), &[], |_| {
+            Err(Error::user("the disk is full"))
+        });
         assert!(failed.is_err());
         // Killed while writing: a folder aside, and no manifest in it.
         fs::create_dir(folder.checkpoints().join(".tmp-step-6")).unwrap();

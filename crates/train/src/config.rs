@@ -1,8 +1,11 @@
 //! A recipe as the loop reads it: settings with types.
 
-use crate::error::{Error, Result};
-use crate::settings::Settings;
+mod checks;
+
+use crate::error::Result;
+use crate::settings::{Origin, Settings, Value};
 use lessen_compile::Placement;
+use lessen_data::adder;
 use lessen_nn::{OptimizerConfig, Schedule, ScheduleKind};
 use std::path::PathBuf;
 
@@ -127,7 +130,13 @@ impl Config {
     ///
     /// # Errors
     /// Settings that do not go together.
-    pub fn new(recipe: &str, settings: Settings) -> Result<Config> {
+    pub fn new(recipe: &str, mut settings: Settings) -> Result<Config> {
+        if settings.text("data.format") == Some("adder")
+            && settings.origin("data.max_length") == Origin::Default
+        {
+            let own = Value::Count(adder::LENGTH as u64);
+            settings.set_named("data.max_length", own, "the adder's own length".to_string())?;
+        }
         let s = &settings;
         let size = |name| usize::try_from(s.count(name)).unwrap_or(usize::MAX);
         let number = |name| s.number(name).unwrap_or_default();
@@ -213,65 +222,6 @@ impl Config {
         Ok(config)
     }
 
-    /// What single keys cannot say.
-    fn check(&self) -> Result<()> {
-        let origin = |name: &str| self.settings.origin(name);
-        let say = |name: &str, what: String| Err(Error::user(format!("{}: {name} {what}", origin(name))));
-        let (model, train) = (&self.model, &self.train);
-        if !model.width.is_multiple_of(model.heads) {
-            let (width, heads) = (model.width, model.heads);
-            return say(
-                "model.heads",
-                format!("= {heads} does not divide model.width = {width}; choose a divisor"),
-            );
-        }
-        for (name, size) in [
-            ("model.layers", model.layers),
-            ("model.width", model.width),
-            ("model.ffn", model.ffn),
-            ("model.vocab", model.vocab),
-            ("model.classes", model.classes),
-            ("data.max_length", self.data.max_length),
-            ("train.batch", train.batch),
-            ("train.accumulate", train.accumulate),
-        ] {
-            // Beyond this no tensor can be counted, whatever the memory.
-            if size > 1 << 28 {
-                return say(
-                    name,
-                    format!("= {size} is beyond all memory; choose a smaller number"),
-                );
-            }
-        }
-        if model.dropout == Some(1.0) {
-            return say(
-                "model.dropout",
-                "= 1 would drop everything; choose a number below 1".to_string(),
-            );
-        }
-        if let OptimizerConfig::AdamW { beta1, beta2, .. } = self.optimizer {
-            for (name, beta) in [("optimizer.beta1", beta1), ("optimizer.beta2", beta2)] {
-                if beta == 1.0 {
-                    return say(
-                        name,
-                        "= 1 would never learn from a gradient; choose a number below 1".to_string(),
-                    );
-                }
-            }
-        }
-        let language_model = matches!(self.data.format, DataFormat::Adder | DataFormat::Text);
-        if language_model != (model.kind == ModelKind::Gpt2) {
-            let kind = self.settings.text("model.kind").unwrap_or_default();
-            let format = self.settings.text("data.format").unwrap_or_default();
-            let fitting = if language_model { "gpt2" } else { "bert or encoder" };
-            return say(
-                "model.kind",
-                format!("= {kind} cannot learn data.format = {format}; choose {fitting}"),
-            );
-        }
-        Ok(())
-    }
-
     /// The learning rate over a run of this many steps.
     pub fn schedule(&self, total: u64) -> Schedule {
         let steps = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -324,19 +274,21 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_do_not_go_together_are_refused() {
-        let message = |text: &str| {
-            config(&format!("data.format = \"text\"\n{text}"))
-                .unwrap_err()
-                .to_string()
-        };
+    fn the_adder_has_a_length_of_its_own() {
+        let own = config("data.format = \"adder\"").unwrap();
+        assert_eq!(own.data.max_length, adder::LENGTH);
+        // What is written is what was used, and is read back.
         assert_eq!(
-            message("model.heads = 3"),
-            "mine.toml line 2: model.heads = 3 does not divide model.width = 128; choose a divisor"
+            Config::new("mine", Settings::parse(&own.settings.to_toml(), "x").unwrap())
+                .unwrap()
+                .data,
+            own.data
         );
-        assert!(message("model.dropout = 1").starts_with("mine.toml line 2: model.dropout = 1 would drop"));
-        assert!(message("model.kind = \"bert\"").ends_with("cannot learn data.format = text; choose gpt2"));
-        assert!(message("train.batch = 1000000000").contains("beyond all memory"));
-        assert!(message("optimizer.beta2 = 1").contains("would never learn"));
+        assert_eq!(
+            config("data.format = \"adder\"\ndata.max_length = 12")
+                .unwrap_err()
+                .to_string(),
+            "mine.toml line 2: data.max_length = 12 cannot change the adder, whose examples have 11 tokens; leave it out"
+        );
     }
 }

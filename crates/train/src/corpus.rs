@@ -2,6 +2,7 @@
 
 use crate::config::{Config, DataFormat};
 use crate::error::{Error, Result};
+use crate::model::check_init;
 use crate::settings::Origin;
 use lessen_data::{
     Adder, Dataset, ExampleBatches, GlueTask, Metric, Order, Source, Target, Text, Tokenizer, WindowBatches,
@@ -99,6 +100,14 @@ impl Corpus {
             Some("characters") | None => config.model.init.clone(),
             Some(dir) => Some(dir.into()),
         };
+        if let Some(init) = config
+            .model
+            .init
+            .as_ref()
+            .filter(|init| dir.as_ref() == Some(*init))
+        {
+            check_init(config, init)?;
+        }
         Ok(match (self, dir) {
             (Corpus::Adder, _) => Adder::tokenizer(),
             (_, Some(dir)) => Tokenizer::from_dir(&dir)?,

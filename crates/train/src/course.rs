@@ -5,16 +5,16 @@ use crate::error::{Error, Result};
 use crate::evaluate::{Scores, evaluate, inputs_of, weight_of};
 use crate::events::Events;
 use crate::finished::name_of;
-use crate::folder::{Folder, Newest};
+use crate::folder::{Folder, Newest, Unbegun};
 use crate::inference::{Function, Inputs};
 use crate::interrupt;
 use crate::metrics::Metrics;
 use crate::model;
 use crate::prepared::Prepared;
-use crate::progress::Progress;
+use crate::progress::{Progress, counted};
 use crate::report::{Facts, Report, Timing};
 use crate::resume::Resumed;
-use crate::saved::{Best, write_best};
+use crate::saved::{Best, DataDigest, write_best};
 use crate::showcase;
 use crate::trainer::{StepReport, Trainer};
 use lessen_data::{Batch, Prefetch, Source, Tokenizer};
@@ -22,13 +22,20 @@ use serde_json::{Map, json};
 use std::path::Path;
 use std::sync::Arc;
 
+/// Most batches that are made ahead.
+const AHEAD: usize = 256;
+
 /// A run that is under way.
 pub(crate) struct Run {
     pub prepared: Prepared,
     /// Batches in all.
     pub batches: u64,
     pub tokenizer: Tokenizer,
+    /// What the training data is known by.
+    pub data: DataDigest,
     pub folder: Folder,
+    /// Until the first step of a new run.
+    pub unbegun: Option<Unbegun>,
     pub trainer: Trainer,
     pub function: Function,
     pub dev: Arc<dyn Source>,
@@ -53,9 +60,10 @@ impl Run {
             .sum();
         let peak = crate::show_size(self.trainer.peak().planned);
         self.progress.note(&format!(
-            "{}: {} with {count} parameters, {total} steps, peak memory {peak}, in {}",
+            "{}: {} with {count} parameters, {}, peak memory {peak}, in {}",
             config.recipe,
             model.architecture().name(),
+            counted(*total, "step"),
             self.folder.root().display()
         ));
         if from.is_none() && !drawn.is_empty() {
@@ -73,7 +81,8 @@ impl Run {
             self.prepared.config.train.eval_every,
             self.prepared.config.train.checkpoint_every,
         );
-        let mut batches = Prefetch::start(source, start * accumulate as u64, 2 * accumulate)?;
+        let ahead = (2 * accumulate).min(AHEAD);
+        let mut batches = Prefetch::start(source, start * accumulate as u64, ahead)?;
         let mut scores = None;
         for step in start + 1..=total {
             self.step(&mut batches)?;
@@ -137,6 +146,9 @@ impl Run {
         } else {
             self.trainer.step_on(&shares)?
         };
+        if let Some(unbegun) = self.unbegun.take() {
+            unbegun.begin();
+        }
         let of = |count: fn(&Batch) -> usize| made.iter().map(count).sum::<usize>();
         self.timing
             .step(report.time, of(|batch| batch.examples), of(|batch| batch.tokens));
@@ -236,7 +248,8 @@ impl Run {
         self.metrics.sync()?;
         let weights = self.trainer.weights();
         let fill = |aside: &Path| model::save(aside, &self.prepared.model, &weights, &self.tokenizer);
-        self.folder.save_checkpoint(step, &self.trainer.state(), fill)?;
+        self.folder
+            .save_checkpoint(step, self.data, &self.trainer.state(), fill)?;
         Ok(())
     }
 

@@ -1,6 +1,6 @@
 //! A run that is there already: its settings, its model, and what can be done with them.
 
-use crate::config::Config;
+use crate::config::{Config, DataFormat};
 use crate::config_file::read_config;
 use crate::corpus::{Corpus, Goal, has_pairs};
 use crate::error::{Error, Result};
@@ -8,6 +8,7 @@ use crate::evaluate::{self, Scores, evaluate};
 use crate::folder::Folder;
 use crate::generate::{Generator, Sampling};
 use crate::inference::Inference;
+use crate::model::{check_vocabulary, number_classes};
 use crate::settings::Value;
 use lessen_cpu::Device;
 use lessen_data::{Adder, ExampleBatches, Examples, Order, Source, Target, Tokenizer, adder};
@@ -67,10 +68,13 @@ impl Finished {
         let model = Model::from_dir(&source)?;
         let weights = checkpoint::load(&source, &model.parameters(), &|_| false)?.weights;
         let tokenizer = Tokenizer::from_dir(&source)?;
-        if tokenizer.vocab_size() > model.vocab_size() {
-            let (has, knows, shown) = (tokenizer.vocab_size(), model.vocab_size(), source.display());
+        let whose = format!("the model in {}", source.display());
+        check_vocabulary(tokenizer.vocab_size(), &model, &whose)?;
+        let (length, longest) = (config.data.max_length, model.max_length());
+        if config.data.format != DataFormat::Adder && length > longest {
             return Err(Error::user(format!(
-                "the tokenizer in {shown} has {has} tokens but the model only {knows}; restore its files"
+                "{} is more than the {longest} positions of {whose}; restore the run's config.toml",
+                config.place("data.max_length")
             )));
         }
         Ok(Finished {
@@ -82,7 +86,8 @@ impl Finished {
         })
     }
 
-    /// Evaluates on a split of the run's data, or of other data.
+    /// Evaluates on a split of the run's data, or of other data. Where that numbers the same classes otherwise, the
+    /// model's classes are numbered like them from then on.
     ///
     /// # Errors
     /// Data that is missing, damaged, or does not fit the model; parameters whose loss is no number.
@@ -95,13 +100,14 @@ impl Finished {
         }
         let corpus = Corpus::read(&self.config)?;
         let goal = corpus.goal();
-        if let (Goal::Classes(names, _), classes) = (&goal, self.model.labels().len())
-            && names.len() > classes
-        {
-            return Err(Error::user(format!(
-                "the data has {} classes but the model only {classes}; name data of the same task",
-                names.len()
-            )));
+        match &goal {
+            Goal::Classes(names, _) => number_classes(&mut self.model, &mut self.weights, names)?,
+            Goal::Score(_) if self.model.task() != Task::Regression => {
+                return Err(Error::user(
+                    "the data has scores but the model tells classes apart; name data of the same task",
+                ));
+            }
+            _ => {}
         }
         let source = corpus.evaluation(&self.config, &self.tokenizer, split)?;
         let shape = BatchShape {
@@ -194,7 +200,7 @@ impl Finished {
     }
 
     fn goal_is_sum(&self) -> bool {
-        self.config.data.format == crate::config::DataFormat::Adder
+        self.config.data.format == DataFormat::Adder
     }
 
     fn inference(&self) -> Result<Inference> {

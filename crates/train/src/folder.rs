@@ -59,12 +59,25 @@ impl Folder {
     /// # Errors
     /// As [`Folder::check_free`], and a folder that cannot be made or written to.
     pub fn create(root: &Path) -> Result<Folder> {
+        let (folder, unbegun) = Folder::create_unbegun(root)?;
+        unbegun.begin();
+        Ok(folder)
+    }
+
+    /// [`Folder::create`] of a folder that goes again unless its run begins.
+    pub(crate) fn create_unbegun(root: &Path) -> Result<(Folder, Unbegun)> {
         Folder::check_free(root)?;
+        let missing = root.ancestors().take_while(|path| !path.exists());
+        let unbegun = Unbegun {
+            root: root.to_path_buf(),
+            made: missing.map(Path::to_path_buf).collect(),
+            begun: false,
+        };
         let folder = Folder {
             root: root.to_path_buf(),
         };
         folder.prepare()?;
-        Ok(folder)
+        Ok((folder, unbegun))
     }
 
     /// Opens the folder of a run that was begun.
@@ -193,10 +206,47 @@ impl Folder {
     }
 }
 
+/// The folder of a run that has done no step: when this is dropped, all that was written to it goes, so that a run that
+/// fails at once leaves nothing behind.
+pub(crate) struct Unbegun {
+    root: PathBuf,
+    /// The folders that were not there before, innermost first.
+    made: Vec<PathBuf>,
+    begun: bool,
+}
+
+impl Unbegun {
+    /// The run has begun: its folder stays.
+    pub fn begin(mut self) {
+        self.begun = true;
+    }
+}
+
+impl Drop for Unbegun {
+    fn drop(&mut self) {
+        if self.begun {
+            return;
+        }
+        // It was empty. What cannot be removed stays: the error that led here is the one to tell.
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let _ = match path.is_dir() {
+                true => fs::remove_dir_all(&path),
+                false => fs::remove_file(&path),
+            };
+        }
+        for folder in &self.made {
+            // Fails where another run has got a folder beside.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::durable::write_folder;
+    use crate::saved::DataDigest;
 
     fn fill(text: &'static str) -> impl FnOnce(&Path) -> Result<()> {
         move |aside| write_file(&aside.join("model.safetensors"), text.as_bytes())
@@ -259,6 +309,28 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_whose_run_never_begins_goes_with_what_was_made_for_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("runs/a");
+        let (folder, unbegun) = Folder::create_unbegun(&root).unwrap();
+        folder.write("config.toml", "").unwrap();
+        fs::create_dir(dir.path().join("runs/b")).unwrap();
+        drop(unbegun);
+        assert!(!root.exists() && dir.path().join("runs/b").exists());
+        fs::remove_dir(dir.path().join("runs/b")).unwrap();
+        drop(Folder::create_unbegun(&root).unwrap().1);
+        assert!(dir.path().join("runs").exists(), "it was there before");
+        let empty = dir.path().join("empty");
+        fs::create_dir(&empty).unwrap();
+        drop(Folder::create_unbegun(&empty).unwrap().1);
+        assert_eq!(fs::read_dir(&empty).unwrap().count(), 0);
+        drop(Folder::create_unbegun(&dir.path().join("new/a")).unwrap().1);
+        assert!(!dir.path().join("new").exists());
+        Folder::create_unbegun(&root).unwrap().1.begin();
+        assert!(root.join("checkpoints").is_dir());
+    }
+
+    #[test]
     fn the_last_model_is_used_and_else_that_of_a_checkpoint() {
         let (_dir, folder) = run();
         assert!(
@@ -268,7 +340,9 @@ mod tests {
                 .to_string()
                 .contains("has no saved model yet")
         );
-        folder.save_checkpoint(5, &[], fill("good")).unwrap();
+        folder
+            .save_checkpoint(5, DataDigest::default(), &[], fill("good"))
+            .unwrap();
         assert!(
             folder
                 .usable_model(false)

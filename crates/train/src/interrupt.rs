@@ -1,14 +1,16 @@
 //! Ctrl-C: the first one asks the run to stop after the step, the second one ends the process.
 
 use crate::error::{Error, Result};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static ASKED: AtomicBool = AtomicBool::new(false);
+static LISTENING: OnceLock<Result<()>> = OnceLock::new();
 
 /// The exit code of a process that was interrupted.
 pub const EXIT_CODE: u8 = 130;
 
-/// Listens for Ctrl-C (and the polite request to terminate) from now on, in the whole process.
+/// Listens for Ctrl-C (and the polite request to terminate) from now on, in the whole process; once is enough.
 ///
 /// # Errors
 /// A process that has another listener already.
@@ -18,8 +20,11 @@ pub fn listen() -> Result<()> {
             std::process::exit(i32::from(EXIT_CODE));
         }
     };
-    ctrlc::set_handler(handler)
-        .map_err(|error| Error::internal(format!("Ctrl-C cannot be listened for ({error})")))
+    let listen = || {
+        ctrlc::set_handler(handler)
+            .map_err(|error| Error::internal(format!("Ctrl-C cannot be listened for ({error})")))
+    };
+    LISTENING.get_or_init(listen).clone()
 }
 
 /// Whether somebody asked to stop.

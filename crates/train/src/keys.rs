@@ -31,7 +31,7 @@ impl Kind {
 }
 
 /// A key that recipes and `--set` may give.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Key {
     /// Section and name, such as `train.lr`.
     pub name: &'static str,
@@ -249,27 +249,85 @@ pub const KEYS: &[Key] = &[
     ),
 ];
 
+/// What other programs call a key, so that whoever comes from them is sent to the right one.
+const OTHER_NAMES: &[(&str, &[&str])] = &[
+    (
+        "model.layers",
+        &["n_layers", "num_layers", "n_layer", "num_hidden_layers", "blocks"],
+    ),
+    (
+        "model.width",
+        &["hidden", "hidden_size", "d_model", "n_embd", "dim", "embed_dim"],
+    ),
+    (
+        "model.heads",
+        &["n_heads", "num_heads", "n_head", "num_attention_heads"],
+    ),
+    ("model.ffn", &["intermediate_size", "d_ff", "n_inner", "mlp"]),
+    (
+        "model.dropout",
+        &["dropout_rate", "dropout_prob", "hidden_dropout_prob"],
+    ),
+    ("model.vocab", &["vocab_size", "vocabulary"]),
+    ("model.classes", &["num_labels", "num_classes"]),
+    (
+        "data.max_length",
+        &[
+            "seq_len",
+            "max_len",
+            "sequence_length",
+            "block_size",
+            "context_length",
+        ],
+    ),
+    ("train.batch", &["batch_size", "per_device_train_batch_size"]),
+    (
+        "train.accumulate",
+        &["gradient_accumulation_steps", "accumulation_steps"],
+    ),
+    ("train.steps", &["max_steps", "num_steps"]),
+    ("train.epochs", &["num_epochs", "num_train_epochs"]),
+    ("train.lr", &["learning_rate"]),
+    ("train.schedule", &["scheduler", "lr_scheduler_type"]),
+    ("train.warmup", &["warmup_steps"]),
+    (
+        "train.clip_norm",
+        &["max_grad_norm", "grad_clip", "gradient_clipping"],
+    ),
+    ("train.eval_every", &["eval_steps", "eval_interval"]),
+    ("train.checkpoint_every", &["save_steps", "save_every"]),
+    ("optimizer.kind", &["optimizer", "optim"]),
+    ("optimizer.epsilon", &["eps", "adam_epsilon"]),
+];
+
+/// How much a name looks like that of a key, at most 1.
+fn likeness(name: &str, key: &str) -> f64 {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
+    let whole = strsim::normalized_damerau_levenshtein(name, key);
+    // A key without or in the wrong section means the same key elsewhere.
+    whole.max(0.9 * strsim::normalized_damerau_levenshtein(&last(name), &last(key)))
+}
+
 /// The key of this name.
 ///
 /// # Errors
-/// The name of the key that looks most like it.
+/// The name of the key that looks most like it, by its own name or by what other programs call it.
 pub fn find(name: &str) -> Result<&'static Key, &'static str> {
-    let alike = |key: &Key| {
-        let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
-        let whole = strsim::normalized_damerau_levenshtein(name, key.name);
-        // A key without or in the wrong section means the same key elsewhere.
-        whole.max(0.9 * strsim::normalized_damerau_levenshtein(&last(name), &last(key.name)))
-    };
     let exact = KEYS.iter().find(|key| key.name == name);
     exact.ok_or_else(|| {
-        let mut best = KEYS[0].name;
-        let mut score = -1.0;
-        for key in KEYS {
-            if alike(key) > score {
-                (best, score) = (key.name, alike(key));
+        let own = KEYS.iter().map(|key| (key.name, likeness(name, key.name)));
+        let others = OTHER_NAMES.iter().flat_map(|(key, others)| {
+            let section = key.split('.').next().unwrap_or_default();
+            let score = move |other| likeness(name, &format!("{section}.{other}"));
+            others.iter().map(move |other| (*key, score(other)))
+        });
+        let (mut nearest, mut most) = (KEYS[0].name, -1.0);
+        for (key, score) in own.chain(others) {
+            if score > most {
+                (nearest, most) = (key, score);
             }
         }
-        best
+        nearest
     })
 }
 
@@ -288,6 +346,25 @@ mod tests {
             ("optimizer.kid", "optimizer.kind"),
             ("data.maxlength", "data.max_length"),
             ("data.seed", "train.seed"),
+            ("train.learning_rate", "train.lr"),
+            ("learning_rate", "train.lr"),
+            ("lerning_rate", "train.lr"),
+            ("learningrate", "train.lr"),
+            ("hidden", "model.width"),
+            ("model.hidden_size", "model.width"),
+            ("d_model", "model.width"),
+            ("batch_size", "train.batch"),
+            ("data.batch_size", "train.batch"),
+            ("n_layers", "model.layers"),
+            ("model.num_layers", "model.layers"),
+            ("model.n_heads", "model.heads"),
+            ("seq_len", "data.max_length"),
+            ("max_len", "data.max_length"),
+            ("dropout_rate", "model.dropout"),
+            ("weight_decy", "train.weight_decay"),
+            ("grad_clip", "train.clip_norm"),
+            ("warmup_steps", "train.warmup"),
+            ("optimizer", "optimizer.kind"),
         ] {
             assert_eq!(find(wrong).unwrap_err(), right, "{wrong}");
         }
@@ -302,6 +379,10 @@ mod tests {
                 "{}",
                 key.name
             );
+        }
+        for (key, others) in OTHER_NAMES {
+            assert!(find(key).is_ok(), "{key}");
+            assert!(others.iter().all(|other| find(other) == Err(*key)), "{others:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! From a recipe to the model it describes, and to its first weights.
 
-use crate::config::{Config, ModelKind};
+use crate::config::{Config, DataFormat, ModelKind};
 use crate::corpus::Goal;
 use crate::error::{Error, Result};
 use lessen_data::Tokenizer;
@@ -44,14 +44,11 @@ pub fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model> {
         model.set_dropout(dropout);
     }
     set_labels(&mut model, goal);
-    let (vocab, longest) = (model.vocab_size(), model.max_length());
     if let Some(dir) = &config.model.init {
-        let shown = dir.display();
-        if sizes.vocab > vocab {
-            return Err(Error::user(format!(
-                "the tokenizer has {} tokens but the checkpoint {shown} only {vocab}; use the tokenizer that belongs to it",
-                sizes.vocab
-            )));
+        let (shown, longest) = (dir.display(), model.max_length());
+        // Without data the vocabulary is only assumed.
+        if config.data.path.is_some() || config.data.format == DataFormat::Adder {
+            check_vocabulary(sizes.vocab, &model, &format!("the checkpoint {shown}"))?;
         }
         if sizes.length > longest {
             return Err(Error::user(format!(
@@ -63,6 +60,49 @@ pub fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model> {
     Ok(model)
 }
 
+/// Tokens by which a model's vocabulary may be larger than its tokenizer's: many models are padded to a round
+/// number of rows.
+const PADDING: usize = 256;
+
+/// Refuses a tokenizer that cannot be the model's: of more tokens than the model knows, or of so many fewer that
+/// its files must have been cut short. `whose` names the model.
+///
+/// # Errors
+/// A sentence with both numbers.
+pub(crate) fn check_vocabulary(tokens: usize, model: &Model, whose: &str) -> Result<()> {
+    let knows = model.vocab_size();
+    let few = match tokens {
+        _ if tokens > knows => "",
+        _ if tokens + PADDING <= knows => "only ",
+        _ => return Ok(()),
+    };
+    Err(Error::user(format!(
+        "the tokenizer has {few}{tokens} tokens but {whose} {knows}; use the tokenizer that belongs to it, with all \
+         of its files as they were"
+    )))
+}
+
+/// Refuses what is no folder with a model to start from, before anything else is looked for in it.
+///
+/// # Errors
+/// A path without folder, and the folder of a run instead of that of its model.
+pub(crate) fn check_init(config: &Config, dir: &Path) -> Result<()> {
+    let (place, shown) = (config.settings.origin("model.init"), dir.display());
+    if !dir.is_dir() {
+        return Err(Error::user(format!(
+            "{place}: there is no folder {shown}; check the path"
+        )));
+    }
+    if !dir.join("config.json").exists() && dir.join("model/config.json").exists() {
+        let model = dir.join("model");
+        return Err(Error::user(format!(
+            "{place}: {shown} is a run; start from its model, {}",
+            model.display()
+        )));
+    }
+    Ok(())
+}
+
 fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
     for name in FIXED {
         if let origin @ crate::settings::Origin::Flag(_) = config.settings.origin(name) {
@@ -72,13 +112,7 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
             )));
         }
     }
-    if !dir.is_dir() {
-        let place = config.settings.origin("model.init");
-        return Err(Error::user(format!(
-            "{place}: there is no folder {}; check the path",
-            dir.display()
-        )));
-    }
+    check_init(config, dir)?;
     let wanted = match goal {
         Goal::NextToken | Goal::Sum => Architecture::GPT2LMHeadModel,
         Goal::Classes(..) | Goal::Score(_) => {
@@ -151,18 +185,54 @@ fn set_labels(model: &mut Model, goal: &Goal) {
     match goal {
         Goal::Classes(names, _) => {
             // Numbers are no names: a checkpoint that knows these classes may know more of them.
-            let numbers = names
-                .iter()
-                .enumerate()
-                .all(|(number, name)| *name == number.to_string());
             let named = same_classes(names, model.labels()).is_some();
-            if named || !(numbers && model.labels().len() >= names.len()) {
+            if named || !(are_numbers(names) && model.labels().len() >= names.len()) {
                 model.set_labels(names.clone());
             }
         }
         Goal::Score(_) => model.set_labels(numbered_labels(1)),
         Goal::NextToken | Goal::Sum => {}
     }
+}
+
+/// Whether classes are called by their numbers, `0`, `1` and so on, as where nobody gave them names.
+fn are_numbers(names: &[String]) -> bool {
+    let mut numbered = names.iter().enumerate();
+    numbered.all(|(number, name)| *name == number.to_string())
+}
+
+/// Lets a trained classifier number its classes as data does that calls them `names`: rows of its last layer change
+/// places, and no answer changes. Where either side has numbers for names, the numbers mean the same classes.
+///
+/// # Errors
+/// A class that the model does not know.
+pub(crate) fn number_classes(model: &mut Model, weights: &mut Weights, names: &[String]) -> Result<()> {
+    let known = model.labels();
+    let by_number = are_numbers(names) || are_numbers(known) || *known == numbered_labels(known.len());
+    if by_number || names == known {
+        if names.len() <= known.len() {
+            return Ok(());
+        }
+        return Err(Error::user(format!(
+            "the data has {} classes but the model only {}; name data of the same task",
+            names.len(),
+            known.len()
+        )));
+    }
+    // Data may lack some of the classes.
+    let is_new = |name: &&String| !names.iter().any(|own| own.to_lowercase() == name.to_lowercase());
+    let rest = known.iter().filter(is_new);
+    let all: Vec<String> = names.iter().chain(rest).cloned().collect();
+    let Some(places) = same_classes(&all, known) else {
+        return Err(Error::user(format!(
+            "the data's classes are {} but the model's are {}; name data of the same task",
+            names.join(", "),
+            known.join(", ")
+        )));
+    };
+    reorder_classes(weights, &places);
+    model.set_labels(all);
+    Ok(())
 }
 
 /// The first weights of a run: the checkpoint's where it has them, others drawn from the seed. Also the names and
@@ -200,4 +270,62 @@ pub fn save(dir: &Path, model: &Model, weights: &Weights, tokenizer: &Tokenizer)
     checkpoint::save(dir, &model.config_json(), weights)?;
     tokenizer.save(dir)?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lessen_nn::Weight;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_string).collect()
+    }
+
+    /// What becomes of the classes `fair foul windy`, whose biases are 0, 1 and 2.
+    fn renumbered(data: &str) -> Result<(Vec<String>, Vec<f32>)> {
+        let config = EncoderConfig {
+            labels: names("fair foul windy"),
+            ..EncoderConfig::default()
+        };
+        let mut model = Model::from(LessenEncoder { config });
+        let bias = Weight {
+            shape: vec![3],
+            data: vec![0.0, 1.0, 2.0],
+        };
+        let mut weights = Weights::from([("classifier.bias".to_string(), bias)]);
+        number_classes(&mut model, &mut weights, &names(data))?;
+        Ok((model.labels().to_vec(), weights["classifier.bias"].data.clone()))
+    }
+
+    #[test]
+    fn classes_are_numbered_as_the_data_does() {
+        let becomes = |labels, bias: [f32; 3]| Ok((names(labels), bias.to_vec()));
+        assert_eq!(
+            renumbered("windy Fair foul"),
+            becomes("windy Fair foul", [2.0, 0.0, 1.0])
+        );
+        // The data may lack a class.
+        assert_eq!(
+            renumbered("windy foul"),
+            becomes("windy foul fair", [2.0, 1.0, 0.0])
+        );
+        for numbers in ["0 1", "0 1 2"] {
+            assert_eq!(renumbered(numbers), becomes("fair foul windy", [0.0, 1.0, 2.0]));
+        }
+    }
+
+    #[test]
+    fn classes_that_the_model_does_not_know_are_refused() {
+        let refused = |data| renumbered(data).unwrap_err().to_string();
+        for data in ["fair mild", "fair foul windy mild", "fair fair foul"] {
+            assert!(
+                refused(data).ends_with("but the model's are fair, foul, windy; name data of the same task"),
+                "{data}"
+            );
+        }
+        assert_eq!(
+            refused("0 1 2 3"),
+            "the data has 4 classes but the model only 3; name data of the same task"
+        );
+    }
 }

@@ -5,6 +5,7 @@ use crate::error::Result;
 use crate::finished::device;
 use crate::plans::{StepGraphs, StepPlans};
 use crate::prepared::Prepared;
+use crate::progress::counted;
 use crate::size::show_size;
 use lessen_compile::Placement;
 use lessen_nn::BatchShape;
@@ -139,9 +140,9 @@ impl Outlook {
         }
         let recomputed: usize = plans.step.recomputed.iter().map(|choice| choice.bytes).sum();
         text += &format!(
-            "recomputed    {:>10} in {} values\n",
+            "recomputed    {:>10} in {}\n",
             show_size(recomputed),
-            plans.step.recomputed.len()
+            counted(plans.step.recomputed.len() as u64, "value")
         );
         text += &format!("compiled in {:.1} ms\n", plans.compile_time().as_secs_f64() * 1e3);
         text += &format!("\nthe largest values of {} steps\n", plans.step.steps.len());

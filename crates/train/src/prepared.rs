@@ -29,6 +29,7 @@ impl Prepared {
     /// Settings, data or a checkpoint with a mistake.
     pub(crate) fn assumed(config: Config) -> Result<Prepared> {
         let (goal, sizes) = extent(&config)?;
+        check_sizes(&config, sizes)?;
         let model = model::build(&config, &goal, sizes)?;
         let shape = BatchShape {
             size: config.train.batch,
@@ -59,25 +60,61 @@ impl Prepared {
         }
     }
 
-    /// Refuses a batch whose arrays cannot even be counted.
+    /// Refuses a batch whose arrays, about one for every parameter, cannot even be counted.
     pub(crate) fn check_extent(&self) -> Result<()> {
-        let widest = self
-            .model
-            .parameters()
+        let parameters = self.model.parameters();
+        let widest = parameters
             .iter()
-            .flat_map(|p| p.shape.clone())
-            .max()
-            .unwrap_or(1);
+            .map(|param| param.shape.iter().copied().max().unwrap_or(1) as f64);
         let BatchShape { size, length } = self.shape;
-        let largest = size as f64 * length as f64 * widest.max(length) as f64 * 4.0;
-        if largest < (1u64 << 50) as f64 {
+        if size as f64 * length as f64 * widest.sum::<f64>() < COUNTABLE {
             return Ok(());
         }
-        Err(Error::user(format!(
-            "{} asks for arrays of more than 1000 TiB; take a smaller batch",
-            self.config.place("train.batch")
-        )))
+        let model = &self.config.model;
+        let mut keys = vec![("train.batch", size), ("data.max_length", length)];
+        if model.init.is_none() {
+            keys.extend([("model.width", model.width), ("model.ffn", model.ffn)]);
+        }
+        Err(uncountable(&self.config, keys))
     }
+}
+
+/// Numbers, of four bytes each, beyond which sizes are a slip of the hand.
+const COUNTABLE: f64 = (1u64 << 48) as f64;
+
+/// Refuses a model from scratch whose parameters cannot even be counted, before anything is made of them.
+///
+/// # Errors
+/// The key that has the largest share in it.
+pub(crate) fn check_sizes(config: &Config, sizes: Sizes) -> Result<()> {
+    let model = &config.model;
+    if model.init.is_some() {
+        return Ok(());
+    }
+    let (layers, width, ffn) = (model.layers as f64, model.width as f64, model.ffn as f64);
+    // A pair of sizes for every matrix, the layers' with their number.
+    let shares = [
+        ("model.width", 4.0 * layers * width * width),
+        ("model.ffn", 2.0 * layers * width * ffn),
+        ("model.vocab", sizes.vocab as f64 * width),
+        ("data.max_length", sizes.length as f64 * width),
+    ];
+    if shares.iter().map(|(_, share)| share).sum::<f64>() < COUNTABLE {
+        return Ok(());
+    }
+    Err(uncountable(config, shares))
+}
+
+/// The refusal of sizes whose arrays nobody can count, naming the key with the greatest share in them.
+fn uncountable<T: PartialOrd>(config: &Config, shares: impl IntoIterator<Item = (&'static str, T)>) -> Error {
+    let greatest = shares
+        .into_iter()
+        .reduce(|a, b| if b.1 > a.1 { b } else { a })
+        .map_or("train.batch", |(name, _)| name);
+    Error::user(format!(
+        "{} asks for more than 1000 TiB of memory; choose a smaller number",
+        config.place(greatest)
+    ))
 }
 
 /// The model of a recipe and the extent of its batches. Without data it assumes the recipe's `model.vocab` and

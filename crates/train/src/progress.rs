@@ -1,7 +1,7 @@
 //! Progress on stderr: a bar on a terminal, elsewhere a line now and then.
 
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
 /// How long nothing is said where stderr is no terminal.
@@ -45,15 +45,19 @@ impl Progress {
             bar.set_position(done);
         } else if self.said.is_none_or(|said| said.elapsed() >= PAUSE) || done == self.total {
             self.said = Some(Instant::now());
-            eprintln!("step {done}/{}  {message}  {} left", self.total, self.left(done));
+            tell(&format!(
+                "step {done}/{}  {message}  {} left",
+                self.total,
+                self.left(done)
+            ));
         }
     }
 
     /// Says something that stays.
     pub fn note(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| tell(text)),
+            None => tell(text),
         }
     }
 
@@ -69,6 +73,16 @@ impl Progress {
         let each = self.begun.elapsed().as_secs_f64() / made as f64;
         show_duration(each * self.total.saturating_sub(done) as f64)
     }
+}
+
+/// Says a line on stderr. That nobody reads it any more, as in `lessen train 2>&1 | head -1`, is no failure.
+pub(crate) fn tell(line: &str) {
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// A number of things: `1 step`, `2 steps`.
+pub(crate) fn counted(count: u64, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
 /// Seconds as people say them: `42 s`, `3 min 05 s`, `2 h 10 min`.
@@ -87,6 +101,14 @@ pub fn show_duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_is_not_many() {
+        assert_eq!(
+            [0, 1, 2].map(|count| counted(count, "step")),
+            ["0 steps", "1 step", "2 steps"]
+        );
+    }
 
     #[test]
     fn durations_are_shown() {

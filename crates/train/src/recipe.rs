@@ -1,7 +1,7 @@
 //! Recipes: the built-in ones and files.
 
 use crate::error::{Error, Result};
-use crate::settings::Settings;
+use crate::settings::{Origin, Settings, Value};
 use std::fs;
 use std::path::Path;
 
@@ -53,7 +53,11 @@ impl BuiltIn {
     }
 }
 
-/// The name and the settings of a recipe: a built-in one, or a TOML file.
+/// The keys that hold paths.
+const PATHS: [&str; 3] = ["model.init", "data.path", "data.tokenizer"];
+
+/// The name and the settings of a recipe: a built-in one, or a TOML file. A relative path in a file is relative to the
+/// folder that the file is in.
 ///
 /// # Errors
 /// Neither of both, or a file with a mistake.
@@ -63,6 +67,12 @@ pub fn load(recipe: &str) -> Result<(String, Settings)> {
         return Ok((recipe.to_string(), settings));
     }
     let path = Path::new(recipe);
+    if path.is_dir() {
+        return Err(Error::user(format!(
+            "'{recipe}' is a folder; name a recipe (`lessen recipes` lists the built-in ones) or a TOML file, and a \
+             folder of data with --data"
+        )));
+    }
     if !path.is_file() {
         let alike = |name: &str| strsim::normalized_damerau_levenshtein(name, recipe);
         let nearest = BUILT_IN
@@ -97,7 +107,17 @@ pub fn load(recipe: &str) -> Result<(String, Settings)> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    Ok((name, Settings::parse(&text, recipe)?))
+    let mut settings = Settings::parse(&text, recipe)?;
+    for key in PATHS {
+        let place = settings.origin(key);
+        let own = settings.text(key).unwrap_or_default();
+        if matches!(place, Origin::Line(..)) && !own.is_empty() && own != "characters" {
+            let whole = path.with_file_name(own).display().to_string();
+            // For messages it stays where it was written.
+            settings.set_named(key, Value::Text(whole), place.to_string())?;
+        }
+    }
+    Ok((name, settings))
 }
 
 #[cfg(test)]
@@ -128,6 +148,8 @@ mod tests {
                 .to_string()
                 .contains("line 2 is not valid UTF-8")
         );
+        let error = load(dir.path().to_str().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("is a folder; name a recipe"), "{error}");
         let error = load("thucnew").unwrap_err().to_string();
         assert_eq!(
             error,
@@ -139,5 +161,27 @@ mod tests {
                 .to_string()
                 .ends_with("`lessen recipes` lists the built-in ones")
         );
+    }
+
+    #[test]
+    fn paths_in_a_file_are_relative_to_its_folder() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("mine.toml");
+        let found = |text: &str, key: &str| {
+            fs::write(&file, text).unwrap();
+            let (_, settings) = load(file.to_str().unwrap()).unwrap();
+            (
+                settings.text(key).map(str::to_string),
+                settings.origin(key).to_string(),
+            )
+        };
+        let (path, place) = found("[data]\npath = \"../titles\"\n", "data.path");
+        assert_eq!(path.as_deref(), dir.path().join("../titles").to_str());
+        assert_eq!(place, format!("{} line 2", file.display()));
+        let absolute = found("model.init = \"/models/bert\"", "model.init").0;
+        assert_eq!(absolute.as_deref(), Some("/models/bert"));
+        let word = found("data.tokenizer = \"characters\"", "data.tokenizer").0;
+        assert_eq!(word.as_deref(), Some("characters"));
+        assert_eq!(found("", "data.path").0, None);
     }
 }

@@ -6,7 +6,7 @@ use crate::evaluate::Scores;
 use crate::folder::Folder;
 use crate::metrics;
 use crate::prepared::Prepared;
-use crate::progress::show_duration;
+use crate::progress::{counted, show_duration};
 use crate::saved::Best;
 use crate::size::show_size;
 use crate::trainer::Peak;
@@ -123,9 +123,9 @@ impl Report {
             .as_f64()
             .map_or(String::new(), |loss| format!(", loss {loss:.4}"));
         let mut lines = vec![format!(
-            "{}: {steps} of {} steps in {}{shown_loss}",
+            "{}: {steps} of {} in {}{shown_loss}",
             config.recipe,
-            prepared.total,
+            counted(prepared.total, "step"),
             show_duration(timing.begun.elapsed().as_secs_f64())
         )];
         put("recipe", json!(config.recipe));

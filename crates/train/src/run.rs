@@ -4,18 +4,19 @@ use crate::config::Config;
 pub use crate::config_file::{Written, read_config};
 use crate::corpus::Corpus;
 use crate::course::Run;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::evaluate;
 use crate::events::Events;
 use crate::finished::device;
 use crate::folder::Folder;
+use crate::interrupt;
 use crate::metrics::Metrics;
 use crate::model::{self, Sizes};
 use crate::plans::StepPlans;
-use crate::prepared::Prepared;
+use crate::prepared::{Prepared, check_sizes};
 use crate::progress::Progress;
 use crate::report::{Report, Timing};
-use crate::resume::{Reopened, Resumed};
+use crate::resume::{Reopened, Resumed, digest};
 use crate::saved;
 use crate::settings::Settings;
 use crate::trainer::Trainer;
@@ -38,7 +39,8 @@ pub struct Request {
     pub budget: Option<usize>,
 }
 
-/// Trains.
+/// Trains. From the first step on, Ctrl-C stops the run after a step with a checkpoint, in the whole process; sooner, when
+/// there is nothing to save, it ends the process.
 ///
 /// # Errors
 /// Whatever is wrong with data, checkpoint, settings or folder, before any step; a loss that is no number.
@@ -56,6 +58,10 @@ pub fn train(request: &Request) -> Result<Report> {
     };
     let config = Config::new(&request.recipe, request.settings.clone())?;
     let corpus = Corpus::read(&config)?;
+    let data = digest(&corpus);
+    if let Some(run) = &reopened {
+        run.check_data(&config, &corpus, data)?;
+    }
     let from = reopened.as_ref().and_then(|run| run.from.as_ref());
     let tokenizer = match from {
         Some(from) => Tokenizer::from_dir(&from.dir)?,
@@ -68,6 +74,7 @@ pub fn train(request: &Request) -> Result<Report> {
         pad: tokenizer.pad_id(),
         length,
     };
+    check_sizes(&config, sizes)?;
     let mut model = match from {
         Some(from) => Model::from_dir(&from.dir)?,
         None => model::build(&config, &goal, sizes)?,
@@ -92,6 +99,7 @@ pub fn train(request: &Request) -> Result<Report> {
     let extent = Extent::of(&prepared.config, source.as_ref());
     prepared.total = extent.steps;
     if let Some(run) = &reopened {
+        run.check_end(&prepared.config, extent.steps)?;
         run.note_course(&prepared.config, source.as_ref())?;
     }
 
@@ -106,11 +114,21 @@ pub fn train(request: &Request) -> Result<Report> {
     let (weights, drawn) = first_weights(&prepared, from)?;
     let mut trainer = Trainer::from_plans(device, options, plans, &weights)?;
     drop(weights);
+    let source_of_weights = from
+        .map(|from| &*from.dir)
+        .or(prepared.config.model.init.as_deref());
+    if let (Some(name), Some(dir)) = (trainer.broken_parameter(), source_of_weights) {
+        return Err(Error::user(format!(
+            "the tensor {name} of the checkpoint {} has values that are no numbers or infinite; start from a sound one",
+            dir.display()
+        )));
+    }
     let function = trainer.function(|cx| evaluate::trace(cx, &prepared.model, &prepared.goal, shape))?;
 
-    let folder = match &reopened {
-        Some(run) => run.folder.clone(),
-        None => Folder::create(&request.out)?,
+    interrupt::listen()?;
+    let (folder, unbegun) = match &reopened {
+        Some(run) => (run.folder.clone(), None),
+        None => Folder::create_unbegun(&request.out).map(|(folder, unbegun)| (folder, Some(unbegun)))?,
     };
     let written = Written {
         recipe: prepared.config.recipe.clone(),
@@ -131,7 +149,9 @@ pub fn train(request: &Request) -> Result<Report> {
         prepared,
         batches: extent.batches,
         tokenizer,
+        data,
         folder,
+        unbegun,
         trainer,
         function,
         dev,

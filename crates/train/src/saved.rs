@@ -42,6 +42,15 @@ pub struct Best {
     pub score: f64,
 }
 
+/// What tells the training data of a run from other data, wherever it lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DataDigest {
+    /// Examples, or bytes of a text; 0 where the data is made on the fly.
+    pub size: u64,
+    /// CRC-32C of texts, labels and the names of classes.
+    pub crc: u32,
+}
+
 /// What is known of a checkpoint beside arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -49,17 +58,19 @@ pub struct Manifest {
     format: u32,
     /// Steps done.
     pub step: u64,
+    /// What they were done on.
+    pub(crate) data: DataDigest,
     /// Length and CRC-32C of every other file.
     files: BTreeMap<String, (u64, u32)>,
 }
 
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// Adds the state and the manifest to a folder that holds the rest of the checkpoint.
+/// Adds the state after `step` steps on this data, and the manifest, to a folder that holds the rest of the checkpoint.
 ///
 /// # Errors
 /// A folder that cannot be written to.
-pub fn complete(dir: &Path, step: u64, state: &[StateArray]) -> Result<()> {
+pub(crate) fn complete(dir: &Path, step: u64, data: DataDigest, state: &[StateArray]) -> Result<()> {
     let mut views = Vec::with_capacity(state.len());
     let bytes: Vec<Vec<u8>> = state
         .iter()
@@ -88,6 +99,7 @@ pub fn complete(dir: &Path, step: u64, state: &[StateArray]) -> Result<()> {
     let manifest = Manifest {
         format: FORMAT,
         step,
+        data,
         files,
     };
     let text = serde_json::to_string_pretty(&manifest)
@@ -203,6 +215,11 @@ fn digest(path: &Path) -> Result<(u64, u32)> {
 mod tests {
     use super::*;
 
+    const DIGEST: DataDigest = DataDigest {
+        size: 90_000,
+        crc: u32::MAX,
+    };
+
     fn checkpoint() -> (tempfile::TempDir, Vec<StateArray>) {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("model.safetensors"), vec![7; 3_000]).unwrap();
@@ -219,7 +236,7 @@ mod tests {
                 data: vec![5.0],
             },
         ];
-        complete(dir.path(), 12, &state).unwrap();
+        complete(dir.path(), 12, DIGEST, &state).unwrap();
         (dir, state)
     }
 
@@ -227,7 +244,7 @@ mod tests {
     fn what_is_saved_is_read_back_bit_by_bit() {
         let (dir, mut saved) = checkpoint();
         let manifest = check(dir.path()).unwrap();
-        assert_eq!(manifest.step, 12);
+        assert_eq!((manifest.step, manifest.data), (12, DIGEST));
         let mut found = state(dir.path()).unwrap();
         found.sort_by(|a, b| a.name.cmp(&b.name));
         saved.sort_by(|a, b| a.name.cmp(&b.name));

@@ -138,11 +138,13 @@ fn every_mistake_names_file_and_line() {
         "train.tsv line 2 has the label '2'; the labels are 0 to 1"
     );
     assert!(message(Stsb, RTE).contains("train.tsv line 1 names no column 'score'"));
-    let stsb = "sentence1\tsentence2\tscore\na\tb\tnan\n";
-    assert_eq!(
-        message(Stsb, stsb),
-        "train.tsv line 2 has the score 'nan'; write a number"
-    );
+    for wrong in ["nan", "inf", "-0.2", "5.001", "35", "high", ""] {
+        let stsb = format!("sentence1\tsentence2\tscore\na\tb\t0\nc\td\t5\na\tb\t{wrong}\n");
+        assert_eq!(
+            message(Stsb, &stsb),
+            format!("train.tsv line 4 has the score '{wrong}'; write a number from 0 to 5")
+        );
+    }
     assert!(message(Rte, &rows("")).contains("header but no line of data"));
     assert!(message(Rte, "").contains("train.tsv is empty"));
     let empty = tempfile::tempdir().unwrap();

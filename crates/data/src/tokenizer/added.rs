@@ -5,7 +5,7 @@
 //! `tokenizer_config.json` or `special_tokens_map.json` says by the role that it gives them.
 
 use super::CONFIG;
-use crate::vocabulary::{added_token, read_json};
+use crate::vocabulary::{added_token, read_object};
 use crate::{Error, Result};
 use serde_json::Value;
 use std::path::Path;
@@ -24,7 +24,7 @@ impl Beside {
         let read = |name: &str| {
             let path = dir.join(name);
             if path.exists() {
-                read_json(&path)
+                read_object(&path)
             } else {
                 Ok(Value::Null)
             }
@@ -91,6 +91,14 @@ impl Beside {
             known.sort_by_key(|token| token["id"].as_u64());
         }
         Ok(ids)
+    }
+
+    /// Whether the files list a token, as an added one or in a role.
+    pub(super) fn lists(&self, token: &str, config: &Value) -> bool {
+        let decoder = config["added_tokens_decoder"].as_object().into_iter().flatten();
+        self.added.get(token).is_some()
+            || decoder.clone().any(|(_, listed)| content(listed) == Some(token))
+            || self.is_special(token, config)
     }
 
     fn is_special(&self, token: &str, config: &Value) -> bool {

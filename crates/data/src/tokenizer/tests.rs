@@ -154,6 +154,43 @@ fn tokens_beside_the_vocabulary_are_tokens() {
 }
 
 #[test]
+fn merges_that_do_not_make_the_vocabulary_are_told() {
+    let message = |merges: &str| {
+        let error = gpt2_with(&[("merges.txt", merges)]).err().expect("an error");
+        error.to_string()
+    };
+    assert_eq!(
+        message("#version: 0.2\na b\nĠ ab\n"),
+        "DIR/merges.txt has no line that makes 'abab' of DIR/vocab.json; restore the file, which was cut \
+         short or is of another model"
+    );
+    assert!(message("#version: 0.2\n").contains(" and 2 others of DIR/vocab.json; restore"));
+    // The end of the last line is missing, and what is left is a merge of its own.
+    assert!(message("a b\nĠ ab\na b").contains("makes 'abab'"));
+    // Tokens that stand for no text, as in the vocabularies of several libraries, need no merge.
+    for (files, whole) in [
+        (vec![], "<ab>"),
+        (vec![], "[ab]"),
+        // Nothing in the vocabulary that it could be made of.
+        (vec![], "madeupword0000"),
+        (vec![(ROLES, r#"{"mask_token":{"content":"ba"}}"#)], "ba"),
+        (vec![(ROLES, r#"{"additional_special_tokens":["ba"]}"#)], "ba"),
+        (vec![(CONFIG, r#"{"cls_token":"ba"}"#)], "ba"),
+        (
+            vec![(CONFIG, r#"{"added_tokens_decoder":{"8":{"content":"ba"}}}"#)],
+            "ba",
+        ),
+        (vec![(ADDED, r#"{"ba":8}"#)], "ba"),
+    ] {
+        let vocab = r#"{"a":0,"b":1,"Ġ":2,"Ċ":3,"ab":4,"Ġab":5,"abab":6,"<|endoftext|>":7,"WHOLE":8,
+            "<ab":9,">":10,"[ab":11,"]":12}"#;
+        let vocab = vocab.replace("WHOLE", whole);
+        let files = [vec![("vocab.json", vocab.as_str())], files].concat();
+        gpt2_with(&files).unwrap_or_else(|error| panic!("{whole}: {error}"));
+    }
+}
+
+#[test]
 fn added_tokens_out_of_order_are_told() {
     let message = |files: &[(&str, &str)]| gpt2_with(files).err().expect("an error").to_string();
     assert_eq!(
@@ -330,6 +367,14 @@ fn damaged_folders_are_named() {
     assert!(
         message(&[(CONFIG, "{"), ("vocab.txt", VOCAB)]).contains("tokenizer_config.json is not valid JSON")
     );
+    let pad = (ROLES, r#"{"pad_token":"[PAD]"}"#);
+    for file in [CONFIG, ADDED] {
+        assert_eq!(
+            message(&[("vocab.txt", VOCAB), pad, (file, "[1]")]),
+            format!("{file} must hold a JSON object; restore the file")
+        );
+    }
+    assert!(message(&[("vocab.txt", VOCAB), (ROLES, "7")]).contains("special_tokens_map.json must hold"));
 }
 
 #[test]

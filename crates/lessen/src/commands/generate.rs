@@ -12,19 +12,19 @@ pub struct Generate {
     /// Folder of a run
     run_dir: PathBuf,
     /// The text to continue
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     prompt: String,
     /// Tokens to add
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true)]
     tokens: usize,
     /// Below 1 is more predictable, above is wilder; 0 always takes the most likely token
-    #[arg(long, value_name = "T", default_value_t = 0.8)]
+    #[arg(long, value_name = "T", default_value_t = 0.8, allow_hyphen_values = true)]
     temperature: f64,
     /// Consider only the K most likely tokens
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
     top_k: Option<usize>,
     /// Decides what is drawn
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
     /// Take the best model instead of the last one
     #[arg(long)]

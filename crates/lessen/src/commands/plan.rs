@@ -9,7 +9,7 @@ use lessen_train::{Outlook, Result, recipe};
 /// Flags of `lessen plan`.
 #[derive(Args)]
 pub struct Plan {
-    /// Name of a built-in recipe, or a TOML file
+    /// Name of a built-in recipe, or a TOML file (paths in it are relative to its folder)
     recipe: String,
     #[command(flatten)]
     over: RecipeArgs,

@@ -12,7 +12,7 @@ pub struct Predict {
     /// Folder of a run
     run_dir: PathBuf,
     /// The text; for tasks on two texts, both with a tab between
-    #[arg(long)]
+    #[arg(long, allow_hyphen_values = true)]
     text: String,
     /// Take the best model instead of the last one
     #[arg(long)]

@@ -15,7 +15,7 @@ pub struct RecipeArgs {
     #[arg(long, value_name = "DIR")]
     init: Option<PathBuf>,
     /// Most memory for parameters, optimizer and step together, such as 512MiB or 2GiB
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
     /// Another value for a key of the recipe (`lessen recipes --keys` lists them); may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]

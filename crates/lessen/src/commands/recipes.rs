@@ -40,7 +40,9 @@ impl Recipes {
                 let (expected, default) = (key.kind.expected(), default(key.default));
                 format!("{:<24} {}; {expected}{default}\n", key.name, key.meaning)
             };
-            KEYS.iter().map(line).collect()
+            let paths = "\nA relative path in a recipe's file starts at the folder of the file, one in a flag at the current \
+                         folder.\n";
+            KEYS.iter().map(line).chain([paths.to_string()]).collect()
         } else if self.json {
             let recipes: Vec<Value> = BUILT_IN
                 .iter()

@@ -1,7 +1,7 @@
 //! `lessen train`
 
 use super::recipe_args::RecipeArgs;
-use crate::say;
+use crate::{say, tell};
 use clap::Args;
 use lessen_train::folder::Folder;
 use lessen_train::run::{Request, read_config, train};
@@ -16,7 +16,7 @@ const DEFAULT: &str = "adder";
 /// Flags of `lessen train`.
 #[derive(Args)]
 pub struct Train {
-    /// Name of a built-in recipe, or a TOML file [default: adder]
+    /// Name of a built-in recipe, or a TOML file (paths in it are relative to its folder) [default: adder]
     recipe: Option<String>,
     #[command(flatten)]
     over: RecipeArgs,
@@ -27,7 +27,7 @@ pub struct Train {
     #[arg(long)]
     resume: bool,
     /// Steps to train
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<u64>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
@@ -38,7 +38,6 @@ impl Train {
     /// Trains; the exit code.
     pub fn run(self) -> Result<u8> {
         let request = self.request()?;
-        interrupt::listen()?;
         let report = train(&request)?;
         if self.json {
             say(&format!("{}\n", report.to_json()));
@@ -47,10 +46,10 @@ impl Train {
         }
         if report.interrupted {
             let out = report.out.display();
-            eprintln!(
+            tell(&format!(
                 "stopped after step {}; go on with `lessen train --resume --out {out}`",
                 report.steps
-            );
+            ));
             return Ok(interrupt::EXIT_CODE);
         }
         Ok(0)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
+use super::WANTED_FOLDER;
 use super::file::TensorFile;
 use super::names::{TIED, Tied, candidates, is_redundant};
 use crate::context::ParamSpec;
@@ -92,15 +93,14 @@ impl Checkpoint {
         if index.exists() {
             return Checkpoint::open_shards(dir, index);
         }
-        let remedy = if dir.join("pytorch_model.bin").exists() {
-            "; load its pytorch_model.bin in transformers and save it again to convert it"
+        let what = if dir.join("pytorch_model.bin").exists() {
+            " but a pytorch_model.bin; load it in transformers and save it again with safe_serialization=True"
+                .to_string()
         } else {
-            ""
+            format!("; {WANTED_FOLDER}")
         };
-        Err(Error::new(format!(
-            "{} has no model.safetensors{remedy}",
-            dir.display()
-        )))
+        let shown = dir.display();
+        Err(Error::new(format!("{shown} has no model.safetensors{what}")))
     }
 
     /// Reads a tensor that the checkpoint has.

@@ -8,3 +8,7 @@ mod save;
 
 pub use load::{Loaded, load};
 pub use save::save;
+
+/// What to do about a folder that is no checkpoint.
+pub(crate) const WANTED_FOLDER: &str =
+    "name a folder with config.json and model.safetensors, as transformers' save_pretrained writes it";

@@ -85,7 +85,7 @@ impl BertConfig {
         let config = BertConfig {
             vocab_size: fields.size("vocab_size")?,
             hidden_size: fields.size("hidden_size")?,
-            num_hidden_layers: fields.size("num_hidden_layers")?,
+            num_hidden_layers: fields.depth("num_hidden_layers")?,
             num_attention_heads: fields.size("num_attention_heads")?,
             intermediate_size: fields.size("intermediate_size")?,
             max_position_embeddings: fields.size("max_position_embeddings")?,

@@ -75,7 +75,7 @@ impl EncoderConfig {
         let config = EncoderConfig {
             vocab_size: fields.size("vocab_size")?,
             width: fields.size("width")?,
-            layers: fields.size("layers")?,
+            layers: fields.depth("layers")?,
             heads: fields.size("heads")?,
             ffn: fields.size("ffn")?,
             max_length: fields.size("max_length")?,

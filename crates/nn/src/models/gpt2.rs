@@ -79,7 +79,7 @@ impl Gpt2Config {
             vocab_size: fields.size("vocab_size")?,
             n_positions: fields.size("n_positions")?,
             n_embd: fields.size("n_embd")?,
-            n_layer: fields.size("n_layer")?,
+            n_layer: fields.depth("n_layer")?,
             n_head: fields.size("n_head")?,
             n_inner: fields
                 .get("n_inner")
