@@ -124,6 +124,38 @@ fn other_classes_get_a_new_classifier_which_is_told() {
 }
 
 #[test]
+fn tensors_that_the_model_does_not_have_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, recipe) = (titles(dir), classifier(dir, "bert", ""));
+    let deeper = [
+        "train",
+        text(&recipe),
+        "--data",
+        text(&data),
+        "--out",
+        "first",
+        "--set",
+        "model.layers=2",
+    ];
+    succeed(dir, &deeper);
+    let config = dir.join("first/model/config.json");
+    let fields = fs::read_to_string(&config).unwrap();
+    assert!(fields.contains("\"num_hidden_layers\": 2"), "{fields}");
+    fs::write(
+        &config,
+        fields.replace("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1"),
+    )
+    .unwrap();
+    let output = lessen(dir, &again(&recipe, &data, "second"));
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    // A layer of BERT has 16.
+    let unused = "no use for 16 tensors of the checkpoint, such as bert.encoder.layer.1.";
+    assert!(said.contains(unused), "{said}");
+}
+
+#[test]
 fn a_checkpoint_brings_its_vocabulary_and_its_faults_are_named() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

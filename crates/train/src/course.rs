@@ -9,11 +9,10 @@ use crate::folder::{Folder, Newest, Unbegun};
 use crate::inference::{Function, Inputs};
 use crate::interrupt;
 use crate::metrics::Metrics;
-use crate::model;
+use crate::model::{self, FirstWeights};
 use crate::prepared::Prepared;
 use crate::progress::{Progress, counted};
 use crate::report::{Facts, Report, Timing};
-use crate::resume::Resumed;
 use crate::saved::{Best, DataDigest, write_best};
 use crate::showcase;
 use crate::trainer::{StepReport, Trainer};
@@ -47,8 +46,8 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Says what is about to be trained; `drawn` are the parameters that the first checkpoint did not have.
-    pub fn announce(&self, from: Option<&Resumed>, drawn: &[String]) {
+    /// Says what is about to be trained, and where it differs from the checkpoint to start from.
+    pub fn announce(&self, first: &FirstWeights) {
         let Prepared {
             config, model, total, ..
         } = &self.prepared;
@@ -66,10 +65,15 @@ impl Run {
             counted(*total, "step"),
             self.folder.root().display()
         ));
-        if from.is_none() && !drawn.is_empty() {
+        if !first.drawn.is_empty() {
+            let drawn = first.drawn.join(", ");
+            self.progress
+                .note(&format!("the checkpoint has no {drawn}; starting with new ones"));
+        }
+        if let Some(unused) = first.unused.first() {
+            let tensors = counted(first.unused.len() as u64, "tensor");
             self.progress.note(&format!(
-                "the checkpoint has no {}; starting with new ones",
-                drawn.join(", ")
+                "the model has no use for {tensors} of the checkpoint, such as {unused}; left out"
             ));
         }
     }

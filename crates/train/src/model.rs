@@ -235,15 +235,25 @@ pub(crate) fn number_classes(model: &mut Model, weights: &mut Weights, names: &[
     Ok(())
 }
 
-/// The first weights of a run: the checkpoint's where it has them, others drawn from the seed. Also the names and
-/// shapes of those that were drawn although there is a checkpoint. A class that the checkpoint knows under another
-/// number keeps its row of the classifier.
+/// The first weights of a run.
+#[derive(Default)]
+pub struct FirstWeights {
+    /// The parameters' values.
+    pub weights: Weights,
+    /// Names and shapes of those that were drawn although there is a checkpoint.
+    pub drawn: Vec<String>,
+    /// Tensors of the checkpoint that the model does not have.
+    pub unused: Vec<String>,
+}
+
+/// The first weights of a run: the checkpoint's where it has them, others drawn from the seed. A class that the
+/// checkpoint knows under another number keeps its row of the classifier.
 ///
 /// # Errors
 /// A checkpoint with a damaged tensor, or outside the head with a missing or ill-shaped one.
-pub fn first_weights(model: &Model, init: Option<&Path>, seed: u64) -> Result<(Weights, Vec<String>)> {
+pub fn first_weights(model: &Model, init: Option<&Path>, seed: u64) -> Result<FirstWeights> {
     let parameters = model.parameters();
-    let (mut weights, missing) = match init {
+    let mut first = match init {
         Some(dir) => {
             let mut loaded = checkpoint::load(dir, &parameters, &|name| model.is_head(name))?;
             let known = Model::from_dir_as(dir, model.architecture())?;
@@ -254,12 +264,16 @@ pub fn first_weights(model: &Model, init: Option<&Path>, seed: u64) -> Result<(W
                 .iter()
                 .filter(|param| loaded.missing.contains(&param.name));
             let shown = drawn.map(|param| format!("{} of shape {:?}", param.name, param.shape));
-            (loaded.weights, shown.collect())
+            FirstWeights {
+                drawn: shown.collect(),
+                weights: loaded.weights,
+                unused: loaded.extra,
+            }
         }
-        None => (Weights::new(), Vec::new()),
+        None => FirstWeights::default(),
     };
-    initialize_missing(&mut weights, &parameters, seed);
-    Ok((weights, missing))
+    initialize_missing(&mut first.weights, &parameters, seed);
+    Ok(first)
 }
 
 /// Writes a Hugging Face folder: the model's configuration, its weights and the tokenizer.

@@ -11,7 +11,7 @@ use crate::finished::device;
 use crate::folder::Folder;
 use crate::interrupt;
 use crate::metrics::Metrics;
-use crate::model::{self, Sizes};
+use crate::model::{self, FirstWeights, Sizes};
 use crate::plans::StepPlans;
 use crate::prepared::{Prepared, check_sizes};
 use crate::progress::Progress;
@@ -21,7 +21,7 @@ use crate::saved;
 use crate::settings::Settings;
 use crate::trainer::Trainer;
 use lessen_data::{Source, Tokenizer};
-use lessen_nn::{BatchShape, Model, Weights, checkpoint};
+use lessen_nn::{BatchShape, Model, checkpoint};
 use std::path::PathBuf;
 
 /// What to train and where.
@@ -111,9 +111,9 @@ pub fn train(request: &Request) -> Result<Report> {
     let plans = StepPlans::of(&device, &options, |cx| prepared.model.forward(cx, shape).loss)?;
     let compile_time = plans.compile_time();
     plans.check_memory()?;
-    let (weights, drawn) = first_weights(&prepared, from)?;
-    let mut trainer = Trainer::from_plans(device, options, plans, &weights)?;
-    drop(weights);
+    let mut first = first_weights(&prepared, from)?;
+    let mut trainer = Trainer::from_plans(device, options, plans, &first.weights)?;
+    first.weights.clear();
     let source_of_weights = from
         .map(|from| &*from.dir)
         .or(prepared.config.model.init.as_deref());
@@ -161,15 +161,18 @@ pub fn train(request: &Request) -> Result<Report> {
         progress,
         timing,
     };
-    run.announce(from, &drawn);
+    run.announce(&first);
     run.go(source, start)
 }
 
-fn first_weights(prepared: &Prepared, from: Option<&Resumed>) -> Result<(Weights, Vec<String>)> {
+fn first_weights(prepared: &Prepared, from: Option<&Resumed>) -> Result<FirstWeights> {
     match from {
         Some(from) => {
             let loaded = checkpoint::load(&from.dir, &prepared.model.parameters(), &|_| false)?;
-            Ok((loaded.weights, Vec::new()))
+            Ok(FirstWeights {
+                weights: loaded.weights,
+                ..FirstWeights::default()
+            })
         }
         None => {
             let model = &prepared.config.model;
