@@ -12,10 +12,7 @@ fn with_file(name: &str, bytes: &[u8]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));
     fs::write(data.join(name), bytes).unwrap();
-    let sentence = refuse(
-        dir.path(),
-        &["train", text(&recipe), "--data", text(&data), "--out", "run"],
-    );
+    let sentence = refuse(dir.path(), &train_on(&recipe, &data, &["--out", "run"]));
     assert!(!dir.path().join("run").exists(), "nothing is half-written");
     sentence
 }
@@ -43,7 +40,7 @@ fn missing_data_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));
     fs::remove_file(data.join("dev.txt")).unwrap();
-    let sentence = refuse(dir.path(), &["train", text(&recipe), "--data", text(&data)]);
+    let sentence = refuse(dir.path(), &train_on(&recipe, &data, &[]));
     assert!(sentence.contains("dev.txt"), "{sentence}");
     let sentence = refuse(dir.path(), &["train", text(&recipe), "--data", "nowhere"]);
     assert_eq!(

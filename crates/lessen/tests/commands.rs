@@ -99,17 +99,7 @@ fn a_classifier_learns_is_evaluated_and_asked() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let (data, recipe) = (titles(dir), classifier(dir, "encoder", "schedule = \"linear\"\n"));
-    let args = [
-        "train",
-        text(&recipe),
-        "--data",
-        text(&data),
-        "--steps",
-        "60",
-        "--out",
-        "run",
-        "--json",
-    ];
+    let args = train_on(&recipe, &data, &["--steps", "60", "--out", "run", "--json"]);
     let report = json(dir, &args);
     assert_eq!(report["dev_accuracy"], 1.0, "{report}");
     let answer = json(dir, &["predict", "run", "--text", "day 7 rain", "--json"]);
@@ -141,16 +131,7 @@ fn other_data_is_scored_by_the_names_of_its_classes() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let (data, recipe) = (titles(dir), classifier(dir, "encoder", ""));
-    let args = [
-        "train",
-        text(&recipe),
-        "--data",
-        text(&data),
-        "--steps",
-        "60",
-        "--out",
-        "run",
-    ];
+    let args = train_on(&recipe, &data, &["--steps", "60", "--out", "run"]);
     succeed(dir, &args);
     let other = dir.join("other");
     fs::create_dir(&other).unwrap();
@@ -207,10 +188,7 @@ fn a_single_class_is_refused_before_anything_is_written() {
     for file in ["train.txt", "dev.txt"] {
         fs::write(data.join(file), "sun\t0\nday\t0\n").unwrap();
     }
-    let sentence = refuse(
-        dir,
-        &["train", text(&recipe), "--data", text(&data), "--out", "run"],
-    );
+    let sentence = refuse(dir, &train_on(&recipe, &data, &["--out", "run"]));
     assert!(sentence.contains("class.txt names only one class"), "{sentence}");
     assert!(!dir.join("run").exists());
 }

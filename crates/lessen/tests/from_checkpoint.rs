@@ -70,17 +70,7 @@ fn a_class_keeps_its_row_when_the_data_numbers_it_otherwise() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let (data, recipe) = (titles(dir), classifier(dir, "encoder", ""));
-    let first = [
-        "train",
-        text(&recipe),
-        "--data",
-        text(&data),
-        "--steps",
-        "60",
-        "--out",
-        "first",
-        "--json",
-    ];
+    let first = train_on(&recipe, &data, &["--steps", "60", "--out", "first", "--json"]);
     assert_eq!(json(dir, &first)["dev_accuracy"], 1.0);
     for file in ["train.txt", "dev.txt"] {
         let lines = fs::read_to_string(data.join(file)).unwrap();
@@ -128,16 +118,7 @@ fn tensors_that_the_model_does_not_have_are_told() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let (data, recipe) = (titles(dir), classifier(dir, "bert", ""));
-    let deeper = [
-        "train",
-        text(&recipe),
-        "--data",
-        text(&data),
-        "--out",
-        "first",
-        "--set",
-        "model.layers=2",
-    ];
+    let deeper = train_on(&recipe, &data, &["--out", "first", "--set", "model.layers=2"]);
     succeed(dir, &deeper);
     let config = dir.join("first/model/config.json");
     let fields = fs::read_to_string(&config).unwrap();
@@ -187,16 +168,7 @@ fn what_is_no_checkpoint_is_told_with_what_would_be_one() {
     let init = checkpoint(dir, "encoder");
     let (data, recipe) = (titles(dir), classifier(dir, "encoder", ""));
     let from = |init: &str| {
-        let args = [
-            "train",
-            text(&recipe),
-            "--data",
-            text(&data),
-            "--out",
-            "second",
-            "--init",
-            init,
-        ];
+        let args = train_on(&recipe, &data, &["--out", "second", "--init", init]);
         refuse(dir, &args)
     };
     assert_eq!(
@@ -237,7 +209,7 @@ fn a_vocabulary_that_was_cut_short_is_told() {
     };
     fs::create_dir(dir.join("words")).unwrap();
     fs::write(dir.join("words/vocab.txt"), words(400)).unwrap();
-    let first = ["train", text(&recipe), "--data", text(&data), "--out", "first"];
+    let first = train_on(&recipe, &data, &["--out", "first"]);
     succeed(dir, &[&first[..], &["--set", "data.tokenizer=words"]].concat());
     let init = dir.join("first/model");
     fs::remove_file(init.join("tokenizer.json")).unwrap();

@@ -351,15 +351,7 @@ fn the_last_step_takes_what_the_epochs_have_left() {
     );
     let steps = |accumulate: &str, out: &str| -> Vec<f64> {
         // The parameters stay as they are, so that the losses tell the batches.
-        let own = [
-            "train",
-            text(&recipe),
-            "--data",
-            text(&data),
-            "--out",
-            out,
-            "--json",
-        ];
+        let own = train_on(&recipe, &data, &["--out", out, "--json"]);
         let set = [
             "train.steps=0",
             "train.lr=0",

@@ -9,10 +9,7 @@ use std::path::Path;
 /// A classifier of titles that has done 4 steps in the folder `run`.
 fn classified(dir: &Path) {
     let (data, recipe) = (titles(dir), classifier(dir, "encoder", "checkpoint_every = 2\n"));
-    succeed(
-        dir,
-        &["train", text(&recipe), "--data", text(&data), "--out", "run"],
-    );
+    succeed(dir, &train_on(&recipe, &data, &["--out", "run"]));
 }
 
 const RESUME: [&str; 6] = ["train", "--resume", "--out", "run", "--steps", "6"];

@@ -10,6 +10,15 @@ use lessen_graph::{Array, DType, Graph, Phase, Tensor, Trace, Type};
 use crate::gpt::{FEW_TOKENS, WIDE_BATCH, training};
 use crate::runner;
 
+const DTYPES: [DType; 6] = [
+    DType::F32,
+    DType::F64,
+    DType::BF16,
+    DType::I32,
+    DType::U32,
+    DType::Bool,
+];
+
 fn options() -> Options {
     Options {
         threads: 2,
@@ -144,16 +153,7 @@ fn an_index_out_of_range_is_an_error_for_every_operation_and_dtype() {
                 .gather(ids)
         })
     };
-    let mut graphs: Vec<Graph> = [
-        DType::F32,
-        DType::F64,
-        DType::BF16,
-        DType::I32,
-        DType::U32,
-        DType::Bool,
-    ]
-    .map(table)
-    .to_vec();
+    let mut graphs: Vec<Graph> = DTYPES.map(table).to_vec();
     for dtype in [DType::F32, DType::F64, DType::BF16] {
         graphs.push(indexed(|trace, ids| {
             let updates = trace.constant(Array::full(Type::f32(&[5, 3]), 1.0)).cast(dtype);
@@ -191,14 +191,7 @@ fn an_index_out_of_range_is_an_error_for_every_operation_and_dtype() {
 
 #[test]
 fn gathers_from_tables_of_every_dtype_are_exact() {
-    for dtype in [
-        DType::F32,
-        DType::F64,
-        DType::BF16,
-        DType::I32,
-        DType::U32,
-        DType::Bool,
-    ] {
+    for dtype in DTYPES {
         let graph = indexed(|trace, ids| {
             let table = Array::from_fn(Type::f32(&[7, 3]), |i| ((i[0] * 3 + i[1]) % 5) as f64);
             trace.constant(table).cast(dtype).gather(ids)

@@ -111,14 +111,16 @@ pub fn classifier(dir: &Path, kind: &str, more: &str) -> PathBuf {
     path
 }
 
+/// Arguments of `lessen train` for a recipe and its data, with more behind them.
+pub fn train_on<'a>(recipe: &'a Path, data: &'a Path, more: &[&'a str]) -> Vec<&'a str> {
+    [&["train", text(recipe), "--data", text(data)], more].concat()
+}
+
 /// Trains a tiny classifier of this kind on [`titles`] and returns the Hugging Face folder of its model.
 pub fn checkpoint(dir: &Path, kind: &str) -> PathBuf {
     let (data, recipe) = (titles(dir), classifier(dir, kind, ""));
     let out = dir.join("first");
-    succeed(
-        dir,
-        &["train", text(&recipe), "--data", text(&data), "--out", text(&out)],
-    );
+    succeed(dir, &train_on(&recipe, &data, &["--out", text(&out)]));
     out.join("model")
 }
 
