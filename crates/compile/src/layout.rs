@@ -141,7 +141,7 @@ pub fn accepts(graph: &Graph, node: &Node, input: usize, place: &Place) -> bool 
     if place.layout.is_dense(shape) {
         return true;
     }
-    let any = node.op.as_any();
+    let any = node.op.as_ref();
     if let Some(matmul) = any.downcast_ref::<MatMul>() {
         let (a, b) = (graph.ty(node.inputs[0]), graph.ty(node.inputs[1]));
         if input == 0 && matmul.is_linear(a, b) {

@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+mod backend;
 mod choices;
+mod host;
 mod layout;
 mod offsets;
 pub mod passes;
@@ -16,11 +18,14 @@ mod schedule;
 mod state;
 mod storage;
 
+use lessen_base::{Error, Result};
 use std::time::Instant;
 
 use lessen_graph::{Graph, Op, Type, ValueId, verify};
 
+pub use backend::{Backend, DeviceMemory, ProgramId};
 use choices::Choices;
+pub use host::Host;
 pub use layout::{Place, RowLayout, places, row_layout};
 pub use offsets::{ALIGNMENT, Buffer, lower_bound, pack};
 pub use plan::{Partial, Plan, PlannedStep, RowsPlan, Storage};
@@ -82,7 +87,7 @@ impl Default for Options {
 ///
 /// # Errors
 /// A sentence: the graph is malformed, or the budget is below the floor, which is named.
-pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Plan, String> {
+pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Plan> {
     let start = Instant::now();
     verify(graph)?;
     let simple = simplify(graph);
@@ -90,10 +95,10 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     let try_out = |chosen| plan_recomputing(&simple, chosen, options, target);
     let budget = options.budget.unwrap_or(usize::MAX);
     let mut plan = Choices::of(&simple).within(budget, try_out).map_err(|floor| {
-        format!(
+        Error::user(format!(
             "the budget of {budget} bytes is below the floor of {floor} bytes; allow at least that, or take a smaller \
              batch"
-        )
+        ))
     })?;
     plan.compile_time = start.elapsed();
     Ok(plan)
@@ -103,7 +108,7 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
 ///
 /// # Errors
 /// As [`compile`].
-pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Result<usize, String> {
+pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Result<usize> {
     verify(graph)?;
     let simple = simplify(graph);
     let try_out = |chosen| plan_recomputing(&simple, chosen, options, target);

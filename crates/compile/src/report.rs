@@ -57,10 +57,8 @@ impl Plan {
                 let cost = node
                     .op
                     .cost(&self.graph.input_types(node), &self.graph.output_types(node));
-                match node.op.name() {
-                    "matmul" | "attention" | "attention_backward" => products += cost.flops,
-                    _ => others += cost.flops,
-                }
+                products += cost.product_flops;
+                others += cost.vector_flops;
             }
         }
         (products, others)

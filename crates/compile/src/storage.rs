@@ -239,7 +239,7 @@ impl Planner<'_> {
         let mut touched: Vec<ValueId> = Vec::new();
         for id in &step.nodes {
             let (node, row_wise) = (&self.graph.nodes[id.index()], &self.row_wise[id.index()]);
-            tiled |= node.op.as_any().is::<MatMul>();
+            tiled |= node.op.as_ref().is::<MatMul>();
             let whole =
                 |i: usize| matches!(row_wise, RowWise::Rows { inputs, .. } if inputs[i] == Role::Whole);
             touched.extend(

@@ -11,7 +11,6 @@
 //! `pass recompute %3 %4` names the values to recompute. The graph that a pass returns must also verify and, where the
 //! case's inputs are floats, evaluate to the same results.
 
-use std::any::Any;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -37,10 +36,6 @@ impl Op for Twice {
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         Some(inputs[0].trace().apply(Scaled { by: 2.0 }, inputs))
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 /// An operation from outside with an attribute.
@@ -65,10 +60,6 @@ impl Op for Scaled {
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         Some(vec![inputs[0] * self.by])
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 /// An operation from outside without a decomposition.
@@ -86,10 +77,6 @@ impl Op for Opaque {
 
     fn eval(&self, inputs: &[&Array], _: &[Type]) -> Vec<Array> {
         vec![inputs[0].clone()]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,5 +1,6 @@
 //! The memory of a step: one allocation, touched when it is made.
 
+use lessen_base::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
@@ -25,9 +26,12 @@ impl Arena {
     ///
     /// # Errors
     /// One sentence, if the system does not give that much memory.
-    pub fn new(len: usize) -> Result<Arena, String> {
-        let refused =
-            || format!("the system does not give {len} bytes of memory; choose a smaller batch or model");
+    pub fn new(len: usize) -> Result<Arena> {
+        let refused = || {
+            Error::user(format!(
+                "the system does not give {len} bytes of memory; choose a smaller batch or model"
+            ))
+        };
         let layout = layout(len).ok_or_else(refused)?;
         // SAFETY: the layout's size is not 0.
         let ptr = NonNull::new(unsafe { alloc_zeroed(layout) }).ok_or_else(refused)?;
@@ -44,7 +48,7 @@ impl Arena {
     ///
     /// # Errors
     /// As [`Arena::new`]; then the arena is empty.
-    pub fn grow(&mut self, len: usize) -> Result<(), String> {
+    pub fn grow(&mut self, len: usize) -> Result<()> {
         if len > self.len {
             // The old memory goes first, so that the two never exist together.
             *self = Arena::new(0)?;

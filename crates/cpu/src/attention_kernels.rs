@@ -80,7 +80,7 @@ fn heads(op: Attention, inputs: &[Type]) -> Heads {
 
 /// Scratch bytes of one thread.
 pub(crate) fn scratch_bytes(op: &dyn Op, inputs: &[Type]) -> usize {
-    let any = op.as_any();
+    let any = op;
     let head = || {
         let AttentionSizes {
             queries: tq,

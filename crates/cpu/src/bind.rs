@@ -103,7 +103,7 @@ fn bind_step(plan: &Plan, constants: &[usize], step: &PlannedStep) -> Bound {
 }
 
 fn is_product(node: &Node) -> bool {
-    let any = node.op.as_any();
+    let any = node.op.as_ref();
     any.is::<MatMul>() || any.is::<Attention>() || any.is::<AttentionBackward>()
 }
 

@@ -1,5 +1,6 @@
 //! The device: threads and the arena that all executables of a process share.
 
+use lessen_base::{Error, Result};
 use lessen_compile::{Options, Plan, Target};
 use lessen_graph::{Graph, Op, Type};
 
@@ -19,8 +20,9 @@ impl Device {
     ///
     /// # Errors
     /// A sentence when the system gives no more threads.
-    pub fn new(threads: usize) -> Result<Device, String> {
-        let pool = Pool::new(threads).map_err(|e| format!("{threads} threads cannot be started: {e}"))?;
+    pub fn new(threads: usize) -> Result<Device> {
+        let pool = Pool::new(threads)
+            .map_err(|e| Error::user(format!("{threads} threads cannot be started: {e}")))?;
         Ok(Device {
             pool,
             arena: Arena::new(0)?,
@@ -31,7 +33,7 @@ impl Device {
     ///
     /// # Errors
     /// A sentence when the variable is set to something else than a positive number.
-    pub fn from_env() -> Result<Device, String> {
+    pub fn from_env() -> Result<Device> {
         Ok(Device {
             pool: Pool::from_env()?,
             arena: Arena::new(0)?,
@@ -52,7 +54,7 @@ impl Device {
     ///
     /// # Errors
     /// As [`lessen_compile::compile`].
-    pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Plan, String> {
+    pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Plan> {
         compile(
             graph,
             &Options {
@@ -65,8 +67,8 @@ impl Device {
 
 /// What the planner must know of a CPU.
 #[derive(Clone, Copy, Debug)]
-struct CpuTarget {
-    threads: usize,
+pub(crate) struct CpuTarget {
+    pub(crate) threads: usize,
 }
 
 impl Target for CpuTarget {
@@ -92,7 +94,7 @@ impl Target for CpuTarget {
 ///
 /// # Errors
 /// As [`lessen_compile::compile`].
-pub fn compile(graph: &Graph, options: &Options) -> Result<Plan, String> {
+pub fn compile(graph: &Graph, options: &Options) -> Result<Plan> {
     lessen_compile::compile(
         graph,
         options,
@@ -106,7 +108,7 @@ pub fn compile(graph: &Graph, options: &Options) -> Result<Plan, String> {
 ///
 /// # Errors
 /// As [`lessen_compile::floor_bytes`].
-pub fn floor_bytes(graph: &Graph, options: &Options) -> Result<usize, String> {
+pub fn floor_bytes(graph: &Graph, options: &Options) -> Result<usize> {
     lessen_compile::floor_bytes(
         graph,
         options,

@@ -1,9 +1,9 @@
 //! The executable: a plan bound to kernels, run step after step.
 
 use std::collections::HashMap;
-use std::fmt;
 
-use lessen_compile::{ALIGNMENT, Plan, Storage};
+use lessen_base::{Error, Result};
+use lessen_compile::{ALIGNMENT, Host, Plan, Storage};
 use lessen_graph::{DType, InputKind, Type, ValueId};
 
 use crate::arena::Arena;
@@ -12,21 +12,8 @@ use crate::clock::{Clock, Profile};
 use crate::device::Device;
 use crate::fallback;
 use crate::faults::Faults;
-use crate::host::Host;
 use crate::operand::{Bases, Location, location};
 use crate::store::Store;
-
-/// Why a run failed: one sentence.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct RunError(pub String);
-
-impl fmt::Display for RunError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// A result: its type, where it lies, and the copy of it that outlives the run.
 struct Returned {
@@ -34,7 +21,8 @@ struct Returned {
     ty: Type,
     strides: Vec<usize>,
     location: Location,
-    bytes: Vec<u8>,
+    /// Words, so that elements of every dtype are aligned.
+    buffer: Vec<u64>,
 }
 
 /// A plan bound to kernels.
@@ -106,7 +94,7 @@ impl Executable {
                     name: o.name.clone(),
                     strides: plan.places[o.value.index()].layout.strides.clone(),
                     location: location(&plan, &offsets, o.value),
-                    bytes: vec![0; ty.bytes()],
+                    buffer: vec![0; ty.bytes().div_ceil(8)],
                     ty,
                 }
             })
@@ -181,19 +169,14 @@ impl Executable {
     /// # Errors
     /// A sentence when an input or a state is missing or of another type, or data holds an index out of range; then
     /// states may have been updated in part.
-    pub fn run(
-        &mut self,
-        device: &mut Device,
-        store: &mut Store,
-        data: &[(&str, Host<'_>)],
-    ) -> Result<(), RunError> {
+    pub fn run(&mut self, device: &mut Device, store: &mut Store, data: &[(&str, Host<'_>)]) -> Result<()> {
         if device.threads() > self.plan.threads {
             let (has, plan) = (device.threads(), self.plan.threads);
-            return Err(RunError(format!(
+            return Err(Error::user(format!(
                 "the plan is for {plan} threads, the device has {has}; compile for it"
             )));
         }
-        device.arena.grow(self.plan.arena_bytes).map_err(RunError)?;
+        device.arena.grow(self.plan.arena_bytes)?;
         let mut states = vec![std::ptr::null_mut(); self.plan.graph.inputs.len()];
         for (i, input) in self.plan.graph.inputs.iter().enumerate() {
             if input.kind == InputKind::State {
@@ -202,11 +185,11 @@ impl Executable {
                     Some(state) if state.ty == *ty => states[i] = state.memory.ptr(),
                     Some(state) => {
                         let (name, is) = (&input.name, &state.ty);
-                        return Err(RunError(format!(
+                        return Err(Error::user(format!(
                             "the state `{name}` must have type {ty}, not {is}"
                         )));
                     }
-                    None => return Err(RunError(format!("the store has no state `{}`", input.name))),
+                    None => return Err(Error::user(format!("the store has no state `{}`", input.name))),
                 }
             }
         }
@@ -220,7 +203,7 @@ impl Executable {
             bound.run(&device.pool, &bases, &self.faults, &self.clock);
         }
         if let Some(sentence) = self.faults.take() {
-            return Err(RunError(sentence));
+            return Err(Error::user(sentence));
         }
         for result in &mut self.results {
             let from = bases.of(result.location.region, std::ptr::null_mut());
@@ -237,38 +220,34 @@ impl Executable {
         Ok(())
     }
 
-    fn upload(&self, bases: &Bases, data: &[(&str, Host<'_>)]) -> Result<(), RunError> {
+    fn upload(&self, bases: &Bases, data: &[(&str, Host<'_>)]) -> Result<()> {
         for (name, (ty, to)) in &self.data {
             let Some((_, host)) = data.iter().find(|(n, _)| n == name) else {
-                return Err(RunError(format!("no data is given for the input `{name}`")));
+                return Err(Error::user(format!("no data is given for the input `{name}`")));
             };
             if host.dtype() != ty.dtype || host.len() != ty.numel() {
                 let (has, n) = (host.dtype().name(), host.len());
-                return Err(RunError(format!(
+                return Err(Error::user(format!(
                     "the input `{name}` takes {ty}, not {n} elements of {has}"
                 )));
             }
             let to = bases.of(to.region, std::ptr::null_mut()).wrapping_add(to.byte);
             // SAFETY: the plan gives the input memory of its type, which the data has been checked to fill exactly.
-            unsafe { to.copy_from_nonoverlapping(host.ptr(), ty.bytes()) };
+            unsafe { to.copy_from_nonoverlapping(host_ptr(host), ty.bytes()) };
         }
         Ok(())
     }
 
     /// A result of the last run, in row-major order.
     pub fn output_f32(&self, name: &str) -> Option<&[f32]> {
-        let result = self
-            .results
-            .iter()
-            .find(|r| r.name == name && r.ty.dtype == DType::F32)?;
-        // SAFETY: `f32` has no invalid bit patterns; a misaligned prefix would make the middle shorter, which the
-        // comparison below excludes.
-        let (before, middle, _) = unsafe { result.bytes.align_to::<f32>() };
-        assert!(
-            before.is_empty() && middle.len() == result.ty.numel(),
-            "the allocator aligns to 4 bytes"
-        );
-        Some(middle)
+        self.output(name)?.as_f32()
+    }
+
+    /// A result of the last run, in row-major order.
+    pub fn output(&self, name: &str) -> Option<Host<'_>> {
+        let result = self.results.iter().find(|r| r.name == name)?;
+        // SAFETY: the buffer belongs to the result and holds its elements, all of them valid values of its dtype.
+        Some(unsafe { host_array(&result.ty, result.buffer.as_ptr().cast()) })
     }
 
     /// The type of a result.
@@ -298,9 +277,41 @@ fn reach_of_data(plan: &Plan) -> usize {
     plan.graph.inputs.iter().map(|i| end(i.value)).max().unwrap_or(0)
 }
 
+/// The dense elements of a type in memory.
+///
+/// # Safety
+/// `ptr` is readable for the type's bytes for the lifetime `'a`, aligned to the element's size, and holds valid elements.
+pub(crate) unsafe fn host_array<'a>(ty: &Type, ptr: *const u8) -> Host<'a> {
+    let n = ty.numel();
+    // SAFETY: the caller's promise.
+    unsafe {
+        match ty.dtype {
+            DType::F32 => Host::F32(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::F64 => Host::F64(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::BF16 => Host::BF16(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::I32 => Host::I32(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::U32 => Host::U32(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::Bool => Host::Bool(std::slice::from_raw_parts(ptr, n)),
+        }
+    }
+}
+
+/// The address of an array's elements.
+pub(crate) fn host_ptr(host: &Host<'_>) -> *const u8 {
+    match host {
+        Host::F32(x) => x.as_ptr().cast(),
+        Host::F64(x) => x.as_ptr().cast(),
+        Host::BF16(x) => x.as_ptr().cast(),
+        Host::I32(x) => x.as_ptr().cast(),
+        Host::U32(x) => x.as_ptr().cast(),
+        Host::Bool(x) => x.as_ptr(),
+    }
+}
+
 fn download(result: &mut Returned, base: *mut u8) {
     let size = result.location.size;
     let from = base.wrapping_add(result.location.byte);
+    let to = result.buffer.as_mut_ptr().cast::<u8>();
     let shape = &result.ty.shape;
     let dense = lessen_graph::Layout {
         offset: 0,
@@ -309,20 +320,15 @@ fn download(result: &mut Returned, base: *mut u8) {
     .is_dense(shape);
     if dense {
         // SAFETY: the plan keeps results until the end of the run.
-        unsafe {
-            result
-                .bytes
-                .as_mut_ptr()
-                .copy_from_nonoverlapping(from, result.bytes.len())
-        };
+        unsafe { to.copy_from_nonoverlapping(from, result.ty.bytes()) };
         return;
     }
     let mut index = vec![0; shape.len()];
-    for to in result.bytes.chunks_exact_mut(size) {
+    for i in 0..result.ty.numel() {
         let at: usize = index.iter().zip(&result.strides).map(|(i, s)| i * s).sum();
         // SAFETY: as above; the view's strides stay within its base.
         unsafe {
-            to.as_mut_ptr()
+            to.add(i * size)
                 .copy_from_nonoverlapping(from.add(at * size), size)
         };
         for axis in (0..shape.len()).rev() {

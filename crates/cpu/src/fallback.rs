@@ -71,7 +71,7 @@ pub(crate) fn evaluated(op: &dyn Op, inputs: &[&Array], outputs: &[Type]) -> Vec
 /// For an operation that reads indices: which input holds them, what they must be below, and the index that stands for
 /// none.
 fn indices_of(op: &dyn Op, inputs: &[Type]) -> Option<(usize, usize, f64)> {
-    let any = op.as_any();
+    let any = op;
     if any.is::<Gather>() {
         return Some((1, inputs[0].shape[0], f64::NAN));
     }

@@ -3,13 +3,13 @@
 
 pub mod arena;
 mod attention_kernels;
+mod backend;
 mod bind;
 mod clock;
 mod device;
 mod exec;
 mod fallback;
 mod faults;
-mod host;
 pub mod kernels;
 pub mod math;
 mod operand;
@@ -20,9 +20,10 @@ pub mod simd;
 mod single_kernels;
 mod store;
 
+pub use backend::CpuBackend;
 pub use clock::Profile;
 pub use device::{Device, compile, floor_bytes};
-pub use exec::{Executable, RunError};
-pub use host::Host;
+pub use exec::Executable;
+pub use lessen_compile::Host;
 pub use probe::peak_flops;
 pub use store::Store;

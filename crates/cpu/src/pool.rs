@@ -3,6 +3,7 @@
 //! Tasks are claimed from a counter; the caller works, too. Between jobs the workers spin for a moment,
 //! because in a training step the next job follows at once, and then sleep. Running a job allocates nothing.
 
+use lessen_base::{Error, Result};
 use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -96,13 +97,16 @@ impl Pool {
     ///
     /// # Errors
     /// One sentence, if the variable is no positive number or the system does not give the threads.
-    pub fn from_env() -> Result<Pool, String> {
+    pub fn from_env() -> Result<Pool> {
         let threads = match std::env::var_os("LESSEN_THREADS") {
             None => thread::available_parallelism().map_or(1, |n| n.get()),
             Some(text) => threads_of(&text.to_string_lossy())?,
         };
-        Pool::new(threads)
-            .map_err(|error| format!("cannot start {threads} threads ({error}); set LESSEN_THREADS lower"))
+        Pool::new(threads).map_err(|error| {
+            Error::user(format!(
+                "cannot start {threads} threads ({error}); set LESSEN_THREADS lower"
+            ))
+        })
     }
 
     /// Number of threads, the caller's included.
@@ -290,12 +294,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn threads_of(text: &str) -> Result<usize, String> {
+fn threads_of(text: &str) -> Result<usize> {
     match text.trim().parse() {
         Ok(threads) if (1..=1024).contains(&threads) => Ok(threads),
-        _ => Err(format!(
+        _ => Err(Error::user(format!(
             "LESSEN_THREADS is \"{text}\"; set it to a number of threads from 1 to 1024, or unset it"
-        )),
+        ))),
     }
 }
 

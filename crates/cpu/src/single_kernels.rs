@@ -56,7 +56,7 @@ pub(crate) fn single_kernel(
     strides: &[Vec<usize>],
     outputs: &[Type],
 ) -> Single {
-    let any = op.as_any();
+    let any = op.as_ref();
     let f32s = inputs
         .iter()
         .chain(outputs)

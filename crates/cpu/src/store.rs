@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use lessen_base::Result;
 use lessen_graph::{DType, Type};
 
 use crate::arena::Arena;
@@ -29,16 +30,17 @@ impl Store {
     /// # Panics
     /// If the number of values is not the shape's, or there is no memory for them.
     pub fn insert_f32(&mut self, name: &str, shape: &[usize], values: &[f32]) {
-        self.insert_zeros(name, &Type::f32(shape));
+        self.insert_zeros(name, &Type::f32(shape))
+            .expect("memory for a state");
         self.f32_mut(name).expect("just inserted").copy_from_slice(values);
     }
 
     /// Adds or replaces a state, filled with zeros.
     ///
-    /// # Panics
-    /// If there is no memory for it.
-    pub fn insert_zeros(&mut self, name: &str, ty: &Type) {
-        let memory = Arena::new(ty.bytes()).unwrap_or_else(|sentence| panic!("{sentence}"));
+    /// # Errors
+    /// A state that the memory cannot hold.
+    pub fn insert_zeros(&mut self, name: &str, ty: &Type) -> Result<()> {
+        let memory = Arena::new(ty.bytes())?;
         self.states.insert(
             name.to_string(),
             State {
@@ -46,6 +48,7 @@ impl Store {
                 memory,
             },
         );
+        Ok(())
     }
 
     /// Whether there is a state of this name.

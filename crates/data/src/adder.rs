@@ -5,7 +5,9 @@
 //! for in the order in which they can be computed, each from two digits and a carry. Only the digits of the
 //! sum are labelled.
 
-use crate::{Batch, Error, Field, IGNORE, Random, Result, Source, Tokenizer};
+use lessen_base::SplitMix64;
+
+use crate::{Batch, Error, Field, IGNORE, Result, Source, Tokenizer};
 
 /// Positions of an example that a model reads: all of its 12 characters but the last.
 pub const LENGTH: usize = 11;
@@ -39,7 +41,7 @@ impl Adder {
     /// A batch of 0.
     pub fn new(batch: usize, seed: u64) -> Result<Adder> {
         if batch == 0 {
-            return Err(Error::new("train.batch is 0; set it to at least 1"));
+            return Err(Error::user("train.batch is 0; set it to at least 1"));
         }
         let tokenizer = Adder::tokenizer();
         let id = |character: char| {
@@ -51,7 +53,7 @@ impl Adder {
         let (plus, equals) = (id('+'), id('='));
         let mut held_out = Vec::new();
         for draw in 0.. {
-            let pair = numbers(&mut Random::keyed(HELD_OUT_SEED, draw));
+            let pair = numbers(&mut SplitMix64::keyed(HELD_OUT_SEED, draw));
             if is_held_out(pair) && !held_out.contains(&pair) {
                 held_out.push(pair);
             }
@@ -152,7 +154,7 @@ impl Source for Adder {
     fn batch(&self, step: u64) -> Batch {
         let first = step.wrapping_mul(self.batch as u64);
         self.collect((0..self.batch as u64).map(|row| {
-            let mut random = Random::keyed(self.seed, first.wrapping_add(row));
+            let mut random = SplitMix64::keyed(self.seed, first.wrapping_add(row));
             loop {
                 let pair = numbers(&mut random);
                 if !is_held_out(pair) {
@@ -180,13 +182,13 @@ impl Source for Adder {
     }
 }
 
-fn numbers(random: &mut Random) -> (u64, u64) {
+fn numbers(random: &mut SplitMix64) -> (u64, u64) {
     (random.below(NUMBERS), random.below(NUMBERS))
 }
 
 /// A tenth of all pairs. `a + b` is held out exactly when `b + a` is: having seen one of them must not help.
 fn is_held_out((a, b): (u64, u64)) -> bool {
-    Random::keyed(HELD_OUT_SEED, a.min(b) * NUMBERS + a.max(b))
+    SplitMix64::keyed(HELD_OUT_SEED, a.min(b) * NUMBERS + a.max(b))
         .next_u64()
         .is_multiple_of(10)
 }

@@ -1,6 +1,6 @@
 //! The order of examples in each epoch.
 
-use crate::Random;
+use lessen_base::SplitMix64;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// In which order the training side of a source goes through its examples.
@@ -48,7 +48,7 @@ impl Epochs {
         }
         let mut order: Vec<u32> = (0..self.len as u32).collect();
         if let Order::Shuffled(seed) = self.order {
-            Random::keyed(seed, epoch).shuffle(&mut order);
+            SplitMix64::keyed(seed, epoch).shuffle(&mut order);
         }
         let order: Arc<[u32]> = order.into();
         *kept = Some((epoch, order.clone()));

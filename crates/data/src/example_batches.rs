@@ -31,7 +31,7 @@ impl ExampleBatches {
         order: Order,
     ) -> Result<ExampleBatches> {
         if examples.is_empty() {
-            return Err(Error::new(
+            return Err(Error::user(
                 "there are no examples to make batches of; add some to the data",
             ));
         }
@@ -135,7 +135,7 @@ impl Source for ExampleBatches {
 pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
     for (name, size) in [("data.max_length", max_length), ("train.batch", batch)] {
         if size == 0 {
-            return Err(Error::new(format!("{name} is 0; set it to at least 1")));
+            return Err(Error::user(format!("{name} is 0; set it to at least 1")));
         }
     }
     Ok(())

@@ -96,7 +96,7 @@ impl Dataset {
                 .map(|(name, _)| name)
                 .collect::<Vec<_>>()
                 .join(", ");
-            Error::new(format!(
+            Error::user(format!(
                 "this data has no split called {name}; choose one of {names}"
             ))
         })

@@ -9,16 +9,16 @@ use std::path::Path;
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let shown = path.display();
     let bytes = fs::read(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::new(format!("there is no file {shown}; check the path")),
-        ErrorKind::IsADirectory => Error::new(format!("{shown} is a folder, not a file; name a file in it")),
-        _ => Error::new(format!(
+        ErrorKind::NotFound => Error::user(format!("there is no file {shown}; check the path")),
+        ErrorKind::IsADirectory => Error::user(format!("{shown} is a folder, not a file; name a file in it")),
+        _ => Error::user(format!(
             "{shown} cannot be read ({error}); check the file and its permissions"
         )),
     })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
-        Error::new(format!(
+        Error::user(format!(
             "{shown} line {line} is not valid UTF-8; save the file as UTF-8"
         ))
     })?;
@@ -27,7 +27,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
         None => text,
     };
     if text.trim().is_empty() {
-        return Err(Error::new(format!(
+        return Err(Error::user(format!(
             "{shown} is empty; it must hold at least one line of data"
         )));
     }
@@ -77,7 +77,7 @@ pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
     write().map_err(|error| {
         // What was left aside is of no use to anyone; that it may not exist is no second error.
         let _ = fs::remove_file(aside);
-        Error::new(format!(
+        Error::user(format!(
             "{} cannot be written ({error}); check the folder and its free space",
             path.display()
         ))
@@ -97,7 +97,7 @@ fn sync_folder(path: &Path) -> std::io::Result<()> {
 /// Makes a folder and its parents.
 pub(crate) fn make_folder(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(|error| {
-        Error::new(format!(
+        Error::user(format!(
             "the folder {} cannot be made ({error}); choose a writable place",
             dir.display()
         ))

@@ -78,7 +78,7 @@ impl GlueTask {
             .find(|task| plain(task.name()) == plain(name));
         task.ok_or_else(|| {
             let names = GlueTask::ALL.map(GlueTask::name).join(", ");
-            Error::new(format!(
+            Error::user(format!(
                 "there is no GLUE task called '{name}' here; choose one of {names}"
             ))
         })
@@ -182,7 +182,7 @@ impl GlueTask {
             .find(|folder| folder.join("train.tsv").exists())
         {
             Some(folder) => Ok(folder.to_path_buf()),
-            None => Err(Error::new(format!(
+            None => Err(Error::user(format!(
                 "there is no train.tsv in {} or {}; name the folder with the files of {}",
                 dir.display(),
                 inner.display(),
@@ -205,7 +205,7 @@ impl GlueTask {
         let column = |name: &str| {
             header.iter().position(|&column| column == name).ok_or_else(|| {
                 let (path, task) = (path.display(), self.name());
-                Error::new(format!(
+                Error::user(format!(
                     "{path} line 1 names no column '{name}'; use the files of {task} as distributed"
                 ))
             })
@@ -216,7 +216,7 @@ impl GlueTask {
         let mut examples = Examples::unlabelled(vec![], &target);
         for (number, line) in lines {
             let cells: Vec<&str> = line.split('\t').collect();
-            let at = |reason: String| Error::new(format!("{} line {number} {reason}", path.display()));
+            let at = |reason: String| Error::user(format!("{} line {number} {reason}", path.display()));
             // A few lines of QQP break off in the middle; whoever scores this task leaves them out.
             if self == Qqp && cells.len() < header.len() {
                 continue;
@@ -264,7 +264,7 @@ impl GlueTask {
             examples.texts.push((cells[first].to_string(), second));
         }
         if examples.is_empty() {
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "{} has a header but no line of data; restore it",
                 path.display()
             )));

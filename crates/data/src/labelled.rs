@@ -43,7 +43,7 @@ pub fn read(dir: &Path) -> Result<Dataset> {
             said_by.display(),
             if said_by == &names_path { "names" } else { "has" },
         );
-        return Err(Error::new(format!(
+        return Err(Error::user(format!(
             "{path} {file} only one class, and there is nothing to tell apart; give at least two classes"
         )));
     }
@@ -91,7 +91,7 @@ fn class_names(path: &Path) -> Result<Vec<String>> {
                 continue;
             }
         };
-        return Err(Error::new(format!("{} line {number} {fault}", path.display())));
+        return Err(Error::user(format!("{} line {number} {fault}", path.display())));
     }
     Ok(names)
 }
@@ -103,14 +103,14 @@ fn read_split(path: &Path, known: Option<&Known>) -> Result<Split> {
     for (number, line) in numbered_lines(&content) {
         let place = || format!("{} line {number}", path.display());
         let Some((title, label)) = line.rsplit_once('\t') else {
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "{} has no tab; write the text, a tab and the label",
                 place()
             )));
         };
         let label = label.trim();
         let Ok(class) = label.parse::<i64>() else {
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "{} has the label {}, which is no integer; write the number of the class",
                 place(),
                 quoted(label)
@@ -130,7 +130,7 @@ fn read_split(path: &Path, known: Option<&Known>) -> Result<Split> {
         match usize::try_from(class) {
             Ok(class) if class < classes => split.1.push(class as i32),
             _ => {
-                return Err(Error::new(format!(
+                return Err(Error::user(format!(
                     "{} has the label {class}, but {reason}; number the classes from 0 to {}",
                     place(),
                     classes - 1

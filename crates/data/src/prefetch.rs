@@ -35,7 +35,7 @@ impl Prefetch {
             .name("lessen-data".into())
             .spawn(make)
             .map_err(|error| {
-                Error::new(format!(
+                Error::user(format!(
                     "no thread can be started for making batches ({error}); free some memory"
                 ))
             })?;
@@ -67,7 +67,7 @@ impl Prefetch {
         };
         let step = self.next;
         let failure = self.failure.get_or_insert_with(|| {
-            Error::new(format!("the batch of step {step} could not be made: {reason}"))
+            Error::user(format!("the batch of step {step} could not be made: {reason}"))
         });
         Err(failure.clone())
     }

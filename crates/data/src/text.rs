@@ -34,7 +34,7 @@ impl Text {
         let characters = text.chars().count();
         let kept = (characters as f64 * (1.0 - held_out)) as usize;
         if !(held_out > 0.0 && held_out < 1.0) || kept == 0 || kept == characters {
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "a validation share of {held_out} leaves no text on one side of the {characters} \
                  characters of {}; choose a share between 0 and 1, such as 0.1",
                 path.display()
@@ -51,7 +51,7 @@ impl Text {
     fn from_folder(dir: &Path) -> Result<Text> {
         let needed = |split| {
             find(dir, split)?.ok_or_else(|| {
-                Error::new(format!(
+                Error::user(format!(
                     "there is no {split}.txt or NAME.{split}.txt in {}; add it, or name one text file",
                     dir.display()
                 ))
@@ -76,8 +76,8 @@ impl Text {
             "test" => self
                 .test
                 .as_deref()
-                .ok_or_else(|| Error::new("this text has no split called test; choose train or valid")),
-            _ => Err(Error::new(format!(
+                .ok_or_else(|| Error::user("this text has no split called test; choose train or valid")),
+            _ => Err(Error::user(format!(
                 "there is no split called {name}; choose train, valid or test"
             ))),
         }
@@ -92,7 +92,7 @@ fn find(dir: &Path, split: &str) -> Result<Option<PathBuf>> {
     }
     let ending = format!(".{split}.txt");
     let entries = fs::read_dir(dir).map_err(|error| {
-        Error::new(format!(
+        Error::user(format!(
             "the folder {} cannot be read ({error}); check its permissions",
             dir.display()
         ))
@@ -103,7 +103,7 @@ fn find(dir: &Path, split: &str) -> Result<Option<PathBuf>> {
         .collect();
     found.sort();
     match found.as_slice() {
-        [first, second, ..] => Err(Error::new(format!(
+        [first, second, ..] => Err(Error::user(format!(
             "{} and {} are both a {split} split; keep one of them in the folder",
             first.display(),
             second.display()

@@ -71,7 +71,7 @@ impl Tokenizer {
                 config,
             )
         } else {
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "there is no tokenizer in {}; add tokenizer.json, or vocab.txt, or vocab.json and merges.txt",
                 dir.display()
             )));
@@ -86,7 +86,7 @@ impl Tokenizer {
         // The library numbers added tokens by itself, on from the vocabulary.
         let own = |token: &str| tokenizer.inner.token_to_id(token).map(u64::from);
         match added.into_iter().find(|(token, id)| own(token) != Some(*id)) {
-            Some((token, id)) => Err(Error::new(format!(
+            Some((token, id)) => Err(Error::user(format!(
                 "{} gives the added token {token} the id {id}, which is not the next one after its vocabulary; \
                  restore its files",
                 dir.display()
@@ -116,13 +116,13 @@ impl Tokenizer {
         }
         let shortcut = Shortcut::of(&json);
         if let Some(token) = undefined_special(&json["post_processor"]) {
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "the template in {TOKENIZER} of {} names {token} without its ids; restore the file",
                 place.display()
             )));
         }
         let invalid = |error: tokenizers::Error| {
-            Error::new(format!(
+            Error::user(format!(
                 "the tokenizer of {} is not valid ({error}); restore its files",
                 place.display()
             ))
@@ -135,7 +135,7 @@ impl Tokenizer {
         let vocab_size = largest.map_or(0, |id| id as usize + 1);
         if vocab_size == 0 || vocab_size > i32::MAX as usize {
             let place = place.display();
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "the tokenizer of {place} has no usable vocabulary; restore its files"
             )));
         }
@@ -158,7 +158,7 @@ impl Tokenizer {
                 .into_iter()
                 .find(|&id| id < 0 || id as usize >= vocab_size)
             {
-                return Err(Error::new(format!(
+                return Err(Error::user(format!(
                     "the tokenizer of {} puts the token {id} around a text, but its vocabulary ends at {}; \
                      restore its files",
                     place.display(),
@@ -203,7 +203,7 @@ impl Tokenizer {
             .get_post_processor()
             .map_or(0, |processor| processor.added_tokens(b.is_some()));
         if max_length <= special {
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "a length of {max_length} leaves no room for text beside {special} special tokens; \
                  raise data.max_length"
             )));
@@ -244,7 +244,7 @@ impl Tokenizer {
     pub fn decode(&self, ids: &[i32]) -> Result<String> {
         let ids: Vec<u32> = ids.iter().filter_map(|&id| u32::try_from(id).ok()).collect();
         self.inner.decode(&ids, true).map_err(|error| {
-            Error::new(format!(
+            Error::user(format!(
                 "the tokenizer cannot decode its ids ({error}); restore its files"
             ))
         })
@@ -308,7 +308,7 @@ fn ids_of(encoding: &Encoding) -> Vec<i32> {
 }
 
 fn not_encoded(error: tokenizers::Error) -> Error {
-    Error::new(format!(
+    Error::user(format!(
         "the tokenizer cannot encode a text ({error}); use one with a token for the unknown"
     ))
 }

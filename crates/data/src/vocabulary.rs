@@ -67,7 +67,7 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
     for token in ["[UNK]", "[CLS]", "[SEP]"] {
         if !vocab.contains_key(token) {
             let path = path.display();
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "{path} has no line {token}; use the vocab.txt of a BERT model"
             )));
         }
@@ -140,7 +140,7 @@ pub(crate) fn byte_pairs(
         }
         _ => {
             let path = vocab_path.display();
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "{path} is no object of tokens and ids; use the vocab.json of a GPT-2 model"
             )));
         }
@@ -167,7 +167,7 @@ pub(crate) fn byte_pairs(
             None => "is not two tokens with a space between".to_string(),
         };
         let path = merges_path.display();
-        return Err(Error::new(format!(
+        return Err(Error::user(format!(
             "{path} line {number} {reason}; use the two files of one model"
         )));
     }
@@ -179,7 +179,7 @@ pub(crate) fn byte_pairs(
             0 => String::new(),
             count => format!(" and {count} others"),
         };
-        return Err(Error::new(format!(
+        return Err(Error::user(format!(
             "{path} has no line that makes {}{others} of {vocab_path}; restore the file, which was cut short \
              or is of another model",
             quoted(token)
@@ -239,7 +239,7 @@ pub(crate) fn read_object(path: &Path) -> Result<Value> {
     if value.is_object() {
         return Ok(value);
     }
-    Err(Error::new(format!(
+    Err(Error::user(format!(
         "{} must hold a JSON object; restore the file",
         path.display()
     )))
@@ -248,7 +248,7 @@ pub(crate) fn read_object(path: &Path) -> Result<Value> {
 /// The value in a JSON file.
 pub(crate) fn read_json(path: &Path) -> Result<Value> {
     serde_json::from_str(&read_text(path)?).map_err(|error| {
-        Error::new(format!(
+        Error::user(format!(
             "{} is not valid JSON ({error}); restore the file",
             path.display()
         ))

@@ -2,7 +2,9 @@
 
 use crate::epoch::Epochs;
 use crate::example_batches::check_sizes;
-use crate::{Batch, Error, Field, IGNORE, Order, Random, Result, Source};
+use lessen_base::SplitMix64;
+
+use crate::{Batch, Error, Field, IGNORE, Order, Result, Source};
 use std::ops::Range;
 
 /// A text as token ids, served in windows: row `w` of a batch has the tokens `x[s .. s + T]` as `tokens` and
@@ -40,7 +42,7 @@ impl WindowBatches {
     ) -> Result<WindowBatches> {
         check_sizes(max_length, batch)?;
         if tokens.len() < 2 {
-            return Err(Error::new(format!(
+            return Err(Error::user(format!(
                 "a text of {} tokens leaves nothing to predict; give a longer text",
                 tokens.len()
             )));
@@ -78,7 +80,7 @@ impl WindowBatches {
         match self.order {
             Order::InOrder => 0,
             // A key of its own: the permutation of the epoch is drawn from (seed, epoch).
-            Order::Shuffled(seed) => Random::keyed(!seed, epoch).below(room as u64) as usize,
+            Order::Shuffled(seed) => SplitMix64::keyed(!seed, epoch).below(room as u64) as usize,
         }
     }
 

@@ -1,6 +1,8 @@
 //! Attributes: what an operation is told besides its inputs, in a form that prints, parses and compares.
 
+use lessen_base::{Error, Result};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
 use crate::line;
 use crate::types::DType;
@@ -54,6 +56,29 @@ fn same(a: &f64, b: &f64) -> bool {
     a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
 }
 
+/// The bits of a number, those of all NaNs being the same.
+fn bits(value: &f64) -> u64 {
+    if value.is_nan() { f64::NAN } else { *value }.to_bits()
+}
+
+impl Eq for Attr {}
+
+impl Hash for Attr {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        match self {
+            Attr::Int(v) => v.hash(state),
+            Attr::Float(v) => bits(v).hash(state),
+            Attr::Bool(v) => v.hash(state),
+            Attr::Ints(v) => v.hash(state),
+            Attr::Floats(v) => {
+                v.len().hash(state);
+                v.iter().for_each(|v| bits(v).hash(state));
+            }
+            Attr::Word(v) => v.hash(state),
+        }
+    }
+}
+
 impl fmt::Display for Attr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fn list<T: fmt::Debug>(f: &mut fmt::Formatter<'_>, values: &[T]) -> fmt::Result {
@@ -76,7 +101,7 @@ impl fmt::Display for Attr {
 }
 
 /// The named attributes of an operation, in the operation's own order.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Attrs(pub Vec<(String, Attr)>);
 
 impl Attrs {
@@ -100,10 +125,10 @@ impl Attrs {
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing or of another kind.
-    pub fn int(&self, name: &str) -> Result<i64, String> {
+    pub fn int(&self, name: &str) -> Result<i64> {
         match self.get(name) {
             Some(Attr::Int(v)) => Ok(*v),
-            _ => Err(format!("attribute `{name}` must be a whole number")),
+            _ => Err(Error::user(format!("attribute `{name}` must be a whole number"))),
         }
     }
 
@@ -111,11 +136,11 @@ impl Attrs {
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing or of another kind.
-    pub fn float(&self, name: &str) -> Result<f64, String> {
+    pub fn float(&self, name: &str) -> Result<f64> {
         match self.get(name) {
             Some(Attr::Float(v)) => Ok(*v),
             Some(Attr::Int(v)) => Ok(*v as f64),
-            _ => Err(format!("attribute `{name}` must be a number")),
+            _ => Err(Error::user(format!("attribute `{name}` must be a number"))),
         }
     }
 
@@ -123,10 +148,10 @@ impl Attrs {
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing or of another kind.
-    pub fn bool(&self, name: &str) -> Result<bool, String> {
+    pub fn bool(&self, name: &str) -> Result<bool> {
         match self.get(name) {
             Some(Attr::Bool(v)) => Ok(*v),
-            _ => Err(format!("attribute `{name}` must be true or false")),
+            _ => Err(Error::user(format!("attribute `{name}` must be true or false"))),
         }
     }
 
@@ -134,52 +159,59 @@ impl Attrs {
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing, of another kind or out of this range.
-    pub fn size(&self, name: &str) -> Result<usize, String> {
+    pub fn size(&self, name: &str) -> Result<usize> {
         let value = usize::try_from(self.int(name)?).ok().filter(|&v| v < 1 << 48);
-        value.ok_or_else(|| format!("attribute `{name}` must be at least 0 and below 2^48"))
+        value.ok_or_else(|| Error::user(format!("attribute `{name}` must be at least 0 and below 2^48")))
     }
 
     /// The stream of an operation that draws random bits: the attribute `stream`.
     ///
     /// # Errors
     /// A sentence, when it is missing, no whole number or not in `0..2^32`.
-    pub fn stream(&self) -> Result<u32, String> {
-        u32::try_from(self.int("stream")?).map_err(|_| "attribute `stream` must be in 0..2^32".to_string())
+    pub fn stream(&self) -> Result<u32> {
+        u32::try_from(self.int("stream")?).map_err(|_| Error::user("attribute `stream` must be in 0..2^32"))
     }
 
     /// A dtype.
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing, of another kind or no dtype's name.
-    pub fn dtype(&self, name: &str) -> Result<DType, String> {
+    pub fn dtype(&self, name: &str) -> Result<DType> {
         let word = self.word(name)?;
-        DType::from_name(word).ok_or_else(|| format!("attribute `{name}`: there is no dtype `{word}`"))
+        DType::from_name(word)
+            .ok_or_else(|| Error::user(format!("attribute `{name}`: there is no dtype `{word}`")))
     }
 
     /// A list of sizes or axes, whose product is below 2^48.
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing, of another kind or too large.
-    pub fn sizes(&self, name: &str) -> Result<Vec<usize>, String> {
+    pub fn sizes(&self, name: &str) -> Result<Vec<usize>> {
         let Some(Attr::Ints(list)) = self.get(name) else {
-            return Err(format!("attribute `{name}` must be a list of sizes"));
+            return Err(Error::user(format!("attribute `{name}` must be a list of sizes")));
         };
         let sizes: Option<Vec<usize>> = list.iter().map(|&v| usize::try_from(v).ok()).collect();
         let product = |sizes: &Vec<usize>| sizes.iter().try_fold(1usize, |p, &n| p.checked_mul(n.max(1)));
         sizes
             .filter(|sizes| product(sizes).is_some_and(|p| p < 1 << 48))
-            .ok_or_else(|| format!("attribute `{name}` must be a list of sizes, their product below 2^48"))
+            .ok_or_else(|| {
+                Error::user(format!(
+                    "attribute `{name}` must be a list of sizes, their product below 2^48"
+                ))
+            })
     }
 
     /// A list of real numbers (whole ones count).
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing or of another kind.
-    pub fn floats(&self, name: &str) -> Result<Vec<f64>, String> {
+    pub fn floats(&self, name: &str) -> Result<Vec<f64>> {
         match self.get(name) {
             Some(Attr::Floats(v)) => Ok(v.clone()),
             Some(Attr::Ints(v)) => Ok(v.iter().map(|&x| x as f64).collect()),
-            _ => Err(format!("attribute `{name}` must be a list of numbers")),
+            _ => Err(Error::user(format!(
+                "attribute `{name}` must be a list of numbers"
+            ))),
         }
     }
 
@@ -187,10 +219,10 @@ impl Attrs {
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing or of another kind.
-    pub fn word(&self, name: &str) -> Result<&str, String> {
+    pub fn word(&self, name: &str) -> Result<&str> {
         match self.get(name) {
             Some(Attr::Word(v)) => Ok(v),
-            _ => Err(format!("attribute `{name}` must be a word")),
+            _ => Err(Error::user(format!("attribute `{name}` must be a word"))),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The reference evaluator: plain `f64` loops, the oracle of every kernel and every pass.
 
+use lessen_base::{Error, Result};
 use std::collections::HashMap;
 
 use crate::array::Array;
@@ -14,19 +15,22 @@ use crate::types::Type;
 ///
 /// # Errors
 /// A sentence that names an input which is missing or has another type.
-pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMap<String, Array>, String> {
+pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMap<String, Array>> {
     let mut values: Vec<Option<Array>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
         let Some(array) = inputs.get(&input.name) else {
-            return Err(format!("no value is given for the input `{}`", input.name));
+            return Err(Error::user(format!(
+                "no value is given for the input `{}`",
+                input.name
+            )));
         };
         if array.ty != *graph.ty(input.value) {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "the input `{}` has type {}, the value given has type {}",
                 input.name,
                 graph.ty(input.value),
                 array.ty
-            ));
+            )));
         }
         values[input.value.index()] = Some(array.clone());
     }
@@ -90,7 +94,7 @@ pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMa
 ///
 /// # Errors
 /// The operation's sentence when the types do not fit.
-pub fn evaluate_op(op: &dyn Op, inputs: &[&Array]) -> Result<Vec<Array>, String> {
+pub fn evaluate_op(op: &dyn Op, inputs: &[&Array]) -> Result<Vec<Array>> {
     let types: Vec<Type> = inputs.iter().map(|a| a.ty.clone()).collect();
     let outputs = op.infer(&types)?;
     Ok(op.eval(inputs, &outputs))

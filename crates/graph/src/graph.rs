@@ -1,5 +1,6 @@
 //! The graph: an append-only list of nodes in static single assignment form.
 
+use lessen_base::{Error, Result};
 use std::sync::Arc;
 
 use crate::op::Op;
@@ -154,14 +155,19 @@ impl Graph {
         inputs: &[ValueId],
         phase: Phase,
         scope: Arc<str>,
-    ) -> Result<Vec<ValueId>, String> {
+    ) -> Result<Vec<ValueId>> {
         let types: Vec<Type> = inputs.iter().map(|&v| self.ty(v).clone()).collect();
-        let out_types = op.infer(&types).map_err(|e| format!("{}: {e}", op.name()))?;
+        let out_types = op
+            .infer(&types)
+            .map_err(|e| Error::user(format!("{}: {e}", op.name())))?;
         if out_types.is_empty() {
-            return Err(format!("{}: there is no result", op.name()));
+            return Err(Error::user(format!("{}: there is no result", op.name())));
         }
         if let Some(ty) = out_types.iter().find(|ty| !ty.fits()) {
-            return Err(format!("{}: the result {ty} is too large", op.name()));
+            return Err(Error::user(format!(
+                "{}: the result {ty} is too large",
+                op.name()
+            )));
         }
         let node = NodeId(self.nodes.len() as u32);
         let mut outputs = Vec::with_capacity(out_types.len());

@@ -2,6 +2,7 @@
 
 use crate::attrs::{Attr, Attrs};
 use crate::types::{DType, Type};
+use lessen_base::{Error, Result};
 
 /// A name between quotation marks; line breaks, quotation marks and backslashes are escaped.
 pub(crate) fn quoted(name: &str) -> String {
@@ -61,7 +62,7 @@ impl<'t> Line<'t> {
     }
 
     /// Reads a symbol.
-    pub(crate) fn expect(&mut self, symbol: &str) -> Result<(), String> {
+    pub(crate) fn expect(&mut self, symbol: &str) -> Result<()> {
         if self.accept(symbol) {
             Ok(())
         } else {
@@ -69,15 +70,15 @@ impl<'t> Line<'t> {
         }
     }
 
-    fn instead_of(&self, expected: &str) -> String {
+    fn instead_of(&self, expected: &str) -> Error {
         match self.rest {
-            "" => format!("{expected} is missing at the end"),
-            rest => format!("expected {expected} at `{rest}`"),
+            "" => Error::user(format!("{expected} is missing at the end")),
+            rest => Error::user(format!("expected {expected} at `{rest}`")),
         }
     }
 
     /// Nothing is left.
-    pub(crate) fn end(&mut self) -> Result<(), String> {
+    pub(crate) fn end(&mut self) -> Result<()> {
         self.skip_blanks();
         if self.rest.is_empty() {
             Ok(())
@@ -87,7 +88,7 @@ impl<'t> Line<'t> {
     }
 
     /// A name of letters, digits and underscores.
-    pub(crate) fn word(&mut self) -> Result<&'t str, String> {
+    pub(crate) fn word(&mut self) -> Result<&'t str> {
         match self.take(|c| c.is_alphanumeric() || c == '_') {
             "" => Err(self.instead_of("a name")),
             word => Ok(word),
@@ -95,7 +96,7 @@ impl<'t> Line<'t> {
     }
 
     /// A value, such as `%7`.
-    pub(crate) fn value(&mut self) -> Result<u32, String> {
+    pub(crate) fn value(&mut self) -> Result<u32> {
         self.expect("%")?;
         let digits = self.take(|c| c.is_ascii_digit());
         digits
@@ -104,7 +105,7 @@ impl<'t> Line<'t> {
     }
 
     /// A string between quotation marks.
-    pub(crate) fn quoted(&mut self) -> Result<String, String> {
+    pub(crate) fn quoted(&mut self) -> Result<String> {
         self.expect("\"")?;
         let mut text = String::new();
         let mut chars = self.rest.char_indices();
@@ -123,11 +124,11 @@ impl<'t> Line<'t> {
                 c => text.push(c),
             }
         }
-        Err("the closing `\"` is missing".to_string())
+        Err(Error::user("the closing `\"` is missing"))
     }
 
     /// A scope: plain or between quotation marks.
-    pub(crate) fn scope(&mut self) -> Result<String, String> {
+    pub(crate) fn scope(&mut self) -> Result<String> {
         if self.rest.starts_with('"') {
             return self.quoted();
         }
@@ -138,9 +139,10 @@ impl<'t> Line<'t> {
     }
 
     /// A type, such as `f32[2,3]`.
-    pub(crate) fn ty(&mut self) -> Result<Type, String> {
+    pub(crate) fn ty(&mut self) -> Result<Type> {
         let name = self.word()?;
-        let dtype = DType::from_name(name).ok_or_else(|| format!("there is no dtype `{name}`"))?;
+        let dtype =
+            DType::from_name(name).ok_or_else(|| Error::user(format!("there is no dtype `{name}`")))?;
         self.expect("[")?;
         let mut shape: Vec<usize> = Vec::new();
         while !self.accept("]") {
@@ -154,12 +156,12 @@ impl<'t> Line<'t> {
         if ty.fits() {
             Ok(ty)
         } else {
-            Err(format!("the type {ty} is too large"))
+            Err(Error::user(format!("the type {ty} is too large")))
         }
     }
 
     /// Attributes between braces; none if no brace comes next.
-    pub(crate) fn attrs(&mut self) -> Result<Attrs, String> {
+    pub(crate) fn attrs(&mut self) -> Result<Attrs> {
         let mut attrs = Attrs::new();
         if !self.accept("{") {
             return Ok(attrs);
@@ -178,14 +180,14 @@ impl<'t> Line<'t> {
                 scalar(self.atom()?)
             };
             if attrs.get(name).is_some() {
-                return Err(format!("the attribute `{name}` is given twice"));
+                return Err(Error::user(format!("the attribute `{name}` is given twice")));
             }
             attrs = attrs.with(name, value);
         }
         Ok(attrs)
     }
 
-    fn atom(&mut self) -> Result<&'t str, String> {
+    fn atom(&mut self) -> Result<&'t str> {
         match self.take(|c| !c.is_whitespace() && !",{}[]()=".contains(c)) {
             "" => Err(self.instead_of("a value of the attribute")),
             atom => Ok(atom),
@@ -193,7 +195,7 @@ impl<'t> Line<'t> {
     }
 
     /// The rest of a list: of whole numbers, or of numbers if one of them is not whole.
-    fn list(&mut self) -> Result<Attr, String> {
+    fn list(&mut self) -> Result<Attr> {
         let (mut ints, mut floats) = (Some(Vec::new()), Vec::new());
         while !self.accept("]") {
             if !floats.is_empty() {
@@ -209,7 +211,7 @@ impl<'t> Line<'t> {
                     floats.push(v);
                     ints = None;
                 }
-                _ => return Err(format!("`{atom}` is no number")),
+                _ => return Err(Error::user(format!("`{atom}` is no number"))),
             }
         }
         Ok(ints.map_or(Attr::Floats(floats), Attr::Ints))

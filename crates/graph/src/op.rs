@@ -1,7 +1,9 @@
 //! The operation trait: everything the rest of Lessen asks of an operation.
 
+use lessen_base::Result;
 use std::any::Any;
 use std::fmt::Debug;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
@@ -51,13 +53,51 @@ pub enum RowWise {
     },
 }
 
-/// What an operation costs on any machine.
+/// What an operation costs on any machine, in each resource.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Cost {
-    /// Floating-point operations, a fused multiply-add counting two.
-    pub flops: f64,
+    /// Floating-point operations of matrix products, a fused multiply-add counting two.
+    pub product_flops: f64,
+    /// All other floating-point operations.
+    pub vector_flops: f64,
     /// Bytes read and written, every input and output once.
     pub bytes: f64,
+}
+
+impl Cost {
+    /// All floating-point operations.
+    pub fn flops(&self) -> f64 {
+        self.product_flops + self.vector_flops
+    }
+}
+
+/// What an operation's result is known to be before it runs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Fold {
+    /// Nothing is known.
+    No,
+    /// All elements of the only output equal this number, which the output's dtype represents exactly.
+    Splat(f64),
+    /// The only output equals this input, bit for bit.
+    Input(usize),
+}
+
+/// The input of an operation that holds indices, and which values are valid there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct IndexInput {
+    /// The position of the input.
+    pub input: usize,
+    /// Indices are valid from 0 up to and excluding this number.
+    pub limit: usize,
+    /// One more valid value, which stands for no index.
+    pub ignored: Option<i64>,
+}
+
+impl IndexInput {
+    /// Whether an index is valid.
+    pub fn admits(&self, index: i64) -> bool {
+        self.ignored == Some(index) || (0..self.limit as i64).contains(&index)
+    }
 }
 
 /// What a derivative rule is given.
@@ -73,13 +113,25 @@ pub struct Vjp<'a, 'g> {
     pub wanted: &'a [bool],
 }
 
+/// Equality behind `dyn Op`. Every type with `PartialEq` has it.
+pub trait SameFields {
+    /// Whether the other value has the same type and equal fields.
+    fn same_fields(&self, other: &dyn Any) -> bool;
+}
+
+impl<T: Any + PartialEq> SameFields for T {
+    fn same_fields(&self, other: &dyn Any) -> bool {
+        other.downcast_ref::<T>().is_some_and(|other| self == other)
+    }
+}
+
 /// An operation: a pure function from values to values.
 ///
-/// Two operations with the same [`Op::name`] and the same [`Op::attrs`] are the same operation. An operation
-/// from outside needs [`Op::name`], [`Op::infer`] and [`Op::decompose`] at least: by default its evaluation
-/// and its derivative are those of the decomposition, and devices without a kernel for it run the
-/// decomposition.
-pub trait Op: Debug + Send + Sync + 'static {
+/// Two operations are the same if they have the same type, equal fields and equal [`Op::attrs`]; see
+/// [`<dyn Op>::same`](trait.Op.html#method.same). An operation from outside this crate needs [`Op::name`], [`Op::infer`] and
+/// [`Op::decompose`] at least: by default its evaluation and its derivative are those of the decomposition, and a device
+/// without a kernel for it runs the decomposition.
+pub trait Op: Any + SameFields + Debug + Send + Sync {
     /// Name in the text form; unique, of letters, digits and underscores.
     fn name(&self) -> &'static str;
 
@@ -92,7 +144,7 @@ pub trait Op: Debug + Send + Sync + 'static {
     ///
     /// # Errors
     /// A sentence in the user's terms that names the shapes.
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String>;
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>>;
 
     /// Reference evaluation in plain `f64` loops. By default that of the decomposition.
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -133,15 +185,61 @@ pub trait Op: Debug + Send + Sync + 'static {
         self.row_wise(inputs, outputs) == RowWise::Elementwise && inputs[input] == outputs[output]
     }
 
-    /// Cost. By default one floating-point operation per output element.
+    /// Whether it is a sum of products over an axis that the output does not have: a matrix product or attention.
+    fn is_contraction(&self) -> bool {
+        false
+    }
+
+    /// What is known of the result when `known` holds, for each input, the number that all its elements equal (none where
+    /// they differ or are not known). What is folded must be what every device computes, so only exactly rounded
+    /// functions fold. By default nothing is known.
+    fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
+        let _ = (known, inputs, outputs);
+        Fold::No
+    }
+
+    /// The input that holds indices, where one does. Such an input has an integer dtype.
+    fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
+        let _ = inputs;
+        None
+    }
+
+    /// Cost. By default one vector operation per output element.
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
         Cost {
-            flops: outputs.iter().map(|t| t.numel()).sum::<usize>() as f64,
-            bytes: bytes as f64,
+            vector_flops: outputs.iter().map(|t| t.numel()).sum::<usize>() as f64,
+            bytes: bytes(inputs, outputs),
+            ..Cost::default()
         }
     }
 
-    /// For a device to recognise the operations that it has kernels for.
-    fn as_any(&self) -> &dyn Any;
+    /// A hash that is the same for operations that are the same; the type counts separately. By default that of the
+    /// attributes.
+    fn fingerprint(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        self.attrs().hash(&mut hasher);
+        hasher.finish()
+    }
+}
+
+/// Bytes of all inputs and outputs, each counted once.
+pub fn bytes(inputs: &[Type], outputs: &[Type]) -> f64 {
+    inputs.iter().chain(outputs).map(Type::bytes).sum::<usize>() as f64
+}
+
+impl dyn Op {
+    /// Whether the operation has the type `T`.
+    pub fn is<T: Op>(&self) -> bool {
+        (self as &dyn Any).is::<T>()
+    }
+
+    /// The operation as a `T`, if it has that type.
+    pub fn downcast_ref<T: Op>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref::<T>()
+    }
+
+    /// Whether two operations are the same: type, fields and attributes, floats of the latter by their bits.
+    pub fn same(&self, other: &dyn Op) -> bool {
+        self.same_fields(other) && self.attrs() == other.attrs()
+    }
 }

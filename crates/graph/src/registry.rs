@@ -1,5 +1,6 @@
 //! Operations by name, for the text form.
 
+use lessen_base::{Error, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use crate::ops::*;
 use crate::types::{Type, numel};
 
 /// Builds an operation from its attributes, or says which one is missing or wrong.
-pub type Build = fn(&Attrs) -> Result<Arc<dyn Op>, String>;
+pub type Build = fn(&Attrs) -> Result<Arc<dyn Op>>;
 
 /// The operations that [`parse`](crate::parse) knows.
 #[derive(Clone, Debug, Default)]
@@ -49,14 +50,14 @@ impl Registry {
     ///
     /// # Errors
     /// A sentence that names the unknown operation, or the attribute that is missing or wrong.
-    pub fn build(&self, name: &str, attrs: &Attrs) -> Result<Arc<dyn Op>, String> {
+    pub fn build(&self, name: &str, attrs: &Attrs) -> Result<Arc<dyn Op>> {
         let build = self
             .builders
             .get(name)
-            .ok_or_else(|| format!("there is no operation `{name}`"))?;
-        let op = build(attrs).map_err(|e| format!("{name}: {e}"))?;
+            .ok_or_else(|| Error::user(format!("there is no operation `{name}`")))?;
+        let op = build(attrs).map_err(|e| Error::user(format!("{name}: {e}")))?;
         match attrs.0.iter().find(|(name, _)| op.attrs().get(name).is_none()) {
-            Some((unknown, _)) => Err(format!("{name}: there is no attribute `{unknown}`")),
+            Some((unknown, _)) => Err(Error::user(format!("{name}: there is no attribute `{unknown}`"))),
             None => Ok(op),
         }
     }
@@ -104,11 +105,11 @@ const STANDARD: &[(&str, Build)] = &[
     ("constant", |a| {
         let (ty, data) = (ty(a)?, a.floats("data")?);
         if data.len() != numel(&ty.shape) {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{ty} needs {} elements, attribute `data` has {}",
                 ty.numel(),
                 data.len()
-            ));
+            )));
         }
         shared(Constant {
             array: Arc::new(Array::new(ty, data)),
@@ -243,15 +244,15 @@ const STANDARD: &[(&str, Build)] = &[
     }),
 ];
 
-fn shared(op: impl Op) -> Result<Arc<dyn Op>, String> {
+fn shared(op: impl Op) -> Result<Arc<dyn Op>> {
     Ok(Arc::new(op))
 }
 
-fn ty(attrs: &Attrs) -> Result<Type, String> {
+fn ty(attrs: &Attrs) -> Result<Type> {
     Ok(Type::new(attrs.dtype("dtype")?, &attrs.sizes("shape")?))
 }
 
-fn floats<const N: usize>(attrs: &Attrs, names: [&str; N]) -> Result<[f64; N], String> {
+fn floats<const N: usize>(attrs: &Attrs, names: [&str; N]) -> Result<[f64; N]> {
     let mut values = [0.0; N];
     for (value, name) in values.iter_mut().zip(names) {
         *value = attrs.float(name)?;
@@ -259,7 +260,7 @@ fn floats<const N: usize>(attrs: &Attrs, names: [&str; N]) -> Result<[f64; N], S
     Ok(values)
 }
 
-fn sizes<const N: usize>(attrs: &Attrs, names: [&str; N]) -> Result<[usize; N], String> {
+fn sizes<const N: usize>(attrs: &Attrs, names: [&str; N]) -> Result<[usize; N]> {
     let mut values = [0; N];
     for (value, name) in values.iter_mut().zip(names) {
         *value = attrs.size(name)?;
@@ -268,10 +269,10 @@ fn sizes<const N: usize>(attrs: &Attrs, names: [&str; N]) -> Result<[usize; N], 
 }
 
 /// The function whose name the attribute `f` gives.
-fn kind<K: Copy>(attrs: &Attrs, all: &[K], name: fn(K) -> &'static str) -> Result<K, String> {
+fn kind<K: Copy>(attrs: &Attrs, all: &[K], name: fn(K) -> &'static str) -> Result<K> {
     let word = attrs.word("f")?;
     all.iter()
         .copied()
         .find(|k| name(*k) == word)
-        .ok_or_else(|| format!("there is no function `{word}`"))
+        .ok_or_else(|| Error::user(format!("there is no function `{word}`")))
 }

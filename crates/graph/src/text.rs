@@ -14,6 +14,7 @@
 //! phase the nodes after them belong to, `@` in which scope a node was written. Empty lines and lines that
 //! begin with `#` say nothing.
 
+use lessen_base::{Error, Result};
 use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
@@ -109,7 +110,7 @@ fn phase_name(phase: Phase) -> &'static str {
 ///
 /// # Errors
 /// A sentence that names the line.
-pub fn parse(text: &str, registry: &Registry) -> Result<Graph, String> {
+pub fn parse(text: &str, registry: &Registry) -> Result<Graph> {
     let mut parser = Parser {
         registry,
         graph: Graph::default(),
@@ -119,7 +120,9 @@ pub fn parse(text: &str, registry: &Registry) -> Result<Graph, String> {
     for (i, line) in text.lines().enumerate() {
         let line = line.trim();
         if !line.is_empty() && !line.starts_with('#') {
-            parser.line(line).map_err(|e| format!("line {}: {e}", i + 1))?;
+            parser
+                .line(line)
+                .map_err(|e| Error::user(format!("line {}: {e}", i + 1)))?;
         }
     }
     Ok(renumbered(parser.graph, &parser.ids))
@@ -135,7 +138,7 @@ struct Parser<'r> {
 }
 
 impl Parser<'_> {
-    fn line(&mut self, text: &str) -> Result<(), String> {
+    fn line(&mut self, text: &str) -> Result<()> {
         for phase in [Phase::Forward, Phase::Backward, Phase::Update] {
             if text.strip_suffix(':') == Some(phase_name(phase)) {
                 self.phase = phase;
@@ -162,16 +165,16 @@ impl Parser<'_> {
                     self.graph.assigns.push(Assign { target, value });
                 }
                 word => {
-                    return Err(format!(
+                    return Err(Error::user(format!(
                         "`{word}` begins no line: input, state, output, assign or %"
-                    ));
+                    )));
                 }
             }
         }
         line.end()
     }
 
-    fn input(&mut self, line: &mut Line<'_>, kind: InputKind) -> Result<(), String> {
+    fn input(&mut self, line: &mut Line<'_>, kind: InputKind) -> Result<()> {
         let name = line.quoted()?;
         let number = line.value()?;
         line.expect(":")?;
@@ -179,7 +182,7 @@ impl Parser<'_> {
         self.define(number, value)
     }
 
-    fn node(&mut self, line: &mut Line<'_>) -> Result<(), String> {
+    fn node(&mut self, line: &mut Line<'_>) -> Result<()> {
         let mut numbers = vec![line.value()?];
         while line.accept(",") {
             numbers.push(line.value()?);
@@ -208,10 +211,10 @@ impl Parser<'_> {
         let outputs = self.graph.add_node(op, &inputs, self.phase, Arc::from(scope))?;
         let rule: Vec<&Type> = outputs.iter().map(|&v| self.graph.ty(v)).collect();
         if numbers.len() != outputs.len() || !rule.iter().copied().eq(&types) {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{name} gives {rule:?}, the text says {types:?} for {} values",
                 numbers.len()
-            ));
+            )));
         }
         numbers
             .into_iter()
@@ -219,18 +222,18 @@ impl Parser<'_> {
             .try_for_each(|(number, value)| self.define(number, value))
     }
 
-    fn define(&mut self, number: u32, value: ValueId) -> Result<(), String> {
+    fn define(&mut self, number: u32, value: ValueId) -> Result<()> {
         match self.ids.insert(number, value) {
-            Some(_) => Err(format!("%{number} is defined twice")),
+            Some(_) => Err(Error::user(format!("%{number} is defined twice"))),
             None => Ok(()),
         }
     }
 
-    fn used(&self, number: u32) -> Result<ValueId, String> {
+    fn used(&self, number: u32) -> Result<ValueId> {
         self.ids
             .get(&number)
             .copied()
-            .ok_or_else(|| format!("%{number} is not defined yet"))
+            .ok_or_else(|| Error::user(format!("%{number} is not defined yet")))
     }
 }
 

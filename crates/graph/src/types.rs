@@ -1,5 +1,6 @@
 //! Types of values: a dtype and a static shape.
 
+use lessen_base::{Error, Result};
 use std::fmt;
 
 /// The element type of a value.
@@ -46,6 +47,19 @@ impl DType {
         }
     }
 
+    /// The nearest number that the dtype represents: floats round to nearest, ties to even; integers truncate towards zero
+    /// and saturate, NaN becoming 0; every number but 0 is true.
+    pub fn round(self, value: f64) -> f64 {
+        match self {
+            DType::F64 => value,
+            DType::F32 => f64::from(value as f32),
+            DType::BF16 => f64::from(f32::from_bits(u32::from(bf16_bits(value as f32)) << 16)),
+            DType::I32 => f64::from(value as i32),
+            DType::U32 => f64::from(value as u32),
+            DType::Bool => f64::from(u8::from(value != 0.0)),
+        }
+    }
+
     /// The dtype in which sums over elements of this one are kept: `f32` for `bf16`, for all others itself.
     pub fn accumulator(self) -> DType {
         if self == DType::BF16 { DType::F32 } else { self }
@@ -76,6 +90,15 @@ impl DType {
         .into_iter()
         .find(|d| d.name() == name)
     }
+}
+
+/// The bits of the nearest `bf16`, ties to even; NaN stays NaN.
+pub fn bf16_bits(value: f32) -> u16 {
+    let bits = value.to_bits();
+    if value.is_nan() {
+        return (bits >> 16) as u16 | 0x40;
+    }
+    ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) as u16
 }
 
 /// The number of elements of a shape (1 for a scalar, whose shape is empty).
@@ -112,9 +135,9 @@ impl Type {
     }
 
     /// Checks that the dtype holds these numbers.
-    pub(crate) fn check_holds(&self, values: &[f64]) -> Result<(), String> {
+    pub(crate) fn check_holds(&self, values: &[f64]) -> Result<()> {
         match values.iter().find(|&&v| !self.dtype.holds(v)) {
-            Some(value) => Err(format!("{self} cannot hold {value}")),
+            Some(value) => Err(Error::user(format!("{self} cannot hold {value}"))),
             None => Ok(()),
         }
     }

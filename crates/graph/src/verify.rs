@@ -1,5 +1,6 @@
 //! The verifier: what must hold of every graph, whoever wrote it.
 
+use lessen_base::{Error, Result};
 use std::collections::HashSet;
 
 use crate::graph::{Def, Graph, InputKind};
@@ -9,49 +10,64 @@ use crate::graph::{Def, Graph, InputKind};
 ///
 /// # Errors
 /// A sentence that names the first node, value or input at fault.
-pub fn verify(graph: &Graph) -> Result<(), String> {
+pub fn verify(graph: &Graph) -> Result<()> {
     let mut defined = vec![false; graph.values.len()];
     let mut names = HashSet::new();
     for (i, input) in graph.inputs.iter().enumerate() {
         if !names.insert(&input.name) {
-            return Err(format!("two inputs are called `{}`", input.name));
+            return Err(Error::user(format!("two inputs are called `{}`", input.name)));
         }
         match graph.values.get(input.value.index()) {
             Some(value) if value.def == Def::Input(i) => defined[input.value.index()] = true,
-            _ => return Err(format!("the input `{}` does not define its value", input.name)),
+            _ => {
+                return Err(Error::user(format!(
+                    "the input `{}` does not define its value",
+                    input.name
+                )));
+            }
         }
     }
     for (i, node) in graph.nodes.iter().enumerate() {
-        let place = || format!("node {i} ({})", node.op.name());
+        let place = || Error::user(format!("node {i} ({})", node.op.name()));
         for input in &node.inputs {
             if !defined.get(input.index()).copied().unwrap_or(false) {
-                return Err(format!("{} reads %{} before it is defined", place(), input.0));
+                return Err(Error::user(format!(
+                    "{} reads %{} before it is defined",
+                    place(),
+                    input.0
+                )));
             }
         }
         let expected = node
             .op
             .infer(&graph.input_types(node))
-            .map_err(|e| format!("{}: {e}", place()))?;
+            .map_err(|e| Error::user(format!("{}: {e}", place())))?;
         if expected.len() != node.outputs.len() {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{} has {} outputs, its rule gives {}",
                 place(),
                 node.outputs.len(),
                 expected.len()
-            ));
+            )));
         }
         for (k, (&output, ty)) in node.outputs.iter().zip(&expected).enumerate() {
             match graph.values.get(output.index()) {
                 Some(v) if matches!(v.def, Def::Node(n, j) if n.index() == i && j == k) => {}
-                _ => return Err(format!("{} does not define its output %{}", place(), output.0)),
+                _ => {
+                    return Err(Error::user(format!(
+                        "{} does not define its output %{}",
+                        place(),
+                        output.0
+                    )));
+                }
             }
             if graph.ty(output) != ty {
-                return Err(format!(
+                return Err(Error::user(format!(
                     "{}: %{} has type {}, its rule gives {ty}",
                     place(),
                     output.0,
                     graph.ty(output)
-                ));
+                )));
             }
             defined[output.index()] = true;
         }
@@ -59,32 +75,40 @@ pub fn verify(graph: &Graph) -> Result<(), String> {
     let mut names = HashSet::new();
     for output in &graph.outputs {
         if !names.insert(&output.name) {
-            return Err(format!("two outputs are called `{}`", output.name));
+            return Err(Error::user(format!("two outputs are called `{}`", output.name)));
         }
         if !defined.get(output.value.index()).copied().unwrap_or(false) {
-            return Err(format!("the output `{}` is not defined", output.name));
+            return Err(Error::user(format!(
+                "the output `{}` is not defined",
+                output.name
+            )));
         }
     }
     let mut targets = HashSet::new();
     for assign in &graph.assigns {
         match graph.input(assign.target) {
             Some(input) if input.kind == InputKind::State => {}
-            _ => return Err(format!("%{} is assigned but is no state", assign.target.0)),
+            _ => {
+                return Err(Error::user(format!(
+                    "%{} is assigned but is no state",
+                    assign.target.0
+                )));
+            }
         }
         if !targets.insert(assign.target) {
-            return Err(format!("%{} is assigned twice", assign.target.0));
+            return Err(Error::user(format!("%{} is assigned twice", assign.target.0)));
         }
         if !defined.get(assign.value.index()).copied().unwrap_or(false) {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "%{} is assigned a value that is not defined",
                 assign.target.0
-            ));
+            )));
         }
         if graph.ty(assign.target) != graph.ty(assign.value) {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "%{} is assigned a value of another type",
                 assign.target.0
-            ));
+            )));
         }
     }
     Ok(())

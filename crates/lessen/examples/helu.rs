@@ -3,14 +3,14 @@
 use lessen::prelude::*;
 
 const ALPHA: f64 = 0.05;
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct HeLU;
 
 impl Op for HeLU {
     fn name(&self) -> &'static str {
         "helu"
     }
-    fn infer(&self, inputs: &[Type]) -> std::result::Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         Ok(inputs.to_vec())
     }
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
@@ -19,9 +19,6 @@ impl Op for HeLU {
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let passes = cx.inputs[0].gt(cx.inputs[0].scalar_like(-ALPHA));
         vec![cx.cotangents[0].map(|dy| passes.select(dy, dy.scalar_like(0.0)))]
-    }
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
     }
 }
 

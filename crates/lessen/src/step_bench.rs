@@ -3,6 +3,7 @@
 
 use std::time::Instant;
 
+use lessen_base::Result;
 use lessen_cpu::{Device, Executable, Host, Store, peak_flops};
 use lessen_graph::{DType, Type};
 use lessen_nn::models::BatchShape;
@@ -118,7 +119,7 @@ impl Measured {
 ///
 /// # Errors
 /// A sentence when the plan or a step fails.
-pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measured, String> {
+pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measured> {
     // A device of its own, whose arena is no larger than this step's.
     let mut device = Device::from_env()?;
     let options = TrainerOptions {
@@ -128,7 +129,7 @@ pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measu
     let growth = ResidentGrowth::watch();
     let start = Instant::now();
     let graphs = StepGraphs::new(&options, |cx| case.model.forward(cx, case.batch).loss);
-    let plans = StepPlans::new(&device, &options, &graphs).map_err(|e| e.to_string())?;
+    let plans = StepPlans::new(&device, &options, &graphs)?;
     let (params, states) = (plans.params, plans.states);
     let mut step = Executable::load(plans.step);
     let compile_ms = start.elapsed().as_secs_f64() * 1e3;
@@ -138,7 +139,7 @@ pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measu
         store.insert_f32(&name, &weight.shape, &weight.data);
     }
     for (name, ty) in &states {
-        store.insert_zeros(name, ty);
+        store.insert_zeros(name, ty)?;
     }
     let inputs: Vec<(String, Type)> = step
         .data_inputs()
@@ -165,8 +166,7 @@ pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measu
             step.set_profiling(true);
         }
         let start = Instant::now();
-        step.run(&mut device, &mut store, &data)
-            .map_err(|e| e.to_string())?;
+        step.run(&mut device, &mut store, &data)?;
         let seconds = start.elapsed().as_secs_f64();
         if i >= warm_up + steps {
             profiled_seconds += seconds;
@@ -244,13 +244,15 @@ pub fn run(
     steps: usize,
     budget: Option<usize>,
     mut report: impl FnMut(&Case, &Measured, f64),
-) -> Result<Value, String> {
+) -> Result<Value> {
     let cases = cases();
     if let Some(unknown) = letters
         .iter()
         .find(|l| cases.iter().all(|c| c.letter != l.as_str()))
     {
-        return Err(format!("there is no case `{unknown}`; the cases are a, b and c"));
+        return Err(lessen_base::Error::user(format!(
+            "there is no case `{unknown}`; the cases are a, b and c"
+        )));
     }
     let device = Device::from_env()?;
     let (peak, threads) = (peak_flops(&device), device.threads());

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::activation::Activation;
 use crate::checkpoint::WANTED_FOLDER;
-use crate::error::{Error, Result};
+use lessen_base::{Error, Result};
 
 /// No extent of a model is larger, so that byte counts cannot overflow.
 const LARGEST: u64 = 1 << 24;
@@ -34,9 +34,9 @@ impl Fields {
     pub fn read(path: &Path) -> Result<Fields> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|e| match e.kind() {
-            ErrorKind::NotFound => Error::new(format!("there is no {shown}; {WANTED_FOLDER}")),
-            ErrorKind::InvalidData => Error::new(format!("{shown} is not valid UTF-8; restore the file")),
-            _ => Error::new(format!(
+            ErrorKind::NotFound => Error::user(format!("there is no {shown}; {WANTED_FOLDER}")),
+            ErrorKind::InvalidData => Error::user(format!("{shown} is not valid UTF-8; restore the file")),
+            _ => Error::user(format!(
                 "{shown} cannot be read ({e}); check the file and its permissions"
             )),
         })?;
@@ -53,8 +53,8 @@ impl Fields {
                 place: place.to_string(),
                 map,
             }),
-            Ok(_) => Err(Error::new(format!("{place} must hold a JSON object"))),
-            Err(e) => Err(Error::new(format!("{place} is no valid JSON: {e}"))),
+            Ok(_) => Err(Error::user(format!("{place} must hold a JSON object"))),
+            Err(e) => Err(Error::user(format!("{place} is no valid JSON: {e}"))),
         }
     }
 
@@ -65,7 +65,7 @@ impl Fields {
 
     /// An error about one field.
     pub fn error(&self, field: &str, what: impl Display) -> Error {
-        Error::new(format!("{}: the field `{field}` {what}", self.place))
+        Error::user(format!("{}: the field `{field}` {what}", self.place))
     }
 
     /// The value of a field; `null` counts as absent.

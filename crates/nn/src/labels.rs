@@ -3,8 +3,8 @@
 use serde_json::{Map, Value};
 
 use crate::config::Fields;
-use crate::error::Result;
 use crate::weights::Weights;
+use lessen_base::Result;
 
 /// The parameters with a row for each class, called alike in all classifiers.
 const ROWS: [&str; 2] = ["classifier.weight", "classifier.bias"];

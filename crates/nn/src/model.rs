@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 
 use crate::config::Fields;
 use crate::context::{Context, ParamSpec};
-use crate::error::Result;
 use crate::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassification};
 use crate::models::encoder::{EncoderConfig, LessenEncoder};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use crate::models::{BatchShape, Outputs};
+use lessen_base::Result;
 
 /// The classes of models, called as in the field `architectures` of `config.json`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,7 +3,7 @@
 
 use std::f64::consts::PI;
 
-use crate::error::{Error, Result};
+use lessen_base::{Error, Result};
 
 /// The shape of the learning rate over the steps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -32,7 +32,7 @@ impl ScheduleKind {
             "linear" => Ok(ScheduleKind::Linear),
             "cosine" => Ok(ScheduleKind::Cosine),
             "one-cycle" | "one_cycle" => Ok(ScheduleKind::OneCycle),
-            _ => Err(Error::new(format!(
+            _ => Err(Error::user(format!(
                 "`{name}` is no learning-rate schedule; the schedules are {}",
                 ScheduleKind::NAMES.join(", ")
             ))),

@@ -4,10 +4,10 @@
 //! the step that follows. Hence the newest checkpoint can be bad, but every older one is good: the run went on from
 //! it through at least one finite loss. Where the next loss is no number, the newest one goes.
 
-use crate::durable::{unwritable, write_folder};
-use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::saved::{self, DataDigest, Manifest, StateArray};
+use lessen_base::atomic::{unwritable, write_folder};
+use lessen_base::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -135,7 +135,7 @@ impl Folder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::durable::write_file;
+    use lessen_base::atomic::write_file;
 
     fn fill(text: &'static str) -> impl FnOnce(&Path) -> Result<()> {
         move |aside| write_file(&aside.join("model.safetensors"), text.as_bytes())

@@ -2,8 +2,8 @@
 
 mod checks;
 
-use crate::error::Result;
 use crate::settings::{Origin, Settings, Value};
+use lessen_base::Result;
 use lessen_compile::Placement;
 use lessen_data::adder;
 use lessen_nn::{OptimizerConfig, Schedule, ScheduleKind};

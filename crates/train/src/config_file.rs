@@ -1,10 +1,10 @@
 //! `config.toml` of a run: all its settings, and in comments before them what is no setting: the recipe's name and the
 //! budget.
 
-use crate::error::{Error, Result};
 use crate::folder::Folder;
 use crate::settings::Settings;
 use crate::size::parse_size;
+use lessen_base::{Error, Result};
 use std::fs;
 
 /// How the first line begins; the recipe's name follows.

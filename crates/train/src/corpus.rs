@@ -1,9 +1,9 @@
 //! From a recipe to the data it names: what is read, how it is tokenized, what is to be predicted.
 
 use crate::config::{Config, DataFormat};
-use crate::error::{Error, Result};
 use crate::model::check_init;
 use crate::settings::Origin;
+use lessen_base::{Error, Result};
 use lessen_data::{
     Adder, Dataset, ExampleBatches, GlueTask, Metric, Order, Source, Target, Text, Tokenizer, WindowBatches,
     adder, labelled,

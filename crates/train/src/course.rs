@@ -1,7 +1,5 @@
 //! The course of a run: steps, evaluations, checkpoints, interruption, and the report at the end.
 
-use crate::durable::write_folder;
-use crate::error::{Error, Result};
 use crate::evaluate::{Scores, evaluate, inputs_of, weight_of};
 use crate::events::Events;
 use crate::finished::name_of;
@@ -16,6 +14,8 @@ use crate::report::{Facts, Report, Timing};
 use crate::saved::{Best, DataDigest, write_best};
 use crate::showcase;
 use crate::trainer::{StepReport, Trainer};
+use lessen_base::atomic::write_folder;
+use lessen_base::{Error, Result};
 use lessen_data::{Batch, Prefetch, Source, Tokenizer};
 use serde_json::{Map, json};
 use std::path::Path;

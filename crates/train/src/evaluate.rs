@@ -1,8 +1,8 @@
 //! Evaluation: a pass over a split without dropout, and the scores that come out.
 
 use crate::corpus::Goal;
-use crate::error::Result;
 use crate::inference::{Function, Inputs, Runs};
+use lessen_base::Result;
 use lessen_cpu::Host;
 use lessen_data::{Batch, Field, IGNORE, Metric, Source, exact_rows};
 use lessen_graph::Tensor;

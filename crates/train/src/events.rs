@@ -10,7 +10,7 @@
 //! ```
 
 use crate::crc::crc32c;
-use crate::error::{Error, Result};
+use lessen_base::{Error, Result};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -3,13 +3,13 @@
 use crate::config::{Config, DataFormat};
 use crate::config_file::read_config;
 use crate::corpus::{Corpus, Goal, has_pairs};
-use crate::error::{Error, Result};
 use crate::evaluate::{self, Scores, evaluate};
 use crate::folder::Folder;
 use crate::generate::{Generator, Sampling};
 use crate::inference::Inference;
 use crate::model::{check_vocabulary, number_classes};
 use crate::settings::Value;
+use lessen_base::{Error, Result};
 use lessen_cpu::Device;
 use lessen_data::{Adder, ExampleBatches, Examples, Order, Source, Target, Tokenizer, adder};
 use lessen_nn::{BatchShape, Model, Task, Weights, checkpoint};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 /// # Errors
 /// An environment variable that makes no sense.
 pub fn device() -> Result<Device> {
-    Device::from_env().map_err(Error::user)
+    Device::from_env()
 }
 
 /// What to call a loss that is not finite.

@@ -11,9 +11,9 @@
 //! ```
 
 pub use crate::checkpoints::Newest;
-use crate::durable::{recover, unwritable, write_file};
-use crate::error::{Error, Result};
-use lessen_nn::durable::ASIDE;
+use lessen_base::atomic::ASIDE;
+use lessen_base::atomic::{recover, unwritable, write_file};
+use lessen_base::{Error, Result};
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -245,8 +245,8 @@ impl Drop for Unbegun {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::durable::write_folder;
     use crate::saved::DataDigest;
+    use lessen_base::atomic::write_folder;
 
     fn fill(text: &'static str) -> impl FnOnce(&Path) -> Result<()> {
         move |aside| write_file(&aside.join("model.safetensors"), text.as_bytes())

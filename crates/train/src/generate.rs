@@ -1,9 +1,9 @@
 //! Continuing a text token by token, with keys and values of the past kept.
 
-use crate::error::{Error, Result};
 use crate::inference::{Function, Inference};
+use lessen_base::SplitMix64;
+use lessen_base::{Error, Result};
 use lessen_cpu::{Device, Host};
-use lessen_data::Random;
 use lessen_nn::models::gpt2::GPT2LMHeadModel;
 use lessen_nn::{BatchShape, Model, Weights};
 
@@ -66,7 +66,7 @@ impl Generator {
             ));
         }
         let mut text = prompt.to_vec();
-        let mut random = Random::keyed(sampling.seed, 0);
+        let mut random = SplitMix64::keyed(sampling.seed, 0);
         let mut known = 0;
         for _ in 0..sampling.tokens {
             let logits = if known == 0 || known == self.capacity {
@@ -120,7 +120,7 @@ impl Generator {
 }
 
 /// Draws a token.
-fn choose(logits: &[f32], sampling: &Sampling, random: &mut Random) -> i32 {
+fn choose(logits: &[f32], sampling: &Sampling, random: &mut SplitMix64) -> i32 {
     let mut order: Vec<usize> = (0..logits.len()).collect();
     order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
     if sampling.temperature <= 0.0 {
@@ -154,7 +154,7 @@ mod tests {
             top_k,
             seed: 3,
         };
-        let mut random = Random::keyed(sampling.seed, 0);
+        let mut random = SplitMix64::keyed(sampling.seed, 0);
         let mut counts = vec![0.0; LOGITS.len()];
         for _ in 0..20_000 {
             counts[choose(&LOGITS, &sampling, &mut random) as usize] += 1.0 / 20_000.0;

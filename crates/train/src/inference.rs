@@ -1,7 +1,7 @@
 //! Functions over a model's parameters that change none of them: evaluation, prediction, generation.
 
-use crate::error::{Error, Result};
 use crate::plans::{REMEDY, check_memory};
+use lessen_base::{Error, Result};
 use lessen_compile::{Options, Plan};
 use lessen_cpu::{Device, Executable, Host, Store};
 use lessen_graph::{InputKind, Tensor, Trace, Type};
@@ -47,7 +47,7 @@ impl Function {
             threads: device.threads(),
             ..Options::default()
         };
-        let plan = device.compile(&graph, &options).map_err(Error::internal)?;
+        let plan = device.compile(&graph, &options)?;
         let states = || {
             plan.graph
                 .inputs
@@ -62,7 +62,9 @@ impl Function {
         let new: Vec<(String, Type)> = new()
             .map(|input| (input.name.clone(), plan.graph.ty(input.value).clone()))
             .collect();
-        new.iter().for_each(|(name, ty)| store.insert_zeros(name, ty));
+        for (name, ty) in &new {
+            store.insert_zeros(name, ty)?;
+        }
         Ok(Function {
             executable: Executable::load(plan),
         })
@@ -98,7 +100,7 @@ impl Inference {
     pub fn new(device: Device, params: Vec<ParamSpec>, weights: &Weights) -> Result<Inference> {
         let mut store = Store::new();
         for param in &params {
-            store.insert_zeros(&param.name, &Type::f32(&param.shape));
+            store.insert_zeros(&param.name, &Type::f32(&param.shape))?;
         }
         write_weights(&mut store, &params, weights)?;
         Ok(Inference {

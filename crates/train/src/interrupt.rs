@@ -1,6 +1,6 @@
 //! Ctrl-C: the first one asks the run to stop after the step, the second one ends the process.
 
-use crate::error::{Error, Result};
+use lessen_base::{Error, Result};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -20,8 +20,7 @@ mod config_file;
 mod corpus;
 mod course;
 mod crc;
-pub mod durable;
-mod error;
+
 mod evaluate;
 pub mod events;
 mod finished;
@@ -50,11 +49,11 @@ mod trainer;
 mod value;
 
 pub use corpus::Goal;
-pub use error::{Error, Result};
 pub use evaluate::{Scores, inputs_of};
 pub use finished::{Finished, Prediction, device};
 pub use generate::{Generator, Sampling};
 pub use inference::{Function, Inference, Inputs, Runs};
+pub use lessen_base::{Error, Result};
 pub use outlook::Outlook;
 pub use plans::{StepGraphs, StepPlans, TrainerOptions};
 pub use prepared::recipe_model;

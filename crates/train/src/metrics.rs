@@ -1,7 +1,7 @@
 //! The metrics of a run as JSON lines: one object for each step and each evaluation.
 
-use crate::durable::{unwritable, write_file};
-use crate::error::{Error, Result};
+use lessen_base::atomic::{unwritable, write_file};
+use lessen_base::{Error, Result};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;

@@ -2,7 +2,7 @@
 
 use crate::config::{Config, DataFormat, ModelKind};
 use crate::corpus::Goal;
-use crate::error::{Error, Result};
+use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
 use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};

@@ -1,12 +1,12 @@
 //! What a recipe would take, without running it.
 
 use crate::config::Config;
-use crate::error::Result;
 use crate::finished::device;
 use crate::plans::{StepGraphs, StepPlans};
 use crate::prepared::Prepared;
 use crate::progress::counted;
 use crate::size::show_size;
+use lessen_base::Result;
 use lessen_compile::Placement;
 use lessen_nn::BatchShape;
 use serde_json::{Value, json};

@@ -1,8 +1,8 @@
 //! The plans of a training step: tracing, derivative, update, compilation, and whether the memory suffices.
 
-use crate::error::{Error, Result};
 use crate::memory::available_bytes;
 use crate::size::show_size;
+use lessen_base::{Error, Result};
 use lessen_compile::{Options, Placement, Plan};
 use lessen_cpu::Device;
 use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
@@ -116,7 +116,7 @@ impl StepGraphs {
         let mut floor = 0;
         for graph in std::iter::once(&self.step).chain(&self.apply) {
             let own = lessen_cpu::floor_bytes(graph, &compile_options(device, options, None));
-            floor = floor.max(own.map_err(Error::internal)? + self.elsewhere(graph));
+            floor = floor.max(own? + self.elsewhere(graph));
         }
         Ok(floor)
     }
@@ -146,7 +146,7 @@ impl StepGraphs {
                     show_size(budget),
                     show_size(floor)
                 )),
-                _ => Error::internal(error),
+                _ => error,
             }
         })
     }

@@ -2,9 +2,9 @@
 
 use crate::config::{Config, DataFormat};
 use crate::corpus::{Corpus, Goal};
-use crate::error::{Error, Result};
 use crate::model::{self, Sizes};
 use crate::plans::TrainerOptions;
+use lessen_base::{Error, Result};
 use lessen_data::Metric;
 use lessen_nn::{BatchShape, Model};
 

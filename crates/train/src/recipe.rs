@@ -1,7 +1,7 @@
 //! Recipes: the built-in ones and files.
 
-use crate::error::{Error, Result};
 use crate::settings::{Origin, Settings, Value};
+use lessen_base::{Error, Result};
 use std::fs;
 use std::path::Path;
 

@@ -1,7 +1,6 @@
 //! What came out of a run: for people, as JSON and as Markdown.
 
 use crate::corpus::Goal;
-use crate::error::Result;
 use crate::evaluate::Scores;
 use crate::folder::Folder;
 use crate::metrics;
@@ -10,6 +9,7 @@ use crate::progress::{counted, show_duration};
 use crate::saved::Best;
 use crate::size::show_size;
 use crate::trainer::Peak;
+use lessen_base::Result;
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

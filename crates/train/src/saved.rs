@@ -6,8 +6,8 @@
 //! `best.json` comes and goes with the model that it is about, so the two never disagree.
 
 use crate::crc::extend;
-use crate::durable::write_file;
-use crate::error::{Error, Result};
+use lessen_base::atomic::write_file;
+use lessen_base::{Error, Result};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

@@ -2,10 +2,10 @@
 //!
 //! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest.
 
-use crate::error::{Error, Result};
 use crate::keys::{self, KEYS, Key};
 pub use crate::value::{Origin, Value};
 use crate::value::{fit, parse_value, plain};
+use lessen_base::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
@@ -307,7 +307,7 @@ mod tests {
     fn no_text_makes_the_parser_panic() {
         let recipe =
             "# ü 数\n[train]\nlr = 1e-3\nschedule = \"cosine\"\nbatch = 0x10\n[model]\ndropout = 0.1\n";
-        let mut random = lessen_data::Random::new(1);
+        let mut random = lessen_base::SplitMix64::new(1);
         for _ in 0..5_000 {
             let mut bytes = recipe.as_bytes().to_vec();
             for _ in 0..1 + random.below(4) {

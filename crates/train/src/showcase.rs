@@ -1,10 +1,10 @@
 //! What a model can do, shown in a few lines at the end of its training.
 
 use crate::corpus::Goal;
-use crate::error::Result;
 use crate::finished::device;
 use crate::generate::{Generator, Sampling};
 use crate::prepared::Prepared;
+use lessen_base::Result;
 use lessen_data::{Adder, Field, Source, Tokenizer, adder};
 use lessen_nn::Weights;
 

@@ -3,10 +3,10 @@
 //! The trainer traces the function, adds derivative and update, compiles the whole, and holds parameters and the
 //! optimizer's state. Where batches come from and what happens between steps is the caller's.
 
-use crate::error::{Error, Result};
 use crate::inference::{Function, Inputs, Runs, read_weights, run, scalar, write_weights};
 use crate::plans::{StepPlans, TrainerOptions};
 use crate::saved::StateArray;
+use lessen_base::{Error, Result};
 use lessen_cpu::{Device, Executable, Host, Store};
 use lessen_graph::Tensor;
 use lessen_nn::{Context, ParamSpec, Weights, initialize};
@@ -95,7 +95,7 @@ impl Trainer {
             }
         }
         for (name, ty) in &plans.states {
-            store.insert_zeros(name, ty);
+            store.insert_zeros(name, ty)?;
         }
         Ok(Trainer {
             device,

@@ -19,7 +19,7 @@ pub fn eliminate_common_subexpressions(graph: &Graph) -> Graph {
     let mut seen: HashMap<String, Vec<lessen_graph::ValueId>> = HashMap::new();
     for node in &graph.nodes {
         let mut key = format!("{:?} {}", node.phase, node.op.name());
-        match node.op.as_any().downcast_ref::<Constant>() {
+        match node.op.as_ref().downcast_ref::<Constant>() {
             Some(constant) if constant.array.data.len() > LONGEST_CONSTANT => {
                 key.push_str(&format!(" {:p}", constant.array));
             }

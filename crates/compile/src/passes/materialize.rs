@@ -33,7 +33,7 @@ pub fn materialize(graph: &Graph) -> Graph {
                 value
             });
         }
-        debug_assert!(!node.op.as_any().is::<Reshape>() || inputs.len() == 1);
+        debug_assert!(!node.op.as_ref().is::<Reshape>() || inputs.len() == 1);
         let outputs = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
         for (&old, new) in node.outputs.iter().zip(outputs) {
             rewriter.set(old, new);

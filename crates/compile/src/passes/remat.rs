@@ -82,12 +82,12 @@ impl Forward<'_> {
             if node.op.row_wise(&inputs, &outputs) == RowWise::No {
                 return None;
             }
-            let product = node.op.as_any().is::<MatMul>();
+            let product = node.op.as_ref().is::<MatMul>();
             if product && !products {
                 return None;
             }
             let own = if product {
-                node.op.cost(&inputs, &outputs).flops
+                node.op.cost(&inputs, &outputs).flops()
             } else {
                 0.0
             };

@@ -8,7 +8,7 @@ use crate::kernels::{cast, elementwise};
 
 /// The kernel for these dtypes, if the operation is of this kind and there is one.
 pub(super) fn kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKernel> {
-    let any = op.as_any();
+    let any = op;
     let dtype = inputs.first()?.dtype;
     // SAFETY (of all kernels here): see `row_kernel`.
     if let (Some(&Unary { kind }), DType::F32) = (any.downcast_ref(), dtype) {

@@ -14,7 +14,7 @@ use crate::kernels::{Rows, activation, cross_entropy, gather, norm, optimizer, r
 
 /// The kernel of an operation on `f32`, if it is of this kind.
 pub(super) fn kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Option<RowKernel> {
-    let any = op.as_any();
+    let any = op;
     let last = inputs.first()?.last();
     // SAFETY (of all kernels here): see `row_kernel`.
     if let Some(&Gelu { tanh }) = any.downcast_ref() {

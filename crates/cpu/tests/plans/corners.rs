@@ -1,7 +1,6 @@
 //! Corners of plans: empty products, operands that are views or constants, powers, whole numbers, random numbers in
 //! operations from outside, recomputation from data.
 
-use std::any::Any;
 use std::collections::HashMap;
 
 use lessen_compile::{Options, Placement};
@@ -144,10 +143,6 @@ impl Op for Noise {
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         Some(vec![inputs[0].dropout(0.5, inputs[1])])
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 fn noisy() -> (Trace, HashMap<String, Array>) {
@@ -193,10 +188,6 @@ impl Op for TooMany {
 
     fn eval(&self, _: &[&Array], _: &[Type]) -> Vec<Array> {
         vec![Array::full(Type::f32(&[200]), 1.0)]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,5 @@
 //! An operation from outside, with a name, a type rule, a decomposition and a derivative of its own, runs and trains.
 
-use std::any::Any;
 use std::collections::HashMap;
 
 use lessen_compile::Options;
@@ -39,10 +38,6 @@ impl Op for Helu {
         let open = x.gt(x.scalar_like(-self.shift));
         vec![cx.cotangents[0].map(|dy| open.select(dy, dy.scalar_like(0.0)))]
     }
-
-    fn as_any(&self) -> &dyn Any {
-        self
-    }
 }
 
 /// The same without a derivative of its own, of two inputs and with two results.
@@ -60,10 +55,6 @@ impl Op for SumAndProduct {
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         Some(vec![inputs[0] + inputs[1], inputs[0] * inputs[1]])
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -87,10 +78,6 @@ impl Op for Cumulative {
             sum
         });
         vec![Array::new(outputs[0].clone(), sums.collect())]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

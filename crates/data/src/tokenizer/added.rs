@@ -52,7 +52,7 @@ impl Beside {
     ) -> Result<Vec<(String, u64)>> {
         let damaged = |file: &str, what: &str| {
             let path = dir.join(file);
-            Error::new(format!("{} {what}; restore the file", path.display()))
+            Error::user(format!("{} {what}; restore the file", path.display()))
         };
         let (mut tokens, mut ids) = (Vec::new(), Vec::new());
         for (token, id) in self.added.as_object().into_iter().flatten() {

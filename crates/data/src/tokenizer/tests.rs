@@ -117,7 +117,7 @@ fn gpt2_with(files: &[(&str, &str)]) -> Result<Tokenizer> {
     }
     let tokenizer = Tokenizer::from_dir(dir.path());
     tokenizer.map_err(|error| {
-        Error::new(
+        Error::user(
             error
                 .to_string()
                 .replace(&dir.path().display().to_string(), "DIR"),

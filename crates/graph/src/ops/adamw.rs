@@ -1,6 +1,6 @@
 //! AdamW (Loshchilov, Hutter 2019), as `torch.optim.AdamW`.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{arity, float};
 use crate::{Array, Attr, Attrs, Cost, Op, RowWise, Tensor, Type};
@@ -22,20 +22,23 @@ pub struct AdamW {
 }
 
 /// Checks that a parameter, its gradient and its optimizer state are of one float type.
-pub(crate) fn check_update(tensors: &[Type]) -> Result<(), String> {
+pub(crate) fn check_update(tensors: &[Type]) -> Result<()> {
     float(&tensors[0])?;
     match tensors.iter().find(|t| **t != tensors[0]) {
-        Some(t) => Err(format!("a parameter {} cannot be updated with {t}", tensors[0])),
+        Some(t) => Err(Error::user(format!(
+            "a parameter {} cannot be updated with {t}",
+            tensors[0]
+        ))),
         None => Ok(()),
     }
 }
 
 /// Checks the scalars that an update is told.
-pub(crate) fn check_scalars(scalars: &[Type]) -> Result<(), String> {
+pub(crate) fn check_scalars(scalars: &[Type]) -> Result<()> {
     match scalars.iter().find(|t| **t != Type::f32(&[])) {
-        Some(t) => Err(format!(
+        Some(t) => Err(Error::user(format!(
             "the learning rate and the step count must be f32[], not {t}"
-        )),
+        ))),
         None => Ok(()),
     }
 }
@@ -53,7 +56,7 @@ impl Op for AdamW {
             .with("weight_decay", Attr::Float(self.weight_decay))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 6)?;
         check_update(&inputs[..4])?;
         check_scalars(&inputs[4..])?;
@@ -100,12 +103,9 @@ impl Op for AdamW {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 20.0 * inputs[0].numel() as f64,
+            vector_flops: 20.0 * inputs[0].numel() as f64,
             bytes: 7.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

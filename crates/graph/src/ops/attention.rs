@@ -2,7 +2,7 @@
 //! al. 2022): the scores exist only inside the operation; what it leaves for the derivative is one number per
 //! row.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::dropout::{dropout_scale, probability};
 use super::log_softmax::log_sum_exp;
@@ -80,7 +80,7 @@ impl Attention {
     }
 
     /// From [`Attention::attributes`].
-    pub(crate) fn from_attrs(attrs: &Attrs) -> Result<Attention, String> {
+    pub(crate) fn from_attrs(attrs: &Attrs) -> Result<Attention> {
         Ok(Attention {
             causal: attrs.bool("causal")?,
             scale: attrs.float("scale")?,
@@ -92,7 +92,7 @@ impl Attention {
 
     /// Checks `q`, `k`, `v` and, after `between` other inputs, the mask and the key; the types of `o` and
     /// `lse`.
-    pub(crate) fn check(&self, inputs: &[Type], between: usize) -> Result<[Type; 2], String> {
+    pub(crate) fn check(&self, inputs: &[Type], between: usize) -> Result<[Type; 2]> {
         probability(self.p)?;
         arity(
             inputs,
@@ -105,9 +105,9 @@ impl Attention {
             && (q.shape[0], q.shape[2], q.shape[3]) == (k.shape[0], k.shape[2], k.shape[3])
             && k.shape[..3] == v.shape[..3];
         if !fits {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "q {q}, k {k} and v {v} are not [B,Tq,H,D], [B,Tk,H,D] and [B,Tk,H,Dv] of one dtype"
-            ));
+            )));
         }
         let n = AttentionSizes::of(q, k, v);
         let mut rest = inputs[3 + between..].iter();
@@ -117,7 +117,7 @@ impl Attention {
                 Type::new(DType::Bool, &[n.batch, n.keys]),
             );
             if *mask != expected {
-                return Err(format!("the mask must be {expected}, not {mask}"));
+                return Err(Error::user(format!("the mask must be {expected}, not {mask}")));
             }
         }
         if self.p > 0.0 {
@@ -213,7 +213,7 @@ impl Op for Attention {
         self.attributes()
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         Ok(self.check(inputs, 0)?.to_vec())
     }
 
@@ -286,13 +286,14 @@ impl Op for Attention {
         let per_score = (2 * (n.head + n.value) + 20) as f64;
         let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
         Cost {
-            flops: self.share() * per_score * n.scores() as f64,
+            product_flops: self.share() * per_score * n.scores() as f64,
             bytes: bytes as f64,
+            ..Cost::default()
         }
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn is_contraction(&self) -> bool {
+        true
     }
 }
 

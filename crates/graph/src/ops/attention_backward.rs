@@ -1,7 +1,7 @@
 //! The derivative of attention: the scores are made again, a query at a time, from `q`, `k` and the row's
 //! `lse`.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::Attention;
 use super::attention::AttentionSizes;
@@ -39,13 +39,13 @@ impl Op for AttentionBackward {
         self.forward.attributes()
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         let [o, lse] = self.forward.check(inputs, 3)?;
         if inputs[3] != o || inputs[4] != lse || inputs[5] != o {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "o, lse and do must be {o}, {lse} and {o}, not {}, {} and {}",
                 inputs[3], inputs[4], inputs[5]
-            ));
+            )));
         }
         Ok(inputs[..3].to_vec())
     }
@@ -105,12 +105,13 @@ impl Op for AttentionBackward {
         let per_score = (2 * (3 * n.head + 2 * n.value) + 20) as f64;
         let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
         Cost {
-            flops: self.forward.share() * per_score * n.scores() as f64,
+            product_flops: self.forward.share() * per_score * n.scores() as f64,
             bytes: bytes as f64,
+            ..Cost::default()
         }
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn is_contraction(&self) -> bool {
+        true
     }
 }

@@ -4,10 +4,10 @@
 //! Of `i32`, sums, differences and products wrap around; quotients are truncated towards zero, and 0 where
 //! `b` is 0; powers are those of the real numbers, truncated towards zero and to the range of `i32`.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
-use super::{Broadcast, Full, Identity, Reshape, arity, float};
-use crate::{Array, Attr, Attrs, DType, Op, RowWise, Tensor, Type, Vjp};
+use super::{Broadcast, Full, Identity, Reshape, arity, float, fold_exactly};
+use crate::{Array, Attr, Attrs, DType, Fold, Op, RowWise, Tensor, Type, Vjp};
 
 /// The function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -57,6 +57,11 @@ impl BinaryKind {
         }
     }
 
+    /// Whether devices compute it exactly or correctly rounded.
+    pub fn is_exact(self) -> bool {
+        self != BinaryKind::Pow
+    }
+
     /// The function in `f64`.
     pub fn eval(self, a: f64, b: f64) -> f64 {
         match self {
@@ -93,6 +98,26 @@ pub struct Binary {
     pub kind: BinaryKind,
 }
 
+impl Binary {
+    /// The position of the input that the result equals, given the numbers that fill inputs.
+    fn neutral(&self, known: &[Option<f64>], float: bool) -> Option<usize> {
+        // Integers have one zero.
+        let zero = |known: Option<f64>, negative: bool| {
+            known.is_some_and(|x| x == 0.0 && (x.is_sign_negative() == negative || !float))
+        };
+        match self.kind {
+            BinaryKind::Mul if known[1] == Some(1.0) => Some(0),
+            BinaryKind::Mul if known[0] == Some(1.0) => Some(1),
+            // -0 + 0 is 0: only the other zero leaves every number as it is.
+            BinaryKind::Add if zero(known[1], true) => Some(0),
+            BinaryKind::Add if zero(known[0], true) => Some(1),
+            BinaryKind::Sub if zero(known[1], false) => Some(0),
+            BinaryKind::Div if known[1] == Some(1.0) => Some(0),
+            _ => None,
+        }
+    }
+}
+
 impl Op for Binary {
     fn name(&self) -> &'static str {
         "binary"
@@ -102,10 +127,10 @@ impl Op for Binary {
         Attrs::new().with("f", Attr::Word(self.kind.name().to_string()))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         if inputs[0] != inputs[1] {
-            return Err(format!("{} and {} differ", inputs[0], inputs[1]));
+            return Err(Error::user(format!("{} and {} differ", inputs[0], inputs[1])));
         }
         if inputs[0].dtype != DType::I32 {
             float(&inputs[0])?;
@@ -165,8 +190,15 @@ impl Op for Binary {
         RowWise::Elementwise
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
+        if let Some(input) = self.neutral(known, outputs[0].dtype.is_float()) {
+            return Fold::Input(input);
+        }
+        if self.kind.is_exact() {
+            fold_exactly(self, known, inputs, outputs)
+        } else {
+            Fold::No
+        }
     }
 }
 
@@ -191,7 +223,7 @@ fn known(x: Tensor<'_>, arithmetic: bool) -> Option<f64> {
         Some((node.op.clone(), node.inputs.clone()))
     })?;
     let input = |i: usize, arithmetic| known(trace.tensor(inputs[i]), arithmetic);
-    let any = op.as_any();
+    let any = op;
     if let Some(full) = any.downcast_ref::<Full>() {
         Some(full.value)
     } else if any.is::<Broadcast>() || any.is::<Reshape>() || any.is::<Identity>() {

@@ -1,9 +1,9 @@
 //! Broadcast: repeat along new leading axes and along axes of extent 1, as NumPy does.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::arity;
-use crate::{Array, Attr, Attrs, Cost, Layout, Op, Tensor, Type, Vjp};
+use crate::{Array, Attr, Attrs, Cost, Fold, Layout, Op, Tensor, Type, Vjp};
 
 /// `y[.., i, ..] = x[.., 0 or i, ..]`, shapes aligned at the last axis.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,7 +21,7 @@ impl Op for Broadcast {
         Attrs::new().with("shape", Attr::sizes(&self.shape))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         let from = &inputs[0].shape;
         let fits = from.len() <= self.shape.len()
@@ -31,10 +31,10 @@ impl Op for Broadcast {
                 .zip(self.shape.iter().rev())
                 .all(|(&a, &b)| a == b || a == 1);
         if !fits {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{} does not broadcast to the shape {:?}",
                 inputs[0], self.shape
-            ));
+            )));
         }
         Ok(vec![Type::new(inputs[0].dtype, &self.shape)])
     }
@@ -88,8 +88,8 @@ impl Op for Broadcast {
         Cost::default()
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn fold(&self, known: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        known[0].map_or(Fold::No, Fold::Splat)
     }
 }
 

@@ -1,9 +1,9 @@
 //! Cast: the same numbers in another dtype.
 
-use std::any::Any;
+use lessen_base::Result;
 
-use super::arity;
-use crate::{Array, Attr, Attrs, DType, Op, RowWise, Tensor, Type, Vjp};
+use super::{arity, fold_exactly};
+use crate::{Array, Attr, Attrs, DType, Fold, Op, RowWise, Tensor, Type, Vjp};
 
 /// `y[i] = x[i]` in another dtype. Floats round to the nearest representable number, ties to even; a float
 /// becomes an integer by dropping its fraction, beyond the range by the nearest end of it, NaN becomes 0;
@@ -23,7 +23,7 @@ impl Op for Cast {
         Attrs::new().with("dtype", Attr::Word(self.dtype.name().to_string()))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         Ok(vec![Type::new(self.dtype, &inputs[0].shape)])
     }
@@ -49,8 +49,8 @@ impl Op for Cast {
         RowWise::Elementwise
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
+        fold_exactly(self, known, inputs, outputs)
     }
 }
 

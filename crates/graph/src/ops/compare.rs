@@ -1,9 +1,9 @@
 //! Elementwise comparisons of two tensors of the same type; the result is boolean.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
-use super::arity;
-use crate::{Array, Attr, Attrs, DType, Op, RowWise, Tensor, Type, Vjp};
+use super::{arity, fold_exactly};
+use crate::{Array, Attr, Attrs, DType, Fold, Op, RowWise, Tensor, Type, Vjp};
 
 /// The comparison. With NaN only `Ne` holds.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -74,10 +74,10 @@ impl Op for Compare {
         Attrs::new().with("f", Attr::Word(self.kind.name().to_string()))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         if inputs[0] != inputs[1] {
-            return Err(format!("{} and {} differ", inputs[0], inputs[1]));
+            return Err(Error::user(format!("{} and {} differ", inputs[0], inputs[1])));
         }
         Ok(vec![Type::new(DType::Bool, &inputs[0].shape)])
     }
@@ -96,8 +96,8 @@ impl Op for Compare {
         RowWise::Elementwise
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
+        fold_exactly(self, known, inputs, outputs)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Concat: tensors one after another along an axis.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{around, last_axis_rows};
 use crate::{Array, Attr, Attrs, Cost, Op, RowWise, Tensor, Type, Vjp};
@@ -21,12 +21,12 @@ impl Op for Concat {
         Attrs::new().with("axis", Attr::Int(self.axis as i64))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         let Some(first) = inputs.first() else {
-            return Err("needs at least one input".to_string());
+            return Err(Error::user("needs at least one input"));
         };
         if self.axis >= first.rank() {
-            return Err(format!("{first} has no axis {}", self.axis));
+            return Err(Error::user(format!("{first} has no axis {}", self.axis)));
         }
         let mut shape = first.shape.clone();
         shape[self.axis] = 0;
@@ -35,7 +35,10 @@ impl Op for Concat {
                 && ty.rank() == first.rank()
                 && (0..ty.rank()).all(|a| a == self.axis || ty.shape[a] == first.shape[a]);
             if !fits {
-                return Err(format!("{first} and {ty} differ beyond axis {}", self.axis));
+                return Err(Error::user(format!(
+                    "{first} and {ty} differ beyond axis {}",
+                    self.axis
+                )));
             }
             shape[self.axis] += ty.shape[self.axis];
         }
@@ -73,13 +76,10 @@ impl Op for Concat {
 
     fn cost(&self, _: &[Type], outputs: &[Type]) -> Cost {
         Cost {
-            flops: 0.0,
+            vector_flops: 0.0,
             bytes: 2.0 * outputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,10 +1,11 @@
 //! Values without inputs: one number everywhere, given elements, positions.
 
-use std::any::Any;
 use std::sync::Arc;
 
+use lessen_base::{Error, Result};
+
 use super::arity;
-use crate::{Array, Attr, Attrs, Cost, DType, Op, Tensor, Trace, Type, Vjp};
+use crate::{Array, Attr, Attrs, Cost, DType, Fold, Op, Tensor, Trace, Type, Vjp};
 
 /// `y[i] = value`.
 #[derive(Clone, PartialEq, Debug)]
@@ -31,7 +32,7 @@ impl Op for Full {
         type_attrs(&self.ty).with("value", Attr::Float(self.value))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 0)?;
         self.ty.check_holds(&[self.value])?;
         Ok(vec![self.ty.clone()])
@@ -47,13 +48,14 @@ impl Op for Full {
 
     fn cost(&self, _: &[Type], outputs: &[Type]) -> Cost {
         Cost {
-            flops: 0.0,
+            vector_flops: 0.0,
             bytes: outputs[0].bytes() as f64,
+            ..Cost::default()
         }
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn fold(&self, _: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        Fold::Splat(self.ty.dtype.round(self.value))
     }
 }
 
@@ -73,7 +75,7 @@ impl Op for Constant {
         type_attrs(&self.array.ty).with("data", Attr::Floats(self.array.data.clone()))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 0)?;
         self.array.ty.check_holds(&self.array.data)?;
         Ok(vec![self.array.ty.clone()])
@@ -89,13 +91,10 @@ impl Op for Constant {
 
     fn cost(&self, _: &[Type], outputs: &[Type]) -> Cost {
         Cost {
-            flops: 0.0,
+            vector_flops: 0.0,
             bytes: outputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -117,13 +116,13 @@ impl Op for Iota {
         type_attrs(&self.ty).with("axis", Attr::Int(self.axis as i64))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 0)?;
         if self.axis >= self.ty.rank() || self.ty.dtype == DType::Bool {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{} has no positions along an axis {}",
                 self.ty, self.axis
-            ));
+            )));
         }
         Ok(vec![self.ty.clone()])
     }
@@ -138,13 +137,10 @@ impl Op for Iota {
 
     fn cost(&self, _: &[Type], outputs: &[Type]) -> Cost {
         Cost {
-            flops: 0.0,
+            vector_flops: 0.0,
             bytes: outputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

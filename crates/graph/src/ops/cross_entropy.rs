@@ -1,12 +1,12 @@
 //! Cross entropy of class logits, with an ignored label and label smoothing (Szegedy et al. 2016), and its
 //! derivative.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::log_softmax::log_sum_exp;
 use super::{all_rows, arity, float_rows, lead, rows};
 use crate::grad::vjp_of_decomposition;
-use crate::{Array, Attr, Attrs, Cost, DType, Op, RowWise, Tensor, Type, Vjp};
+use crate::{Array, Attr, Attrs, Cost, DType, IndexInput, Op, RowWise, Tensor, Type, Vjp};
 
 /// Inputs: logits `z` of `[.., V]`, labels `i32[..]`. Outputs: `loss[..]` and `lse[..] = log(sum_j e^z_j)`,
 /// with `loss = (1 - s) (lse - z_label) + s (lse - mean_j z_j)`, and 0 where the label is the ignored one.
@@ -37,19 +37,21 @@ fn attrs(ignore: i64, smoothing: f64) -> Attrs {
 }
 
 /// Checks logits, labels, smoothing and the ignored label; the type of what each row has one of.
-fn row_type(logits: &Type, labels: &Type, ignore: i64, smoothing: f64) -> Result<Type, String> {
+fn row_type(logits: &Type, labels: &Type, ignore: i64, smoothing: f64) -> Result<Type> {
     float_rows(logits)?;
     if labels.dtype != DType::I32 || labels.shape != lead(logits) {
-        return Err(format!(
+        return Err(Error::user(format!(
             "the labels of logits {logits} must be {}, not {labels}",
             Type::new(DType::I32, lead(logits))
-        ));
+        )));
     }
     if !(0.0..=1.0).contains(&smoothing) {
-        return Err(format!("label smoothing {smoothing} is not in 0..=1"));
+        return Err(Error::user(format!(
+            "label smoothing {smoothing} is not in 0..=1"
+        )));
     }
     if i32::try_from(ignore).is_err() {
-        return Err(format!("the ignored label {ignore} is beyond i32"));
+        return Err(Error::user(format!("the ignored label {ignore} is beyond i32")));
     }
     Ok(Type::new(logits.dtype.accumulator(), lead(logits)))
 }
@@ -89,7 +91,7 @@ impl Op for CrossEntropy {
         attrs(self.ignore, self.smoothing)
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         Ok(vec![
             row_type(&inputs[0], &inputs[1], self.ignore, self.smoothing)?;
@@ -156,13 +158,18 @@ impl Op for CrossEntropy {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 18.0 * inputs[0].numel() as f64,
+            vector_flops: 18.0 * inputs[0].numel() as f64,
             bytes: inputs[0].bytes() as f64,
+            ..Cost::default()
         }
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
+        Some(IndexInput {
+            input: 1,
+            limit: inputs[0].last(),
+            ignored: Some(self.ignore),
+        })
     }
 }
 
@@ -175,14 +182,14 @@ impl Op for CrossEntropyBackward {
         attrs(self.ignore, self.smoothing)
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 4)?;
         let row = row_type(&inputs[0], &inputs[2], self.ignore, self.smoothing)?;
         if inputs[1] != row || inputs[3] != row {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "lse and dloss must be {row}, not {} and {}",
                 inputs[1], inputs[3]
-            ));
+            )));
         }
         Ok(vec![inputs[0].clone()])
     }
@@ -234,13 +241,18 @@ impl Op for CrossEntropyBackward {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 18.0 * inputs[0].numel() as f64,
+            vector_flops: 18.0 * inputs[0].numel() as f64,
             bytes: 2.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
+        Some(IndexInput {
+            input: 2,
+            limit: inputs[0].last(),
+            ignored: Some(self.ignore),
+        })
     }
 }
 

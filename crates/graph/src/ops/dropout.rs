@@ -1,7 +1,7 @@
 //! Dropout (Srivastava et al. 2014): elements become zero at random, the others grow so that the mean stays.
 //! The mask is never stored: the backward pass makes it again from the key.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{RandomBits, arity, float, key, key_of};
 use crate::philox::{dropout_keeps, dropout_threshold};
@@ -24,13 +24,13 @@ pub fn dropout_scale(p: f64) -> f64 {
 }
 
 /// Checks that a probability leaves something.
-pub(crate) fn probability(p: f64) -> Result<(), String> {
+pub(crate) fn probability(p: f64) -> Result<()> {
     if p >= 0.0 && dropout_threshold(p) < 65536 {
         return Ok(());
     }
-    Err(format!(
+    Err(Error::user(format!(
         "the probability {p} of dropout is not at least 0 and below 1"
-    ))
+    )))
 }
 
 impl Op for Dropout {
@@ -44,7 +44,7 @@ impl Op for Dropout {
             .with("stream", Attr::Int(self.stream.into()))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         float(&inputs[0])?;
         key(&inputs[1])?;
@@ -111,13 +111,10 @@ impl Op for Dropout {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 7.0 * inputs[0].numel() as f64,
+            vector_flops: 7.0 * inputs[0].numel() as f64,
             bytes: 2.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! ELU (Clevert, Unterthiner, Hochreiter 2015).
 
-use std::any::Any;
+use lessen_base::Result;
 
 use super::{arity, float};
 use crate::{Array, Attr, Attrs, Cost, Op, RowWise, Tensor, Type, Vjp};
@@ -21,7 +21,7 @@ impl Op for Elu {
         Attrs::new().with("alpha", Attr::Float(self.alpha))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         float(&inputs[0])?;
         Ok(inputs.to_vec())
@@ -59,13 +59,10 @@ impl Op for Elu {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 18.0 * inputs[0].numel() as f64,
+            vector_flops: 18.0 * inputs[0].numel() as f64,
             bytes: 2.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

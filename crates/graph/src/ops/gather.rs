@@ -1,9 +1,9 @@
 //! Gather: rows of a table by their numbers; an embedding.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::arity;
-use crate::{Array, Cost, DType, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
+use crate::{Array, Cost, DType, IndexInput, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
 
 /// `y[i.., :] = table[ids[i..], :]`: `table` is `[V, rest..]`, `ids` are `i32` of any shape, the result is
 /// `ids.shape + rest`. Ids must be in `0..V`.
@@ -15,13 +15,13 @@ impl Op for Gather {
         "gather"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         let (table, ids) = (&inputs[0], &inputs[1]);
         if ids.dtype != DType::I32 || table.rank() == 0 {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "needs a table with rows and i32 ids, not {table} and {ids}"
-            ));
+            )));
         }
         let shape = [&ids.shape[..], &table.shape[1..]].concat();
         Ok(vec![Type::new(table.dtype, &shape)])
@@ -58,13 +58,18 @@ impl Op for Gather {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Cost {
-            flops: 0.0,
+            vector_flops: 0.0,
             bytes: (inputs[1].bytes() + 2 * outputs[0].bytes()) as f64,
+            ..Cost::default()
         }
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
+        Some(IndexInput {
+            input: 1,
+            limit: inputs[0].shape[0],
+            ignored: None,
+        })
     }
 }
 

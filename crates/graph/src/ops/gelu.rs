@@ -1,7 +1,8 @@
 //! GELU (Hendrycks, Gimpel 2016) in its exact form and in the tanh approximation, and its derivative.
 
-use std::any::Any;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
+
+use lessen_base::{Error, Result};
 
 use super::unary::erf;
 use super::{arity, float};
@@ -34,7 +35,7 @@ impl Op for Gelu {
         Attrs::new().with("tanh", Attr::Bool(self.tanh))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         float(&inputs[0])?;
         Ok(inputs.to_vec())
@@ -77,13 +78,10 @@ impl Op for Gelu {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 24.0 * inputs[0].numel() as f64,
+            vector_flops: 24.0 * inputs[0].numel() as f64,
             bytes: 2.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -105,11 +103,11 @@ impl Op for GeluBackward {
         Attrs::new().with("tanh", Attr::Bool(self.tanh))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         float(&inputs[0])?;
         if inputs[0] != inputs[1] {
-            return Err(format!("{} and {} differ", inputs[0], inputs[1]));
+            return Err(Error::user(format!("{} and {} differ", inputs[0], inputs[1])));
         }
         Ok(vec![inputs[0].clone()])
     }
@@ -153,13 +151,10 @@ impl Op for GeluBackward {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 40.0 * inputs[0].numel() as f64,
+            vector_flops: 40.0 * inputs[0].numel() as f64,
             bytes: 3.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Layer normalization (Ba, Kiros, Hinton 2016), and its derivative.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{arity, float_rows, lead, rows};
 use crate::grad::vjp_of_decomposition;
@@ -22,27 +22,29 @@ pub struct LayerNorm {
 pub struct LayerNormBackward;
 
 /// Checks that the parameters are vectors of the last axis and of its dtype.
-pub(crate) fn check_parameters(x: &Type, parameters: &[Type]) -> Result<(), String> {
+pub(crate) fn check_parameters(x: &Type, parameters: &[Type]) -> Result<()> {
     float_rows(x)?;
     let expected = Type::new(x.dtype, &[x.last()]);
     match parameters.iter().find(|p| **p != expected) {
-        Some(p) => Err(format!(
+        Some(p) => Err(Error::user(format!(
             "the parameters for rows of {x} must be {expected}, not {p}"
-        )),
+        ))),
         None => Ok(()),
     }
 }
 
 /// Checks that the statistics have one element for each row, and that the cotangent has the type of `x`.
-pub(crate) fn check_backward(x: &Type, statistics: &[Type], dy: &Type) -> Result<(), String> {
+pub(crate) fn check_backward(x: &Type, statistics: &[Type], dy: &Type) -> Result<()> {
     let expected = statistics_type(x);
     if let Some(s) = statistics.iter().find(|s| **s != expected) {
-        return Err(format!("the statistics of {x} must be {expected}, not {s}"));
+        return Err(Error::user(format!(
+            "the statistics of {x} must be {expected}, not {s}"
+        )));
     }
     if dy == x {
         Ok(())
     } else {
-        Err(format!("the cotangent of {x} has type {dy}"))
+        Err(Error::user(format!("the cotangent of {x} has type {dy}")))
     }
 }
 
@@ -60,7 +62,7 @@ impl Op for LayerNorm {
         Attrs::new().with("eps", Attr::Float(self.eps))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 3)?;
         check_parameters(&inputs[0], &inputs[1..])?;
         let statistics = statistics_type(&inputs[0]);
@@ -124,17 +126,14 @@ impl Op for LayerNorm {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 8.0 * inputs[0].numel() as f64,
+            vector_flops: 8.0 * inputs[0].numel() as f64,
             bytes: 2.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
     }
 
     fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
         input == 0 && output == 0 && inputs[input] == outputs[output]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -143,7 +142,7 @@ impl Op for LayerNormBackward {
         "layer_norm_backward"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 5)?;
         check_parameters(&inputs[0], &inputs[1..2])?;
         check_backward(&inputs[0], &inputs[2..4], &inputs[4])?;
@@ -198,17 +197,14 @@ impl Op for LayerNormBackward {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 15.0 * inputs[0].numel() as f64,
+            vector_flops: 15.0 * inputs[0].numel() as f64,
             bytes: 3.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
     }
 
     fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
         (input == 0 || input == 4) && output == 0 && inputs[input] == outputs[output]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Logarithm of the softmax along the last axis.
 
-use std::any::Any;
+use lessen_base::Result;
 
 use super::{all_rows, arity, float_rows, rows};
 use crate::{Array, Cost, Op, RowWise, Tensor, Type, Vjp};
@@ -23,7 +23,7 @@ impl Op for LogSoftmax {
         "log_softmax"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         float_rows(&inputs[0])?;
         Ok(inputs.to_vec())
@@ -53,17 +53,14 @@ impl Op for LogSoftmax {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 20.0 * inputs[0].numel() as f64,
+            vector_flops: 20.0 * inputs[0].numel() as f64,
             bytes: 2.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
     }
 
     fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
         input == 0 && output == 0 && inputs[input] == outputs[output]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

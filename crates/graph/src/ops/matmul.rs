@@ -1,7 +1,7 @@
 //! Matrix product, batched over leading axes: `y[.., m, n] = sum_k a[.., m, k] b[.., k, n]`, with either
 //! factor transposed by a flag.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::broadcast::common_shape;
 use super::{arity, float, rows};
@@ -52,26 +52,26 @@ impl Op for MatMul {
             .with("transpose_b", Attr::Bool(self.transpose_b))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         let (a, b) = (&inputs[0], &inputs[1]);
         float(a)?;
         if a.dtype != b.dtype || a.rank() < 2 || b.rank() < 2 {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{a} and {b} are not two matrices, or stacks of them, of one dtype"
-            ));
+            )));
         }
         let shared = b.rank() == 2 && !self.transpose_a;
         let (lead_a, lead_b) = (&a.shape[..a.rank() - 2], &b.shape[..b.rank() - 2]);
         if lead_a != lead_b && !shared {
-            return Err(format!("the leading axes of {a} and {b} differ"));
+            return Err(Error::user(format!("the leading axes of {a} and {b} differ")));
         }
         let (m, k, n) = self.sizes(a, b);
         let k_of_b = b.shape[b.rank() - if self.transpose_b { 1 } else { 2 }];
         if k != k_of_b {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "the inner extents of {a} and {b} differ: {k} and {k_of_b}"
-            ));
+            )));
         }
         let mut shape = lead_a.to_vec();
         shape.extend([m, n]);
@@ -169,13 +169,14 @@ impl Op for MatMul {
         let (_, k, _) = self.sizes(&inputs[0], &inputs[1]);
         let bytes: usize = inputs.iter().chain(outputs).map(Type::bytes).sum();
         Cost {
-            flops: 2.0 * k as f64 * outputs[0].numel() as f64,
+            product_flops: 2.0 * k as f64 * outputs[0].numel() as f64,
             bytes: bytes as f64,
+            ..Cost::default()
         }
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn is_contraction(&self) -> bool {
+        true
     }
 }
 

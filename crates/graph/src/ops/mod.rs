@@ -72,34 +72,53 @@ pub use split::Split;
 pub use unary::{Unary, UnaryKind};
 pub use update_slice::UpdateSlice;
 
+use lessen_base::{Error, Result};
+
 use crate::array::Array;
-use crate::op::{OutRole, Role, RowWise};
+use crate::op::{Fold, Op, OutRole, Role, RowWise};
 use crate::types::{DType, Type};
 
+/// Folds a function of constants whose reference evaluation, rounded to the output's dtype, is what every device computes:
+/// one that is correctly rounded or exact. One element stands for all.
+pub(crate) fn fold_exactly(op: &dyn Op, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
+    let Some(known) = known.iter().copied().collect::<Option<Vec<f64>>>() else {
+        return Fold::No;
+    };
+    let scalar = |ty: &Type| Type::new(ty.dtype, &[]);
+    let arrays: Vec<Array> = inputs
+        .iter()
+        .zip(known)
+        .map(|(ty, value)| Array::full(scalar(ty), value))
+        .collect();
+    let arrays: Vec<&Array> = arrays.iter().collect();
+    let value = op.eval(&arrays, &[scalar(&outputs[0])])[0].item();
+    Fold::Splat(outputs[0].dtype.round(value))
+}
+
 /// Checks the number of inputs.
-pub(crate) fn arity(inputs: &[Type], n: usize) -> Result<(), String> {
+pub(crate) fn arity(inputs: &[Type], n: usize) -> Result<()> {
     if inputs.len() == n {
         Ok(())
     } else {
-        Err(format!("needs {n} inputs, not {}", inputs.len()))
+        Err(Error::user(format!("needs {n} inputs, not {}", inputs.len())))
     }
 }
 
 /// Checks that a type is a float.
-pub(crate) fn float(ty: &Type) -> Result<(), String> {
+pub(crate) fn float(ty: &Type) -> Result<()> {
     if ty.dtype.is_float() {
         Ok(())
     } else {
-        Err(format!("needs a float tensor, not {ty}"))
+        Err(Error::user(format!("needs a float tensor, not {ty}")))
     }
 }
 
 /// Checks that a type is a key.
-pub(crate) fn key(ty: &Type) -> Result<(), String> {
+pub(crate) fn key(ty: &Type) -> Result<()> {
     if *ty == Type::new(DType::U32, &[2]) {
         Ok(())
     } else {
-        Err(format!("the key must be u32[2], not {ty}"))
+        Err(Error::user(format!("the key must be u32[2], not {ty}")))
     }
 }
 
@@ -140,12 +159,12 @@ pub(crate) fn last_axis_rows(axis: usize, inputs: &[Type], outputs: &[Type]) -> 
 }
 
 /// Checks that a type is a float with a last axis of at least one element.
-pub(crate) fn float_rows(ty: &Type) -> Result<(), String> {
+pub(crate) fn float_rows(ty: &Type) -> Result<()> {
     float(ty)?;
     if ty.rank() > 0 && ty.last() > 0 {
         Ok(())
     } else {
-        Err(format!("needs a last axis with elements, not {ty}"))
+        Err(Error::user(format!("needs a last axis with elements, not {ty}")))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pad: one axis made longer with a constant.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{arity, around, last_axis_rows};
 use crate::{Array, Attr, Attrs, Cost, Op, RowWise, Tensor, Type, Vjp};
@@ -31,11 +31,11 @@ impl Op for Pad {
             .with("value", Attr::Float(self.value))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         let x = &inputs[0];
         if self.axis >= x.rank() {
-            return Err(format!("{x} has no axis {}", self.axis));
+            return Err(Error::user(format!("{x} has no axis {}", self.axis)));
         }
         x.check_holds(&[self.value])?;
         let mut shape = x.shape.clone();
@@ -67,13 +67,10 @@ impl Op for Pad {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Cost {
-            flops: 0.0,
+            vector_flops: 0.0,
             bytes: (inputs[0].bytes() + outputs[0].bytes()) as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

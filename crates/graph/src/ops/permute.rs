@@ -1,6 +1,6 @@
 //! Permute: the axes in another order.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::arity;
 use crate::{Array, Attr, Attrs, Cost, Layout, Op, Tensor, Type, Vjp};
@@ -31,15 +31,15 @@ impl Op for Permute {
         Attrs::new().with("axes", Attr::sizes(&self.axes))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         let mut sorted = self.axes.clone();
         sorted.sort_unstable();
         if !sorted.iter().copied().eq(0..inputs[0].rank()) {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{:?} is not an order of the axes of {}",
                 self.axes, inputs[0]
-            ));
+            )));
         }
         let shape: Vec<usize> = self.axes.iter().map(|&a| inputs[0].shape[a]).collect();
         Ok(vec![Type::new(inputs[0].dtype, &shape)])
@@ -67,10 +67,6 @@ impl Op for Permute {
 
     fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
         Cost::default()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Random bits from a key.
 
-use std::any::Any;
+use lessen_base::Result;
 
 use super::{arity, key, key_of};
 use crate::{Array, Attr, Attrs, Cost, DType, Graph, Op, Tensor, Type, Vjp, philox};
@@ -26,7 +26,7 @@ impl Op for RandomBits {
             .with("shape", Attr::sizes(&self.shape))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         key(&inputs[0])?;
         Ok(vec![Type::new(DType::U32, &self.shape)])
@@ -49,13 +49,10 @@ impl Op for RandomBits {
     fn cost(&self, _: &[Type], outputs: &[Type]) -> Cost {
         // Ten rounds with two wide products each make four words.
         Cost {
-            flops: 10.0 * outputs[0].numel() as f64,
+            vector_flops: 10.0 * outputs[0].numel() as f64,
             bytes: outputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reductions over axes: sum, maximum, minimum.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{arity, float};
 use crate::{Array, Attr, Attrs, Op, OutRole, Role, RowWise, Tensor, Type, Vjp};
@@ -66,18 +66,22 @@ impl Op for Reduce {
             .with("axes", Attr::sizes(&self.axes))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         float(&inputs[0])?;
         let rank = inputs[0].rank();
         if self.axes.windows(2).any(|w| w[0] >= w[1]) || self.axes.iter().any(|&a| a >= rank) {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "the axes {:?} are not ascending axes of {}",
                 self.axes, inputs[0]
-            ));
+            )));
         }
         if self.kind != ReduceKind::Sum && self.axes.iter().any(|&a| inputs[0].shape[a] == 0) {
-            return Err(format!("{} of no elements: {}", self.kind.name(), inputs[0]));
+            return Err(Error::user(format!(
+                "{} of no elements: {}",
+                self.kind.name(),
+                inputs[0]
+            )));
         }
         Ok(vec![Type::new(inputs[0].dtype, &self.kept(&inputs[0].shape))])
     }
@@ -152,10 +156,6 @@ impl Op for Reduce {
 
     fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
         false
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

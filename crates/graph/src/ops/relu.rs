@@ -1,6 +1,6 @@
 //! ReLU: `y = max(x, 0)`.
 
-use std::any::Any;
+use lessen_base::Result;
 
 use super::{arity, float};
 use crate::{Array, Op, RowWise, Tensor, Type, Vjp};
@@ -14,7 +14,7 @@ impl Op for Relu {
         "relu"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         float(&inputs[0])?;
         Ok(inputs.to_vec())
@@ -42,10 +42,6 @@ impl Op for Relu {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,9 +1,9 @@
 //! Reshape: the same elements in row-major order under another shape.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::arity;
-use crate::{Array, Attr, Attrs, Cost, Layout, Op, RowWise, Tensor, Type, Vjp, numel};
+use crate::{Array, Attr, Attrs, Cost, Fold, Layout, Op, RowWise, Tensor, Type, Vjp, numel};
 
 /// The same elements under another shape of the same size.
 #[derive(Clone, PartialEq, Debug)]
@@ -21,14 +21,14 @@ impl Op for Reshape {
         Attrs::new().with("shape", Attr::sizes(&self.shape))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         let ty = Type::new(inputs[0].dtype, &self.shape);
         if !ty.fits() || inputs[0].numel() != numel(&self.shape) {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{} has not the size of the shape {:?}",
                 inputs[0], self.shape
-            ));
+            )));
         }
         Ok(vec![ty])
     }
@@ -53,8 +53,8 @@ impl Op for Reshape {
         Cost::default()
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn fold(&self, known: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        known[0].map_or(Fold::No, Fold::Splat)
     }
 }
 

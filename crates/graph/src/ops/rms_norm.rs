@@ -1,6 +1,6 @@
 //! Root-mean-square normalization (Zhang, Sennrich 2019), and its derivative.
 
-use std::any::Any;
+use lessen_base::Result;
 
 use super::layer_norm::{check_backward, check_parameters, statistics_type};
 use super::{arity, lead, rows};
@@ -30,7 +30,7 @@ impl Op for RmsNorm {
         Attrs::new().with("eps", Attr::Float(self.eps))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         check_parameters(&inputs[0], &inputs[1..])?;
         Ok(vec![inputs[0].clone(), statistics_type(&inputs[0])])
@@ -80,17 +80,14 @@ impl Op for RmsNorm {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 4.0 * inputs[0].numel() as f64,
+            vector_flops: 4.0 * inputs[0].numel() as f64,
             bytes: 2.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
     }
 
     fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
         input == 0 && output == 0 && inputs[input] == outputs[output]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -99,7 +96,7 @@ impl Op for RmsNormBackward {
         "rms_norm_backward"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 4)?;
         check_parameters(&inputs[0], &inputs[1..2])?;
         check_backward(&inputs[0], &inputs[2..3], &inputs[3])?;
@@ -144,17 +141,14 @@ impl Op for RmsNormBackward {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 11.0 * inputs[0].numel() as f64,
+            vector_flops: 11.0 * inputs[0].numel() as f64,
             bytes: 3.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
     }
 
     fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
         (input == 0 || input == 3) && output == 0 && inputs[input] == outputs[output]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,9 +1,9 @@
 //! Scatter-add: rows summed where their numbers say; the derivative of gather.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{arity, float, gather};
-use crate::{Array, Attr, Attrs, DType, Op, Tensor, Type, Vjp};
+use crate::{Array, Attr, Attrs, DType, IndexInput, Op, Tensor, Type, Vjp};
 
 /// `y[r, :] = sum of updates[i.., :] with ids[i..] = r`, in the order of `i`: inputs are `ids`, `i32` of any
 /// shape, and `updates` of `ids.shape + rest`; the result is `[rows, rest..]`. Ids must be in `0..rows`.
@@ -22,14 +22,14 @@ impl Op for ScatterAdd {
         Attrs::new().with("rows", Attr::Int(self.rows as i64))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         let (ids, updates) = (&inputs[0], &inputs[1]);
         float(updates)?;
         if ids.dtype != DType::I32 || !updates.shape.starts_with(&ids.shape) {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "needs i32 ids and updates whose shape begins with theirs, not {ids} and {updates}"
-            ));
+            )));
         }
         let shape = [&[self.rows], &updates.shape[ids.rank()..]].concat();
         Ok(vec![Type::new(updates.dtype, &shape)])
@@ -54,8 +54,12 @@ impl Op for ScatterAdd {
         vec![None, cx.cotangents[0].map(|dy| dy.gather(cx.inputs[0]))]
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn index_input(&self, _: &[Type]) -> Option<IndexInput> {
+        Some(IndexInput {
+            input: 0,
+            limit: self.rows,
+            ignored: None,
+        })
     }
 }
 

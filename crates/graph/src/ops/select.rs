@@ -1,10 +1,10 @@
 //! Select: one of two values, element by element.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
-use super::arity;
+use super::{arity, fold_exactly};
 use crate::ops::broadcast::common_shape;
-use crate::{Array, DType, Op, RowWise, Tensor, Type, Vjp};
+use crate::{Array, DType, Fold, Op, RowWise, Tensor, Type, Vjp};
 
 /// `y[i] = if cond[i] { a[i] } else { b[i] }`: `cond` is boolean, `a` and `b` are of one type and of its
 /// shape.
@@ -16,16 +16,16 @@ impl Op for Select {
         "select"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 3)?;
         let (cond, a, b) = (&inputs[0], &inputs[1], &inputs[2]);
         if cond.dtype != DType::Bool {
-            return Err(format!("the condition must be bool, not {cond}"));
+            return Err(Error::user(format!("the condition must be bool, not {cond}")));
         }
         if a != b || cond.shape != a.shape {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "the condition {cond} and the choices {a} and {b} differ in shape or dtype"
-            ));
+            )));
         }
         Ok(vec![a.clone()])
     }
@@ -57,8 +57,8 @@ impl Op for Select {
         RowWise::Elementwise
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
+        fold_exactly(self, known, inputs, outputs)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Stochastic gradient descent with momentum, as `torch.optim.SGD`.
 
-use std::any::Any;
+use lessen_base::Result;
 
 use super::adamw::{check_scalars, check_update};
 use super::arity;
@@ -31,7 +31,7 @@ impl Op for Sgd {
             .with("weight_decay", Attr::Float(self.weight_decay))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 4)?;
         check_update(&inputs[..3])?;
         check_scalars(&inputs[3..])?;
@@ -72,12 +72,9 @@ impl Op for Sgd {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 6.0 * inputs[0].numel() as f64,
+            vector_flops: 6.0 * inputs[0].numel() as f64,
             bytes: 5.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }

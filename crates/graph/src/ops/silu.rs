@@ -1,6 +1,6 @@
 //! SiLU, also called swish (Elfwing, Uchibe, Doya 2017).
 
-use std::any::Any;
+use lessen_base::Result;
 
 use super::{UnaryKind, arity, float};
 use crate::{Array, Cost, Op, RowWise, Tensor, Type, Vjp};
@@ -14,7 +14,7 @@ impl Op for Silu {
         "silu"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         float(&inputs[0])?;
         Ok(inputs.to_vec())
@@ -48,13 +48,10 @@ impl Op for Silu {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 20.0 * inputs[0].numel() as f64,
+            vector_flops: 20.0 * inputs[0].numel() as f64,
             bytes: 2.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,6 +1,6 @@
 //! Slice: a range of one axis.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{arity, around, last_axis_rows};
 use crate::{Array, Attr, Attrs, Cost, Layout, Op, RowWise, Tensor, Type, Vjp};
@@ -28,15 +28,15 @@ impl Op for Slice {
             .with("len", Attr::Int(self.len as i64))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         let x = &inputs[0];
         let end = self.start.checked_add(self.len);
         if self.axis >= x.rank() || end.is_none_or(|end| end > x.shape[self.axis]) {
             let Slice { axis, start, len } = self;
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{x} has no {len} positions from {start} on along an axis {axis}"
-            ));
+            )));
         }
         let mut shape = x.shape.clone();
         shape[self.axis] = self.len;
@@ -70,10 +70,6 @@ impl Op for Slice {
 
     fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
         Cost::default()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

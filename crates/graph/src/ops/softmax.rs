@@ -1,6 +1,6 @@
 //! Softmax along the last axis, and its derivative.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{all_rows, arity, float_rows, rows};
 use crate::{Array, Cost, Op, RowWise, Tensor, Type, Vjp};
@@ -25,7 +25,7 @@ impl Op for Softmax {
         "softmax"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         float_rows(&inputs[0])?;
         Ok(inputs.to_vec())
@@ -57,17 +57,14 @@ impl Op for Softmax {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 20.0 * inputs[0].numel() as f64,
+            vector_flops: 20.0 * inputs[0].numel() as f64,
             bytes: 2.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
     }
 
     fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
         input == 0 && output == 0 && inputs[input] == outputs[output]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -81,11 +78,11 @@ impl Op for SoftmaxBackward {
         "softmax_backward"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
         float_rows(&inputs[0])?;
         if inputs[0] != inputs[1] {
-            return Err(format!("{} and {} differ", inputs[0], inputs[1]));
+            return Err(Error::user(format!("{} and {} differ", inputs[0], inputs[1])));
         }
         Ok(vec![inputs[0].clone()])
     }
@@ -110,13 +107,10 @@ impl Op for SoftmaxBackward {
 
     fn cost(&self, inputs: &[Type], _: &[Type]) -> Cost {
         Cost {
-            flops: 4.0 * inputs[0].numel() as f64,
+            vector_flops: 4.0 * inputs[0].numel() as f64,
             bytes: 3.0 * inputs[0].bytes() as f64,
+            ..Cost::default()
         }
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

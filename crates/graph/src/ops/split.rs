@@ -1,6 +1,6 @@
 //! Split: an axis cut into parts, the opposite of concat.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::concat::concat;
 use super::{arity, around, last_axis_rows};
@@ -27,17 +27,17 @@ impl Op for Split {
             .with("sizes", Attr::sizes(&self.sizes))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         let x = &inputs[0];
         if self.sizes.is_empty() {
-            return Err(format!("needs at least one size for {x}"));
+            return Err(Error::user(format!("needs at least one size for {x}")));
         }
         if self.axis >= x.rank() || self.sizes.iter().sum::<usize>() != x.shape[self.axis] {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "the sizes {:?} do not cover an axis {} of {x}",
                 self.sizes, self.axis
-            ));
+            )));
         }
         let part = |&size: &usize| {
             let mut shape = x.shape.clone();
@@ -93,10 +93,6 @@ impl Op for Split {
 
     fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
         Cost::default()
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

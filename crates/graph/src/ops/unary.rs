@@ -1,9 +1,9 @@
 //! Elementwise functions of one tensor: `y[i] = f(x[i])`.
 
-use std::any::Any;
+use lessen_base::Result;
 
-use super::{arity, float};
-use crate::{Array, Attr, Attrs, Cost, Op, RowWise, Tensor, Type, Vjp};
+use super::{arity, float, fold_exactly};
+use crate::{Array, Attr, Attrs, Cost, Fold, Op, RowWise, Tensor, Type, Vjp};
 
 /// The function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -73,6 +73,12 @@ impl UnaryKind {
         }
     }
 
+    /// Whether devices compute it exactly or correctly rounded.
+    pub fn is_exact(self) -> bool {
+        use UnaryKind::{Abs, Neg, Recip, Sign, Sqrt};
+        matches!(self, Abs | Neg | Recip | Sign | Sqrt)
+    }
+
     /// The function in `f64`.
     pub fn eval(self, x: f64) -> f64 {
         match self {
@@ -138,7 +144,7 @@ impl Op for Unary {
         Attrs::new().with("f", Attr::Word(self.kind.name().to_string()))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         float(&inputs[0])?;
         Ok(vec![inputs[0].clone()])
@@ -180,13 +186,18 @@ impl Op for Unary {
             _ => 16.0,
         };
         Cost {
-            flops: per_element * outputs[0].numel() as f64,
+            vector_flops: per_element * outputs[0].numel() as f64,
             bytes: (2 * inputs[0].bytes()) as f64,
+            ..Cost::default()
         }
     }
 
-    fn as_any(&self) -> &dyn Any {
-        self
+    fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
+        if self.kind.is_exact() {
+            fold_exactly(self, known, inputs, outputs)
+        } else {
+            Fold::No
+        }
     }
 }
 

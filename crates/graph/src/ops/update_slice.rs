@@ -1,7 +1,7 @@
 //! Update-slice: a range of an axis overwritten, at a position known only when the graph runs; a key/value
 //! cache.
 
-use std::any::Any;
+use lessen_base::{Error, Result};
 
 use super::{arity, around};
 use crate::{Array, Attr, Attrs, DType, Op, Tensor, Type};
@@ -23,11 +23,11 @@ impl Op for UpdateSlice {
         Attrs::new().with("axis", Attr::Int(self.axis as i64))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 3)?;
         let (base, update, index) = (&inputs[0], &inputs[1], &inputs[2]);
         if index.dtype != DType::I32 || index.rank() != 0 {
-            return Err(format!("the index must be i32[], not {index}"));
+            return Err(Error::user(format!("the index must be i32[], not {index}")));
         }
         let fits = self.axis < base.rank()
             && base.dtype == update.dtype
@@ -35,10 +35,10 @@ impl Op for UpdateSlice {
             && (0..base.rank()).all(|a| a == self.axis || base.shape[a] == update.shape[a])
             && (1..=base.shape[self.axis]).contains(&update.shape[self.axis]);
         if !fits {
-            return Err(format!(
+            return Err(Error::user(format!(
                 "{update} is not a range along axis {} of {base}",
                 self.axis
-            ));
+            )));
         }
         Ok(vec![base.clone()])
     }
@@ -73,10 +73,6 @@ impl Op for UpdateSlice {
 
     fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
         (input, output) == (0, 0)
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

@@ -1,8 +1,6 @@
 //! An operation from outside, with a modified derivative, written with no more than the trait: HeLU, `max(x,
 //! 0)` whose derivative is that of `max(x + shift, 0)`.
 
-use std::any::Any;
-
 use lessen_graph::{Array, Attr, Attrs, Op, Registry, Tensor, Trace, Type, Vjp, evaluate_op, parse, print};
 
 use crate::check::{function, run};
@@ -33,10 +31,6 @@ impl Op for Helu {
         let x = cx.inputs[0];
         let open = x.gt(x.scalar_like(-self.shift));
         vec![cx.cotangents[0].map(|dy| open.select(dy, dy.scalar_like(0.0)))]
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 
@@ -74,10 +68,6 @@ impl Op for Plain {
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         Some(vec![inputs[0] * inputs[1]])
-    }
-
-    fn as_any(&self) -> &dyn Any {
-        self
     }
 }
 

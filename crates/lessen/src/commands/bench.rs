@@ -60,8 +60,7 @@ impl Bench {
                     show_size(growth)
                 );
             }
-        })
-        .map_err(Error::user)?;
+        })?;
         if self.json {
             say(&format!("{json}\n"));
         } else {

@@ -8,8 +8,8 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value};
 
-use crate::error::{Error, Result};
 use crate::weights::Weight;
+use lessen_base::{Error, Result};
 
 /// No header is longer in any sound file.
 const LONGEST_HEADER: u64 = 100_000_000;
@@ -27,8 +27,8 @@ impl TensorFile {
     /// Opens a file and reads its header.
     pub fn open(path: &Path) -> Result<TensorFile> {
         let broken =
-            |what: String| Error::new(format!("{} is no valid safetensors file: {what}", path.display()));
-        let unread = |e| Error::new(format!("{} cannot be read: {e}", path.display()));
+            |what: String| Error::user(format!("{} is no valid safetensors file: {what}", path.display()));
+        let unread = |e| Error::user(format!("{} cannot be read: {e}", path.display()));
         let mut file = File::open(path).map_err(unread)?;
         let length = file.metadata().map_err(unread)?.len();
         if length < 8 {
@@ -72,7 +72,8 @@ impl TensorFile {
 
     /// Reads a tensor that the file has as `f32`, checking its shape.
     pub fn read(&mut self, name: &str, shape: &[usize]) -> Result<Weight> {
-        let wrong = |what: String| Error::new(format!("{}: the tensor `{name}` {what}", self.path.display()));
+        let wrong =
+            |what: String| Error::user(format!("{}: the tensor `{name}` {what}", self.path.display()));
         let Some(info) = self.metadata.info(name) else {
             return Err(wrong("is missing".into()));
         };

@@ -11,8 +11,8 @@ use super::WANTED_FOLDER;
 use super::file::TensorFile;
 use super::names::{TIED, Tied, candidates, is_redundant};
 use crate::context::ParamSpec;
-use crate::error::{Error, Result};
 use crate::weights::{Weight, Weights};
+use lessen_base::{Error, Result};
 
 /// What was found in a checkpoint.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -53,7 +53,7 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
             }
             None if allow_missing(&param.name) => loaded.missing.push(param.name.clone()),
             None => {
-                return Err(Error::new(format!(
+                return Err(Error::user(format!(
                     "{} has no tensor `{}`, which the model needs; is it of another model?",
                     checkpoint.path.display(),
                     param.name
@@ -100,7 +100,7 @@ impl Checkpoint {
             format!("; {WANTED_FOLDER}")
         };
         let shown = dir.display();
-        Err(Error::new(format!("{shown} has no model.safetensors{what}")))
+        Err(Error::user(format!("{shown} has no model.safetensors{what}")))
     }
 
     /// Reads a tensor that the checkpoint has.
@@ -125,7 +125,7 @@ impl Checkpoint {
             }
             let copied = self.read(copy, &weight.shape)?;
             if !copied.data.iter().map(bits).eq(weight.data.iter().map(bits)) {
-                return Err(Error::new(format!(
+                return Err(Error::user(format!(
                     "{}: the tensor `{copy}` differs from `{source}`, and Lessen computes this model only \
                      with both the same (`tie_word_embeddings`)",
                     self.path.display()
@@ -136,7 +136,7 @@ impl Checkpoint {
     }
 
     fn open_shards(dir: &Path, index: PathBuf) -> Result<Checkpoint> {
-        let wrong = |what: String| Error::new(format!("{} {what}", index.display()));
+        let wrong = |what: String| Error::user(format!("{} {what}", index.display()));
         let text = fs::read_to_string(&index).map_err(|e| wrong(format!("cannot be read: {e}")))?;
         let json: Value = serde_json::from_str(&text).map_err(|e| wrong(format!("is no valid JSON: {e}")))?;
         let map: &Map<String, Value> = json

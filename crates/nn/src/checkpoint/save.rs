@@ -9,9 +9,9 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value};
 
-use crate::durable;
-use crate::error::{Error, Result};
 use crate::weights::Weights;
+use lessen_base::atomic;
+use lessen_base::{Error, Result};
 
 /// Writes `config.json` and `model.safetensors` into `dir`, which is made if it is not there. Each file is
 /// written aside, synced and renamed: after a crash it is the old one or the new one.
@@ -20,9 +20,9 @@ use crate::weights::Weights;
 /// A sentence that names the file which cannot be written.
 pub fn save(dir: &Path, config_json: &Map<String, Value>, weights: &Weights) -> Result<()> {
     fs::create_dir_all(dir)
-        .map_err(|e| Error::new(format!("the folder {} cannot be made: {e}", dir.display())))?;
+        .map_err(|e| Error::user(format!("the folder {} cannot be made: {e}", dir.display())))?;
     let header = header(weights);
-    durable::write(&dir.join("model.safetensors"), |out| {
+    atomic::write_with(&dir.join("model.safetensors"), |out| {
         out.write_all(&(header.len() as u64).to_le_bytes())?;
         out.write_all(&header)?;
         weights
@@ -31,7 +31,7 @@ pub fn save(dir: &Path, config_json: &Map<String, Value>, weights: &Weights) -> 
     })?;
     let mut config = serde_json::to_string_pretty(config_json).expect("a JSON object can be written");
     config.push('\n');
-    durable::write(&dir.join("config.json"), |out| out.write_all(config.as_bytes()))
+    atomic::write_with(&dir.join("config.json"), |out| out.write_all(config.as_bytes()))
 }
 
 /// The header of a safetensors file, padded so that the tensors are aligned to 8 bytes.

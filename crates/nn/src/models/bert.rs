@@ -8,10 +8,10 @@ use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
 use crate::config::{Fields, put_identity};
 use crate::context::Context;
-use crate::error::Result;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head, positions};
+use lessen_base::Result;
 
 /// The configuration of a BERT, with the names of transformers' `config.json`.
 #[derive(Clone, PartialEq, Debug)]

@@ -8,9 +8,9 @@ use super::{BatchShape, Outputs};
 use crate::activation::Activation;
 use crate::config::{Fields, put_identity};
 use crate::context::Context;
-use crate::error::Result;
 use crate::init::Init;
 use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, positions, split_heads};
+use lessen_base::Result;
 
 /// The configuration of a GPT-2, with the names of transformers' `config.json`.
 #[derive(Clone, PartialEq, Debug)]

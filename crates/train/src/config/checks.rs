@@ -1,8 +1,8 @@
 //! What is wrong with settings that single keys cannot say: values that do not go together, or that nothing can hold.
 
 use super::{Config, DataFormat, ModelKind};
-use crate::error::{Error, Result};
 use crate::settings::Origin;
+use lessen_base::{Error, Result};
 use lessen_data::adder;
 use lessen_nn::OptimizerConfig;
 

@@ -1,10 +1,10 @@
-//! The generator behind shuffles and made examples: SplitMix64, written out here so that a seed means the
-//! same order in every version of Lessen.
+//! SplitMix64, the seeded generator of shuffles, synthetic examples, initial parameters and random tests. It is written
+//! out here so that a seed gives the same numbers in every version of Lessen.
 
 /// SplitMix64 (Steele, Lea, Flood: "Fast splittable pseudorandom number generators", 2014): a counter that
 /// grows by an odd constant, each value scrambled by a bijection of 64 bits.
 #[derive(Clone, Debug)]
-pub struct Random {
+pub struct SplitMix64 {
     state: u64,
 }
 
@@ -16,28 +16,31 @@ fn scramble(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Random {
+impl SplitMix64 {
     /// The sequence of a seed.
-    pub fn new(seed: u64) -> Random {
-        Random { state: seed }
+    pub fn new(seed: u64) -> SplitMix64 {
+        SplitMix64 { state: seed }
     }
 
-    /// The sequence that belongs to `index` under `seed`: a pure function of both, so that epoch 7 or example
-    /// 1000 can be drawn without drawing what comes before.
-    pub fn keyed(seed: u64, index: u64) -> Random {
-        Random {
+    /// The sequence of the pair (`seed`, `index`), a pure function of both: epoch 7 or example 1000 is drawn without
+    /// drawing its predecessors.
+    pub fn keyed(seed: u64, index: u64) -> SplitMix64 {
+        SplitMix64 {
             state: scramble(scramble(seed.wrapping_add(STEP)).wrapping_add(index.wrapping_mul(STEP))),
         }
     }
 
-    /// 64 uniform bits.
+    /// Returns 64 uniform bits.
     pub fn next_u64(&mut self) -> u64 {
         self.state = self.state.wrapping_add(STEP);
         scramble(self.state)
     }
 
-    /// A uniform number in `0..bound`, without bias (Lemire 2019: the high half of a 128-bit product, redrawn
-    /// when the low half falls into the remainder). `bound` must not be 0.
+    /// Returns a uniform number in `0..bound`, without bias (Lemire 2019: the high half of a 128-bit product, redrawn
+    /// when the low half falls into the remainder).
+    ///
+    /// # Panics
+    /// If `bound` is 0.
     pub fn below(&mut self, bound: u64) -> u64 {
         let remainder = bound.wrapping_neg() % bound;
         loop {
@@ -48,7 +51,12 @@ impl Random {
         }
     }
 
-    /// Puts the elements in a uniformly random order (Fisher and Yates, from the last place down).
+    /// Returns a uniform number in `[0, 1)` with 53 random bits.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Shuffles the elements uniformly (Fisher and Yates, from the last position down).
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last as u64 + 1) as usize);
@@ -62,7 +70,7 @@ mod tests {
 
     #[test]
     fn the_sequence_is_that_of_the_published_generator() {
-        let mut random = Random::new(1234567);
+        let mut random = SplitMix64::new(1234567);
         let first: Vec<u64> = (0..3).map(|_| random.next_u64()).collect();
         assert_eq!(
             first,
@@ -72,7 +80,7 @@ mod tests {
 
     #[test]
     fn numbers_below_a_bound_are_uniform() {
-        let mut random = Random::new(1);
+        let mut random = SplitMix64::new(1);
         let mut counts = [0u32; 7];
         for _ in 0..70_000 {
             counts[random.below(7) as usize] += 1;
@@ -89,7 +97,7 @@ mod tests {
         let mut counts = std::collections::HashMap::new();
         for seed in 0..6_000 {
             let mut items = [1, 2, 3];
-            Random::keyed(seed, 5).shuffle(&mut items);
+            SplitMix64::keyed(seed, 5).shuffle(&mut items);
             *counts.entry(items).or_insert(0u32) += 1;
         }
         assert_eq!(counts.len(), 6);
@@ -102,7 +110,7 @@ mod tests {
 
     #[test]
     fn keys_give_sequences_of_their_own() {
-        let first = |seed, index| Random::keyed(seed, index).next_u64();
+        let first = |seed, index| SplitMix64::keyed(seed, index).next_u64();
         assert_eq!(first(1, 2), first(1, 2));
         let mut seen: Vec<u64> = (0..50)
             .flat_map(|seed| (0..50).map(move |index| first(seed, index)))

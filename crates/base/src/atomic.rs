@@ -1,20 +1,29 @@
-//! Files that are whole or not there: written aside, synced, renamed.
+//! Atomic writes: a reader finds the old file or folder or the new one, never a part of it, even after a crash.
 //!
-//! A folder is replaced in two renames (the old one steps aside, the new one steps in). [`recover`] mends what a
-//! crash between the two leaves, and clears away what was never finished.
+//! Content is written beside its destination, synced and renamed. A folder is replaced in two renames (the old one is
+//! moved aside, the new one takes its place); [`recover`] repairs what a crash between the two leaves.
 
-use crate::error::{Error, Result};
-use lessen_nn::durable::{self, ASIDE, sync_folder};
 use std::fs::{self, File};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// What the name of a folder that is being replaced begins with.
+use crate::error::{Error, Result};
+
+/// The prefix of an unfinished file or folder.
+pub const ASIDE: &str = ".tmp-";
+
+/// The prefix of a folder that is being replaced.
 const REPLACED: &str = ".old-";
+
+/// Bytes that are buffered before they are written.
+const BUFFER: usize = 1 << 20;
 
 /// The error of a path that cannot be written to.
 pub fn unwritable(path: &Path, error: &io::Error) -> Error {
-    durable::unwritable(path, error).into()
+    Error::user(format!(
+        "{} cannot be written ({error}); check the disk and the permissions",
+        path.display()
+    ))
 }
 
 fn beside(path: &Path, prefix: &str) -> PathBuf {
@@ -22,49 +31,88 @@ fn beside(path: &Path, prefix: &str) -> PathBuf {
     path.with_file_name(format!("{prefix}{name}"))
 }
 
-/// Replaces a file as a whole.
+/// Writes a file atomically through `fill`.
+///
+/// # Errors
+/// If the folder cannot be written to; the unfinished file is removed.
+pub fn write_with(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let aside = beside(path, ASIDE);
+    replace(path, &aside, fill).map_err(|e| {
+        // The first error is reported; the unfinished file may not exist.
+        let _ = fs::remove_file(&aside);
+        unwritable(path, &e)
+    })
+}
+
+fn replace(path: &Path, aside: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut writer = BufWriter::with_capacity(BUFFER, File::create(aside)?);
+    fill(&mut writer)?;
+    writer.into_inner().map_err(|e| e.into_error())?.sync_all()?;
+    fs::rename(aside, path)?;
+    sync_folder(path)
+}
+
+/// Syncs the parent folder of a path, so that a new name reaches the disk. Only Unix lets a folder be opened for that.
+///
+/// # Errors
+/// If the folder cannot be read.
+pub fn sync_folder(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if cfg!(unix) => {
+            let folder = if folder.as_os_str().is_empty() {
+                Path::new(".")
+            } else {
+                folder
+            };
+            File::open(folder)?.sync_all()
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file atomically.
 ///
 /// # Errors
 /// A folder that cannot be written to, a full disk.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    Ok(durable::write(path, |out| out.write_all(bytes))?)
+    write_with(path, |out| out.write_all(bytes))
 }
 
-/// Makes or replaces a folder as a whole: `fill` writes into an empty folder that then takes the place of `path`.
+/// Writes or replaces a folder atomically: `fill` writes into an empty folder that then takes the place of `path`.
 ///
 /// # Errors
-/// What `fill` reports, a folder that cannot be written to, a full disk.
+/// The error of `fill`; a folder that cannot be written to, a full disk.
 pub fn write_folder(path: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let aside = beside(path, ASIDE);
     let replaced = beside(path, REPLACED);
     let io = |result: io::Result<()>| result.map_err(|error| unwritable(path, &error));
-    io(remove_if_there(&aside))?;
+    io(remove_if_present(&aside))?;
     io(fs::create_dir(&aside))?;
     let swap = || -> io::Result<()> {
         sync_contents(&aside)?;
-        remove_if_there(&replaced)?;
+        remove_if_present(&replaced)?;
         if path.exists() {
             fs::rename(path, &replaced)?;
         }
         fs::rename(&aside, path)?;
         sync_folder(path)?;
-        remove_if_there(&replaced)
+        remove_if_present(&replaced)
     };
     let result = fill(&aside).and_then(|()| io(swap()));
     if result.is_err() {
-        // As above: nothing depends on it.
-        let _ = remove_if_there(&aside);
+        // The first error is reported; [`recover`] removes what remains.
+        let _ = remove_if_present(&aside);
         let _ = restore(path, &replaced);
     }
     result
 }
 
-/// Mends a folder after a crash: what stepped aside and was not replaced steps back, what was not finished goes.
+/// Repairs a folder after a crash: restores entries that were moved aside and not replaced, removes unfinished ones.
 ///
 /// # Errors
 /// A folder that cannot be read or written to.
 pub fn recover(folder: &Path) -> Result<()> {
-    let mend = || -> io::Result<()> {
+    let repair = || -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
             let name = path
@@ -74,14 +122,14 @@ pub fn recover(folder: &Path) -> Result<()> {
                 .into_owned();
             if let Some(name) = name.strip_prefix(REPLACED) {
                 restore(&folder.join(name), &path)?;
-                remove_if_there(&path)?;
+                remove_if_present(&path)?;
             } else if name.starts_with(ASIDE) {
-                remove_if_there(&path)?;
+                remove_if_present(&path)?;
             }
         }
         Ok(())
     };
-    mend().map_err(|error| unwritable(folder, &error))
+    repair().map_err(|error| unwritable(folder, &error))
 }
 
 fn restore(path: &Path, replaced: &Path) -> io::Result<()> {
@@ -92,7 +140,7 @@ fn restore(path: &Path, replaced: &Path) -> io::Result<()> {
     }
 }
 
-fn remove_if_there(path: &Path) -> io::Result<()> {
+fn remove_if_present(path: &Path) -> io::Result<()> {
     let removed = if path.is_dir() {
         fs::remove_dir_all(path)
     } else {
@@ -167,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_at_any_moment_is_mended() {
+    fn recover_repairs_a_crash_at_any_moment() {
         let dir = tempfile::tempdir().unwrap();
         let (path, aside, old) = (
             dir.path().join("d"),
@@ -179,7 +227,7 @@ mod tests {
         fs::create_dir(&aside).unwrap();
         recover(dir.path()).unwrap();
         assert_eq!(names(dir.path()), ["d"]);
-        // Between the two renames: the old one steps back.
+        // Between the two renames: the old one is restored.
         fs::rename(&path, &old).unwrap();
         fs::create_dir(&aside).unwrap();
         recover(dir.path()).unwrap();

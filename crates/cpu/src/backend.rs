@@ -1,0 +1,140 @@
+//! The CPU as a [`Backend`].
+
+use std::collections::HashMap;
+
+use lessen_base::{Error, Result};
+use lessen_compile::{Backend, DeviceMemory, Host, Plan, ProgramId, Target};
+use lessen_graph::Type;
+
+use crate::device::{CpuTarget, Device};
+use crate::exec::{Executable, host_array, host_ptr};
+use crate::store::Store;
+
+/// A CPU with its threads, its arena, loaded plans and states.
+pub struct CpuBackend {
+    device: Device,
+    target: CpuTarget,
+    store: Store,
+    programs: HashMap<ProgramId, Executable>,
+    next: u32,
+}
+
+impl CpuBackend {
+    /// A CPU with this number of threads.
+    ///
+    /// # Errors
+    /// Threads that the system does not give.
+    pub fn new(threads: usize) -> Result<CpuBackend> {
+        Ok(CpuBackend::from(Device::new(threads)?))
+    }
+
+    /// A CPU with `LESSEN_THREADS` threads, or as many as there are cores.
+    ///
+    /// # Errors
+    /// A value of the variable that is no positive number.
+    pub fn from_env() -> Result<CpuBackend> {
+        Ok(CpuBackend::from(Device::from_env()?))
+    }
+
+    fn program(&self, program: ProgramId) -> &Executable {
+        self.programs.get(&program).expect("the program is loaded")
+    }
+}
+
+impl From<Device> for CpuBackend {
+    fn from(device: Device) -> CpuBackend {
+        CpuBackend {
+            target: CpuTarget {
+                threads: device.threads(),
+            },
+            device,
+            store: Store::new(),
+            programs: HashMap::new(),
+            next: 0,
+        }
+    }
+}
+
+fn missing(state: &str) -> Error {
+    Error::internal(format!("the state `{state}` is not allocated"))
+}
+
+impl Backend for CpuBackend {
+    fn name(&self) -> &'static str {
+        "cpu"
+    }
+
+    fn target(&self) -> &dyn Target {
+        &self.target
+    }
+
+    fn load(&mut self, plan: Plan) -> Result<ProgramId> {
+        let program = ProgramId(self.next);
+        self.next += 1;
+        self.programs.insert(program, Executable::load(plan));
+        Ok(program)
+    }
+
+    fn unload(&mut self, program: ProgramId) {
+        self.programs.remove(&program);
+    }
+
+    fn plan(&self, program: ProgramId) -> &Plan {
+        self.program(program).plan()
+    }
+
+    fn allocate(&mut self, state: &str, ty: &Type) -> Result<()> {
+        self.store.insert_zeros(state, ty)
+    }
+
+    fn free(&mut self, state: &str) {
+        self.store.remove(state);
+    }
+
+    fn state_type(&self, state: &str) -> Option<&Type> {
+        self.store.ty(state)
+    }
+
+    fn upload(&mut self, state: &str, data: Host<'_>) -> Result<()> {
+        let to = self.store.state(state).ok_or_else(|| missing(state))?;
+        if data.dtype() != to.ty.dtype || data.len() != to.ty.numel() {
+            let (has, n) = (data.dtype().name(), data.len());
+            return Err(Error::user(format!(
+                "the state `{state}` takes {}, not {n} elements of {has}",
+                to.ty
+            )));
+        }
+        // SAFETY: the state's memory holds the elements of its type, and the store is borrowed mutably.
+        unsafe {
+            to.memory
+                .ptr()
+                .copy_from_nonoverlapping(host_ptr(&data), to.ty.bytes());
+        }
+        Ok(())
+    }
+
+    fn download(&self, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
+        let from = self.store.state(state).ok_or_else(|| missing(state))?;
+        // SAFETY: the state's memory holds the elements of its type, aligned to a page, and is borrowed with the store.
+        visit(unsafe { host_array(&from.ty, from.memory.ptr()) });
+        Ok(())
+    }
+
+    fn run(&mut self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
+        let executable = self.programs.get_mut(&program);
+        let executable = executable.ok_or_else(|| Error::internal("the program is not loaded"))?;
+        executable.run(&mut self.device, &mut self.store, data)
+    }
+
+    fn output(&self, program: ProgramId, name: &str) -> Option<Host<'_>> {
+        self.programs.get(&program)?.output(name)
+    }
+
+    fn memory(&self) -> DeviceMemory {
+        DeviceMemory {
+            states: self.store.bytes(),
+            constants: self.programs.values().map(Executable::constant_bytes).sum(),
+            arena: self.device.arena_bytes(),
+        }
+    }
+}
