@@ -1,0 +1,68 @@
+//! What the planner must know of a device.
+
+use lessen_graph::{Layout, Op, Type};
+
+/// The part of a device that plans depend on. Two devices with equal answers get equal plans.
+pub trait Target: Send + Sync {
+    /// Parts of a step that run at the same time, each with scratch memory of its own.
+    fn workers(&self) -> usize;
+
+    /// Whether the device runs this operation, for some types at least. Others are replaced by their decomposition.
+    fn supports(&self, op: &dyn Op) -> bool;
+
+    /// How the device runs an operation on these types.
+    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind;
+
+    /// Whether the operation's kernel reads input `input` in this layout of a base array; if not, the input is first
+    /// copied densely. Dense layouts are never asked about.
+    fn accepts(
+        &self,
+        op: &dyn Op,
+        inputs: &[Type],
+        outputs: &[Type],
+        input: usize,
+        layout: &Layout,
+    ) -> bool;
+
+    /// How a group of row-wise operations is cut into blocks of rows.
+    fn block_rows(&self, group: &RowGroup) -> RowBlocks;
+
+    /// Scratch bytes that each worker needs while it runs this operation.
+    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize;
+}
+
+/// How a device runs an operation.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum KernelKind {
+    /// On blocks of rows, in a group with other operations on the same rows.
+    Rows {
+        /// Whether the bits of its result depend on how rows are cut, so that it must run on tiles of a fixed number of
+        /// rows.
+        tiled: bool,
+    },
+    /// By itself.
+    Whole,
+    /// By its reference evaluation on the host, which is slow.
+    Reference,
+}
+
+/// A group of row-wise operations.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowGroup {
+    /// Rows of every value in the group.
+    pub rows: usize,
+    /// Bytes that the group reads and writes for one row, values read whole not counted.
+    pub row_bytes: usize,
+    /// Whether an operation of the group must run on tiles.
+    pub tiled: bool,
+}
+
+/// How a group of row-wise operations is cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowBlocks {
+    /// Rows of one block, which a worker takes through all operations of the group. In a tiled group a multiple of `tile`,
+    /// unless there are fewer rows.
+    pub block: usize,
+    /// Rows of one tile of products and sums over rows. Results depend on it, so it depends on shapes alone.
+    pub tile: usize,
+}
