@@ -4,8 +4,11 @@
 use lessen_base::Result;
 use lessen_graph::{Graph, Type};
 
+use crate::compiler::{compile, floor_bytes};
 use crate::host::Host;
-use crate::{Options, Plan, Target};
+use crate::options::Options;
+use crate::plan::Plan;
+use crate::target::Target;
 
 /// A plan that a backend has loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -90,7 +93,7 @@ impl dyn Backend + '_ {
     /// # Errors
     /// As [`compile`](crate::compile).
     pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Plan> {
-        crate::compile(graph, options, self.target())
+        compile(graph, options, self.target())
     }
 
     /// The least budget under which a graph can be compiled for this device.
@@ -98,6 +101,6 @@ impl dyn Backend + '_ {
     /// # Errors
     /// As [`floor_bytes`](crate::floor_bytes).
     pub fn floor_bytes(&self, graph: &Graph, options: &Options) -> Result<usize> {
-        crate::floor_bytes(graph, options, self.target())
+        floor_bytes(graph, options, self.target())
     }
 }

@@ -14,47 +14,140 @@ pub struct Buffer {
 /// Alignment of every buffer: a cache line, and a whole vector of the widest kind.
 pub const ALIGNMENT: usize = 64;
 
-fn aligned(bytes: usize) -> usize {
+/// Bytes rounded up to [`ALIGNMENT`].
+pub fn aligned(bytes: usize) -> usize {
     bytes.div_ceil(ALIGNMENT) * ALIGNMENT
 }
 
 /// Places buffers so that no two that are alive in the same step overlap. Returns their offsets and the bytes in all.
 ///
-/// Large buffers are placed first, each in the tightest gap that its lifetime leaves.
+/// Large buffers are placed first, each in the tightest gap that its lifetime leaves. What is occupied during a lifetime is
+/// looked up in a segment tree over the steps, whose nodes hold merged intervals of bytes, so that the time is near-linear
+/// in the number of buffers.
 pub fn pack(buffers: &[Buffer]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(buffers[i].bytes), buffers[i].first, i));
     let mut offsets = vec![0; buffers.len()];
     let mut total = 0;
-    // Placed so far, by offset.
-    let mut placed: Vec<(usize, usize, usize)> = Vec::with_capacity(buffers.len());
+    let mut occupied = Occupied::new(buffers.iter().map(|b| b.last + 1).max().unwrap_or(0));
+    let mut taken = Vec::new();
     for i in order {
-        let buffer = buffers[i];
-        let size = aligned(buffer.bytes);
+        let (first, last) = (buffers[i].first, buffers[i].last);
+        let size = aligned(buffers[i].bytes);
         if size == 0 {
             continue;
         }
-        let (mut best, mut cursor) = (None, 0);
-        for &(offset, end, j) in &placed {
-            let other = buffers[j];
-            if other.last < buffer.first || other.first > buffer.last {
-                continue;
-            }
-            if offset >= cursor + size {
-                let gap = offset - cursor;
-                if best.is_none_or(|(g, _)| gap < g) {
-                    best = Some((gap, cursor));
-                }
-            }
-            cursor = cursor.max(end);
-        }
-        let offset = best.map_or(cursor, |(_, at)| at);
+        occupied.during(first, last, &mut taken);
+        let offset = tightest_gap(&taken, size);
         offsets[i] = offset;
         total = total.max(offset + size);
-        let at = placed.partition_point(|&(o, ..)| o < offset);
-        placed.insert(at, (offset, offset + size, i));
+        occupied.insert(first, last, (offset, offset + size));
     }
     (offsets, total)
+}
+
+/// The offset of the smallest gap between intervals, sorted by their begin, that holds `size` bytes; behind all of them if
+/// there is none.
+fn tightest_gap(taken: &[Interval], size: usize) -> usize {
+    let (mut best, mut cursor) = (None, 0);
+    for &(begin, end) in taken {
+        if begin >= cursor + size {
+            let gap = begin - cursor;
+            if best.is_none_or(|(g, _)| gap < g) {
+                best = Some((gap, cursor));
+            }
+        }
+        cursor = cursor.max(end);
+    }
+    best.map_or(cursor, |(_, at)| at)
+}
+
+/// Bytes from the first, up to and excluding the second.
+type Interval = (usize, usize);
+
+/// The bytes that are occupied in each step.
+struct Occupied {
+    /// Steps, rounded up to a power of two.
+    steps: usize,
+    /// For each node of a segment tree over the steps (the root is 1, the children of `i` are `2i` and `2i + 1`), the bytes
+    /// occupied in all of its steps by buffers whose lifetime the node is a maximal part of.
+    all: Vec<Vec<Interval>>,
+    /// For each node the bytes occupied in some of its steps.
+    some: Vec<Vec<Interval>>,
+}
+
+impl Occupied {
+    fn new(steps: usize) -> Occupied {
+        let steps = steps.next_power_of_two();
+        Occupied {
+            steps,
+            all: vec![Vec::new(); 2 * steps],
+            some: vec![Vec::new(); 2 * steps],
+        }
+    }
+
+    /// The bytes occupied in any step from `first` to `last`, as intervals sorted by their begin.
+    fn during(&self, first: usize, last: usize, taken: &mut Vec<Interval>) {
+        taken.clear();
+        let (mut low, mut high) = (first + self.steps, last + self.steps);
+        // What is occupied in all steps of a node's ancestor is occupied in the node's steps, too.
+        let mut above = [low >> 1, high >> 1];
+        while low <= high {
+            if low & 1 == 1 {
+                taken.extend(&self.some[low]);
+                low += 1;
+            }
+            if high & 1 == 0 {
+                taken.extend(&self.some[high]);
+                high -= 1;
+            }
+            (low, high) = (low >> 1, high >> 1);
+        }
+        while above[0] > 0 {
+            taken.extend(&self.all[above[0]]);
+            if above[1] != above[0] {
+                taken.extend(&self.all[above[1]]);
+            }
+            above = above.map(|node| node >> 1);
+        }
+        taken.sort_unstable();
+    }
+
+    fn insert(&mut self, first: usize, last: usize, bytes: Interval) {
+        let (mut low, mut high) = (first + self.steps, last + self.steps);
+        let mut touched = [low, high];
+        while low <= high {
+            if low & 1 == 1 {
+                add(&mut self.all[low], bytes);
+                add(&mut self.some[low], bytes);
+                low += 1;
+            }
+            if high & 1 == 0 {
+                add(&mut self.all[high], bytes);
+                add(&mut self.some[high], bytes);
+                high -= 1;
+            }
+            (low, high) = (low >> 1, high >> 1);
+        }
+        while touched[0] > 0 {
+            add(&mut self.some[touched[0]], bytes);
+            add(&mut self.some[touched[1]], bytes);
+            touched = touched.map(|node| node >> 1);
+        }
+    }
+}
+
+/// Adds an interval to sorted ones that neither overlap nor touch.
+fn add(intervals: &mut Vec<Interval>, (begin, end): Interval) {
+    let from = intervals.partition_point(|i| i.1 < begin);
+    let to = intervals.partition_point(|i| i.0 <= end);
+    if from == to {
+        intervals.insert(from, (begin, end));
+        return;
+    }
+    let merged = (begin.min(intervals[from].0), end.max(intervals[to - 1].1));
+    intervals[from] = merged;
+    intervals.drain(from + 1..to);
 }
 
 /// The most bytes that are alive in one step: no packing can do with less.

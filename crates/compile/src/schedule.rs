@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 
 use lessen_graph::{Graph, Node, NodeId, OutRole, Phase, Role, RowWise, ValueId};
 
-use crate::Placement;
-use crate::layout::{Place, is_view, natural_rows, row_aligned, row_layout};
-
-/// The most elements of a row with which an elementwise operation joins a group of fewer rows than it has by itself.
-const LONGEST_ROW: usize = 1 << 13;
+use crate::options::Placement;
+use crate::place::{Place, is_view, natural_rows, row_aligned, row_layout};
+use crate::target::Target;
 
 /// What runs between two synchronisations of the threads.
 #[derive(Clone, Debug)]
@@ -52,6 +50,7 @@ pub fn schedule(
     row_wise: &[RowWise],
     after: &[(NodeId, NodeId)],
     placement: Placement,
+    target: &dyn Target,
 ) -> Vec<Step> {
     let kinds = kinds(graph, places);
     let n = graph.nodes.len();
@@ -86,12 +85,17 @@ pub fn schedule(
         waits,
         writes_after,
         pending: (0..n).collect(),
+        ready: BTreeSet::new(),
         ready_updates: BTreeSet::new(),
         step_of: vec![usize::MAX; n],
         placement,
+        widest_row: target.widest_row(),
         steps: Vec::new(),
     };
     scheduler.pending.retain(|&i| scheduler.kinds.runs[i]);
+    scheduler.ready = (scheduler.pending.iter().copied())
+        .filter(|&i| scheduler.waits[i] == 0)
+        .collect();
     // What updates share and nothing has to come before, such as the count of steps, must not hold them up.
     let scalar = |i: usize| graph.nodes[i].outputs.iter().all(|&v| graph.ty(v).numel() == 1);
     let early = |i: &usize| graph.nodes[*i].phase == Phase::Update && scheduler.waits[*i] == 0 && scalar(*i);
@@ -112,9 +116,12 @@ struct Scheduler<'a> {
     /// The readers of the state that each node overwrites: they belong to earlier steps.
     writes_after: Vec<Vec<usize>>,
     pending: BTreeSet<usize>,
+    /// Pending nodes that wait for nothing.
+    ready: BTreeSet<usize>,
     ready_updates: BTreeSet<usize>,
     step_of: Vec<usize>,
     placement: Placement,
+    widest_row: usize,
     steps: Vec<Step>,
 }
 
@@ -143,19 +150,23 @@ impl Scheduler<'_> {
         {
             return Some(update);
         }
-        self.pending.iter().copied().find(|&i| self.waits[i] == 0)
+        self.ready.first().copied()
     }
 
     fn take(&mut self, i: usize) {
         self.pending.remove(&i);
+        self.ready.remove(&i);
         self.ready_updates.remove(&i);
         let step = self.steps.len() - 1;
         self.step_of[i] = step;
         self.steps[step].nodes.push(NodeId(i as u32));
         for s in std::mem::take(&mut self.successors[i]) {
             self.waits[s] -= 1;
-            if self.waits[s] == 0 && self.graph.nodes[s].phase == Phase::Update {
-                self.ready_updates.insert(s);
+            if self.waits[s] == 0 {
+                self.ready.insert(s);
+                if self.graph.nodes[s].phase == Phase::Update {
+                    self.ready_updates.insert(s);
+                }
             }
         }
     }
@@ -203,7 +214,7 @@ impl Scheduler<'_> {
                 let out = self.graph.ty(node.outputs[0]);
                 let n = out.numel();
                 // In a group of few rows, such as one of scalars, few threads would work on a large value.
-                let shared = rows >= natural_rows(out) || n / rows <= LONGEST_ROW;
+                let shared = rows >= natural_rows(out) || n / rows <= self.widest_row;
                 n >= rows
                     && n.is_multiple_of(rows)
                     && shared

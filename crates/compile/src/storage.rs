@@ -1,17 +1,28 @@
 //! Storage: lifetimes of values over the steps, values that never leave a group's scratch, outputs that take over a
 //! dying input's memory, and the packing of all that into the arena.
 
-use lessen_graph::ops::MatMul;
 use lessen_graph::{Graph, InputKind, OutRole, Role, RowWise, ValueId};
 
-use crate::layout::Place;
-use crate::offsets::{ALIGNMENT, Buffer, lower_bound, pack};
-use crate::plan::{Partial, PlannedStep, RowsPlan, Storage};
+use crate::offsets::{Buffer, aligned, lower_bound, pack};
+use crate::place::Place;
+use crate::planned::{Partial, PlannedStep, RowsPlan, Storage};
 use crate::schedule::Step;
 use crate::state::StateWrites;
-use crate::{TILE_ROWS, Target};
+use crate::target::{RowGroup, Target};
 
-/// What the plan takes over.
+/// A scheduled graph.
+pub(crate) struct Program<'a> {
+    pub graph: &'a Graph,
+    pub places: &'a [Place],
+    /// How the device runs each node by rows.
+    pub row_wise: &'a [RowWise],
+    /// Whether a node must run on tiles of rows.
+    pub tiled: &'a [bool],
+    pub steps: &'a [Step],
+    pub constants: &'a [ValueId],
+}
+
+/// The memory of a scheduled graph.
 pub(crate) struct Memory {
     pub storage: Vec<Storage>,
     pub steps: Vec<PlannedStep>,
@@ -20,11 +31,21 @@ pub(crate) struct Memory {
     pub lower_bound: usize,
 }
 
+/// A buffer of the arena, before it has an offset.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct BufferId(usize);
+
+/// The memory of a step, before buffers have offsets.
+struct Draft {
+    rows: Option<RowsPlan>,
+    scratch: Option<BufferId>,
+    scratch_per_worker: usize,
+    kernel_scratch: usize,
+    partials: Vec<(ValueId, BufferId, usize)>,
+}
+
 struct Planner<'a> {
-    graph: &'a Graph,
-    places: &'a [Place],
-    row_wise: &'a [RowWise],
-    steps: &'a [Step],
+    program: &'a Program<'a>,
     target: &'a dyn Target,
     /// First and last step of each base.
     first: Vec<usize>,
@@ -32,37 +53,30 @@ struct Planner<'a> {
     storage: Vec<Storage>,
     buffers: Vec<Buffer>,
     /// The buffer of each base in the arena.
-    buffer_of: Vec<Option<usize>>,
+    buffer_of: Vec<Option<BufferId>>,
+    /// The reads of each base within the step that is being planned: position of the node and of its input.
+    reads: Vec<Vec<(usize, usize)>>,
 }
 
-pub(crate) fn assign_storage(
-    graph: &Graph,
-    places: &[Place],
-    row_wise: &[RowWise],
-    steps: &[Step],
-    writes: &StateWrites,
-    constants: &[ValueId],
-    target: &dyn Target,
-) -> Memory {
+pub(crate) fn assign_storage(program: &Program<'_>, writes: &StateWrites, target: &dyn Target) -> Memory {
+    let graph = program.graph;
     let n = graph.values.len();
     let mut planner = Planner {
-        graph,
-        places,
-        row_wise,
-        steps,
+        program,
         target,
         first: vec![0; n],
         last: vec![0; n],
         storage: vec![Storage::None; n],
         buffers: Vec::new(),
         buffer_of: vec![None; n],
+        reads: vec![Vec::new(); n],
     };
     for (i, input) in graph.inputs.iter().enumerate() {
         if input.kind == InputKind::State {
             planner.storage[input.value.index()] = Storage::State(i);
         }
     }
-    for (i, value) in constants.iter().enumerate() {
+    for (i, value) in program.constants.iter().enumerate() {
         planner.storage[value.index()] = Storage::Constant(i);
     }
     for (value, target) in &writes.in_place {
@@ -72,43 +86,56 @@ pub(crate) fn assign_storage(
     for input in graph.inputs.iter().filter(|i| i.kind == InputKind::Data) {
         planner.buffer(input.value);
     }
-    let mut planned: Vec<PlannedStep> = (0..steps.len()).map(|s| planner.step(s)).collect();
+    let drafts: Vec<Draft> = (0..program.steps.len()).map(|s| planner.step(s)).collect();
 
     let (offsets, arena_bytes) = pack(&planner.buffers);
     for (v, buffer) in planner.buffer_of.iter().enumerate() {
         if let Some(b) = buffer {
-            planner.storage[v] = Storage::Arena(offsets[*b]);
+            planner.storage[v] = Storage::Arena(offsets[b.0]);
         }
     }
-    for step in &mut planned {
-        // Until here the offsets were numbers of buffers.
-        if step.scratch_per_thread > 0 {
-            step.scratch_offset = offsets[step.scratch_offset];
-        }
-        for partial in &mut step.partials {
-            partial.offset = offsets[partial.offset];
-        }
-    }
+    let steps = program.steps.iter().zip(drafts);
+    let steps = steps.map(|(step, draft)| draft.placed(step, &offsets)).collect();
     let lifetimes = (0..n)
         .map(|v| matches!(planner.storage[v], Storage::Arena(_)).then(|| (planner.first[v], planner.last[v])))
         .collect();
     Memory {
         storage: planner.storage,
-        steps: planned,
+        steps,
         lifetimes,
         arena_bytes,
         lower_bound: lower_bound(&planner.buffers),
     }
 }
 
+impl Draft {
+    /// The step with its buffers at their offsets.
+    fn placed(self, step: &Step, offsets: &[usize]) -> PlannedStep {
+        let partial = |(value, buffer, parts): (ValueId, BufferId, usize)| Partial {
+            value,
+            offset: offsets[buffer.0],
+            parts,
+        };
+        PlannedStep {
+            nodes: step.nodes.clone(),
+            rows: self.rows,
+            scratch_offset: self.scratch.map_or(0, |buffer| offsets[buffer.0]),
+            scratch_per_worker: self.scratch_per_worker,
+            kernel_scratch: self.kernel_scratch,
+            partials: self.partials.into_iter().map(partial).collect(),
+        }
+    }
+}
+
 impl Planner<'_> {
     fn base(&self, v: ValueId) -> ValueId {
-        self.places[v.index()].base
+        self.program.places[v.index()].base
     }
 
     fn lifetimes(&mut self, writes: &StateWrites) {
-        for (s, step) in self.steps.iter().enumerate() {
-            for node in step.nodes.iter().map(|id| &self.graph.nodes[id.index()]) {
+        let program = self.program;
+        for (s, step) in program.steps.iter().enumerate() {
+            for node in step.nodes.iter().map(|id| &program.graph.nodes[id.index()]) {
                 for &v in &node.outputs {
                     self.first[v.index()] = s;
                     self.last[v.index()] = s;
@@ -119,58 +146,61 @@ impl Planner<'_> {
                 }
             }
         }
-        let end = self.steps.len();
-        let results = self
-            .graph
-            .outputs
-            .iter()
-            .map(|o| o.value)
-            .chain(writes.copies.iter().map(|a| a.value));
-        for v in results.collect::<Vec<_>>() {
+        let end = program.steps.len();
+        let outputs = program.graph.outputs.iter().map(|o| o.value);
+        for v in outputs.chain(writes.copies.iter().map(|a| a.value)) {
             let base = self.base(v).index();
             self.last[base] = end;
         }
     }
 
-    fn buffer(&mut self, v: ValueId) -> usize {
+    fn buffer(&mut self, v: ValueId) {
         let i = v.index();
-        self.buffers.push(Buffer {
-            bytes: self.graph.ty(v).bytes(),
-            first: self.first[i],
-            last: self.last[i],
-        });
-        self.buffer_of[i] = Some(self.buffers.len() - 1);
-        self.buffers.len() - 1
+        let bytes = self.program.graph.ty(v).bytes();
+        self.buffer_of[i] = Some(self.new_buffer(bytes, self.first[i], self.last[i]));
     }
 
-    /// Plans the memory of a step; offsets in the arena are still numbers of buffers.
-    fn step(&mut self, s: usize) -> PlannedStep {
-        let step = self.steps[s].clone();
-        let rows = step.rows.map(|rows| self.rows_plan(&step, rows));
+    fn new_buffer(&mut self, bytes: usize, first: usize, last: usize) -> BufferId {
+        self.buffers.push(Buffer { bytes, first, last });
+        BufferId(self.buffers.len() - 1)
+    }
+
+    /// Notes or forgets which nodes of a step read each base.
+    fn note_reads(&mut self, step: &Step, on: bool) {
+        for (position, id) in step.nodes.iter().enumerate() {
+            for (i, &input) in self.program.graph.nodes[id.index()].inputs.iter().enumerate() {
+                let base = self.base(input).index();
+                if on {
+                    self.reads[base].push((position, i));
+                } else {
+                    self.reads[base].clear();
+                }
+            }
+        }
+    }
+
+    /// Plans the memory of a step.
+    fn step(&mut self, s: usize) -> Draft {
+        let program = self.program;
+        let step = &program.steps[s];
+        let rows = step.rows.map(|rows| self.rows_plan(step, rows));
+        self.note_reads(step, true);
         let mut locals: Vec<(ValueId, Buffer)> = Vec::new();
         let mut partials = Vec::new();
         let mut kernel_bytes = 0;
         for (position, id) in step.nodes.iter().enumerate() {
-            let node = &self.graph.nodes[id.index()];
-            let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
-            kernel_bytes = kernel_bytes.max(self.target.scratch_bytes(node.op.as_ref(), &inputs));
-            let row_wise = &self.row_wise[id.index()];
+            let node = &program.graph.nodes[id.index()];
+            let (inputs, outputs) = (program.graph.input_types(node), program.graph.output_types(node));
+            let scratch = self.target.scratch_bytes(node.op.as_ref(), &inputs, &outputs);
+            kernel_bytes = kernel_bytes.max(scratch);
+            let row_wise = &program.row_wise[id.index()];
             for (k, &v) in node.outputs.iter().enumerate() {
                 let sum = matches!(row_wise, RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum);
                 if let (true, Some(plan)) = (sum, rows) {
                     let parts = plan.rows.div_ceil(plan.tile).max(1);
                     if parts > 1 {
-                        let bytes = parts * outputs[k].bytes();
-                        self.buffers.push(Buffer {
-                            bytes,
-                            first: s,
-                            last: s,
-                        });
-                        partials.push(Partial {
-                            value: v,
-                            offset: self.buffers.len() - 1,
-                            parts,
-                        });
+                        let buffer = self.new_buffer(parts * outputs[k].bytes(), s, s);
+                        partials.push((v, buffer, parts));
                     }
                 }
                 if self.storage[v.index()] != Storage::None {
@@ -182,73 +212,49 @@ impl Planner<'_> {
                 {
                     // Nobody outside the group reads it: one block of it is enough.
                     let row_bytes = outputs[k].bytes() / plan.rows.max(1);
-                    let last = self.last_position(&step, v).unwrap_or(position);
-                    locals.push((
-                        v,
-                        Buffer {
-                            bytes: row_bytes * plan.block,
-                            first: position,
-                            last,
-                        },
-                    ));
-                } else if let Some(buffer) = self.inherited(&step, s, position, k) {
-                    self.buffers[buffer].last = self.last[v.index()];
+                    let last = self.reads[v.index()].last().map_or(position, |read| read.0);
+                    let local = Buffer {
+                        bytes: row_bytes * plan.block,
+                        first: position,
+                        last,
+                    };
+                    locals.push((v, local));
+                } else if let Some(buffer) = self.inherited(step, s, position, k) {
+                    self.buffers[buffer.0].last = self.last[v.index()];
                     self.buffer_of[v.index()] = Some(buffer);
                 } else {
                     self.buffer(v);
                 }
             }
         }
+        self.note_reads(step, false);
         let (offsets, local_bytes) = pack(&locals.iter().map(|l| l.1).collect::<Vec<_>>());
         for ((v, _), offset) in locals.iter().zip(offsets) {
             self.storage[v.index()] = Storage::Local(offset);
         }
-        let per_thread = local_bytes + kernel_bytes.div_ceil(ALIGNMENT) * ALIGNMENT;
-        let mut scratch_offset = 0;
-        if per_thread > 0 {
-            self.buffers.push(Buffer {
-                bytes: per_thread * self.target.threads(),
-                first: s,
-                last: s,
-            });
-            scratch_offset = self.buffers.len() - 1;
-        }
-        PlannedStep {
-            nodes: step.nodes,
+        let scratch_per_worker = local_bytes + aligned(kernel_bytes);
+        let all = scratch_per_worker * self.target.workers();
+        Draft {
             rows,
-            scratch_offset,
-            scratch_per_thread: per_thread,
+            scratch: (all > 0).then(|| self.new_buffer(all, s, s)),
+            scratch_per_worker,
             kernel_scratch: local_bytes,
             partials,
         }
     }
 
-    fn last_position(&self, step: &Step, v: ValueId) -> Option<usize> {
-        step.nodes.iter().rposition(|id| {
-            self.graph.nodes[id.index()]
-                .inputs
-                .iter()
-                .any(|&input| self.base(input) == v)
-        })
-    }
-
-    /// Rows of a block: whole tiles where products or sums need them, else as many as fit the cache with all that the
-    /// group touches.
+    /// How a group is cut into blocks of rows.
     fn rows_plan(&self, step: &Step, rows: usize) -> RowsPlan {
+        let program = self.program;
         let mut tiled = false;
         let mut touched: Vec<ValueId> = Vec::new();
         for id in &step.nodes {
-            let (node, row_wise) = (&self.graph.nodes[id.index()], &self.row_wise[id.index()]);
-            tiled |= node.op.as_ref().is::<MatMul>();
+            let (node, row_wise) = (&program.graph.nodes[id.index()], &program.row_wise[id.index()]);
+            tiled |= program.tiled[id.index()];
             let whole =
                 |i: usize| matches!(row_wise, RowWise::Rows { inputs, .. } if inputs[i] == Role::Whole);
-            touched.extend(
-                node.inputs
-                    .iter()
-                    .enumerate()
-                    .filter(|(i, _)| !whole(*i))
-                    .map(|(_, &v)| self.base(v)),
-            );
+            let by_rows = node.inputs.iter().enumerate().filter(|(i, _)| !whole(*i));
+            touched.extend(by_rows.map(|(_, &v)| self.base(v)));
             for (k, &v) in node.outputs.iter().enumerate() {
                 match row_wise {
                     RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum => tiled = true,
@@ -258,34 +264,29 @@ impl Planner<'_> {
         }
         touched.sort_unstable();
         touched.dedup();
-        let row_bytes: usize = touched
+        let row_bytes = touched
             .iter()
-            .map(|&v| self.graph.ty(v).bytes() / rows.max(1))
+            .map(|&v| program.graph.ty(v).bytes() / rows.max(1))
             .sum();
-        let fitting = (self.target.cache_bytes() / 2 / row_bytes.max(1)).max(1);
-        let tile = TILE_ROWS.min(rows).max(1);
-        let block = if tiled {
-            (fitting / tile).clamp(1, rows.div_ceil(tile).div_ceil(16).max(1)) * tile
-        } else {
-            fitting.min(rows.div_ceil(16)).max(1)
-        };
-        RowsPlan {
+        let group = RowGroup {
             rows,
-            block: block.min(rows.max(1)),
-            tile,
-        }
+            row_bytes,
+            tiled,
+        };
+        RowsPlan::new(rows, self.target.block_rows(&group))
     }
 
     /// The buffer of an input that dies here and whose memory output `k` of the node at `position` can take over.
-    fn inherited(&self, step: &Step, s: usize, position: usize, k: usize) -> Option<usize> {
-        let node = &self.graph.nodes[step.nodes[position].index()];
-        let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
+    fn inherited(&self, step: &Step, s: usize, position: usize, k: usize) -> Option<BufferId> {
+        let graph = self.program.graph;
+        let node = &graph.nodes[step.nodes[position].index()];
+        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
         (0..node.inputs.len()).find_map(|i| {
             let base = self.base(node.inputs[i]);
             let buffer = self.buffer_of[base.index()]?;
-            let dies = self.last[base.index()] == s && self.buffers[buffer].last == s;
-            let earlier = self.first[base.index()] < s && self.graph.producer(base).is_some();
-            let same = self.graph.ty(base).bytes() == outputs[k].bytes();
+            let dies = self.last[base.index()] == s && self.buffers[buffer.0].last == s;
+            let earlier = self.first[base.index()] < s && graph.producer(base).is_some();
+            let same = graph.ty(base).bytes() == outputs[k].bytes();
             let fits = dies && earlier && same && node.op.in_place(i, k, &inputs, &outputs);
             (fits && self.only_read_in_line(step, position, k, base)).then_some(buffer)
         })
@@ -294,27 +295,25 @@ impl Planner<'_> {
     /// Whether within a step nobody reads `base` after `position`, every reader reads it row by row, and the node at
     /// `position` itself may write where it reads it.
     fn only_read_in_line(&self, step: &Step, position: usize, k: usize, base: ValueId) -> bool {
-        step.nodes.iter().enumerate().all(|(p, id)| {
-            let node = &self.graph.nodes[id.index()];
-            let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
-            let row_wise = &self.row_wise[id.index()];
-            node.inputs
-                .iter()
-                .enumerate()
-                .filter(|(_, v)| self.base(**v) == base)
-                .all(|(i, &v)| {
-                    let place = &self.places[v.index()];
-                    let dense = place.layout.offset == 0
-                        && place.layout.is_dense(&inputs[i].shape)
-                        && inputs[i].numel() == self.graph.ty(base).numel();
-                    let by_rows = match row_wise {
-                        RowWise::Rows { inputs, .. } => inputs[i] == Role::Rows,
-                        RowWise::Elementwise => true,
-                        RowWise::No => step.nodes.len() == 1,
-                    };
-                    let here = p != position || node.op.in_place(i, k, &inputs, &outputs);
-                    p <= position && dense && by_rows && here
-                })
+        let program = self.program;
+        self.reads[base.index()].iter().all(|&(p, i)| {
+            let id = step.nodes[p];
+            let node = &program.graph.nodes[id.index()];
+            let ty = program.graph.ty(node.inputs[i]);
+            let layout = &program.places[node.inputs[i].index()].layout;
+            let dense = layout.offset == 0
+                && layout.is_dense(&ty.shape)
+                && ty.numel() == program.graph.ty(base).numel();
+            let by_rows = match &program.row_wise[id.index()] {
+                RowWise::Rows { inputs, .. } => inputs[i] == Role::Rows,
+                RowWise::Elementwise => true,
+                RowWise::No => step.nodes.len() == 1,
+            };
+            let here = p != position || {
+                let (inputs, outputs) = (program.graph.input_types(node), program.graph.output_types(node));
+                node.op.in_place(i, k, &inputs, &outputs)
+            };
+            p <= position && dense && by_rows && here
         })
     }
 }

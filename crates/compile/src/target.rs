@@ -15,17 +15,14 @@ pub trait Target: Send + Sync {
 
     /// Whether the operation's kernel reads input `input` in this layout of a base array; if not, the input is first
     /// copied densely. Dense layouts are never asked about.
-    fn accepts(
-        &self,
-        op: &dyn Op,
-        inputs: &[Type],
-        outputs: &[Type],
-        input: usize,
-        layout: &Layout,
-    ) -> bool;
+    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool;
 
     /// How a group of row-wise operations is cut into blocks of rows.
     fn block_rows(&self, group: &RowGroup) -> RowBlocks;
+
+    /// The most elements of a row with which an elementwise operation joins a group of fewer rows than it has by itself: in
+    /// such a group few workers would work on a large value.
+    fn widest_row(&self) -> usize;
 
     /// Scratch bytes that each worker needs while it runs this operation.
     fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize;

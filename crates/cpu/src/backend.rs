@@ -6,9 +6,10 @@ use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Plan, ProgramId, Target};
 use lessen_graph::Type;
 
-use crate::device::{CpuTarget, Device};
+use crate::device::Device;
 use crate::exec::{Executable, host_array, host_ptr};
 use crate::store::Store;
+use crate::target::CpuTarget;
 
 /// A CPU with its threads, its arena, loaded plans and states.
 pub struct CpuBackend {
@@ -44,9 +45,7 @@ impl CpuBackend {
 impl From<Device> for CpuBackend {
     fn from(device: Device) -> CpuBackend {
         CpuBackend {
-            target: CpuTarget {
-                threads: device.threads(),
-            },
+            target: device.target(),
             device,
             store: Store::new(),
             programs: HashMap::new(),

@@ -1,7 +1,6 @@
 //! Binding: a planned step becomes kernels with operands, and runs on the pool.
 
 use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Storage};
-use lessen_graph::ops::{Attention, AttentionBackward, MatMul};
 use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, ValueId};
 
 use crate::clock::Clock;
@@ -18,7 +17,7 @@ const SUM_CHUNK: usize = 512;
 pub(crate) struct Bound {
     kind: Kind,
     scratch_offset: usize,
-    scratch_per_thread: usize,
+    scratch_per_worker: usize,
     kernel_scratch: usize,
     /// End of the highest part of the arena that the step is handed.
     pub(crate) reach: usize,
@@ -64,7 +63,7 @@ struct Sum {
 
 /// Binds all steps of a plan. `constants` holds the byte of each constant.
 pub(crate) fn bind(plan: &Plan, constants: &[usize]) -> Vec<Bound> {
-    plan.steps
+    plan.steps()
         .iter()
         .map(|step| bind_step(plan, constants, step))
         .collect()
@@ -73,47 +72,42 @@ pub(crate) fn bind(plan: &Plan, constants: &[usize]) -> Vec<Bound> {
 fn bind_step(plan: &Plan, constants: &[usize], step: &PlannedStep) -> Bound {
     let kind = match step.rows {
         Some(rows) => bind_group(plan, constants, step, rows),
-        None => bind_single(plan, constants, &plan.graph.nodes[step.nodes[0].index()]),
+        None => bind_single(plan, constants, &plan.graph().nodes[step.nodes[0].index()]),
     };
     let aligned = |bytes: usize| bytes.div_ceil(ALIGNMENT) * ALIGNMENT;
-    let end_of = |v: ValueId| match plan.storage[v.index()] {
-        Storage::Arena(byte) => byte + aligned(plan.graph.ty(v).bytes()),
+    let end_of = |v: ValueId| match plan.storage(v) {
+        Storage::Arena(byte) => byte + aligned(plan.graph().ty(v).bytes()),
         _ => 0,
     };
     let values = step.nodes.iter().flat_map(|id| {
-        let node = &plan.graph.nodes[id.index()];
+        let node = &plan.graph().nodes[id.index()];
         node.inputs
             .iter()
-            .map(|v| plan.places[v.index()].base)
+            .map(|&v| plan.place(v).base)
             .chain(node.outputs.iter().copied())
     });
     let partials = step
         .partials
         .iter()
-        .map(|p| p.offset + aligned(p.parts * plan.graph.ty(p.value).bytes()));
-    let scratch = step.scratch_offset + aligned(step.scratch_per_thread * plan.threads);
-    let scratch = if step.scratch_per_thread == 0 { 0 } else { scratch };
+        .map(|p| p.offset + aligned(p.parts * plan.graph().ty(p.value).bytes()));
+    let scratch = step.scratch_offset + aligned(step.scratch_per_worker * plan.workers());
+    let scratch = if step.scratch_per_worker == 0 { 0 } else { scratch };
     Bound {
         kind,
         scratch_offset: step.scratch_offset,
-        scratch_per_thread: step.scratch_per_thread,
+        scratch_per_worker: step.scratch_per_worker,
         kernel_scratch: step.kernel_scratch,
         reach: values.map(end_of).chain(partials).max().unwrap_or(0).max(scratch),
     }
-}
-
-fn is_product(node: &Node) -> bool {
-    let any = node.op.as_ref();
-    any.is::<MatMul>() || any.is::<Attention>() || any.is::<AttentionBackward>()
 }
 
 fn bind_single(plan: &Plan, constants: &[usize], node: &Node) -> Kind {
     let strides: Vec<Vec<usize>> = node
         .inputs
         .iter()
-        .map(|v| plan.places[v.index()].layout.strides.clone())
+        .map(|&v| plan.place(v).layout.strides.clone())
         .collect();
-    let (inputs, outputs) = (plan.graph.input_types(node), plan.graph.output_types(node));
+    let (inputs, outputs) = (plan.graph().input_types(node), plan.graph().output_types(node));
     Kind::Single {
         single: single_kernel(node.op.clone(), &inputs, &strides, &outputs),
         inputs: node
@@ -126,7 +120,7 @@ fn bind_single(plan: &Plan, constants: &[usize], node: &Node) -> Kind {
             .iter()
             .map(|&v| location(plan, constants, v))
             .collect(),
-        product: is_product(node),
+        product: node.op.is_contraction(),
     }
 }
 
@@ -148,9 +142,9 @@ fn bind_group(plan: &Plan, constants: &[usize], step: &PlannedStep, rows: RowsPl
 }
 
 fn bind_row_node(plan: &Plan, constants: &[usize], step: &PlannedStep, rows: usize, id: NodeId) -> RowNode {
-    let node = &plan.graph.nodes[id.index()];
-    let (in_types, out_types) = (plan.graph.input_types(node), plan.graph.output_types(node));
-    let row_wise = &plan.row_wise[id.index()];
+    let node = &plan.graph().nodes[id.index()];
+    let (in_types, out_types) = (plan.graph().input_types(node), plan.graph().output_types(node));
+    let row_wise = plan.row_wise(id);
     let whole = |i: usize| match row_wise {
         RowWise::Rows { inputs, .. } => inputs[i] == Role::Whole,
         _ => in_types[i].rank() == 0 && out_types[0].rank() > 0,
@@ -184,7 +178,7 @@ fn bind_row_node(plan: &Plan, constants: &[usize], step: &PlannedStep, rows: usi
             })
         })
         .collect();
-    let product = is_product(node);
+    let product = node.op.is_contraction();
     RowNode {
         kernel: row_kernel(node.op.as_ref(), &in_types, &out_types)
             .expect("the plan groups what has row kernels"),
@@ -209,7 +203,7 @@ impl Bound {
         let local = |worker: usize| {
             bases
                 .arena
-                .wrapping_add(self.scratch_offset + worker * self.scratch_per_thread)
+                .wrapping_add(self.scratch_offset + worker * self.scratch_per_worker)
         };
         match &self.kind {
             Kind::Group { rows, nodes, sums } => {

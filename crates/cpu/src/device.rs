@@ -1,13 +1,12 @@
 //! The device: threads and the arena that all executables of a process share.
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Options, Plan, Target};
-use lessen_graph::{Graph, Op, Type};
+use lessen_compile::{Options, Plan, compile};
+use lessen_graph::Graph;
 
 use crate::arena::Arena;
 use crate::pool::Pool;
-use crate::row_kernels::row_kernel;
-use crate::single_kernels::scratch_bytes;
+use crate::target::CpuTarget;
 
 /// A CPU: a pool of threads and one arena.
 pub struct Device {
@@ -50,70 +49,18 @@ impl Device {
         self.arena.len()
     }
 
-    /// Compiles a graph for this device; the options' number of threads is replaced by the device's.
+    /// What the planner must know of this device.
+    pub fn target(&self) -> CpuTarget {
+        CpuTarget {
+            threads: self.threads(),
+        }
+    }
+
+    /// Compiles a graph for this device.
     ///
     /// # Errors
     /// As [`lessen_compile::compile`].
     pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Plan> {
-        compile(
-            graph,
-            &Options {
-                threads: self.threads(),
-                ..options.clone()
-            },
-        )
+        compile(graph, options, &self.target())
     }
-}
-
-/// What the planner must know of a CPU.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CpuTarget {
-    pub(crate) threads: usize,
-}
-
-impl Target for CpuTarget {
-    fn threads(&self) -> usize {
-        self.threads
-    }
-
-    fn cache_bytes(&self) -> usize {
-        // The private second-level cache of present server cores; plans must not depend on the machine.
-        1 << 20
-    }
-
-    fn runs_rows(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> bool {
-        row_kernel(op, inputs, outputs).is_some()
-    }
-
-    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type]) -> usize {
-        scratch_bytes(op, inputs)
-    }
-}
-
-/// Compiles a graph for a CPU with `options.threads` threads.
-///
-/// # Errors
-/// As [`lessen_compile::compile`].
-pub fn compile(graph: &Graph, options: &Options) -> Result<Plan> {
-    lessen_compile::compile(
-        graph,
-        options,
-        &CpuTarget {
-            threads: options.threads.max(1),
-        },
-    )
-}
-
-/// The least budget for a graph on a CPU.
-///
-/// # Errors
-/// As [`lessen_compile::floor_bytes`].
-pub fn floor_bytes(graph: &Graph, options: &Options) -> Result<usize> {
-    lessen_compile::floor_bytes(
-        graph,
-        options,
-        &CpuTarget {
-            threads: options.threads.max(1),
-        },
-    )
 }

@@ -45,17 +45,17 @@ impl Executable {
     /// # Panics
     /// If there is no memory for the constants, or a plan reaches beyond the arena that it asks for.
     pub fn load(plan: Plan) -> Executable {
-        let mut offsets = Vec::with_capacity(plan.constants.len());
+        let mut offsets = Vec::with_capacity(plan.constants().len());
         let mut total = 0;
-        for &value in &plan.constants {
+        for &value in plan.constants() {
             offsets.push(total);
-            total += plan.graph.ty(value).bytes().div_ceil(ALIGNMENT) * ALIGNMENT;
+            total += plan.graph().ty(value).bytes().div_ceil(ALIGNMENT) * ALIGNMENT;
         }
         let constants = Arena::new(total).unwrap_or_else(|sentence| panic!("{sentence}"));
-        for (&value, &offset) in plan.constants.iter().zip(&offsets) {
-            let node = &plan.graph.nodes[plan.graph.producer(value).expect("a constant's node").index()];
+        for (&value, &offset) in plan.constants().iter().zip(&offsets) {
+            let node = &plan.graph().nodes[plan.graph().producer(value).expect("a constant's node").index()];
             let k = node.outputs.iter().position(|&v| v == value).expect("its output");
-            let types = plan.graph.output_types(node);
+            let types = plan.graph().output_types(node);
             let array = &fallback::evaluated(node.op.as_ref(), &[], &types)[k];
             let bytes: Vec<u8> = array
                 .data
@@ -73,26 +73,29 @@ impl Executable {
         }
         let bound = bind(&plan, &offsets);
         let data = plan
-            .graph
+            .graph()
             .inputs
             .iter()
             .filter(|i| i.kind == InputKind::Data)
             .map(|i| {
                 (
                     i.name.clone(),
-                    (plan.graph.ty(i.value).clone(), location(&plan, &offsets, i.value)),
+                    (
+                        plan.graph().ty(i.value).clone(),
+                        location(&plan, &offsets, i.value),
+                    ),
                 )
             })
             .collect();
         let results = plan
-            .graph
+            .graph()
             .outputs
             .iter()
             .map(|o| {
-                let ty = plan.graph.ty(o.value).clone();
+                let ty = plan.graph().ty(o.value).clone();
                 Returned {
                     name: o.name.clone(),
-                    strides: plan.places[o.value.index()].layout.strides.clone(),
+                    strides: plan.place(o.value).layout.strides.clone(),
                     location: location(&plan, &offsets, o.value),
                     buffer: vec![0; ty.bytes().div_ceil(8)],
                     ty,
@@ -100,15 +103,15 @@ impl Executable {
             })
             .collect();
         let copies = plan
-            .copies
+            .copies()
             .iter()
             .map(|a| {
-                let Storage::State(target) = plan.storage[a.target.index()] else {
+                let Storage::State(target) = plan.storage(a.target) else {
                     unreachable!("assignments target states")
                 };
                 (
                     target,
-                    plan.graph.ty(a.target).bytes(),
+                    plan.graph().ty(a.target).bytes(),
                     location(&plan, &offsets, a.value),
                 )
             })
@@ -120,7 +123,7 @@ impl Executable {
             .unwrap_or(0)
             .max(reach_of_data(&plan));
         assert!(
-            arena_reached <= plan.arena_bytes,
+            arena_reached <= plan.arena_bytes(),
             "the plan must be as it was compiled"
         );
         Executable {
@@ -156,7 +159,7 @@ impl Executable {
     pub fn measured_peak_bytes(&self, store: &Store) -> usize {
         let states = self
             .plan
-            .graph
+            .graph()
             .inputs
             .iter()
             .filter(|i| i.kind == InputKind::State);
@@ -170,17 +173,17 @@ impl Executable {
     /// A sentence when an input or a state is missing or of another type, or data holds an index out of range; then
     /// states may have been updated in part.
     pub fn run(&mut self, device: &mut Device, store: &mut Store, data: &[(&str, Host<'_>)]) -> Result<()> {
-        if device.threads() > self.plan.threads {
-            let (has, plan) = (device.threads(), self.plan.threads);
+        if device.threads() > self.plan.workers() {
+            let (has, plan) = (device.threads(), self.plan.workers());
             return Err(Error::user(format!(
                 "the plan is for {plan} threads, the device has {has}; compile for it"
             )));
         }
-        device.arena.grow(self.plan.arena_bytes)?;
-        let mut states = vec![std::ptr::null_mut(); self.plan.graph.inputs.len()];
-        for (i, input) in self.plan.graph.inputs.iter().enumerate() {
+        device.arena.grow(self.plan.arena_bytes())?;
+        let mut states = vec![std::ptr::null_mut(); self.plan.graph().inputs.len()];
+        for (i, input) in self.plan.graph().inputs.iter().enumerate() {
             if input.kind == InputKind::State {
-                let ty = self.plan.graph.ty(input.value);
+                let ty = self.plan.graph().ty(input.value);
                 match store.state(&input.name) {
                     Some(state) if state.ty == *ty => states[i] = state.memory.ptr(),
                     Some(state) => {
@@ -270,11 +273,16 @@ impl Executable {
 }
 
 fn reach_of_data(plan: &Plan) -> usize {
-    let end = |v: ValueId| match plan.storage[v.index()] {
-        Storage::Arena(byte) => byte + plan.graph.ty(v).bytes().div_ceil(ALIGNMENT) * ALIGNMENT,
+    let end = |v: ValueId| match plan.storage(v) {
+        Storage::Arena(byte) => byte + plan.graph().ty(v).bytes().div_ceil(ALIGNMENT) * ALIGNMENT,
         _ => 0,
     };
-    plan.graph.inputs.iter().map(|i| end(i.value)).max().unwrap_or(0)
+    plan.graph()
+        .inputs
+        .iter()
+        .map(|i| end(i.value))
+        .max()
+        .unwrap_or(0)
 }
 
 /// The dense elements of a type in memory.

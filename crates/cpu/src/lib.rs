@@ -19,11 +19,13 @@ mod row_kernels;
 pub mod simd;
 mod single_kernels;
 mod store;
+mod target;
 
 pub use backend::CpuBackend;
 pub use clock::Profile;
-pub use device::{Device, compile, floor_bytes};
+pub use device::Device;
 pub use exec::Executable;
 pub use lessen_compile::Host;
 pub use probe::peak_flops;
 pub use store::Store;
+pub use target::CpuTarget;

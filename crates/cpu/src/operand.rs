@@ -47,9 +47,9 @@ pub(crate) struct Location {
 
 /// The location of a value, its view's offset included.
 pub(crate) fn location(plan: &Plan, constant_offsets: &[usize], value: ValueId) -> Location {
-    let place = &plan.places[value.index()];
-    let size = plan.graph.ty(value).dtype.bytes();
-    let (region, byte) = match plan.storage[place.base.index()] {
+    let place = plan.place(value);
+    let size = plan.graph().ty(value).dtype.bytes();
+    let (region, byte) = match plan.storage(place.base) {
         Storage::Arena(byte) => (Region::Arena, byte),
         Storage::State(i) => (Region::State(i), 0),
         Storage::Constant(i) => (Region::Constant, constant_offsets[i]),
@@ -99,9 +99,8 @@ pub(crate) struct RowOperand {
 impl RowOperand {
     /// An operand that row `r` reads row `r` of.
     pub(crate) fn rows(plan: &Plan, constants: &[usize], value: ValueId, rows: usize) -> RowOperand {
-        let shape = &plan.graph.ty(value).shape;
-        let layout =
-            row_layout(shape, &plan.places[value.index()].layout, rows).expect("the schedule checked it");
+        let shape = &plan.graph().ty(value).shape;
+        let layout = row_layout(shape, &plan.place(value).layout, rows).expect("the schedule checked it");
         let location = location(plan, constants, value);
         RowOperand {
             location,
@@ -114,8 +113,8 @@ impl RowOperand {
 
     /// An operand that every row reads whole.
     pub(crate) fn whole(plan: &Plan, constants: &[usize], value: ValueId) -> RowOperand {
-        let ty = plan.graph.ty(value);
-        let strides = &plan.places[value.index()].layout.strides;
+        let ty = plan.graph().ty(value);
+        let strides = &plan.place(value).layout.strides;
         let (whole_row, step) = if ty.rank() == 2 {
             (strides[0], strides[1])
         } else {

@@ -56,7 +56,17 @@ pub(crate) fn single_kernel(
     strides: &[Vec<usize>],
     outputs: &[Type],
 ) -> Single {
-    let any = op.as_ref();
+    let found = find(op.as_ref(), inputs, strides, outputs);
+    found.unwrap_or_else(|| fallback::reference(op, inputs, strides, outputs))
+}
+
+/// Whether an operation on dense inputs of these types has a kernel.
+pub(crate) fn has_single_kernel(op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> bool {
+    let strides: Vec<Vec<usize>> = inputs.iter().map(|ty| Layout::dense(&ty.shape).strides).collect();
+    find(op, inputs, &strides, outputs).is_some()
+}
+
+fn find(any: &dyn Op, inputs: &[Type], strides: &[Vec<usize>], outputs: &[Type]) -> Option<Single> {
     let f32s = inputs
         .iter()
         .chain(outputs)
@@ -70,7 +80,7 @@ pub(crate) fn single_kernel(
         .is_dense(&ty.shape)
     };
     let dense = inputs.iter().zip(strides).all(lies_dense);
-    let found = if let (Some(op), true) = (any.downcast_ref::<MatMul>(), f32s) {
+    if let (Some(op), true) = (any.downcast_ref::<MatMul>(), f32s) {
         Some(matmul(op, inputs, strides))
     } else if let (Some(op), true) = (any.downcast_ref::<Attention>(), f32s) {
         Some(attention_kernels::forward(op, inputs, strides))
@@ -91,8 +101,7 @@ pub(crate) fn single_kernel(
     } else {
         any.downcast_ref::<UpdateSlice>()
             .map(|op| update_slice(op.axis, inputs))
-    };
-    found.unwrap_or_else(|| fallback::reference(op, inputs, strides, outputs))
+    }
 }
 
 /// The extents of the tiles that a product's result is cut into: about 192 by 384, smaller where there would be fewer

@@ -184,8 +184,8 @@ pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measu
         planned_peak: plan.peak_bytes(),
         measured_peak: store.bytes() + step.constant_bytes() + device.arena_bytes(),
         resident_growth: growth.and_then(|growth| growth.peak()),
-        arena_bytes: plan.arena_bytes,
-        state_bytes: plan.state_bytes,
+        arena_bytes: plan.arena_bytes(),
+        state_bytes: plan.state_bytes(),
         loss: step.output_f32("loss").expect("the step returns its loss")[0],
     })
 }

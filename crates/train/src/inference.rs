@@ -43,24 +43,21 @@ impl Function {
             drop(cx);
             builder.finish()
         };
-        let options = Options {
-            threads: device.threads(),
-            ..Options::default()
-        };
+        let options = Options { ..Options::default() };
         let plan = device.compile(&graph, &options)?;
         let states = || {
-            plan.graph
+            plan.graph()
                 .inputs
                 .iter()
                 .filter(|input| input.kind == InputKind::State)
         };
         let new = || states().filter(|input| !store.contains(&input.name));
-        let new_bytes: usize = new().map(|input| plan.graph.ty(input.value).bytes()).sum();
+        let new_bytes: usize = new().map(|input| plan.graph().ty(input.value).bytes()).sum();
         // The arena is shared with whatever else runs on the device.
-        let more = plan.arena_bytes.saturating_sub(device.arena_bytes());
-        check_memory(new_bytes + plan.constant_bytes + more, REMEDY)?;
+        let more = plan.arena_bytes().saturating_sub(device.arena_bytes());
+        check_memory(new_bytes + plan.constant_bytes() + more, REMEDY)?;
         let new: Vec<(String, Type)> = new()
-            .map(|input| (input.name.clone(), plan.graph.ty(input.value).clone()))
+            .map(|input| (input.name.clone(), plan.graph().ty(input.value).clone()))
             .collect();
         for (name, ty) in &new {
             store.insert_zeros(name, ty)?;

@@ -76,7 +76,7 @@ impl Outlook {
         let plans = self.plans();
         let choices: Vec<Value> = plans
             .step
-            .recomputed
+            .recomputed()
             .iter()
             .map(|choice| {
                 let cost = json!(choice.flops);
@@ -100,10 +100,10 @@ impl Outlook {
             "floor_bytes": self.floor,
             "unbounded_bytes": self.unbounded.peak_bytes(),
             "state_bytes": plans.state_bytes(),
-            "arena_bytes": plans.step.arena_bytes,
+            "arena_bytes": plans.step.arena_bytes(),
             "parameters": self.parameters,
             "batch": [self.shape.size, self.shape.length],
-            "steps_in_schedule": plans.step.steps.len(),
+            "steps_in_schedule": plans.step.steps().len(),
             "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
             "update_placement": self.placement(),
             "choices": choices,
@@ -132,20 +132,20 @@ impl Outlook {
         }
         for (name, bytes) in [
             ("of it state", plans.state_bytes()),
-            ("of it arena", plans.step.arena_bytes),
+            ("of it arena", plans.step.arena_bytes()),
             ("floor", self.floor),
             ("no budget", self.unbounded.peak_bytes()),
         ] {
             text += &format!("{name:<13} {:>10}\n", show_size(bytes));
         }
-        let recomputed: usize = plans.step.recomputed.iter().map(|choice| choice.bytes).sum();
+        let recomputed: usize = plans.step.recomputed().iter().map(|choice| choice.bytes).sum();
         text += &format!(
             "recomputed    {:>10} in {}\n",
             show_size(recomputed),
-            counted(plans.step.recomputed.len() as u64, "value")
+            counted(plans.step.recomputed().len() as u64, "value")
         );
         text += &format!("compiled in {:.1} ms\n", plans.compile_time().as_secs_f64() * 1e3);
-        text += &format!("\nthe largest values of {} steps\n", plans.step.steps.len());
+        text += &format!("\nthe largest values of {} steps\n", plans.step.steps().len());
         for row in plans.step.largest(LARGEST) {
             let lifetime = format!("{}..{}", row.first_step, row.last_step);
             let ty = row.ty.to_string();

@@ -115,7 +115,7 @@ impl StepGraphs {
     pub fn floor_bytes(&self, device: &Device, options: &TrainerOptions) -> Result<usize> {
         let mut floor = 0;
         for graph in std::iter::once(&self.step).chain(&self.apply) {
-            let own = lessen_cpu::floor_bytes(graph, &compile_options(device, options, None));
+            let own = lessen_compile::floor_bytes(graph, &compile_options(options, None), &device.target());
             floor = floor.max(own? + self.elsewhere(graph));
         }
         Ok(floor)
@@ -138,7 +138,7 @@ impl StepGraphs {
         let budget = options
             .budget
             .map(|budget| budget.saturating_sub(self.elsewhere(graph)));
-        device.compile(graph, &compile_options(device, options, budget)).map_err(|error| {
+        device.compile(graph, &compile_options(options, budget)).map_err(|error| {
             match (options.budget, self.floor_bytes(device, options)) {
                 (Some(budget), Ok(floor)) if budget < floor => Error::user(format!(
                     "the budget of {} is below the floor of {} ({floor} bytes); allow at least that, or take a smaller \
@@ -185,14 +185,14 @@ impl StepPlans {
     /// The most bytes that the step takes: all states and constants, and the larger arena.
     pub fn peak_bytes(&self) -> usize {
         let plans = std::iter::once(&self.step).chain(&self.apply);
-        let constants: usize = plans.map(|plan| plan.constant_bytes).sum();
+        let constants: usize = plans.map(|plan| plan.constant_bytes()).sum();
         self.state_bytes() + constants + self.arena_bytes()
     }
 
     /// Bytes of the larger arena.
     pub fn arena_bytes(&self) -> usize {
         let plans = std::iter::once(&self.step).chain(&self.apply);
-        plans.map(|plan| plan.arena_bytes).max().unwrap_or(0)
+        plans.map(|plan| plan.arena_bytes()).max().unwrap_or(0)
     }
 
     /// Bytes of parameters, sums of gradients and the optimizer's state.
@@ -210,11 +210,11 @@ impl StepPlans {
 
     /// How long compiling took.
     pub fn compile_time(&self) -> Duration {
-        self.step.compile_time
+        self.step.compile_time()
             + self
                 .apply
                 .as_ref()
-                .map_or(Duration::ZERO, |apply| apply.compile_time)
+                .map_or(Duration::ZERO, |apply| apply.compile_time())
     }
 }
 
@@ -225,9 +225,8 @@ fn finish_update(trace: &Trace, update: Update<'_>) -> Vec<StateSpec> {
     update.states
 }
 
-fn compile_options(device: &Device, options: &TrainerOptions, budget: Option<usize>) -> Options {
+fn compile_options(options: &TrainerOptions, budget: Option<usize>) -> Options {
     Options {
-        threads: device.threads(),
         placement: options.placement,
         budget,
     }

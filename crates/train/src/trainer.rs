@@ -179,7 +179,7 @@ impl Trainer {
         let states = self.store.bytes();
         let function = Function::new(&self.device, &mut self.store, &self.params, trace)?;
         self.planned_lasting += self.store.bytes() - states;
-        self.planned_arena = self.planned_arena.max(function.plan().arena_bytes);
+        self.planned_arena = self.planned_arena.max(function.plan().arena_bytes());
         Ok(function)
     }
 

@@ -1,44 +1,54 @@
-//! Common subexpressions: of nodes with the same operation, attributes and inputs the first one serves all.
+//! Common subexpressions: of nodes with the same operation and inputs the first one serves all.
 //!
 //! Only within one phase: a node that the backward phase repeats is a recomputation, whose purpose is that the forward
 //! value need not be kept.
 
+use std::any::{Any, TypeId};
 use std::collections::HashMap;
 
-use lessen_graph::Graph;
-use lessen_graph::ops::Constant;
+use lessen_graph::{Graph, Node, Op, Phase, ValueId};
 
 use crate::rewrite::Rewriter;
 
-/// The most elements by which constants are compared; longer ones are the same only where they share their array.
-const LONGEST_CONSTANT: usize = 64;
+/// What nodes must share before their operations are compared.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    phase: Phase,
+    op: TypeId,
+    fingerprint: u64,
+    inputs: Vec<ValueId>,
+}
+
+impl Key {
+    fn of(node: &Node, inputs: Vec<ValueId>) -> Key {
+        let op: &dyn Op = node.op.as_ref();
+        Key {
+            phase: node.phase,
+            op: (op as &dyn Any).type_id(),
+            fingerprint: op.fingerprint(),
+            inputs,
+        }
+    }
+}
 
 /// Merges equal nodes of the same phase.
 pub fn eliminate_common_subexpressions(graph: &Graph) -> Graph {
     let mut rewriter = Rewriter::new(graph);
-    let mut seen: HashMap<String, Vec<lessen_graph::ValueId>> = HashMap::new();
+    let mut seen: HashMap<Key, Vec<&Node>> = HashMap::new();
     for node in &graph.nodes {
-        let mut key = format!("{:?} {}", node.phase, node.op.name());
-        match node.op.as_ref().downcast_ref::<Constant>() {
-            Some(constant) if constant.array.data.len() > LONGEST_CONSTANT => {
-                key.push_str(&format!(" {:p}", constant.array));
-            }
-            _ => {
-                for (name, attr) in &node.op.attrs().0 {
-                    key.push_str(&format!(" {name}={attr}"));
+        let inputs = node.inputs.iter().map(|&v| rewriter.get(v)).collect();
+        let others = seen.entry(Key::of(node, inputs)).or_default();
+        match others.iter().find(|other| other.op.same(node.op.as_ref())) {
+            Some(first) => {
+                for (&old, &same) in node.outputs.iter().zip(&first.outputs) {
+                    let new = rewriter.get(same);
+                    rewriter.set(old, new);
                 }
             }
-        }
-        for &input in &node.inputs {
-            key.push_str(&format!(" %{}", rewriter.get(input).0));
-        }
-        if let Some(outputs) = seen.get(&key) {
-            for (&old, &new) in node.outputs.iter().zip(outputs) {
-                rewriter.set(old, new);
+            None => {
+                rewriter.copy(node);
+                others.push(node);
             }
-        } else {
-            rewriter.copy(node);
-            seen.insert(key, node.outputs.iter().map(|&v| rewriter.get(v)).collect());
         }
     }
     rewriter.finish(graph)

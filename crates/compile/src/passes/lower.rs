@@ -1,24 +1,30 @@
-//! Lowering: an operation that is not one of the standard ones runs as its decomposition.
+//! Lowering: an operation that the device has no kernels for runs as its decomposition.
 
-use std::collections::HashSet;
+use lessen_graph::{Graph, InputKind, Op, Tensor, Trace, ValueId};
 
-use lessen_graph::{Graph, Registry, Tensor, Trace};
+/// Replaces operations that are not supported by their decompositions, down to supported ones. One without a decomposition
+/// stays, for the device's reference evaluation.
+pub fn lower(graph: &Graph, supported: &dyn Fn(&dyn Op) -> bool) -> Graph {
+    let mut graph = graph.clone();
+    // A decomposition may use other operations that are not supported.
+    while let Some(lower) = lower_once(&graph, supported) {
+        graph = lower;
+    }
+    graph
+}
 
-/// Replaces operations from outside by their decompositions, down to standard operations. One without a decomposition
-/// stays, for the device's fallback.
-pub fn lower(graph: &Graph) -> Graph {
-    let registry = Registry::standard();
-    let standard: HashSet<&str> = registry.names().into_iter().collect();
-    if graph.nodes.iter().all(|n| standard.contains(n.op.name())) {
-        return graph.clone();
+/// One level of decompositions; none where nothing was replaced.
+fn lower_once(graph: &Graph, supported: &dyn Fn(&dyn Op) -> bool) -> Option<Graph> {
+    if graph.nodes.iter().all(|n| supported(n.op.as_ref())) {
+        return None;
     }
     let trace = Trace::beside(graph);
     let mut map: Vec<Option<Tensor<'_>>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
         let ty = graph.ty(input.value);
         map[input.value.index()] = Some(match input.kind {
-            lessen_graph::InputKind::Data => trace.input(&input.name, ty.dtype, &ty.shape),
-            lessen_graph::InputKind::State => trace.state(&input.name, ty.dtype, &ty.shape),
+            InputKind::Data => trace.input(&input.name, ty.dtype, &ty.shape),
+            InputKind::State => trace.state(&input.name, ty.dtype, &ty.shape),
         });
     }
     let mut changed = false;
@@ -30,7 +36,7 @@ pub fn lower(graph: &Graph) -> Graph {
             .collect();
         let outputs = trace.in_phase(node.phase, || {
             trace.in_scope(&node.scope, || {
-                if !standard.contains(node.op.name())
+                if !supported(node.op.as_ref())
                     && let Some(outputs) = node.op.decompose(&inputs)
                 {
                     changed = true;
@@ -47,11 +53,9 @@ pub fn lower(graph: &Graph) -> Graph {
         trace.output(&output.name, map[output.value.index()].expect("defined"));
     }
     for assign in &graph.assigns {
-        let value = |v: lessen_graph::ValueId| map[v.index()].expect("defined");
+        let value = |v: ValueId| map[v.index()].expect("defined");
         trace.assign(value(assign.target), value(assign.value));
     }
     drop(map);
-    let lowered = trace.finish();
-    // A decomposition may use other operations from outside.
-    if changed { lower(&lowered) } else { lowered }
+    changed.then(|| trace.finish())
 }

@@ -3,14 +3,15 @@
 
 use std::sync::Arc;
 
-use lessen_graph::ops::{Identity, Reshape};
+use lessen_graph::ops::Identity;
 use lessen_graph::{Graph, Layout, Phase};
 
-use crate::layout::{accepts, places as places_of};
+use crate::place::places as places_of;
 use crate::rewrite::Rewriter;
+use crate::target::Target;
 
 /// Inserts the copies that the layouts of views make necessary.
-pub fn materialize(graph: &Graph) -> Graph {
+pub fn materialize(graph: &Graph, target: &dyn Target) -> Graph {
     let places = places_of(graph);
     let mut rewriter = Rewriter::new(graph);
     for node in &graph.nodes {
@@ -24,7 +25,8 @@ pub fn materialize(graph: &Graph) -> Graph {
             let copy = if could_view {
                 !as_view
             } else {
-                !accepts(graph, node, i, place)
+                !place.layout.is_dense(&in_types[i].shape)
+                    && !target.accepts(node.op.as_ref(), &in_types, &out_types, i, &place.layout)
             };
             let value = rewriter.get(input);
             inputs.push(if copy {
@@ -33,7 +35,6 @@ pub fn materialize(graph: &Graph) -> Graph {
                 value
             });
         }
-        debug_assert!(!node.op.as_ref().is::<Reshape>() || inputs.len() == 1);
         let outputs = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
         for (&old, new) in node.outputs.iter().zip(outputs) {
             rewriter.set(old, new);

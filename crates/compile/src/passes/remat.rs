@@ -7,10 +7,9 @@
 
 use std::collections::HashMap;
 
-use lessen_graph::ops::MatMul;
-use lessen_graph::{Def, Graph, InputKind, Node, NodeId, Phase, RowWise, ValueId};
+use lessen_graph::{Def, Graph, InputKind, Node, Phase, RowWise, ValueId};
 
-use crate::layout::{Place, places};
+use crate::place::{Place, places};
 use crate::report::describe;
 use crate::rewrite::Rewriter;
 
@@ -65,67 +64,65 @@ impl Forward<'_> {
             .is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward)
     }
 
-    /// Whether a base is there in backward whatever is decided. Data lies in the arena, until its last reader.
-    fn there(&self, base: ValueId) -> bool {
+    /// Whether backward can read a base without recomputing it, for every choice of recomputations. Data is not: it lies in
+    /// the arena until its last reader.
+    fn available(&self, base: ValueId) -> bool {
         let data = matches!(self.graph.values[base.index()].def,
             Def::Input(i) if self.graph.inputs[i].kind == InputKind::Data);
         self.kept[base.index()] || self.source(base) && !data
     }
 
-    /// What computing a base again costs, from what backward reads anyway; none if that is not possible.
-    fn price(&self, base: ValueId, products: bool, memo: &mut HashMap<ValueId, Option<f64>>) -> Option<f64> {
-        if let Some(&known) = memo.get(&base) {
-            return known;
+    /// For every base what recomputing it costs from what backward reads anyway; none where that is not possible. Products
+    /// are recomputed only if `products` is set.
+    fn prices(&self, products: bool) -> Vec<Option<f64>> {
+        let mut prices = vec![None; self.graph.values.len()];
+        // Inputs come before the values that are computed from them.
+        for i in 0..prices.len() {
+            prices[i] = self.price(ValueId(i as u32), products, &prices);
         }
-        let price = self.producer(base).and_then(|node| {
-            let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
-            if node.op.row_wise(&inputs, &outputs) == RowWise::No {
-                return None;
-            }
-            let product = node.op.as_ref().is::<MatMul>();
-            if product && !products {
-                return None;
-            }
-            let own = if product {
-                node.op.cost(&inputs, &outputs).flops()
+        prices
+    }
+
+    fn price(&self, base: ValueId, products: bool, prices: &[Option<f64>]) -> Option<f64> {
+        let node = self.producer(base)?;
+        let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
+        let product = node.op.is_contraction();
+        if product && !products || node.op.row_wise(&inputs, &outputs) == RowWise::No {
+            return None;
+        }
+        let own = if product {
+            node.op.cost(&inputs, &outputs).flops()
+        } else {
+            0.0
+        };
+        node.inputs.iter().try_fold(own, |sum, &input| {
+            let input = self.base(input);
+            if self.available(input) {
+                Some(sum)
+            } else if self.source(input) {
+                None
             } else {
-                0.0
-            };
-            node.inputs.iter().try_fold(own, |sum, &input| {
-                let input = self.base(input);
-                if self.there(input) {
-                    Some(sum)
-                } else if self.source(input) {
-                    None
-                } else {
-                    Some(sum + self.price(input, products, memo)?)
-                }
-            })
-        });
-        memo.insert(base, price);
-        price
+                Some(sum + prices[input.index()]?)
+            }
+        })
     }
 
     fn candidates(&self, products: bool) -> Vec<Recompute> {
-        let mut memo = HashMap::new();
-        let mut found = Vec::new();
-        for i in 0..self.graph.values.len() {
+        let prices = self.prices(products);
+        let candidate = |i: usize| {
             let value = ValueId(i as u32);
             let bytes = self.graph.ty(value).bytes();
             if !self.kept[i] || self.source(value) || bytes < SMALLEST {
-                continue;
+                return None;
             }
-            if let Some(flops) = self.price(value, products, &mut memo) {
-                let name = describe(self.graph, value).0;
-                found.push(Recompute {
-                    value,
-                    name,
-                    bytes,
-                    flops,
-                });
-            }
-        }
-        found
+            Some(Recompute {
+                value,
+                name: describe(self.graph, value).0,
+                bytes,
+                flops: prices[i]?,
+            })
+        };
+        (0..prices.len()).filter_map(candidate).collect()
     }
 }
 
@@ -192,42 +189,48 @@ impl Clones<'_> {
         if self.forward.source(base) || !self.dropped[base.index()] {
             self.rewriter.get(value)
         } else {
-            self.again(value)
+            self.recomputed(value)
         }
     }
 
-    /// A recomputation of a value.
-    fn again(&mut self, value: ValueId) -> ValueId {
-        if let Some(&made) = self.made.get(&value) {
-            return made;
-        }
+    /// A recomputation of a value, with all that it takes. Pending values are on a stack of their own, since chains may be
+    /// as long as a network is deep.
+    fn recomputed(&mut self, value: ValueId) -> ValueId {
         let forward = self.forward;
-        let node: NodeId = forward
-            .graph
-            .producer(value)
-            .expect("sources are read, not recomputed");
-        let node = &forward.graph.nodes[node.index()];
-        let inputs: Vec<ValueId> = node
-            .inputs
-            .iter()
-            .map(|&input| {
-                let base = forward.base(input);
-                let there =
-                    forward.source(base) || (forward.kept[base.index()] && !self.dropped[base.index()]);
-                if there {
-                    self.rewriter.get(input)
-                } else {
-                    self.again(input)
-                }
-            })
-            .collect();
-        let outputs = self
-            .rewriter
-            .push(node.op.clone(), &inputs, Phase::Backward, &node.scope);
-        for (&old, &new) in node.outputs.iter().zip(&outputs) {
-            self.made.insert(old, new);
+        let mut pending = vec![value];
+        while let Some(&value) = pending.last() {
+            if self.made.contains_key(&value) {
+                pending.pop();
+                continue;
+            }
+            let producer = forward.graph.producer(value);
+            let node = &forward.graph.nodes[producer.expect("sources are read, not recomputed").index()];
+            let missing = |input: &ValueId| !self.at_hand(*input) && !self.made.contains_key(input);
+            let open: Vec<ValueId> = node.inputs.iter().copied().filter(missing).collect();
+            if !open.is_empty() {
+                // The first input is recomputed first.
+                pending.extend(open.into_iter().rev());
+                continue;
+            }
+            let inputs: Vec<ValueId> = (node.inputs.iter())
+                .map(|&input| match self.at_hand(input) {
+                    true => self.rewriter.get(input),
+                    false => self.made[&input],
+                })
+                .collect();
+            let outputs = self
+                .rewriter
+                .push(node.op.clone(), &inputs, Phase::Backward, &node.scope);
+            self.made.extend(node.outputs.iter().copied().zip(outputs));
+            pending.pop();
         }
         self.made[&value]
+    }
+
+    /// Whether a recomputation can read the forward value itself.
+    fn at_hand(&self, value: ValueId) -> bool {
+        let base = self.forward.base(value);
+        self.forward.source(base) || (self.forward.kept[base.index()] && !self.dropped[base.index()])
     }
 }
 

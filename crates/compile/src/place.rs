@@ -1,9 +1,6 @@
 //! Where values lie: the base array and layout of each view, and how a strided value looks as rows and columns.
 
-use lessen_graph::ops::{
-    AdamW, Attention, AttentionBackward, Binary, CrossEntropyBackward, Identity, MatMul, Pad, Sgd,
-};
-use lessen_graph::{DType, Def, Graph, Layout, Node, Role, RowWise, Type, ValueId, numel};
+use lessen_graph::{Def, Graph, Layout, Node, Type, ValueId, numel};
 
 /// Where a value lies.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -132,48 +129,5 @@ pub fn natural_rows(ty: &Type) -> usize {
         1
     } else {
         ty.numel() / ty.last().max(1)
-    }
-}
-
-/// Whether a node can read an input where it lies; if not, the input is copied first.
-pub fn accepts(graph: &Graph, node: &Node, input: usize, place: &Place) -> bool {
-    let shape = &graph.ty(node.inputs[input]).shape;
-    if place.layout.is_dense(shape) {
-        return true;
-    }
-    let any = node.op.as_ref();
-    if let Some(matmul) = any.downcast_ref::<MatMul>() {
-        let (a, b) = (graph.ty(node.inputs[0]), graph.ty(node.inputs[1]));
-        if input == 0 && matmul.is_linear(a, b) {
-            let row = row_layout(shape, &place.layout, numel(&shape[..shape.len() - 1]));
-            return row.is_some_and(|r| r.lead.len() <= 1);
-        }
-        return true;
-    }
-    if any.is::<Attention>() || any.is::<AttentionBackward>() {
-        return input < 3 && *place.layout.strides.last().expect("rank 4") == 1;
-    }
-    if any.is::<Identity>() {
-        return true;
-    }
-    if any.is::<AdamW>()
-        || any.is::<Sgd>()
-        || any.is::<Pad>()
-        || graph.ty(node.inputs[input]).dtype == DType::I32 && !any.is::<Binary>()
-    {
-        return false;
-    }
-    let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-    match node.op.row_wise(&inputs, &outputs) {
-        RowWise::No => false,
-        RowWise::Elementwise => {
-            inputs[input].rank() == 0
-                || row_layout(shape, &place.layout, natural_rows(&inputs[input])).is_some()
-        }
-        RowWise::Rows { rows, inputs, .. } => {
-            // Statistics of rows are read as dense vectors, the cotangent of a loss through any stride.
-            let dense_only = numel(shape) == rows && !(any.is::<CrossEntropyBackward>() && input == 3);
-            inputs[input] == Role::Rows && !dense_only && row_layout(shape, &place.layout, rows).is_some()
-        }
     }
 }

@@ -1,0 +1,70 @@
+//! The pieces of a plan: where a value lies, and what a step needs.
+
+use lessen_graph::{NodeId, ValueId};
+
+use crate::target::RowBlocks;
+
+/// Where the dense array of a value lies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Storage {
+    /// Nowhere: the value is a view, or nothing reads it.
+    None,
+    /// In the state of this input (position in [`Graph::inputs`](lessen_graph::Graph::inputs)).
+    State(usize),
+    /// At this byte of the arena.
+    Arena(usize),
+    /// At this byte of the running worker's scratch in its step; one block of rows.
+    Local(usize),
+    /// A constant, evaluated once when the plan is loaded; a position in [`Plan::constants`](crate::Plan::constants).
+    Constant(usize),
+}
+
+/// The rows of a group, and how they are cut.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RowsPlan {
+    /// Rows in all.
+    pub rows: usize,
+    /// Rows that a worker takes at a time.
+    pub block: usize,
+    /// Rows of one tile of products and sums.
+    pub tile: usize,
+}
+
+impl RowsPlan {
+    pub(crate) fn new(rows: usize, blocks: RowBlocks) -> RowsPlan {
+        let RowBlocks { block, tile } = blocks;
+        RowsPlan {
+            rows,
+            block: block.clamp(1, rows.max(1)),
+            tile: tile.max(1),
+        }
+    }
+}
+
+/// The memory in which the tiles of a sum over rows collect their parts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Partial {
+    /// The sum.
+    pub value: ValueId,
+    /// Byte of the arena.
+    pub offset: usize,
+    /// Number of parts, one for each tile.
+    pub parts: usize,
+}
+
+/// A step with its memory.
+#[derive(Clone, Debug)]
+pub struct PlannedStep {
+    /// Nodes, in order.
+    pub nodes: Vec<NodeId>,
+    /// The rows of a group; none for a single node.
+    pub rows: Option<RowsPlan>,
+    /// Byte of the arena where the workers' scratch begins.
+    pub scratch_offset: usize,
+    /// Scratch bytes of each worker.
+    pub scratch_per_worker: usize,
+    /// Byte within a worker's scratch where the kernels' own scratch begins, behind the local values.
+    pub kernel_scratch: usize,
+    /// Sums over rows.
+    pub partials: Vec<Partial>,
+}

@@ -1,0 +1,98 @@
+//! The planner: schedule, state writes and storage of a graph as it is.
+
+use std::time::Duration;
+
+use lessen_graph::{Graph, InputKind, Node, NodeId, RowWise, ValueId};
+
+use crate::offsets::aligned;
+use crate::options::Options;
+use crate::place::{is_view, places};
+use crate::plan::Plan;
+use crate::schedule::schedule;
+use crate::state::state_writes;
+use crate::storage::{Program, assign_storage};
+use crate::target::{KernelKind, Target};
+
+/// How the device runs the nodes of a graph.
+struct Kernels {
+    row_wise: Vec<RowWise>,
+    /// Whether a node must run on tiles of rows.
+    tiled: Vec<bool>,
+    reference: Vec<bool>,
+}
+
+fn kernels(graph: &Graph, target: &dyn Target) -> Kernels {
+    let n = graph.nodes.len();
+    let mut kernels = Kernels {
+        row_wise: vec![RowWise::No; n],
+        tiled: vec![false; n],
+        reference: vec![false; n],
+    };
+    for (i, node) in graph.nodes.iter().enumerate() {
+        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+        match target.kernel(node.op.as_ref(), &inputs, &outputs) {
+            KernelKind::Rows { tiled } => {
+                // Values without elements have no rows to cut; such an operation runs by itself.
+                if inputs.iter().chain(&outputs).all(|ty| ty.numel() > 0) {
+                    kernels.row_wise[i] = node.op.row_wise(&inputs, &outputs);
+                    kernels.tiled[i] = tiled;
+                }
+            }
+            KernelKind::Whole => {}
+            KernelKind::Reference => kernels.reference[i] = true,
+        }
+    }
+    kernels
+}
+
+/// Plans a graph as it is.
+pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
+    let places = places(&graph);
+    let writes = state_writes(&graph, &places);
+    let kernels = kernels(&graph, target);
+    let steps = schedule(
+        &graph,
+        &places,
+        &kernels.row_wise,
+        &writes.after,
+        options.placement,
+        target,
+    );
+    let states = graph.inputs.iter().filter(|i| i.kind == InputKind::State);
+    let state_bytes = states.map(|i| graph.ty(i.value).bytes()).sum();
+    let sources = graph.nodes.iter().filter(|n| n.inputs.is_empty());
+    let constants: Vec<ValueId> = sources.flat_map(|n| n.outputs.clone()).collect();
+    let constant_bytes = constants.iter().map(|&v| aligned(graph.ty(v).bytes())).sum();
+    let program = Program {
+        graph: &graph,
+        places: &places,
+        row_wise: &kernels.row_wise,
+        tiled: &kernels.tiled,
+        steps: &steps,
+        constants: &constants,
+    };
+    let memory = assign_storage(&program, &writes, target);
+    let runs = |node: &Node| !node.inputs.is_empty() && !is_view(&places, node);
+    let reference_nodes = (0..graph.nodes.len())
+        .filter(|&i| kernels.reference[i] && runs(&graph.nodes[i]))
+        .map(|i| NodeId(i as u32))
+        .collect();
+    Plan {
+        places,
+        storage: memory.storage,
+        row_wise: kernels.row_wise,
+        steps: memory.steps,
+        constants,
+        copies: writes.copies,
+        lifetimes: memory.lifetimes,
+        arena_bytes: memory.arena_bytes,
+        arena_lower_bound: memory.lower_bound,
+        state_bytes,
+        constant_bytes,
+        recomputed: Vec::new(),
+        reference_nodes,
+        workers: target.workers(),
+        compile_time: Duration::ZERO,
+        graph,
+    }
+}
