@@ -1,0 +1,6 @@
+//! Tests of passes, schedules, memory plans and budgets.
+
+mod folding;
+mod merging;
+mod outside;
+mod text_cases;
