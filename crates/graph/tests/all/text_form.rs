@@ -173,7 +173,7 @@ fn errors_name_the_line() {
     ] {
         let found = parse(&format!("{start}{line}\n"), &Registry::standard()).unwrap_err();
         let expected = error.replace("expected `,` is missing", "`,` is missing");
-        assert_eq!(found, format!("line 2: {expected}"), "{line}");
+        assert_eq!(found.message(), format!("line 2: {expected}"), "{line}");
     }
 }
 
@@ -227,7 +227,7 @@ fn no_text_makes_the_parser_panic() {
 }
 
 /// An operation with whatever attributes, as one from outside may have.
-#[derive(Debug)]
+#[derive(PartialEq, Debug)]
 struct Any(Attrs);
 
 impl Op for Any {
@@ -239,12 +239,8 @@ impl Op for Any {
         self.0.clone()
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> lessen_base::Result<Vec<Type>> {
         Ok(inputs.to_vec())
-    }
-
-    fn as_any(&self) -> &dyn std::any::Any {
-        self
     }
 }
 

@@ -1,28 +1,22 @@
-//! Random numbers for tests: splitmix64.
+//! Random arrays for tests.
 
+use lessen_base::SplitMix64;
 use lessen_graph::{Array, DType, Type};
 
-pub struct Prng(u64);
+/// Draws arrays from the sequence of a seed.
+pub struct Prng(SplitMix64);
 
 impl Prng {
     pub fn new(seed: u64) -> Prng {
-        Prng(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        z ^ (z >> 31)
+        Prng(SplitMix64::new(seed))
     }
 
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
-        low + (high - low) * (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        low + (high - low) * self.0.unit()
     }
 
     pub fn below(&mut self, n: usize) -> usize {
-        (self.next() % n as u64) as usize
+        self.0.below(n as u64) as usize
     }
 
     /// An `f32` array of numbers in a range.
@@ -55,7 +49,6 @@ impl Prng {
 
     /// A key.
     pub fn key(&mut self) -> Array {
-        let words = vec![(self.next() >> 32) as f64, (self.next() >> 32) as f64];
-        Array::new(Type::new(DType::U32, &[2]), words)
+        Array::from_fn(Type::new(DType::U32, &[2]), |_| (self.0.next_u64() >> 32) as f64)
     }
 }

@@ -80,11 +80,11 @@ fn evaluation_names_what_is_missing() {
     trace.output("y", x.relu());
     let graph = trace.finish();
     let error = evaluate(&graph, &Default::default()).unwrap_err();
-    assert_eq!(error, "no value is given for the input `x`");
+    assert_eq!(error.message(), "no value is given for the input `x`");
     let given = [("x".to_string(), Array::scalar(1.0))].into();
     let error = evaluate(&graph, &given).unwrap_err();
     assert_eq!(
-        error,
+        error.message(),
         "the input `x` has type f32[2], the value given has type f32[]"
     );
 }

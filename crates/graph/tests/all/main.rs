@@ -14,6 +14,7 @@ mod outside_operation;
 mod prng;
 mod products;
 mod row_wise;
+mod second_derivatives;
 mod shapes;
 mod text_form;
 mod verifier;

@@ -20,7 +20,7 @@ fn graph() -> Graph {
 fn refused(sentence: &str, f: impl FnOnce(&mut Graph)) {
     let mut broken = graph();
     f(&mut broken);
-    assert_eq!(verify(&broken).unwrap_err(), sentence);
+    assert_eq!(verify(&broken).unwrap_err().message(), sentence);
 }
 
 #[test]

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use lessen_graph::{Array, AttentionOptions, DType, Graph, Tensor, Trace, Type, attention, evaluate, verify};
 
+use crate::prng::Prng;
+
 const BATCH: usize = 2;
 const LENGTH: usize = 3;
 const HEADS: usize = 2;
@@ -28,23 +30,6 @@ const PARAMETERS: [(&str, &[usize]); 15] = [
     ("ln_f.gamma", &[WIDTH]),
     ("ln_f.beta", &[WIDTH]),
 ];
-
-struct Prng(u64);
-
-impl Prng {
-    /// A number in `-1..1`.
-    fn next(&mut self) -> f64 {
-        self.0 = self
-            .0
-            .wrapping_mul(6364136223846793005)
-            .wrapping_add(1442695040888963407);
-        (self.0 >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    }
-
-    fn array(&mut self, shape: &[usize], scale: f64) -> Array {
-        Array::from_fn(Type::f32(shape), |_| scale * self.next())
-    }
-}
 
 /// The mean loss of a GPT of one block with tied head; one label is ignored.
 fn loss<'g>(trace: &'g Trace, p: &[Tensor<'g>], tanh: bool, dropout: f64) -> Tensor<'g> {
@@ -133,9 +118,15 @@ fn moved(parameters: &[Array], direction: &[Array], by: f64) -> HashMap<String, 
 fn second_derivatives_of_a_gpt_block_agree_with_differences_of_first_ones() {
     for (seed, tanh, dropout) in [(1, true, 0.0), (2, false, 0.0), (3, true, 0.25)] {
         let graph = graph(tanh, dropout);
-        let mut r = Prng(seed);
-        let parameters: Vec<Array> = PARAMETERS.iter().map(|(_, shape)| r.array(shape, 1.0)).collect();
-        let direction: Vec<Array> = PARAMETERS.iter().map(|(_, shape)| r.array(shape, 1.0)).collect();
+        let mut r = Prng::new(seed);
+        let parameters: Vec<Array> = PARAMETERS
+            .iter()
+            .map(|(_, shape)| r.floats(shape, -1.0, 1.0))
+            .collect();
+        let direction: Vec<Array> = PARAMETERS
+            .iter()
+            .map(|(_, shape)| r.floats(shape, -1.0, 1.0))
+            .collect();
         let at = |by: f64| evaluate(&graph, &moved(&parameters, &direction, by)).unwrap();
         let (here, step) = (at(0.0), 1e-5);
         let (before, after) = (at(-step), at(step));

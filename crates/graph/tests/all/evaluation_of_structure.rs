@@ -222,7 +222,7 @@ fn reductions() {
         &[&empty],
     )
     .unwrap_err();
-    assert_eq!(error, "max of no elements: f32[0,2]");
+    assert_eq!(error.message(), "max of no elements: f32[0,2]");
     let with_nan = vector(&[1.0, NAN, 2.0]);
     assert_data(
         &eval(

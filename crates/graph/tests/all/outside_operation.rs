@@ -5,7 +5,7 @@ use lessen_graph::{Array, Attr, Attrs, Op, Registry, Tensor, Trace, Type, Vjp, e
 
 use crate::check::{function, run};
 
-#[derive(Debug)]
+#[derive(PartialEq, Debug)]
 struct Helu {
     shift: f64,
 }
@@ -19,7 +19,7 @@ impl Op for Helu {
         Attrs::new().with("shift", Attr::Float(self.shift))
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> lessen_base::Result<Vec<Type>> {
         Ok(inputs.to_vec())
     }
 
@@ -54,7 +54,7 @@ fn its_derivative_is_its_own() {
 }
 
 /// The same function without a derivative of its own gets that of the decomposition.
-#[derive(Debug)]
+#[derive(PartialEq, Debug)]
 struct Plain;
 
 impl Op for Plain {
@@ -62,7 +62,7 @@ impl Op for Plain {
         "plain"
     }
 
-    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>, String> {
+    fn infer(&self, inputs: &[Type]) -> lessen_base::Result<Vec<Type>> {
         Ok(vec![inputs[0].clone()])
     }
 
@@ -91,7 +91,7 @@ fn its_text_parses_when_it_is_registered() {
     let text = print(&trace.finish());
     assert!(text.contains("%1 = helu(%0) {shift=0.5} : f32[4]"), "{text}");
     let error = parse(&text, &Registry::standard()).unwrap_err();
-    assert_eq!(error, "line 2: there is no operation `helu`");
+    assert_eq!(error.message(), "line 2: there is no operation `helu`");
     let mut registry = Registry::standard();
     registry.register("helu", |a| {
         Ok(std::sync::Arc::new(Helu {
