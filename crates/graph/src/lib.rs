@@ -7,13 +7,18 @@
 
 #![forbid(unsafe_code)]
 
+#[macro_use]
+mod named;
+
 mod array;
 mod attrs;
+mod elementwise;
 mod eval;
 mod grad;
 mod graph;
 mod layout;
 mod line;
+mod lower;
 mod op;
 pub mod ops;
 pub mod philox;
@@ -26,15 +31,19 @@ mod verify;
 
 pub use array::Array;
 pub use attrs::{Attr, Attrs};
-pub use eval::{evaluate, evaluate_op};
+pub use elementwise::Elementwise;
+pub use eval::{evaluate, evaluate_exactly, evaluate_op};
 pub use grad::vjp;
 pub use graph::{Assign, Def, Graph, Input, InputKind, Node, NodeId, Output, Phase, Value, ValueId};
 pub use layout::Layout;
+pub use lessen_base::{Error, Result};
+pub use lower::lower;
+pub use named::{AttrValue, Build, Named};
 pub use op::{Cost, Fold, IndexInput, Op, OutRole, Role, RowWise, SameFields, Vjp};
 pub use ops::attention::{AttentionOptions, attention};
 pub use ops::clip::{clip_coefficient, global_norm};
 pub use ops::concat::concat;
-pub use registry::{Build, Registry};
+pub use registry::Registry;
 pub use tensor::Tensor;
 pub use text::{parse, print};
 pub use trace::Trace;

@@ -73,24 +73,6 @@ impl<'g> Tensor<'g> {
         );
         resolved as usize
     }
-
-    /// A scalar constant of the same dtype.
-    ///
-    /// # Panics
-    /// If the dtype cannot hold the value: a fraction in whole numbers.
-    #[track_caller]
-    pub fn scalar_like(self, value: f64) -> Tensor<'g> {
-        self.trace.full(self.dtype(), &[], value)
-    }
-
-    /// A tensor of the same type filled with one value.
-    ///
-    /// # Panics
-    /// If the dtype cannot hold the value: a fraction in whole numbers.
-    #[track_caller]
-    pub fn full_like(self, value: f64) -> Tensor<'g> {
-        self.trace.full(self.dtype(), &self.shape(), value)
-    }
 }
 
 impl fmt::Debug for Tensor<'_> {

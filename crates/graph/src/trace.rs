@@ -1,12 +1,11 @@
 //! Tracing: a graph under construction that hands out [`Tensor`]s.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::array::Array;
 use crate::graph::{Assign, Graph, InputKind, Output, Phase, ValueId};
 use crate::op::Op;
-use crate::ops;
 use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
@@ -17,6 +16,25 @@ pub struct Trace {
     phase: Cell<Phase>,
     scope: RefCell<Arc<str>>,
     streams: Cell<u32>,
+    names: RefCell<Names>,
+}
+
+/// What must stay unique in a graph.
+#[derive(Debug, Default)]
+struct Names {
+    inputs: HashSet<String>,
+    outputs: HashSet<String>,
+    assigned: HashSet<ValueId>,
+}
+
+impl Names {
+    fn of(graph: &Graph) -> Names {
+        Names {
+            inputs: graph.inputs.iter().map(|i| i.name.clone()).collect(),
+            outputs: graph.outputs.iter().map(|o| o.name.clone()).collect(),
+            assigned: graph.assigns.iter().map(|a| a.target).collect(),
+        }
+    }
 }
 
 impl Trace {
@@ -31,17 +49,17 @@ impl Trace {
     /// An empty trace whose random numbers differ from those of a graph.
     pub fn beside(graph: &Graph) -> Trace {
         Trace {
-            streams: Cell::new(ops::random::next_stream(graph)),
+            streams: Cell::new(graph.next_stream()),
             ..Trace::new()
         }
     }
 
     /// A trace that goes on where a graph ends, for passes written with tensors.
     pub fn of(graph: Graph) -> Trace {
-        let streams = ops::random::next_stream(&graph);
         Trace {
+            streams: Cell::new(graph.next_stream()),
+            names: RefCell::new(Names::of(&graph)),
             graph: RefCell::new(graph),
-            streams: Cell::new(streams),
             ..Trace::new()
         }
     }
@@ -66,13 +84,10 @@ impl Trace {
 
     #[track_caller]
     fn declare(&self, name: &str, kind: InputKind, ty: Type) -> Tensor<'_> {
-        let mut graph = self.graph.borrow_mut();
-        assert!(
-            graph.inputs.iter().all(|i| i.name != name),
-            "the graph already has an input called `{name}`"
-        );
+        let new = self.names.borrow_mut().inputs.insert(name.to_string());
+        assert!(new, "the graph already has an input called `{name}`");
         assert!(ty.fits(), "the input `{name}` of type {ty} is too large");
-        let id = graph.add_input(name, kind, ty);
+        let id = self.graph.borrow_mut().add_input(name, kind, ty);
         Tensor::new(self, id)
     }
 
@@ -113,47 +128,15 @@ impl Trace {
         self.apply(op, inputs)[0]
     }
 
-    /// A tensor filled with one value.
-    ///
-    /// # Panics
-    /// If the dtype cannot hold the value: a fraction in whole numbers.
-    #[track_caller]
-    pub fn full(&self, dtype: DType, shape: &[usize], value: f64) -> Tensor<'_> {
-        self.apply1(
-            ops::Full {
-                ty: Type::new(dtype, shape),
-                value,
-            },
-            &[],
-        )
-    }
-
-    /// A tensor with given elements.
-    ///
-    /// # Panics
-    /// If the dtype cannot hold one of them: a fraction in whole numbers.
-    #[track_caller]
-    pub fn constant(&self, array: Array) -> Tensor<'_> {
-        self.apply1(
-            ops::Constant {
-                array: Arc::new(array),
-            },
-            &[],
-        )
-    }
-
     /// Names a result of the graph.
     ///
     /// # Panics
     /// If there is an output of this name.
     #[track_caller]
     pub fn output(&self, name: &str, value: Tensor<'_>) {
-        let mut graph = self.graph.borrow_mut();
-        assert!(
-            graph.outputs.iter().all(|o| o.name != name),
-            "the graph already has an output called `{name}`"
-        );
-        graph.outputs.push(Output {
+        let new = self.names.borrow_mut().outputs.insert(name.to_string());
+        assert!(new, "the graph already has an output called `{name}`");
+        self.graph.borrow_mut().outputs.push(Output {
             name: name.to_string(),
             value: value.id(),
         });
@@ -180,8 +163,8 @@ impl Trace {
             "the state `{}` of type {old} cannot hold a {new}",
             input.name
         );
-        let assigned = graph.assigns.iter().any(|a| a.target == target.id());
-        assert!(!assigned, "the state `{}` is assigned twice", input.name);
+        let new = self.names.borrow_mut().assigned.insert(target.id());
+        assert!(new, "the state `{}` is assigned twice", input.name);
         graph.assigns.push(Assign {
             target: target.id(),
             value: value.id(),

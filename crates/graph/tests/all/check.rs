@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lessen_graph::{Array, Tensor, Trace, evaluate, verify};
+use lessen_graph::{Array, Tensor, Trace, evaluate_exactly, verify};
 
 /// A function of tensors, for any trace.
 pub trait Function: for<'g> Fn(&'g Trace, &[Tensor<'g>]) -> Vec<Tensor<'g>> {}
@@ -14,7 +14,7 @@ pub fn function<F: for<'g> Fn(&'g Trace, &[Tensor<'g>]) -> Vec<Tensor<'g>>>(f: F
     f
 }
 
-/// Traces a function, verifies the graph and evaluates it.
+/// Traces a function, verifies the graph and evaluates it in real arithmetic.
 pub fn run(inputs: &[Array], traced: &impl Function) -> Vec<Array> {
     let trace = Trace::new();
     let count = {
@@ -37,7 +37,7 @@ pub fn run(inputs: &[Array], traced: &impl Function) -> Vec<Array> {
         .enumerate()
         .map(|(i, a)| (format!("x{i}"), a.clone()))
         .collect();
-    let mut results = evaluate(&graph, &named).unwrap();
+    let mut results = evaluate_exactly(&graph, &named).unwrap();
     (0..count)
         .map(|i| results.remove(&format!("y{i}")).unwrap())
         .collect()

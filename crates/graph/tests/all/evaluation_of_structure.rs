@@ -381,3 +381,42 @@ fn updated_slices_are_clamped() {
     assert_eq!(at(-5), at(0));
     assert_eq!(at(7), at(1));
 }
+
+#[test]
+fn erf_at_known_points() {
+    let known = [
+        (0.5, 0.5204998778130465),
+        (1.0, 0.8427007929497149),
+        (2.0, 0.9953222650189527),
+        (3.5, 0.9999992569016276),
+    ];
+    for (x, y) in known {
+        assert!(
+            (UnaryKind::Erf.eval(x) - y).abs() < 5e-16 && (UnaryKind::Erf.eval(-x) + y).abs() < 5e-16,
+            "erf({x}) = {}",
+            UnaryKind::Erf.eval(x)
+        );
+    }
+}
+
+#[test]
+fn casts_round_and_saturate() {
+    let cases = [
+        (-2.7, DType::F32, DType::I32, -2.0),
+        (3e10, DType::F32, DType::I32, 2147483647.0),
+        (f64::NAN, DType::F32, DType::I32, 0.0),
+        (-1.0, DType::F32, DType::U32, 0.0),
+        (-1.0, DType::I32, DType::U32, 4294967295.0),
+        (4294967295.0, DType::U32, DType::I32, -1.0),
+        (0.5, DType::F32, DType::Bool, 1.0),
+        (1.0, DType::Bool, DType::F32, 1.0),
+        (0.1, DType::F64, DType::F32, 0.1f32 as f64),
+        (1.0 + 1.0 / 256.0, DType::F32, DType::BF16, 1.0),
+        (1.0 + 3.0 / 256.0, DType::F32, DType::BF16, 1.0 + 2.0 / 128.0),
+        (3.4e38, DType::F32, DType::BF16, f64::INFINITY),
+    ];
+    for (x, from, to, y) in cases {
+        let found = eval(Cast { dtype: to }, &[&Array::full(Type::new(from, &[]), x)]);
+        assert_eq!(found[0].item(), y, "{x} from {from:?} to {to:?}");
+    }
+}

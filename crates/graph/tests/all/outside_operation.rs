@@ -1,7 +1,11 @@
 //! An operation from outside, with a modified derivative, written with no more than the trait: HeLU, `max(x,
 //! 0)` whose derivative is that of `max(x + shift, 0)`.
 
-use lessen_graph::{Array, Attr, Attrs, Op, Registry, Tensor, Trace, Type, Vjp, evaluate_op, parse, print};
+use std::sync::Arc;
+
+use lessen_graph::{
+    Array, Attr, Attrs, Build, Op, Registry, Tensor, Trace, Type, Vjp, evaluate_op, parse, print,
+};
 
 use crate::check::{function, run};
 
@@ -93,10 +97,11 @@ fn its_text_parses_when_it_is_registered() {
     let error = parse(&text, &Registry::standard()).unwrap_err();
     assert_eq!(error.message(), "line 2: there is no operation `helu`");
     let mut registry = Registry::standard();
-    registry.register("helu", |a| {
-        Ok(std::sync::Arc::new(Helu {
+    let build: Build = |a| {
+        Ok(Arc::new(Helu {
             shift: a.float("shift")?,
         }))
-    });
+    };
+    registry.register("helu", build).unwrap();
     assert_eq!(print(&parse(&text, &registry).unwrap()), text);
 }

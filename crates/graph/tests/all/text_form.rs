@@ -247,7 +247,9 @@ impl Op for Any {
 #[test]
 fn attributes_of_every_kind_survive() {
     let mut registry = Registry::standard();
-    registry.register("any", |attrs| Ok(Arc::new(Any(attrs.clone()))));
+    registry
+        .register("any", |attrs| Ok(Arc::new(Any(attrs.clone()))))
+        .unwrap();
     let words = [
         "plain", "", "true", "12", "1e5", "inf", "nan", "-", "a b", "a,b", "[x]", "{}", "\"", "\\", "a\nb",
         "é", "x=y", "%1", "@",
