@@ -10,7 +10,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Fold, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, equal, float, fold_exactly, map};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// An operation with one output, each of whose elements is a function of the input elements at the same index. It is an

@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 
 use crate::graph::{Phase, ValueId};
 use crate::op::{Op, Vjp};
-use crate::tensor::Tensor;
-use crate::trace::Trace;
+use crate::trace::{Tensor, Trace};
 
 impl<'g> Tensor<'g> {
     /// The gradients of this scalar with respect to `wrt`, as new tensors of the same trace. A tensor without

@@ -4,8 +4,7 @@
 use std::borrow::Cow;
 
 use crate::graph::{Graph, InputKind, ValueId};
-use crate::tensor::Tensor;
-use crate::trace::Trace;
+use crate::trace::{Tensor, Trace};
 
 /// Replaces operations from outside by their decompositions, down to standard operations. One without a decomposition
 /// stays. Random numbers that a decomposition draws come from streams after those of the graph, in the order of the nodes.
@@ -49,6 +48,12 @@ fn lower_once(graph: &Graph) -> Option<Graph> {
             changed |= simpler.is_some();
             simpler.unwrap_or_else(|| trace.apply_shared(node.op.clone(), &inputs))
         });
+        let promised = node.outputs.iter().map(|&v| graph.ty(v).clone());
+        assert!(
+            promised.eq(outputs.iter().map(|y| y.ty())),
+            "the decomposition of `{}` gives other types than its type rule",
+            node.op.name()
+        );
         for (&old, new) in node.outputs.iter().zip(outputs) {
             map[old.index()] = Some(new);
         }

@@ -8,7 +8,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::layout::Layout;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// How an input of a row-wise operation is read.

@@ -36,3 +36,8 @@ pub fn dropout_keeps(key: [u32; 2], stream: u32, index: u64, threshold: u32) -> 
     let half = word >> (16 * (index % 2)) & 0xFFFF;
     half >= threshold
 }
+
+/// What kept elements are multiplied by.
+pub fn dropout_scale(p: f64) -> f64 {
+    65536.0 / (65536.0 - f64::from(dropout_threshold(p)))
+}

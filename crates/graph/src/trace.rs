@@ -1,12 +1,12 @@
-//! Tracing: a graph under construction that hands out [`Tensor`]s.
+//! Tracing: a graph under construction, and the handles of its values. Each operation's file adds its methods to them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::graph::{Assign, Graph, InputKind, Output, Phase, ValueId};
 use crate::op::Op;
-use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// A graph that is being written. Operations on its [`Tensor`]s append to it.
@@ -88,7 +88,7 @@ impl Trace {
         assert!(new, "the graph already has an input called `{name}`");
         assert!(ty.fits(), "the input `{name}` of type {ty} is too large");
         let id = self.graph.borrow_mut().add_input(name, kind, ty);
-        Tensor::new(self, id)
+        Tensor { trace: self, id }
     }
 
     /// Applies an operation and returns its outputs.
@@ -117,7 +117,7 @@ impl Trace {
             .borrow_mut()
             .add_node(op, &ids, self.phase.get(), scope);
         match outputs {
-            Ok(ids) => ids.into_iter().map(|id| Tensor::new(self, id)).collect(),
+            Ok(ids) => ids.into_iter().map(|id| Tensor { trace: self, id }).collect(),
             Err(sentence) => panic!("{sentence}"),
         }
     }
@@ -207,7 +207,7 @@ impl Trace {
 
     /// The handle of a value of the graph under construction.
     pub fn tensor(&self, id: ValueId) -> Tensor<'_> {
-        Tensor::new(self, id)
+        Tensor { trace: self, id }
     }
 
     /// Looks at the graph under construction.
@@ -222,5 +222,76 @@ impl Trace {
     /// The finished graph.
     pub fn finish(self) -> Graph {
         self.graph.into_inner()
+    }
+}
+
+/// A handle of a value: a reference to its trace and a number. Copying it copies nothing else.
+#[derive(Clone, Copy)]
+pub struct Tensor<'g> {
+    trace: &'g Trace,
+    id: ValueId,
+}
+
+impl<'g> Tensor<'g> {
+    /// The trace it belongs to.
+    pub fn trace(self) -> &'g Trace {
+        self.trace
+    }
+
+    /// The value it stands for.
+    pub fn id(self) -> ValueId {
+        self.id
+    }
+
+    /// Dtype and shape.
+    pub fn ty(self) -> Type {
+        self.trace.with_graph(|g| g.ty(self.id).clone())
+    }
+
+    /// Shape, outermost axis first.
+    pub fn shape(self) -> Vec<usize> {
+        self.ty().shape
+    }
+
+    /// Element type.
+    pub fn dtype(self) -> DType {
+        self.ty().dtype
+    }
+
+    /// Number of axes.
+    pub fn rank(self) -> usize {
+        self.ty().rank()
+    }
+
+    /// The extent of an axis, counted from the end when negative.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn dim(self, axis: isize) -> usize {
+        let shape = self.shape();
+        shape[self.axis(axis)]
+    }
+
+    /// A non-negative axis from one that may count from the end.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn axis(self, axis: isize) -> usize {
+        let rank = self.rank() as isize;
+        let resolved = if axis < 0 { axis + rank } else { axis };
+        assert!(
+            (0..rank).contains(&resolved),
+            "axis {axis} of a tensor of type {}",
+            self.ty()
+        );
+        resolved as usize
+    }
+}
+
+impl fmt::Debug for Tensor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}: {}", self.id.0, self.ty())
     }
 }

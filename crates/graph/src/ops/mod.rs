@@ -3,8 +3,6 @@
 //!
 //! A new operation is a file and its lines in the `mod.rs` of its kind, which declare and register it.
 
-use crate::named::Standard;
-
 /// Registers the operations of a kind and re-exports them: `operations! { file::{Operation, Operation}, ... }`.
 macro_rules! operations {
     ($($file:ident::{$($op:ident),+}),+ $(,)?) => {
@@ -39,22 +37,3 @@ pub use random::*;
 pub use reduction::*;
 pub use shape::*;
 pub use source::*;
-
-/// All operations of this crate.
-pub(crate) fn standard() -> impl Iterator<Item = &'static Standard> {
-    [
-        attention::OPERATIONS,
-        contraction::OPERATIONS,
-        elementwise::OPERATIONS,
-        index::OPERATIONS,
-        loss::OPERATIONS,
-        norm::OPERATIONS,
-        optimizer::OPERATIONS,
-        random::OPERATIONS,
-        reduction::OPERATIONS,
-        shape::OPERATIONS,
-        source::OPERATIONS,
-    ]
-    .into_iter()
-    .flatten()
-}

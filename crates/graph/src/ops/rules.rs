@@ -4,6 +4,7 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::op::{Fold, Op, OutRole, Role, RowWise};
+use crate::philox::dropout_threshold;
 use crate::types::{DType, Type};
 
 /// Folds a function of constants whose reference evaluation, rounded to the output's dtype, is what every device computes:
@@ -39,6 +40,16 @@ pub(crate) fn float(ty: &Type) -> Result<()> {
     } else {
         Err(Error::user(format!("needs a float tensor, not {ty}")))
     }
+}
+
+/// Checks that a probability leaves something.
+pub(crate) fn probability(p: f64) -> Result<()> {
+    if p >= 0.0 && dropout_threshold(p) < 65536 {
+        return Ok(());
+    }
+    Err(Error::user(format!(
+        "the probability {p} of dropout is not at least 0 and below 1"
+    )))
 }
 
 /// Checks that a type is a key.

@@ -8,8 +8,8 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op};
 use crate::ops::attention::scores::{Attention, AttentionSizes};
-use crate::ops::random::dropout::dropout_scale;
-use crate::tensor::Tensor;
+use crate::philox::dropout_scale;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// Inputs: `q`, `k`, `v`, `o`, `lse` and `do` (the cotangent of `o`), then the mask and the dropout key as in

@@ -10,9 +10,9 @@ use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::attention::backward::AttentionBackward;
 use crate::ops::attention::scores::{Attention, AttentionSizes};
-use crate::ops::random::dropout::dropout_scale;
 use crate::ops::rules::log_sum_exp;
-use crate::tensor::Tensor;
+use crate::philox::dropout_scale;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 impl Op for Attention {

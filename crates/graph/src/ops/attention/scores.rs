@@ -3,10 +3,9 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
-use crate::ops::random::dropout::{Dropout, probability};
-use crate::ops::rules::{arity, float, key, key_of};
+use crate::ops::rules::{arity, float, key, key_of, probability};
 use crate::philox::{dropout_keeps, dropout_threshold};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs: `q[B, Tq, H, D]`, `k[B, Tk, H, D]`, `v[B, Tk, H, Dv]` (`Dv` may differ from `D`), then the mask
@@ -15,7 +14,7 @@ use crate::types::{DType, Type};
 ///
 /// With `s_ij = scale q_i · k_j` over the visible keys `j` of query `i`: `lse_i = log sum_j e^s_ij`, `o_i =
 /// sum_j drop(e^(s_ij - lse_i)) v_j`. Causal: key `j` is visible to query `i` if `j <= i + Tk - Tq`. A query
-/// without a visible key has `o = 0` and `lse = -inf`. Dropout is that of [`Dropout`] with the flat index
+/// without a visible key has `o = 0` and `lse = -inf`. Dropout is that of [`Dropout`](crate::ops::Dropout) with the flat index
 /// `((b H + h) Tq + i) Tk + j`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Attention {
@@ -167,15 +166,7 @@ impl Attention {
 
     /// Dropout of weights `[B, H, Tq, Tk]`.
     pub(super) fn drop<'g>(&self, weights: Tensor<'g>, key: Option<Tensor<'g>>) -> Tensor<'g> {
-        key.map_or(weights, |key| {
-            weights.trace().apply1(
-                Dropout {
-                    p: self.p,
-                    stream: self.stream,
-                },
-                &[weights, key],
-            )
-        })
+        key.map_or(weights, |key| weights.dropout_of(self.p, self.stream, key))
     }
 
     /// The mask and the key among the last inputs.

@@ -9,7 +9,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::rules::{arity, float, rows};
 use crate::ops::shape::broadcast::common_shape;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// `a · b`. The leading axes of `a` and `b` are equal, or `b` is a matrix that all of `a`'s leading axes

@@ -16,7 +16,7 @@ use crate::ops::rules::{arity, equal, float, fold_exactly, map};
 use crate::ops::shape::broadcast::Broadcast;
 use crate::ops::shape::reshape::Reshape;
 use crate::ops::source::full::Full;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// The function.

@@ -7,7 +7,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Fold, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, fold_exactly, map};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// `y[i] = x[i]` in another dtype. Floats round to the nearest representable number, ties to even; a float

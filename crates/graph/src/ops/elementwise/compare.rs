@@ -5,7 +5,7 @@ use lessen_base::Result;
 use crate::elementwise::Elementwise;
 use crate::op::Vjp;
 use crate::ops::rules::equal;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// The comparison. With NaN only `Ne` holds.

@@ -2,7 +2,7 @@
 
 use crate::elementwise::Elementwise;
 use crate::op::Vjp;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 
 /// `y = x` where `x > 0`, `alpha (e^x - 1)` elsewhere.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -5,7 +5,7 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
 use crate::elementwise::Elementwise;
 use crate::op::Vjp;
 use crate::ops::elementwise::unary::erf;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 
 /// The factor of the cubic term in the tanh form.
 const CUBIC: f64 = 0.044715;

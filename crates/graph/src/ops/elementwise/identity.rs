@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::named::Named;
 use crate::op::{Fold, Op, RowWise, Vjp};
 use crate::ops::rules::arity;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// `y = x`, of any dtype.

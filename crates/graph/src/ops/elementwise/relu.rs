@@ -2,7 +2,7 @@
 
 use crate::elementwise::Elementwise;
 use crate::op::Vjp;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 
 /// `y = max(x, 0)`; NaN stays NaN. The derivative at 0 is 0.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::elementwise::Elementwise;
 use crate::op::Vjp;
 use crate::ops::shape::broadcast::common_shape;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// `y[i] = if cond[i] { a[i] } else { b[i] }`: `cond` is boolean, `a` and `b` are of one type and of its

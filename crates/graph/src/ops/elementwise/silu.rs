@@ -3,7 +3,7 @@
 use crate::elementwise::Elementwise;
 use crate::op::Vjp;
 use crate::ops::elementwise::unary::UnaryKind;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 
 /// `y = x / (1 + e^-x)`
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -2,7 +2,7 @@
 
 use crate::elementwise::Elementwise;
 use crate::op::Vjp;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 
 /// The function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::named::Named;
 use crate::op::{Cost, IndexInput, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::rules::arity;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// `y[i.., :] = table[ids[i..], :]`: `table` is `[V, rest..]`, `ids` are `i32` of any shape, the result is

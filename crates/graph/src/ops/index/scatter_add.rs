@@ -8,7 +8,7 @@ use crate::named::Named;
 use crate::op::{IndexInput, Op, Vjp};
 use crate::ops::index::gather::row;
 use crate::ops::rules::{arity, float};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// `y[r, :] = sum of updates[i.., :] with ids[i..] = r`, in the order of `i`: inputs are `ids`, `i32` of any

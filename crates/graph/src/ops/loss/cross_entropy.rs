@@ -8,7 +8,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, IndexInput, Op, RowWise, Vjp};
 use crate::ops::rules::{all_rows, arity, arrays, float_rows, lead, log_sum_exp, rows};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs: logits `z` of `[.., V]`, labels `i32[..]`. Outputs: `loss[..]` and `lse[..] = log(sum_j e^z_j)`,

@@ -6,7 +6,7 @@ use crate::array::Array;
 use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{all_rows, arity, float_rows, log_sum_exp, rows};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// `y[.., j] = x[.., j] - log(sum_k e^x[.., k])`. A row of nothing but `-inf` gives NaN.

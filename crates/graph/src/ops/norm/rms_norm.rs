@@ -8,7 +8,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::norm::statistics::{check_backward, check_parameters, statistics_type};
 use crate::ops::rules::{arity, arrays, lead, rows};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// Inputs `x[.., C]`, `gamma[C]`; outputs `y[.., C]`, `rstd[..]`: `y = x rstd gamma` with `rstd = 1 /

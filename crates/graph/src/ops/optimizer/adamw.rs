@@ -8,7 +8,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, RowWise};
 use crate::ops::optimizer::update::{check_scalars, check_update};
 use crate::ops::rules::{arity, arrays};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// Inputs: parameter `p`, gradient `g`, first and second moment `m`, `v`, learning rate `lr[]`, step count

@@ -1,7 +1,7 @@
 //! Clipping of gradients by their global norm, as `torch.nn.utils.clip_grad_norm_`. No operations:
 //! compositions.
 
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 
 /// The Euclidean norm of all elements of all gradients together: `sqrt(sum g^2)`, a scalar. Where all are
 /// zero its derivative is zero, as torch's, though the square root has none there.

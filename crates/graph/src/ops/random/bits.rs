@@ -8,7 +8,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::{arity, key, key_of};
 use crate::philox;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// `u32` random bits of a shape from a key `u32[2]`: element `i` is word `i % 4` of block `i / 4` of the

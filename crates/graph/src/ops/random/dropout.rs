@@ -1,17 +1,17 @@
 //! Dropout (Srivastava et al. 2014): elements become zero at random, the others grow so that the mean stays.
 //! The mask is never stored: the backward pass makes it again from the key.
 
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::random::bits::RandomBits;
-use crate::ops::rules::{arity, float, key, key_of, rows};
+use crate::ops::rules::{arity, float, key, key_of, probability, rows};
 use crate::ops::shape::concat::concat;
-use crate::philox::{dropout_keeps, dropout_threshold};
-use crate::tensor::Tensor;
+use crate::philox::{dropout_keeps, dropout_scale, dropout_threshold};
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `x` and a key `u32[2]`. Element `i` in row-major order is kept if half-word `i % 8` (low halves
@@ -23,21 +23,6 @@ pub struct Dropout {
     pub p: f64,
     /// Sets the operation's bits apart from those of every other operation with the same key.
     pub stream: u32,
-}
-
-/// What kept elements are multiplied by.
-pub fn dropout_scale(p: f64) -> f64 {
-    65536.0 / (65536.0 - f64::from(dropout_threshold(p)))
-}
-
-/// Checks that a probability leaves something.
-pub(crate) fn probability(p: f64) -> Result<()> {
-    if p >= 0.0 && dropout_threshold(p) < 65536 {
-        return Ok(());
-    }
-    Err(Error::user(format!(
-        "the probability {p} of dropout is not at least 0 and below 1"
-    )))
 }
 
 named!("dropout": Dropout { p, stream });
@@ -125,7 +110,12 @@ impl<'g> Tensor<'g> {
         if p == 0.0 {
             return self;
         }
-        let stream = self.trace().new_stream();
+        self.dropout_of(p, self.trace().new_stream(), key)
+    }
+
+    /// [`Tensor::dropout`] with the random bits of a stream.
+    #[track_caller]
+    pub(crate) fn dropout_of(self, p: f64, stream: u32, key: Tensor<'g>) -> Tensor<'g> {
         self.trace().apply1(Dropout { p, stream }, &[self, key])
     }
 }

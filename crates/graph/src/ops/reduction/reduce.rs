@@ -7,7 +7,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::rules::{arity, float};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// The reduction.

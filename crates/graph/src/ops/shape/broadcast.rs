@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::named::Named;
 use crate::op::{Cost, Fold, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// `y[.., i, ..] = x[.., 0 or i, ..]`, shapes aligned at the last axis.

@@ -7,7 +7,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{around, last_axis_rows};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// Any number of inputs, from one on, one after another along an axis; their other extents are equal.

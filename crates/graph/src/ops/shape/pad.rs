@@ -7,7 +7,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, around, last_axis_rows};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// `y[.., before + i, ..] = x[.., i, ..]`, and `value` before and after along the axis.

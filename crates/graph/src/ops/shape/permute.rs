@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// Axis `i` of the output is axis `axes[i]` of the input.

@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::named::Named;
 use crate::op::{Cost, Fold, Op, RowWise, Vjp};
 use crate::ops::rules::arity;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{Type, numel};
 
 /// The same elements under another shape of the same size.

@@ -8,7 +8,7 @@ use crate::layout::Layout;
 use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, around, last_axis_rows};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// `y[.., i, ..] = x[.., start + i, ..]` for `i < len`.

@@ -9,7 +9,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, around, last_axis_rows};
 use crate::ops::shape::concat::concat;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// One output for each size, of which there is one at least: consecutive ranges of the axis, which they

@@ -8,7 +8,7 @@ use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::Op;
 use crate::ops::rules::{arity, around};
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// Inputs `base`, `update`, `index` (`i32[]`): `base` with `update` at the positions from `index` on along

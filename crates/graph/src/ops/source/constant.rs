@@ -9,8 +9,7 @@ use crate::attrs::{Attr, Attrs};
 use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::tensor::Tensor;
-use crate::trace::Trace;
+use crate::trace::{Tensor, Trace};
 use crate::types::Type;
 
 /// Given elements.

@@ -7,8 +7,7 @@ use crate::attrs::{Attr, Attrs};
 use crate::named::Named;
 use crate::op::{Cost, Fold, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::tensor::Tensor;
-use crate::trace::Trace;
+use crate::trace::{Tensor, Trace};
 use crate::types::{DType, Type};
 
 /// `y[i] = value`.

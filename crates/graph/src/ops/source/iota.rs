@@ -7,8 +7,7 @@ use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
-use crate::tensor::Tensor;
-use crate::trace::Trace;
+use crate::trace::{Tensor, Trace};
 use crate::types::{DType, Type};
 
 /// Positions: `y[.., i, ..] = i`, the index along one axis, as a number of the dtype.
