@@ -4,7 +4,7 @@ use lessen_base::{Error, Result};
 use std::collections::HashMap;
 
 use crate::array::Array;
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, ValueId};
 use crate::lower::lower;
 use crate::op::Op;
 use crate::trace::Trace;
@@ -43,7 +43,7 @@ fn run(
     inputs: &HashMap<String, Array>,
     finish: fn(&mut Array),
 ) -> Result<HashMap<String, Array>> {
-    let graph = &*lower(graph);
+    let graph = &*lower(graph, &<dyn Op>::is_standard);
     let mut values: Vec<Option<Array>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
         let Some(array) = inputs.get(&input.name) else {
@@ -87,7 +87,7 @@ fn run(
             }
         }
     }
-    let value = |id: crate::graph::ValueId| values[id.index()].clone().expect("defined");
+    let value = |id: ValueId| values[id.index()].clone().expect("defined");
     let outputs = graph.outputs.iter().map(|o| (o.name.clone(), value(o.value)));
     let states = graph.assigns.iter().map(|a| {
         let state = graph.input(a.target).expect("assigns target inputs");

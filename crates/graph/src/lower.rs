@@ -1,28 +1,34 @@
-//! Lowering: the meaning of operations from outside in terms of standard ones. The evaluator and every compiled program
-//! lower a graph through this one function, so that both draw the same random numbers.
+//! Lowering: operations as their decompositions. The evaluator and every compiled program lower a graph through this one
+//! function, so that both draw the same random numbers.
 
 use std::borrow::Cow;
 
 use crate::graph::{Graph, InputKind, ValueId};
+use crate::op::Op;
 use crate::trace::{Tensor, Trace};
 
-/// Replaces operations from outside by their decompositions, down to standard operations. One without a decomposition
+/// Replaces operations that are not supported by their decompositions, down to supported ones. One without a decomposition
 /// stays. Random numbers that a decomposition draws come from streams after those of the graph, in the order of the nodes.
-pub fn lower(graph: &Graph) -> Cow<'_, Graph> {
+///
+/// # Panics
+/// If a decomposition gives other types than the operation's type rule.
+pub fn lower<'a>(graph: &'a Graph, supported: &dyn Fn(&dyn Op) -> bool) -> Cow<'a, Graph> {
     let mut lowered = Cow::Borrowed(graph);
-    // A decomposition may use other operations from outside.
-    while let Some(next) = lower_once(&lowered) {
+    let mut streams = graph.next_stream();
+    // A decomposition may use other operations that are not supported.
+    while lowered.nodes.iter().any(|n| !supported(n.op.as_ref())) {
+        let (next, changed) = lower_once(&lowered, supported, &mut streams);
+        if !changed {
+            break;
+        }
         lowered = Cow::Owned(next);
     }
     lowered
 }
 
-/// One level of lowering; none if no node has a decomposition to be replaced by.
-fn lower_once(graph: &Graph) -> Option<Graph> {
-    if graph.nodes.iter().all(|n| n.op.is_standard()) {
-        return None;
-    }
-    let trace = Trace::beside(graph);
+/// One level of decompositions, and whether there was any. Draws from streams `streams` on.
+fn lower_once(graph: &Graph, supported: &dyn Fn(&dyn Op) -> bool, streams: &mut u32) -> (Graph, bool) {
+    let trace = Trace::from_stream(*streams);
     let mut changed = false;
     let mut map: Vec<Option<Tensor<'_>>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
@@ -40,17 +46,16 @@ fn lower_once(graph: &Graph) -> Option<Graph> {
             .collect();
         trace.set_scope(node.scope.clone());
         let outputs = trace.in_phase(node.phase, || {
-            let simpler = if node.op.is_standard() {
-                None
-            } else {
-                node.op.decompose(&inputs)
-            };
-            changed |= simpler.is_some();
-            simpler.unwrap_or_else(|| trace.apply_shared(node.op.clone(), &inputs))
+            if !supported(node.op.as_ref())
+                && let Some(outputs) = node.op.decompose(&inputs)
+            {
+                changed = true;
+                return outputs;
+            }
+            trace.apply_shared(node.op.clone(), &inputs)
         });
-        let promised = node.outputs.iter().map(|&v| graph.ty(v).clone());
         assert!(
-            promised.eq(outputs.iter().map(|y| y.ty())),
+            outputs.iter().map(|y| y.ty()).eq(graph.output_types(node)),
             "the decomposition of `{}` gives other types than its type rule",
             node.op.name()
         );
@@ -66,5 +71,6 @@ fn lower_once(graph: &Graph) -> Option<Graph> {
         trace.assign(new(assign.target), new(assign.value));
     }
     drop(map);
-    changed.then(|| trace.finish())
+    *streams = trace.streams();
+    (trace.finish(), changed)
 }

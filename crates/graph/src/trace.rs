@@ -46,10 +46,10 @@ impl Trace {
         }
     }
 
-    /// An empty trace whose random numbers differ from those of a graph.
-    pub fn beside(graph: &Graph) -> Trace {
+    /// An empty trace whose first stream of random numbers is this one.
+    pub(crate) fn from_stream(stream: u32) -> Trace {
         Trace {
-            streams: Cell::new(graph.next_stream()),
+            streams: Cell::new(stream),
             ..Trace::new()
         }
     }
