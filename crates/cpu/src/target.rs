@@ -4,7 +4,7 @@ use lessen_compile::{KernelKind, RowBlocks, RowGroup, Target, natural_rows, row_
 use lessen_graph::ops::{
     AdamW, Attention, AttentionBackward, Binary, CrossEntropyBackward, Identity, MatMul, Pad, Sgd,
 };
-use lessen_graph::{DType, Layout, Op, Registry, Role, RowWise, Type, numel};
+use lessen_graph::{DType, Layout, Op, Role, RowWise, Type, numel};
 
 use crate::row_kernels::row_kernel;
 use crate::single_kernels::{has_single_kernel, scratch_bytes};
@@ -32,7 +32,7 @@ impl Target for CpuTarget {
     }
 
     fn supports(&self, op: &dyn Op) -> bool {
-        Registry::standard().names().contains(&op.name())
+        op.is_standard()
     }
 
     fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {

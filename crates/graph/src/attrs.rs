@@ -4,8 +4,7 @@ use lessen_base::{Error, Result};
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use crate::line;
-use crate::types::DType;
+use crate::types::{DType, Type};
 
 /// One attribute's value. Attributes are equal when their text is: 0.0 and -0.0 differ, and so do 1 and 1.0;
 /// every NaN equals every other, and an empty list of whole numbers one of real numbers.
@@ -30,6 +29,37 @@ impl Attr {
     pub fn sizes(values: &[usize]) -> Attr {
         Attr::Ints(values.iter().map(|&v| v as i64).collect())
     }
+
+    /// The attribute that text without blanks, commas and brackets stands for: a number, a truth value or a word.
+    pub(crate) fn from_atom(atom: &str) -> Attr {
+        if let Ok(v) = atom.parse() {
+            return Attr::Int(v);
+        }
+        match atom {
+            "true" => Attr::Bool(true),
+            "false" => Attr::Bool(false),
+            _ => atom
+                .parse()
+                .map_or_else(|_| Attr::Word(atom.to_string()), Attr::Float),
+        }
+    }
+}
+
+/// A name between quotation marks; line breaks, quotation marks and backslashes are escaped.
+pub(crate) fn quoted(name: &str) -> String {
+    format!(
+        "\"{}\"",
+        name.replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n")
+            .replace('\r', "\\r")
+    )
+}
+
+/// Whether a word as an attribute reads back as that word without quotation marks.
+fn is_plain_word(word: &str) -> bool {
+    let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
+    plain && matches!(Attr::from_atom(word), Attr::Word(_))
 }
 
 impl PartialEq for Attr {
@@ -94,8 +124,8 @@ impl fmt::Display for Attr {
             Attr::Bool(v) => write!(f, "{v}"),
             Attr::Ints(v) => list(f, v),
             Attr::Floats(v) => list(f, v),
-            Attr::Word(v) if line::is_plain_word(v) => write!(f, "{v}"),
-            Attr::Word(v) => write!(f, "{}", line::quoted(v)),
+            Attr::Word(v) if is_plain_word(v) => write!(f, "{v}"),
+            Attr::Word(v) => write!(f, "{}", quoted(v)),
         }
     }
 }
@@ -114,6 +144,18 @@ impl Attrs {
     pub fn with(mut self, name: &str, value: Attr) -> Attrs {
         self.0.push((name.to_string(), value));
         self
+    }
+
+    /// The attributes `dtype` and `shape` of a type.
+    pub(crate) fn of_type(ty: &Type) -> Attrs {
+        Attrs::new()
+            .with("dtype", Attr::Word(ty.dtype.name().to_string()))
+            .with("shape", Attr::sizes(&ty.shape))
+    }
+
+    /// The type whose attributes are `dtype` and `shape`.
+    pub(crate) fn ty(&self) -> Result<Type> {
+        Ok(Type::new(self.dtype("dtype")?, &self.sizes("shape")?))
     }
 
     /// The attribute of this name.
@@ -162,14 +204,6 @@ impl Attrs {
     pub fn size(&self, name: &str) -> Result<usize> {
         let value = usize::try_from(self.int(name)?).ok().filter(|&v| v < 1 << 48);
         value.ok_or_else(|| Error::user(format!("attribute `{name}` must be at least 0 and below 2^48")))
-    }
-
-    /// The stream of an operation that draws random bits: the attribute `stream`.
-    ///
-    /// # Errors
-    /// A sentence, when it is missing, no whole number or not in `0..2^32`.
-    pub fn stream(&self) -> Result<u32> {
-        u32::try_from(self.int("stream")?).map_err(|_| Error::user("attribute `stream` must be in 0..2^32"))
     }
 
     /// A dtype.

@@ -4,18 +4,46 @@ use lessen_base::{Error, Result};
 use std::collections::HashMap;
 
 use crate::array::Array;
-use crate::graph::{Graph, InputKind};
+use crate::graph::{Graph, Node, ValueId};
+use crate::lower::lower;
 use crate::op::Op;
-use crate::tensor::Tensor;
 use crate::trace::Trace;
 use crate::types::Type;
 
 /// Runs a graph on named inputs (data and state) and returns the named outputs; the new value of an assigned
 /// state is returned under the state's name.
 ///
+/// Every value is rounded to its dtype, as the program says: each operation computes in `f64` from rounded inputs, and
+/// its results round to nearest. An operation from outside is evaluated through its decomposition where it has one,
+/// as [`lower`] writes it.
+///
 /// # Errors
 /// A sentence that names an input which is missing or has another type.
 pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMap<String, Array>> {
+    run(graph, inputs, round)
+}
+
+/// Runs a graph as [`evaluate`] does, in real arithmetic as far as `f64` has it: floats of every dtype are kept in `f64`,
+/// integers stay exact. It is the oracle for error bounds of kernels and for derivatives by differences.
+///
+/// # Errors
+/// A sentence that names an input which is missing or has another type.
+pub fn evaluate_exactly(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMap<String, Array>> {
+    run(graph, inputs, |_| ())
+}
+
+/// Rounds an array's elements to its dtype.
+fn round(array: &mut Array) {
+    let dtype = array.ty.dtype;
+    array.data.iter_mut().for_each(|x| *x = dtype.round(*x));
+}
+
+fn run(
+    graph: &Graph,
+    inputs: &HashMap<String, Array>,
+    finish: fn(&mut Array),
+) -> Result<HashMap<String, Array>> {
+    let graph = &*lower(graph, &<dyn Op>::is_standard);
     let mut values: Vec<Option<Array>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
         let Some(array) = inputs.get(&input.name) else {
@@ -32,37 +60,24 @@ pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMa
                 array.ty
             )));
         }
-        values[input.value.index()] = Some(array.clone());
+        let mut array = array.clone();
+        finish(&mut array);
+        values[input.value.index()] = Some(array);
     }
     let mut uses = vec![0usize; graph.values.len()];
-    for value in graph.nodes.iter().flat_map(|n| &n.inputs) {
-        uses[value.index()] += 1;
-    }
+    let results = graph.outputs.iter().map(|o| o.value);
+    let results = results.chain(graph.assigns.iter().map(|a| a.value));
     for value in graph
-        .outputs
+        .nodes
         .iter()
-        .map(|o| o.value)
-        .chain(graph.assigns.iter().map(|a| a.value))
+        .flat_map(|n| n.inputs.iter().copied())
+        .chain(results)
     {
         uses[value.index()] += 1;
     }
-    for i in 0..graph.nodes.len() {
-        let node = &graph.nodes[i];
-        let outputs = {
-            let args: Vec<&Array> = node
-                .inputs
-                .iter()
-                .map(|v| values[v.index()].as_ref().expect("defined before use"))
-                .collect();
-            node.op.eval(&args, &graph.output_types(node))
-        };
-        for (&id, array) in node.outputs.iter().zip(outputs) {
-            assert_eq!(
-                array.ty,
-                *graph.ty(id),
-                "{} evaluates to another type",
-                node.op.name()
-            );
+    for node in &graph.nodes {
+        for (&id, mut array) in node.outputs.iter().zip(evaluate_node(graph, node, &values)) {
+            finish(&mut array);
             values[id.index()] = Some(array);
         }
         for input in &node.inputs {
@@ -72,63 +87,68 @@ pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMa
             }
         }
     }
-    let mut results = HashMap::new();
-    for output in &graph.outputs {
-        results.insert(
-            output.name.clone(),
-            values[output.value.index()].clone().expect("defined"),
-        );
-    }
-    for assign in &graph.assigns {
-        let input = graph.input(assign.target).expect("assigns target inputs");
-        debug_assert_eq!(input.kind, InputKind::State);
-        results.insert(
-            input.name.clone(),
-            values[assign.value.index()].clone().expect("defined"),
-        );
-    }
-    Ok(results)
+    let value = |id: ValueId| values[id.index()].clone().expect("defined");
+    let outputs = graph.outputs.iter().map(|o| (o.name.clone(), value(o.value)));
+    let states = graph.assigns.iter().map(|a| {
+        let state = graph.input(a.target).expect("assigns target inputs");
+        (state.name.clone(), value(a.value))
+    });
+    Ok(outputs.chain(states).collect())
 }
 
-/// Applies one operation to arrays.
+/// The outputs of a node, whose inputs are there.
+fn evaluate_node(graph: &Graph, node: &Node, values: &[Option<Array>]) -> Vec<Array> {
+    let args: Vec<&Array> = node
+        .inputs
+        .iter()
+        .map(|v| values[v.index()].as_ref().expect("defined before use"))
+        .collect();
+    let types = graph.output_types(node);
+    let outputs = node.op.eval(&args, &types);
+    assert!(
+        outputs.iter().map(|array| &array.ty).eq(&types),
+        "{} evaluates to other types than {types:?}",
+        node.op.name()
+    );
+    outputs
+}
+
+/// Applies one operation to arrays as [`evaluate_exactly`] does.
 ///
 /// # Errors
 /// The operation's sentence when the types do not fit.
 pub fn evaluate_op(op: &dyn Op, inputs: &[&Array]) -> Result<Vec<Array>> {
     let types: Vec<Type> = inputs.iter().map(|a| a.ty.clone()).collect();
     let outputs = op.infer(&types)?;
-    Ok(op.eval(inputs, &outputs))
-}
-
-/// Evaluates an operation through its decomposition.
-pub(crate) fn evaluate_decomposition(
-    name: &str,
-    decompose: impl for<'g> Fn(&[Tensor<'g>]) -> Option<Vec<Tensor<'g>>>,
-    inputs: &[&Array],
-) -> Vec<Array> {
+    if op.is_standard() {
+        return Ok(op.eval(inputs, &outputs));
+    }
     let trace = Trace::new();
-    let count = {
-        let tensors: Vec<Tensor<'_>> = inputs
-            .iter()
-            .enumerate()
-            .map(|(i, a)| trace.input(&i.to_string(), a.ty.dtype, &a.ty.shape))
-            .collect();
-        let Some(outputs) = decompose(&tensors) else {
-            panic!("the operation `{name}` has neither an evaluation nor a decomposition");
-        };
-        for (i, output) in outputs.iter().enumerate() {
-            trace.output(&i.to_string(), *output);
-        }
-        outputs.len()
-    };
-    let graph = trace.finish();
-    let named = inputs
-        .iter()
-        .enumerate()
-        .map(|(i, a)| (i.to_string(), (*a).clone()))
+    let names: Vec<String> = (0..inputs.len().max(outputs.len()))
+        .map(|i| i.to_string())
         .collect();
-    let mut results = evaluate(&graph, &named).expect("inputs are named and typed above");
-    (0..count)
-        .map(|i| results.remove(&i.to_string()).expect("every output is named"))
-        .collect()
+    let count = {
+        let declared = types.iter().zip(&names);
+        let tensors: Vec<_> = declared
+            .map(|(ty, name)| trace.input(name, ty.dtype, &ty.shape))
+            .collect();
+        let Some(results) = op.decompose(&tensors) else {
+            return Ok(op.eval(inputs, &outputs));
+        };
+        results
+            .iter()
+            .zip(&names)
+            .for_each(|(y, name)| trace.output(name, *y));
+        results.len()
+    };
+    let named = names
+        .iter()
+        .cloned()
+        .zip(inputs.iter().map(|a| (*a).clone()))
+        .collect();
+    let mut results = evaluate_exactly(&trace.finish(), &named)?;
+    Ok(names[..count]
+        .iter()
+        .filter_map(|name| results.remove(name))
+        .collect())
 }

@@ -1,12 +1,11 @@
 //! Reverse-mode differentiation of any order: derivative rules are written with tensors, so their nodes can
 //! be differentiated again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::graph::{Phase, ValueId};
-use crate::op::Vjp;
-use crate::tensor::Tensor;
-use crate::trace::Trace;
+use crate::op::{Op, Vjp};
+use crate::trace::{Tensor, Trace};
 
 impl<'g> Tensor<'g> {
     /// The gradients of this scalar with respect to `wrt`, as new tensors of the same trace. A tensor without
@@ -65,15 +64,11 @@ pub fn vjp<'g>(
     });
     // Values that depend on `wrt` through float values: only these carry cotangents.
     let depends = trace.with_graph(|g| {
-        let mut depends = vec![false; g.values.len()];
-        for x in wrt {
-            depends[x.id().index()] = true;
-        }
+        let mut depends: HashSet<ValueId> = wrt.iter().map(|x| x.id()).collect();
         for node in &g.nodes[start..] {
-            if node.inputs.iter().any(|v| depends[v.index()]) {
-                for &out in &node.outputs {
-                    depends[out.index()] |= g.ty(out).dtype.is_float();
-                }
+            if node.inputs.iter().any(|v| depends.contains(v)) {
+                let floats = node.outputs.iter().filter(|&&v| g.ty(v).dtype.is_float());
+                depends.extend(floats);
             }
         }
         depends
@@ -100,7 +95,7 @@ pub fn vjp<'g>(
 
     for index in (start..end).rev() {
         let node = trace.with_graph(|g| g.nodes[index].clone());
-        let wanted: Vec<bool> = node.inputs.iter().map(|v| depends[v.index()]).collect();
+        let wanted: Vec<bool> = node.inputs.iter().map(|v| depends.contains(v)).collect();
         if !wanted.contains(&true) {
             continue;
         }
@@ -111,12 +106,16 @@ pub fn vjp<'g>(
         let inputs: Vec<Tensor<'g>> = node.inputs.iter().map(|&v| trace.tensor(v)).collect();
         let node_outputs: Vec<Tensor<'g>> = node.outputs.iter().map(|&v| trace.tensor(v)).collect();
         let before = trace.set_scope(node.scope.clone());
-        let results = node.op.vjp(&Vjp {
+        let cx = Vjp {
             inputs: &inputs,
             outputs: &node_outputs,
             cotangents: &given,
             wanted: &wanted,
-        });
+        };
+        let mut results = node.op.vjp(&cx);
+        if results.is_empty() {
+            results = vjp_of_decomposition(node.op.as_ref(), &cx);
+        }
         assert_eq!(
             results.len(),
             inputs.len(),
@@ -147,24 +146,23 @@ fn check_traces<'a, 'g: 'a>(trace: &'g Trace, mut tensors: impl Iterator<Item = 
     );
 }
 
-/// The derivative rule of an operation that has a decomposition: build it beside the operation and
-/// differentiate it.
-pub(crate) fn vjp_of_decomposition<'g>(
-    name: &str,
-    decompose: impl Fn(&[Tensor<'g>]) -> Option<Vec<Tensor<'g>>>,
-    cx: &Vjp<'_, 'g>,
-) -> Vec<Option<Tensor<'g>>> {
+/// The derivative of an operation without one of its own: writes the decomposition beside it and differentiates that.
+fn vjp_of_decomposition<'g>(op: &dyn Op, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
     // The same tensor may be given twice; identities keep the two uses apart.
     let inputs: Vec<Tensor<'g>> = cx.inputs.iter().map(|x| x.identity()).collect();
-    let streams = || inputs.first().map(|x| x.trace().streams());
-    let before = streams();
-    let Some(outputs) = decompose(&inputs) else {
-        panic!("the operation `{name}` has neither a derivative nor a decomposition");
+    let trace = inputs[0].trace();
+    let before = trace.streams();
+    let Some(outputs) = op.decompose(&inputs) else {
+        panic!(
+            "the operation `{}` has neither a derivative nor a decomposition",
+            op.name()
+        );
     };
     // The numbers drawn now would be others than those of the forward pass.
     assert!(
-        streams() == before,
-        "the operation `{name}` needs a derivative of its own, since its decomposition draws random numbers"
+        trace.streams() == before,
+        "the operation `{}` needs a derivative of its own, since its decomposition draws random numbers",
+        op.name()
     );
     let wanted: Vec<Tensor<'g>> = inputs
         .iter()

@@ -1,6 +1,8 @@
 //! The graph: an append-only list of nodes in static single assignment form.
 
 use lessen_base::{Error, Result};
+use std::any::TypeId;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::op::Op;
@@ -126,6 +128,8 @@ pub struct Graph {
     pub outputs: Vec<Output>,
     /// Assignments of state.
     pub assigns: Vec<Assign>,
+    /// The type of the operation of each name that [`Graph::add_node`] has met.
+    pub(crate) op_types: HashMap<&'static str, TypeId>,
 }
 
 impl Graph {
@@ -148,7 +152,7 @@ impl Graph {
     ///
     /// # Errors
     /// The operation's own sentence when the inputs do not fit it; a sentence when it has no outputs, or one
-    /// whose size cannot be counted.
+    /// whose size cannot be counted, or the name of a standard operation or of another one of this graph.
     pub fn add_node(
         &mut self,
         op: Arc<dyn Op>,
@@ -156,6 +160,7 @@ impl Graph {
         phase: Phase,
         scope: Arc<str>,
     ) -> Result<Vec<ValueId>> {
+        self.check_name(op.as_ref())?;
         let types: Vec<Type> = inputs.iter().map(|&v| self.ty(v).clone()).collect();
         let out_types = op
             .infer(&types)
@@ -186,6 +191,31 @@ impl Graph {
             scope,
         });
         Ok(outputs)
+    }
+
+    /// Checks that an operation's name belongs to no other type of operation.
+    fn check_name(&mut self, op: &dyn Op) -> Result<()> {
+        let (name, ty) = (op.name(), op.concrete_type());
+        match self.op_types.get(name) {
+            Some(&known) if known == ty => Ok(()),
+            Some(_) => Err(Error::user(format!(
+                "two types of operation in one graph are called `{name}`, one of them {op:?}; rename one"
+            ))),
+            None => {
+                op.check_not_reserved()?;
+                self.op_types.insert(name, ty);
+                Ok(())
+            }
+        }
+    }
+
+    /// The first stream of random numbers that no operation of the graph draws from: 1 + the largest attribute `stream`.
+    pub(crate) fn next_stream(&self) -> u32 {
+        let streams = self
+            .nodes
+            .iter()
+            .filter_map(|node| node.op.attrs().int("stream").ok());
+        streams.max().map_or(0, |largest| largest as u32 + 1)
     }
 
     /// The type of a value.

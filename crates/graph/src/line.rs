@@ -1,25 +1,9 @@
 //! One line of the text form: reading it, and writing the names in it so that they read back.
 
-use crate::attrs::{Attr, Attrs};
-use crate::types::{DType, Type};
 use lessen_base::{Error, Result};
 
-/// A name between quotation marks; line breaks, quotation marks and backslashes are escaped.
-pub(crate) fn quoted(name: &str) -> String {
-    format!(
-        "\"{}\"",
-        name.replace('\\', "\\\\")
-            .replace('"', "\\\"")
-            .replace('\n', "\\n")
-            .replace('\r', "\\r")
-    )
-}
-
-/// Whether a word as an attribute reads back as that word without quotation marks.
-pub(crate) fn is_plain_word(word: &str) -> bool {
-    let plain = !word.is_empty() && word.chars().all(|c| c.is_alphanumeric() || "._-".contains(c));
-    plain && matches!(scalar(word), Attr::Word(_))
-}
+use crate::attrs::{Attr, Attrs};
+use crate::types::{DType, Type};
 
 /// Whether a scope reads back without quotation marks.
 pub(crate) fn is_plain_scope(scope: &str) -> bool {
@@ -92,6 +76,14 @@ impl<'t> Line<'t> {
         match self.take(|c| c.is_alphanumeric() || c == '_') {
             "" => Err(self.instead_of("a name")),
             word => Ok(word),
+        }
+    }
+
+    /// The name of an operation: as [`Line::word`], with dots.
+    pub(crate) fn op_name(&mut self) -> Result<&'t str> {
+        match self.take(|c| c.is_alphanumeric() || "_.".contains(c)) {
+            "" => Err(self.instead_of("the name of an operation")),
+            name => Ok(name),
         }
     }
 
@@ -177,7 +169,7 @@ impl<'t> Line<'t> {
             } else if self.rest.starts_with('"') {
                 Attr::Word(self.quoted()?)
             } else {
-                scalar(self.atom()?)
+                Attr::from_atom(self.atom()?)
             };
             if attrs.get(name).is_some() {
                 return Err(Error::user(format!("the attribute `{name}` is given twice")));
@@ -202,7 +194,7 @@ impl<'t> Line<'t> {
                 self.expect(",")?;
             }
             let atom = self.atom()?;
-            match scalar(atom) {
+            match Attr::from_atom(atom) {
                 Attr::Int(v) => {
                     floats.push(v as f64);
                     ints.iter_mut().for_each(|list| list.push(v));
@@ -215,18 +207,5 @@ impl<'t> Line<'t> {
             }
         }
         Ok(ints.map_or(Attr::Floats(floats), Attr::Ints))
-    }
-}
-
-fn scalar(atom: &str) -> Attr {
-    if let Ok(v) = atom.parse() {
-        return Attr::Int(v);
-    }
-    match atom {
-        "true" => Attr::Bool(true),
-        "false" => Attr::Bool(false),
-        _ => atom
-            .parse()
-            .map_or_else(|_| Attr::Word(atom.to_string()), Attr::Float),
     }
 }

@@ -1,16 +1,14 @@
 //! The operation trait: everything the rest of Lessen asks of an operation.
 
 use lessen_base::Result;
-use std::any::Any;
+use std::any::{Any, TypeId};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
-use crate::eval::evaluate_decomposition;
-use crate::grad::vjp_of_decomposition;
 use crate::layout::Layout;
-use crate::tensor::Tensor;
+use crate::trace::Tensor;
 use crate::types::Type;
 
 /// How an input of a row-wise operation is read.
@@ -53,6 +51,17 @@ pub enum RowWise {
     },
 }
 
+impl RowWise {
+    /// The structure with these roles.
+    pub fn by_rows(rows: usize, inputs: &[Role], outputs: &[OutRole]) -> RowWise {
+        RowWise::Rows {
+            rows,
+            inputs: inputs.to_vec(),
+            outputs: outputs.to_vec(),
+        }
+    }
+}
+
 /// What an operation costs on any machine, in each resource.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Cost {
@@ -65,6 +74,15 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// The cost of vector operations that read every input and write every output once; with 0 of them, of a copy.
+    pub fn vector(flops: f64, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost {
+            vector_flops: flops,
+            bytes: inputs.iter().chain(outputs).map(Type::bytes).sum::<usize>() as f64,
+            ..Cost::default()
+        }
+    }
+
     /// All floating-point operations.
     pub fn flops(&self) -> f64 {
         self.product_flops + self.vector_flops
@@ -146,16 +164,26 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     /// A sentence in the user's terms that names the shapes.
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>>;
 
-    /// Reference evaluation in plain `f64` loops. By default that of the decomposition.
+    /// Reference evaluation in plain `f64` loops, without rounding to the outputs' dtypes. Every standard operation has
+    /// one. An operation from outside needs one only if it has no decomposition: where there is one,
+    /// [`evaluate`](crate::evaluate) runs that, as a device does.
+    ///
+    /// # Panics
+    /// By default.
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let _ = outputs;
-        evaluate_decomposition(self.name(), |tensors| self.decompose(tensors), inputs)
+        let _ = (inputs, outputs);
+        panic!(
+            "the operation `{}` has neither an evaluation nor a decomposition",
+            self.name()
+        )
     }
 
-    /// The derivative: a cotangent for each wanted input, written with operations, so that it can be
-    /// differentiated again. None where an input has no influence. By default that of the decomposition.
+    /// The derivative: for each input its cotangent, written with operations, so that it can be differentiated again;
+    /// none where an input has no influence or its cotangent is not wanted. An empty list, the default, stands for the
+    /// derivative of the decomposition.
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vjp_of_decomposition(self.name(), |tensors| self.decompose(tensors), cx)
+        let _ = cx;
+        Vec::new()
     }
 
     /// The same result from simpler operations, where there are any.
@@ -206,11 +234,11 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
 
     /// Cost. By default one vector operation per output element.
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost {
-            vector_flops: outputs.iter().map(|t| t.numel()).sum::<usize>() as f64,
-            bytes: bytes(inputs, outputs),
-            ..Cost::default()
-        }
+        Cost::vector(
+            outputs.iter().map(Type::numel).sum::<usize>() as f64,
+            inputs,
+            outputs,
+        )
     }
 
     /// A hash that is the same for operations that are the same; the type counts separately. By default that of the
@@ -222,11 +250,6 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     }
 }
 
-/// Bytes of all inputs and outputs, each counted once.
-pub fn bytes(inputs: &[Type], outputs: &[Type]) -> f64 {
-    inputs.iter().chain(outputs).map(Type::bytes).sum::<usize>() as f64
-}
-
 impl dyn Op {
     /// Whether the operation has the type `T`.
     pub fn is<T: Op>(&self) -> bool {
@@ -236,6 +259,11 @@ impl dyn Op {
     /// The operation as a `T`, if it has that type.
     pub fn downcast_ref<T: Op>(&self) -> Option<&T> {
         (self as &dyn Any).downcast_ref::<T>()
+    }
+
+    /// The type of the operation behind `dyn Op`.
+    pub(crate) fn concrete_type(&self) -> TypeId {
+        (self as &dyn Any).type_id()
     }
 
     /// Whether two operations are the same: type, fields and attributes, floats of the latter by their bits.

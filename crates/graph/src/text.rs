@@ -19,8 +19,9 @@ use std::collections::HashMap;
 use std::fmt::{self, Write};
 use std::sync::Arc;
 
+use crate::attrs::quoted;
 use crate::graph::{Assign, Graph, Input, InputKind, Node, Output, Phase, Value, ValueId};
-use crate::line::{Line, is_plain_scope, quoted};
+use crate::line::{Line, is_plain_scope};
 use crate::registry::Registry;
 use crate::types::Type;
 
@@ -188,7 +189,7 @@ impl Parser<'_> {
             numbers.push(line.value()?);
         }
         line.expect("=")?;
-        let name = line.word()?;
+        let name = line.op_name()?;
         line.expect("(")?;
         let mut inputs = Vec::new();
         while !line.accept(")") {
@@ -252,6 +253,7 @@ fn renumbered(graph: Graph, ids: &HashMap<u32, ValueId>) -> Graph {
         .map(|&(_, old)| graph.values[old.index()].clone())
         .collect::<Vec<Value>>();
     Graph {
+        op_types: graph.op_types,
         nodes: graph
             .nodes
             .into_iter()

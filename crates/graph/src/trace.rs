@@ -1,13 +1,12 @@
-//! Tracing: a graph under construction that hands out [`Tensor`]s.
+//! Tracing: a graph under construction, and the handles of its values. Each operation's file adds its methods to them.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 
-use crate::array::Array;
 use crate::graph::{Assign, Graph, InputKind, Output, Phase, ValueId};
 use crate::op::Op;
-use crate::ops;
-use crate::tensor::Tensor;
 use crate::types::{DType, Type};
 
 /// A graph that is being written. Operations on its [`Tensor`]s append to it.
@@ -17,6 +16,25 @@ pub struct Trace {
     phase: Cell<Phase>,
     scope: RefCell<Arc<str>>,
     streams: Cell<u32>,
+    names: RefCell<Names>,
+}
+
+/// What must stay unique in a graph.
+#[derive(Debug, Default)]
+struct Names {
+    inputs: HashSet<String>,
+    outputs: HashSet<String>,
+    assigned: HashSet<ValueId>,
+}
+
+impl Names {
+    fn of(graph: &Graph) -> Names {
+        Names {
+            inputs: graph.inputs.iter().map(|i| i.name.clone()).collect(),
+            outputs: graph.outputs.iter().map(|o| o.name.clone()).collect(),
+            assigned: graph.assigns.iter().map(|a| a.target).collect(),
+        }
+    }
 }
 
 impl Trace {
@@ -28,20 +46,20 @@ impl Trace {
         }
     }
 
-    /// An empty trace whose random numbers differ from those of a graph.
-    pub fn beside(graph: &Graph) -> Trace {
+    /// An empty trace whose first stream of random numbers is this one.
+    pub(crate) fn from_stream(stream: u32) -> Trace {
         Trace {
-            streams: Cell::new(ops::random::next_stream(graph)),
+            streams: Cell::new(stream),
             ..Trace::new()
         }
     }
 
     /// A trace that goes on where a graph ends, for passes written with tensors.
     pub fn of(graph: Graph) -> Trace {
-        let streams = ops::random::next_stream(&graph);
         Trace {
+            streams: Cell::new(graph.next_stream()),
+            names: RefCell::new(Names::of(&graph)),
             graph: RefCell::new(graph),
-            streams: Cell::new(streams),
             ..Trace::new()
         }
     }
@@ -66,14 +84,11 @@ impl Trace {
 
     #[track_caller]
     fn declare(&self, name: &str, kind: InputKind, ty: Type) -> Tensor<'_> {
-        let mut graph = self.graph.borrow_mut();
-        assert!(
-            graph.inputs.iter().all(|i| i.name != name),
-            "the graph already has an input called `{name}`"
-        );
+        let new = self.names.borrow_mut().inputs.insert(name.to_string());
+        assert!(new, "the graph already has an input called `{name}`");
         assert!(ty.fits(), "the input `{name}` of type {ty} is too large");
-        let id = graph.add_input(name, kind, ty);
-        Tensor::new(self, id)
+        let id = self.graph.borrow_mut().add_input(name, kind, ty);
+        Tensor { trace: self, id }
     }
 
     /// Applies an operation and returns its outputs.
@@ -102,7 +117,7 @@ impl Trace {
             .borrow_mut()
             .add_node(op, &ids, self.phase.get(), scope);
         match outputs {
-            Ok(ids) => ids.into_iter().map(|id| Tensor::new(self, id)).collect(),
+            Ok(ids) => ids.into_iter().map(|id| Tensor { trace: self, id }).collect(),
             Err(sentence) => panic!("{sentence}"),
         }
     }
@@ -113,47 +128,15 @@ impl Trace {
         self.apply(op, inputs)[0]
     }
 
-    /// A tensor filled with one value.
-    ///
-    /// # Panics
-    /// If the dtype cannot hold the value: a fraction in whole numbers.
-    #[track_caller]
-    pub fn full(&self, dtype: DType, shape: &[usize], value: f64) -> Tensor<'_> {
-        self.apply1(
-            ops::Full {
-                ty: Type::new(dtype, shape),
-                value,
-            },
-            &[],
-        )
-    }
-
-    /// A tensor with given elements.
-    ///
-    /// # Panics
-    /// If the dtype cannot hold one of them: a fraction in whole numbers.
-    #[track_caller]
-    pub fn constant(&self, array: Array) -> Tensor<'_> {
-        self.apply1(
-            ops::Constant {
-                array: Arc::new(array),
-            },
-            &[],
-        )
-    }
-
     /// Names a result of the graph.
     ///
     /// # Panics
     /// If there is an output of this name.
     #[track_caller]
     pub fn output(&self, name: &str, value: Tensor<'_>) {
-        let mut graph = self.graph.borrow_mut();
-        assert!(
-            graph.outputs.iter().all(|o| o.name != name),
-            "the graph already has an output called `{name}`"
-        );
-        graph.outputs.push(Output {
+        let new = self.names.borrow_mut().outputs.insert(name.to_string());
+        assert!(new, "the graph already has an output called `{name}`");
+        self.graph.borrow_mut().outputs.push(Output {
             name: name.to_string(),
             value: value.id(),
         });
@@ -180,8 +163,8 @@ impl Trace {
             "the state `{}` of type {old} cannot hold a {new}",
             input.name
         );
-        let assigned = graph.assigns.iter().any(|a| a.target == target.id());
-        assert!(!assigned, "the state `{}` is assigned twice", input.name);
+        let new = self.names.borrow_mut().assigned.insert(target.id());
+        assert!(new, "the state `{}` is assigned twice", input.name);
         graph.assigns.push(Assign {
             target: target.id(),
             value: value.id(),
@@ -224,7 +207,7 @@ impl Trace {
 
     /// The handle of a value of the graph under construction.
     pub fn tensor(&self, id: ValueId) -> Tensor<'_> {
-        Tensor::new(self, id)
+        Tensor { trace: self, id }
     }
 
     /// Looks at the graph under construction.
@@ -239,5 +222,76 @@ impl Trace {
     /// The finished graph.
     pub fn finish(self) -> Graph {
         self.graph.into_inner()
+    }
+}
+
+/// A handle of a value: a reference to its trace and a number. Copying it copies nothing else.
+#[derive(Clone, Copy)]
+pub struct Tensor<'g> {
+    trace: &'g Trace,
+    id: ValueId,
+}
+
+impl<'g> Tensor<'g> {
+    /// The trace it belongs to.
+    pub fn trace(self) -> &'g Trace {
+        self.trace
+    }
+
+    /// The value it stands for.
+    pub fn id(self) -> ValueId {
+        self.id
+    }
+
+    /// Dtype and shape.
+    pub fn ty(self) -> Type {
+        self.trace.with_graph(|g| g.ty(self.id).clone())
+    }
+
+    /// Shape, outermost axis first.
+    pub fn shape(self) -> Vec<usize> {
+        self.ty().shape
+    }
+
+    /// Element type.
+    pub fn dtype(self) -> DType {
+        self.ty().dtype
+    }
+
+    /// Number of axes.
+    pub fn rank(self) -> usize {
+        self.ty().rank()
+    }
+
+    /// The extent of an axis, counted from the end when negative.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn dim(self, axis: isize) -> usize {
+        let shape = self.shape();
+        shape[self.axis(axis)]
+    }
+
+    /// A non-negative axis from one that may count from the end.
+    ///
+    /// # Panics
+    /// If there is no such axis.
+    #[track_caller]
+    pub fn axis(self, axis: isize) -> usize {
+        let rank = self.rank() as isize;
+        let resolved = if axis < 0 { axis + rank } else { axis };
+        assert!(
+            (0..rank).contains(&resolved),
+            "axis {axis} of a tensor of type {}",
+            self.ty()
+        );
+        resolved as usize
+    }
+}
+
+impl fmt::Debug for Tensor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "%{}: {}", self.id.0, self.ty())
     }
 }

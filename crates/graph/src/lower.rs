@@ -1,0 +1,76 @@
+//! Lowering: operations as their decompositions. The evaluator and every compiled program lower a graph through this one
+//! function, so that both draw the same random numbers.
+
+use std::borrow::Cow;
+
+use crate::graph::{Graph, InputKind, ValueId};
+use crate::op::Op;
+use crate::trace::{Tensor, Trace};
+
+/// Replaces operations that are not supported by their decompositions, down to supported ones. One without a decomposition
+/// stays. Random numbers that a decomposition draws come from streams after those of the graph, in the order of the nodes.
+///
+/// # Panics
+/// If a decomposition gives other types than the operation's type rule.
+pub fn lower<'a>(graph: &'a Graph, supported: &dyn Fn(&dyn Op) -> bool) -> Cow<'a, Graph> {
+    let mut lowered = Cow::Borrowed(graph);
+    let mut streams = graph.next_stream();
+    // A decomposition may use other operations that are not supported.
+    while lowered.nodes.iter().any(|n| !supported(n.op.as_ref())) {
+        let (next, changed) = lower_once(&lowered, supported, &mut streams);
+        if !changed {
+            break;
+        }
+        lowered = Cow::Owned(next);
+    }
+    lowered
+}
+
+/// One level of decompositions, and whether there was any. Draws from streams `streams` on.
+fn lower_once(graph: &Graph, supported: &dyn Fn(&dyn Op) -> bool, streams: &mut u32) -> (Graph, bool) {
+    let trace = Trace::from_stream(*streams);
+    let mut changed = false;
+    let mut map: Vec<Option<Tensor<'_>>> = vec![None; graph.values.len()];
+    for input in &graph.inputs {
+        let ty = graph.ty(input.value);
+        map[input.value.index()] = Some(match input.kind {
+            InputKind::Data => trace.input(&input.name, ty.dtype, &ty.shape),
+            InputKind::State => trace.state(&input.name, ty.dtype, &ty.shape),
+        });
+    }
+    for node in &graph.nodes {
+        let inputs: Vec<Tensor<'_>> = node
+            .inputs
+            .iter()
+            .map(|v| map[v.index()].expect("defined before use"))
+            .collect();
+        trace.set_scope(node.scope.clone());
+        let outputs = trace.in_phase(node.phase, || {
+            if !supported(node.op.as_ref())
+                && let Some(outputs) = node.op.decompose(&inputs)
+            {
+                changed = true;
+                return outputs;
+            }
+            trace.apply_shared(node.op.clone(), &inputs)
+        });
+        assert!(
+            outputs.iter().map(|y| y.ty()).eq(graph.output_types(node)),
+            "the decomposition of `{}` gives other types than its type rule",
+            node.op.name()
+        );
+        for (&old, new) in node.outputs.iter().zip(outputs) {
+            map[old.index()] = Some(new);
+        }
+    }
+    let new = |v: ValueId| map[v.index()].expect("defined");
+    for output in &graph.outputs {
+        trace.output(&output.name, new(output.value));
+    }
+    for assign in &graph.assigns {
+        trace.assign(new(assign.target), new(assign.value));
+    }
+    drop(map);
+    *streams = trace.streams();
+    (trace.finish(), changed)
+}

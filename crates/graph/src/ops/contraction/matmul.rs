@@ -1,0 +1,235 @@
+//! Matrix product, batched over leading axes: `y[.., m, n] = sum_k a[.., m, k] b[.., k, n]`, with either
+//! factor transposed by a flag.
+
+use lessen_base::{Error, Result};
+
+use crate::array::{Array, for_each_index};
+use crate::attrs::Attrs;
+use crate::named::Named;
+use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::rules::{arity, float, rows};
+use crate::ops::shape::broadcast::common_shape;
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// `a · b`. The leading axes of `a` and `b` are equal, or `b` is a matrix that all of `a`'s leading axes
+/// share. The methods of [`Tensor`] broadcast the leading axes first.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MatMul {
+    /// `a` is stored as `[.., k, m]`; only where `b` has the same leading axes.
+    pub transpose_a: bool,
+    /// `b` is stored as `[.., n, k]`.
+    pub transpose_b: bool,
+}
+
+impl MatMul {
+    /// Rows, inner extent and columns of one product.
+    pub fn sizes(&self, a: &Type, b: &Type) -> (usize, usize, usize) {
+        let (ra, rb) = (a.rank(), b.rank());
+        let (m, k) = if self.transpose_a {
+            (a.shape[ra - 1], a.shape[ra - 2])
+        } else {
+            (a.shape[ra - 2], a.shape[ra - 1])
+        };
+        let n = if self.transpose_b {
+            b.shape[rb - 2]
+        } else {
+            b.shape[rb - 1]
+        };
+        (m, k, n)
+    }
+
+    /// Whether this is rows times one shared matrix, as in a linear layer.
+    pub fn is_linear(&self, a: &Type, b: &Type) -> bool {
+        !self.transpose_a && b.rank() == 2 && a.rank() >= 2
+    }
+}
+
+named!("matmul": MatMul { transpose_a, transpose_b });
+
+impl Op for MatMul {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 2)?;
+        let (a, b) = (&inputs[0], &inputs[1]);
+        float(a)?;
+        if a.dtype != b.dtype || a.rank() < 2 || b.rank() < 2 {
+            return Err(Error::user(format!(
+                "{a} and {b} are not two matrices, or stacks of them, of one dtype"
+            )));
+        }
+        let shared = b.rank() == 2 && !self.transpose_a;
+        let (lead_a, lead_b) = (&a.shape[..a.rank() - 2], &b.shape[..b.rank() - 2]);
+        if lead_a != lead_b && !shared {
+            return Err(Error::user(format!("the leading axes of {a} and {b} differ")));
+        }
+        let (m, k, n) = self.sizes(a, b);
+        let k_of_b = b.shape[b.rank() - if self.transpose_b { 1 } else { 2 }];
+        if k != k_of_b {
+            return Err(Error::user(format!(
+                "the inner extents of {a} and {b} differ: {k} and {k_of_b}"
+            )));
+        }
+        let mut shape = lead_a.to_vec();
+        shape.extend([m, n]);
+        Ok(vec![Type::new(a.dtype, &shape)])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (a, b) = (inputs[0], inputs[1]);
+        let (m, k, n) = self.sizes(&a.ty, &b.ty);
+        let shared = b.ty.rank() == 2;
+        let mut data = Vec::with_capacity(outputs[0].numel());
+        let lead = &a.ty.shape[..a.ty.rank() - 2];
+        let mut batch = 0;
+        for_each_index(lead, |_| {
+            let a = &a.data[batch * m * k..][..m * k];
+            let b = &b.data[if shared { 0 } else { batch * k * n }..][..k * n];
+            for i in 0..m {
+                for j in 0..n {
+                    let mut sum = 0.0;
+                    for l in 0..k {
+                        let x = if self.transpose_a {
+                            a[l * m + i]
+                        } else {
+                            a[i * k + l]
+                        };
+                        let y = if self.transpose_b {
+                            b[j * k + l]
+                        } else {
+                            b[l * n + j]
+                        };
+                        sum += x * y;
+                    }
+                    data.push(sum);
+                }
+            }
+            batch += 1;
+        });
+        vec![Array::new(outputs[0].clone(), data)]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let Some(dy) = cx.cotangents[0] else {
+            return vec![None, None];
+        };
+        let (a, b) = (cx.inputs[0], cx.inputs[1]);
+        let product = |x: Tensor<'g>, tx, y: Tensor<'g>, ty| {
+            x.trace().apply1(
+                MatMul {
+                    transpose_a: tx,
+                    transpose_b: ty,
+                },
+                &[x, y],
+            )
+        };
+        let da = || {
+            if self.transpose_a {
+                product(b, self.transpose_b, dy, true)
+            } else {
+                product(dy, false, b, !self.transpose_b)
+            }
+        };
+        let db = || {
+            let shared = b.rank() == 2 && a.rank() > 2;
+            let (a, dy) = if shared {
+                (a.flatten_rows(), dy.flatten_rows())
+            } else {
+                (a, dy)
+            };
+            if self.transpose_b {
+                product(dy, true, a, self.transpose_a)
+            } else {
+                product(a, !self.transpose_a, dy, false)
+            }
+        };
+        vec![cx.wanted[0].then(da), cx.wanted[1].then(db)]
+    }
+
+    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+        if !self.is_linear(&inputs[0], &inputs[1]) {
+            return RowWise::No;
+        }
+        let rows = outputs[0].shape[..outputs[0].rank() - 1].iter().product();
+        RowWise::by_rows(rows, &[Role::Rows, Role::Whole], &[OutRole::Rows])
+    }
+
+    fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
+        false
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        let (_, k, _) = self.sizes(&inputs[0], &inputs[1]);
+        Cost {
+            product_flops: 2.0 * k as f64 * outputs[0].numel() as f64,
+            ..Cost::vector(0.0, inputs, outputs)
+        }
+    }
+
+    fn is_contraction(&self) -> bool {
+        true
+    }
+}
+
+/// Two stacks of matrices with the leading axes of both, as far as these broadcast to common ones.
+fn stacks<'g>(a: Tensor<'g>, b: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+    let (sa, sb) = (a.shape(), b.shape());
+    if sa.len() < 2 || sb.len() <= 2 {
+        return (a, b);
+    }
+    let ((lead_a, matrix_a), (lead_b, matrix_b)) = (sa.split_at(sa.len() - 2), sb.split_at(sb.len() - 2));
+    if lead_a == lead_b {
+        (a, b)
+    } else if lead_b.len() <= lead_a.len() && lead_b.iter().all(|&n| n == 1) {
+        // All of `a` shares one matrix: rows times a matrix are faster than a stack of products.
+        (a, b.reshape(matrix_b))
+    } else if let Some(lead) = common_shape(lead_a, lead_b) {
+        let wide = |x: Tensor<'g>, matrix: &[usize]| x.broadcast_to(&[&lead, matrix].concat());
+        (wide(a, matrix_a), wide(b, matrix_b))
+    } else {
+        (a, b)
+    }
+}
+
+impl<'g> Tensor<'g> {
+    #[track_caller]
+    fn product(self, other: Tensor<'g>, transpose_b: bool) -> Tensor<'g> {
+        let (a, b) = stacks(self, other);
+        let op = MatMul {
+            transpose_a: false,
+            transpose_b,
+        };
+        self.trace().apply1(op, &[a, b])
+    }
+
+    /// Matrix product `[.., m, k] · [.., k, n]`; the leading axes broadcast to their common shape.
+    ///
+    /// # Panics
+    /// If these are not two float matrices, or stacks of them, of one dtype; if the leading axes do not
+    /// broadcast, or the inner extents differ.
+    #[track_caller]
+    pub fn matmul(self, other: Tensor<'g>) -> Tensor<'g> {
+        self.product(other, false)
+    }
+
+    /// Matrix product with the transpose of the other: `[.., m, k] · [.., n, k]ᵀ`; otherwise as
+    /// [`Tensor::matmul`].
+    #[track_caller]
+    pub fn matmul_t(self, other: Tensor<'g>) -> Tensor<'g> {
+        self.product(other, true)
+    }
+
+    /// All axes but the last merged into one: `[rows, last]`.
+    #[track_caller]
+    pub fn flatten_rows(self) -> Tensor<'g> {
+        let ty = self.ty();
+        self.reshape(&[rows(&ty), ty.last()])
+    }
+}

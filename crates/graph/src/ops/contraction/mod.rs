@@ -1,0 +1,7 @@
+//! Sums of products over an axis that the output does not have.
+
+pub mod matmul;
+
+operations! {
+    matmul::{MatMul},
+}

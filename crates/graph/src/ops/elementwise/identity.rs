@@ -1,0 +1,50 @@
+//! Identity: `y = x`. It keeps two uses of a value apart.
+
+use lessen_base::Result;
+
+use crate::array::Array;
+use crate::named::Named;
+use crate::op::{Fold, Op, RowWise, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// `y = x`, of any dtype.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Identity;
+
+named!("identity": Identity {});
+
+impl Op for Identity {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        Ok(inputs.to_vec())
+    }
+
+    fn eval(&self, inputs: &[&Array], _: &[Type]) -> Vec<Array> {
+        vec![inputs[0].clone()]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![cx.cotangents[0]]
+    }
+
+    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
+        RowWise::Elementwise
+    }
+
+    fn fold(&self, _: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        Fold::Input(0)
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// The same value as a new value of the graph.
+    pub fn identity(self) -> Tensor<'g> {
+        self.trace().apply1(Identity, &[self])
+    }
+}

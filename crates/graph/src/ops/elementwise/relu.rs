@@ -1,0 +1,38 @@
+//! ReLU: `y = max(x, 0)`.
+
+use crate::elementwise::Elementwise;
+use crate::op::Vjp;
+use crate::trace::Tensor;
+
+/// `y = max(x, 0)`; NaN stays NaN. The derivative at 0 is 0.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Relu;
+
+named!("relu": Relu {});
+
+impl Elementwise for Relu {
+    const INPUTS: usize = 1;
+
+    fn element(&self, x: &[f64]) -> f64 {
+        if x[0] <= 0.0 { 0.0 } else { x[0] }
+    }
+
+    /// From the result, whose sign says as much as the input's, so that the input need not be kept.
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+        let y = cx.outputs[0];
+        vec![Some(y.gt(y.scalar_like(0.0)).select(dy, dy.scalar_like(0.0)))]
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Tensor<'g>> {
+        let (x, zero) = (inputs[0], inputs[0].scalar_like(0.0));
+        Some(x.le(zero).select(zero, x))
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// `max(x, 0)`
+    #[track_caller]
+    pub fn relu(self) -> Tensor<'g> {
+        self.trace().apply1(Relu, &[self])
+    }
+}

@@ -1,0 +1,93 @@
+//! Gather: rows of a table by their numbers; an embedding.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::named::Named;
+use crate::op::{Cost, IndexInput, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::Tensor;
+use crate::types::{DType, Type};
+
+/// `y[i.., :] = table[ids[i..], :]`: `table` is `[V, rest..]`, `ids` are `i32` of any shape, the result is
+/// `ids.shape + rest`. Ids must be in `0..V`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Gather;
+
+named!("gather": Gather {});
+
+impl Op for Gather {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 2)?;
+        let (table, ids) = (&inputs[0], &inputs[1]);
+        if ids.dtype != DType::I32 || table.rank() == 0 {
+            return Err(Error::user(format!(
+                "needs a table with rows and i32 ids, not {table} and {ids}"
+            )));
+        }
+        let shape = [&ids.shape[..], &table.shape[1..]].concat();
+        Ok(vec![Type::new(table.dtype, &shape)])
+    }
+
+    /// # Panics
+    /// If an id is out of range.
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (table, ids) = (inputs[0], inputs[1]);
+        let rows = table.ty.shape[0];
+        let width = table.ty.numel() / rows.max(1);
+        let mut data = Vec::with_capacity(outputs[0].numel());
+        for (position, &id) in ids.data.iter().enumerate() {
+            data.extend_from_slice(&table.data[row(self.name(), id, position, rows) * width..][..width]);
+        }
+        vec![Array::new(outputs[0].clone(), data)]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let rows = cx.inputs[0].shape()[0];
+        vec![
+            cx.cotangents[0].map(|dy| dy.scatter_add(cx.inputs[1], rows)),
+            None,
+        ]
+    }
+
+    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
+        RowWise::by_rows(inputs[1].numel(), &[Role::Whole, Role::Rows], &[OutRole::Rows])
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(0.0, inputs, outputs)
+    }
+
+    fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
+        Some(IndexInput {
+            input: 1,
+            limit: inputs[0].shape[0],
+            ignored: None,
+        })
+    }
+}
+
+/// The row that an id stands for.
+///
+/// # Panics
+/// If it is out of range.
+pub(crate) fn row(op: &str, id: f64, position: usize, rows: usize) -> usize {
+    let inside = id >= 0.0 && id < rows as f64;
+    assert!(
+        inside,
+        "{op}: the id {id} at position {position} is not in 0..{rows}"
+    );
+    id as usize
+}
+
+impl<'g> Tensor<'g> {
+    /// The rows of this table `[V, rest..]` with these numbers: `ids.shape + rest`.
+    #[track_caller]
+    pub fn gather(self, ids: Tensor<'g>) -> Tensor<'g> {
+        self.trace().apply1(Gather, &[self, ids])
+    }
+}

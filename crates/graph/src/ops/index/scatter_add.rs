@@ -1,0 +1,80 @@
+//! Scatter-add: rows summed where their numbers say; the derivative of gather.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::Named;
+use crate::op::{IndexInput, Op, Vjp};
+use crate::ops::index::gather::row;
+use crate::ops::rules::{arity, float};
+use crate::trace::Tensor;
+use crate::types::{DType, Type};
+
+/// `y[r, :] = sum of updates[i.., :] with ids[i..] = r`, in the order of `i`: inputs are `ids`, `i32` of any
+/// shape, and `updates` of `ids.shape + rest`; the result is `[rows, rest..]`. Ids must be in `0..rows`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ScatterAdd {
+    /// Rows of the result.
+    pub rows: usize,
+}
+
+named!("scatter_add": ScatterAdd { rows });
+
+impl Op for ScatterAdd {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 2)?;
+        let (ids, updates) = (&inputs[0], &inputs[1]);
+        float(updates)?;
+        if ids.dtype != DType::I32 || !updates.shape.starts_with(&ids.shape) {
+            return Err(Error::user(format!(
+                "needs i32 ids and updates whose shape begins with theirs, not {ids} and {updates}"
+            )));
+        }
+        let shape = [&[self.rows], &updates.shape[ids.rank()..]].concat();
+        Ok(vec![Type::new(updates.dtype, &shape)])
+    }
+
+    /// # Panics
+    /// If an id is out of range.
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (ids, updates) = (inputs[0], inputs[1]);
+        let width = updates.ty.numel() / ids.data.len().max(1);
+        let mut sums = Array::full(outputs[0].clone(), 0.0);
+        for (position, &id) in ids.data.iter().enumerate() {
+            let to = row(self.name(), id, position, self.rows) * width;
+            for i in 0..width {
+                sums.data[to + i] += updates.data[position * width + i];
+            }
+        }
+        vec![sums]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![None, cx.cotangents[0].map(|dy| dy.gather(cx.inputs[0]))]
+    }
+
+    fn index_input(&self, _: &[Type]) -> Option<IndexInput> {
+        Some(IndexInput {
+            input: 0,
+            limit: self.rows,
+            ignored: None,
+        })
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// The rows of this tensor `ids.shape + rest` summed into `[rows, rest..]` where the ids say.
+    #[track_caller]
+    pub fn scatter_add(self, ids: Tensor<'g>, rows: usize) -> Tensor<'g> {
+        self.trace().apply1(ScatterAdd { rows }, &[ids, self])
+    }
+}

@@ -1,0 +1,14 @@
+//! Normalizations along the last axis, and their derivatives.
+
+pub mod layer_norm;
+pub mod log_softmax;
+pub mod rms_norm;
+pub mod softmax;
+mod statistics;
+
+operations! {
+    layer_norm::{LayerNorm, LayerNormBackward},
+    log_softmax::{LogSoftmax},
+    rms_norm::{RmsNorm, RmsNormBackward},
+    softmax::{Softmax, SoftmaxBackward},
+}

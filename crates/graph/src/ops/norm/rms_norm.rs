@@ -1,0 +1,151 @@
+//! Root-mean-square normalization (Zhang, Sennrich 2019), and its derivative.
+
+use lessen_base::Result;
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::Named;
+use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::norm::statistics::{check_backward, check_parameters, statistics_type};
+use crate::ops::rules::{arity, arrays, lead, rows};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// Inputs `x[.., C]`, `gamma[C]`; outputs `y[.., C]`, `rstd[..]`: `y = x rstd gamma` with `rstd = 1 /
+/// sqrt(mean(x^2) + eps)`, the mean along the last axis. `rstd` is of the accumulator dtype of `x`.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RmsNorm {
+    /// Added to the mean square.
+    pub eps: f64,
+}
+
+/// The derivative of [`RmsNorm`]: inputs `x`, `gamma`, `rstd`, `dy`; outputs `dx`, `dgamma[C]`. With `h = x
+/// rstd` and `g = dy gamma`: `dx = rstd (g - h mean(g h))`, the mean along the last axis; `dgamma = sum(dy
+/// h)` over all rows.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct RmsNormBackward;
+
+named!("rms_norm": RmsNorm { eps });
+
+impl Op for RmsNorm {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 2)?;
+        check_parameters(&inputs[0], &inputs[1..])?;
+        Ok(vec![inputs[0].clone(), statistics_type(&inputs[0])])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (mut y, mut rstds) = (Vec::new(), Vec::new());
+        for x in inputs[0].rows() {
+            let mean_square = x.iter().map(|x| x * x).sum::<f64>() / x.len() as f64;
+            let rstd = 1.0 / (mean_square + self.eps).sqrt();
+            y.extend(x.iter().zip(&inputs[1].data).map(|(x, gamma)| x * rstd * gamma));
+            rstds.push(rstd);
+        }
+        arrays(outputs, [y, rstds])
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let [Some(dy), None] = cx.cotangents else {
+            return Vec::new();
+        };
+        let inputs = [cx.inputs[0], cx.inputs[1], cx.outputs[1], *dy];
+        dy.trace()
+            .apply(RmsNormBackward, &inputs)
+            .into_iter()
+            .map(Some)
+            .collect()
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        let dtype = inputs[0].dtype();
+        let [x, gamma] = [0, 1].map(|i| inputs[i].cast(dtype.accumulator()));
+        let rstd = ((x * x).mean_last() + self.eps).rsqrt();
+        let rows = lead(&x.ty()).to_vec();
+        Some(vec![(x * rstd * gamma).cast(dtype), rstd.reshape(&rows)])
+    }
+
+    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
+        RowWise::by_rows(rows(&inputs[0]), &[Role::Rows, Role::Whole], &[OutRole::Rows; 2])
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+
+    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
+        (input, output) == (0, 0)
+    }
+}
+
+named!("rms_norm_backward": RmsNormBackward {});
+
+impl Op for RmsNormBackward {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 4)?;
+        check_parameters(&inputs[0], &inputs[1..2])?;
+        check_backward(&inputs[0], &inputs[2..3], &inputs[3])?;
+        Ok(vec![inputs[0].clone(), inputs[1].clone()])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let gamma = &inputs[1].data;
+        let (mut dx, mut dgamma) = (Vec::new(), vec![0.0; gamma.len()]);
+        for (row, (x, dy)) in inputs[0].rows().zip(inputs[3].rows()).enumerate() {
+            let rstd = inputs[2].data[row];
+            let gh: f64 = (0..x.len()).map(|i| dy[i] * gamma[i] * x[i] * rstd).sum();
+            let mean_gh = gh / x.len() as f64;
+            for i in 0..x.len() {
+                let h = x[i] * rstd;
+                dx.push(rstd * (dy[i] * gamma[i] - h * mean_gh));
+                dgamma[i] += dy[i] * h;
+            }
+        }
+        arrays(outputs, [dx, dgamma])
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        let dtype = inputs[0].dtype();
+        let [x, gamma, rstd, dy] = [0, 1, 2, 3].map(|i| inputs[i].cast(dtype.accumulator()));
+        let rstd = rstd.unsqueeze(-1);
+        let (h, g) = (x * rstd, dy * gamma);
+        let dx = rstd * (g - h * (g * h).mean_last());
+        Some(vec![dx.cast(dtype), (dy * h).sum_rows().cast(dtype)])
+    }
+
+    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
+        RowWise::by_rows(
+            rows(&inputs[0]),
+            &[Role::Rows, Role::Whole, Role::Rows, Role::Rows],
+            &[OutRole::Rows, OutRole::Sum],
+        )
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(11.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+
+    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
+        matches!((input, output), (0 | 3, 0))
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// Root-mean-square normalization along the last axis with scale `gamma[C]`. See [`RmsNorm`].
+    #[track_caller]
+    pub fn rms_norm(self, gamma: Tensor<'g>, eps: f64) -> Tensor<'g> {
+        self.trace().apply(RmsNorm { eps }, &[self, gamma])[0]
+    }
+}

@@ -1,0 +1,127 @@
+//! Softmax along the last axis, and its derivative.
+
+use lessen_base::Result;
+
+use crate::array::Array;
+use crate::named::Named;
+use crate::op::{Cost, Op, RowWise, Vjp};
+use crate::ops::rules::{all_rows, arity, equal, float_rows, rows};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// `y[.., j] = e^x[.., j] / sum_k e^x[.., k]`. A row of nothing but `-inf` gives zeros.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Softmax;
+
+/// The softmax of one row.
+pub(crate) fn softmax_row(row: &[f64]) -> Vec<f64> {
+    let max = row.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    if max == f64::NEG_INFINITY && row.iter().all(|x| !x.is_nan()) {
+        return vec![0.0; row.len()];
+    }
+    let powers: Vec<f64> = row.iter().map(|x| (x - max).exp()).collect();
+    let sum: f64 = powers.iter().sum();
+    powers.iter().map(|e| e / sum).collect()
+}
+
+named!("softmax": Softmax {});
+
+impl Op for Softmax {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        float_rows(&inputs[0])?;
+        Ok(inputs.to_vec())
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        vec![Array::new(
+            outputs[0].clone(),
+            inputs[0].rows().flat_map(softmax_row).collect(),
+        )]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let y = cx.outputs[0];
+        vec![cx.cotangents[0].map(|dy| y.trace().apply1(SoftmaxBackward, &[y, dy]))]
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        let x = inputs[0];
+        let powers = (x - x.max_last().finite_or_zero()).exp();
+        let sum = powers.sum_last();
+        let empty = sum.eq(sum.scalar_like(0.0));
+        Some(vec![powers / empty.select(sum.scalar_like(1.0), sum)])
+    }
+
+    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+        all_rows(inputs, outputs, rows(&inputs[0]))
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(20.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+
+    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
+        (input, output) == (0, 0)
+    }
+}
+
+/// The derivative of softmax from its result: inputs `y`, `dy`; `dx = (dy - sum(dy * y)) * y`, the sum along
+/// the last axis.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SoftmaxBackward;
+
+named!("softmax_backward": SoftmaxBackward {});
+
+impl Op for SoftmaxBackward {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 2)?;
+        float_rows(&inputs[0])?;
+        equal(&inputs[0], &inputs[1])?;
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let mut data = Vec::with_capacity(outputs[0].numel());
+        for (y, dy) in inputs[0].rows().zip(inputs[1].rows()) {
+            let dot: f64 = y.iter().zip(dy).map(|(y, dy)| y * dy).sum();
+            data.extend(y.iter().zip(dy).map(|(y, dy)| (dy - dot) * y));
+        }
+        vec![Array::new(outputs[0].clone(), data)]
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        let (y, dy) = (inputs[0], inputs[1]);
+        Some(vec![(dy - (dy * y).sum_last()) * y])
+    }
+
+    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+        all_rows(inputs, outputs, rows(&inputs[0]))
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// Softmax along the last axis; a row of nothing but `-inf` gives zeros.
+    #[track_caller]
+    pub fn softmax(self) -> Tensor<'g> {
+        self.trace().apply1(Softmax, &[self])
+    }
+
+    /// 0 in place of `-inf`: the maximum of no admissible element, ready to be subtracted.
+    pub(crate) fn finite_or_zero(self) -> Tensor<'g> {
+        let none = self.eq(self.scalar_like(f64::NEG_INFINITY));
+        none.select(self.scalar_like(0.0), self)
+    }
+}

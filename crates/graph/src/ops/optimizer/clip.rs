@@ -1,0 +1,30 @@
+//! Clipping of gradients by their global norm, as `torch.nn.utils.clip_grad_norm_`. No operations:
+//! compositions.
+
+use crate::trace::Tensor;
+
+/// The Euclidean norm of all elements of all gradients together: `sqrt(sum g^2)`, a scalar. Where all are
+/// zero its derivative is zero, as torch's, though the square root has none there.
+///
+/// # Panics
+/// If there are no gradients.
+#[track_caller]
+pub fn global_norm<'g>(grads: &[Tensor<'g>]) -> Tensor<'g> {
+    let (first, others) = grads
+        .split_first()
+        .expect("the global norm needs at least one gradient");
+    let mut squares = (*first * *first).sum();
+    for grad in others {
+        squares = squares + (*grad * *grad).sum();
+    }
+    let zero = squares.scalar_like(0.0);
+    let flat = squares.eq(zero);
+    flat.select(zero, flat.select(squares.scalar_like(1.0), squares).sqrt())
+}
+
+/// What every gradient is multiplied by so that their global norm is at most `max_norm`:
+/// `min(1, max_norm / (norm + 1e-6))`.
+#[track_caller]
+pub fn clip_coefficient(norm: Tensor<'_>, max_norm: f64) -> Tensor<'_> {
+    (max_norm / (norm + 1e-6)).minimum(norm.scalar_like(1.0))
+}

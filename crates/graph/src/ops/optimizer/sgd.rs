@@ -1,0 +1,77 @@
+//! Stochastic gradient descent with momentum, as `torch.optim.SGD`.
+
+use lessen_base::Result;
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::Named;
+use crate::op::{Cost, Op, RowWise};
+use crate::ops::optimizer::update::{check_scalars, check_update};
+use crate::ops::rules::{arity, arrays};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// Inputs: parameter `p`, gradient `g`, momentum buffer `b`, learning rate `lr`, an `f32[]`. Outputs `p'`,
+/// `b'`: `d = g + weight_decay p`, `b' = momentum b + d`, `p' = p - lr b'`, or with Nesterov's momentum `p' =
+/// p - lr (d + momentum b')`. The buffer is zero before the first step.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Sgd {
+    /// Decay of the buffer.
+    pub momentum: f64,
+    /// Whether the momentum is Nesterov's.
+    pub nesterov: bool,
+    /// Weight decay, added to the gradient.
+    pub weight_decay: f64,
+}
+
+named!("sgd": Sgd { momentum, nesterov, weight_decay });
+
+impl Op for Sgd {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 4)?;
+        check_update(&inputs[..3])?;
+        check_scalars(&inputs[3..])?;
+        Ok(vec![inputs[0].clone(); 2])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let lr = inputs[3].item();
+        let (mut p, mut b) = (inputs[0].data.clone(), inputs[2].data.clone());
+        for (i, &g) in inputs[1].data.iter().enumerate() {
+            let d = g + self.weight_decay * p[i];
+            b[i] = self.momentum * b[i] + d;
+            p[i] -= lr
+                * if self.nesterov {
+                    d + self.momentum * b[i]
+                } else {
+                    b[i]
+                };
+        }
+        arrays(outputs, [p, b])
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        let [p, g, b] = [0, 1, 2].map(|i| inputs[i]);
+        let lr = inputs[3].cast(p.dtype());
+        let d = g + p * self.weight_decay;
+        let b = b * self.momentum + d;
+        let step = if self.nesterov { d + b * self.momentum } else { b };
+        Some(vec![p - lr * step, b])
+    }
+
+    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
+        RowWise::Elementwise
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(6.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+}

@@ -1,0 +1,9 @@
+//! Reductions over axes.
+
+pub mod reduce;
+
+pub use reduce::ReduceKind;
+
+operations! {
+    reduce::{Reduce},
+}

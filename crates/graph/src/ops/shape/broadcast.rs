@@ -1,0 +1,148 @@
+//! Broadcast: repeat along new leading axes and along axes of extent 1, as NumPy does.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::layout::Layout;
+use crate::named::Named;
+use crate::op::{Cost, Fold, Op, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// `y[.., i, ..] = x[.., 0 or i, ..]`, shapes aligned at the last axis.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Broadcast {
+    /// The wider shape.
+    pub shape: Vec<usize>,
+}
+
+named!("broadcast": Broadcast { shape });
+
+impl Op for Broadcast {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        let from = &inputs[0].shape;
+        let fits = from.len() <= self.shape.len()
+            && from
+                .iter()
+                .rev()
+                .zip(self.shape.iter().rev())
+                .all(|(&a, &b)| a == b || a == 1);
+        if !fits {
+            return Err(Error::user(format!(
+                "{} does not broadcast to the shape {:?}",
+                inputs[0], self.shape
+            )));
+        }
+        Ok(vec![Type::new(inputs[0].dtype, &self.shape)])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let x = inputs[0];
+        let lead = self.shape.len() - x.ty.rank();
+        vec![Array::from_fn(outputs[0].clone(), |index| {
+            let from: Vec<usize> = index[lead..]
+                .iter()
+                .zip(&x.ty.shape)
+                .map(|(&i, &n)| if n == 1 { 0 } else { i })
+                .collect();
+            x.at(&from)
+        })]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let from = cx.inputs[0].shape();
+        let lead = self.shape.len() - from.len();
+        let axes: Vec<usize> = (0..self.shape.len())
+            .filter(|&a| a < lead || (from[a - lead] == 1 && self.shape[a] != 1))
+            .collect();
+        vec![cx.cotangents[0].map(|dy| {
+            if axes.is_empty() {
+                dy.reshape(&from)
+            } else {
+                dy.sum_axes(&axes).reshape(&from)
+            }
+        })]
+    }
+
+    fn view(&self, input: &Layout, inputs: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
+        let lead = self.shape.len() - inputs[0].rank();
+        let strides = (0..self.shape.len())
+            .map(|a| {
+                if a < lead || inputs[0].shape[a - lead] == 1 {
+                    0
+                } else {
+                    input.strides[a - lead]
+                }
+            })
+            .collect();
+        Some(vec![Layout {
+            offset: input.offset,
+            strides,
+        }])
+    }
+
+    fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
+        Cost::default()
+    }
+
+    fn fold(&self, known: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        known[0].map_or(Fold::No, Fold::Splat)
+    }
+}
+
+/// The shape that two shapes broadcast to, if they do.
+pub fn common_shape(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
+    let rank = a.len().max(b.len());
+    let extent = |s: &[usize], axis: usize| {
+        if axis + s.len() < rank {
+            1
+        } else {
+            s[axis + s.len() - rank]
+        }
+    };
+    (0..rank)
+        .map(|axis| match (extent(a, axis), extent(b, axis)) {
+            (x, y) if x == y => Some(x),
+            (1, y) => Some(y),
+            (x, 1) => Some(x),
+            _ => None,
+        })
+        .collect()
+}
+
+impl<'g> Tensor<'g> {
+    /// The same values repeated to a wider shape, aligned at the last axis.
+    #[track_caller]
+    pub fn broadcast_to(self, shape: &[usize]) -> Tensor<'g> {
+        if self.shape() == shape {
+            return self;
+        }
+        self.trace().apply1(
+            Broadcast {
+                shape: shape.to_vec(),
+            },
+            &[self],
+        )
+    }
+
+    /// Both tensors broadcast to their common shape.
+    #[track_caller]
+    pub fn broadcast_with(self, other: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+        let (a, b) = (self.shape(), other.shape());
+        let Some(shape) = common_shape(&a, &b) else {
+            panic!("the shapes {a:?} and {b:?} do not broadcast to a common one");
+        };
+        (self.broadcast_to(&shape), other.broadcast_to(&shape))
+    }
+}

@@ -1,0 +1,98 @@
+//! Concat: tensors one after another along an axis.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::Named;
+use crate::op::{Cost, Op, RowWise, Vjp};
+use crate::ops::rules::{around, last_axis_rows};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// Any number of inputs, from one on, one after another along an axis; their other extents are equal.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Concat {
+    /// The axis.
+    pub axis: usize,
+}
+
+named!("concat": Concat { axis });
+
+impl Op for Concat {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        let Some(first) = inputs.first() else {
+            return Err(Error::user("needs at least one input"));
+        };
+        if self.axis >= first.rank() {
+            return Err(Error::user(format!("{first} has no axis {}", self.axis)));
+        }
+        let mut shape = first.shape.clone();
+        shape[self.axis] = 0;
+        for ty in inputs {
+            let fits = ty.dtype == first.dtype
+                && ty.rank() == first.rank()
+                && (0..ty.rank()).all(|a| a == self.axis || ty.shape[a] == first.shape[a]);
+            if !fits {
+                return Err(Error::user(format!(
+                    "{first} and {ty} differ beyond axis {}",
+                    self.axis
+                )));
+            }
+            shape[self.axis] += ty.shape[self.axis];
+        }
+        Ok(vec![Type::new(first.dtype, &shape)])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (outer, inner) = around(&outputs[0], self.axis);
+        let mut data = Vec::with_capacity(outputs[0].numel());
+        for o in 0..outer {
+            for x in inputs {
+                let block = x.ty.shape[self.axis] * inner;
+                data.extend_from_slice(&x.data[o * block..][..block]);
+            }
+        }
+        vec![Array::new(outputs[0].clone(), data)]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let Some(dy) = cx.cotangents[0] else {
+            return vec![None; cx.inputs.len()];
+        };
+        let mut start = 0;
+        let part = |(x, &wanted): (&Tensor<'g>, &bool)| {
+            let (from, len) = (start, x.shape()[self.axis]);
+            start += len;
+            wanted.then(|| dy.slice(self.axis as isize, from, len))
+        };
+        cx.inputs.iter().zip(cx.wanted).map(part).collect()
+    }
+
+    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+        last_axis_rows(self.axis, inputs, outputs)
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(0.0, inputs, outputs)
+    }
+}
+
+/// Tensors one after another along an axis, which counts from the end when negative.
+///
+/// # Panics
+/// If there are none, or if they differ in dtype or in another extent.
+#[track_caller]
+pub fn concat<'g>(tensors: &[Tensor<'g>], axis: isize) -> Tensor<'g> {
+    let first = *tensors.first().expect("concat needs at least one tensor");
+    let axis = first.axis(axis);
+    first.trace().apply1(Concat { axis }, tensors)
+}

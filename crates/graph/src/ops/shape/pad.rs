@@ -1,0 +1,92 @@
+//! Pad: one axis made longer with a constant.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::Named;
+use crate::op::{Cost, Op, RowWise, Vjp};
+use crate::ops::rules::{arity, around, last_axis_rows};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// `y[.., before + i, ..] = x[.., i, ..]`, and `value` before and after along the axis.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pad {
+    /// The axis.
+    pub axis: usize,
+    /// Positions added in front.
+    pub before: usize,
+    /// Positions added at the end.
+    pub after: usize,
+    /// What they hold.
+    pub value: f64,
+}
+
+named!("pad": Pad { axis, before, after, value });
+
+impl Op for Pad {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        let x = &inputs[0];
+        if self.axis >= x.rank() {
+            return Err(Error::user(format!("{x} has no axis {}", self.axis)));
+        }
+        x.check_holds(&[self.value])?;
+        let mut shape = x.shape.clone();
+        shape[self.axis] += self.before + self.after;
+        Ok(vec![Type::new(x.dtype, &shape)])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let x = inputs[0];
+        let (outer, inner) = around(&x.ty, self.axis);
+        let block = x.ty.shape[self.axis] * inner;
+        let mut data = Vec::with_capacity(outputs[0].numel());
+        for o in 0..outer {
+            data.resize(data.len() + self.before * inner, self.value);
+            data.extend_from_slice(&x.data[o * block..][..block]);
+            data.resize(data.len() + self.after * inner, self.value);
+        }
+        vec![Array::new(outputs[0].clone(), data)]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let len = cx.inputs[0].shape()[self.axis];
+        vec![cx.cotangents[0].map(|dy| dy.slice(self.axis as isize, self.before, len))]
+    }
+
+    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+        last_axis_rows(self.axis, inputs, outputs)
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(0.0, inputs, outputs)
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// The axis made longer by `before` positions in front and `after` at the end, all of them `value`; the
+    /// axis counts from the end when negative.
+    #[track_caller]
+    pub fn pad(self, axis: isize, before: usize, after: usize, value: f64) -> Tensor<'g> {
+        let axis = self.axis(axis);
+        self.trace().apply1(
+            Pad {
+                axis,
+                before,
+                after,
+                value,
+            },
+            &[self],
+        )
+    }
+}

@@ -1,0 +1,95 @@
+//! Permute: the axes in another order.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::layout::Layout;
+use crate::named::Named;
+use crate::op::{Cost, Op, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// Axis `i` of the output is axis `axes[i]` of the input.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Permute {
+    /// The input's axes in their new order.
+    pub axes: Vec<usize>,
+}
+
+impl Permute {
+    fn inverse(&self) -> Vec<usize> {
+        let mut inverse = vec![0; self.axes.len()];
+        for (to, &from) in self.axes.iter().enumerate() {
+            inverse[from] = to;
+        }
+        inverse
+    }
+}
+
+named!("permute": Permute { axes });
+
+impl Op for Permute {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        let mut sorted = self.axes.clone();
+        sorted.sort_unstable();
+        if !sorted.iter().copied().eq(0..inputs[0].rank()) {
+            return Err(Error::user(format!(
+                "{:?} is not an order of the axes of {}",
+                self.axes, inputs[0]
+            )));
+        }
+        let shape: Vec<usize> = self.axes.iter().map(|&a| inputs[0].shape[a]).collect();
+        Ok(vec![Type::new(inputs[0].dtype, &shape)])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let inverse = self.inverse();
+        vec![Array::from_fn(outputs[0].clone(), |index| {
+            let from: Vec<usize> = inverse.iter().map(|&a| index[a]).collect();
+            inputs[0].at(&from)
+        })]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![cx.cotangents[0].map(|dy| dy.permute(&self.inverse()))]
+    }
+
+    fn view(&self, input: &Layout, _: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
+        let strides = self.axes.iter().map(|&a| input.strides[a]).collect();
+        Some(vec![Layout {
+            offset: input.offset,
+            strides,
+        }])
+    }
+
+    fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
+        Cost::default()
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// The axes in another order: axis `i` of the result is this tensor's axis `axes[i]`.
+    #[track_caller]
+    pub fn permute(self, axes: &[usize]) -> Tensor<'g> {
+        self.trace().apply1(Permute { axes: axes.to_vec() }, &[self])
+    }
+
+    /// Two axes exchanged; they count from the end when negative.
+    #[track_caller]
+    pub fn transpose(self, a: isize, b: isize) -> Tensor<'g> {
+        let mut axes: Vec<usize> = (0..self.rank()).collect();
+        axes.swap(self.axis(a), self.axis(b));
+        self.permute(&axes)
+    }
+}

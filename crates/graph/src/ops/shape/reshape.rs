@@ -1,0 +1,98 @@
+//! Reshape: the same elements in row-major order under another shape.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::layout::Layout;
+use crate::named::Named;
+use crate::op::{Cost, Fold, Op, RowWise, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::Tensor;
+use crate::types::{Type, numel};
+
+/// The same elements under another shape of the same size.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Reshape {
+    /// The new shape.
+    pub shape: Vec<usize>,
+}
+
+named!("reshape": Reshape { shape });
+
+impl Op for Reshape {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        let ty = Type::new(inputs[0].dtype, &self.shape);
+        if !ty.fits() || inputs[0].numel() != numel(&self.shape) {
+            return Err(Error::user(format!(
+                "{} has not the size of the shape {:?}",
+                inputs[0], self.shape
+            )));
+        }
+        Ok(vec![ty])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        vec![Array::new(outputs[0].clone(), inputs[0].data.clone())]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![cx.cotangents[0].map(|dy| dy.reshape(&cx.inputs[0].shape()))]
+    }
+
+    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
+        RowWise::Elementwise
+    }
+
+    fn view(&self, input: &Layout, inputs: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
+        Some(vec![input.reshape(&inputs[0].shape, &self.shape)?])
+    }
+
+    fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
+        Cost::default()
+    }
+
+    fn fold(&self, known: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        known[0].map_or(Fold::No, Fold::Splat)
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// The same elements in row-major order under another shape.
+    #[track_caller]
+    pub fn reshape(self, shape: &[usize]) -> Tensor<'g> {
+        if self.shape() == shape {
+            return self;
+        }
+        self.trace().apply1(
+            Reshape {
+                shape: shape.to_vec(),
+            },
+            &[self],
+        )
+    }
+
+    /// The same elements with an axis of extent 1 inserted; `axis` may count from the end of the new shape.
+    #[track_caller]
+    pub fn unsqueeze(self, axis: isize) -> Tensor<'g> {
+        let mut shape = self.shape();
+        let rank = shape.len() as isize + 1;
+        let at = if axis < 0 { axis + rank } else { axis };
+        assert!(
+            (0..rank).contains(&at),
+            "axis {axis} cannot be inserted into {}",
+            self.ty()
+        );
+        shape.insert(at as usize, 1);
+        self.reshape(&shape)
+    }
+}

@@ -1,0 +1,88 @@
+//! Slice: a range of one axis.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::layout::Layout;
+use crate::named::Named;
+use crate::op::{Cost, Op, RowWise, Vjp};
+use crate::ops::rules::{arity, around, last_axis_rows};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// `y[.., i, ..] = x[.., start + i, ..]` for `i < len`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Slice {
+    /// The axis.
+    pub axis: usize,
+    /// First position.
+    pub start: usize,
+    /// Number of positions.
+    pub len: usize,
+}
+
+named!("slice": Slice { axis, start, len });
+
+impl Op for Slice {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        let x = &inputs[0];
+        let end = self.start.checked_add(self.len);
+        if self.axis >= x.rank() || end.is_none_or(|end| end > x.shape[self.axis]) {
+            let Slice { axis, start, len } = self;
+            return Err(Error::user(format!(
+                "{x} has no {len} positions from {start} on along an axis {axis}"
+            )));
+        }
+        let mut shape = x.shape.clone();
+        shape[self.axis] = self.len;
+        Ok(vec![Type::new(x.dtype, &shape)])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let x = inputs[0];
+        let (outer, inner) = around(&x.ty, self.axis);
+        let block = x.ty.shape[self.axis] * inner;
+        let rows = (0..outer).flat_map(|o| &x.data[o * block + self.start * inner..][..self.len * inner]);
+        vec![Array::new(outputs[0].clone(), rows.copied().collect())]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let after = cx.inputs[0].shape()[self.axis] - self.start - self.len;
+        vec![cx.cotangents[0].map(|dy| dy.pad(self.axis as isize, self.start, after, 0.0))]
+    }
+
+    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+        last_axis_rows(self.axis, inputs, outputs)
+    }
+
+    fn view(&self, input: &Layout, _: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
+        let offset = input.offset + self.start * input.strides[self.axis];
+        Some(vec![Layout {
+            offset,
+            strides: input.strides.clone(),
+        }])
+    }
+
+    fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
+        Cost::default()
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// `len` positions of an axis from `start` on; the axis counts from the end when negative.
+    #[track_caller]
+    pub fn slice(self, axis: isize, start: usize, len: usize) -> Tensor<'g> {
+        let axis = self.axis(axis);
+        self.trace().apply1(Slice { axis, start, len }, &[self])
+    }
+}

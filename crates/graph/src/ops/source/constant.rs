@@ -1,0 +1,82 @@
+//! Constant: given elements.
+
+use std::sync::Arc;
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::{Attr, Attrs};
+use crate::named::Named;
+use crate::op::{Cost, Op, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::{Tensor, Trace};
+use crate::types::Type;
+
+/// Given elements.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Constant {
+    /// Type and elements.
+    pub array: Arc<Array>,
+}
+
+impl Named for Constant {
+    const NAME: &'static str = "constant";
+
+    fn to_attrs(&self) -> Attrs {
+        Attrs::of_type(&self.array.ty).with("data", Attr::Floats(self.array.data.clone()))
+    }
+
+    fn from_attrs(attrs: &Attrs) -> Result<Constant> {
+        let (ty, data) = (attrs.ty()?, attrs.floats("data")?);
+        if data.len() != ty.numel() {
+            return Err(Error::user(format!(
+                "{ty} needs {} elements, attribute `data` has {}",
+                ty.numel(),
+                data.len()
+            )));
+        }
+        Ok(Constant {
+            array: Arc::new(Array::new(ty, data)),
+        })
+    }
+}
+
+impl Op for Constant {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 0)?;
+        self.array.ty.check_holds(&self.array.data)?;
+        Ok(vec![self.array.ty.clone()])
+    }
+
+    fn eval(&self, _: &[&Array], _: &[Type]) -> Vec<Array> {
+        vec![(*self.array).clone()]
+    }
+
+    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![]
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(0.0, inputs, outputs)
+    }
+}
+
+impl Trace {
+    /// A tensor with given elements.
+    ///
+    /// # Panics
+    /// If the dtype cannot hold one of them: a fraction in whole numbers.
+    #[track_caller]
+    pub fn constant(&self, array: Array) -> Tensor<'_> {
+        let array = Arc::new(array);
+        self.apply1(Constant { array }, &[])
+    }
+}

@@ -1,0 +1,99 @@
+//! Full: one number everywhere.
+
+use lessen_base::Result;
+
+use crate::array::Array;
+use crate::attrs::{Attr, Attrs};
+use crate::named::Named;
+use crate::op::{Cost, Fold, Op, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::{Tensor, Trace};
+use crate::types::{DType, Type};
+
+/// `y[i] = value`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Full {
+    /// Dtype and shape.
+    pub ty: Type,
+    /// The number; a whole one for integers, 0 or 1 for booleans.
+    pub value: f64,
+}
+
+impl Named for Full {
+    const NAME: &'static str = "full";
+
+    fn to_attrs(&self) -> Attrs {
+        Attrs::of_type(&self.ty).with("value", Attr::Float(self.value))
+    }
+
+    fn from_attrs(attrs: &Attrs) -> Result<Full> {
+        Ok(Full {
+            ty: attrs.ty()?,
+            value: attrs.float("value")?,
+        })
+    }
+}
+
+impl Op for Full {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 0)?;
+        self.ty.check_holds(&[self.value])?;
+        Ok(vec![self.ty.clone()])
+    }
+
+    fn eval(&self, _: &[&Array], _: &[Type]) -> Vec<Array> {
+        vec![Array::full(self.ty.clone(), self.value)]
+    }
+
+    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![]
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(0.0, inputs, outputs)
+    }
+
+    fn fold(&self, _: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {
+        Fold::Splat(self.ty.dtype.round(self.value))
+    }
+}
+
+impl Trace {
+    /// A tensor filled with one value.
+    ///
+    /// # Panics
+    /// If the dtype cannot hold the value: a fraction in whole numbers.
+    #[track_caller]
+    pub fn full(&self, dtype: DType, shape: &[usize], value: f64) -> Tensor<'_> {
+        let ty = Type::new(dtype, shape);
+        self.apply1(Full { ty, value }, &[])
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// A scalar constant of the same dtype.
+    ///
+    /// # Panics
+    /// If the dtype cannot hold the value: a fraction in whole numbers.
+    #[track_caller]
+    pub fn scalar_like(self, value: f64) -> Tensor<'g> {
+        self.trace().full(self.dtype(), &[], value)
+    }
+
+    /// A tensor of the same type filled with one value.
+    ///
+    /// # Panics
+    /// If the dtype cannot hold the value: a fraction in whole numbers.
+    #[track_caller]
+    pub fn full_like(self, value: f64) -> Tensor<'g> {
+        self.trace().full(self.dtype(), &self.shape(), value)
+    }
+}

@@ -1,0 +1,82 @@
+//! Iota: positions along an axis.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::{AttrValue, Named};
+use crate::op::{Cost, Op, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::{Tensor, Trace};
+use crate::types::{DType, Type};
+
+/// Positions: `y[.., i, ..] = i`, the index along one axis, as a number of the dtype.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Iota {
+    /// Dtype and shape.
+    pub ty: Type,
+    /// The axis that counts.
+    pub axis: usize,
+}
+
+impl Named for Iota {
+    const NAME: &'static str = "iota";
+
+    fn to_attrs(&self) -> Attrs {
+        Attrs::of_type(&self.ty).with("axis", self.axis.to_attr())
+    }
+
+    fn from_attrs(attrs: &Attrs) -> Result<Iota> {
+        Ok(Iota {
+            ty: attrs.ty()?,
+            axis: attrs.size("axis")?,
+        })
+    }
+}
+
+impl Op for Iota {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 0)?;
+        if self.axis >= self.ty.rank() || self.ty.dtype == DType::Bool {
+            return Err(Error::user(format!(
+                "{} has no positions along an axis {}",
+                self.ty, self.axis
+            )));
+        }
+        Ok(vec![self.ty.clone()])
+    }
+
+    fn eval(&self, _: &[&Array], _: &[Type]) -> Vec<Array> {
+        vec![Array::from_fn(self.ty.clone(), |index| index[self.axis] as f64)]
+    }
+
+    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![]
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(0.0, inputs, outputs)
+    }
+}
+
+impl Trace {
+    /// Positions along an axis: `y[.., i, ..] = i`.
+    #[track_caller]
+    pub fn iota(&self, dtype: DType, shape: &[usize], axis: usize) -> Tensor<'_> {
+        self.apply1(
+            Iota {
+                ty: Type::new(dtype, shape),
+                axis,
+            },
+            &[],
+        )
+    }
+}

@@ -1,0 +1,67 @@
+//! The standard operations: those that every device runs and the evaluator knows. Their names are reserved.
+
+use std::any::TypeId;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use lessen_base::{Error, Result};
+
+use crate::named::Standard;
+use crate::op::Op;
+use crate::ops::{
+    attention, contraction, elementwise, index, loss, norm, optimizer, random, reduction, shape, source,
+};
+use crate::registry::Registry;
+
+/// The operations by kind.
+const KINDS: &[&[Standard]] = &[
+    attention::OPERATIONS,
+    contraction::OPERATIONS,
+    elementwise::OPERATIONS,
+    index::OPERATIONS,
+    loss::OPERATIONS,
+    norm::OPERATIONS,
+    optimizer::OPERATIONS,
+    random::OPERATIONS,
+    reduction::OPERATIONS,
+    shape::OPERATIONS,
+    source::OPERATIONS,
+];
+
+/// The types of the operations, by name.
+static TYPES: LazyLock<HashMap<&str, TypeId>> = LazyLock::new(|| {
+    KINDS
+        .iter()
+        .copied()
+        .flatten()
+        .map(|op| (op.name, (op.type_id)()))
+        .collect()
+});
+
+impl Registry {
+    /// All standard operations.
+    pub fn standard() -> Registry {
+        let all = KINDS.iter().copied().flatten();
+        Registry {
+            builders: all.map(|op| (op.name.to_string(), op.build)).collect(),
+        }
+    }
+}
+
+impl dyn Op {
+    /// Whether the operation is a standard one.
+    pub fn is_standard(&self) -> bool {
+        TYPES.get(self.name()) == Some(&self.concrete_type())
+    }
+
+    /// Checks that an operation from outside does not bear the name of a standard one.
+    pub(crate) fn check_not_reserved(&self) -> Result<()> {
+        if self.is_standard() || !TYPES.contains_key(self.name()) {
+            return Ok(());
+        }
+        Err(Error::user(format!(
+            "the operation {self:?} bears the name of the standard operation `{}`; rename it",
+            self.name()
+        )))
+    }
+}

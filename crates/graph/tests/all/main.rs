@@ -1,0 +1,26 @@
+//! Tests of the crate. Every operation: evaluation, derivatives of first and second order, decomposition, row-wise
+//! structure, views, text form. Graphs: evaluation, lowering, names, the verifier, size, messages for mistakes.
+
+mod cases;
+mod check;
+mod decompositions;
+mod derivatives;
+mod edges;
+mod evaluation_of_graphs;
+mod evaluation_of_networks;
+mod evaluation_of_structure;
+mod layouts;
+mod mistakes;
+mod names;
+mod outside_operation;
+mod prng;
+mod products;
+mod random_bits;
+mod rounding;
+mod row_wise;
+mod scale;
+mod second_derivatives;
+mod shapes;
+mod streams;
+mod text_form;
+mod verifier;
