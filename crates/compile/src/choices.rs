@@ -1,24 +1,23 @@
-//! What a budget chooses from: sets of values to recompute, each part of the next, so that a larger budget never takes
-//! more operations.
+//! Recomputation under a budget: nested sets of values to recompute, so that a larger budget never recomputes more.
 
 use lessen_graph::Graph;
 
 use crate::passes::{Recompute, remat};
 use crate::plan::Plan;
 
-/// In how many parts the values whose recomputation has a price are given up before the search becomes finer.
-const PARTS: usize = 16;
+/// The number of steps of the coarse search over sets of recomputed products.
+const COARSE_STEPS: usize = 16;
 
-/// Values that backward could recompute.
+/// Forward values that backward could recompute.
 pub(crate) struct Choices {
-    /// Those that cost next to nothing.
+    /// Values that need no matrix product: always recomputed.
     free: Vec<Recompute>,
-    /// Those with a price, the cheapest per byte first.
+    /// Values that need matrix products, the cheapest per byte first.
     priced: Vec<Recompute>,
 }
 
 impl Choices {
-    /// The choices of a graph; none where nothing is trained.
+    /// The choices of a graph; none for a graph without backward phase.
     pub fn of(graph: &Graph) -> Choices {
         if !remat::trains(graph) {
             return Choices {
@@ -32,28 +31,29 @@ impl Choices {
         }
     }
 
-    /// The free ones and as many of the others.
+    /// All free values and the first `count` priced ones.
     fn first(&self, count: usize) -> Vec<Recompute> {
         [&self.free, &self.priced[..count]].concat()
     }
 
-    /// How many of those with a price to try, part by part.
+    /// The counts of priced values that the coarse search tries.
     fn counts(&self) -> impl Iterator<Item = usize> {
-        let (all, part) = (self.priced.len(), self.priced.len().div_ceil(PARTS).max(1));
-        (0..all).step_by(part).chain([all])
+        let (all, step) = (self.priced.len(), self.priced.len().div_ceil(COARSE_STEPS).max(1));
+        (0..all).step_by(step).chain([all])
     }
 
-    /// The plan with the fewest recomputations that fits: the first part that does, less what it need not give up. At
-    /// last nothing is recomputed at all, since what a recomputation needs on its way may take more than it frees.
+    /// The plan with the fewest recomputations within the budget: a coarse search for a count that fits, then a binary
+    /// search down to the last one that does not. Recomputing nothing is tried last, since the operands of a recomputation
+    /// may take more memory than it frees.
     ///
     /// # Errors
-    /// The least bytes that a plan takes, where none fits.
+    /// The least bytes of all plans tried, where none fits.
     pub fn within(&self, budget: usize, try_out: impl Fn(Vec<Recompute>) -> Plan) -> Result<Plan, usize> {
         let (mut floor, mut too_few) = (usize::MAX, 0);
         for count in self.counts() {
             let plan = try_out(self.first(count));
             if plan.peak_bytes() <= budget {
-                return Ok(self.finer(too_few, (count, plan), budget, try_out));
+                return Ok(self.fewest(too_few, (count, plan), budget, try_out));
             }
             floor = floor.min(plan.peak_bytes());
             too_few = count;
@@ -65,8 +65,8 @@ impl Choices {
         }
     }
 
-    /// Halves the way from a count that does not fit to one that does.
-    fn finer(
+    /// Searches between a count that does not fit and one that does.
+    fn fewest(
         &self,
         mut too_few: usize,
         (mut enough, mut plan): (usize, Plan),
@@ -85,7 +85,7 @@ impl Choices {
         plan
     }
 
-    /// The least bytes that a plan takes.
+    /// The least bytes of all plans that [`Choices::within`] tries.
     pub fn floor(&self, try_out: impl Fn(Vec<Recompute>) -> Plan) -> usize {
         let sets = self.counts().map(|count| self.first(count)).chain([Vec::new()]);
         sets.map(|set| try_out(set).peak_bytes())

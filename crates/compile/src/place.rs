@@ -1,8 +1,8 @@
-//! Where values lie: the base array and layout of each view, and how a strided value looks as rows and columns.
+//! Places: the base array and layout of each view, and strided values as matrices of rows and columns.
 
 use lessen_graph::{Def, Graph, Layout, Node, Type, ValueId, numel};
 
-/// Where a value lies.
+/// The place of a value: its base array and its layout there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
     /// The value whose dense array holds it: itself unless it is a view.
@@ -45,7 +45,7 @@ pub fn places(graph: &Graph) -> Vec<Place> {
     places
 }
 
-/// Whether a node only looks at its input differently: nothing runs for it.
+/// Whether a node is a view of its input, for which nothing runs.
 pub fn is_view(places: &[Place], node: &Node) -> bool {
     !node.inputs.is_empty() && node.outputs.iter().all(|v| places[v.index()].base != *v)
 }

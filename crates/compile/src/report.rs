@@ -1,4 +1,4 @@
-//! Reports: what a plan says about itself to people.
+//! Reports: the largest values of a plan and its cost.
 
 use lessen_graph::{Graph, Phase, Type, ValueId};
 

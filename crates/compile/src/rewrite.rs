@@ -1,4 +1,4 @@
-//! Rewriting: copies a graph node by node, with room for a pass to leave out, replace or add nodes.
+//! Rewriting: a copy of a graph, node by node, in which a pass leaves out, replaces or adds nodes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub(crate) struct Rewriter {
 }
 
 impl Rewriter {
-    /// Starts with the inputs of `old`, all of which stay.
+    /// Starts with all inputs of `old`.
     pub fn new(old: &Graph) -> Rewriter {
         let mut new = Graph::default();
         let mut map = vec![None; old.values.len()];
@@ -23,12 +23,12 @@ impl Rewriter {
         Rewriter { new, map }
     }
 
-    /// What stands for a value of the old graph.
+    /// The new graph's value for one of the old graph.
     pub fn get(&self, old: ValueId) -> ValueId {
         self.map[old.index()].expect("a value is mapped before it is read")
     }
 
-    /// Lets `new` stand for `old`.
+    /// Maps the old graph's value `old` to `new`.
     pub fn set(&mut self, old: ValueId, new: ValueId) {
         self.map[old.index()] = Some(new);
     }

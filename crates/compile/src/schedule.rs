@@ -9,20 +9,20 @@ use crate::options::Placement;
 use crate::place::{Place, is_view, natural_rows, row_aligned, row_layout};
 use crate::target::Target;
 
-/// What runs between two synchronisations of the threads.
+/// The work between two synchronizations of the device's workers.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// Nodes, in order.
     pub nodes: Vec<NodeId>,
-    /// For a group the number of rows; none for a single node that does not work row by row.
+    /// Rows of a group; none for a single node that is not row-wise.
     pub rows: Option<usize>,
 }
 
-/// How each node takes part.
+/// The role of each node in the schedule.
 struct Kinds {
-    /// Nodes that run: no views, no constants.
+    /// Nodes that run: neither views nor constants.
     runs: Vec<bool>,
-    /// Nodes whose results only updates and outputs read: a group may go on past them.
+    /// Nodes whose results only updates and outputs read, such as weight gradients. A group grows past them.
     side: Vec<bool>,
 }
 
@@ -42,8 +42,7 @@ fn kinds(graph: &Graph, places: &[Place]) -> Kinds {
     Kinds { runs, side }
 }
 
-/// Orders the nodes. `after` holds pairs of nodes of which the second must run after the first, besides the edges of
-/// the graph.
+/// Orders the nodes. Besides the edges of the graph, for each pair in `after` the second node runs after the first.
 pub fn schedule(
     graph: &Graph,
     places: &[Place],
@@ -96,7 +95,7 @@ pub fn schedule(
     scheduler.ready = (scheduler.pending.iter().copied())
         .filter(|&i| scheduler.waits[i] == 0)
         .collect();
-    // What updates share and nothing has to come before, such as the count of steps, must not hold them up.
+    // Scalars that all updates read, such as the bias correction, run first, so that no update waits for them.
     let scalar = |i: usize| graph.nodes[i].outputs.iter().all(|&v| graph.ty(v).numel() == 1);
     let early = |i: &usize| graph.nodes[*i].phase == Phase::Update && scheduler.waits[*i] == 0 && scalar(*i);
     scheduler.ready_updates = scheduler.pending.iter().copied().filter(early).collect();
@@ -111,9 +110,9 @@ struct Scheduler<'a> {
     row_wise: &'a [RowWise],
     kinds: Kinds,
     successors: Vec<Vec<usize>>,
-    /// How many nodes each still waits for.
+    /// The number of nodes that each node waits for.
     waits: Vec<usize>,
-    /// The readers of the state that each node overwrites: they belong to earlier steps.
+    /// The readers of the state that each node overwrites, which must run in earlier steps.
     writes_after: Vec<Vec<usize>>,
     pending: BTreeSet<usize>,
     /// Pending nodes that wait for nothing.
@@ -142,8 +141,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The node that opens the next step: an update that could free a gradient, or else the earliest that waits for
-    /// nothing.
+    /// The first node of the next step: a ready update, which frees a gradient, or else the earliest ready node.
     fn next(&mut self) -> Option<usize> {
         if self.placement == Placement::BackwardFused
             && let Some(&update) = self.ready_updates.first()
@@ -171,7 +169,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The rows of a node by itself.
+    /// Rows of a node that opens a group.
     fn rows_alone(&self, i: usize) -> Option<usize> {
         match &self.row_wise[i] {
             RowWise::No => None,
@@ -180,7 +178,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The next node to join the open group: in order, past nodes that only updates wait for.
+    /// The next node that joins the open group: the earliest in order, skipping nodes that only updates wait for.
     fn joining(&self, rows: usize) -> Option<usize> {
         let step = self.steps.len() - 1;
         let phase = self.graph.nodes[self.steps[step].nodes[0].index()].phase;
@@ -199,7 +197,7 @@ impl Scheduler<'_> {
         None
     }
 
-    /// Whether a node can work on the rows of the open group.
+    /// Whether a node works on the rows of the open group.
     fn fits(&self, i: usize, rows: usize, step: usize) -> bool {
         let node = &self.graph.nodes[i];
         if self.writes_after[i]
@@ -213,7 +211,7 @@ impl Scheduler<'_> {
             RowWise::Elementwise => {
                 let out = self.graph.ty(node.outputs[0]);
                 let n = out.numel();
-                // In a group of few rows, such as one of scalars, few threads would work on a large value.
+                // In a group of few rows, such as scalars, few workers would share a large value.
                 let shared = rows >= natural_rows(out) || n / rows <= self.widest_row;
                 n >= rows
                     && n.is_multiple_of(rows)
@@ -238,7 +236,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Whether a value is complete before the step begins.
+    /// Whether a value is complete before the step begins, so that it can be read whole.
     fn whole_readable(&self, v: ValueId, step: usize) -> bool {
         self.graph
             .producer(self.places[v.index()].base)

@@ -1,7 +1,7 @@
-//! State: which new values are written straight over the old ones.
+//! State writes: which new values overwrite the old ones in place.
 //!
-//! The update of a parameter may take the parameter's own memory once nobody reads the old value any more. That is an
-//! edge from every other reader to the node that updates, and nobody has to remember it.
+//! The update of a parameter writes into the parameter's own memory once all other readers of the old value have run. Each
+//! of these readers gets an edge to the updating node.
 
 use std::collections::HashSet;
 
@@ -10,17 +10,17 @@ use lessen_graph::{Assign, Graph, NodeId, ValueId};
 use crate::order::Order;
 use crate::place::Place;
 
-/// How assignments happen.
+/// How the assignments of a graph are carried out.
 pub(crate) struct StateWrites {
-    /// Values that are written over the state they are assigned to.
+    /// Pairs of a value and the state whose memory it is written into.
     pub in_place: Vec<(ValueId, ValueId)>,
-    /// Assignments that copy at the end of the run.
+    /// Assignments that copy after the last step.
     pub copies: Vec<Assign>,
-    /// Pairs of nodes of which the second must run after the first, and not in the same step.
+    /// Pairs of nodes; the second runs in a later step than the first.
     pub after: Vec<(NodeId, NodeId)>,
 }
 
-/// What deciding about an assignment needs.
+/// The graph's structure as far as assignments need it.
 struct Writers<'a> {
     graph: &'a Graph,
     places: &'a [Place],
@@ -33,7 +33,7 @@ struct Writers<'a> {
     order: Order,
 }
 
-/// Decides for every assignment, in time near-linear in the graph.
+/// Decides for every assignment whether it is written in place. Takes near-linear time in the graph.
 pub(crate) fn state_writes(graph: &Graph, places: &[Place]) -> StateWrites {
     let mut readers: Vec<Vec<NodeId>> = vec![Vec::new(); graph.values.len()];
     for (i, node) in graph.nodes.iter().enumerate() {
@@ -77,7 +77,7 @@ pub(crate) fn state_writes(graph: &Graph, places: &[Place]) -> StateWrites {
 }
 
 impl Writers<'_> {
-    /// The node that writes an assigned value over its state, if it can.
+    /// The node that writes an assigned value into its state's memory, if that is possible.
     fn writer(&mut self, assign: &Assign) -> Option<NodeId> {
         let (graph, places) = (self.graph, self.places);
         let id = graph.producer(assign.value)?;
@@ -99,8 +99,7 @@ impl Writers<'_> {
                 }
             }
         }
-        // A reader of the old value that can only run after the update, because it needs its result or waits for another
-        // update that does, would never see the old value.
+        // A reader of the old value that depends on the update would see the new one.
         let others: Vec<usize> = (self.readers[assign.target.index()].iter())
             .filter(|&&r| r != id)
             .map(|r| r.index())

@@ -1,9 +1,9 @@
-//! Recomputation: the backward phase recomputes a forward value from what is there anyway, instead of keeping it.
+//! Recomputation (activation checkpointing at the grain of single values): the backward phase recomputes a forward value
+//! from values that it reads anyway, instead of keeping it.
 //!
-//! Recomputing runs the same operations on the same inputs, so nothing changes but memory and time. Row-wise values
-//! (activations, norms, sums) whose inputs are kept or recomputable are recomputed always: that is activation
-//! checkpointing at the grain of single values, where Tempo (NeurIPS 2022) keeps outputs and masks instead. Products
-//! are candidates for a tighter budget, each with its price.
+//! Recomputing runs the same operations on the same inputs, so only memory and time change. Row-wise values (activations,
+//! norms, sums) whose inputs are kept or recomputable are always recomputed, where Tempo (NeurIPS 2022) keeps outputs and
+//! masks. Products are recomputed only under a budget, each at its price in floating-point operations.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::place::{Place, places};
 use crate::report::describe;
 use crate::rewrite::Rewriter;
 
-/// Values smaller than this are not worth a node.
+/// The least bytes of a value that is worth recomputing.
 const SMALLEST: usize = 16 << 10;
 
 /// A forward value that backward could recompute.
@@ -21,19 +21,19 @@ const SMALLEST: usize = 16 << 10;
 pub struct Recompute {
     /// The value, in the graph before recomputation.
     pub value: ValueId,
-    /// Where in the model it is written, and the operation.
+    /// Its scope in the model and its operation, such as `h.0.mlp gelu`.
     pub name: String,
-    /// Bytes that need not be kept.
+    /// Bytes that recomputing frees between the phases.
     pub bytes: usize,
-    /// Floating-point operations that recomputing it costs; 0 counts as free.
+    /// Floating-point operations of the products that recomputing runs; 0 for a row-wise value.
     pub flops: f64,
 }
 
-/// What backward reads of the forward phase, and how each of it could be had again.
+/// The forward values that backward reads, and the price of recomputing each.
 struct Forward<'a> {
     graph: &'a Graph,
     places: Vec<Place>,
-    /// Bases that backward reads.
+    /// Whether backward reads a base.
     kept: Vec<bool>,
 }
 
@@ -57,8 +57,7 @@ impl Forward<'_> {
         self.graph.producer(base).map(|id| &self.graph.nodes[id.index()])
     }
 
-    /// Whether a base is no value of the forward phase that could be computed again: an input, a constant, a value of
-    /// a later phase.
+    /// Whether a base cannot be recomputed because it is an input, a constant or a value of a later phase.
     fn source(&self, base: ValueId) -> bool {
         self.producer(base)
             .is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward)
@@ -138,7 +137,7 @@ pub(crate) fn priced(graph: &Graph) -> Vec<Recompute> {
         .into_iter()
         .filter(|c| c.flops > 0.0)
         .collect();
-    // Earlier values first among equals: the later ones are needed again at once, when the most is alive.
+    // Among equal prices the earlier value comes first: a later one is read again soon, at the peak.
     found.sort_by(|a, b| {
         let rate = |c: &Recompute| c.flops / c.bytes as f64;
         rate(a).total_cmp(&rate(b)).then(a.value.cmp(&b.value))
@@ -146,7 +145,7 @@ pub(crate) fn priced(graph: &Graph) -> Vec<Recompute> {
     found
 }
 
-/// Lets backward recompute these forward values. Each is recomputed once, just before its first reader in backward.
+/// Makes backward recompute these forward values, each once, just before its first reader in backward.
 pub fn recompute(graph: &Graph, values: &[ValueId]) -> Graph {
     let forward = Forward::new(graph);
     let mut dropped = vec![false; graph.values.len()];
@@ -234,7 +233,7 @@ impl Clones<'_> {
     }
 }
 
-/// Whether a graph has a backward phase that could recompute anything.
+/// Whether a graph trains: it has a backward phase and states.
 pub(crate) fn trains(graph: &Graph) -> bool {
     graph.nodes.iter().any(|n| n.phase == Phase::Backward)
         && graph.inputs.iter().any(|i| i.kind == InputKind::State)
