@@ -1,8 +1,8 @@
-//! Arrays of the reference evaluator: dense, row-major, every dtype held in `f64`.
+//! Arrays of the reference evaluator: dense, row-major, elements of every dtype in `f64`.
 
 use crate::types::{DType, Type, numel};
 
-/// A dense array. Elements of every dtype are held as `f64`, which represents all of them exactly.
+/// A dense array. Its elements are `f64`, which represents every dtype exactly.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Array {
     /// Dtype and shape.

@@ -1,4 +1,4 @@
-//! Attributes: what an operation is told besides its inputs, in a form that prints, parses and compares.
+//! Attributes: the parameters of an operation, in a form that prints, parses and compares.
 
 use lessen_base::{Error, Result};
 use std::fmt;
@@ -6,21 +6,21 @@ use std::hash::{Hash, Hasher};
 
 use crate::types::{DType, Type};
 
-/// One attribute's value. Attributes are equal when their text is: 0.0 and -0.0 differ, and so do 1 and 1.0;
-/// every NaN equals every other, and an empty list of whole numbers one of real numbers.
+/// The value of an attribute. Two are equal when their texts are: 0.0 and -0.0 differ, and so do 1 and 1.0; all NaNs
+/// are equal, and so are an empty list of integers and an empty list of floats.
 #[derive(Clone, Debug)]
 pub enum Attr {
-    /// A whole number.
+    /// An integer.
     Int(i64),
-    /// A real number; prints with all its digits.
+    /// A float; prints with all its digits.
     Float(f64),
-    /// A truth value.
+    /// A boolean.
     Bool(bool),
-    /// A list of whole numbers: a shape, axes.
+    /// A list of integers: a shape, axes.
     Ints(Vec<i64>),
-    /// A list of real numbers: the data of a constant.
+    /// A list of floats: the data of a constant.
     Floats(Vec<f64>),
-    /// A word: a dtype, a direction. Prints between quotation marks where it would read as something else.
+    /// A word: a dtype, a function. Prints between quotation marks where it would parse as another kind.
     Word(String),
 }
 
@@ -163,7 +163,7 @@ impl Attrs {
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v)
     }
 
-    /// A whole number.
+    /// An integer.
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing or of another kind.
@@ -174,7 +174,7 @@ impl Attrs {
         }
     }
 
-    /// A real number (a whole one counts).
+    /// A float; an integer is accepted.
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing or of another kind.
@@ -186,7 +186,7 @@ impl Attrs {
         }
     }
 
-    /// A truth value.
+    /// A boolean.
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing or of another kind.
@@ -235,7 +235,7 @@ impl Attrs {
             })
     }
 
-    /// A list of real numbers (whole ones count).
+    /// A list of floats; integers are accepted.
     ///
     /// # Errors
     /// A sentence that names the attribute, when it is missing or of another kind.

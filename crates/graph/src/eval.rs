@@ -23,8 +23,8 @@ pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMa
     run(graph, inputs, round)
 }
 
-/// Runs a graph as [`evaluate`] does, in real arithmetic as far as `f64` has it: floats of every dtype are kept in `f64`,
-/// integers stay exact. It is the oracle for error bounds of kernels and for derivatives by differences.
+/// Runs a graph as [`evaluate`] does, in real arithmetic as far as `f64` has it: floats of every dtype are kept in
+/// `f64`, integers stay exact. It is the oracle for error bounds of kernels and for derivatives by differences.
 ///
 /// # Errors
 /// A sentence that names an input which is missing or has another type.

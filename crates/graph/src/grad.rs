@@ -1,5 +1,4 @@
-//! Reverse-mode differentiation of any order: derivative rules are written with tensors, so their nodes can
-//! be differentiated again.
+//! Reverse-mode differentiation of any order: derivative rules append nodes, which can be differentiated again.
 
 use std::collections::{HashMap, HashSet};
 
@@ -35,9 +34,9 @@ impl<'g> Tensor<'g> {
     }
 }
 
-/// Vector-Jacobian product: from the cotangents of `outputs`, those of `wrt` (none where there is no
-/// influence). Where one tensor of `wrt` is computed from another, that one counts with its influence through
-/// it; nothing else that `wrt` is computed from is looked at.
+/// Vector-Jacobian product: the cotangents of `wrt` from those of `outputs`; none where there is no influence. Where
+/// one tensor of `wrt` is computed from another, the other's cotangent includes its influence through the first. Nodes
+/// before the first definition of `wrt` are not visited.
 ///
 /// # Panics
 /// If a tensor belongs to another trace, or a cotangent has not the type of its output.

@@ -30,7 +30,7 @@ impl NodeId {
     }
 }
 
-/// Which part of a training step a node belongs to. It changes no result; schedules and reports read it.
+/// The part of a training step that a node belongs to. It changes no result; schedules and reports read it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Default)]
 pub enum Phase {
     /// Written by the model.
@@ -65,22 +65,22 @@ pub struct Value {
 pub struct Node {
     /// The operation.
     pub op: Arc<dyn Op>,
-    /// What it reads.
+    /// Values that it reads.
     pub inputs: Vec<ValueId>,
-    /// What it defines.
+    /// Values that it defines.
     pub outputs: Vec<ValueId>,
     /// Part of the step.
     pub phase: Phase,
-    /// Where in the model it was written, such as `h.0.mlp`; empty at the top.
+    /// The place in the model, such as `h.0.mlp`; empty at the top.
     pub scope: Arc<str>,
 }
 
-/// How an input is provided.
+/// Who provides an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum InputKind {
-    /// Given anew at every run.
+    /// The caller of every run.
     Data,
-    /// Kept between runs: parameters and the optimizer's state. Only these can be assigned.
+    /// The run before: parameters and the optimizer's state. Only these can be assigned.
     State,
 }
 
@@ -209,7 +209,8 @@ impl Graph {
         }
     }
 
-    /// The first stream of random numbers that no operation of the graph draws from: 1 + the largest attribute `stream`.
+    /// The first stream of random numbers that no operation of the graph draws from: 1 + the largest attribute
+    /// `stream`.
     pub(crate) fn next_stream(&self) -> u32 {
         let streams = self
             .nodes

@@ -1,7 +1,7 @@
-//! Layouts: how a view's elements lie in the dense array that holds them.
+//! Layouts: offset and strides of a view in its dense base array.
 
-/// Where the elements of a view lie: element `i` is at `offset + sum(i[a] * strides[a])`, counted in elements
-/// of the dense base array.
+/// The place of a view's elements: element `i` is at `offset + sum(i[a] * strides[a])`, in elements of the dense base
+/// array.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Layout {
     /// Position of the first element.
@@ -20,8 +20,7 @@ impl Layout {
         Layout { offset: 0, strides }
     }
 
-    /// Whether the elements lie densely in row-major order (axes of extent 1 do not count), wherever they
-    /// begin.
+    /// Whether the elements are contiguous in row-major order (axes of extent 1 do not count), at any offset.
     pub fn is_dense(&self, shape: &[usize]) -> bool {
         let mut expected = 1;
         for axis in (0..shape.len()).rev() {

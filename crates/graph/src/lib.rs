@@ -1,9 +1,43 @@
-//! What is a program? The ground floor of Lessen: types, operations, the graph that holds them, derivative
-//! rules of any order, a text form, a verifier and a reference evaluator in `f64`.
+//! Programs as graphs: types, operations, derivatives of any order, a text form, a verifier and a reference evaluator.
 //!
-//! A model is traced: operations applied to [`Tensor`] handles append nodes to a [`Trace`]; [`Trace::finish`]
-//! gives the plain [`Graph`] that the compiler rewrites and plans. Nothing here knows how or where a graph
-//! runs.
+//! A model is traced: operations on [`Tensor`] handles append nodes to a [`Trace`], and [`Trace::finish`] returns the
+//! [`Graph`] that a compiler rewrites and plans. This crate does not know where or how a graph runs; [`evaluate`]
+//! computes what it means.
+//!
+//! ```
+//! use std::collections::HashMap;
+//!
+//! use lessen_graph::{Array, DType, Registry, Trace, evaluate, parse, print};
+//!
+//! // One step of gradient descent on the mean square of `x w`.
+//! let trace = Trace::new();
+//! let x = trace.input("x", DType::F32, &[2, 3]);
+//! let w = trace.state("w", DType::F32, &[3, 1]);
+//! let y = x.matmul(w);
+//! let loss = (y * y).mean();
+//! let gradient = loss.grad(&[w])[0];
+//! trace.output("loss", loss);
+//! trace.assign(w, w - gradient * 0.1);
+//! let graph = trace.finish();
+//!
+//! let inputs = HashMap::from([
+//!     ("x".to_string(), Array::f32(&[2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0])),
+//!     ("w".to_string(), Array::f32(&[3, 1], vec![1.0, 0.0, -1.0])),
+//! ]);
+//! let results = evaluate(&graph, &inputs)?;
+//! assert_eq!(results["loss"].item(), 4.0);
+//! assert_eq!(results["w"].ty.to_string(), "f32[3,1]");
+//!
+//! // The text form is complete.
+//! let text = print(&graph);
+//! assert!(text.contains("%2 = matmul(%0, %1) {transpose_a=false, transpose_b=false} : f32[2,1]"));
+//! assert_eq!(print(&parse(&text, &Registry::standard())?), text);
+//! # Ok::<(), lessen_graph::Error>(())
+//! ```
+//!
+//! Where things are: an operation is an [`Op`] (an [`Elementwise`] one needs little more than its function), the
+//! standard ones are in [`ops`], a file each; [`Tensor::grad`] and [`vjp`] differentiate; [`lower`] replaces operations
+//! by their decompositions; [`verify`] checks the invariants of a graph.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! One line of the text form: reading it, and writing the names in it so that they read back.
+//! The lexer of one line of the text form.
 
 use lessen_base::{Error, Result};
 
@@ -61,7 +61,7 @@ impl<'t> Line<'t> {
         }
     }
 
-    /// Nothing is left.
+    /// Checks that nothing is left.
     pub(crate) fn end(&mut self) -> Result<()> {
         self.skip_blanks();
         if self.rest.is_empty() {

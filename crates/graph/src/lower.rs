@@ -1,5 +1,5 @@
-//! Lowering: operations as their decompositions. The evaluator and every compiled program lower a graph through this one
-//! function, so that both draw the same random numbers.
+//! Lowering: operations as their decompositions. The evaluator and every compiled program lower a graph through this
+//! one function, so that both draw the same random numbers.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,9 @@ use crate::graph::{Graph, InputKind, ValueId};
 use crate::op::Op;
 use crate::trace::{Tensor, Trace};
 
-/// Replaces operations that are not supported by their decompositions, down to supported ones. One without a decomposition
-/// stays. Random numbers that a decomposition draws come from streams after those of the graph, in the order of the nodes.
+/// Replaces operations that are not supported by their decompositions, down to supported ones. One without a
+/// decomposition stays. Random numbers that a decomposition draws come from streams after those of the graph, in the
+/// order of the nodes.
 ///
 /// # Panics
 /// If a decomposition gives other types than the operation's type rule.

@@ -9,7 +9,8 @@ use crate::attrs::{Attr, Attrs};
 use crate::op::Op;
 use crate::types::DType;
 
-/// An operation with a name and attributes. The macro [`named!`](crate::named) implements it from the names of the fields.
+/// An operation with a name and attributes. The macro [`named!`](crate::named) implements it from the names of the
+/// fields.
 pub trait Named: Sized {
     /// Name in the text form; unique, of letters, digits, underscores and dots.
     const NAME: &'static str;
@@ -24,8 +25,8 @@ pub trait Named: Sized {
     fn from_attrs(attrs: &Attrs) -> Result<Self>;
 }
 
-/// Implements [`Named`](crate::Named) for a struct whose fields are attributes: `named!("slice": Slice { axis, start, len })`.
-/// `field as "name"` gives an attribute another name than its field.
+/// Implements [`Named`](crate::Named) for a struct whose fields are attributes: `named!("slice": Slice { axis, start,
+/// len })`. `field as "name"` gives an attribute another name than its field.
 #[macro_export]
 macro_rules! named {
     ($name:literal: $op:ident { $($field:ident $(as $attr:literal)?),* $(,)? }) => {

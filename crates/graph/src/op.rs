@@ -1,4 +1,4 @@
-//! The operation trait: everything the rest of Lessen asks of an operation.
+//! The operation trait: what the evaluator, the compiler and devices need to know of an operation.
 
 use lessen_base::Result;
 use std::any::{Any, TypeId};
@@ -11,7 +11,7 @@ use crate::layout::Layout;
 use crate::trace::Tensor;
 use crate::types::Type;
 
-/// How an input of a row-wise operation is read.
+/// How a row-wise operation reads an input.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
     /// Row `r` of the outputs reads only row `r` of this input.
@@ -20,27 +20,26 @@ pub enum Role {
     Whole,
 }
 
-/// How an output of a row-wise operation is written.
+/// How a row-wise operation writes an output.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OutRole {
-    /// Row by row.
+    /// Row `r` is written from row `r` of the inputs.
     Rows,
-    /// A sum over all rows of what each row contributes: a bias gradient. Where the output has one element
-    /// only, each row contributes one number: what the operation makes of the row's elements, such as their
-    /// sum when all axes are reduced.
+    /// The sum over all rows of what each row contributes: a bias gradient. Where the output has one element, each row
+    /// contributes one number, such as the sum of its elements.
     Sum,
 }
 
-/// Whether an operation works row by row, so that a block of rows can pass through several operations while
-/// it is in a cache. A value of `n` elements has `n / rows` of them in each row, in row-major order.
+/// Whether an operation works row by row, so that a block of rows passes through several operations while it is in a
+/// cache. A row of a value of `n` elements has `n / rows` of them, in row-major order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum RowWise {
-    /// It does not.
+    /// It has no rows.
     No,
-    /// Every output element depends on the input elements at the same index alone: any number of rows that
-    /// divides the elements will do. Inputs of shape `[]` are read whole.
+    /// Every output element depends on the input elements at the same index alone; every divisor of the number of
+    /// elements is a number of rows. Inputs of shape `[]` are read whole.
     Elementwise,
-    /// It has this number of rows.
+    /// Each input and output has a role.
     Rows {
         /// Number of rows.
         rows: usize,
@@ -62,7 +61,7 @@ impl RowWise {
     }
 }
 
-/// What an operation costs on any machine, in each resource.
+/// The cost of an operation in each resource, on any machine.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Cost {
     /// Floating-point operations of matrix products, a fused multiply-add counting two.
@@ -89,10 +88,10 @@ impl Cost {
     }
 }
 
-/// What an operation's result is known to be before it runs.
+/// What is known of an operation's result before it runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Fold {
-    /// Nothing is known.
+    /// Nothing.
     No,
     /// All elements of the only output equal this number, which the output's dtype represents exactly.
     Splat(f64),
@@ -107,7 +106,7 @@ pub struct IndexInput {
     pub input: usize,
     /// Indices are valid from 0 up to and excluding this number.
     pub limit: usize,
-    /// One more valid value, which stands for no index.
+    /// A further valid value, which stands for no index.
     pub ignored: Option<i64>,
 }
 
@@ -118,14 +117,14 @@ impl IndexInput {
     }
 }
 
-/// What a derivative rule is given.
+/// The arguments of a derivative rule.
 pub struct Vjp<'a, 'g> {
     /// The operation's inputs.
     pub inputs: &'a [Tensor<'g>],
     /// The operation's outputs.
     pub outputs: &'a [Tensor<'g>],
-    /// The cotangent of each output: the derivative of the final scalar with respect to it; none where it is
-    /// zero.
+    /// The cotangent of each output, the derivative of the final scalar with respect to it; none where it is zero. At
+    /// least one is given.
     pub cotangents: &'a [Option<Tensor<'g>>],
     /// For each input, whether its cotangent is wanted.
     pub wanted: &'a [bool],
@@ -145,12 +144,12 @@ impl<T: Any + PartialEq> SameFields for T {
 
 /// An operation: a pure function from values to values.
 ///
-/// Two operations are the same if they have the same type, equal fields and equal [`Op::attrs`]; see
-/// [`<dyn Op>::same`](trait.Op.html#method.same). An operation from outside this crate needs [`Op::name`], [`Op::infer`] and
-/// [`Op::decompose`] at least: by default its evaluation and its derivative are those of the decomposition, and a device
-/// without a kernel for it runs the decomposition.
+/// Two operations are the same if they have the same type, equal fields and equal [`Op::attrs`]; see [`<dyn
+/// Op>::same`](trait.Op.html#method.same). An operation from outside this crate needs [`Op::name`], [`Op::infer`] and
+/// [`Op::decompose`] at least: by default its evaluation and its derivative are those of the decomposition, and a
+/// device without a kernel for it runs the decomposition.
 pub trait Op: Any + SameFields + Debug + Send + Sync {
-    /// Name in the text form; unique, of letters, digits and underscores.
+    /// Name in the text form, of letters, digits, underscores and dots. No two types of operation share one.
     fn name(&self) -> &'static str;
 
     /// Attributes, in the order of the text form.
@@ -186,40 +185,39 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         Vec::new()
     }
 
-    /// The same result from simpler operations, where there are any.
+    /// The same outputs from simpler operations; none if there is no decomposition. The outputs have the types of the
+    /// type rule.
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let _ = inputs;
         None
     }
 
-    /// Whether it works row by row.
+    /// The row-wise structure.
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
         let _ = (inputs, outputs);
         RowWise::No
     }
 
-    /// For an operation that only looks at its first input differently (reshape, transpose, slice,
-    /// broadcast): the layouts of its outputs in that input's base array. None when this needs a copy or is
-    /// no view.
+    /// For a view of the first input (reshape, transpose, slice, broadcast): the layouts of the outputs in that input's
+    /// base array. None where a copy is needed, and for every other operation.
     fn view(&self, input: &Layout, inputs: &[Type], outputs: &[Type]) -> Option<Vec<Layout>> {
         let _ = (input, inputs, outputs);
         None
     }
 
-    /// Whether output `output` may be written where input `input` lies, row by row (or element by element),
-    /// when both have the same type and the input is not needed afterwards. By default for elementwise
-    /// operations.
+    /// Whether output `output` may overwrite input `input`, row by row (or element by element), when both have the same
+    /// type and the input is not read afterwards. By default true for elementwise operations.
     fn in_place(&self, input: usize, output: usize, inputs: &[Type], outputs: &[Type]) -> bool {
         self.row_wise(inputs, outputs) == RowWise::Elementwise && inputs[input] == outputs[output]
     }
 
-    /// Whether it is a sum of products over an axis that the output does not have: a matrix product or attention.
+    /// Whether it sums products over an axis that the output does not have, as a matrix product and attention do.
     fn is_contraction(&self) -> bool {
         false
     }
 
-    /// What is known of the result when `known` holds, for each input, the number that all its elements equal (none where
-    /// they differ or are not known). What is folded must be what every device computes, so only exactly rounded
+    /// What is known of the result when `known` holds, for each input, the number that all its elements equal (none
+    /// where they differ or are not known). What is folded must be what every device computes, so only exactly rounded
     /// functions fold. By default nothing is known.
     fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
         let _ = (known, inputs, outputs);

@@ -1,6 +1,6 @@
 //! Counter-based random bits: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as
-//! easy as 1, 2, 3" (2011). A bit depends on the key and its position alone, so a mask can be made twice, by
-//! any thread.
+//! easy as 1, 2, 3" (2011). A bit depends on the key and its position alone, so any thread can
+//! regenerate a mask.
 
 /// Ten rounds of Philox4x32: four random words from a key and a counter.
 pub fn philox4x32(key: [u32; 2], counter: [u32; 4]) -> [u32; 4] {
@@ -37,7 +37,7 @@ pub fn dropout_keeps(key: [u32; 2], stream: u32, index: u64, threshold: u32) -> 
     half >= threshold
 }
 
-/// What kept elements are multiplied by.
+/// The factor of the elements that dropout keeps.
 pub fn dropout_scale(p: f64) -> f64 {
     65536.0 / (65536.0 - f64::from(dropout_threshold(p)))
 }

@@ -10,9 +10,8 @@
 //! assign %1 = %1
 //! ```
 //!
-//! One line for each input, node, output and assignment; `forward:`, `backward:` and `update:` say which
-//! phase the nodes after them belong to, `@` in which scope a node was written. Empty lines and lines that
-//! begin with `#` say nothing.
+//! Each input, node, output and assignment is a line. `forward:`, `backward:` and `update:` begin the nodes of a phase,
+//! `@` precedes a node's scope. Empty lines and lines that begin with `#` are ignored.
 
 use lessen_base::{Error, Result};
 use std::collections::HashMap;
@@ -106,8 +105,8 @@ fn phase_name(phase: Phase) -> &'static str {
     }
 }
 
-/// Parses the text form. Values keep their numbers if these are all of `0..n`; otherwise they are numbered
-/// anew in the same order.
+/// Parses the text form. Values keep their numbers if these are all of `0..n`; otherwise they are renumbered in the
+/// same order.
 ///
 /// # Errors
 /// A sentence that names the line.

@@ -9,7 +9,7 @@ use crate::graph::{Assign, Graph, InputKind, Output, Phase, ValueId};
 use crate::op::Op;
 use crate::types::{DType, Type};
 
-/// A graph that is being written. Operations on its [`Tensor`]s append to it.
+/// A graph under construction. Operations on its [`Tensor`]s append nodes.
 #[derive(Debug, Default)]
 pub struct Trace {
     graph: RefCell<Graph>,
@@ -19,7 +19,7 @@ pub struct Trace {
     names: RefCell<Names>,
 }
 
-/// What must stay unique in a graph.
+/// Names that are taken and states that are assigned.
 #[derive(Debug, Default)]
 struct Names {
     inputs: HashSet<String>,
@@ -54,7 +54,7 @@ impl Trace {
         }
     }
 
-    /// A trace that goes on where a graph ends, for passes written with tensors.
+    /// A trace that appends to a graph.
     pub fn of(graph: Graph) -> Trace {
         Trace {
             streams: Cell::new(graph.next_stream()),
@@ -64,7 +64,7 @@ impl Trace {
         }
     }
 
-    /// Declares an input that is given anew at every run.
+    /// Declares an input that the caller of every run provides.
     ///
     /// # Panics
     /// If there is an input of this name, or its size cannot be counted.
@@ -73,7 +73,7 @@ impl Trace {
         self.declare(name, InputKind::Data, Type::new(dtype, shape))
     }
 
-    /// Declares a state: a parameter or a value of the optimizer, kept between runs.
+    /// Declares a state that is kept between runs: a parameter or a value of the optimizer.
     ///
     /// # Panics
     /// If there is an input of this name, or its size cannot be counted.
@@ -142,7 +142,7 @@ impl Trace {
         });
     }
 
-    /// After a run, the state `target` holds `value`.
+    /// Assigns a state: after a run, `target` holds `value`.
     ///
     /// # Panics
     /// If `target` is no state, is assigned already, or the types differ.
@@ -171,7 +171,7 @@ impl Trace {
         });
     }
 
-    /// Runs `f` with every new node belonging to `phase`.
+    /// Calls `f`; the nodes that it appends belong to `phase`.
     pub fn in_phase<R>(&self, phase: Phase, f: impl FnOnce() -> R) -> R {
         let before = self.phase.replace(phase);
         let result = f();
@@ -179,7 +179,7 @@ impl Trace {
         result
     }
 
-    /// Runs `f` with every new node belonging to the scope `name` inside the present one.
+    /// Calls `f`; the nodes that it appends belong to the scope `name` inside the current one.
     pub fn in_scope<R>(&self, name: &str, f: impl FnOnce() -> R) -> R {
         let before = self.scope.borrow().clone();
         let inner = if before.is_empty() {
@@ -193,14 +193,14 @@ impl Trace {
         result
     }
 
-    /// A number for an operation that draws random bits, different from all others of this trace.
+    /// The number of a stream of random bits that no other operation of this trace draws from.
     pub fn new_stream(&self) -> u32 {
         let stream = self.streams.get();
         self.streams.set(stream + 1);
         stream
     }
 
-    /// How many streams of random numbers have been given out.
+    /// The next stream of random bits.
     pub(crate) fn streams(&self) -> u32 {
         self.streams.get()
     }
@@ -210,7 +210,7 @@ impl Trace {
         Tensor { trace: self, id }
     }
 
-    /// Looks at the graph under construction.
+    /// Calls `f` with the graph under construction.
     pub fn with_graph<R>(&self, f: impl FnOnce(&Graph) -> R) -> R {
         f(&self.graph.borrow())
     }
@@ -225,7 +225,7 @@ impl Trace {
     }
 }
 
-/// A handle of a value: a reference to its trace and a number. Copying it copies nothing else.
+/// A handle of a value: a reference to its trace and a number. Copying it does not copy the value.
 #[derive(Clone, Copy)]
 pub struct Tensor<'g> {
     trace: &'g Trace,
@@ -238,7 +238,7 @@ impl<'g> Tensor<'g> {
         self.trace
     }
 
-    /// The value it stands for.
+    /// The value.
     pub fn id(self) -> ValueId {
         self.id
     }

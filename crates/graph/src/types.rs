@@ -16,7 +16,7 @@ pub enum DType {
     I32,
     /// Unsigned integers: random bits and keys.
     U32,
-    /// Truth values, one byte each.
+    /// Booleans, one byte each.
     Bool,
 }
 
@@ -31,12 +31,12 @@ impl DType {
         }
     }
 
-    /// Whether the type holds real numbers, so that a derivative can flow through it.
+    /// Whether the dtype is a float, so that derivatives flow through it.
     pub fn is_float(self) -> bool {
         matches!(self, DType::F32 | DType::F64 | DType::BF16)
     }
 
-    /// Whether a number is one of the dtype's, but for the rounding of floats.
+    /// Whether the dtype represents a number; floats represent every number, by rounding.
     pub fn holds(self, value: f64) -> bool {
         let whole = value.fract() == 0.0;
         match self {
@@ -47,8 +47,8 @@ impl DType {
         }
     }
 
-    /// The nearest number that the dtype represents: floats round to nearest, ties to even; integers truncate towards zero
-    /// and saturate, NaN becoming 0; every number but 0 is true.
+    /// The nearest number that the dtype represents: floats round to nearest, ties to even; integers truncate towards
+    /// zero and saturate, NaN becoming 0; every number but 0 is true.
     pub fn round(self, value: f64) -> f64 {
         match self {
             DType::F64 => value,
@@ -106,7 +106,7 @@ pub fn numel(shape: &[usize]) -> usize {
     shape.iter().product()
 }
 
-/// What is known of a value before anything runs: its dtype and its shape.
+/// The static type of a value: dtype and shape.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Type {
     /// Element type.
@@ -134,7 +134,7 @@ impl Type {
         numel(&self.shape)
     }
 
-    /// Checks that the dtype holds these numbers.
+    /// Checks that the dtype represents these numbers.
     pub(crate) fn check_holds(&self, values: &[f64]) -> Result<()> {
         match values.iter().find(|&&v| !self.dtype.holds(v)) {
             Some(value) => Err(Error::user(format!("{self} cannot hold {value}"))),
@@ -142,7 +142,7 @@ impl Type {
         }
     }
 
-    /// Whether its bytes can be counted, and a few times as many.
+    /// Whether its size in bytes is below 2^56, so that sums of sizes do not overflow.
     pub(crate) fn fits(&self) -> bool {
         let bytes = self
             .shape

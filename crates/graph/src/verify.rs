@@ -1,4 +1,4 @@
-//! The verifier: what must hold of every graph, whoever wrote it.
+//! The verifier: the invariants of every graph.
 
 use lessen_base::{Error, Result};
 use std::collections::HashSet;

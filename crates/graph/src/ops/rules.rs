@@ -7,8 +7,8 @@ use crate::op::{Fold, Op, OutRole, Role, RowWise};
 use crate::philox::dropout_threshold;
 use crate::types::{DType, Type};
 
-/// Folds a function of constants whose reference evaluation, rounded to the output's dtype, is what every device computes:
-/// one that is correctly rounded or exact. One element stands for all.
+/// Folds a function of constants that every device computes exactly or correctly rounded: evaluates it for one element
+/// and rounds to the output's dtype.
 pub(crate) fn fold_exactly(op: &dyn Op, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
     let Some(known) = known.iter().copied().collect::<Option<Vec<f64>>>() else {
         return Fold::No;
@@ -42,7 +42,7 @@ pub(crate) fn float(ty: &Type) -> Result<()> {
     }
 }
 
-/// Checks that a probability leaves something.
+/// Checks that dropout with this probability keeps some elements.
 pub(crate) fn probability(p: f64) -> Result<()> {
     if p >= 0.0 && dropout_threshold(p) < 65536 {
         return Ok(());
@@ -79,7 +79,7 @@ pub(crate) fn around(ty: &Type, axis: usize) -> (usize, usize) {
     )
 }
 
-/// All inputs and outputs by rows of the last axis.
+/// The structure in which all inputs and outputs have rows.
 pub(crate) fn all_rows(inputs: &[Type], outputs: &[Type], rows: usize) -> RowWise {
     RowWise::Rows {
         rows,
@@ -88,7 +88,7 @@ pub(crate) fn all_rows(inputs: &[Type], outputs: &[Type], rows: usize) -> RowWis
     }
 }
 
-/// What an operation that cuts or joins along `axis` does by rows: everything if that is the last one.
+/// The row-wise structure of an operation that cuts or joins along `axis`: by rows if it is the last one.
 pub(crate) fn last_axis_rows(axis: usize, inputs: &[Type], outputs: &[Type]) -> RowWise {
     if axis + 1 == inputs[0].rank() {
         all_rows(inputs, outputs, rows(&inputs[0]))

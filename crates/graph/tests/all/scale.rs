@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use lessen_graph::{DType, Graph, Registry, Trace, parse, print, verify};
 
-/// A chain of `n` layers with a state, an output and an assignment each; every third layer is differentiated through its
-/// decomposition.
+/// A chain of `n` layers with a state, an output and an assignment each; every third layer is differentiated through
+/// its decomposition.
 fn network(n: usize) -> Graph {
     let trace = Trace::new();
     let mut x = trace.input("x", DType::F32, &[2, 2]);

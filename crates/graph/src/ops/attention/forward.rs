@@ -106,7 +106,7 @@ impl Op for Attention {
     }
 }
 
-/// What [`attention`] may be told.
+/// Options of [`attention`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttentionOptions<'g> {
     /// Whether a query sees no later key.

@@ -12,9 +12,9 @@ use crate::types::{DType, Type};
 /// `bool[B, Tk]` if `masked` (true: the key may be attended to), then the key `u32[2]` of dropout if `p > 0`.
 /// Outputs `o[B, Tq, H, Dv]` and `lse[B, H, Tq]` of the accumulator dtype of `q`.
 ///
-/// With `s_ij = scale q_i · k_j` over the visible keys `j` of query `i`: `lse_i = log sum_j e^s_ij`, `o_i =
-/// sum_j drop(e^(s_ij - lse_i)) v_j`. Causal: key `j` is visible to query `i` if `j <= i + Tk - Tq`. A query
-/// without a visible key has `o = 0` and `lse = -inf`. Dropout is that of [`Dropout`](crate::ops::Dropout) with the flat index
+/// With `s_ij = scale q_i · k_j` over the visible keys `j` of query `i`: `lse_i = log sum_j e^s_ij`, `o_i = sum_j
+/// drop(e^(s_ij - lse_i)) v_j`. Causal: key `j` is visible to query `i` if `j <= i + Tk - Tq`. A query without a
+/// visible key has `o = 0` and `lse = -inf`. Dropout is that of [`Dropout`](crate::ops::Dropout) with the flat index
 /// `((b H + h) Tq + i) Tk + j`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Attention {

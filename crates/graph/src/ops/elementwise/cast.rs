@@ -67,7 +67,7 @@ fn convert(x: f64, from: DType, to: DType) -> f64 {
 }
 
 impl<'g> Tensor<'g> {
-    /// The same numbers in another dtype; this very tensor when it has that dtype. See [`Cast`].
+    /// The same numbers in another dtype; this tensor if it has that dtype. See [`Cast`].
     pub fn cast(self, dtype: DType) -> Tensor<'g> {
         if self.dtype() == dtype {
             return self;

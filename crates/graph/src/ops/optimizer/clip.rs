@@ -1,5 +1,5 @@
-//! Clipping of gradients by their global norm, as `torch.nn.utils.clip_grad_norm_`. No operations:
-//! compositions.
+//! Clipping of gradients by their global norm, as `torch.nn.utils.clip_grad_norm_`. They are compositions of
+//! operations.
 
 use crate::trace::Tensor;
 

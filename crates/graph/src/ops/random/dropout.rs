@@ -1,5 +1,5 @@
 //! Dropout (Srivastava et al. 2014): elements become zero at random, the others grow so that the mean stays.
-//! The mask is never stored: the backward pass makes it again from the key.
+//! The mask is not stored: the backward pass regenerates it from the key.
 
 use lessen_base::Result;
 
@@ -103,8 +103,8 @@ impl Op for Dropout {
 }
 
 impl<'g> Tensor<'g> {
-    /// Every element becomes zero with probability `p`, the others grow by `1 / (1 - p)`; random by this key
-    /// `u32[2]` and by the place of the call in the trace. With `p = 0` this very tensor.
+    /// Sets each element to zero with probability `p` and multiplies the others by `1 / (1 - p)`. The random bits
+    /// follow from the key `u32[2]` and the place of the call in the trace. With `p = 0` it returns this tensor.
     #[track_caller]
     pub fn dropout(self, p: f64, key: Tensor<'g>) -> Tensor<'g> {
         if p == 0.0 {
