@@ -15,10 +15,11 @@ use crate::trace::{Tensor, Trace};
 /// If a decomposition gives other types than the operation's type rule.
 pub fn lower<'a>(graph: &'a Graph, supported: &dyn Fn(&dyn Op) -> bool) -> Cow<'a, Graph> {
     let mut lowered = Cow::Borrowed(graph);
-    let mut streams = graph.next_stream();
+    let mut streams = None;
     // A decomposition may use other operations that are not supported.
     while lowered.nodes.iter().any(|n| !supported(n.op.as_ref())) {
-        let (next, changed) = lower_once(&lowered, supported, &mut streams);
+        let streams = streams.get_or_insert_with(|| graph.next_stream());
+        let (next, changed) = lower_once(&lowered, supported, streams);
         if !changed {
             break;
         }

@@ -1,5 +1,5 @@
-//! An operation from outside, with a modified derivative, written with no more than the trait: HeLU, `max(x,
-//! 0)` whose derivative is that of `max(x + shift, 0)`.
+//! An operation from outside, with a modified derivative, written with no more than the trait: `max(x, 0)` whose
+//! derivative is that of `max(x + shift, 0)`.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use lessen_graph::{
 use crate::check::{function, run};
 
 #[derive(PartialEq, Debug)]
-struct Helu {
+struct ShiftedRelu {
     shift: f64,
 }
 
-impl Op for Helu {
+impl Op for ShiftedRelu {
     fn name(&self) -> &'static str {
-        "helu"
+        "shifted_relu"
     }
 
     fn attrs(&self) -> Attrs {
@@ -44,14 +44,14 @@ fn sample() -> Array {
 
 #[test]
 fn its_evaluation_is_that_of_its_decomposition() {
-    let y = evaluate_op(&Helu { shift: 0.5 }, &[&sample()]).unwrap();
+    let y = evaluate_op(&ShiftedRelu { shift: 0.5 }, &[&sample()]).unwrap();
     assert_eq!(y[0].data, [0.0, 0.0, 0.0, 2.0]);
 }
 
 #[test]
 fn its_derivative_is_its_own() {
     let gradient = function(|trace, x| {
-        let y = trace.apply1(Helu { shift: 0.5 }, x);
+        let y = trace.apply1(ShiftedRelu { shift: 0.5 }, x);
         (y * 3.0).sum().grad(x)
     });
     assert_eq!(run(&[sample()], &gradient)[0].data, [0.0, 3.0, 3.0, 3.0]);
@@ -91,17 +91,20 @@ fn a_derivative_through_the_decomposition_keeps_equal_inputs_apart() {
 fn its_text_parses_when_it_is_registered() {
     let trace = Trace::new();
     let x = trace.input("x", lessen_graph::DType::F32, &[4]);
-    trace.output("y", trace.apply1(Helu { shift: 0.5 }, &[x]));
+    trace.output("y", trace.apply1(ShiftedRelu { shift: 0.5 }, &[x]));
     let text = print(&trace.finish());
-    assert!(text.contains("%1 = helu(%0) {shift=0.5} : f32[4]"), "{text}");
+    assert!(
+        text.contains("%1 = shifted_relu(%0) {shift=0.5} : f32[4]"),
+        "{text}"
+    );
     let error = parse(&text, &Registry::standard()).unwrap_err();
-    assert_eq!(error.message(), "line 2: there is no operation `helu`");
+    assert_eq!(error.message(), "line 2: there is no operation `shifted_relu`");
     let mut registry = Registry::standard();
     let build: Build = |a| {
-        Ok(Arc::new(Helu {
+        Ok(Arc::new(ShiftedRelu {
             shift: a.float("shift")?,
         }))
     };
-    registry.register("helu", build).unwrap();
+    registry.register("shifted_relu", build).unwrap();
     assert_eq!(print(&parse(&text, &registry).unwrap()), text);
 }
