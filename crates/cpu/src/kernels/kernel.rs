@@ -172,7 +172,9 @@ pub(crate) struct WholeKernel {
 
 impl WholeKernel {
     /// A kernel of several phases.
-    pub(crate) fn phases(phases: impl Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync + 'static) -> WholeKernel {
+    pub(crate) fn phases(
+        phases: impl Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync + 'static,
+    ) -> WholeKernel {
         WholeKernel {
             phases: Box::new(phases),
             scratch: 0,
@@ -225,7 +227,10 @@ impl Kernel {
             Kernel::Nothing => return false,
             Kernel::Whole(kernel) => {
                 let exception = kernel.reads.iter().find(|(i, _)| *i == input);
-                (exception.map_or(Reads::Dense, |e| e.1), numel(&ty.shape[..ty.rank() - 1]))
+                (
+                    exception.map_or(Reads::Dense, |e| e.1),
+                    numel(&ty.shape[..ty.rank() - 1]),
+                )
             }
             Kernel::Rows(kernel) => match op.row_wise(types.inputs, types.outputs) {
                 RowWise::Rows { rows, inputs, .. } => (kernel.reads(input, inputs[input]), rows),

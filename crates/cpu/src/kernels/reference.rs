@@ -1,22 +1,17 @@
-//! The fallback: an operation without a kernel for its dtypes runs its reference evaluation. It allocates and is
-//! slow, but it is right for every operation and every dtype.
+//! The reference evaluation as a kernel, for an operation without one of its own: slow, allocating, and right for every
+//! operation and dtype.
 
 use std::sync::Arc;
 
-use lessen_graph::ops::{CrossEntropy, CrossEntropyBackward, Gather, ScatterAdd};
-use lessen_graph::{Array, DType, Op, Type};
+use lessen_graph::{Array, DType, IndexInput, Op, Type, bf16_bits};
 
-use crate::single_kernels::{Single, TaskFn};
+use super::kernel::{Phase, Types, Work};
 
-/// One task that evaluates the operation in `f64`.
-pub(crate) fn reference(
-    op: Arc<dyn Op>,
-    inputs: &[Type],
-    strides: &[Vec<usize>],
-    outputs: &[Type],
-) -> Single {
-    let (inputs, strides, outputs) = (inputs.to_vec(), strides.to_vec(), outputs.to_vec());
-    let run: TaskFn = Box::new(move |w, _| {
+/// One task that evaluates the operation in `f64`, for inputs with these strides.
+pub(crate) fn reference(op: Arc<dyn Op>, types: Types<'_>, strides: &[Vec<usize>]) -> Vec<Phase> {
+    let (inputs, outputs) = (types.inputs.to_vec(), types.outputs.to_vec());
+    let strides = strides.to_vec();
+    let run = Box::new(move |w: &Work<'_>, _| {
         let arrays: Vec<Array> = inputs
             .iter()
             .zip(&strides)
@@ -29,11 +24,10 @@ pub(crate) fn reference(
                 })
             })
             .collect();
-        if let Some((indices, limit, ignored)) = indices_of(op.as_ref(), &inputs) {
-            let outside = |&i: &f64| i != ignored && !(0.0..limit as f64).contains(&i);
-            if let Some(&index) = arrays[indices].data.iter().find(|i| outside(i)) {
-                return w.faults.out_of_range(index as i32, limit);
-            }
+        if let Some(indices) = op.index_input(&inputs)
+            && let Some(index) = wrong_index(indices, &arrays[indices.input])
+        {
+            return w.index_errors.note(index, indices.limit);
         }
         let results = evaluated(op.as_ref(), &arrays.iter().collect::<Vec<_>>(), &outputs);
         for ((array, ty), &to) in results.iter().zip(&outputs).zip(w.outputs) {
@@ -46,7 +40,13 @@ pub(crate) fn reference(
             }
         }
     });
-    Single { tasks: 1, run }
+    vec![Phase { tasks: 1, run }]
+}
+
+/// The first index that an operation does not admit.
+fn wrong_index(indices: IndexInput, array: &Array) -> Option<i32> {
+    let wrong = |&&index: &&f64| !indices.admits(index as i64);
+    array.data.iter().find(wrong).map(|&index| index as i32)
 }
 
 /// The results of an operation's evaluation, of the types that it promised.
@@ -66,23 +66,6 @@ pub(crate) fn evaluated(op: &dyn Op, inputs: &[&Array], outputs: &[Type]) -> Vec
         op.name()
     );
     results
-}
-
-/// For an operation that reads indices: which input holds them, what they must be below, and the index that stands for
-/// none.
-fn indices_of(op: &dyn Op, inputs: &[Type]) -> Option<(usize, usize, f64)> {
-    let any = op;
-    if any.is::<Gather>() {
-        return Some((1, inputs[0].shape[0], f64::NAN));
-    }
-    if let Some(op) = any.downcast_ref::<ScatterAdd>() {
-        return Some((0, op.rows, f64::NAN));
-    }
-    if let Some(op) = any.downcast_ref::<CrossEntropy>() {
-        return Some((1, inputs[0].last(), op.ignore as f64));
-    }
-    let op = any.downcast_ref::<CrossEntropyBackward>()?;
-    Some((2, inputs[0].last(), op.ignore as f64))
 }
 
 /// Reads an element.
@@ -110,18 +93,9 @@ pub(crate) fn encode(value: f64, dtype: DType) -> Vec<u8> {
     match dtype {
         DType::F32 => (value as f32).to_ne_bytes().to_vec(),
         DType::F64 => value.to_ne_bytes().to_vec(),
-        DType::BF16 => bf16(value as f32).to_ne_bytes().to_vec(),
+        DType::BF16 => bf16_bits(value as f32).to_ne_bytes().to_vec(),
         DType::I32 => (value as i32).to_ne_bytes().to_vec(),
         DType::U32 => (value as u32).to_ne_bytes().to_vec(),
         DType::Bool => vec![u8::from(value != 0.0)],
     }
-}
-
-/// Rounds to the nearest bf16, ties to even; NaN stays NaN.
-fn bf16(value: f32) -> u16 {
-    let bits = value.to_bits();
-    if value.is_nan() {
-        return (bits >> 16) as u16 | 0x40;
-    }
-    ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) as u16
 }

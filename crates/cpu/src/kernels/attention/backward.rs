@@ -1,20 +1,20 @@
-//! The derivative of attention for one head of one example; see [`attention`](super::attention).
+//! The backward loop of attention for one head.
 
-use super::attention::{
+use super::super::gemm::gemm_scaled;
+use super::super::rows::Rows;
+use super::head::{
     BLOCK, Head, WeightDropout, keep_factors, matrix, matrix_mut, random_row, scale_row, transposed,
-    visible_scores,
+    visible_scores, without_masked,
 };
-use super::gemm::gemm_scaled;
-use super::rows::Rows;
 use crate::math::exp;
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store, sum};
 
 dispatch! {
-    /// The derivative of [`forward`](super::attention::forward) from its inputs and results: `dq`, `dk` and
+    /// The derivative of [`forward`](super::forward) from its inputs and results: `dq`, `dk` and
     /// `dv` from `d_o`.
     ///
     /// # Safety
-    /// As for [`forward`](super::attention::forward), with [`Head::backward_scratch`] elements of scratch.
+    /// As for [`forward`](super::forward), with [`Head::backward_scratch`] elements of scratch.
     pub unsafe fn backward(
         head: &Head, q: Rows<f32>, k: Rows<f32>, v: Rows<f32>, o: Rows<f32>, lse: *const f32, d_o: Rows<f32>,
         dq: Rows<f32>, dk: Rows<f32>, dv: Rows<f32>, scratch: *mut f32,
@@ -120,6 +120,9 @@ unsafe fn backward_body<L: Level>(
                 matrix_mut(dq, begin),
                 false,
             );
+            for i in begin..end {
+                without_masked(scale, (keys, d_scores.at(i - begin)), k, d, (dq.at(i), dq.col));
+            }
             gemm_scaled(
                 scale,
                 keys,
@@ -172,6 +175,7 @@ unsafe fn weigh_row_backward<L: Level>(
             for i in 0..LANES {
                 s[i] = exp::<L>(s[i] - lse);
             }
+            let weights = s;
             if let Some(WeightDropout { p, .. }) = head.dropout {
                 let factors = keep_factors(p, halves.add(j));
                 for i in 0..LANES {
@@ -182,6 +186,14 @@ unsafe fn weigh_row_backward<L: Level>(
                 for i in 0..LANES {
                     ds[i] = s[i] * (ds[i] - delta);
                 }
+            }
+            // A key of no weight has no influence, whatever its value is.
+            for i in 0..LANES {
+                ds[i] = if (weights[i] == 0.0) & ds[i].is_nan() {
+                    0.0
+                } else {
+                    ds[i]
+                };
             }
             store(scores.add(j), 1, LANES, &s);
             store(d_scores.add(j), 1, LANES, &ds);

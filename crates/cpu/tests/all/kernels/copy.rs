@@ -49,7 +49,7 @@ fn check<T: Copy + PartialEq + std::fmt::Debug>(
     for i in indices(shape) {
         expected[offset(&i, to)] = x[offset(&i, from)];
     }
-    let plan = CopyPlan::new(shape, from, to).unwrap();
+    let plan = CopyPlan::new(shape, from, to);
     assert_eq!(plan.rows() * plan.columns(), shape.iter().product::<usize>());
     let (rows, mut row) = (plan.rows(), 0);
     while row < rows {
@@ -95,12 +95,9 @@ fn slices_broadcasts_scalars_and_nothing() {
     check(&[3, 0], &[1, 1], &[1, 1], |i| i as u32, 0);
     check(&[100, 70], &[1, 100], &[70, 1], |i| i as u32, 0);
     let many = [2; 17];
-    assert!(
-        CopyPlan::new(&many, &dense(&many), &dense(&many)).is_some(),
-        "axes that are one run count once"
-    );
     let zigzag: Vec<usize> = dense(&many).into_iter().rev().collect();
-    assert!(CopyPlan::new(&many, &zigzag, &dense(&many)).is_none());
+    check(&many, &dense(&many), &dense(&many), |i| i as u32, 0);
+    check(&many, &zigzag, &dense(&many), |i| i as u32, 0);
 }
 
 #[test]

@@ -1,15 +1,14 @@
 //! Elementwise kernels against plain `f64`, those of integers against the reference evaluator.
 
 #[allow(dead_code)]
-
 use std::collections::HashMap;
 
 use super::support::*;
-use lessen_compile::Options;
+use crate::plans::runner::Options;
+use crate::plans::runner::run_once;
 use lessen_cpu::kernels::{Rows, elementwise};
 use lessen_graph::ops::{Binary, BinaryKind, CompareKind, UnaryKind};
 use lessen_graph::{Array, DType, Trace, evaluate, evaluate_op};
-use crate::plans::runner::run_once;
 
 /// The straightforward `f32` computation.
 fn plain(kind: UnaryKind, x: f32) -> f32 {

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::Options;
-use lessen_graph::{Array, DType, Trace, Type, evaluate};
+use crate::plans::runner::Options;
 use crate::plans::runner::run_once;
+use lessen_graph::{Array, DType, Trace, Type, evaluate};
 
 /// Runs a graph on the CPU and asserts that its results are those of the reference evaluator.
 fn assert_same(what: &str, trace: Trace, inputs: &HashMap<String, Array>) {

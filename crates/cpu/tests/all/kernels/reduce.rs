@@ -116,11 +116,19 @@ fn gather_and_scatter_add() {
                     }
                 }
                 let mut out = table.clone();
-                // SAFETY: as above; the ranges of columns make up all of them.
-                unsafe {
-                    let middle = c / 3;
-                    for columns in [0..middle, middle..c] {
-                        gather::scatter_add(n, c, ids.as_ptr(), updates.rows(), out.as_mut_ptr(), columns);
+                for (part, first) in [(0..2, 0), (0..2, c / 3), (2..rows, 0), (2..rows, c / 3)] {
+                    let columns = first..if first == 0 { c / 3 } else { c };
+                    // SAFETY: as above; the ranges of rows and of columns make up all of them.
+                    unsafe {
+                        gather::scatter_add(
+                            n,
+                            c,
+                            ids.as_ptr(),
+                            updates.rows(),
+                            out.as_mut_ptr(),
+                            part,
+                            columns,
+                        );
                     }
                 }
                 assert_eq!(out, expected, "{c} {lie:?}");

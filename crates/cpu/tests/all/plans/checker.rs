@@ -51,7 +51,7 @@ pub fn check(plan: &Plan) -> Result<(), String> {
         arena: Memory::default(),
         states: HashMap::new(),
     };
-    for (i, input) in plan.graph.inputs.iter().enumerate() {
+    for (i, input) in plan.graph().inputs.iter().enumerate() {
         match input.kind {
             InputKind::State => {
                 checker.states.insert(i, input.value);
@@ -59,27 +59,27 @@ pub fn check(plan: &Plan) -> Result<(), String> {
             InputKind::Data => checker.write_value(input.value)?,
         }
     }
-    for (s, step) in plan.steps.iter().enumerate() {
+    for (s, step) in plan.steps().iter().enumerate() {
         checker.step(step).map_err(|e| format!("step {s}: {e}"))?;
     }
     checker.end()
 }
 
 fn node(plan: &Plan, id: NodeId) -> &Node {
-    &plan.graph.nodes[id.index()]
+    &plan.graph().nodes[id.index()]
 }
 
 fn base(plan: &Plan, value: ValueId) -> ValueId {
-    plan.places[value.index()].base
+    plan.place(value).base
 }
 
 /// Every node that is neither a view nor a constant belongs to exactly one step.
 fn each_node_once(plan: &Plan) -> Result<(), String> {
-    let mut times = vec![0; plan.graph.nodes.len()];
-    for id in plan.steps.iter().flat_map(|s| &s.nodes) {
+    let mut times = vec![0; plan.graph().nodes.len()];
+    for id in plan.steps().iter().flat_map(|s| &s.nodes) {
         times[id.index()] += 1;
     }
-    for (i, node) in plan.graph.nodes.iter().enumerate() {
+    for (i, node) in plan.graph().nodes.iter().enumerate() {
         let view = node.outputs.iter().all(|&v| base(plan, v) != v);
         let expected = usize::from(!view && !node.inputs.is_empty());
         if times[i] != expected {
@@ -96,22 +96,23 @@ fn each_node_once(plan: &Plan) -> Result<(), String> {
 /// Values of the arena that are alive in the same step lie apart, but for an output that takes over all of a value that
 /// is read for the last time in that step.
 fn alive_apart(plan: &Plan) -> Result<(), String> {
-    let values: Vec<(usize, usize, usize, (usize, usize))> = (0..plan.graph.values.len())
-        .filter_map(|v| match plan.storage[v] {
+    let values: Vec<(usize, usize, usize, (usize, usize))> = (0..plan.graph().values.len())
+        .filter_map(|v| match plan.storage(ValueId(v as u32)) {
             Storage::Arena(at) => {
-                let len = plan.graph.ty(ValueId(v as u32)).bytes();
+                let len = plan.graph().ty(ValueId(v as u32)).bytes();
                 Some((
                     v,
                     at,
                     len,
-                    plan.lifetimes[v].expect("values of the arena have lifetimes"),
+                    plan.lifetime(ValueId(v as u32))
+                        .expect("values of the arena have lifetimes"),
                 ))
             }
             _ => None,
         })
         .collect();
     for (i, &(a, at, len, (first, last))) in values.iter().enumerate() {
-        if at + len > plan.arena_bytes {
+        if at + len > plan.arena_bytes() {
             return Err(format!("%{a} ends behind the arena"));
         }
         for &(b, other_at, other_len, (other_first, other_last)) in &values[i + 1..] {
@@ -129,12 +130,12 @@ fn alive_apart(plan: &Plan) -> Result<(), String> {
 
 impl Checker<'_> {
     fn bytes(&self, value: ValueId) -> usize {
-        self.plan.graph.ty(value).bytes()
+        self.plan.graph().ty(value).bytes()
     }
 
     fn write_value(&mut self, value: ValueId) -> Result<(), String> {
         let len = self.bytes(value);
-        match self.plan.storage[value.index()] {
+        match self.plan.storage(value) {
             Storage::Arena(at) => self.arena.write(at, len, Tag::Value(value)),
             Storage::State(i) => {
                 self.states.insert(i, value);
@@ -147,10 +148,10 @@ impl Checker<'_> {
 
     /// Whether a base is where the plan says, and nothing else has been written over it.
     fn intact(&self, value: ValueId) -> Result<(), String> {
-        let ok = match self.plan.storage[value.index()] {
+        let ok = match self.plan.storage(value) {
             Storage::Arena(at) => self.arena.holds(at, self.bytes(value), value),
             Storage::State(i) => self.states.get(&i) == Some(&value),
-            Storage::Constant(i) => self.plan.constants.get(i) == Some(&value),
+            Storage::Constant(i) => self.plan.constants().get(i) == Some(&value),
             Storage::Local(_) | Storage::None => false,
         };
         if ok {
@@ -163,14 +164,14 @@ impl Checker<'_> {
     fn step(&mut self, step: &PlannedStep) -> Result<(), String> {
         let plan = self.plan;
         let mut made: Vec<ValueId> = Vec::new();
-        let scratch = step.scratch_per_thread * plan.threads;
-        if step.scratch_offset + scratch > plan.arena_bytes && scratch > 0 {
+        let scratch = step.scratch_per_worker * plan.workers();
+        if step.scratch_offset + scratch > plan.arena_bytes() && scratch > 0 {
             return Err("the scratch ends behind the arena".to_string());
         }
         self.arena.write(step.scratch_offset, scratch, Tag::Scratch);
         for partial in &step.partials {
             let len = partial.parts * self.bytes(partial.value);
-            if partial.offset + len > plan.arena_bytes {
+            if partial.offset + len > plan.arena_bytes() {
                 return Err("a partial sum ends behind the arena".to_string());
             }
             self.arena.write(partial.offset, len, Tag::Scratch);
@@ -180,7 +181,7 @@ impl Checker<'_> {
             let node = node(plan, id);
             for &input in &node.inputs {
                 let base = base(plan, input);
-                if matches!(plan.storage[base.index()], Storage::Local(_)) && made.contains(&base) {
+                if matches!(plan.storage(base), Storage::Local(_)) && made.contains(&base) {
                     continue;
                 }
                 self.intact(base)
@@ -196,7 +197,7 @@ impl Checker<'_> {
             Tag::Scratch => Ok(()),
             Tag::Value(value) => self.intact(*value),
         };
-        made.iter().try_for_each(|v| match plan.storage[v.index()] {
+        made.iter().try_for_each(|v| match plan.storage(*v) {
             Storage::Arena(_) => still(&Tag::Value(*v)),
             _ => Ok(()),
         })
@@ -207,12 +208,12 @@ impl Checker<'_> {
     /// written.
     fn may_overwrite(&self, step: &PlannedStep, position: usize, output: ValueId) -> Result<(), String> {
         let plan = self.plan;
-        let (to, len) = (plan.storage[output.index()], self.bytes(output));
+        let (to, len) = (plan.storage(output), self.bytes(output));
         for (p, &id) in step.nodes.iter().enumerate() {
             let reader = node(plan, id);
             for (i, &input) in reader.inputs.iter().enumerate() {
                 let read = base(plan, input);
-                let overlap = match (to, plan.storage[read.index()]) {
+                let overlap = match (to, plan.storage(read)) {
                     (Storage::Arena(a), Storage::Arena(b)) => a < b + self.bytes(read) && b < a + len,
                     (Storage::State(a), Storage::State(b)) => a == b,
                     _ => false,
@@ -220,13 +221,13 @@ impl Checker<'_> {
                 if !overlap || read == output {
                     continue;
                 }
-                let layout = &plan.places[input.index()].layout;
-                let shape = &plan.graph.ty(input).shape;
-                let same_bytes = plan.storage[read.index()] == to && self.bytes(read) == len;
+                let layout = &plan.place(input).layout;
+                let shape = &plan.graph().ty(input).shape;
+                let same_bytes = plan.storage(read) == to && self.bytes(read) == len;
                 let whole = layout.offset == 0 && layout.is_dense(shape) && self.bytes(input) == len;
-                let by_rows = match &plan.row_wise[id.index()] {
+                let by_rows = match &plan.row_wise(id) {
                     RowWise::No => step.nodes.len() == 1,
-                    RowWise::Elementwise => plan.graph.ty(input).rank() > 0 || len == self.bytes(input),
+                    RowWise::Elementwise => plan.graph().ty(input).rank() > 0 || len == self.bytes(input),
                     RowWise::Rows { inputs, .. } => inputs[i] == Role::Rows,
                 };
                 if p > position || !same_bytes || !whole || !by_rows {
@@ -249,7 +250,7 @@ impl Checker<'_> {
         let mut locals = Vec::new();
         for (position, &id) in step.nodes.iter().enumerate() {
             for &v in &node(plan, id).outputs {
-                if let Storage::Local(at) = plan.storage[v.index()] {
+                if let Storage::Local(at) = plan.storage(v) {
                     let reads = |id: &NodeId| node(plan, *id).inputs.iter().any(|&i| base(plan, i) == v);
                     let last = step.nodes.iter().rposition(reads).unwrap_or(position);
                     let len = self.bytes(v) / rows.rows.max(1) * rows.block;
@@ -274,23 +275,23 @@ impl Checker<'_> {
     /// Results are there, and after the copies every assigned state holds its new value.
     fn end(mut self) -> Result<(), String> {
         let plan = self.plan;
-        for output in &plan.graph.outputs {
+        for output in &plan.graph().outputs {
             self.intact(base(plan, output.value))
                 .map_err(|e| format!("output `{}`: {e}", output.name))?;
         }
-        for copy in &plan.copies {
-            let place = &plan.places[copy.value.index()];
-            let Storage::State(target) = plan.storage[copy.target.index()] else {
+        for copy in plan.copies() {
+            let place = &plan.place(copy.value);
+            let Storage::State(target) = plan.storage(copy.target) else {
                 return Err("a copy to what is no state".to_string());
             };
             self.intact(place.base)?;
-            if !place.layout.is_dense(&plan.graph.ty(copy.value).shape) {
+            if !place.layout.is_dense(&plan.graph().ty(copy.value).shape) {
                 return Err(format!("%{} is copied to a state but is not dense", copy.value.0));
             }
             self.states.insert(target, copy.value);
         }
-        for assign in &plan.graph.assigns {
-            let Storage::State(target) = plan.storage[assign.target.index()] else {
+        for assign in &plan.graph().assigns {
+            let Storage::State(target) = plan.storage(assign.target) else {
                 return Err("an assignment to what is no state".to_string());
             };
             if self.states[&target] != assign.value {

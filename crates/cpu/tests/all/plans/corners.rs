@@ -3,14 +3,14 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::{Options, Placement};
-use lessen_cpu::compile;
+use lessen_compile::Placement;
 use lessen_graph::ops::CrossEntropyBackward;
 use lessen_graph::{Array, DType, Graph, Op, Phase, Tensor, Trace, Type, evaluate};
 
 use crate::plans::checker::check;
-use crate::random::Random;
+use crate::plans::runner::{Options, compile};
 use crate::plans::runner::{bits, run_once};
+use crate::random::Random;
 
 const OPTIONS: Options = Options {
     threads: 2,
@@ -215,9 +215,14 @@ fn nothing_is_recomputed_from_data_that_backward_does_not_read() {
     let g = loss.grad(&[w])[0];
     trace.in_phase(Phase::Update, || trace.assign(w, w - g * 0.125));
     let plan = compile(&trace.finish(), &OPTIONS).unwrap();
-    let x = plan.graph.inputs.iter().find(|i| i.name == "x").unwrap().value;
-    let nodes = |s: usize| plan.steps[s].nodes.iter().map(|id| &plan.graph.nodes[id.index()]);
-    let last = plan.lifetimes[x.index()].unwrap().1;
+    let x = plan.graph().inputs.iter().find(|i| i.name == "x").unwrap().value;
+    let nodes = |s: usize| {
+        plan.steps()[s]
+            .nodes
+            .iter()
+            .map(|id| &plan.graph().nodes[id.index()])
+    };
+    let last = plan.lifetime(x).unwrap().1;
     assert!(nodes(last).any(|n| n.inputs.contains(&x)));
     assert!(nodes(last).all(|n| n.phase == Phase::Forward));
 }

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use lessen_graph::ops::{AdamW, Sgd};
 use lessen_graph::{Array, DType, Graph, InputKind, Phase, Tensor, Trace, Type};
 
-use crate::random::Random;
 use crate::plans::sizes::{LIMIT, narrower, shape};
+use crate::random::Random;
 
 /// A program and values for its inputs.
 pub struct Program {

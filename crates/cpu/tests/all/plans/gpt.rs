@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::{Options, Plan};
-use lessen_cpu::{Device, Executable, Store, compile};
+use lessen_compile::Plan;
+use lessen_cpu::{Device, Executable, Store};
 use lessen_graph::ops::AdamW;
 use lessen_graph::{
     Array, AttentionOptions, DType, Graph, Phase, Tensor, Trace, Type, attention, clip_coefficient,
     global_norm,
 };
 
-use crate::random::Random;
 use crate::plans::runner;
+use crate::plans::runner::{Options, compile};
+use crate::random::Random;
 
 /// Extents and choices.
 #[derive(Clone, Copy)]

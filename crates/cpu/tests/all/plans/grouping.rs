@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::{Options, Placement, Plan, Storage};
-use lessen_cpu::compile;
-use lessen_graph::{DType, Graph, Phase, Trace, clip_coefficient, evaluate, global_norm};
+use lessen_compile::{Placement, Plan, Storage};
+use lessen_graph::{DType, Graph, Phase, Trace, ValueId, clip_coefficient, evaluate, global_norm};
 
 use crate::plans::checker::check;
-use crate::random::Random;
 use crate::plans::runner::run_once;
+use crate::plans::runner::{Options, compile};
+use crate::random::Random;
 
 const OPTIONS: Options = Options {
     threads: 2,
@@ -24,8 +24,8 @@ fn plan(graph: &Graph) -> Plan {
 
 /// The names of the operations of each step.
 fn steps(plan: &Plan) -> Vec<Vec<&str>> {
-    let name = |id: &lessen_graph::NodeId| plan.graph.nodes[id.index()].op.name();
-    plan.steps
+    let name = |id: &lessen_graph::NodeId| plan.graph().nodes[id.index()].op.name();
+    plan.steps()
         .iter()
         .map(|s| s.nodes.iter().map(name).collect())
         .collect()
@@ -54,11 +54,11 @@ fn a_feed_forward_block_is_one_step_and_its_hidden_values_stay_in_scratch() {
         "layer_norm",
     ];
     assert_eq!(steps(&plan), [names]);
-    let rows = plan.steps[0].rows.unwrap();
+    let rows = plan.steps()[0].rows.unwrap();
     assert_eq!((rows.rows, rows.tile, rows.block % rows.tile), (600, 128, 0));
-    let in_arena = |v: &usize| matches!(plan.storage[*v], Storage::Arena(_));
-    let wide = |v: &usize| plan.graph.values[*v].ty.numel() > 600 * 16;
-    let hidden = (0..plan.graph.values.len()).filter(wide).filter(in_arena);
+    let in_arena = |v: &usize| matches!(plan.storage(ValueId(*v as u32)), Storage::Arena(_));
+    let wide = |v: &usize| plan.graph().values[*v].ty.numel() > 600 * 16;
+    let hidden = (0..plan.graph().values.len()).filter(wide).filter(in_arena);
     assert_eq!(hidden.count(), 0, "no value of [600, 64] lies in the arena");
 }
 
@@ -100,9 +100,9 @@ fn large_values_do_not_join_a_group_of_few_rows() {
     });
     let plan = plan(&trace.finish());
     for (i, shape) in shapes.iter().enumerate() {
-        let value = plan.graph.outputs[i + 1].value;
-        let producer = plan.graph.producer(value).unwrap();
-        let step = plan.steps.iter().find(|s| s.nodes.contains(&producer)).unwrap();
+        let value = plan.graph().outputs[i + 1].value;
+        let producer = plan.graph().producer(value).unwrap();
+        let step = plan.steps().iter().find(|s| s.nodes.contains(&producer)).unwrap();
         let rows = step.rows.unwrap().rows;
         assert_eq!(
             rows, shape[0],

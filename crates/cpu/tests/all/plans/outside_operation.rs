@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::Options;
-use lessen_cpu::{Device, Executable, compile};
+use lessen_cpu::{Device, Executable};
 use lessen_graph::{Array, Attr, Attrs, DType, Graph, Op, Phase, Tensor, Trace, Type, Vjp, evaluate};
 
 use crate::plans::checker::check;
-use crate::random::Random;
 use crate::plans::runner;
+use crate::plans::runner::{Options, compile};
+use crate::random::Random;
 
 /// HeLU: `max(x, 0)` whose derivative is that of `max(x + shift, 0)`, so that gradients also pass a little below zero.
 #[derive(PartialEq, Debug)]
@@ -116,7 +116,7 @@ fn an_operation_from_outside_runs_and_trains_on_the_cpu() {
     check(executable.plan()).unwrap();
     let left: Vec<&str> = executable
         .plan()
-        .graph
+        .graph()
         .nodes
         .iter()
         .map(|n| n.op.name())

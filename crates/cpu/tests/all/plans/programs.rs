@@ -3,14 +3,17 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use lessen_compile::{Options, Placement, Storage, passes};
-use lessen_cpu::{compile, floor_bytes};
+use lessen_compile::{Placement, Storage, Target, passes};
+use lessen_cpu::CpuTarget;
 use lessen_graph::{Array, Graph, Phase, Registry, ValueId, evaluate, print, verify};
 
 use crate::plans::checker::check;
 use crate::plans::generator::{Program, program};
-use crate::random::Random;
+use crate::plans::runner::{Options, compile, floor_bytes, storage};
 use crate::plans::runner::{bits, run_once};
+use crate::random::Random;
+
+const CPU: CpuTarget = CpuTarget { threads: 2 };
 
 type Results = HashMap<String, Array>;
 
@@ -66,7 +69,9 @@ fn check_passes(program: &Program, expected: &Results, random: &mut Random) -> R
     let run = |name: &str, graph: &Graph, pass: &dyn Fn(&Graph) -> Graph| {
         checked(name, graph, pass, program, expected)
     };
-    let graph = run("lowering", &program.graph, &passes::lower)?;
+    let graph = run("lowering", &program.graph, &|g: &Graph| {
+        passes::lower(g, &|op| CPU.supports(op))
+    })?;
     let graph = run("dead code", &graph, &passes::eliminate_dead_code)?;
     let graph = run("folding", &graph, &passes::fold_constants)?;
     let graph = run(
@@ -75,7 +80,9 @@ fn check_passes(program: &Program, expected: &Results, random: &mut Random) -> R
         &passes::eliminate_common_subexpressions,
     )?;
     let graph = run("dead code", &graph, &passes::eliminate_dead_code)?;
-    let graph = run("materialization", &graph, &passes::materialize)?;
+    let graph = run("materialization", &graph, &|g: &Graph| {
+        passes::materialize(g, &CPU)
+    })?;
     let chosen: Vec<ValueId> = graph
         .nodes
         .iter()
@@ -178,19 +185,15 @@ fn random_programs_reach_every_operation_and_every_kind_of_storage() {
         let graph = program(seed).graph;
         operations.extend(graph.nodes.iter().map(|n| n.op.name()));
         let plan = compile(&graph, &Options::default()).unwrap();
-        recomputed += plan.recomputed.len();
-        partial += plan.steps.iter().map(|s| s.partials.len()).sum::<usize>();
-        whole += plan.steps.iter().filter(|s| s.rows.is_none()).count();
-        local += plan
-            .storage
-            .iter()
+        recomputed += plan.recomputed().len();
+        partial += plan.steps().iter().map(|s| s.partials.len()).sum::<usize>();
+        whole += plan.steps().iter().filter(|s| s.rows.is_none()).count();
+        let storage = storage(&plan);
+        local += (storage.iter())
             .filter(|s| matches!(s, Storage::Local(_)))
             .count();
         let mut taken = HashSet::new();
-        let arena = plan
-            .storage
-            .iter()
-            .filter(|s| matches!(s, Storage::Arena(_) | Storage::State(_)));
+        let arena = (storage.iter()).filter(|s| matches!(s, Storage::Arena(_) | Storage::State(_)));
         in_place += arena.filter(|s| !taken.insert(format!("{s:?}"))).count();
     }
     let missing: Vec<String> = Registry::standard()

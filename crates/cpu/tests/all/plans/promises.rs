@@ -4,12 +4,13 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use lessen_compile::{Options, Placement};
-use lessen_cpu::{Device, floor_bytes};
+use lessen_compile::Placement;
+use lessen_cpu::Device;
 use lessen_graph::{Array, evaluate};
 
 use crate::plans::checker::check;
 use crate::plans::gpt::{DEEP, FEW_TOKENS, Size, Trained, Training, WIDE_BATCH, training};
+use crate::plans::runner::{Options, compile, floor_bytes, storage};
 
 const STEPS: usize = 4;
 
@@ -33,7 +34,7 @@ fn train(training: &Training, options: &Options) -> Trained {
         "{options:?}: planned and measured peak"
     );
     assert!(
-        trained.plan.arena_lower_bound <= trained.plan.arena_bytes,
+        trained.plan.arena_lower_bound() <= trained.plan.arena_bytes(),
         "{options:?}"
     );
     assert!(
@@ -97,7 +98,7 @@ fn threads_change_no_bit() {
 #[test]
 fn a_plan_for_several_threads_runs_on_a_device_with_fewer() {
     let training = training(FEW_TOKENS);
-    let plan = lessen_cpu::compile(&training.graph, &options(3, Placement::Separate, None)).unwrap();
+    let plan = compile(&training.graph, &options(3, Placement::Separate, None)).unwrap();
     let mut executable = lessen_cpu::Executable::load(plan);
     let mut store = training.store();
     let batch = training.batch(0);
@@ -162,13 +163,13 @@ fn more_budget_never_costs_more_operations() {
     let (training, _) = deep();
     let placement = Placement::BackwardFused;
     let floor = floor_bytes(&training.graph, &options(2, placement, None)).unwrap();
-    let unlimited = lessen_cpu::compile(&training.graph, &options(2, placement, None))
+    let unlimited = compile(&training.graph, &options(2, placement, None))
         .unwrap()
         .peak_bytes();
     let mut before = f64::INFINITY;
     for part in 0..=16 {
         let budget = floor + (unlimited - floor) * part / 16;
-        let plan = lessen_cpu::compile(&training.graph, &options(2, placement, Some(budget))).unwrap();
+        let plan = compile(&training.graph, &options(2, placement, Some(budget))).unwrap();
         let products = plan.flops().0;
         assert!(
             products <= before,
@@ -196,13 +197,13 @@ fn a_budget_below_the_floor_is_refused_with_the_floor() {
 fn compiling_twice_gives_the_same_plan() {
     let (training, _) = wide_batch();
     let plan = || {
-        let plan = lessen_cpu::compile(&training.graph, &options(2, Placement::BackwardFused, None)).unwrap();
-        let steps: Vec<String> = plan.steps.iter().map(|s| format!("{s:?}")).collect();
+        let plan = compile(&training.graph, &options(2, Placement::BackwardFused, None)).unwrap();
+        let steps: Vec<String> = plan.steps().iter().map(|s| format!("{s:?}")).collect();
         (
-            lessen_graph::print(&plan.graph),
-            plan.storage,
+            lessen_graph::print(plan.graph()),
+            storage(&plan),
             steps,
-            plan.arena_bytes,
+            plan.arena_bytes(),
         )
     };
     assert_eq!(plan(), plan());

@@ -3,13 +3,14 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::{Options, Plan};
-use lessen_cpu::{Device, Executable, compile};
+use lessen_compile::Plan;
+use lessen_cpu::{Device, Executable};
 use lessen_graph::{Array, AttentionOptions, DType, Graph, Phase, Tensor, Trace, attention, vjp};
 
 use crate::plans::checker::check;
-use crate::random::Random;
 use crate::plans::runner;
+use crate::plans::runner::{Options, compile};
+use crate::random::Random;
 
 const BLOCKS: usize = 5;
 const BATCH: usize = 4;

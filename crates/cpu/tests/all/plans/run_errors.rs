@@ -3,12 +3,13 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::{Options, Plan};
-use lessen_cpu::{Device, Executable, Host, Store, compile};
+use lessen_compile::Plan;
+use lessen_cpu::{Device, Executable, Host, Store};
 use lessen_graph::{Array, DType, Graph, Phase, Tensor, Trace, Type};
 
 use crate::plans::gpt::{FEW_TOKENS, WIDE_BATCH, training};
 use crate::plans::runner;
+use crate::plans::runner::{Options, compile};
 
 const DTYPES: [DType; 6] = [
     DType::F32,
@@ -240,7 +241,7 @@ fn executables_share_a_device_and_a_store() {
     }
     assert_eq!(
         device.arena_bytes(),
-        executables.iter().map(|e| e.plan().arena_bytes).max().unwrap()
+        executables.iter().map(|e| e.plan().arena_bytes()).max().unwrap()
     );
     // A second plan reads the states that the first one has trained.
     let trace = Trace::new();

@@ -2,9 +2,59 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::{Options, Plan};
-use lessen_cpu::{Device, Executable, Host, Store, compile};
-use lessen_graph::{Array, DType, Graph, InputKind};
+use lessen_base::Result;
+use lessen_compile::{Placement, Plan, Storage};
+use lessen_cpu::{CpuTarget, Device, Executable, Host, Store};
+use lessen_graph::{Array, DType, Graph, InputKind, ValueId};
+
+/// What tests choose of a plan and its device.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub threads: usize,
+    pub placement: Placement,
+    pub budget: Option<usize>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            threads: 1,
+            placement: Placement::default(),
+            budget: None,
+        }
+    }
+}
+
+impl Options {
+    fn of_plan(&self) -> lessen_compile::Options {
+        lessen_compile::Options {
+            placement: self.placement,
+            budget: self.budget,
+        }
+    }
+
+    fn target(&self) -> CpuTarget {
+        CpuTarget {
+            threads: self.threads,
+        }
+    }
+}
+
+/// Compiles a graph for a CPU.
+pub fn compile(graph: &Graph, options: &Options) -> Result<Plan> {
+    lessen_compile::compile(graph, &options.of_plan(), &options.target())
+}
+
+/// The least budget of a graph on a CPU.
+pub fn floor_bytes(graph: &Graph, options: &Options) -> Result<usize> {
+    lessen_compile::floor_bytes(graph, &options.of_plan(), &options.target())
+}
+
+/// The storage of every value.
+pub fn storage(plan: &Plan) -> Vec<Storage> {
+    let values = 0..plan.graph().values.len() as u32;
+    values.map(|v| plan.storage(ValueId(v))).collect()
+}
 
 /// Data in the form that a run takes.
 pub enum Data {
@@ -53,7 +103,7 @@ pub fn run(
     device: &mut Device,
     store: &mut Store,
     inputs: &HashMap<String, Array>,
-) -> lessen_base::Result<()> {
+) -> Result<()> {
     let names: Vec<String> = executable.data_inputs().map(|(n, _)| n.to_string()).collect();
     let data: Vec<(String, Data)> = names
         .into_iter()
@@ -65,7 +115,7 @@ pub fn run(
 
 /// The `f32` outputs and the assigned states after a run, by name.
 pub fn results(executable: &Executable, store: &Store) -> HashMap<String, Vec<f32>> {
-    let graph = &executable.plan().graph;
+    let graph = &executable.plan().graph();
     let outputs = graph.outputs.iter().map(|o| {
         let values = executable.output_f32(&o.name).expect("an f32 output");
         (o.name.clone(), values.to_vec())

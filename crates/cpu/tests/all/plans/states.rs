@@ -2,12 +2,13 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::{Options, Placement};
+use lessen_compile::Placement;
 use lessen_graph::{Array, DType, Phase, Tensor, Trace, clip_coefficient, evaluate, global_norm};
 
 use crate::plans::checker::check;
-use crate::random::Random;
+use crate::plans::runner::Options;
 use crate::plans::runner::{bits, run_once};
+use crate::random::Random;
 
 type States<'g> = HashMap<&'static str, Tensor<'g>>;
 
