@@ -31,7 +31,8 @@ pub fn places(graph: &Graph) -> Vec<Place> {
                 .view(&from.layout, &graph.input_types(node), &graph.output_types(node))?;
             let layout = layouts[k].clone();
             assert!(
-                layout.fits(&value.ty.shape, graph.ty(from.base).numel()),
+                layout.fits(&value.ty.shape, graph.ty(from.base).numel())
+                    && value.ty.dtype == graph.ty(from.base).dtype,
                 "the view `{}` must stay within what it looks at",
                 node.op.name()
             );

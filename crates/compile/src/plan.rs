@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lessen_graph::{Assign, Graph, NodeId, RowWise, ValueId};
 
+use crate::indices::IndexUse;
 use crate::passes::Recompute;
 use crate::place::Place;
 use crate::planned::{PlannedStep, Storage};
@@ -20,6 +21,7 @@ pub struct Plan {
     pub(crate) steps: Vec<PlannedStep>,
     pub(crate) constants: Vec<ValueId>,
     pub(crate) copies: Vec<Assign>,
+    pub(crate) indices: Vec<IndexUse>,
     pub(crate) lifetimes: Vec<Option<(usize, usize)>>,
     pub(crate) arena_bytes: usize,
     pub(crate) arena_lower_bound: usize,
@@ -35,6 +37,11 @@ impl Plan {
     /// The graph after all passes.
     pub fn graph(&self) -> &Graph {
         &self.graph
+    }
+
+    /// The indices that operations read, and which of them are valid.
+    pub fn indices(&self) -> &[IndexUse] {
+        &self.indices
     }
 
     /// The place of a value.

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lessen_graph::{Graph, InputKind, Node, NodeId, RowWise, ValueId};
 
+use crate::indices::index_uses;
 use crate::offsets::aligned;
 use crate::options::Options;
 use crate::place::{is_view, places};
@@ -48,7 +49,8 @@ fn kernels(graph: &Graph, target: &dyn Target) -> Kernels {
 /// Plans a graph as it is.
 pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
     let places = places(&graph);
-    let writes = state_writes(&graph, &places);
+    let indices = index_uses(&graph, &places);
+    let writes = state_writes(&graph, &places, &indices);
     let kernels = kernels(&graph, target);
     let steps = schedule(
         &graph,
@@ -84,6 +86,7 @@ pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan
         steps: memory.steps,
         constants,
         copies: writes.copies,
+        indices,
         lifetimes: memory.lifetimes,
         arena_bytes: memory.arena_bytes,
         arena_lower_bound: memory.lower_bound,

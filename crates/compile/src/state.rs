@@ -2,11 +2,14 @@
 //!
 //! The update of a parameter writes into the parameter's own memory once all other readers of the old value have run. Each
 //! of these readers gets an edge to the updating node.
+//!
+//! Nodes that check computed indices precede every in-place write, so that a run with a wrong index changes no state.
 
 use std::collections::HashSet;
 
 use lessen_graph::{Assign, Graph, NodeId, ValueId};
 
+use crate::indices::{IndexSource, IndexUse};
 use crate::order::Order;
 use crate::place::Place;
 
@@ -26,6 +29,8 @@ struct Writers<'a> {
     places: &'a [Place],
     /// The nodes that read each base.
     readers: Vec<Vec<NodeId>>,
+    /// The nodes that check computed indices.
+    checks: Vec<NodeId>,
     /// Bases of the graph's outputs.
     outputs: HashSet<ValueId>,
     /// Values that are written over a state.
@@ -34,7 +39,7 @@ struct Writers<'a> {
 }
 
 /// Decides for every assignment whether it is written in place. Takes near-linear time in the graph.
-pub(crate) fn state_writes(graph: &Graph, places: &[Place]) -> StateWrites {
+pub(crate) fn state_writes(graph: &Graph, places: &[Place], indices: &[IndexUse]) -> StateWrites {
     let mut readers: Vec<Vec<NodeId>> = vec![Vec::new(); graph.values.len()];
     for (i, node) in graph.nodes.iter().enumerate() {
         for input in &node.inputs {
@@ -52,6 +57,12 @@ pub(crate) fn state_writes(graph: &Graph, places: &[Place]) -> StateWrites {
         graph,
         places,
         readers,
+        checks: (indices.iter())
+            .filter_map(|index| match index.source {
+                IndexSource::Computed(node) => Some(node),
+                _ => None,
+            })
+            .collect(),
         outputs: (graph.outputs.iter().map(|o| places[o.value.index()].base)).collect(),
         written: HashSet::new(),
         order: Order::new(graph.nodes.len(), edges),
@@ -65,10 +76,8 @@ pub(crate) fn state_writes(graph: &Graph, places: &[Place]) -> StateWrites {
         match writers.writer(assign) {
             Some(node) => {
                 writes.in_place.push((assign.value, assign.target));
-                let others = writers.readers[assign.target.index()]
-                    .iter()
-                    .filter(|&&r| r != node);
-                writes.after.extend(others.map(|&r| (r, node)));
+                let before = writers.before(assign, node);
+                writes.after.extend(before.map(|first| (first, node)));
             }
             None => writes.copies.push(*assign),
         }
@@ -77,13 +86,24 @@ pub(crate) fn state_writes(graph: &Graph, places: &[Place]) -> StateWrites {
 }
 
 impl Writers<'_> {
+    /// The nodes that must run before a node that writes an assigned value in place.
+    fn before(&self, assign: &Assign, writer: NodeId) -> impl Iterator<Item = NodeId> {
+        let readers = &self.readers[assign.target.index()];
+        let all = readers.iter().chain(&self.checks).copied();
+        all.filter(move |&node| node != writer)
+    }
+
     /// The node that writes an assigned value into its state's memory, if that is possible.
     fn writer(&mut self, assign: &Assign) -> Option<NodeId> {
         let (graph, places) = (self.graph, self.places);
         let id = graph.producer(assign.value)?;
         let node = &graph.nodes[id.index()];
         let own = places[assign.value.index()].base == assign.value && !node.inputs.is_empty();
-        if !own || self.outputs.contains(&assign.target) || self.written.contains(&assign.value) {
+        if !own
+            || self.outputs.contains(&assign.target)
+            || self.written.contains(&assign.value)
+            || self.checks.contains(&id)
+        {
             return None;
         }
         let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
@@ -99,11 +119,9 @@ impl Writers<'_> {
                 }
             }
         }
-        // A reader of the old value that depends on the update would see the new one.
-        let others: Vec<usize> = (self.readers[assign.target.index()].iter())
-            .filter(|&&r| r != id)
-            .map(|r| r.index())
-            .collect();
+        // A reader of the old value that depends on the update would see the new one. A check that depends on it would be
+        // too late.
+        let others: Vec<usize> = self.before(assign, id).map(|node| node.index()).collect();
         self.order.add(&others, id.index()).then(|| {
             self.written.insert(assign.value);
             id

@@ -7,7 +7,8 @@ use lessen_compile::{Backend, DeviceMemory, Host, Plan, ProgramId, Target};
 use lessen_graph::Type;
 
 use crate::device::Device;
-use crate::exec::{Executable, host_array, host_ptr};
+use crate::exec::Executable;
+use crate::host_arrays::{host_array, host_ptr};
 use crate::store::Store;
 use crate::target::CpuTarget;
 
@@ -68,9 +69,10 @@ impl Backend for CpuBackend {
     }
 
     fn load(&mut self, plan: Plan) -> Result<ProgramId> {
+        let executable = Executable::new(plan)?;
         let program = ProgramId(self.next);
         self.next += 1;
-        self.programs.insert(program, Executable::load(plan));
+        self.programs.insert(program, executable);
         Ok(program)
     }
 

@@ -1,17 +1,18 @@
 //! Binding: a planned step becomes kernels with operands, and runs on the pool.
+//!
+//! A plan is trusted to keep the memory of values apart, since only the compiler makes plans. What the compiler asked the
+//! plan's target about kernels is asked of the table again, since the target may have been another device's.
 
-use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Storage};
-use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, ValueId};
+use lessen_base::{Error, Result};
+use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Storage, aligned};
+use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, Type, ValueId};
 
-use crate::clock::Clock;
-use crate::faults::Faults;
-use crate::operand::{Arg, Bases, Location, RowOperand, location};
+use crate::group::{Context, Group, RowNode, RowOutput, Sum};
+use crate::kernels::kernel::{Kernel, MAX_OPERANDS, Phase, RowKernel, Types, WholeKernel, Work};
+use crate::kernels::reference::reference;
+use crate::kernels::table;
+use crate::operand::{Location, RowOperand, location};
 use crate::pool::Pool;
-use crate::row_kernels::{MAX_OPERANDS, RowKernel, Run, row_kernel};
-use crate::single_kernels::{Single, Work, single_kernel};
-
-/// Columns of the sums over rows that one task adds up.
-const SUM_CHUNK: usize = 512;
 
 /// A step bound to kernels.
 pub(crate) struct Bound {
@@ -24,236 +25,263 @@ pub(crate) struct Bound {
 }
 
 enum Kind {
-    Group {
-        rows: RowsPlan,
-        nodes: Vec<RowNode>,
-        sums: Vec<Sum>,
-    },
-    Single {
-        single: Single,
-        inputs: Vec<Location>,
-        outputs: Vec<Location>,
-        product: bool,
-    },
+    Group(Group),
+    Whole(Whole),
 }
 
-struct RowNode {
-    kernel: RowKernel,
-    inputs: Vec<RowOperand>,
-    outputs: Vec<RowOutput>,
-    /// Whether it runs tile by tile rather than block by block.
-    tiled: bool,
+/// A node that runs by itself.
+struct Whole {
+    phases: Vec<Phase>,
+    inputs: Vec<Location>,
+    outputs: Vec<Location>,
     product: bool,
 }
 
-enum RowOutput {
-    Rows(RowOperand),
-    Sum(Sum),
+/// What binding a plan needs: the plan, and the byte of each constant.
+pub(crate) struct Binder<'a> {
+    pub(crate) plan: &'a Plan,
+    pub(crate) constants: &'a [usize],
 }
 
-/// A sum over rows: each tile adds to a part of its own, and the parts are added up in order.
-#[derive(Clone, Copy)]
-struct Sum {
-    to: Location,
-    /// Elements.
-    len: usize,
-    /// Byte of the arena where the parts lie, and how many there are; none where one tile holds all rows.
-    parts: Option<(usize, usize)>,
+/// The types of a node.
+struct NodeTypes {
+    inputs: Vec<Type>,
+    outputs: Vec<Type>,
 }
 
-/// Binds all steps of a plan. `constants` holds the byte of each constant.
-pub(crate) fn bind(plan: &Plan, constants: &[usize]) -> Vec<Bound> {
-    plan.steps()
-        .iter()
-        .map(|step| bind_step(plan, constants, step))
-        .collect()
-}
-
-fn bind_step(plan: &Plan, constants: &[usize], step: &PlannedStep) -> Bound {
-    let kind = match step.rows {
-        Some(rows) => bind_group(plan, constants, step, rows),
-        None => bind_single(plan, constants, &plan.graph().nodes[step.nodes[0].index()]),
-    };
-    let aligned = |bytes: usize| bytes.div_ceil(ALIGNMENT) * ALIGNMENT;
-    let end_of = |v: ValueId| match plan.storage(v) {
-        Storage::Arena(byte) => byte + aligned(plan.graph().ty(v).bytes()),
-        _ => 0,
-    };
-    let values = step.nodes.iter().flat_map(|id| {
-        let node = &plan.graph().nodes[id.index()];
-        node.inputs
-            .iter()
-            .map(|&v| plan.place(v).base)
-            .chain(node.outputs.iter().copied())
-    });
-    let partials = step
-        .partials
-        .iter()
-        .map(|p| p.offset + aligned(p.parts * plan.graph().ty(p.value).bytes()));
-    let scratch = step.scratch_offset + aligned(step.scratch_per_worker * plan.workers());
-    let scratch = if step.scratch_per_worker == 0 { 0 } else { scratch };
-    Bound {
-        kind,
-        scratch_offset: step.scratch_offset,
-        scratch_per_worker: step.scratch_per_worker,
-        kernel_scratch: step.kernel_scratch,
-        reach: values.map(end_of).chain(partials).max().unwrap_or(0).max(scratch),
+impl NodeTypes {
+    fn types(&self) -> Types<'_> {
+        Types {
+            inputs: &self.inputs,
+            outputs: &self.outputs,
+        }
     }
 }
 
-fn bind_single(plan: &Plan, constants: &[usize], node: &Node) -> Kind {
-    let strides: Vec<Vec<usize>> = node
-        .inputs
-        .iter()
-        .map(|&v| plan.place(v).layout.strides.clone())
-        .collect();
-    let (inputs, outputs) = (plan.graph().input_types(node), plan.graph().output_types(node));
-    Kind::Single {
-        single: single_kernel(node.op.clone(), &inputs, &strides, &outputs),
-        inputs: node
+fn foreign(node: &Node) -> Error {
+    Error::internal(format!(
+        "the plan runs `{}` as this device does not; compile for this device's target",
+        node.op.name()
+    ))
+}
+
+impl Binder<'_> {
+    /// Binds all steps.
+    ///
+    /// # Errors
+    /// A plan that was compiled for a target that answers otherwise than this device.
+    pub(crate) fn bind(&self) -> Result<Vec<Bound>> {
+        self.plan.steps().iter().map(|step| self.step(step)).collect()
+    }
+
+    fn node(&self, id: NodeId) -> &Node {
+        &self.plan.graph().nodes[id.index()]
+    }
+
+    fn types(&self, node: &Node) -> NodeTypes {
+        NodeTypes {
+            inputs: self.plan.graph().input_types(node),
+            outputs: self.plan.graph().output_types(node),
+        }
+    }
+
+    fn step(&self, step: &PlannedStep) -> Result<Bound> {
+        let kind = match step.rows {
+            Some(rows) => Kind::Group(self.group(step, rows)?),
+            None => Kind::Whole(self.whole(step)?),
+        };
+        Ok(Bound {
+            kind,
+            scratch_offset: step.scratch_offset,
+            scratch_per_worker: step.scratch_per_worker,
+            kernel_scratch: step.kernel_scratch,
+            reach: self.reach(step),
+        })
+    }
+
+    /// End of the highest part of the arena that a step is handed.
+    fn reach(&self, step: &PlannedStep) -> usize {
+        let plan = self.plan;
+        let values = step.nodes.iter().flat_map(|&id| {
+            let node = self.node(id);
+            let bases = node.inputs.iter().map(|&v| plan.place(v).base);
+            bases.chain(node.outputs.iter().copied())
+        });
+        let ends = values.map(|v| end_of(plan, v));
+        let partials = step.partials.iter();
+        let partials = partials.map(|p| p.offset + aligned(p.parts * plan.graph().ty(p.value).bytes()));
+        let scratch = match step.scratch_per_worker {
+            0 => 0,
+            bytes => step.scratch_offset + aligned(bytes * plan.workers()),
+        };
+        ends.chain(partials).max().unwrap_or(0).max(scratch)
+    }
+
+    /// Whether a kernel reads all inputs of a node where they lie.
+    fn accepts(&self, kernel: &Kernel, node: &Node, types: Types<'_>) -> bool {
+        (node.inputs.iter().enumerate())
+            .all(|(i, &v)| kernel.accepts(node.op.as_ref(), types, i, &self.plan.place(v).layout))
+    }
+
+    fn whole(&self, step: &PlannedStep) -> Result<Whole> {
+        let node = self.node(step.nodes[0]);
+        let strides: Vec<Vec<usize>> = node
             .inputs
             .iter()
-            .map(|&v| location(plan, constants, v))
-            .collect(),
-        outputs: node
-            .outputs
-            .iter()
-            .map(|&v| location(plan, constants, v))
-            .collect(),
-        product: node.op.is_contraction(),
-    }
-}
-
-fn bind_group(plan: &Plan, constants: &[usize], step: &PlannedStep, rows: RowsPlan) -> Kind {
-    let nodes: Vec<RowNode> = step
-        .nodes
-        .iter()
-        .map(|&id| bind_row_node(plan, constants, step, rows.rows, id))
-        .collect();
-    let sums = nodes
-        .iter()
-        .flat_map(|n| &n.outputs)
-        .filter_map(|o| match o {
-            RowOutput::Sum(sum) if sum.parts.is_some() => Some(*sum),
-            _ => None,
-        })
-        .collect();
-    Kind::Group { rows, nodes, sums }
-}
-
-fn bind_row_node(plan: &Plan, constants: &[usize], step: &PlannedStep, rows: usize, id: NodeId) -> RowNode {
-    let node = &plan.graph().nodes[id.index()];
-    let (in_types, out_types) = (plan.graph().input_types(node), plan.graph().output_types(node));
-    let row_wise = plan.row_wise(id);
-    let whole = |i: usize| match row_wise {
-        RowWise::Rows { inputs, .. } => inputs[i] == Role::Whole,
-        _ => in_types[i].rank() == 0 && out_types[0].rank() > 0,
-    };
-    let inputs = node
-        .inputs
-        .iter()
-        .enumerate()
-        .map(|(i, &v)| {
-            if whole(i) {
-                RowOperand::whole(plan, constants, v)
-            } else {
-                RowOperand::rows(plan, constants, v, rows)
+            .map(|&v| self.plan.place(v).layout.strides.clone())
+            .collect();
+        let node_types = self.types(node);
+        let types = node_types.types();
+        let locations = |values: &[ValueId]| values.iter().map(|&v| self.location(v)).collect();
+        let phases = match table::kernel(node.op.as_ref(), &types) {
+            None => reference(node.op.clone(), types, &strides),
+            Some(kernel) => {
+                let accepted = self.accepts(&kernel, node, types);
+                match kernel {
+                    Kernel::Whole(kernel) if accepted && has_scratch(step, &kernel) => {
+                        (kernel.phases)(&strides)
+                    }
+                    _ => return Err(foreign(node)),
+                }
             }
+        };
+        Ok(Whole {
+            phases,
+            inputs: locations(&node.inputs),
+            outputs: locations(&node.outputs),
+            product: node.op.is_contraction(),
         })
-        .collect();
-    let sum = |k: usize| matches!(row_wise, RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum);
-    let outputs: Vec<RowOutput> = node
-        .outputs
-        .iter()
-        .enumerate()
-        .map(|(k, &v)| {
+    }
+
+    fn group(&self, step: &PlannedStep, rows: RowsPlan) -> Result<Group> {
+        let nodes = step.nodes.iter().map(|&id| self.row_node(step, rows, id));
+        let group = Group {
+            rows,
+            nodes: nodes.collect::<Result<_>>()?,
+        };
+        let cut_within_a_tile = rows.block < rows.rows && !rows.block.is_multiple_of(rows.tile);
+        match step.nodes.iter().zip(&group.nodes).find(|(_, n)| n.is_tiled()) {
+            Some((&id, _)) if cut_within_a_tile => Err(foreign(self.node(id))),
+            _ => Ok(group),
+        }
+    }
+
+    fn row_node(&self, step: &PlannedStep, rows: RowsPlan, id: NodeId) -> Result<RowNode> {
+        let node = self.node(id);
+        let node_types = self.types(node);
+        let kernel = self.row_kernel(node, node_types.types())?;
+        let row_wise = self.plan.row_wise(id);
+        let whole = |i: usize| match row_wise {
+            RowWise::Rows { inputs, .. } => inputs[i] == Role::Whole,
+            _ => node_types.inputs[i].rank() == 0 && node_types.outputs[0].rank() > 0,
+        };
+        let by_rows = |v: ValueId| {
+            RowOperand::rows(self.plan, self.constants, v, rows.rows).ok_or_else(|| foreign(node))
+        };
+        let inputs = node.inputs.iter().enumerate().map(|(i, &v)| {
+            if whole(i) {
+                Ok(RowOperand::whole(self.plan, self.constants, v))
+            } else {
+                by_rows(v)
+            }
+        });
+        let sum = |k: usize| matches!(row_wise, RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum);
+        let outputs = node.outputs.iter().enumerate().map(|(k, &v)| {
             if !sum(k) {
-                return RowOutput::Rows(RowOperand::rows(plan, constants, v, rows));
+                return by_rows(v).map(RowOutput::Rows);
             }
             let partial = step.partials.iter().find(|p| p.value == v);
-            RowOutput::Sum(Sum {
-                to: location(plan, constants, v),
-                len: out_types[k].numel(),
-                parts: partial.map(|p| (p.offset, p.parts)),
-            })
+            let parts = partial.map(|p| (p.offset, p.parts));
+            if parts.map_or(1, |p| p.1) < rows.rows.div_ceil(rows.tile) {
+                return Err(foreign(node));
+            }
+            Ok(RowOutput::Sum(Sum {
+                to: self.location(v),
+                len: node_types.outputs[k].numel(),
+                parts,
+            }))
+        });
+        Ok(RowNode {
+            kernel,
+            inputs: inputs.collect::<Result<_>>()?,
+            outputs: outputs.collect::<Result<_>>()?,
+            product: node.op.is_contraction(),
         })
-        .collect();
-    let product = node.op.is_contraction();
-    RowNode {
-        kernel: row_kernel(node.op.as_ref(), &in_types, &out_types)
-            .expect("the plan groups what has row kernels"),
-        inputs,
-        tiled: product || outputs.iter().any(|o| matches!(o, RowOutput::Sum(_))),
-        outputs,
-        product,
+    }
+
+    fn row_kernel(&self, node: &Node, types: Types<'_>) -> Result<RowKernel> {
+        let kernel = table::kernel(node.op.as_ref(), &types).ok_or_else(|| foreign(node))?;
+        let few = types.inputs.len() + types.outputs.len() <= MAX_OPERANDS;
+        let accepted = few && self.accepts(&kernel, node, types);
+        match kernel {
+            Kernel::Rows(kernel) if accepted => Ok(kernel),
+            _ => Err(foreign(node)),
+        }
+    }
+
+    fn location(&self, value: ValueId) -> Location {
+        location(self.plan, self.constants, value)
     }
 }
 
-/// A thread's place in a step.
-struct Place<'a> {
-    bases: &'a Bases,
-    local: *mut u8,
-    faults: &'a Faults,
-    clock: &'a Clock,
+/// Whether a step has the scratch that a kernel needs.
+fn has_scratch(step: &PlannedStep, kernel: &WholeKernel) -> bool {
+    step.kernel_scratch.is_multiple_of(ALIGNMENT)
+        && step.scratch_per_worker >= step.kernel_scratch + kernel.scratch
+}
+
+/// Where the memory of a value in the arena ends; 0 for other values.
+pub(crate) fn end_of(plan: &Plan, value: ValueId) -> usize {
+    match plan.storage(value) {
+        Storage::Arena(byte) => byte + aligned(plan.graph().ty(value).bytes()),
+        _ => 0,
+    }
 }
 
 impl Bound {
     /// Runs the step.
-    pub(crate) fn run(&self, pool: &Pool, bases: &Bases, faults: &Faults, clock: &Clock) {
+    pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>) {
+        let arena = Address(context.bases.arena);
         let local = |worker: usize| {
-            bases
-                .arena
-                .wrapping_add(self.scratch_offset + worker * self.scratch_per_worker)
+            let offset = self.scratch_offset + worker * self.scratch_per_worker;
+            arena.get().wrapping_add(offset)
         };
         match &self.kind {
-            Kind::Group { rows, nodes, sums } => {
-                pool.run(rows.rows.div_ceil(rows.block), &|task, worker| {
-                    let place = Place {
-                        bases,
-                        local: local(worker),
-                        faults,
-                        clock,
-                    };
-                    let block = task * rows.block..rows.rows.min((task + 1) * rows.block);
-                    for node in nodes {
-                        let step = if node.tiled { rows.tile } else { rows.block };
-                        for first in block.clone().step_by(step) {
-                            node.run(&place, block.start, first..block.end.min(first + step), rows.tile);
-                        }
-                    }
-                });
-                add_parts(pool, bases, sums);
+            Kind::Group(group) => group.run(pool, context, local),
+            Kind::Whole(whole) => {
+                let scratch = |worker: usize| local(worker).wrapping_add(self.kernel_scratch);
+                whole.run(pool, context, scratch);
             }
-            Kind::Single {
-                single,
-                inputs,
-                outputs,
-                product,
-            } => {
-                let at = |l: &Location| bases.of(l.region, std::ptr::null_mut()).wrapping_add(l.byte);
-                let mut operands = [std::ptr::null_mut(); MAX_OPERANDS];
-                let many: Vec<*mut u8>;
-                let n = inputs.len() + outputs.len();
-                let all = inputs.iter().chain(outputs).map(at);
-                let operands = if n <= MAX_OPERANDS {
-                    operands.iter_mut().zip(all).for_each(|(to, from)| *to = from);
-                    Operands(&operands[..n])
-                } else {
-                    many = all.collect();
-                    Operands(&many)
+        }
+    }
+}
+
+impl Whole {
+    fn run(&self, pool: &Pool, context: &Context<'_>, scratch: impl Fn(usize) -> *mut u8 + Sync) {
+        let at = |l: &Location| context.bases.at(*l, std::ptr::null_mut());
+        let all = self.inputs.iter().chain(&self.outputs).map(at);
+        let mut few = [std::ptr::null_mut(); MAX_OPERANDS];
+        let many: Vec<*mut u8>;
+        let n = self.inputs.len() + self.outputs.len();
+        let operands = if n <= MAX_OPERANDS {
+            few.iter_mut().zip(all).for_each(|(to, from)| *to = from);
+            Operands(&few[..n])
+        } else {
+            many = all.collect();
+            Operands(&many)
+        };
+        for phase in &self.phases {
+            pool.run(phase.tasks, &|task, worker| {
+                let (inputs, outputs) = operands.get().split_at(self.inputs.len());
+                let work = Work {
+                    inputs,
+                    outputs,
+                    scratch: scratch(worker),
+                    shared: scratch(0),
+                    index_errors: context.index_errors,
                 };
-                pool.run(single.tasks, &|task, worker| {
-                    let (ins, outs) = operands.get().split_at(inputs.len());
-                    let scratch = local(worker).wrapping_add(self.kernel_scratch);
-                    let work = Work {
-                        inputs: ins,
-                        outputs: outs,
-                        scratch,
-                        faults,
-                    };
-                    clock.time(*product, || (single.run)(&work, task));
-                });
-            }
+                context.clock.time(self.product, || (phase.run)(&work, task));
+            });
         }
     }
 }
@@ -271,103 +299,15 @@ impl<'a> Operands<'a> {
     }
 }
 
-impl RowNode {
-    /// Runs the rows of one block or tile.
-    fn run(&self, place: &Place<'_>, block: usize, rows: std::ops::Range<usize>, tile: usize) {
-        let mut args = [Arg::NONE; MAX_OPERANDS];
-        let (ins, outs) = args.split_at_mut(self.inputs.len());
-        for (arg, output) in outs.iter_mut().zip(&self.outputs) {
-            if let RowOutput::Sum(sum) = output {
-                *arg = sum.part(place.bases, rows.start / tile);
-            }
-        }
-        let mut first = rows.start;
-        while first < rows.end {
-            let operands = self
-                .inputs
-                .iter()
-                .chain(self.outputs.iter().filter_map(|o| match o {
-                    RowOutput::Rows(operand) => Some(operand),
-                    RowOutput::Sum(_) => None,
-                }));
-            let n = operands
-                .map(|o| o.uniform(first))
-                .min()
-                .unwrap_or(usize::MAX)
-                .min(rows.end - first);
-            for (arg, operand) in ins.iter_mut().zip(&self.inputs) {
-                *arg = operand.arg(place.bases, place.local, block, first);
-            }
-            for (arg, output) in outs.iter_mut().zip(&self.outputs) {
-                if let RowOutput::Rows(operand) = output {
-                    *arg = operand.arg(place.bases, place.local, block, first);
-                }
-            }
-            let outputs = &outs[..self.outputs.len()];
-            let run = Run {
-                n,
-                first,
-                inputs: ins,
-                outputs,
-                faults: place.faults,
-            };
-            place.clock.time(self.product, || (self.kernel)(&run));
-            first += n;
-        }
-    }
-}
+/// An address that the tasks of a step share.
+#[derive(Clone, Copy)]
+struct Address(*mut u8);
 
-impl Sum {
-    /// The zeroed memory that a tile adds to.
-    fn part(&self, bases: &Bases, tile: usize) -> Arg {
-        let ptr = match self.parts {
-            Some((offset, _)) => bases.arena.wrapping_add(offset + tile * self.len * self.to.size),
-            None => bases
-                .of(self.to.region, std::ptr::null_mut())
-                .wrapping_add(self.to.byte),
-        };
-        // SAFETY: the plan gives each tile a part of `len` elements, and one task runs a tile.
-        unsafe { ptr.write_bytes(0, self.len * self.to.size) };
-        Arg {
-            ptr,
-            row: 0,
-            col: 1,
-            columns: self.len,
-        }
-    }
-}
+// SAFETY: as for `Operands`.
+unsafe impl Sync for Address {}
 
-/// Adds up the parts of sums over rows, in the order of the rows.
-fn add_parts(pool: &Pool, bases: &Bases, sums: &[Sum]) {
-    if sums.is_empty() {
-        return;
+impl Address {
+    fn get(self) -> *mut u8 {
+        self.0
     }
-    let chunks = |sum: &Sum| sum.len.div_ceil(SUM_CHUNK);
-    pool.run(sums.iter().map(chunks).sum(), &|mut task, _| {
-        for sum in sums {
-            if task >= chunks(sum) {
-                task -= chunks(sum);
-                continue;
-            }
-            let Some((offset, parts)) = sum.parts else { return };
-            let from = task * SUM_CHUNK;
-            let n = SUM_CHUNK.min(sum.len - from);
-            let to = bases
-                .of(sum.to.region, std::ptr::null_mut())
-                .wrapping_add(sum.to.byte)
-                .cast::<f32>();
-            let part = bases.arena.wrapping_add(offset).cast::<f32>();
-            // SAFETY: the parts have been written by the tiles, `part` and `to` do not overlap, and tasks write
-            // disjoint columns.
-            unsafe {
-                let to = std::slice::from_raw_parts_mut(to.add(from), n);
-                to.fill(0.0);
-                for p in 0..parts {
-                    let part = std::slice::from_raw_parts(part.add(p * sum.len + from), n);
-                    to.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
-                }
-            }
-            return;
-        }
-    });
 }

@@ -1,40 +1,49 @@
 //! The executable: a plan bound to kernels, run step after step.
 
-use std::collections::HashMap;
-
 use lessen_base::{Error, Result};
-use lessen_compile::{ALIGNMENT, Host, Plan, Storage};
-use lessen_graph::{DType, InputKind, Type, ValueId};
+use lessen_compile::{Host, Plan, Storage};
+use lessen_graph::{InputKind, Type};
 
-use crate::arena::Arena;
-use crate::bind::{Bound, bind};
+use crate::bind::{Binder, Bound, end_of};
 use crate::clock::{Clock, Profile};
+use crate::constants::Constants;
 use crate::device::Device;
-use crate::fallback;
-use crate::faults::Faults;
+use crate::group::Context;
+use crate::host_arrays::{host_array, host_ptr};
+use crate::index_checks::{IndexCheck, index_checks};
+use crate::index_errors::IndexErrors;
 use crate::operand::{Bases, Location, location};
+use crate::results::Returned;
 use crate::store::Store;
 
-/// A result: its type, where it lies, and the copy of it that outlives the run.
-struct Returned {
+/// A data input: its position among the graph's inputs, and where it lies.
+struct DataInput {
+    input: usize,
     name: String,
     ty: Type,
-    strides: Vec<usize>,
-    location: Location,
-    /// Words, so that elements of every dtype are aligned.
-    buffer: Vec<u64>,
+    to: Location,
+}
+
+/// An assignment that copies when a run ends.
+struct Copy {
+    /// The state's position among the graph's inputs.
+    state: usize,
+    bytes: usize,
+    from: Location,
 }
 
 /// A plan bound to kernels.
 pub struct Executable {
     plan: Plan,
     bound: Vec<Bound>,
-    constants: Arena,
-    data: HashMap<String, (Type, Location)>,
+    constants: Constants,
+    data: Vec<DataInput>,
     results: Vec<Returned>,
-    /// Assignments that copy at the end: to a state, from a place.
-    copies: Vec<(usize, usize, Location)>,
-    faults: Faults,
+    copies: Vec<Copy>,
+    index_checks: Vec<IndexCheck>,
+    /// Why no run can succeed: a constant that is no valid index.
+    wrong_constant: Option<Error>,
+    index_errors: IndexErrors,
     clock: Clock,
     arena_reached: usize,
 }
@@ -43,100 +52,64 @@ impl Executable {
     /// Binds a plan to kernels and evaluates its constants.
     ///
     /// # Panics
-    /// If there is no memory for the constants, or a plan reaches beyond the arena that it asks for.
+    /// If [`Executable::new`] is an error.
     pub fn load(plan: Plan) -> Executable {
-        let mut offsets = Vec::with_capacity(plan.constants().len());
-        let mut total = 0;
-        for &value in plan.constants() {
-            offsets.push(total);
-            total += plan.graph().ty(value).bytes().div_ceil(ALIGNMENT) * ALIGNMENT;
+        Executable::new(plan).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Binds a plan to kernels and evaluates its constants.
+    ///
+    /// # Errors
+    /// Constants that the memory cannot hold, or a plan that was compiled for another device.
+    pub fn new(plan: Plan) -> Result<Executable> {
+        let constants = Constants::of(&plan)?;
+        let offsets = &constants.offsets;
+        let bound = Binder {
+            plan: &plan,
+            constants: offsets,
         }
-        let constants = Arena::new(total).unwrap_or_else(|sentence| panic!("{sentence}"));
-        for (&value, &offset) in plan.constants().iter().zip(&offsets) {
-            let node = &plan.graph().nodes[plan.graph().producer(value).expect("a constant's node").index()];
-            let k = node.outputs.iter().position(|&v| v == value).expect("its output");
-            let types = plan.graph().output_types(node);
-            let array = &fallback::evaluated(node.op.as_ref(), &[], &types)[k];
-            let bytes: Vec<u8> = array
-                .data
-                .iter()
-                .flat_map(|&x| fallback::encode(x, array.ty.dtype))
-                .collect();
-            // SAFETY: the constants' memory has room for each at its offset; the array has been checked to be of the
-            // value's type.
-            unsafe {
-                constants
-                    .ptr()
-                    .add(offset)
-                    .copy_from_nonoverlapping(bytes.as_ptr(), bytes.len())
+        .bind()?;
+        let graph = plan.graph();
+        let inputs = graph.inputs.iter().enumerate();
+        let data = inputs
+            .filter(|(_, i)| i.kind == InputKind::Data)
+            .map(|(input, i)| DataInput {
+                input,
+                name: i.name.clone(),
+                ty: graph.ty(i.value).clone(),
+                to: location(&plan, offsets, i.value),
+            });
+        let results = graph.outputs.iter().map(|o| Returned::new(&plan, offsets, o));
+        let copies = plan.copies().iter().map(|assign| {
+            let Storage::State(state) = plan.storage(assign.target) else {
+                unreachable!("assignments target states")
             };
+            Copy {
+                state,
+                bytes: graph.ty(assign.target).bytes(),
+                from: location(&plan, offsets, assign.value),
+            }
+        });
+        let ends = graph.inputs.iter().map(|i| end_of(&plan, i.value));
+        let arena_reached = ends.chain(bound.iter().map(|b| b.reach)).max().unwrap_or(0);
+        if arena_reached > plan.arena_bytes() {
+            return Err(Error::internal(
+                "the plan reaches beyond the arena that it asks for",
+            ));
         }
-        let bound = bind(&plan, &offsets);
-        let data = plan
-            .graph()
-            .inputs
-            .iter()
-            .filter(|i| i.kind == InputKind::Data)
-            .map(|i| {
-                (
-                    i.name.clone(),
-                    (
-                        plan.graph().ty(i.value).clone(),
-                        location(&plan, &offsets, i.value),
-                    ),
-                )
-            })
-            .collect();
-        let results = plan
-            .graph()
-            .outputs
-            .iter()
-            .map(|o| {
-                let ty = plan.graph().ty(o.value).clone();
-                Returned {
-                    name: o.name.clone(),
-                    strides: plan.place(o.value).layout.strides.clone(),
-                    location: location(&plan, &offsets, o.value),
-                    buffer: vec![0; ty.bytes().div_ceil(8)],
-                    ty,
-                }
-            })
-            .collect();
-        let copies = plan
-            .copies()
-            .iter()
-            .map(|a| {
-                let Storage::State(target) = plan.storage(a.target) else {
-                    unreachable!("assignments target states")
-                };
-                (
-                    target,
-                    plan.graph().ty(a.target).bytes(),
-                    location(&plan, &offsets, a.value),
-                )
-            })
-            .collect();
-        let arena_reached = bound
-            .iter()
-            .map(|b| b.reach)
-            .max()
-            .unwrap_or(0)
-            .max(reach_of_data(&plan));
-        assert!(
-            arena_reached <= plan.arena_bytes(),
-            "the plan must be as it was compiled"
-        );
-        Executable {
-            plan,
-            bound,
-            constants,
-            data,
-            results,
-            copies,
-            faults: Faults::default(),
+        Ok(Executable {
+            data: data.collect(),
+            results: results.collect(),
+            copies: copies.collect(),
+            index_checks: index_checks(&plan),
+            wrong_constant: constants.check_indices(&plan).err(),
+            index_errors: IndexErrors::default(),
             clock: Clock::default(),
             arena_reached,
-        }
+            bound,
+            constants,
+            plan,
+        })
     }
 
     /// The plan.
@@ -146,32 +119,27 @@ impl Executable {
 
     /// Names and types of the data inputs.
     pub fn data_inputs(&self) -> impl Iterator<Item = (&str, &Type)> {
-        self.data.iter().map(|(name, (ty, _))| (name.as_str(), ty))
+        self.data.iter().map(|input| (input.name.as_str(), &input.ty))
     }
 
     /// Bytes allocated for constants.
     pub fn constant_bytes(&self) -> usize {
-        self.constants.len()
+        self.constants.memory.len()
     }
 
     /// Bytes in use at the peak of a run: the memory of its states and constants, and the arena up to the last byte
     /// that a step of this executable was handed.
     pub fn measured_peak_bytes(&self, store: &Store) -> usize {
-        let states = self
-            .plan
-            .graph()
-            .inputs
-            .iter()
-            .filter(|i| i.kind == InputKind::State);
+        let inputs = self.plan.graph().inputs.iter();
+        let states = inputs.filter(|i| i.kind == InputKind::State);
         let state_bytes: usize = states.filter_map(|i| store.ty(&i.name)).map(Type::bytes).sum();
-        state_bytes + self.constants.len() + self.arena_reached
+        state_bytes + self.constant_bytes() + self.arena_reached
     }
 
     /// Runs the plan: reads and updates the states of `store`, given the data inputs by name.
     ///
     /// # Errors
-    /// A sentence when an input or a state is missing or of another type, or data holds an index out of range; then
-    /// states may have been updated in part.
+    /// An input or a state that is missing or of another type, or an index out of range. No state has changed then.
     pub fn run(&mut self, device: &mut Device, store: &mut Store, data: &[(&str, Host<'_>)]) -> Result<()> {
         if device.threads() > self.plan.workers() {
             let (has, plan) = (device.threads(), self.plan.workers());
@@ -179,52 +147,84 @@ impl Executable {
                 "the plan is for {plan} threads, the device has {has}; compile for it"
             )));
         }
-        device.arena.grow(self.plan.arena_bytes())?;
-        let mut states = vec![std::ptr::null_mut(); self.plan.graph().inputs.len()];
-        for (i, input) in self.plan.graph().inputs.iter().enumerate() {
-            if input.kind == InputKind::State {
-                let ty = self.plan.graph().ty(input.value);
-                match store.state(&input.name) {
-                    Some(state) if state.ty == *ty => states[i] = state.memory.ptr(),
-                    Some(state) => {
-                        let (name, is) = (&input.name, &state.ty);
-                        return Err(Error::user(format!(
-                            "the state `{name}` must have type {ty}, not {is}"
-                        )));
-                    }
-                    None => return Err(Error::user(format!("the store has no state `{}`", input.name))),
-                }
-            }
+        if let Some(error) = &self.wrong_constant {
+            return Err(error.clone());
         }
+        let states = self.states(store)?;
+        let given = self.given(data)?;
+        self.check_indices(store, &given)?;
+        device.arena.grow(self.plan.arena_bytes())?;
         let bases = Bases {
             arena: device.arena.ptr(),
-            constants: self.constants.ptr(),
+            constants: self.constants.memory.ptr(),
             states,
         };
-        self.upload(&bases, data)?;
-        for bound in &self.bound {
-            bound.run(&device.pool, &bases, &self.faults, &self.clock);
+        for (input, host) in self.data.iter().zip(&given) {
+            // SAFETY: the plan gives the input memory of its type, which the data has been checked to fill exactly.
+            unsafe {
+                bases
+                    .at(input.to, std::ptr::null_mut())
+                    .copy_from_nonoverlapping(host_ptr(host), input.ty.bytes());
+            }
         }
-        if let Some(sentence) = self.faults.take() {
-            return Err(Error::user(sentence));
-        }
+        self.run_steps(device, &bases)?;
         for result in &mut self.results {
-            let from = bases.of(result.location.region, std::ptr::null_mut());
-            download(result, from);
+            result.download(&bases);
         }
-        for &(target, bytes, from) in &self.copies {
-            let source = bases
-                .of(from.region, std::ptr::null_mut())
-                .wrapping_add(from.byte);
+        for copy in &self.copies {
+            let source = bases.at(copy.from, std::ptr::null_mut());
             // SAFETY: the plan keeps the value until the end of the run, with the state's type, densely, and not in
             // the state itself.
-            unsafe { bases.states[target].copy_from_nonoverlapping(source, bytes) };
+            unsafe { bases.states[copy.state].copy_from_nonoverlapping(source, copy.bytes) };
         }
         Ok(())
     }
 
-    fn upload(&self, bases: &Bases, data: &[(&str, Host<'_>)]) -> Result<()> {
-        for (name, (ty, to)) in &self.data {
+    /// Runs the steps, up to one that finds a wrong index: steps that update states come later.
+    fn run_steps(&self, device: &Device, bases: &Bases) -> Result<()> {
+        let context = Context {
+            bases,
+            index_errors: &self.index_errors,
+            clock: &self.clock,
+        };
+        for bound in &self.bound {
+            bound.run(&device.pool, &context);
+            if self.index_errors.any() {
+                break;
+            }
+        }
+        match self.index_errors.take() {
+            Some(sentence) => Err(Error::user(sentence)),
+            None => Ok(()),
+        }
+    }
+
+    /// The addresses of the states, by position among the graph's inputs; null for data.
+    fn states(&self, store: &Store) -> Result<Vec<*mut u8>> {
+        let graph = self.plan.graph();
+        let mut states = vec![std::ptr::null_mut(); graph.inputs.len()];
+        for (to, input) in states.iter_mut().zip(&graph.inputs) {
+            if input.kind != InputKind::State {
+                continue;
+            }
+            let (ty, name) = (graph.ty(input.value), &input.name);
+            *to = match store.state(name) {
+                Some(state) if state.ty == *ty => state.memory.ptr(),
+                Some(state) => {
+                    let is = &state.ty;
+                    return Err(Error::user(format!(
+                        "the state `{name}` must have type {ty}, not {is}"
+                    )));
+                }
+                None => return Err(Error::user(format!("the store has no state `{name}`"))),
+            };
+        }
+        Ok(states)
+    }
+
+    /// The data for each data input.
+    fn given<'a>(&self, data: &[(&str, Host<'a>)]) -> Result<Vec<Host<'a>>> {
+        let given = self.data.iter().map(|DataInput { name, ty, .. }| {
             let Some((_, host)) = data.iter().find(|(n, _)| n == name) else {
                 return Err(Error::user(format!("no data is given for the input `{name}`")));
             };
@@ -234,9 +234,23 @@ impl Executable {
                     "the input `{name}` takes {ty}, not {n} elements of {has}"
                 )));
             }
-            let to = bases.of(to.region, std::ptr::null_mut()).wrapping_add(to.byte);
-            // SAFETY: the plan gives the input memory of its type, which the data has been checked to fill exactly.
-            unsafe { to.copy_from_nonoverlapping(host_ptr(host), ty.bytes()) };
+            Ok(*host)
+        });
+        given.collect()
+    }
+
+    fn check_indices(&self, store: &Store, given: &[Host<'_>]) -> Result<()> {
+        for check in &self.index_checks {
+            let data = self.data.iter().position(|d| d.input == check.input);
+            match data {
+                Some(i) => check.check(given[i])?,
+                None => {
+                    let name = &self.plan.graph().inputs[check.input].name;
+                    let state = store.state(name).expect("the states have been looked up");
+                    // SAFETY: the state's memory holds the elements of its type, and nothing writes to it now.
+                    check.check(unsafe { host_array(&state.ty, state.memory.ptr()) })?;
+                }
+            }
         }
         Ok(())
     }
@@ -249,8 +263,7 @@ impl Executable {
     /// A result of the last run, in row-major order.
     pub fn output(&self, name: &str) -> Option<Host<'_>> {
         let result = self.results.iter().find(|r| r.name == name)?;
-        // SAFETY: the buffer belongs to the result and holds its elements, all of them valid values of its dtype.
-        Some(unsafe { host_array(&result.ty, result.buffer.as_ptr().cast()) })
+        Some(result.host())
     }
 
     /// The type of a result.
@@ -269,82 +282,5 @@ impl Executable {
     /// Where the time went since profiling was started.
     pub fn profile(&self) -> Profile {
         self.clock.profile()
-    }
-}
-
-fn reach_of_data(plan: &Plan) -> usize {
-    let end = |v: ValueId| match plan.storage(v) {
-        Storage::Arena(byte) => byte + plan.graph().ty(v).bytes().div_ceil(ALIGNMENT) * ALIGNMENT,
-        _ => 0,
-    };
-    plan.graph()
-        .inputs
-        .iter()
-        .map(|i| end(i.value))
-        .max()
-        .unwrap_or(0)
-}
-
-/// The dense elements of a type in memory.
-///
-/// # Safety
-/// `ptr` is readable for the type's bytes for the lifetime `'a`, aligned to the element's size, and holds valid elements.
-pub(crate) unsafe fn host_array<'a>(ty: &Type, ptr: *const u8) -> Host<'a> {
-    let n = ty.numel();
-    // SAFETY: the caller's promise.
-    unsafe {
-        match ty.dtype {
-            DType::F32 => Host::F32(std::slice::from_raw_parts(ptr.cast(), n)),
-            DType::F64 => Host::F64(std::slice::from_raw_parts(ptr.cast(), n)),
-            DType::BF16 => Host::BF16(std::slice::from_raw_parts(ptr.cast(), n)),
-            DType::I32 => Host::I32(std::slice::from_raw_parts(ptr.cast(), n)),
-            DType::U32 => Host::U32(std::slice::from_raw_parts(ptr.cast(), n)),
-            DType::Bool => Host::Bool(std::slice::from_raw_parts(ptr, n)),
-        }
-    }
-}
-
-/// The address of an array's elements.
-pub(crate) fn host_ptr(host: &Host<'_>) -> *const u8 {
-    match host {
-        Host::F32(x) => x.as_ptr().cast(),
-        Host::F64(x) => x.as_ptr().cast(),
-        Host::BF16(x) => x.as_ptr().cast(),
-        Host::I32(x) => x.as_ptr().cast(),
-        Host::U32(x) => x.as_ptr().cast(),
-        Host::Bool(x) => x.as_ptr(),
-    }
-}
-
-fn download(result: &mut Returned, base: *mut u8) {
-    let size = result.location.size;
-    let from = base.wrapping_add(result.location.byte);
-    let to = result.buffer.as_mut_ptr().cast::<u8>();
-    let shape = &result.ty.shape;
-    let dense = lessen_graph::Layout {
-        offset: 0,
-        strides: result.strides.clone(),
-    }
-    .is_dense(shape);
-    if dense {
-        // SAFETY: the plan keeps results until the end of the run.
-        unsafe { to.copy_from_nonoverlapping(from, result.ty.bytes()) };
-        return;
-    }
-    let mut index = vec![0; shape.len()];
-    for i in 0..result.ty.numel() {
-        let at: usize = index.iter().zip(&result.strides).map(|(i, s)| i * s).sum();
-        // SAFETY: as above; the view's strides stay within its base.
-        unsafe {
-            to.add(i * size)
-                .copy_from_nonoverlapping(from.add(at * size), size)
-        };
-        for axis in (0..shape.len()).rev() {
-            index[axis] += 1;
-            if index[axis] < shape[axis] {
-                break;
-            }
-            index[axis] = 0;
-        }
     }
 }

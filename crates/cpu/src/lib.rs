@@ -2,22 +2,23 @@
 //! arena. Results do not depend on the number of threads.
 
 pub mod arena;
-mod attention_kernels;
 mod backend;
 mod bind;
 mod clock;
+mod constants;
 mod device;
 mod exec;
-mod fallback;
-mod faults;
+mod group;
+mod host_arrays;
+mod index_checks;
+mod index_errors;
 pub mod kernels;
 pub mod math;
 mod operand;
 pub mod pool;
 mod probe;
-mod row_kernels;
+mod results;
 pub mod simd;
-mod single_kernels;
 mod store;
 mod target;
 

@@ -3,6 +3,8 @@
 use lessen_compile::{Plan, Storage, row_layout};
 use lessen_graph::ValueId;
 
+use crate::kernels::kernel::Arg;
+
 /// Where the memory of a value begins at run time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Region {
@@ -20,12 +22,17 @@ pub(crate) struct Bases {
     pub(crate) states: Vec<*mut u8>,
 }
 
-// SAFETY: the addresses are only dereferenced by kernels on the parts of memory that the plan gives to their task.
+// SAFETY: the addresses are only dereferenced by kernels, on the parts of memory that the plan gives to their task.
 unsafe impl Sync for Bases {}
 // SAFETY: as above.
 unsafe impl Send for Bases {}
 
 impl Bases {
+    /// The address of a location.
+    pub(crate) fn at(&self, location: Location, local: *mut u8) -> *mut u8 {
+        self.of(location.region, local).wrapping_add(location.byte)
+    }
+
     /// The address of a region.
     pub(crate) fn of(&self, region: Region, local: *mut u8) -> *mut u8 {
         match region {
@@ -63,27 +70,6 @@ pub(crate) fn location(plan: &Plan, constant_offsets: &[usize], value: ValueId) 
     }
 }
 
-/// One operand of a kernel on a run of rows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arg {
-    pub(crate) ptr: *mut u8,
-    /// Elements from row to row.
-    pub(crate) row: usize,
-    /// Elements from column to column.
-    pub(crate) col: usize,
-    /// Columns.
-    pub(crate) columns: usize,
-}
-
-impl Arg {
-    pub(crate) const NONE: Arg = Arg {
-        ptr: std::ptr::null_mut(),
-        row: 0,
-        col: 0,
-        columns: 0,
-    };
-}
-
 /// An operand of a node of a group.
 #[derive(Clone, Debug)]
 pub(crate) struct RowOperand {
@@ -93,22 +79,22 @@ pub(crate) struct RowOperand {
     columns: usize,
     step: usize,
     /// For an operand read whole, the step between its rows if it is a matrix.
-    whole_row: usize,
+    whole_row: Option<usize>,
 }
 
 impl RowOperand {
-    /// An operand that row `r` reads row `r` of.
-    pub(crate) fn rows(plan: &Plan, constants: &[usize], value: ValueId, rows: usize) -> RowOperand {
+    /// An operand that row `r` reads row `r` of; none where it does not lie in so many rows.
+    pub(crate) fn rows(plan: &Plan, constants: &[usize], value: ValueId, rows: usize) -> Option<RowOperand> {
         let shape = &plan.graph().ty(value).shape;
-        let layout = row_layout(shape, &plan.place(value).layout, rows).expect("the schedule checked it");
+        let layout = row_layout(shape, &plan.place(value).layout, rows)?;
         let location = location(plan, constants, value);
-        RowOperand {
+        Some(RowOperand {
             location,
             lead: layout.lead,
             columns: layout.columns,
             step: layout.step,
-            whole_row: 0,
-        }
+            whole_row: None,
+        })
     }
 
     /// An operand that every row reads whole.
@@ -126,7 +112,29 @@ impl RowOperand {
             lead: Vec::new(),
             columns: ty.numel(),
             step,
-            whole_row,
+            whole_row: Some(whole_row),
+        }
+    }
+
+    /// Whether every row reads all of it.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.whole_row.is_some()
+    }
+
+    /// Columns.
+    pub(crate) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    /// Some columns of an argument; all of one that is read whole.
+    pub(crate) fn cut(&self, arg: Arg, first: usize, columns: usize) -> Arg {
+        if self.is_whole() {
+            return arg;
+        }
+        Arg {
+            ptr: arg.ptr.wrapping_add(first * arg.col * self.location.size),
+            columns,
+            ..arg
         }
     }
 
@@ -159,7 +167,7 @@ impl RowOperand {
         let ptr = base.wrapping_add(self.location.byte + elements * self.location.size);
         Arg {
             ptr,
-            row: self.lead.last().map_or(self.whole_row, |l| l.1),
+            row: self.lead.last().map_or(self.whole_row.unwrap_or(0), |l| l.1),
             col: self.step,
             columns: self.columns,
         }

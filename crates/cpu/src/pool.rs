@@ -311,7 +311,7 @@ mod tests {
     fn the_number_of_threads_is_checked() {
         assert_eq!(threads_of(" 3 "), Ok(3));
         for text in ["0", "-1", "two", "", "2000"] {
-            let error = threads_of(text).unwrap_err();
+            let error = threads_of(text).unwrap_err().to_string();
             assert!(
                 error.contains("LESSEN_THREADS") && error.contains(text),
                 "{error}"

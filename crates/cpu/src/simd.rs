@@ -9,6 +9,7 @@
 //! Why 64 lanes: a loop of 64 is too long for LLVM to unroll before its vectorizer sees it. With 16 it
 //! unrolls first and then vectorizes the surrounding loop with gathers, which is ten times slower.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Elements in a chunk.
@@ -80,29 +81,52 @@ impl CpuLevel {
         CpuLevel::Baseline
     }
 
-    /// The level that kernels use now.
+    /// The level that kernels use on this thread: the machine's highest, but within [`CpuLevel::on_this_thread`].
     #[inline]
     pub fn current() -> CpuLevel {
-        // Relaxed: the level is one number, and every value ever stored in it is one that the machine
-        // supports.
+        // Relaxed: the level is one number, and every value ever stored in it is one that the machine supports.
         match CURRENT.load(Ordering::Relaxed) {
             1 => CpuLevel::Baseline,
             2 => CpuLevel::V3,
             3 => CpuLevel::V4,
-            _ => CpuLevel::detect().select(),
+            state => CpuLevel::find(state),
         }
     }
 
-    /// Makes all kernels of the process use this level, or the machine's highest if that is lower; returns
-    /// which. For tests and for comparing levels.
-    pub fn select(self) -> CpuLevel {
-        let level = self.min(CpuLevel::detect());
-        CURRENT.store(level as u8, Ordering::Relaxed);
-        level
+    #[cold]
+    fn find(state: u8) -> CpuLevel {
+        let highest = CpuLevel::detect();
+        if state == UNKNOWN {
+            // Unless a thread has chosen a level of its own in between.
+            let _ = CURRENT.compare_exchange(UNKNOWN, highest as u8, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        CHOSEN.get().unwrap_or(highest)
+    }
+
+    /// Calls `f` with this level for the kernels that it calls on this thread, or with the machine's highest where that is
+    /// lower. For tests and for comparing levels; from then on the process looks a thread's level up at every call.
+    pub fn on_this_thread<R>(self, f: impl FnOnce() -> R) -> R {
+        struct Restore(Option<CpuLevel>);
+        impl Drop for Restore {
+            fn drop(&mut self) {
+                CHOSEN.set(self.0);
+            }
+        }
+        let _restore = Restore(CHOSEN.replace(Some(self.min(CpuLevel::detect()))));
+        CURRENT.store(BY_THREAD, Ordering::Relaxed);
+        f()
     }
 }
 
-static CURRENT: AtomicU8 = AtomicU8::new(0);
+const UNKNOWN: u8 = 0;
+/// Some thread has chosen a level of its own.
+const BY_THREAD: u8 = 4;
+
+static CURRENT: AtomicU8 = AtomicU8::new(UNKNOWN);
+
+thread_local! {
+    static CHOSEN: Cell<Option<CpuLevel>> = const { Cell::new(None) };
+}
 
 /// Defines a public function whose body is compiled for every CPU level:
 /// `dispatch! { pub unsafe fn name[F: Trait](args) -> Ret = body; }` calls `body::<L, F>(args)`.

@@ -1,13 +1,10 @@
-//! What the planner must know of a CPU.
+//! What the planner must know of a CPU; what it asks about operations is answered by the table of kernels.
 
-use lessen_compile::{KernelKind, RowBlocks, RowGroup, Target, natural_rows, row_layout};
-use lessen_graph::ops::{
-    AdamW, Attention, AttentionBackward, Binary, CrossEntropyBackward, Identity, MatMul, Pad, Sgd,
-};
-use lessen_graph::{DType, Layout, Op, Role, RowWise, Type, numel};
+use lessen_compile::{KernelKind, RowBlocks, RowGroup, Target};
+use lessen_graph::{Layout, Op, Type};
 
-use crate::row_kernels::row_kernel;
-use crate::single_kernels::{has_single_kernel, scratch_bytes};
+use crate::kernels::kernel::{Kernel, Types};
+use crate::kernels::table::{is_listed, kernel};
 
 /// Rows of one tile: products and sums over rows are cut at multiples of it, whatever block a group runs in, so that
 /// their bits depend on shapes alone.
@@ -32,55 +29,20 @@ impl Target for CpuTarget {
     }
 
     fn supports(&self, op: &dyn Op) -> bool {
-        op.is_standard()
+        is_listed(op)
     }
 
     fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {
-        if row_kernel(op, inputs, outputs).is_some() {
-            KernelKind::Rows {
-                tiled: op.is::<MatMul>(),
-            }
-        } else if has_single_kernel(op, inputs, outputs) {
-            KernelKind::Whole
-        } else {
-            KernelKind::Reference
+        match kernel(op, &Types { inputs, outputs }) {
+            Some(Kernel::Rows(kernel)) => KernelKind::Rows { tiled: kernel.tiled },
+            Some(Kernel::Whole(_) | Kernel::Nothing) => KernelKind::Whole,
+            None => KernelKind::Reference,
         }
     }
 
     fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool {
-        let shape = &inputs[input].shape;
-        if op.is::<MatMul>() {
-            let matmul = op.downcast_ref::<MatMul>().expect("just asked");
-            if input == 0 && matmul.is_linear(&inputs[0], &inputs[1]) {
-                let row = row_layout(shape, layout, numel(&shape[..shape.len() - 1]));
-                return row.is_some_and(|r| r.lead.len() <= 1);
-            }
-            return true;
-        }
-        if op.is::<Attention>() || op.is::<AttentionBackward>() {
-            return input < 3 && *layout.strides.last().expect("rank 4") == 1;
-        }
-        if op.is::<Identity>() {
-            return true;
-        }
-        if op.is::<AdamW>()
-            || op.is::<Sgd>()
-            || op.is::<Pad>()
-            || inputs[input].dtype == DType::I32 && !op.is::<Binary>()
-        {
-            return false;
-        }
-        match op.row_wise(inputs, outputs) {
-            RowWise::No => false,
-            RowWise::Elementwise => {
-                inputs[input].rank() == 0 || row_layout(shape, layout, natural_rows(&inputs[input])).is_some()
-            }
-            RowWise::Rows { rows, inputs, .. } => {
-                // Statistics of rows are read as dense vectors, the cotangent of a loss through any stride.
-                let dense_only = numel(shape) == rows && !(op.is::<CrossEntropyBackward>() && input == 3);
-                inputs[input] == Role::Rows && !dense_only && row_layout(shape, layout, rows).is_some()
-            }
-        }
+        let types = Types { inputs, outputs };
+        kernel(op, &types).is_some_and(|kernel| kernel.accepts(op, types, input, layout))
     }
 
     fn block_rows(&self, group: &RowGroup) -> RowBlocks {
@@ -103,7 +65,10 @@ impl Target for CpuTarget {
         1 << 13
     }
 
-    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], _: &[Type]) -> usize {
-        scratch_bytes(op, inputs)
+    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
+        match kernel(op, &Types { inputs, outputs }) {
+            Some(Kernel::Whole(kernel)) => kernel.scratch,
+            _ => 0,
+        }
     }
 }

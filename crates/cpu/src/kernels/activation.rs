@@ -3,6 +3,9 @@
 //! Every function takes `n` rows of `c` elements. An output may lie exactly where an input lies (same pointer
 //! and strides); otherwise operands do not overlap.
 
+use lessen_graph::ops;
+
+use super::kernel::{Kernel, RowKernel, Types};
 use super::map::{Map, Zip, map, maps, zip};
 use super::rows::Rows;
 use crate::math;
@@ -134,4 +137,56 @@ pub unsafe fn elu(alpha: f32, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) {
 pub unsafe fn silu(n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) {
     // SAFETY: passed on.
     unsafe { map(Silu, n, c, x, y) }
+}
+
+/// The kernel of [`ops::Gelu`].
+pub(super) fn gelu_kernel(op: &ops::Gelu, types: &Types<'_>) -> Option<Kernel> {
+    let tanh = op.tanh;
+    // SAFETY: see `Run`.
+    of_f32(
+        types,
+        RowKernel::elementwise(move |r| unsafe { gelu(tanh, r.n, r.c(), r.x(0), r.y(0)) }),
+    )
+}
+
+/// The kernel of [`ops::GeluBackward`].
+pub(super) fn gelu_backward_kernel(op: &ops::GeluBackward, types: &Types<'_>) -> Option<Kernel> {
+    let tanh = op.tanh;
+    // SAFETY: see `Run`.
+    let run = RowKernel::elementwise(move |r| unsafe {
+        gelu_backward(tanh, r.n, r.c(), r.x(0), r.x(1), r.y(0));
+    });
+    of_f32(types, run)
+}
+
+/// The kernel of [`ops::Relu`].
+pub(super) fn relu_kernel(_: &ops::Relu, types: &Types<'_>) -> Option<Kernel> {
+    // SAFETY: see `Run`.
+    of_f32(
+        types,
+        RowKernel::elementwise(|r| unsafe { relu(r.n, r.c(), r.x(0), r.y(0)) }),
+    )
+}
+
+/// The kernel of [`ops::Elu`].
+pub(super) fn elu_kernel(op: &ops::Elu, types: &Types<'_>) -> Option<Kernel> {
+    let alpha = op.alpha as f32;
+    // SAFETY: see `Run`.
+    of_f32(
+        types,
+        RowKernel::elementwise(move |r| unsafe { elu(alpha, r.n, r.c(), r.x(0), r.y(0)) }),
+    )
+}
+
+/// The kernel of [`ops::Silu`].
+pub(super) fn silu_kernel(_: &ops::Silu, types: &Types<'_>) -> Option<Kernel> {
+    // SAFETY: see `Run`.
+    of_f32(
+        types,
+        RowKernel::elementwise(|r| unsafe { silu(r.n, r.c(), r.x(0), r.y(0)) }),
+    )
+}
+
+fn of_f32(types: &Types<'_>, kernel: RowKernel) -> Option<Kernel> {
+    types.floats_are_f32().then_some(Kernel::Rows(kernel))
 }

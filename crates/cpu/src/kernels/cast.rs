@@ -6,8 +6,9 @@
 
 use std::marker::PhantomData;
 
-use lessen_graph::DType;
+use lessen_graph::{DType, ops};
 
+use super::kernel::{Kernel, RowKernel, Types};
 use super::map::{Map, map_plain};
 use super::rows::{Element, Rows};
 use crate::simd::Level;
@@ -142,4 +143,14 @@ where
             DType::Bool => map_plain(Cast::<A, Bool>(PhantomData), n, c, x, y.cast()),
         }
     }
+}
+
+/// The kernel of [`ops::Cast`].
+pub(super) fn cast_kernel(op: &ops::Cast, types: &Types<'_>) -> Option<Kernel> {
+    let (from, to) = (types.inputs[0].dtype, op.dtype);
+    // SAFETY: see `Run`.
+    RowKernel::elementwise(move |r| unsafe {
+        cast(from, to, r.n, r.c(), r.inputs[0].rows(), r.outputs[0].rows());
+    })
+    .into()
 }

@@ -2,65 +2,63 @@
 
 use std::ops::Range;
 
-/// Most axes that a copy can have.
-pub const MAX_RANK: usize = 16;
-
-/// Extents and strides (in elements, of the source and of the target) of the axes of a copy, outermost first,
-/// without axes of extent 1, and with adjacent axes made one where both sides allow it. Made once, used for
-/// every range.
+/// An axis of a copy: its extent, and its strides in elements of the source and of the target.
 #[derive(Clone, Copy, Debug)]
+struct Axis {
+    extent: usize,
+    from: usize,
+    to: usize,
+}
+
+/// The axes of a copy, outermost first, without axes of extent 1, and with adjacent axes made one where both sides allow
+/// it. Made once, used for every range.
+#[derive(Clone, Debug)]
 pub struct CopyPlan {
-    rank: usize,
-    shape: [usize; MAX_RANK],
-    from: [usize; MAX_RANK],
-    to: [usize; MAX_RANK],
+    axes: Vec<Axis>,
 }
 
 impl CopyPlan {
-    /// The plan for a shape and the strides of both sides; none if it has more than [`MAX_RANK`] axes.
-    pub fn new(shape: &[usize], from: &[usize], to: &[usize]) -> Option<CopyPlan> {
+    /// The plan for a shape and the strides of both sides.
+    ///
+    /// # Panics
+    /// If there is not one stride for every axis.
+    pub fn new(shape: &[usize], from: &[usize], to: &[usize]) -> CopyPlan {
         assert!(
             shape.len() == from.len() && shape.len() == to.len(),
             "a stride for every axis"
         );
-        let mut plan = CopyPlan {
-            rank: 0,
-            shape: [1; MAX_RANK],
-            from: [0; MAX_RANK],
-            to: [0; MAX_RANK],
-        };
-        for axis in 0..shape.len() {
-            let (extent, s, t) = (shape[axis], from[axis], to[axis]);
-            if extent == 1 {
-                continue;
+        let mut axes: Vec<Axis> = Vec::new();
+        for ((&extent, &from), &to) in shape.iter().zip(from).zip(to).filter(|((n, _), _)| **n != 1) {
+            match axes.last_mut() {
+                Some(last) if last.from == from * extent && last.to == to * extent => {
+                    *last = Axis {
+                        extent: last.extent * extent,
+                        from,
+                        to,
+                    };
+                }
+                _ => axes.push(Axis { extent, from, to }),
             }
-            let last = plan.rank.wrapping_sub(1);
-            if plan.rank > 0 && plan.from[last] == s * extent && plan.to[last] == t * extent {
-                plan.shape[last] *= extent;
-                (plan.from[last], plan.to[last]) = (s, t);
-                continue;
-            }
-            if plan.rank == MAX_RANK {
-                return None;
-            }
-            (plan.shape[plan.rank], plan.from[plan.rank], plan.to[plan.rank]) = (extent, s, t);
-            plan.rank += 1;
         }
-        Some(plan)
+        CopyPlan { axes }
+    }
+
+    /// The axes that enumerate rows, and the one along them, if there is one.
+    fn split(&self) -> (&[Axis], Option<&Axis>) {
+        match self.axes.split_last() {
+            Some((last, rows)) => (rows, Some(last)),
+            None => (&[], None),
+        }
     }
 
     /// Number of rows: of index tuples of all axes but the last one of the plan. Threads take ranges of them.
     pub fn rows(&self) -> usize {
-        self.shape[..self.rank.saturating_sub(1)].iter().product()
+        self.split().0.iter().map(|axis| axis.extent).product()
     }
 
     /// Number of elements in each row.
     pub fn columns(&self) -> usize {
-        if self.rank == 0 {
-            1
-        } else {
-            self.shape[self.rank - 1]
-        }
+        self.split().1.map_or(1, |axis| axis.extent)
     }
 
     /// Copies a range of rows of elements of `bytes` (1, 2, 4 or 8) bytes. The pointers are those of the
@@ -86,19 +84,13 @@ impl CopyPlan {
     }
 
     unsafe fn copy_elements<T: Copy>(&self, from: *const T, to: *mut T, rows: Range<usize>) {
-        let last = self.rank.saturating_sub(1);
         let columns = self.columns();
-        let (s, t) = if self.rank == 0 {
-            (1, 1)
-        } else {
-            (self.from[last], self.to[last])
-        };
+        let (lead, last) = self.split();
+        let (s, t) = last.map_or((1, 1), |axis| (axis.from, axis.to));
         // Consecutive rows along the axis before the last one are copied together, as a matrix.
-        let (run, s_row, t_row) = if last == 0 {
-            (1, 0, 0)
-        } else {
-            (self.shape[last - 1], self.from[last - 1], self.to[last - 1])
-        };
+        let (run, s_row, t_row) = lead
+            .last()
+            .map_or((1, 0, 0), |axis| (axis.extent, axis.from, axis.to));
         let mut row = rows.start;
         while row < rows.end {
             let count = (run - row % run).min(rows.end - row);
@@ -119,11 +111,11 @@ impl CopyPlan {
     /// Where a row begins on both sides.
     fn offsets(&self, mut row: usize) -> (usize, usize) {
         let (mut s, mut t) = (0, 0);
-        for axis in (0..self.rank.saturating_sub(1)).rev() {
-            let index = row % self.shape[axis];
-            row /= self.shape[axis];
-            s += index * self.from[axis];
-            t += index * self.to[axis];
+        for axis in self.split().0.iter().rev() {
+            let index = row % axis.extent;
+            row /= axis.extent;
+            s += index * axis.from;
+            t += index * axis.to;
         }
         (s, t)
     }

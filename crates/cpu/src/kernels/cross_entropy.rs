@@ -1,6 +1,9 @@
 //! Cross entropy of logits and class labels, with an ignored label and label smoothing (Szegedy et al. 2016),
 //! and its derivative.
 
+use lessen_graph::ops;
+
+use super::kernel::{Kernel, RowKernel, Run, Types};
 use super::rows::Rows;
 use super::softmax::{row_shift, row_sum_exp};
 use crate::math::{exp, log};
@@ -156,4 +159,66 @@ unsafe fn row_backward<L: Level>(
             store(dz.add(j * dz_col), dz_col, len, &zs);
         }
     });
+}
+
+/// What the loops take for the ignored label, and whether that is one. Labels are `i32`: an ignored label beyond that
+/// range is the label of no row.
+fn ignored(label: i64) -> (i32, bool) {
+    i32::try_from(label).map_or((i32::MIN, false), |label| (label, true))
+}
+
+/// The labels of a run, each of which is a class below `limit` or the ignored one; the first that is not is noted.
+fn labels<'a>(r: &'a Run<'_>, input: usize, ignore: i64, limit: usize) -> &'a [i32] {
+    let labels = r.indices(input);
+    let (ignore, exists) = ignored(ignore);
+    for &label in labels {
+        if label as u32 as usize >= limit && !(exists && label == ignore) {
+            r.index_errors.note(label, limit);
+        }
+    }
+    labels
+}
+
+/// The kernel of [`ops::CrossEntropy`].
+pub(super) fn cross_entropy_kernel(op: &ops::CrossEntropy, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let (ignore, smoothing, c) = (op.ignore, op.smoothing as f32, types.inputs[0].last());
+    // SAFETY: see `Run`.
+    RowKernel::rows(move |r| unsafe {
+        let labels = labels(r, 1, ignore, c).as_ptr();
+        let ignore = ignored(ignore).0;
+        cross_entropy(
+            r.n,
+            c,
+            r.x(0),
+            labels,
+            ignore,
+            smoothing,
+            r.column(0),
+            r.column(1),
+        );
+    })
+    .dense([1])
+    .into()
+}
+
+/// The kernel of [`ops::CrossEntropyBackward`].
+pub(super) fn cross_entropy_backward_kernel(
+    op: &ops::CrossEntropyBackward,
+    types: &Types<'_>,
+) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let (ignore, smoothing, c) = (op.ignore, op.smoothing as f32, types.inputs[0].last());
+    // SAFETY: see `Run`.
+    RowKernel::rows(move |r| unsafe {
+        let (lse, labels) = (r.whole(1), labels(r, 2, ignore, c).as_ptr());
+        let ignore = ignored(ignore).0;
+        cross_entropy_backward(r.n, c, r.x(0), lse, labels, r.x(3), ignore, smoothing, r.y(0));
+    })
+    .dense([1, 2])
+    .into()
 }

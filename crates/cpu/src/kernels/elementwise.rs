@@ -3,8 +3,10 @@
 //! Every function takes `n` rows of `c` elements. An output may lie exactly where an input of the same
 //! element size lies (same pointer and strides); otherwise operands do not overlap.
 
-use lessen_graph::ops::{BinaryKind, CompareKind, UnaryKind};
+use lessen_graph::DType;
+use lessen_graph::ops::{self, BinaryKind, CompareKind, UnaryKind};
 
+use super::kernel::{Kernel, RowKernel, Types};
 use super::map::{Map, Zip, map, map_plain, maps, zip, zips};
 use super::rows::{Element, Rows, flatten};
 use crate::math;
@@ -285,5 +287,71 @@ pub unsafe fn copy<T: Element>(n: usize, c: usize, x: Rows<T>, y: Rows<T>) {
         } else {
             map_plain(Identity(std::marker::PhantomData), n, c, x, y);
         }
+    }
+}
+
+/// The kernel of [`ops::Unary`].
+pub(super) fn unary_kernel(op: &ops::Unary, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let kind = op.kind;
+    // SAFETY: see `Run`.
+    RowKernel::elementwise(move |r| unsafe { unary(kind, r.n, r.c(), r.x(0), r.y(0)) }).into()
+}
+
+/// The kernel of [`ops::Binary`].
+pub(super) fn binary_kernel(op: &ops::Binary, types: &Types<'_>) -> Option<Kernel> {
+    let kind = op.kind;
+    match types.outputs[0].dtype {
+        // SAFETY: see `Run`.
+        DType::F32 => RowKernel::elementwise(move |r| unsafe {
+            binary(kind, r.n, r.c(), r.x(0), r.x(1), r.y(0));
+        })
+        .into(),
+        // SAFETY: see `Run`.
+        DType::I32 => RowKernel::elementwise(move |r| unsafe {
+            let (a, b, y) = (r.inputs[0].rows(), r.inputs[1].rows(), r.outputs[0].rows());
+            binary_i32(kind, r.n, r.c(), a, b, y);
+        })
+        .into(),
+        _ => None,
+    }
+}
+
+/// The kernel of [`ops::Compare`].
+pub(super) fn compare_kernel(op: &ops::Compare, types: &Types<'_>) -> Option<Kernel> {
+    fn of<T: Comparable>(kind: CompareKind) -> Option<Kernel> {
+        // SAFETY: see `Run`.
+        RowKernel::elementwise(move |r| unsafe {
+            let (a, b) = (r.inputs[0].rows::<T>(), r.inputs[1].rows());
+            compare(kind, r.n, r.c(), a, b, r.outputs[0].rows());
+        })
+        .into()
+    }
+    match types.inputs[0].dtype {
+        DType::F32 => of::<f32>(op.kind),
+        DType::I32 => of::<i32>(op.kind),
+        DType::U32 => of::<u32>(op.kind),
+        DType::Bool => of::<u8>(op.kind),
+        DType::F64 | DType::BF16 => None,
+    }
+}
+
+/// The kernel of [`ops::Select`]. The unsigned integer of the same size stands for any dtype.
+pub(super) fn select_kernel(_: &ops::Select, types: &Types<'_>) -> Option<Kernel> {
+    fn of<T: Element>() -> Option<Kernel> {
+        // SAFETY: see `Run`.
+        RowKernel::elementwise(move |r| unsafe {
+            let [a, b] = [1, 2].map(|i| r.inputs[i].rows::<T>());
+            select(r.n, r.c(), r.inputs[0].rows(), a, b, r.outputs[0].rows());
+        })
+        .into()
+    }
+    match types.outputs[0].dtype.bytes() {
+        8 => of::<u64>(),
+        4 => of::<u32>(),
+        2 => of::<u16>(),
+        _ => of::<u8>(),
     }
 }

@@ -1,26 +1,32 @@
-//! Kernels: the inner loops of operations, single-threaded, on blocks of rows in memory.
+//! Kernels: the inner loops of operations, on blocks of rows or on whole values in memory, each with the entry by which
+//! the `table` finds it.
 //!
-//! They are `unsafe` functions of raw pointers, since an output may lie exactly where an input lies and the
-//! executor alone knows what lies where in the arena. Results depend on shapes and values alone: reductions
-//! have fixed lanes and fixed trees, and no kernel looks at where memory lies.
+//! Loops are `unsafe` functions of raw pointers, since an output may lie exactly where an input lies and the executor
+//! alone knows what lies where in the arena. Results depend on shapes and values alone: reductions have fixed lanes and
+//! fixed trees, and no kernel looks at where memory lies.
 
 #![allow(clippy::too_many_arguments, clippy::needless_range_loop)]
 
 pub mod activation;
 pub mod attention;
-mod attention_backward;
 pub mod cast;
 pub mod copy;
 pub mod cross_entropy;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;
+mod join;
+pub(crate) mod kernel;
 mod map;
+pub mod matmul;
 pub mod norm;
 pub mod optimizer;
 pub mod random;
 pub mod reduce;
+mod reduce_axes;
+pub(crate) mod reference;
 mod rows;
 pub mod softmax;
+pub(crate) mod table;
 
 pub use rows::{Element, Rows};

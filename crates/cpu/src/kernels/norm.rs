@@ -4,6 +4,9 @@
 //! Every function takes `n` rows of `c >= 1` elements. A row is in the L1 cache after its first reading, so
 //! that the variance takes a pass of its own, which is exact where the mean is large.
 
+use lessen_graph::ops;
+
+use super::kernel::{Kernel, RowKernel, Types};
 use super::rows::Rows;
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store, sum};
 
@@ -331,4 +334,62 @@ unsafe fn row_dx<L: Level>(
             store(dx.add(j * dx_col), dx_col, len, &dxs);
         }
     });
+}
+
+/// The kernel of [`ops::LayerNorm`].
+pub(super) fn layer_norm_kernel(op: &ops::LayerNorm, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let (eps, c) = (op.eps as f32, types.inputs[0].last());
+    // SAFETY: see `Run`.
+    RowKernel::rows(move |r| unsafe {
+        let (gamma, beta) = (r.whole(1), r.whole(2));
+        layer_norm(r.n, c, r.x(0), gamma, beta, eps, r.y(0), r.column(1), r.column(2));
+    })
+    .into()
+}
+
+/// The kernel of [`ops::LayerNormBackward`].
+pub(super) fn layer_norm_backward_kernel(_: &ops::LayerNormBackward, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let c = types.inputs[0].last();
+    // SAFETY: see `Run`.
+    RowKernel::sums(move |r| unsafe {
+        let [gamma, mean, rstd] = [1, 2, 3].map(|i| r.whole(i));
+        let (dx, dgamma, dbeta) = (Some(r.y(0)), r.column(1), r.column(2));
+        layer_norm_backward(r.n, c, r.x(0), gamma, mean, rstd, r.x(4), dx, dgamma, dbeta);
+    })
+    .dense([2, 3])
+    .into()
+}
+
+/// The kernel of [`ops::RmsNorm`].
+pub(super) fn rms_norm_kernel(op: &ops::RmsNorm, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let (eps, c) = (op.eps as f32, types.inputs[0].last());
+    // SAFETY: see `Run`.
+    RowKernel::rows(move |r| unsafe {
+        rms_norm(r.n, c, r.x(0), r.whole(1), eps, r.y(0), r.column(1));
+    })
+    .into()
+}
+
+/// The kernel of [`ops::RmsNormBackward`].
+pub(super) fn rms_norm_backward_kernel(_: &ops::RmsNormBackward, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let c = types.inputs[0].last();
+    // SAFETY: see `Run`.
+    RowKernel::sums(move |r| unsafe {
+        let (gamma, rstd) = (r.whole(1), r.whole(2));
+        rms_norm_backward(r.n, c, r.x(0), gamma, rstd, r.x(3), Some(r.y(0)), r.column(1));
+    })
+    .dense([2])
+    .into()
 }

@@ -1,5 +1,8 @@
 //! Optimizer updates, in one pass over memory.
 
+use lessen_graph::ops;
+
+use super::kernel::{Kernel, RowKernel, Types};
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store};
 
 /// The constants of AdamW.
@@ -140,4 +143,65 @@ unsafe fn sgd_body<L: Level>(
             store(p2.add(j), 1, len, &ps);
         }
     });
+}
+
+/// The kernel of [`ops::AdamW`]. All operands but the scalars lie densely, so that a run is one stretch.
+pub(super) fn adamw_kernel(op: &ops::AdamW, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let constants = AdamW {
+        beta1: op.beta1,
+        beta2: op.beta2,
+        eps: op.eps,
+        weight_decay: op.weight_decay,
+    };
+    // SAFETY: see `Run`.
+    RowKernel::elementwise(move |r| unsafe {
+        let [p, g, m, v] = [0, 1, 2, 3].map(|i| r.whole(i));
+        let [p2, m2, v2] = [0, 1, 2].map(|i| r.column(i));
+        adamw(
+            r.n * r.c(),
+            p,
+            g,
+            m,
+            v,
+            p2,
+            m2,
+            v2,
+            r.scalar(4),
+            r.scalar(5),
+            constants,
+        );
+    })
+    .dense([0, 1, 2, 3])
+    .into()
+}
+
+/// The kernel of [`ops::Sgd`], likewise.
+pub(super) fn sgd_kernel(op: &ops::Sgd, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let constants = Sgd {
+        momentum: op.momentum,
+        nesterov: op.nesterov,
+        weight_decay: op.weight_decay,
+    };
+    // SAFETY: see `Run`.
+    RowKernel::elementwise(move |r| unsafe {
+        let [p, g, buffer] = [0, 1, 2].map(|i| r.whole(i));
+        sgd(
+            r.n * r.c(),
+            p,
+            g,
+            buffer,
+            r.column(0),
+            r.column(1),
+            r.scalar(3),
+            constants,
+        );
+    })
+    .dense([0, 1, 2])
+    .into()
 }

@@ -1,8 +1,10 @@
 //! Counter-based random bits and dropout: Philox4x32-10 of Salmon, Moraes, Dror and Shaw, "Parallel random
 //! numbers: as easy as 1, 2, 3" (2011). Bits depend on the key, the stream and the position alone.
 
+use lessen_graph::ops;
 use lessen_graph::philox::dropout_threshold;
 
+use super::kernel::{Kernel, RowKernel, Types, WholeKernel};
 use super::rows::{Rows, flatten};
 use crate::simd::{LANES, Level, dispatch, load, store};
 
@@ -11,6 +13,9 @@ const BLOCKS: usize = 16;
 /// Words and half-words made at once.
 const WORDS: usize = 4 * BLOCKS;
 const HALVES: usize = 8 * BLOCKS;
+
+/// Elements of random bits that one task makes.
+const CHUNK: usize = 1 << 14;
 
 const _: () = assert!(
     cfg!(target_endian = "little"),
@@ -226,4 +231,28 @@ fn keep(mask: Mask, halves: &[u16; HALVES + 8], from: usize, xs: &[f32; LANES]) 
         };
     }
     ys
+}
+
+/// The kernel of [`ops::Dropout`].
+pub(super) fn dropout_kernel(op: &ops::Dropout, types: &Types<'_>) -> Option<Kernel> {
+    let (p, stream) = (op.p, op.stream);
+    // SAFETY: see `Run`.
+    let kernel = RowKernel::rows(move |r| unsafe {
+        dropout(p, stream, r.key(1), r.first as u64, r.n, r.c(), r.x(0), r.y(0));
+    });
+    types.floats_are_f32().then_some(Kernel::Rows(kernel))
+}
+
+/// The kernel of [`ops::RandomBits`].
+pub(super) fn random_bits_kernel(op: &ops::RandomBits, types: &Types<'_>) -> Option<Kernel> {
+    let (stream, n) = (op.stream, types.outputs[0].numel());
+    WholeKernel::dense(n.div_ceil(CHUNK), move |w, task| {
+        let first = task * CHUNK;
+        // SAFETY: see `Work`; tasks write disjoint chunks.
+        unsafe {
+            let out = w.outputs[0].cast::<u32>().add(first);
+            random_bits(w.key(0), stream, first as u64, CHUNK.min(n - first), out);
+        }
+    })
+    .into()
 }

@@ -21,6 +21,14 @@ dispatch! {
     /// `x` covers `n` rows of `c` elements, and `acc` has `c`; they do not overlap.
     pub unsafe fn sum_cols(n: usize, c: usize, x: Rows<f32>, acc: *mut f32) = sum_cols_body;
 
+    /// `acc[j]` becomes the largest or the smallest of itself and column `j`, NaN if any of them is.
+    ///
+    /// # Safety
+    /// As for [`sum_cols`].
+    pub unsafe fn extreme_cols(
+        kind: ReduceKind, n: usize, c: usize, x: Rows<f32>, acc: *mut f32,
+    ) = extreme_cols_body;
+
     /// The sum of all elements.
     ///
     /// # Safety
@@ -126,4 +134,32 @@ unsafe fn sum_all_body<L: Level>(n: usize, c: usize, x: Rows<f32>) -> f32 {
         }
     }
     sum(sums)
+}
+
+#[inline(always)]
+unsafe fn extreme_cols_body<L: Level>(kind: ReduceKind, n: usize, c: usize, x: Rows<f32>, acc: *mut f32) {
+    // SAFETY: passed on.
+    unsafe {
+        match kind {
+            ReduceKind::Min => fold_cols(n, c, x, acc, min),
+            _ => fold_cols(n, c, x, acc, max),
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn fold_cols(n: usize, c: usize, x: Rows<f32>, acc: *mut f32, combine: impl Fn(f32, f32) -> f32) {
+    chunks!(c, |j, len| {
+        // SAFETY: columns j..j+len lie within `x` and `acc`.
+        unsafe {
+            let mut lanes = load(acc.add(j) as *const f32, 1, len, 0.0);
+            for r in 0..n {
+                let xs = load(x.element(r, j) as *const f32, x.col, len, 0.0);
+                for i in 0..LANES {
+                    lanes[i] = combine(lanes[i], xs[i]);
+                }
+            }
+            store(acc.add(j), 1, len, &lanes);
+        }
+    });
 }

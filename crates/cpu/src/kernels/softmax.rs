@@ -3,6 +3,9 @@
 //! Every function takes `n` rows of `c` elements. An output may lie exactly where an input lies; otherwise
 //! operands do not overlap.
 
+use lessen_graph::ops;
+
+use super::kernel::{Kernel, RowKernel, Types};
 use super::rows::Rows;
 use crate::math::{exp, log};
 use crate::simd::{LANES, Level, chunks, dispatch, fma, fold, larger, load, store, sum};
@@ -213,4 +216,28 @@ unsafe fn softmax_row_backward<L: Level>(
             store(dx.add(j * dx_col), dx_col, len, &dys);
         }
     });
+}
+
+/// The kernel of [`ops::Softmax`].
+pub(super) fn softmax_kernel(_: &ops::Softmax, types: &Types<'_>) -> Option<Kernel> {
+    let c = types.inputs[0].last();
+    // SAFETY: see `Run`.
+    let kernel = RowKernel::rows(move |r| unsafe { softmax(r.n, c, r.x(0), r.y(0)) });
+    types.floats_are_f32().then_some(Kernel::Rows(kernel))
+}
+
+/// The kernel of [`ops::SoftmaxBackward`].
+pub(super) fn softmax_backward_kernel(_: &ops::SoftmaxBackward, types: &Types<'_>) -> Option<Kernel> {
+    let c = types.inputs[0].last();
+    // SAFETY: see `Run`.
+    let kernel = RowKernel::rows(move |r| unsafe { softmax_backward(r.n, c, r.x(0), r.x(1), r.y(0)) });
+    types.floats_are_f32().then_some(Kernel::Rows(kernel))
+}
+
+/// The kernel of [`ops::LogSoftmax`].
+pub(super) fn log_softmax_kernel(_: &ops::LogSoftmax, types: &Types<'_>) -> Option<Kernel> {
+    let c = types.inputs[0].last();
+    // SAFETY: see `Run`.
+    let kernel = RowKernel::rows(move |r| unsafe { log_softmax(r.n, c, r.x(0), r.y(0)) });
+    types.floats_are_f32().then_some(Kernel::Rows(kernel))
 }

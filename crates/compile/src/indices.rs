@@ -1,0 +1,91 @@
+//! Indices: where the operations that read rows by number have the numbers from, and so when a wrong one is found out.
+
+use std::collections::HashSet;
+
+use lessen_graph::ops::Identity;
+use lessen_graph::{Graph, Layout, NodeId, ValueId};
+
+use crate::place::Place;
+
+/// Where indices come from.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum IndexSource {
+    /// An input, data or state: they are there before the run begins. A position in
+    /// [`Graph::inputs`](lessen_graph::Graph::inputs).
+    Input(usize),
+    /// A constant.
+    Constant(ValueId),
+    /// The run computes them. The node that reads them checks them, and no state is updated before it has run.
+    Computed(NodeId),
+}
+
+/// Indices that an operation reads, and which of them are valid.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IndexUse {
+    /// Where they come from.
+    pub source: IndexSource,
+    /// Their shape.
+    pub shape: Vec<usize>,
+    /// Their elements in the source's dense array.
+    pub layout: Layout,
+    /// Indices are valid from 0 up to and excluding this number.
+    pub limit: usize,
+    /// One more valid number, which stands for no index.
+    pub ignored: Option<i64>,
+}
+
+/// All indices that a graph reads. Those that several nodes read under the same conditions are listed once, with the first
+/// of these nodes.
+pub(crate) fn index_uses(graph: &Graph, places: &[Place]) -> Vec<IndexUse> {
+    let mut uses = Vec::new();
+    let mut seen = HashSet::new();
+    for (i, node) in graph.nodes.iter().enumerate() {
+        let Some(index) = node.op.index_input(&graph.input_types(node)) else {
+            continue;
+        };
+        let value = node.inputs[index.input];
+        let (base, layout) = origin(graph, places, value);
+        let key = (
+            base,
+            layout.offset,
+            layout.strides.clone(),
+            index.limit,
+            index.ignored,
+        );
+        let shape = graph.ty(value).shape.clone();
+        if !seen.insert((key, shape.clone())) {
+            continue;
+        }
+        let source = match graph.producer(base) {
+            None => {
+                let input = graph.inputs.iter().position(|input| input.value == base);
+                IndexSource::Input(input.expect("a value without a node is an input"))
+            }
+            Some(p) if graph.nodes[p.index()].inputs.is_empty() => IndexSource::Constant(base),
+            Some(_) => IndexSource::Computed(NodeId(i as u32)),
+        };
+        uses.push(IndexUse {
+            source,
+            shape,
+            layout,
+            limit: index.limit,
+            ignored: index.ignored,
+        });
+    }
+    uses
+}
+
+/// The value whose array holds a value's elements, seen through views and through copies of whole values.
+fn origin(graph: &Graph, places: &[Place], mut value: ValueId) -> (ValueId, Layout) {
+    loop {
+        let Place { base, layout } = &places[value.index()];
+        let whole = layout.offset == 0
+            && layout.is_dense(&graph.ty(value).shape)
+            && graph.ty(value).shape == graph.ty(*base).shape;
+        let producer = graph.producer(*base).map(|p| &graph.nodes[p.index()]);
+        match producer {
+            Some(node) if whole && node.op.is::<Identity>() => value = node.inputs[0],
+            _ => return (*base, layout.clone()),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! A group of row-wise operations: its nodes run over one block of rows after another, or, where all rows are one block,
+//! one after another with each cut into tasks.
+
+use std::ops::Range;
+
+use lessen_compile::RowsPlan;
+
+use crate::clock::Clock;
+use crate::index_errors::IndexErrors;
+use crate::kernels::kernel::{Arg, Cut, MAX_OPERANDS, RowKernel, Run};
+use crate::operand::{Bases, Location, RowOperand};
+use crate::pool::Pool;
+
+/// Columns of the sums over rows that one task adds up.
+const SUM_CHUNK: usize = 512;
+
+/// Tasks that a node of few rows is cut into, about; and the elements that are worth one.
+const TASKS: usize = 16;
+const TASK_ELEMENTS: usize = 1 << 13;
+
+/// A group bound to kernels.
+pub(crate) struct Group {
+    pub(crate) rows: RowsPlan,
+    pub(crate) nodes: Vec<RowNode>,
+}
+
+/// A node of a group.
+pub(crate) struct RowNode {
+    pub(crate) kernel: RowKernel,
+    pub(crate) inputs: Vec<RowOperand>,
+    pub(crate) outputs: Vec<RowOutput>,
+    pub(crate) product: bool,
+}
+
+/// An output of a node of a group.
+pub(crate) enum RowOutput {
+    Rows(RowOperand),
+    Sum(Sum),
+}
+
+/// A sum over rows: each tile adds to a part of its own, and the parts are added up in order.
+#[derive(Clone, Copy)]
+pub(crate) struct Sum {
+    pub(crate) to: Location,
+    /// Elements.
+    pub(crate) len: usize,
+    /// Byte of the arena where the parts lie, and how many there are; none where one tile holds all rows.
+    pub(crate) parts: Option<(usize, usize)>,
+}
+
+/// What the tasks of a step share.
+pub(crate) struct Context<'a> {
+    pub(crate) bases: &'a Bases,
+    pub(crate) index_errors: &'a IndexErrors,
+    pub(crate) clock: &'a Clock,
+}
+
+/// Rows and columns of one task of a node.
+struct Piece {
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+impl Group {
+    /// Runs the group; `local` gives each worker's scratch.
+    pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>, local: impl Fn(usize) -> *mut u8 + Sync) {
+        let rows = self.rows;
+        if rows.rows <= rows.block && rows.rows <= rows.tile {
+            return self.run_node_by_node(pool, context, &local);
+        }
+        pool.run(rows.rows.div_ceil(rows.block), &|task, worker| {
+            let block = task * rows.block..rows.rows.min((task + 1) * rows.block);
+            for node in &self.nodes {
+                let step = if node.is_tiled() { rows.tile } else { rows.block };
+                for first in block.clone().step_by(step) {
+                    let piece = Piece {
+                        rows: first..block.end.min(first + step),
+                        columns: 0..node.columns(),
+                    };
+                    node.run(context, local(worker), block.start, &piece, rows.tile);
+                }
+            }
+        });
+        self.add_parts(pool, context.bases);
+    }
+
+    /// Runs a group whose rows are one block and one tile: all workers share the first one's scratch, and each node is cut
+    /// where its bits do not depend on it. So they do not depend on this way of running either.
+    fn run_node_by_node(
+        &self,
+        pool: &Pool,
+        context: &Context<'_>,
+        local: &(impl Fn(usize) -> *mut u8 + Sync),
+    ) {
+        let shared = Shared(local(0));
+        for node in &self.nodes {
+            let (down, across) = node.task_extents(self.rows.rows);
+            let columns = node.columns();
+            let columns_tasks = columns.div_ceil(across).max(1);
+            pool.run(self.rows.rows.div_ceil(down) * columns_tasks, &|task, _| {
+                let (i, j) = (task / columns_tasks * down, task % columns_tasks * across);
+                let piece = Piece {
+                    rows: i..self.rows.rows.min(i + down),
+                    columns: j..columns.min(j + across),
+                };
+                node.run(context, shared.get(), 0, &piece, self.rows.tile);
+            });
+        }
+    }
+
+    /// Adds up the parts of sums over rows, in the order of the rows.
+    fn add_parts(&self, pool: &Pool, bases: &Bases) {
+        let sums = || {
+            let outputs = self.nodes.iter().flat_map(|n| &n.outputs);
+            outputs.filter_map(|o| match o {
+                RowOutput::Sum(sum) => sum.parts.map(|(offset, parts)| (sum, offset, parts)),
+                RowOutput::Rows(_) => None,
+            })
+        };
+        let chunks = |sum: &Sum| sum.len.div_ceil(SUM_CHUNK);
+        pool.run(sums().map(|s| chunks(s.0)).sum(), &|mut task, _| {
+            for (sum, offset, parts) in sums() {
+                if task >= chunks(sum) {
+                    task -= chunks(sum);
+                    continue;
+                }
+                let from = task * SUM_CHUNK;
+                let n = SUM_CHUNK.min(sum.len - from);
+                let to = bases.at(sum.to, std::ptr::null_mut()).cast::<f32>();
+                let part = bases.arena.wrapping_add(offset).cast::<f32>();
+                // SAFETY: the parts have been written by the tiles, `part` and `to` do not overlap, and tasks write
+                // disjoint columns.
+                unsafe {
+                    let to = std::slice::from_raw_parts_mut(to.add(from), n);
+                    to.fill(0.0);
+                    for p in 0..parts {
+                        let part = std::slice::from_raw_parts(part.add(p * sum.len + from), n);
+                        to.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+                    }
+                }
+                return;
+            }
+        });
+    }
+}
+
+/// A scratch that tasks share: they write disjoint elements of it.
+#[derive(Clone, Copy)]
+struct Shared(*mut u8);
+
+// SAFETY: the address is only dereferenced by kernels, on the elements that belong to their task.
+unsafe impl Sync for Shared {}
+
+impl Shared {
+    fn get(&self) -> *mut u8 {
+        self.0
+    }
+}
+
+impl RowNode {
+    /// Whether it runs tile by tile rather than block by block.
+    pub(crate) fn is_tiled(&self) -> bool {
+        self.kernel.tiled || self.outputs.iter().any(|o| matches!(o, RowOutput::Sum(_)))
+    }
+
+    /// Columns of the first output.
+    fn columns(&self) -> usize {
+        match &self.outputs[0] {
+            RowOutput::Rows(operand) => operand.columns(),
+            RowOutput::Sum(sum) => sum.len,
+        }
+    }
+
+    /// Rows and columns of one task where all rows are one block. They depend on shapes alone.
+    fn task_extents(&self, rows: usize) -> (usize, usize) {
+        let all = (rows.max(1), self.columns().max(1));
+        let by_rows = self.inputs.iter().filter(|operand| !operand.is_whole());
+        let width = by_rows.map(RowOperand::columns).chain([all.1]).max().unwrap_or(1);
+        let few_rows = TASK_ELEMENTS.div_ceil(width).max(rows.div_ceil(TASKS));
+        match self.kernel.cut {
+            Cut::No => all,
+            Cut::Columns(columns) => (all.0, columns.min(all.1)),
+            Cut::Elements if rows < TASKS => {
+                let columns = TASK_ELEMENTS.max(all.1.div_ceil(TASKS)).next_multiple_of(64);
+                if columns < all.1 {
+                    (1, columns)
+                } else {
+                    (few_rows.min(all.0), all.1)
+                }
+            }
+            Cut::Rows | Cut::Elements => (few_rows.min(all.0), all.1),
+        }
+    }
+
+    /// Runs some rows, and columns of them, of a block that begins at row `block`.
+    fn run(&self, context: &Context<'_>, local: *mut u8, block: usize, piece: &Piece, tile: usize) {
+        let Piece { rows, columns } = piece;
+        let some = *columns != (0..self.columns());
+        let mut args = [Arg::NONE; MAX_OPERANDS];
+        let (ins, outs) = args.split_at_mut(self.inputs.len());
+        for (arg, output) in outs.iter_mut().zip(&self.outputs) {
+            if let RowOutput::Sum(sum) = output {
+                *arg = sum.part(context.bases, rows.start / tile, some.then_some(columns));
+            }
+        }
+        let arg = |operand: &RowOperand, first: usize| {
+            let arg = operand.arg(context.bases, local, block, first);
+            match self.kernel.cut {
+                Cut::Elements if some => operand.cut(arg, columns.start, columns.len()),
+                _ => arg,
+            }
+        };
+        let mut first = rows.start;
+        while first < rows.end {
+            let outputs = self.outputs.iter().filter_map(|o| match o {
+                RowOutput::Rows(operand) => Some(operand),
+                RowOutput::Sum(_) => None,
+            });
+            let uniform = self.inputs.iter().chain(outputs).map(|o| o.uniform(first)).min();
+            let n = uniform.unwrap_or(usize::MAX).min(rows.end - first);
+            for (to, operand) in ins.iter_mut().zip(&self.inputs) {
+                *to = arg(operand, first);
+            }
+            for (to, output) in outs.iter_mut().zip(&self.outputs) {
+                if let RowOutput::Rows(operand) = output {
+                    *to = arg(operand, first);
+                }
+            }
+            let run = Run {
+                n,
+                first: first * self.columns() + columns.start,
+                columns: (columns.start, columns.end),
+                inputs: ins,
+                outputs: &outs[..self.outputs.len()],
+                index_errors: context.index_errors,
+            };
+            context.clock.time(self.product, || (self.kernel.run)(&run));
+            first += n;
+        }
+    }
+}
+
+impl Sum {
+    /// The memory that a tile adds to, of which all or some columns are zeroed.
+    fn part(&self, bases: &Bases, tile: usize, columns: Option<&Range<usize>>) -> Arg {
+        let ptr = match self.parts {
+            Some((offset, _)) => bases.arena.wrapping_add(offset + tile * self.len * self.to.size),
+            None => bases.at(self.to, std::ptr::null_mut()),
+        };
+        let all = 0..self.len;
+        let columns = columns.unwrap_or(&all);
+        // SAFETY: the plan gives each tile a part of `len` elements, and one task runs these columns of a tile.
+        unsafe {
+            ptr.add(columns.start * self.to.size)
+                .write_bytes(0, columns.len() * self.to.size);
+        }
+        Arg {
+            ptr,
+            row: 0,
+            col: 1,
+            columns: self.len,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Arrays of the host and the bytes that they are.
+
+use lessen_compile::Host;
+use lessen_graph::{DType, Type};
+
+/// The dense elements of a type in memory.
+///
+/// # Safety
+/// `ptr` is readable for the type's bytes for the lifetime `'a`, aligned to the element's size, and holds valid elements.
+pub(crate) unsafe fn host_array<'a>(ty: &Type, ptr: *const u8) -> Host<'a> {
+    let n = ty.numel();
+    // SAFETY: the caller's promise.
+    unsafe {
+        match ty.dtype {
+            DType::F32 => Host::F32(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::F64 => Host::F64(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::BF16 => Host::BF16(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::I32 => Host::I32(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::U32 => Host::U32(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::Bool => Host::Bool(std::slice::from_raw_parts(ptr, n)),
+        }
+    }
+}
+
+/// The address of an array's elements.
+pub(crate) fn host_ptr(host: &Host<'_>) -> *const u8 {
+    match host {
+        Host::F32(x) => x.as_ptr().cast(),
+        Host::F64(x) => x.as_ptr().cast(),
+        Host::BF16(x) => x.as_ptr().cast(),
+        Host::I32(x) => x.as_ptr().cast(),
+        Host::U32(x) => x.as_ptr().cast(),
+        Host::Bool(x) => x.as_ptr(),
+    }
+}

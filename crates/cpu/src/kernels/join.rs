@@ -1,0 +1,140 @@
+//! What only moves elements: copies of strided arrays, concatenation, padding, and ranges written into an array.
+
+use lessen_graph::{Layout, Type, numel, ops};
+
+use super::copy::CopyPlan;
+use super::elementwise::copy;
+use super::kernel::{Kernel, MAX_OPERANDS, Phase, Reads, RowKernel, Run, Types, WholeKernel};
+use super::reference::encode;
+use super::rows::Element;
+
+/// Bytes of one outer index: the extents from `axis` on.
+fn chunk_bytes(ty: &Type, axis: usize) -> usize {
+    numel(&ty.shape[axis..]) * ty.dtype.bytes()
+}
+
+/// Outer indices of one task, so that a task moves about 64 KiB.
+fn outer_chunk(bytes: usize) -> usize {
+    ((1 << 16) / bytes.max(1)).max(1)
+}
+
+/// The kernel of [`ops::Identity`]: a dense copy of a strided array, a range of its rows for each task.
+pub(super) fn identity_kernel(_: &ops::Identity, types: &Types<'_>) -> Option<Kernel> {
+    let ty = types.inputs[0].clone();
+    WholeKernel::phases(move |strides| {
+        let plan = CopyPlan::new(&ty.shape, &strides[0], &Layout::dense(&ty.shape).strides);
+        let (rows, bytes) = (plan.rows(), ty.dtype.bytes());
+        let chunk = ((1 << 14) / plan.columns().max(1)).max(1);
+        vec![Phase {
+            tasks: rows.div_ceil(chunk),
+            run: Box::new(move |w, task| {
+                let range = task * chunk..rows.min((task + 1) * chunk);
+                // SAFETY: see `Work`; tasks write disjoint rows.
+                unsafe {
+                    if !std::ptr::eq(w.inputs[0], w.outputs[0]) {
+                        plan.copy(bytes, w.inputs[0], w.outputs[0], range);
+                    }
+                }
+            }),
+        }]
+    })
+    .reading(0, Reads::Any)
+    .into()
+}
+
+/// The kernel of [`ops::Concat`]: row by row along the last axis, else by outer indices.
+pub(super) fn concat_kernel(op: &ops::Concat, types: &Types<'_>) -> Option<Kernel> {
+    let few = types.inputs.len() < MAX_OPERANDS && !types.any_empty();
+    let (axis, output) = (op.axis, &types.outputs[0]);
+    if axis + 1 == output.rank() && few {
+        let size = output.dtype.bytes();
+        // The unsigned integer of the same size stands for any dtype.
+        let run = match size {
+            8 => concat_rows::<u64>,
+            4 => concat_rows::<u32>,
+            2 => concat_rows::<u16>,
+            _ => concat_rows::<u8>,
+        };
+        return RowKernel::rows(run).into();
+    }
+    let outer = numel(&output.shape[..axis]);
+    let chunks: Vec<usize> = types.inputs.iter().map(|ty| chunk_bytes(ty, axis)).collect();
+    let total = chunk_bytes(output, axis);
+    let chunk = outer_chunk(total);
+    WholeKernel::dense(outer.div_ceil(chunk), move |w, task| {
+        for i in task * chunk..outer.min((task + 1) * chunk) {
+            let mut at = i * total;
+            for (&from, &bytes) in w.inputs.iter().zip(&chunks) {
+                // SAFETY: see `Work`; the chunks of one outer index fill its part of the output.
+                unsafe {
+                    let to = w.outputs[0].add(at);
+                    to.copy_from_nonoverlapping(from.add(i * bytes), bytes);
+                }
+                at += bytes;
+            }
+        }
+    })
+    .into()
+}
+
+fn concat_rows<T: Element>(r: &Run<'_>) {
+    let mut to = r.outputs[0];
+    for &from in r.inputs {
+        // SAFETY: see `Run`; the inputs' columns fill those of the output.
+        unsafe { copy::<T>(r.n, from.columns, from.rows(), to.rows()) };
+        to.ptr = to.ptr.wrapping_add(from.columns * to.col * size_of::<T>());
+    }
+}
+
+/// The kernel of [`ops::Pad`].
+pub(super) fn pad_kernel(op: &ops::Pad, types: &Types<'_>) -> Option<Kernel> {
+    let (input, output) = (&types.inputs[0], &types.outputs[0]);
+    let outer = numel(&output.shape[..op.axis]);
+    let (from, to) = (chunk_bytes(input, op.axis), chunk_bytes(output, op.axis));
+    let before = op.before * chunk_bytes(output, op.axis + 1);
+    let fill = encode(op.value, output.dtype);
+    let chunk = outer_chunk(to);
+    WholeKernel::dense(outer.div_ceil(chunk), move |w, task| {
+        for i in task * chunk..outer.min((task + 1) * chunk) {
+            // SAFETY: see `Work`; the input's chunk lies within the output's.
+            unsafe {
+                let out = std::slice::from_raw_parts_mut(w.outputs[0].add(i * to), to);
+                if fill.iter().all(|&b| b == 0) {
+                    out.fill(0);
+                } else {
+                    out.chunks_exact_mut(fill.len())
+                        .for_each(|e| e.copy_from_slice(&fill));
+                }
+                out.as_mut_ptr()
+                    .add(before)
+                    .copy_from_nonoverlapping(w.inputs[0].add(i * from), from);
+            }
+        }
+    })
+    .into()
+}
+
+/// The kernel of [`ops::UpdateSlice`]. The base is copied unless the output lies where it lies; then the update is written
+/// over it.
+pub(super) fn update_slice_kernel(op: &ops::UpdateSlice, types: &Types<'_>) -> Option<Kernel> {
+    let (axis, base_ty, update_ty) = (op.axis, &types.inputs[0], &types.inputs[1]);
+    let outer = numel(&base_ty.shape[..axis]);
+    let (base, update) = (chunk_bytes(base_ty, axis), chunk_bytes(update_ty, axis));
+    let step = chunk_bytes(base_ty, axis + 1);
+    let room = base_ty.shape[axis] - update_ty.shape[axis];
+    WholeKernel::dense(outer, move |w, task| {
+        // SAFETY: see `Work`; the position is clamped so that the update lies within the base's chunk.
+        unsafe {
+            let position = (*w.inputs[2].cast::<i32>()).max(0) as usize;
+            let position = position.min(room);
+            let out = w.outputs[0].add(task * base);
+            let from = w.inputs[0].add(task * base);
+            if !std::ptr::eq(out, from) {
+                out.copy_from_nonoverlapping(from, base);
+            }
+            out.add(position * step)
+                .copy_from_nonoverlapping(w.inputs[1].add(task * update), update);
+        }
+    })
+    .into()
+}

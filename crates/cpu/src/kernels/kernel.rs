@@ -1,0 +1,373 @@
+//! What a kernel is: a loop with what the planner and the executor must know of it.
+
+use lessen_compile::{natural_rows, row_layout};
+use lessen_graph::{DType, Layout, Op, Role, RowWise, Type, numel};
+
+use super::rows::Rows;
+use crate::index_errors::IndexErrors;
+
+/// The most operands of a row kernel.
+pub(crate) const MAX_OPERANDS: usize = 12;
+
+/// The types that an operation is applied to.
+#[derive(Clone, Copy)]
+pub(crate) struct Types<'a> {
+    pub(crate) inputs: &'a [Type],
+    pub(crate) outputs: &'a [Type],
+}
+
+impl Types<'_> {
+    fn all(&self) -> impl Iterator<Item = &Type> {
+        self.inputs.iter().chain(self.outputs)
+    }
+
+    /// Whether all floats are `f32`.
+    pub(crate) fn floats_are_f32(&self) -> bool {
+        self.all()
+            .filter(|ty| ty.dtype.is_float())
+            .all(|ty| ty.dtype == DType::F32)
+    }
+
+    /// Whether an operand has no elements.
+    pub(crate) fn any_empty(&self) -> bool {
+        self.all().any(|ty| ty.numel() == 0)
+    }
+}
+
+/// How a device runs an operation.
+pub(crate) enum Kernel {
+    /// On blocks of rows.
+    Rows(RowKernel),
+    /// By itself.
+    Whole(WholeKernel),
+    /// Nothing runs: the operation is a view, or a constant that is evaluated when a plan is loaded.
+    Nothing,
+}
+
+/// The layouts in which a kernel reads an input, besides dense ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reads {
+    /// No others.
+    Dense,
+    /// Rows whose columns lie one stride apart.
+    Rows,
+    /// Such rows that lie one stride apart, too.
+    Matrix,
+    /// Those whose last axis is dense.
+    DenseLastAxis,
+    /// All.
+    Any,
+}
+
+/// A loop over blocks of rows.
+pub(crate) type RowLoop = Box<dyn Fn(&Run<'_>) + Send + Sync>;
+
+/// How the work on a few rows is cut, where whole blocks of rows are too few tasks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cut {
+    /// Not at all.
+    No,
+    /// At any row.
+    Rows,
+    /// At any element: each output element depends on the input elements at its position alone.
+    Elements,
+    /// At multiples of this many columns of the output. A column's bits do not depend on the cuts.
+    Columns(usize),
+}
+
+/// A kernel that runs on a block of rows.
+pub(crate) struct RowKernel {
+    pub(crate) run: RowLoop,
+    /// Whether the bits of a row depend on which rows are computed together.
+    pub(crate) tiled: bool,
+    pub(crate) cut: Cut,
+    /// What differs from [`Reads::Rows`] for what is read by rows, and [`Reads::Dense`] for what is read whole.
+    reads: Vec<(usize, Reads)>,
+}
+
+impl RowKernel {
+    fn new(cut: Cut, run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
+        RowKernel {
+            run: Box::new(run),
+            tiled: false,
+            cut,
+            reads: Vec::new(),
+        }
+    }
+
+    /// A kernel whose output elements depend on the input elements at the same position alone.
+    pub(crate) fn elementwise(run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
+        RowKernel::new(Cut::Elements, run)
+    }
+
+    /// A kernel whose output rows depend on the same rows of inputs alone.
+    pub(crate) fn rows(run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
+        RowKernel::new(Cut::Rows, run)
+    }
+
+    /// A kernel that adds up rows, or computes several at once, and whose columns may be cut at multiples of `width`.
+    pub(crate) fn columns(width: usize, run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
+        RowKernel::new(Cut::Columns(width), run)
+    }
+
+    /// A kernel that adds up rows and cannot be cut otherwise.
+    pub(crate) fn sums(run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
+        RowKernel::new(Cut::No, run)
+    }
+
+    /// The same, to be run on tiles of a fixed number of rows.
+    pub(crate) fn tiled(self) -> RowKernel {
+        RowKernel { tiled: true, ..self }
+    }
+
+    /// The same, reading an input in these layouts.
+    pub(crate) fn reading(mut self, input: usize, reads: Reads) -> RowKernel {
+        self.reads.push((input, reads));
+        self
+    }
+
+    /// The same, reading these inputs densely.
+    pub(crate) fn dense<const N: usize>(self, inputs: [usize; N]) -> RowKernel {
+        inputs
+            .into_iter()
+            .fold(self, |kernel, input| kernel.reading(input, Reads::Dense))
+    }
+
+    fn reads(&self, input: usize, role: Role) -> Reads {
+        let exception = self.reads.iter().find(|(i, _)| *i == input);
+        match (exception, role) {
+            (Some(&(_, reads)), _) => reads,
+            (None, Role::Rows) => Reads::Rows,
+            (None, Role::Whole) => Reads::Dense,
+        }
+    }
+}
+
+impl From<RowKernel> for Option<Kernel> {
+    fn from(kernel: RowKernel) -> Option<Kernel> {
+        Some(Kernel::Rows(kernel))
+    }
+}
+
+/// What a task does, given its number.
+pub(crate) type TaskFn = Box<dyn Fn(&Work<'_>, usize) + Send + Sync>;
+
+/// Tasks that run in any order, when those of the phase before have run.
+pub(crate) struct Phase {
+    pub(crate) tasks: usize,
+    pub(crate) run: TaskFn,
+}
+
+/// Makes the phases of a kernel for inputs with these strides.
+type Phases = Box<dyn Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync>;
+
+/// A kernel that computes whole values.
+pub(crate) struct WholeKernel {
+    pub(crate) phases: Phases,
+    /// Scratch bytes of each worker.
+    pub(crate) scratch: usize,
+    /// What differs from [`Reads::Dense`].
+    reads: Vec<(usize, Reads)>,
+}
+
+impl WholeKernel {
+    /// A kernel of several phases.
+    pub(crate) fn phases(
+        phases: impl Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync + 'static,
+    ) -> WholeKernel {
+        WholeKernel {
+            phases: Box::new(phases),
+            scratch: 0,
+            reads: Vec::new(),
+        }
+    }
+
+    /// A kernel of `tasks` tasks over dense inputs.
+    pub(crate) fn dense(
+        tasks: usize,
+        run: impl Fn(&Work<'_>, usize) + Clone + Send + Sync + 'static,
+    ) -> WholeKernel {
+        WholeKernel::phases(move |_| {
+            vec![Phase {
+                tasks,
+                run: Box::new(run.clone()),
+            }]
+        })
+    }
+
+    /// The same, with this much scratch for each worker.
+    pub(crate) fn with_scratch(self, bytes: usize) -> WholeKernel {
+        WholeKernel {
+            scratch: bytes,
+            ..self
+        }
+    }
+
+    /// The same, reading an input in these layouts.
+    pub(crate) fn reading(mut self, input: usize, reads: Reads) -> WholeKernel {
+        self.reads.push((input, reads));
+        self
+    }
+}
+
+impl From<WholeKernel> for Option<Kernel> {
+    fn from(kernel: WholeKernel) -> Option<Kernel> {
+        Some(Kernel::Whole(kernel))
+    }
+}
+
+impl Kernel {
+    /// Whether the kernel of an operation on these types reads an input in this layout.
+    pub(crate) fn accepts(&self, op: &dyn Op, types: Types<'_>, input: usize, layout: &Layout) -> bool {
+        let ty = &types.inputs[input];
+        if layout.is_dense(&ty.shape) {
+            return true;
+        }
+        let (reads, rows) = match self {
+            Kernel::Nothing => return false,
+            Kernel::Whole(kernel) => {
+                let exception = kernel.reads.iter().find(|(i, _)| *i == input);
+                (
+                    exception.map_or(Reads::Dense, |e| e.1),
+                    numel(&ty.shape[..ty.rank() - 1]),
+                )
+            }
+            Kernel::Rows(kernel) => match op.row_wise(types.inputs, types.outputs) {
+                RowWise::Rows { rows, inputs, .. } => (kernel.reads(input, inputs[input]), rows),
+                _ => (kernel.reads(input, Role::Rows), natural_rows(ty)),
+            },
+        };
+        match reads {
+            Reads::Dense => false,
+            Reads::Rows => row_layout(&ty.shape, layout, rows).is_some(),
+            Reads::Matrix => row_layout(&ty.shape, layout, rows).is_some_and(|r| r.lead.len() <= 1),
+            Reads::DenseLastAxis => layout.strides.last() == Some(&1),
+            Reads::Any => true,
+        }
+    }
+}
+
+/// One operand of a row kernel on a run of rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arg {
+    pub(crate) ptr: *mut u8,
+    /// Elements from row to row.
+    pub(crate) row: usize,
+    /// Elements from column to column.
+    pub(crate) col: usize,
+    /// Columns.
+    pub(crate) columns: usize,
+}
+
+impl Arg {
+    pub(crate) const NONE: Arg = Arg {
+        ptr: std::ptr::null_mut(),
+        row: 0,
+        col: 0,
+        columns: 0,
+    };
+
+    /// The operand as rows of `T`.
+    pub(crate) fn rows<T>(self) -> Rows<T> {
+        Rows {
+            ptr: self.ptr.cast(),
+            row: self.row,
+            col: self.col,
+        }
+    }
+}
+
+/// A run of rows that one call of a row kernel works on.
+///
+/// Kernels are `unsafe`; each call from a table entry is sound for the same reason. The plan gives every operand `n` rows
+/// of as many columns as its type has, in a layout that the entry accepts. Outputs overlap inputs only where
+/// [`Op::in_place`] allows it, and tasks write disjoint elements.
+pub(crate) struct Run<'a> {
+    /// Rows.
+    pub(crate) n: usize,
+    /// The position of the first output element in the whole value.
+    pub(crate) first: usize,
+    /// The columns to compute, for a kernel that is cut by [`Cut::Columns`]; operands always begin at column 0.
+    pub(crate) columns: (usize, usize),
+    pub(crate) inputs: &'a [Arg],
+    /// Rows to write; for a sum over rows the memory to add to.
+    pub(crate) outputs: &'a [Arg],
+    pub(crate) index_errors: &'a IndexErrors,
+}
+
+impl Run<'_> {
+    /// Columns of the first output.
+    pub(crate) fn c(&self) -> usize {
+        self.outputs[0].columns
+    }
+
+    pub(crate) fn x(&self, i: usize) -> Rows<f32> {
+        self.inputs[i].rows()
+    }
+
+    pub(crate) fn y(&self, i: usize) -> Rows<f32> {
+        self.outputs[i].rows()
+    }
+
+    /// An input that is read whole.
+    pub(crate) fn whole(&self, i: usize) -> *const f32 {
+        self.inputs[i].ptr.cast()
+    }
+
+    /// An output with one element for each row, or a sum over rows.
+    pub(crate) fn column(&self, i: usize) -> *mut f32 {
+        self.outputs[i].ptr.cast()
+    }
+
+    /// An input of one element.
+    pub(crate) fn scalar(&self, i: usize) -> f32 {
+        // SAFETY: the entry's operation has a scalar there, and a scalar has one element.
+        unsafe { *self.whole(i) }
+    }
+
+    /// The key of random numbers.
+    pub(crate) fn key(&self, i: usize) -> [u32; 2] {
+        // SAFETY: the entry's operation has a key there, which is two dense numbers.
+        unsafe { *self.inputs[i].ptr.cast() }
+    }
+
+    /// Dense `i32` rows.
+    pub(crate) fn indices(&self, i: usize) -> &[i32] {
+        let arg = self.inputs[i];
+        // SAFETY: the entry accepts dense layouts only here, and the plan gives `n` rows of `columns` elements.
+        unsafe { std::slice::from_raw_parts(arg.ptr.cast(), self.n * arg.columns) }
+    }
+}
+
+/// The memory of one task of a whole kernel.
+///
+/// Calls from table entries are sound for this reason: the plan gives every operand the elements of its type at strides
+/// that the entry accepts, outputs overlap no input but where [`Op::in_place`] allows it, and tasks write disjoint
+/// elements.
+pub(crate) struct Work<'a> {
+    /// First element of each input, its view's offset included.
+    pub(crate) inputs: &'a [*mut u8],
+    /// First element of each output.
+    pub(crate) outputs: &'a [*mut u8],
+    /// The worker's scratch.
+    pub(crate) scratch: *mut u8,
+    /// The first worker's scratch, which a phase hands to the next one through.
+    pub(crate) shared: *mut u8,
+    pub(crate) index_errors: &'a IndexErrors,
+}
+
+impl Work<'_> {
+    pub(crate) fn x(&self, i: usize) -> *const f32 {
+        self.inputs[i].cast()
+    }
+
+    pub(crate) fn y(&self, i: usize) -> *mut f32 {
+        self.outputs[i].cast()
+    }
+
+    /// The key of random numbers.
+    pub(crate) fn key(&self, i: usize) -> [u32; 2] {
+        // SAFETY: the entry's operation has a key there, which is two dense numbers.
+        unsafe { *self.inputs[i].cast() }
+    }
+}

@@ -1,0 +1,145 @@
+//! Products of matrices: rows times one shared matrix, and stacks of products.
+
+use lessen_graph::{numel, ops};
+
+use super::gemm::gemm;
+use super::kernel::{Kernel, Phase, Reads, RowKernel, TaskFn, Types, WholeKernel};
+
+/// The kernel of [`ops::MatMul`].
+pub(super) fn matmul_kernel(op: &ops::MatMul, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    if op.is_linear(&types.inputs[0], &types.inputs[1]) && !types.any_empty() {
+        linear(op, types).into()
+    } else {
+        stack(op, types).into()
+    }
+}
+
+/// Columns of one tile of a product with a shared matrix: narrow tiles of all columns keep more of that in the cache.
+pub fn column_tile(columns: usize) -> usize {
+    if columns <= 768 {
+        return columns.max(1);
+    }
+    let tiles = columns.div_ceil(512);
+    columns.div_ceil(tiles).div_ceil(64) * 64
+}
+
+/// Columns of one task where there are too few rows for a task of each tile of rows. It depends on the shape alone.
+pub fn column_cut(rows: usize, k: usize, columns: usize) -> usize {
+    /// Multiplications that are worth a task.
+    const LEAST: usize = 1 << 16;
+    let worth = LEAST.div_ceil((rows * k).max(1));
+    columns
+        .div_ceil(16)
+        .min(column_tile(columns))
+        .max(worth)
+        .next_multiple_of(64)
+}
+
+/// Rows times one shared matrix.
+fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
+    let (_, k, columns) = op.sizes(&types.inputs[0], &types.inputs[1]);
+    let rows = types.outputs[0].numel() / columns;
+    let (transposed, tile) = (op.transpose_b, column_tile(columns));
+    RowKernel::columns(column_cut(rows, k, columns), move |r| {
+        let (a, b, y) = (r.inputs[0], r.inputs[1], r.outputs[0]);
+        let (b_row, b_col) = if transposed {
+            (b.col, b.row)
+        } else {
+            (b.row, b.col)
+        };
+        let (first, end) = r.columns;
+        for j in (first..end).step_by(tile) {
+            // SAFETY: see `Run`; the tile's columns are within those of `b` and `y`.
+            unsafe {
+                gemm(
+                    r.n,
+                    k,
+                    tile.min(end - j),
+                    (a.ptr.cast(), a.row as isize, a.col as isize),
+                    (b.ptr.cast::<f32>().add(j * b_col), b_row as isize, b_col as isize),
+                    (y.ptr.cast::<f32>().add(j * y.col), y.row as isize, y.col as isize),
+                    false,
+                );
+            }
+        }
+    })
+    .tiled()
+    .reading(0, Reads::Matrix)
+    .reading(1, Reads::Any)
+}
+
+/// The extents of the tiles that a product's result is cut into: about 192 by 384, smaller where there would be fewer
+/// tasks than a few threads need.
+fn tiles(m: usize, n: usize, batch: usize) -> (usize, usize) {
+    let (mut tm, mut tn) = (192.min(m).max(1), 384.min(n).max(1));
+    while batch * m.div_ceil(tm) * n.div_ceil(tn) < 8 && tm.max(tn) > 64 {
+        if tm >= tn {
+            tm = tm.div_ceil(2)
+        } else {
+            tn = tn.div_ceil(2)
+        }
+    }
+    let even = |size: usize, tile: usize| size.div_ceil(size.div_ceil(tile)).div_ceil(16) * 16;
+    (even(m, tm), even(n, tn))
+}
+
+/// Products of stacks of matrices, and of transposed ones, over any strides.
+fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
+    let (op, a, b) = (*op, types.inputs[0].clone(), types.inputs[1].clone());
+    WholeKernel::phases(move |strides| {
+        let (m, k, n) = op.sizes(&a, &b);
+        let lead: Vec<usize> = a.shape[..a.rank() - 2].to_vec();
+        let batch = numel(&lead);
+        if batch * m * n == 0 {
+            return Vec::new();
+        }
+        let matrix = |strides: &[usize], transposed: bool| {
+            let (row, col) = (
+                strides[strides.len() - 2] as isize,
+                strides[strides.len() - 1] as isize,
+            );
+            if transposed { (col, row) } else { (row, col) }
+        };
+        let (a_row, a_col) = matrix(&strides[0], op.transpose_a);
+        let (b_row, b_col) = matrix(&strides[1], op.transpose_b);
+        let a_lead = strides[0][..lead.len()].to_vec();
+        let b_lead = if b.rank() == 2 {
+            vec![0; lead.len()]
+        } else {
+            strides[1][..lead.len()].to_vec()
+        };
+        let (tm, tn) = tiles(m, n, batch);
+        let (rows, cols) = (m.div_ceil(tm), n.div_ceil(tn));
+        let run: TaskFn = Box::new(move |w, task| {
+            let (tile, mut rest) = (task % (rows * cols), task / (rows * cols));
+            let (i, j) = (tile / cols * tm, tile % cols * tn);
+            let (mut a_at, mut b_at, at) = (0, 0, rest * m * n);
+            for axis in (0..lead.len()).rev() {
+                a_at += rest % lead[axis] * a_lead[axis];
+                b_at += rest % lead[axis] * b_lead[axis];
+                rest /= lead[axis];
+            }
+            // SAFETY: see `Work`; the tile lies within the result, tiles do not overlap.
+            unsafe {
+                gemm(
+                    tm.min(m - i),
+                    k,
+                    tn.min(n - j),
+                    (w.x(0).add(a_at).offset(i as isize * a_row), a_row, a_col),
+                    (w.x(1).add(b_at).offset(j as isize * b_col), b_row, b_col),
+                    (w.y(0).add(at + i * n + j), n as isize, 1),
+                    false,
+                );
+            }
+        });
+        vec![Phase {
+            tasks: batch * rows * cols,
+            run,
+        }]
+    })
+    .reading(0, Reads::Any)
+    .reading(1, Reads::Any)
+}

@@ -1,0 +1,102 @@
+//! The table of kernels: one line for each operation that a CPU runs.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use lessen_graph::{Op, RowWise, ops};
+
+use super::kernel::{Kernel, Types, WholeKernel};
+use super::{
+    activation, attention, cast, cross_entropy, elementwise, gather, join, matmul, norm, optimizer, random,
+    reduce_axes, softmax,
+};
+
+/// Makes the kernel of an operation on these types, if there is one.
+type Make = Box<dyn Fn(&dyn Op, &Types<'_>) -> Option<Kernel> + Send + Sync>;
+
+/// An operation is recognized by its Rust type, which no other operation can take on: an entry's answers are those of the
+/// kernel's own author.
+static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
+    HashMap::from([
+        entry::<ops::AdamW>(optimizer::adamw_kernel),
+        entry::<ops::Attention>(attention::attention_kernel),
+        entry::<ops::AttentionBackward>(attention::attention_backward_kernel),
+        entry::<ops::Binary>(elementwise::binary_kernel),
+        entry::<ops::Broadcast>(nothing),
+        entry::<ops::Cast>(cast::cast_kernel),
+        entry::<ops::Compare>(elementwise::compare_kernel),
+        entry::<ops::Concat>(join::concat_kernel),
+        entry::<ops::Constant>(nothing),
+        entry::<ops::CrossEntropy>(cross_entropy::cross_entropy_kernel),
+        entry::<ops::CrossEntropyBackward>(cross_entropy::cross_entropy_backward_kernel),
+        entry::<ops::Dropout>(random::dropout_kernel),
+        entry::<ops::Elu>(activation::elu_kernel),
+        entry::<ops::Full>(nothing),
+        entry::<ops::Gather>(gather::gather_kernel),
+        entry::<ops::Gelu>(activation::gelu_kernel),
+        entry::<ops::GeluBackward>(activation::gelu_backward_kernel),
+        entry::<ops::Identity>(join::identity_kernel),
+        entry::<ops::Iota>(nothing),
+        entry::<ops::LayerNorm>(norm::layer_norm_kernel),
+        entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
+        entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
+        entry::<ops::MatMul>(matmul::matmul_kernel),
+        entry::<ops::Pad>(join::pad_kernel),
+        entry::<ops::Permute>(nothing),
+        entry::<ops::RandomBits>(random::random_bits_kernel),
+        entry::<ops::Reduce>(reduce_axes::reduce_kernel),
+        entry::<ops::Relu>(activation::relu_kernel),
+        entry::<ops::Reshape>(nothing),
+        entry::<ops::RmsNorm>(norm::rms_norm_kernel),
+        entry::<ops::RmsNormBackward>(norm::rms_norm_backward_kernel),
+        entry::<ops::ScatterAdd>(gather::scatter_add_kernel),
+        entry::<ops::Select>(elementwise::select_kernel),
+        entry::<ops::Sgd>(optimizer::sgd_kernel),
+        entry::<ops::Silu>(activation::silu_kernel),
+        entry::<ops::Slice>(nothing),
+        entry::<ops::Softmax>(softmax::softmax_kernel),
+        entry::<ops::SoftmaxBackward>(softmax::softmax_backward_kernel),
+        entry::<ops::Split>(nothing),
+        entry::<ops::Unary>(elementwise::unary_kernel),
+        entry::<ops::UpdateSlice>(join::update_slice_kernel),
+    ])
+});
+
+fn entry<T: Op>(make: fn(&T, &Types<'_>) -> Option<Kernel>) -> (TypeId, Make) {
+    let make = move |op: &dyn Op, types: &Types<'_>| make(op.downcast_ref::<T>()?, types);
+    (TypeId::of::<T>(), Box::new(make))
+}
+
+/// For an operation that is always a view, or a constant.
+fn nothing<T: Op>(_: &T, _: &Types<'_>) -> Option<Kernel> {
+    Some(Kernel::Nothing)
+}
+
+fn made(op: &dyn Op) -> Option<&'static Make> {
+    TABLE.get(&(op as &dyn Any).type_id())
+}
+
+/// Whether there is a kernel for an operation on some types.
+pub(crate) fn is_listed(op: &dyn Op) -> bool {
+    made(op).is_some()
+}
+
+/// The kernel of an operation on these types, if there is one. A row kernel is only given to an operation that works row
+/// by row and whose operands have elements.
+pub(crate) fn kernel(op: &dyn Op, types: &Types<'_>) -> Option<Kernel> {
+    match made(op)?(op, types)? {
+        Kernel::Rows(_) if types.any_empty() => Some(Kernel::Whole(zeros(types))),
+        Kernel::Rows(_) if op.row_wise(types.inputs, types.outputs) == RowWise::No => None,
+        kernel => Some(kernel),
+    }
+}
+
+/// Where an operand of a row-wise operation is empty, its outputs are empty, or sums of no elements.
+fn zeros(types: &Types<'_>) -> WholeKernel {
+    let bytes: Vec<usize> = types.outputs.iter().map(|ty| ty.bytes()).collect();
+    WholeKernel::dense(bytes.len(), move |w, output| {
+        // SAFETY: see `Work`.
+        unsafe { w.outputs[output].write_bytes(0, bytes[output]) };
+    })
+}

@@ -1,0 +1,96 @@
+//! CPU levels: one is chosen, and those with a fused multiply-add give the same bits.
+
+use super::support::*;
+use lessen_cpu::kernels::{
+    Rows, activation, cross_entropy, elementwise, norm, optimizer, random, reduce, softmax,
+};
+use lessen_cpu::simd::CpuLevel;
+use lessen_graph::ops::{ReduceKind, UnaryKind};
+
+/// The bits of what many kernels make of the same numbers.
+fn results() -> Vec<u32> {
+    let (n, c) = (3, 333);
+    let mut random = Random::new(9);
+    let mut x = random.vec(n * c, 6.0);
+    let (gamma, beta) = (random.vec(c, 1.0), random.vec(c, 1.0));
+    let (mut a, mut b, mut sums) = (vec![0.0; n], vec![0.0; n], vec![0.0; 2 * c]);
+    let labels = [5, 7, 9];
+    let mut all = vec![];
+    let rows = Rows::dense(x.as_mut_ptr(), c);
+    let mut y = vec![0.0f32; n * c];
+    let yr = Rows::dense(y.as_mut_ptr(), c);
+    let mut keep = |y: &[f32]| all.extend(y.iter().map(|y| y.to_bits()));
+    let (ap, bp, sp) = (a.as_mut_ptr(), b.as_mut_ptr(), sums.as_mut_ptr());
+    let (gp, tp) = (gamma.as_ptr(), beta.as_ptr());
+    // SAFETY: all blocks have `n` rows of `c` elements, and results lie apart from what they are made of.
+    unsafe {
+        for kind in UnaryKind::ALL {
+            elementwise::unary(kind, n, c, rows, yr);
+            keep(&y);
+        }
+        for tanh in [false, true] {
+            activation::gelu(tanh, n, c, rows, yr);
+            keep(&y);
+            activation::gelu_backward(tanh, n, c, rows, rows, yr);
+            keep(&y);
+        }
+        norm::layer_norm(n, c, rows, gp, tp, 1e-5, yr, ap, bp);
+        keep(&y);
+        norm::layer_norm_backward(n, c, rows, gp, ap, bp, rows, Some(yr), sp, sp.add(c));
+        keep(&y);
+        softmax::softmax(n, c, rows, yr);
+        keep(&y);
+        cross_entropy::cross_entropy(n, c, rows, labels.as_ptr(), -1, 0.1, ap, bp);
+        random::dropout(0.3, 1, [2, 3], 5, n, c, rows, yr);
+        keep(&y);
+        reduce::sum_cols(n, c, rows, sp);
+        reduce::reduce_rows(ReduceKind::Sum, n, c, rows, yr.ptr);
+        let k = optimizer::AdamW {
+            beta1: 0.9,
+            beta2: 0.99,
+            eps: 1e-8,
+            weight_decay: 0.1,
+        };
+        optimizer::adamw(
+            c,
+            gp,
+            tp,
+            gp,
+            x.as_ptr(),
+            y.as_mut_ptr(),
+            sp,
+            sp.add(c),
+            0.1,
+            2.0,
+            k,
+        );
+    }
+    [&y, &a, &b, &sums].into_iter().for_each(|v| keep(v));
+    all
+}
+
+#[test]
+fn levels_with_fused_multiply_add_agree_to_the_bit() {
+    let mut fused = vec![];
+    at_all_levels(|level| assert_eq!(CpuLevel::current(), level));
+    for level in [CpuLevel::V3, CpuLevel::V4] {
+        if level <= CpuLevel::detect() {
+            fused.push(level.on_this_thread(results));
+        }
+    }
+    assert!(fused.windows(2).all(|pair| pair[0] == pair[1]));
+}
+
+#[test]
+fn a_level_holds_for_the_calls_of_one_thread() {
+    let highest = CpuLevel::detect();
+    assert_eq!(CpuLevel::current(), highest);
+    CpuLevel::Baseline.on_this_thread(|| {
+        assert_eq!(CpuLevel::current(), CpuLevel::Baseline);
+        let beside = std::thread::spawn(CpuLevel::current).join().unwrap();
+        assert_eq!(beside, highest);
+        assert!(CpuLevel::V4.on_this_thread(CpuLevel::current) <= highest);
+        assert_eq!(CpuLevel::current(), CpuLevel::Baseline);
+    });
+    assert_eq!(CpuLevel::current(), highest);
+}

@@ -1,0 +1,16 @@
+//! Kernels against plain `f64`, at every CPU level.
+
+mod activation;
+mod attention;
+mod cast;
+mod copy;
+mod elementwise;
+mod levels;
+mod matmul;
+mod norm;
+mod optimizer;
+mod product_cuts;
+mod random;
+mod reduce;
+mod softmax;
+mod support;

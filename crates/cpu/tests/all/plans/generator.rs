@@ -1,0 +1,247 @@
+//! Random programs over many operations, forward and backward.
+//!
+//! Where a function has a kink (a comparison, the largest, a rounding), it is only applied to exact values: numbers
+//! that `f32` and the reference's `f64` agree on, so that both take the same side.
+
+mod arithmetic;
+mod layers;
+
+use std::collections::HashMap;
+
+use lessen_graph::ops::{AdamW, Sgd};
+use lessen_graph::{Array, DType, Graph, InputKind, Phase, Tensor, Trace, Type};
+
+use crate::plans::sizes::{LIMIT, narrower, shape};
+use crate::random::Random;
+
+/// A program and values for its inputs.
+pub struct Program {
+    pub graph: Graph,
+    pub inputs: HashMap<String, Array>,
+    /// Whether values of 8 bits of mantissa influence the results.
+    pub coarse: bool,
+}
+
+struct Writer<'g> {
+    trace: &'g Trace,
+    random: Random,
+    inputs: HashMap<String, Array>,
+    /// Float values so far, and whether each is exact.
+    pool: Vec<(Tensor<'g>, bool)>,
+    /// `f32` inputs: data and states.
+    leaves: Vec<(Tensor<'g>, InputKind)>,
+    key: Tensor<'g>,
+    coarse: bool,
+}
+
+/// The program of a seed.
+pub fn program(seed: u64) -> Program {
+    let trace = Trace::new();
+    let (inputs, coarse) = {
+        let mut inputs = HashMap::new();
+        inputs.insert(
+            "key".to_string(),
+            Array::new(Type::new(DType::U32, &[2]), vec![seed as f64, 77.0]),
+        );
+        let key = trace.input("key", DType::U32, &[2]);
+        let random = Random::new(seed);
+        let mut writer = Writer {
+            trace: &trace,
+            random,
+            inputs,
+            pool: vec![],
+            leaves: vec![],
+            key,
+            coarse: false,
+        };
+        for _ in 0..2 {
+            let shape = shape(&mut writer.random);
+            writer.leaf(&shape);
+        }
+        for _ in 0..4 + writer.random.below(9) {
+            writer.step();
+        }
+        writer.finish();
+        (writer.inputs, writer.coarse)
+    };
+    Program {
+        graph: trace.finish(),
+        inputs,
+        coarse,
+    }
+}
+
+impl<'g> Writer<'g> {
+    fn leaf(&mut self, shape: &[usize]) -> Tensor<'g> {
+        let name = format!("leaf{}", self.leaves.len());
+        let array = self.random.array(shape, 1.0);
+        self.inputs.insert(name.clone(), array);
+        let (leaf, kind) = if self.random.chance(50) {
+            (self.trace.state(&name, DType::F32, shape), InputKind::State)
+        } else {
+            (self.trace.input(&name, DType::F32, shape), InputKind::Data)
+        };
+        self.leaves.push((leaf, kind));
+        self.pool.push((leaf, true));
+        leaf
+    }
+
+    fn data(&mut self, array: Array) -> Tensor<'g> {
+        if self.random.chance(20) {
+            return self.trace.constant(array);
+        }
+        let name = format!("data{}", self.inputs.len());
+        let input = self.trace.input(&name, array.ty.dtype, &array.ty.shape);
+        self.inputs.insert(name, array);
+        input
+    }
+
+    fn push(&mut self, value: Tensor<'g>, exact: bool) {
+        if value.ty().numel() <= LIMIT {
+            self.pool.push((value, exact));
+        }
+    }
+
+    /// A value of the pool, more often a late one.
+    fn value(&mut self) -> (Tensor<'g>, bool) {
+        let n = self.pool.len();
+        let at = self.random.below(n).max(self.random.below(n));
+        self.pool[at]
+    }
+
+    /// An exact value: one of the pool that is, else a new leaf.
+    fn exact(&mut self) -> Tensor<'g> {
+        let (value, exact) = self.value();
+        if exact {
+            return value;
+        }
+        let shape = value.shape();
+        self.leaf(&shape)
+    }
+
+    /// A value of at least this rank.
+    fn ranked(&mut self, rank: usize) -> (Tensor<'g>, bool) {
+        for _ in 0..6 {
+            let found = self.value();
+            if found.0.rank() >= rank {
+                return found;
+            }
+        }
+        let mut shape = shape(&mut self.random);
+        while shape.len() < rank {
+            shape.push(self.random.pick(&[1, 3, 6]));
+        }
+        (self.leaf(&shape), true)
+    }
+
+    fn axis(&mut self, x: Tensor<'g>) -> usize {
+        self.random.below(x.rank())
+    }
+
+    /// A partner that broadcasts with `x`.
+    fn partner(&mut self, x: Tensor<'g>) -> (Tensor<'g>, bool) {
+        let shape = x.shape();
+        let same: Vec<_> = self
+            .pool
+            .iter()
+            .copied()
+            .filter(|(t, _)| t.shape() == shape)
+            .collect();
+        match self.random.below(4) {
+            0 => (x.scalar_like(0.75), true),
+            1 => {
+                let narrow = narrower(&mut self.random, &shape);
+                (self.leaf(&narrow), true)
+            }
+            _ => self.random.pick(&same),
+        }
+    }
+
+    fn step(&mut self) {
+        let choice = self.random.below(24);
+        match choice {
+            0 | 1 => self.smooth(),
+            2 | 3 => self.binary(),
+            4 => self.kinks(),
+            5 | 6 => self.reduce(),
+            7..10 => self.product(),
+            10..14 => self.view(),
+            14 => self.join(),
+            15 | 16 => self.rows(),
+            17 => self.dropout(),
+            18 => self.indexed(),
+            19 => self.cross_entropy(),
+            20 => self.attention(),
+            21 => self.casts(),
+            22 => self.integers(),
+            _ => self.cache(),
+        }
+    }
+
+    /// Outputs, a loss of several values, gradients, and new values for states.
+    fn finish(&mut self) {
+        let mut loss = self.trace.full(DType::F32, &[], 0.0);
+        for i in 0..3 {
+            let (x, _) = self.value();
+            let n = x.ty().numel() as f64;
+            loss = loss + (x * x * 0.5 + x).sum() / n.sqrt();
+            self.trace.output(&format!("value{i}"), x);
+        }
+        self.trace.output("loss", loss);
+        let leaves = self.leaves.clone();
+        let wrt: Vec<Tensor<'g>> = leaves.iter().map(|l| l.0).collect();
+        let gradients = loss.grad(&wrt);
+        for (i, ((leaf, kind), gradient)) in leaves.into_iter().zip(gradients).enumerate() {
+            if kind == InputKind::State && i % 4 != 3 {
+                self.update(leaf, gradient);
+            } else {
+                self.trace.output(&format!("gradient{i}"), gradient);
+            }
+        }
+    }
+
+    /// Assigns a state its new value, by one rule or another.
+    fn update(&mut self, leaf: Tensor<'g>, gradient: Tensor<'g>) {
+        let shape = leaf.shape();
+        let rule = self.random.below(4);
+        if rule < 2 {
+            let new = self.trace.in_phase(Phase::Update, || leaf - gradient * 0.125);
+            return self.trace.assign(leaf, new);
+        }
+        let rate = self.data(Array::scalar(0.125));
+        let moments = if rule == 2 { 1 } else { 2 };
+        let states: Vec<Tensor<'g>> = (0..moments)
+            .map(|_| {
+                let name = format!("moment{}", self.inputs.len());
+                // Away from zero, where the root of the second moment would enlarge every error.
+                let mut values = self.random.array(&shape, 0.5);
+                values.data.iter_mut().for_each(|v| *v += 1.0);
+                self.inputs.insert(name.clone(), values);
+                self.trace.state(&name, DType::F32, &shape)
+            })
+            .collect();
+        let (random, trace) = (&mut self.random, self.trace);
+        let new = trace.in_phase(Phase::Update, || {
+            if rule == 2 {
+                let rule = Sgd {
+                    momentum: 0.9,
+                    nesterov: random.chance(50),
+                    weight_decay: 0.01,
+                };
+                trace.apply(rule, &[leaf, gradient, states[0], rate])
+            } else {
+                let step = trace.full(DType::F32, &[], 3.0);
+                let rule = AdamW {
+                    beta1: 0.9,
+                    beta2: 0.99,
+                    eps: 1e-6,
+                    weight_decay: 0.01,
+                };
+                trace.apply(rule, &[leaf, gradient, states[0], states[1], rate, step])
+            }
+        });
+        for (state, value) in [&[leaf], &states[..]].concat().into_iter().zip(new) {
+            trace.assign(state, value);
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! What networks are made of, in random programs: norms, dropout, embeddings, losses, attention, caches.
+
+use lessen_graph::{Array, AttentionOptions, DType, Tensor, Type, attention, numel};
+
+use super::Writer;
+use crate::plans::sizes::LIMIT;
+
+impl<'g> Writer<'g> {
+    pub(super) fn rows(&mut self) {
+        let (x, _) = self.ranked(1);
+        let n = x.dim(-1);
+        let y = match self.random.below(4) {
+            0 => x.softmax(),
+            1 => x.log_softmax() * 0.3,
+            2 => {
+                let (gamma, beta) = (self.leaf(&[n]), self.leaf(&[n]));
+                x.layer_norm(gamma, beta, 0.05)
+            }
+            _ => {
+                let gamma = self.leaf(&[n]);
+                x.rms_norm(gamma, 0.05)
+            }
+        };
+        self.push(y, false);
+    }
+
+    pub(super) fn dropout(&mut self) {
+        let (x, _) = self.ranked(1);
+        let y = if self.random.chance(70) {
+            x.dropout(self.random.pick(&[0.1, 0.5]), self.key)
+        } else {
+            let bits = self.key.random_bits(&x.shape());
+            x * (bits.cast(DType::F32) * (1.0 / 4294967296.0))
+        };
+        self.push(y, false);
+    }
+
+    pub(super) fn indexed(&mut self) {
+        let (x, exact) = self.ranked(1);
+        let n = x.shape()[0];
+        let gathers = self.random.chance(60);
+        if gathers {
+            let wide = self.random.chance(30);
+            let shape = if wide {
+                vec![self.random.pick(&[1, 140])]
+            } else {
+                vec![2, self.random.pick(&[1, 3])]
+            };
+            let ids = self.random.ids(&shape, n);
+            if numel(&shape) * x.ty().numel() / n > LIMIT {
+                return;
+            }
+            let ids = self.data(ids);
+            self.push(x.gather(ids), exact);
+        } else {
+            let lead = 1 + self.random.below(x.rank());
+            let rows = self.random.pick(&[1, 4, 11]);
+            let ids = self.random.ids(&x.shape()[..lead], rows);
+            let ids = self.data(ids);
+            let share = (ids.ty().numel() as f64 / rows as f64).max(1.0);
+            self.push(x.scatter_add(ids, rows) / share.sqrt(), false);
+        }
+    }
+
+    pub(super) fn cross_entropy(&mut self) {
+        let (x, _) = self.ranked(2);
+        let shape = x.shape();
+        let lead = &shape[..shape.len() - 1];
+        let mut labels = self.random.ids(lead, x.dim(-1));
+        for label in &mut labels.data {
+            if self.random.chance(20) {
+                *label = -100.0;
+            }
+        }
+        let labels = self.data(labels);
+        let smoothing = self.random.pick(&[0.0, 0.1]);
+        let y = if self.random.chance(50) {
+            x.cross_entropy_rows(labels, -100, smoothing)
+        } else {
+            x.cross_entropy_with(labels, -100, smoothing)
+        };
+        self.push(y, false);
+    }
+
+    pub(super) fn attention(&mut self) {
+        let [b, tq, h, d] =
+            [[1, 2, 3].as_slice(), &[1, 3, 20, 70], &[1, 2], &[1, 4, 6]].map(|of| self.random.pick(of));
+        let causal = self.random.chance(50);
+        let tk = if causal || self.random.chance(50) {
+            tq
+        } else {
+            self.random.pick(&[1, 5, 66])
+        };
+        let dv = if self.random.chance(30) { d + 1 } else { d };
+        let merged = self.leaf(&[b, tq, 3 * h * d]);
+        let heads: Vec<Tensor<'g>> = merged
+            .split(-1, &[h * d; 3])
+            .iter()
+            .map(|t| t.reshape(&[b, tq, h, d]))
+            .collect();
+        let q = heads[0];
+        let k = if tk == tq && self.random.chance(60) {
+            heads[1]
+        } else {
+            self.leaf(&[b, tk, h, d])
+        };
+        let v = if tk == tq && dv == d && self.random.chance(60) {
+            heads[2]
+        } else {
+            self.leaf(&[b, tk, h, dv])
+        };
+        let mask = self.random.chance(50).then(|| {
+            let mut visible = Array::from_fn(Type::new(DType::Bool, &[b, tk]), |_| {
+                f64::from(self.random.chance(70))
+            });
+            visible.data[0] = 1.0;
+            self.data(visible)
+        });
+        let dropout = self.random.chance(40).then_some((0.2, self.key));
+        let y = attention(
+            q,
+            k,
+            v,
+            AttentionOptions {
+                causal,
+                scale: None,
+                mask,
+                dropout,
+            },
+        );
+        self.push(y, false);
+    }
+
+    pub(super) fn cache(&mut self) {
+        let (x, _) = self.ranked(1);
+        let axis = self.axis(x);
+        let mut shape = x.shape();
+        shape[axis] = 1 + self.random.below(shape[axis]);
+        let update = self.leaf(&shape);
+        let position = Array::i32(&[], &[self.random.below(12) as i32 - 1]);
+        let position = self.data(position);
+        self.push(x.update_slice(update, position, axis as isize), false);
+    }
+}

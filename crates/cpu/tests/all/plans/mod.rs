@@ -1,0 +1,16 @@
+//! Whole graphs on the CPU: what the compiler plans and the executor runs, against the reference evaluator and against
+//! the promises that a plan makes.
+
+mod checker;
+mod corners;
+mod generator;
+mod gpt;
+mod grouping;
+mod outside_operation;
+mod programs;
+mod promises;
+mod recomputed_block;
+mod run_errors;
+pub mod runner;
+mod sizes;
+mod states;
