@@ -21,13 +21,31 @@ pub struct ParamSpec {
     pub value: ValueId,
 }
 
-/// A state beside the parameters: of the optimizer, or of a cache.
+/// A state other than a parameter: an optimizer state, a summed gradient, or a key/value cache.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateSpec {
-    /// Full name.
+    /// Full name: `optimizer.m.transformer.h.0.ln_1.weight`.
     pub name: String,
-    /// Shape; the dtype is `f32`.
+    /// Dtype of the elements, as a checkpoint stores them.
+    pub dtype: DType,
+    /// Shape.
     pub shape: Vec<usize>,
+}
+
+impl StateSpec {
+    /// Returns the dtype and shape as one type.
+    pub fn ty(&self) -> Type {
+        Type::new(self.dtype, &self.shape)
+    }
+
+    /// Declares this state in a trace and returns its value before the step.
+    ///
+    /// # Panics
+    /// If the trace has an input of this name.
+    #[track_caller]
+    pub fn declare<'g>(&self, trace: &'g Trace) -> Tensor<'g> {
+        trace.state(&self.name, self.dtype, &self.shape)
+    }
 }
 
 /// What contexts of one trace share.

@@ -1,5 +1,4 @@
 //! What several tests need: recorded answers, weights as arrays, folders that vanish.
-#![allow(dead_code)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;

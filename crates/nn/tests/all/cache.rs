@@ -1,11 +1,9 @@
 //! Writing token by token with a key/value cache gives the scores of reading the whole text at once.
 
-mod support;
-
+use crate::support::{Arrays, arrays, assert_close, model};
 use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate, verify};
 use lessen_nn::models::gpt2::GPT2LMHeadModel;
 use lessen_nn::{BatchShape, Context, Model};
-use support::{Arrays, arrays, assert_close, model};
 
 const TEXTS: usize = 2;
 const LENGTH: usize = 9;

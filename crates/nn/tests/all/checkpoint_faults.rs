@@ -1,12 +1,10 @@
 //! Faults of checkpoints: each is one sentence that names the file and the tensor, never a panic.
 
-mod support;
-
 use std::fs;
 
+use crate::support::{Folder, Tensors, fault, fixture, load, model, read, write};
 use lessen_nn::{Model, checkpoint};
 use safetensors::Dtype;
-use support::{Folder, Tensors, fault, fixture, load, model, read, write};
 
 #[test]
 fn a_tied_tensor_that_differs_is_refused_where_the_model_uses_it() {

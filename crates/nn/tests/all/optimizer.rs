@@ -1,10 +1,8 @@
 //! Updates: decay of matrices only, clipping, momentum, and accumulation that equals one large batch.
 
-mod support;
-
+use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate, verify};
 use lessen_nn::{Context, Init, OptimizerConfig, StateSpec, optimizer};
-use support::{Arrays, assert_close};
 
 /// Mean cross entropy of `x W + b` with `x` of `[rows, 3]` and two classes.
 fn loss<'g>(cx: &Context<'g>, rows: usize) -> lessen_graph::Tensor<'g> {
