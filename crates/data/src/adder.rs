@@ -5,9 +5,11 @@
 //! for in the order in which they can be computed, each from two digits and a carry. Only the digits of the
 //! sum are labelled.
 
-use lessen_base::SplitMix64;
+use lessen_base::{Error, Result, SplitMix64};
 
-use crate::{Batch, Error, Field, IGNORE, Result, Source, Tokenizer};
+use crate::batch::{Batch, Field, IGNORE};
+use crate::source::Source;
+use crate::tokenizer::Tokenizer;
 
 /// Positions of an example that a model reads: all of its 12 characters but the last.
 pub const LENGTH: usize = 11;

@@ -1,7 +1,8 @@
 //! The order of examples in each epoch.
 
-use lessen_base::SplitMix64;
 use std::sync::{Arc, Mutex, PoisonError};
+
+use lessen_base::SplitMix64;
 
 /// In which order the training side of a source goes through its examples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

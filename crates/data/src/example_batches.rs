@@ -1,8 +1,15 @@
 //! Batches of texts with labels.
 
-use crate::epoch::Epochs;
-use crate::{Batch, Error, Examples, Field, IGNORE, Labels, Order, Result, Source, Tokenizer};
 use std::thread;
+
+use lessen_base::{Error, Result};
+
+use crate::batch::{Batch, Field, IGNORE};
+use crate::epoch::Epochs;
+use crate::epoch::Order;
+use crate::examples::{Examples, Labels};
+use crate::source::Source;
+use crate::tokenizer::Tokenizer;
 
 /// Texts with labels, encoded once and served as batches of `[B, T]` tokens; see [`Batch`] for the fields.
 pub struct ExampleBatches {

@@ -1,6 +1,9 @@
 //! Texts with labels, as they come from files.
 
-use crate::{Error, IGNORE, Metric, Result};
+use lessen_base::{Error, Result};
+
+use crate::batch::IGNORE;
+use crate::metrics::Metric;
 
 /// The labels of examples, in the same order.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,9 +1,10 @@
-//! Reading text files with errors that name the place, and writing files so that a crash leaves no half file.
+//! Reading text files with errors that name file and line.
 
-use crate::{Error, Result};
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
+
+use lessen_base::{Error, Result};
 
 /// The text of a file, without a byte-order mark. Missing, unreadable, empty and not UTF-8 are errors.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
@@ -61,39 +62,6 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// Writes a file aside, synced, then renamed to its place: a reader sees the old file or the new one, whole,
-/// even after a crash.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".part");
-    let aside = Path::new(&aside);
-    let write = || -> std::io::Result<()> {
-        let mut file = fs::File::create(aside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(aside, path)?;
-        sync_folder(path)
-    };
-    write().map_err(|error| {
-        // What was left aside is of no use to anyone; that it may not exist is no second error.
-        let _ = fs::remove_file(aside);
-        Error::user(format!(
-            "{} cannot be written ({error}); check the folder and its free space",
-            path.display()
-        ))
-    })
-}
-
-/// Syncs the folder that a path lies in: the new name itself must reach the disk. Only Unix lets a folder be
-/// opened for that.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    match path.parent() {
-        Some(folder) if cfg!(unix) && folder.as_os_str().is_empty() => fs::File::open(".")?.sync_all(),
-        Some(folder) if cfg!(unix) => fs::File::open(folder)?.sync_all(),
-        _ => Ok(()),
-    }
-}
-
 /// Makes a folder and its parents.
 pub(crate) fn make_folder(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(|error| {
@@ -137,26 +105,5 @@ mod tests {
         assert_eq!(quoted("a\u{1b}[2J\0\r"), "'a\\u{1b}[2J\\u{0}\\r'");
         assert_eq!(quoted(&"牛".repeat(60)), format!("'{}'", "牛".repeat(60)));
         assert_eq!(quoted(&"牛".repeat(61)), format!("'{}...'", "牛".repeat(60)));
-    }
-
-    #[test]
-    fn a_file_is_replaced_as_a_whole_and_a_failure_leaves_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.txt");
-        write_whole(&path, b"old").unwrap();
-        write_whole(&path, b"new").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        let missing = dir.path().join("no/such/a.txt");
-        assert!(
-            write_whole(&missing, b"x")
-                .unwrap_err()
-                .to_string()
-                .contains("cannot be written")
-        );
-        // A folder cannot be replaced by a file: the rename fails after the file aside was written.
-        fs::create_dir(dir.path().join("taken")).unwrap();
-        assert!(write_whole(&dir.path().join("taken"), b"x").is_err());
-        assert!(!dir.path().join("taken.part").exists());
     }
 }

@@ -3,10 +3,14 @@
 //! Columns are found by the names in the header (CoLA has none: there they are known by place). A tab
 //! separates, nothing quotes: a quotation mark is a character like any other.
 
-use crate::files::{numbered_lines, quoted, read_text};
-use crate::{Dataset, Error, Examples, Labels, Metric, Result, Target};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+
+use lessen_base::{Error, Result};
+
+use crate::examples::{Dataset, Examples, Labels, Target};
+use crate::files::{numbered_lines, quoted, read_text};
+use crate::metrics::Metric;
 
 /// A task of GLUE that can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

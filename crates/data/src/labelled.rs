@@ -3,9 +3,13 @@
 //! `train.txt` and `dev.txt`, perhaps `test.txt`: a text, a tab and the number of its class on each line.
 //! Perhaps `class.txt`: the names of the classes, one a line, in the order of their numbers.
 
-use crate::files::{numbered_lines, quoted, read_text};
-use crate::{Dataset, Error, Examples, Labels, Metric, Result, Target};
 use std::path::Path;
+
+use lessen_base::{Error, Result};
+
+use crate::examples::{Dataset, Examples, Labels, Target};
+use crate::files::{numbered_lines, quoted, read_text};
+use crate::metrics::Metric;
 
 /// The classes a label may name, and the file that says so.
 struct Known<'a> {

@@ -1,10 +1,14 @@
 //! Batches made ahead on a thread, while the device is busy with the step before.
 
-use crate::{Batch, Error, Result, Source};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Builder, JoinHandle};
+
+use lessen_base::{Error, Result};
+
+use crate::batch::Batch;
+use crate::source::Source;
 
 /// The training batches of a source from a step on, one after the other, made ahead on a thread. The thread
 /// stops when this is dropped.

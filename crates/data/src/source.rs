@@ -1,6 +1,6 @@
 //! The one thing a training loop knows of data.
 
-use crate::Batch;
+use crate::batch::Batch;
 
 /// Batches by number. Both sides are pure functions of what the source was built from (data, seed, batch
 /// size) and the number asked for: a run that stops after step 1000 resumes by asking for step 1000 again.

@@ -1,9 +1,11 @@
 //! Plain text for language models.
 
-use crate::files::read_text;
-use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+use lessen_base::{Error, Result};
+
+use crate::files::read_text;
 
 /// The splits of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,15 +3,17 @@
 mod added;
 mod shortcut;
 
-use crate::files::{make_folder, read_text, write_whole};
-use crate::vocabulary::{self, Description, END_OF_TEXT, PAD};
-use crate::{Error, Result};
-use added::{ADDED, Beside, ROLES};
-use serde_json::Value;
-use shortcut::{Shortcut, pieces};
 use std::path::Path;
+
+use lessen_base::{Error, Result, atomic};
+use serde_json::Value;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
 use tokenizers::{Encoding, PostProcessor};
+
+use crate::files::{make_folder, read_text};
+use crate::vocabulary::{self, Description, END_OF_TEXT, PAD};
+use added::{ADDED, Beside, ROLES};
+use shortcut::{Shortcut, pieces};
 
 const TOKENIZER: &str = "tokenizer.json";
 const CONFIG: &str = "tokenizer_config.json";
@@ -274,7 +276,7 @@ impl Tokenizer {
         make_folder(dir)?;
         self.files
             .iter()
-            .try_for_each(|(name, bytes)| write_whole(&dir.join(name), bytes))
+            .try_for_each(|(name, bytes)| atomic::write_file(&dir.join(name), bytes))
     }
 }
 

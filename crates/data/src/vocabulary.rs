@@ -1,11 +1,13 @@
 //! What kind of tokenizer a vocabulary stands for, written as the `tokenizer.json` that Hugging Face's
 //! libraries read.
 
-use crate::files::{numbered_lines, quoted, read_text};
-use crate::{Error, Result};
-use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+
+use lessen_base::{Error, Result};
+use serde_json::{Map, Value, json};
+
+use crate::files::{numbered_lines, quoted, read_text};
 
 /// The contents of `tokenizer.json` and `tokenizer_config.json`.
 pub(crate) struct Description {

@@ -1,11 +1,14 @@
 //! Batches of windows of a long text, for language models.
 
-use crate::epoch::Epochs;
-use crate::example_batches::check_sizes;
-use lessen_base::SplitMix64;
-
-use crate::{Batch, Error, Field, IGNORE, Order, Result, Source};
 use std::ops::Range;
+
+use lessen_base::{Error, Result, SplitMix64};
+
+use crate::batch::{Batch, Field, IGNORE};
+use crate::epoch::Epochs;
+use crate::epoch::Order;
+use crate::example_batches::check_sizes;
+use crate::source::Source;
 
 /// A text as token ids, served in windows: row `w` of a batch has the tokens `x[s .. s + T]` as `tokens` and
 /// `x[s + 1 .. s + T + 1]` as `labels`, so that consecutive windows at stride `T` predict each token once.

@@ -4,11 +4,13 @@
 //! Older folders have `added_tokens.json`, from token to id; which of these are special,
 //! `tokenizer_config.json` or `special_tokens_map.json` says by the role that it gives them.
 
+use std::path::Path;
+
+use lessen_base::{Error, Result};
+use serde_json::Value;
+
 use super::CONFIG;
 use crate::vocabulary::{added_token, read_object};
-use crate::{Error, Result};
-use serde_json::Value;
-use std::path::Path;
 
 pub(super) const ADDED: &str = "added_tokens.json";
 pub(super) const ROLES: &str = "special_tokens_map.json";

@@ -1,8 +1,10 @@
 //! Shorter ways to the ids that the general tokenizer would give, for long texts.
 
-use crate::vocabulary::single_characters;
-use serde_json::Value;
 use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::vocabulary::single_characters;
 
 /// What a `tokenizer.json` allows.
 #[derive(Clone)]

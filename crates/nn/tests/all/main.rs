@@ -6,6 +6,8 @@ mod checkpoint_faults;
 mod config;
 mod encoder;
 mod init;
+mod mutations;
 mod optimizer;
 mod parity;
+mod properties;
 mod support;
