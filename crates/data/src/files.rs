@@ -6,7 +6,7 @@ use std::path::Path;
 
 use lessen_base::{Error, Result};
 
-/// The text of a file, without a byte-order mark. Missing, unreadable, empty and not UTF-8 are errors.
+/// Reads a text file without its byte-order mark. A missing, unreadable, empty or non-UTF-8 file is an error.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let shown = path.display();
     let bytes = fs::read(path).map_err(|error| match error.kind() {
@@ -35,8 +35,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The lines of a text with their numbers from 1, without line ends (LF or CRLF) and without blank lines at
-/// the end.
+/// Iterates over the lines of a text and their numbers from 1, without line ends (LF or CRLF) and without trailing
+/// empty lines.
 pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let end = text.trim_end_matches(['\n', '\r']).len();
     text[..end]
@@ -45,11 +45,10 @@ pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> 
         .map(|(index, line)| (index + 1, line))
 }
 
-/// Characters of a quotation that a message can bear.
+/// Maximum number of quoted characters in a message.
 const LONGEST_QUOTATION: usize = 60;
 
-/// A piece of a file for a message: in quotation marks, cut where it is long, and without anything that a
-/// terminal would obey.
+/// Quotes a piece of a file for an error message: truncated, with control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let visible = |character: char| match character.is_control() {
         true => character.escape_default().to_string(),
@@ -62,7 +61,7 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// Makes a folder and its parents.
+/// Creates a folder and its parents.
 pub(crate) fn make_folder(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(|error| {
         Error::user(format!(
