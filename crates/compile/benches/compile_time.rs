@@ -31,11 +31,7 @@ fn step(layers: usize) -> Graph {
         let wide = param(name("wide"), &[WIDTH, 2 * WIDTH]);
         let narrow = param(name("narrow"), &[2 * WIDTH, WIDTH]);
         x = trace.in_scope(&format!("h.{layer}"), || {
-            x + x
-                .layer_norm(gamma, beta, 1e-5)
-                .matmul(wide)
-                .gelu()
-                .matmul(narrow)
+            x + x.layer_norm(gamma, beta, 1e-5).matmul(wide).gelu().matmul(narrow)
         });
     }
     let loss = (x * x).mean();
@@ -107,7 +103,10 @@ fn table(title: &str, graph: impl Fn(usize) -> Graph) {
         });
         let least = times.fold(f64::INFINITY, f64::min);
         let n = graph.nodes.len();
-        println!("{n:>8} {trace:>10.1} {least:>12.1} {:>16.2}", least / n as f64 * 1e3);
+        println!(
+            "{n:>8} {trace:>10.1} {least:>12.1} {:>16.2}",
+            least / n as f64 * 1e3
+        );
     }
 }
 

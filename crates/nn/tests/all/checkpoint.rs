@@ -1,4 +1,4 @@
-//! Checkpoints: what is written is read back, and old and other forms are understood.
+//! Checkpoints: saving and loading, older names, other dtypes and shards.
 
 use std::fs;
 

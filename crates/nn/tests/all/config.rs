@@ -1,5 +1,4 @@
-//! `config.json`: what it says is followed, what Lessen does not know is kept, and mistakes name file and
-//! field.
+//! `config.json`: fields are honoured, unknown ones preserved, and errors name file and field.
 
 use std::fs;
 
@@ -11,7 +10,7 @@ fn config(name: &str) -> Map<String, Value> {
     serde_json::from_str(&fs::read_to_string(fixture(name).join("config.json")).unwrap()).unwrap()
 }
 
-/// A folder with a configuration with some fields replaced (`null` takes a field away).
+/// A folder with a recorded configuration in which some fields are replaced; `null` removes a field.
 fn changed(name: &str, changes: Value) -> Folder {
     let folder = Folder::new();
     let mut map = config(name);
@@ -20,7 +19,7 @@ fn changed(name: &str, changes: Value) -> Folder {
     folder
 }
 
-/// The sentence with which such a configuration is refused.
+/// The message of the error for such a configuration.
 fn fault(name: &str, changes: Value) -> String {
     let folder = changed(name, changes);
     let sentence = Model::from_dir(&folder.0).unwrap_err().to_string();
@@ -141,7 +140,7 @@ fn dropout_is_overridden_everywhere() {
         let mut model = Model::from_dir(&changed(name, changes).0).unwrap();
         model.set_dropout(0.25);
         let json = model.config_json();
-        // The summary is of a model with two heads.
+        // `summary_*` belongs to a model with two heads.
         let own = |field: &str| {
             (field.ends_with("pdrop") || field.contains("dropout")) && !field.starts_with("summary")
         };

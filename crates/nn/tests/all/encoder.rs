@@ -2,7 +2,7 @@
 //! regression.
 
 use crate::support::{Arrays, assert_close};
-use lessen_graph::{Array, DType, Trace, Type, evaluate};
+use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::{BatchShape, Context, Model, numbered_labels};
 
@@ -63,7 +63,7 @@ fn it_computes_what_pytorch_computes() {
 
     let mut given = given(&model);
     given.insert("labels".into(), Array::i32(&[2], &[2, 0]));
-    let results = evaluate(&trace.finish(), &given).unwrap();
+    let results = evaluate_exactly(&trace.finish(), &given).unwrap();
     let logits = [
         0.299703052676,
         0.467892538680,
@@ -90,7 +90,7 @@ fn padding_changes_nothing() {
         let trace = Trace::new();
         let cx = Context::new(&trace, false);
         trace.output("logits", model.logits(&cx, BATCH));
-        evaluate(&trace.finish(), given)
+        evaluate_exactly(&trace.finish(), given)
             .unwrap()
             .remove("logits")
             .unwrap()
@@ -122,7 +122,7 @@ fn a_row_of_padding_alone_does_no_harm() {
     given.insert("labels".into(), Array::i32(&[2], &[1, -100]));
     let mask = [[1.0; 6], [0.0; 6]].concat();
     given.insert("mask".into(), Array::new(Type::new(DType::Bool, &[2, 6]), mask));
-    let results = evaluate(&trace.finish(), &given).unwrap();
+    let results = evaluate_exactly(&trace.finish(), &given).unwrap();
     assert!(results.values().all(|a| a.data.iter().all(|v| v.is_finite())));
 }
 
@@ -140,7 +140,7 @@ fn one_class_is_a_regression_that_counts_rows_by_weight() {
     given.insert("targets".into(), Array::f32(&[2], vec![1.5, -2.0]));
     let mut loss_with = |weights: [f64; 2]| {
         given.insert("weights".into(), Array::f32(&[2], weights.to_vec()));
-        let results = evaluate(&graph, &given).unwrap();
+        let results = evaluate_exactly(&graph, &given).unwrap();
         let errors = [
             results["prediction"].data[0] - 1.5,
             results["prediction"].data[1] + 2.0,

@@ -1,4 +1,4 @@
-//! Initial values: the same for the same seed and name whatever else there is, and of the right distribution.
+//! Initial values: a function of seed and name alone, with the right distribution.
 
 use lessen_graph::{DType, Trace};
 use lessen_nn::{Context, Init, ParamSpec, initialize, initialize_missing};

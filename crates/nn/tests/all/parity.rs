@@ -1,7 +1,7 @@
-//! Models against what transformers computes: scores, loss, gradients, and five AdamW steps.
+//! Models against recorded results of transformers: logits, loss, gradients, and five AdamW steps.
 
 use crate::support::{Arrays, arrays, assert_close, expected, model, part};
-use lessen_graph::{Array, DType, Graph, Trace, evaluate, verify};
+use lessen_graph::{Array, DType, Graph, Trace, evaluate_exactly, verify};
 use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, optimizer};
 
 const BATCH: BatchShape = BatchShape { size: 4, length: 12 };
@@ -57,7 +57,7 @@ fn check(name: &str) {
     verify(&graph).unwrap();
     let mut given = arrays(&weights);
     given.extend(inputs(&recorded, 0));
-    let results = evaluate(&graph, &given).unwrap();
+    let results = evaluate_exactly(&graph, &given).unwrap();
     assert_close("loss", &results["loss"], &recorded["loss"], TOLERANCE);
     assert_close("logits", &results["logits"], &recorded["logits"], TOLERANCE);
     for name in weights.keys() {
@@ -85,7 +85,7 @@ fn check(name: &str) {
         given.extend(inputs(&recorded, step));
         given.insert("lr".into(), Array::scalar(1e-3));
         given.insert("t".into(), Array::scalar((step + 1) as f64));
-        let mut results = evaluate(&graph, &given).unwrap();
+        let mut results = evaluate_exactly(&graph, &given).unwrap();
         let loss = results.remove("loss").unwrap();
         let theirs = part(&recorded["losses"], step, DType::F32);
         assert_close(&format!("loss of step {step}"), &loss, &theirs, TOLERANCE);
