@@ -212,6 +212,9 @@ mod tests {
             missing.to_string().contains("none/f cannot be written"),
             "{missing}"
         );
+        // A file cannot be renamed over a folder: the last step fails after the content was written.
+        assert!(write_file(&folder, b"x").is_err());
+        assert_eq!(names(dir.path()), ["d"]);
     }
 
     #[test]

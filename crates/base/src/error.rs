@@ -5,7 +5,8 @@ use std::fmt;
 /// An error as one sentence without a final full stop, ready to be printed after `error: `.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A mistake in the input: a file, a flag, a setting, a shape. The sentence names the thing, the place and the remedy.
+    /// A mistake in the input: a file, a flag, a setting, a shape. The sentence names the thing, the place and the
+    /// remedy.
     User(String),
     /// A failure of Lessen itself.
     Internal(String),

@@ -16,6 +16,13 @@ fn scramble(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
+/// The 64-bit FNV-1a hash of a name.
+fn fnv1a(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 impl SplitMix64 {
     /// The sequence of a seed.
     pub fn new(seed: u64) -> SplitMix64 {
@@ -27,6 +34,14 @@ impl SplitMix64 {
     pub fn keyed(seed: u64, index: u64) -> SplitMix64 {
         SplitMix64 {
             state: scramble(scramble(seed.wrapping_add(STEP)).wrapping_add(index.wrapping_mul(STEP))),
+        }
+    }
+
+    /// The sequence of the pair (`seed`, `name`), a pure function of both: a parameter's initial values do not depend
+    /// on which other parameters there are.
+    pub fn named(seed: u64, name: &str) -> SplitMix64 {
+        SplitMix64 {
+            state: scramble(scramble(seed) ^ fnv1a(name)),
         }
     }
 
@@ -118,5 +133,25 @@ mod tests {
         seen.sort_unstable();
         seen.dedup();
         assert_eq!(seen.len(), 2_500);
+    }
+
+    #[test]
+    fn the_hash_of_a_name_is_the_published_one() {
+        // The test vectors of the FNV authors.
+        for (name, hash) in [
+            ("", 0xcbf2_9ce4_8422_2325),
+            ("a", 0xaf63_dc4c_8601_ec8c),
+            ("foobar", 0x8594_4171_f739_67e8),
+        ] {
+            assert_eq!(fnv1a(name), hash, "{name}");
+        }
+    }
+
+    #[test]
+    fn names_give_sequences_of_their_own() {
+        let first = |seed, name| SplitMix64::named(seed, name).next_u64();
+        assert_eq!(first(1, "w"), first(1, "w"));
+        assert_ne!(first(1, "w"), first(2, "w"));
+        assert_ne!(first(1, "w"), first(1, "v"));
     }
 }

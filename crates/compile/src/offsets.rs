@@ -168,6 +168,8 @@ pub fn lower_bound(buffers: &[Buffer]) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use lessen_base::SplitMix64;
+
     use super::*;
 
     fn overlap_free(buffers: &[Buffer], offsets: &[usize], total: usize) {
@@ -186,13 +188,8 @@ mod tests {
 
     #[test]
     fn random_buffers_do_not_overlap_and_stay_near_the_bound() {
-        let mut state = 7u64;
-        let mut next = |n: u64| {
-            state = state
-                .wrapping_mul(6364136223846793005)
-                .wrapping_add(1442695040888963407);
-            (state >> 33) % n
-        };
+        let mut random = SplitMix64::new(7);
+        let mut next = |n: u64| random.below(n);
         for _ in 0..20 {
             let buffers: Vec<Buffer> = (0..200)
                 .map(|_| {

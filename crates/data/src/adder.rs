@@ -1,33 +1,35 @@
-//! The task `adder`: sums of three-digit numbers, made on the fly.
+//! The synthetic task `adder`: sums of three-digit numbers, generated on the fly.
 //!
-//! An example reads `123+456=9750`: both numbers and the sum have their full number of digits, and the sum is
-//! written from its last digit to its first. So every digit stands at a fixed place, and the digits are asked
-//! for in the order in which they can be computed, each from two digits and a carry. Only the digits of the
-//! sum are labelled.
+//! An example reads `123+456=9750`: numbers and sum are padded with zeros to 3 and 4 digits, and the sum is written
+//! from its last digit to its first. So every digit has a fixed position and follows from two digits and a carry. Only
+//! the digits of the sum are labelled.
 
-use lessen_base::SplitMix64;
+use lessen_base::{Error, Result, SplitMix64};
 
-use crate::{Batch, Error, Field, IGNORE, Result, Source, Tokenizer};
+use crate::batch::{Batch, Field, IGNORE};
+use crate::source::Source;
+use crate::tokenizer::Tokenizer;
 
-/// Positions of an example that a model reads: all of its 12 characters but the last.
+/// Sequence length of an example: its 12 characters without the last one.
 pub const LENGTH: usize = 11;
-/// Digits of a sum.
+/// Number of digits of a sum.
 pub const DIGITS: usize = 4;
-/// Characters before the sum: `123+456=`.
+/// Number of characters before the sum: `123+456=`.
 const QUESTION: usize = 8;
+/// Number of three-digit numbers, 000 to 999.
 const NUMBERS: u64 = 1000;
-/// Decides which sums are held out; no seed of a run changes that.
+/// Seed of the held-out split, the same for every run.
 const HELD_OUT_SEED: u64 = 0x6164_6465_7200;
+/// Size of the held-out sample.
 const HELD_OUT_SUMS: u64 = 2_000;
 
-/// Three-digit sums. The training side draws pairs of numbers without end; a tenth of all pairs is held out,
-/// chosen by a hash of the pair whatever its order, and never drawn. The evaluation side is a fixed sample of
-/// 2,000 pairs held out.
+/// A source of three-digit sums. Training draws random pairs of numbers, except for the tenth of all pairs that is held
+/// out, chosen by a hash of the unordered pair. Evaluation uses a fixed sample of 2,000 held-out pairs.
 pub struct Adder {
     seed: u64,
     batch: usize,
     tokenizer: Tokenizer,
-    /// The token of each digit, of `+` and of `=`.
+    /// Token ids of the digits; those of `+` and `=` follow.
     digits: [i32; 10],
     plus: i32,
     equals: i32,
@@ -35,7 +37,7 @@ pub struct Adder {
 }
 
 impl Adder {
-    /// Sums in batches of `batch` rows, drawn from `seed`.
+    /// Makes a source of batches of `batch` examples, drawn from `seed`.
     ///
     /// # Errors
     /// A batch of 0.
@@ -72,20 +74,21 @@ impl Adder {
         })
     }
 
-    /// The vocabulary: padding, unknown, `+`, the ten digits and `=`.
+    /// Returns the tokenizer; its vocabulary is padding, unknown, `+`, the ten digits and `=`.
     pub fn tokenizer() -> Tokenizer {
         Tokenizer::characters(["+0123456789="], 1)
     }
 
-    /// The tokens of `123+456=`, after which a model writes the sum.
+    /// Returns the tokens of the prompt `123+456=`.
     pub fn question(&self, a: u32, b: u32) -> [i32; QUESTION] {
         let row = self.row((u64::from(a) % NUMBERS, u64::from(b) % NUMBERS));
         std::array::from_fn(|at| row[at])
     }
 
-    /// What an example asks and what was answered, as `123+456=579`, followed by the right sum where the
-    /// answer is wrong: `123+456=578 (wrong: 579)`. `tokens` begins with a question; `answer` are the
-    /// predicted tokens of the sum, last digit first. What is no digit reads `?`.
+    /// Formats an example with its prediction as `123+456=579`, or as `123+456=578 (wrong: 579)` if it is wrong.
+    ///
+    /// `tokens` starts with the prompt; `answer` is the predicted tokens of the sum, last digit first. A number with a
+    /// token that is no digit is shown as `?`.
     pub fn show(&self, tokens: &[i32], answer: &[i32]) -> String {
         let digit = |token: &i32| self.digits.iter().position(|digit| digit == token);
         let number = |tokens: &[i32]| {
@@ -108,7 +111,7 @@ impl Adder {
         }
     }
 
-    /// The 12 tokens of an example.
+    /// Returns the 12 tokens of an example.
     fn row(&self, (a, b): (u64, u64)) -> [i32; LENGTH + 1] {
         let digit = |number: u64, place: u32| self.digits[(number / 10u64.pow(place) % 10) as usize];
         let sum = a + b;
@@ -164,7 +167,7 @@ impl Source for Adder {
         }))
     }
 
-    /// As many batches as hold a million sums, the number of all pairs.
+    /// An epoch has a million examples, the number of all pairs.
     fn batches_per_epoch(&self) -> u64 {
         (NUMBERS * NUMBERS).div_ceil(self.batch as u64)
     }
@@ -186,7 +189,8 @@ fn numbers(random: &mut SplitMix64) -> (u64, u64) {
     (random.below(NUMBERS), random.below(NUMBERS))
 }
 
-/// A tenth of all pairs. `a + b` is held out exactly when `b + a` is: having seen one of them must not help.
+/// Whether a pair is held out, a tenth of all. `a + b` is held out if and only if `b + a` is, since one reveals the
+/// other.
 fn is_held_out((a, b): (u64, u64)) -> bool {
     SplitMix64::keyed(HELD_OUT_SEED, a.min(b) * NUMBERS + a.max(b))
         .next_u64()
@@ -201,8 +205,7 @@ mod tests {
         batch.get(name).unwrap().as_i32().unwrap()
     }
 
-    /// Each row's text, with the labels as the last four characters, after checking that the labels are in
-    /// place.
+    /// Returns the text of each row with the labels as its last four characters, after checking the labels' positions.
     fn rows(adder: &Adder, batch: &Batch) -> Vec<String> {
         assert_eq!(batch.get("tokens").unwrap().shape(), [adder.batch, LENGTH]);
         let rows = field(batch, "tokens")

@@ -1,19 +1,19 @@
-//! A batch: named arrays of fixed shape, with the number of real examples and tokens in them.
+//! A batch: named arrays of fixed shape, with the numbers of real examples and tokens.
 
-/// The label of a position that the loss ignores.
+/// The label of a position or example that the loss ignores.
 pub const IGNORE: i32 = -100;
 
-/// One array of a batch, row-major.
+/// One array of a batch, in row-major order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Field {
-    /// Integers: token ids, type ids, class labels.
+    /// Integers: token ids, token types, class labels.
     I32 {
         /// The size of each axis.
         shape: Vec<usize>,
         /// The elements.
         data: Vec<i32>,
     },
-    /// Real numbers: regression targets and weights.
+    /// Floating-point numbers: regression targets and weights.
     F32 {
         /// The size of each axis.
         shape: Vec<usize>,
@@ -30,7 +30,7 @@ pub enum Field {
 }
 
 impl Field {
-    /// Integers in this shape.
+    /// Makes an integer array.
     pub fn i32(shape: impl Into<Vec<usize>>, data: Vec<i32>) -> Field {
         Field::I32 {
             shape: shape.into(),
@@ -38,7 +38,7 @@ impl Field {
         }
     }
 
-    /// Real numbers in this shape.
+    /// Makes a floating-point array.
     pub fn f32(shape: impl Into<Vec<usize>>, data: Vec<f32>) -> Field {
         Field::F32 {
             shape: shape.into(),
@@ -46,7 +46,7 @@ impl Field {
         }
     }
 
-    /// Booleans, one byte each, in this shape.
+    /// Makes a boolean array; the elements are 0 or 1.
     pub fn bool(shape: impl Into<Vec<usize>>, data: Vec<u8>) -> Field {
         Field::Bool {
             shape: shape.into(),
@@ -54,14 +54,14 @@ impl Field {
         }
     }
 
-    /// The size of each axis.
+    /// Returns the size of each axis.
     pub fn shape(&self) -> &[usize] {
         match self {
             Field::I32 { shape, .. } | Field::F32 { shape, .. } | Field::Bool { shape, .. } => shape,
         }
     }
 
-    /// The elements of an [`Field::I32`].
+    /// Returns the elements of an [`Field::I32`].
     pub fn as_i32(&self) -> Option<&[i32]> {
         match self {
             Field::I32 { data, .. } => Some(data),
@@ -69,7 +69,7 @@ impl Field {
         }
     }
 
-    /// The elements of an [`Field::F32`].
+    /// Returns the elements of an [`Field::F32`].
     pub fn as_f32(&self) -> Option<&[f32]> {
         match self {
             Field::F32 { data, .. } => Some(data),
@@ -77,7 +77,7 @@ impl Field {
         }
     }
 
-    /// The elements of a [`Field::Bool`].
+    /// Returns the elements of a [`Field::Bool`].
     pub fn as_bool(&self) -> Option<&[u8]> {
         match self {
             Field::Bool { data, .. } => Some(data),
@@ -86,33 +86,32 @@ impl Field {
     }
 }
 
-/// The arrays of one step, for batch size `B` and length `T`.
+/// The arrays of one training or evaluation step, for batch size `B` and sequence length `T`.
 ///
-/// | field | type | of | meaning |
+/// | field | type | present for | meaning |
 /// |---|---|---|---|
-/// | `tokens` | i32 `[B, T]` | all | token ids, filled up on the right with the padding token |
-/// | `mask` | bool `[B, T]` | texts with labels | 1 at real tokens |
-/// | `types` | i32 `[B, T]` | texts with labels | 0 in the first text of a pair, 1 in the second |
+/// | `tokens` | i32 `[B, T]` | all tasks | token ids, padded on the right |
+/// | `mask` | bool `[B, T]` | labelled texts | padding mask: 1 at real tokens |
+/// | `types` | i32 `[B, T]` | labelled texts | token types: 0 in the first text of a pair, 1 in the second |
 /// | `labels` | i32 `[B]` | classification | the class, or [`IGNORE`] |
-/// | `targets` | f32 `[B]` | regression | the score, 0 in padding rows |
-/// | `weights` | f32 `[B]` | regression | 1 for a real example, 0 in padding rows |
-/// | `labels` | i32 `[B, T]` | language models | the token that follows position `t`, or [`IGNORE`] |
+/// | `targets` | f32 `[B]` | regression | the score; 0 in padding rows |
+/// | `weights` | f32 `[B]` | regression | 1 for an example, 0 for a padding row |
+/// | `labels` | i32 `[B, T]` | language models | the token after position `t`, or [`IGNORE`] |
 ///
-/// The shape is always the full one: when the examples run out, padding rows fill the batch. The mask of a
-/// row without any real token (a padding row, an empty text) has a 1 at its first, padding, token: a mean or
-/// a softmax over no token at all would be NaN.
+/// All batches of a source have the same shape; padding rows complete the last one. The mask of a row without real
+/// tokens (a padding row, an empty text) is 1 at its first token, because a mean or softmax over no token is NaN.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// The arrays by name.
     pub fields: Vec<(String, Field)>,
-    /// How many rows are real examples; the real ones come first.
+    /// Number of rows that are examples; padding rows come last.
     pub examples: usize,
-    /// How many tokens are real; for language models, how many positions have a label.
+    /// Number of real tokens; for language models, number of positions with a label.
     pub tokens: usize,
 }
 
 impl Batch {
-    /// The array of this name.
+    /// Returns the array of this name.
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.fields
             .iter()

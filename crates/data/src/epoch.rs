@@ -1,47 +1,48 @@
 //! The order of examples in each epoch.
 
-use lessen_base::SplitMix64;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// In which order the training side of a source goes through its examples.
+use lessen_base::SplitMix64;
+
+/// The order of training examples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
     /// The order of the data, the same in every epoch.
     InOrder,
-    /// Another order in every epoch, decided by this seed and the epoch's number.
+    /// A permutation that depends on this seed and the epoch.
     Shuffled(u64),
 }
 
-/// A permutation of `0..len` for each epoch; the last one asked for is kept.
+/// A permutation of `0..len` for each epoch; the last one is cached.
 pub(crate) struct Epochs {
     len: usize,
     order: Order,
-    kept: Mutex<Option<(u64, Arc<[u32]>)>>,
+    cache: Mutex<Option<(u64, Arc<[u32]>)>>,
 }
 
 impl Epochs {
-    /// Epochs over `len` examples, which must fit in 32 bits.
+    /// Makes epochs over `len` examples, which must fit in 32 bits.
     pub(crate) fn new(len: usize, order: Order) -> Epochs {
         assert!(u32::try_from(len).is_ok(), "{len} examples do not fit in 32 bits");
         Epochs {
             len,
             order,
-            kept: Mutex::new(None),
+            cache: Mutex::new(None),
         }
     }
 
-    /// How many examples an epoch has.
+    /// Returns the number of examples in an epoch.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// The examples of an epoch in their order.
+    /// Returns the examples of an epoch in order.
     pub(crate) fn order(&self, epoch: u64) -> Arc<[u32]> {
-        // In file order all epochs are the same one.
+        // Without shuffling, all epochs are equal.
         let epoch = if self.order == Order::InOrder { 0 } else { epoch };
-        // The cache is whole whatever happened to another thread that held it.
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((number, order)) = &*kept
+        // The cache is consistent even if a thread panicked while it held the lock.
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((number, order)) = &*cache
             && *number == epoch
         {
             return order.clone();
@@ -51,7 +52,7 @@ impl Epochs {
             SplitMix64::keyed(seed, epoch).shuffle(&mut order);
         }
         let order: Arc<[u32]> = order.into();
-        *kept = Some((epoch, order.clone()));
+        *cache = Some((epoch, order.clone()));
         order
     }
 }
@@ -84,6 +85,6 @@ mod tests {
         assert_eq!(*Epochs::new(8, Order::Shuffled(0)).order(0), RECORDED);
     }
 
-    // Recorded once: a change here breaks the exact resume of older runs.
+    // Recorded once: a change breaks the exact resume of older runs.
     const RECORDED: [u32; 8] = [3, 0, 5, 4, 7, 6, 1, 2];
 }

@@ -1,14 +1,21 @@
-//! Batches of texts with labels.
+//! Batches of labelled texts.
 
-use crate::epoch::Epochs;
-use crate::{Batch, Error, Examples, Field, IGNORE, Labels, Order, Result, Source, Tokenizer};
 use std::thread;
 
-/// Texts with labels, encoded once and served as batches of `[B, T]` tokens; see [`Batch`] for the fields.
+use lessen_base::{Error, Result};
+
+use crate::batch::{Batch, Field, IGNORE};
+use crate::epoch::Epochs;
+use crate::epoch::Order;
+use crate::examples::{Examples, Labels};
+use crate::source::Source;
+use crate::tokenizer::Tokenizer;
+
+/// Labelled texts, encoded once and served in batches of `[B, T]` tokens; see [`Batch`] for the fields.
 pub struct ExampleBatches {
     tokens: Vec<i32>,
     types: Vec<i32>,
-    /// Where each example starts in `tokens` and `types`, and where the last one ends.
+    /// Start of each example in `tokens` and `types`, then the end of the last one.
     starts: Vec<usize>,
     labels: Labels,
     pad: i32,
@@ -18,11 +25,11 @@ pub struct ExampleBatches {
 }
 
 impl ExampleBatches {
-    /// Encodes the examples, at most `max_length` (`T`) tokens each, for batches of `batch` (`B`) rows.
+    /// Encodes the examples, truncated to `max_length` (`T`) tokens, for batches of `batch` (`B`) rows.
     ///
     /// # Errors
-    /// No examples; a batch or a length of 0; a length that leaves no room for text beside special tokens; a
-    /// text that the tokenizer cannot encode.
+    /// No examples; a batch or length of 0; a length that leaves no room for text beside the special tokens; a text
+    /// that the tokenizer cannot encode.
     pub fn new(
         examples: &Examples,
         tokenizer: &Tokenizer,
@@ -54,7 +61,7 @@ impl ExampleBatches {
         })
     }
 
-    /// How many examples there are.
+    /// Returns the number of examples.
     pub fn examples(&self) -> usize {
         self.starts.len() - 1
     }
@@ -67,7 +74,7 @@ impl ExampleBatches {
         let mut classes = vec![IGNORE; b];
         let (mut targets, mut weights) = (vec![0.0; b], vec![0.0; b]);
         let (examples, mut real) = (rows.len(), 0);
-        // A row of no real token keeps its first padding token, so that a mean over its tokens is finite.
+        // A row without real tokens attends to its first padding token, so that means and softmaxes are finite.
         mask.iter_mut().step_by(t).for_each(|first| *first = 1);
         for (row, example) in rows.enumerate() {
             let of = self.starts[example]..self.starts[example + 1];
@@ -100,7 +107,7 @@ impl ExampleBatches {
         }
     }
 
-    /// The examples of batch `index` of those in a row of `self.examples()`.
+    /// Returns the range of batch `index` within an epoch; empty past the last one.
     fn range(&self, index: u64) -> std::ops::Range<usize> {
         let start = (index as usize).saturating_mul(self.batch).min(self.examples());
         start..start.saturating_add(self.batch).min(self.examples())
@@ -131,7 +138,7 @@ impl Source for ExampleBatches {
     }
 }
 
-/// A batch and a length of at least 1.
+/// Refuses a batch or length of 0.
 pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
     for (name, size) in [("data.max_length", max_length), ("train.batch", batch)] {
         if size == 0 {
@@ -141,7 +148,7 @@ pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
     Ok(())
 }
 
-/// Ids and type ids of all examples in order, made by several threads.
+/// Encodes all examples on all cores; returns token ids and token types in order.
 fn encode(
     examples: &Examples,
     tokenizer: &Tokenizer,
@@ -178,7 +185,7 @@ mod tests {
     use super::*;
     use crate::Target;
 
-    /// Texts "", "a", "ab", "abc" and so on, cut to 3 characters, labelled by their number.
+    /// The texts "", "a", "ab", "abc" and so on, truncated to 3 tokens, labelled by their index.
     fn classes(count: usize, batch: usize, order: Order) -> ExampleBatches {
         let texts = (0..count)
             .map(|i| ("abcdefgh"[..i.min(8)].to_string(), None))
@@ -241,7 +248,7 @@ mod tests {
             seen.sort_unstable();
             assert_eq!(seen, (0..10).collect::<Vec<i32>>());
         }
-        // Another process that begins in the second epoch.
+        // A new source resumes in the second epoch.
         assert_eq!(epoch(&classes(10, 4, Order::Shuffled(3)), 1), second);
         let in_order: Vec<i32> = (0..source.eval_batches())
             .flat_map(|i| labels(&source.eval_batch(i)))

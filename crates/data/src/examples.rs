@@ -1,36 +1,39 @@
-//! Texts with labels, as they come from files.
+//! Labelled texts, as read from files.
 
-use crate::{Error, IGNORE, Metric, Result};
+use lessen_base::{Error, Result};
 
-/// The labels of examples, in the same order.
+use crate::batch::IGNORE;
+use crate::metrics::Metric;
+
+/// The labels of examples, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Labels {
-    /// Class indices; [`IGNORE`] where the class is not known.
+    /// Class indices; [`IGNORE`] if unknown.
     Classes(Vec<i32>),
-    /// Real scores to predict.
+    /// Regression targets.
     Scores(Vec<f32>),
 }
 
-/// What the examples of a dataset are labelled with.
+/// The kind of label of a dataset.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Target {
-    /// One of these classes; the label is an index into the names.
+    /// One of these classes; labels are indices into the names.
     Classes(Vec<String>),
-    /// A real number.
+    /// A real number (regression).
     Score,
 }
 
-/// One split: texts, or pairs of texts, with a label each.
+/// One split of a dataset: texts or pairs of texts, with a label each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examples {
-    /// The text and, for tasks on pairs, the second text.
+    /// The text and, for pair tasks, the second text.
     pub texts: Vec<(String, Option<String>)>,
-    /// As many labels as texts.
+    /// One label per text.
     pub labels: Labels,
 }
 
 impl Examples {
-    /// Texts whose labels are asked for: every class is [`IGNORE`], every score 0.
+    /// Makes examples to predict: every class is [`IGNORE`], every score 0.
     pub fn unlabelled(texts: Vec<(String, Option<String>)>, target: &Target) -> Examples {
         let labels = match target {
             Target::Classes(_) => Labels::Classes(vec![IGNORE; texts.len()]),
@@ -39,17 +42,17 @@ impl Examples {
         Examples { texts, labels }
     }
 
-    /// How many examples there are.
+    /// Returns the number of examples.
     pub fn len(&self) -> usize {
         self.texts.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no examples.
     pub fn is_empty(&self) -> bool {
         self.texts.is_empty()
     }
 
-    /// All first and second texts, for building a vocabulary.
+    /// Iterates over all first and second texts, to build a vocabulary.
     pub fn all_texts(&self) -> impl Iterator<Item = &str> {
         self.texts
             .iter()
@@ -57,23 +60,23 @@ impl Examples {
     }
 }
 
-/// A task: its splits, what is to be predicted, and how predictions are scored.
+/// A dataset: its splits, the kind of label and the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
-    /// The examples to learn from.
+    /// The training split.
     pub train: Examples,
-    /// The examples to evaluate on.
+    /// The development split.
     pub dev: Examples,
-    /// Further splits to evaluate on by name, where the folder has them.
+    /// Further evaluation splits by name, if the folder has them.
     pub more: Vec<(&'static str, Examples)>,
-    /// Classes or a score.
+    /// The kind of label.
     pub target: Target,
-    /// The task's metrics, the one that decides first.
+    /// The metrics, the one that selects the best checkpoint first.
     pub metrics: Vec<Metric>,
 }
 
 impl Dataset {
-    /// The names of the classes in label order; `None` for regression.
+    /// Returns the class names in label order; `None` for a regression.
     pub fn class_names(&self) -> Option<&[String]> {
         match &self.target {
             Target::Classes(names) => Some(names),
@@ -81,10 +84,10 @@ impl Dataset {
         }
     }
 
-    /// The split called `train` or `dev`, or one of the further splits.
+    /// Returns the split `train`, `dev` or one of the further splits.
     ///
     /// # Errors
-    /// A name that none of them has; the message lists the names.
+    /// An unknown name; the message lists the known ones.
     pub fn split(&self, name: &str) -> Result<&Examples> {
         let splits = [("train", &self.train), ("dev", &self.dev)]
             .into_iter()

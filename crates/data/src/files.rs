@@ -1,11 +1,12 @@
-//! Reading text files with errors that name the place, and writing files so that a crash leaves no half file.
+//! Reading text files with errors that name file and line.
 
-use crate::{Error, Result};
 use std::fs;
-use std::io::{ErrorKind, Write};
+use std::io::ErrorKind;
 use std::path::Path;
 
-/// The text of a file, without a byte-order mark. Missing, unreadable, empty and not UTF-8 are errors.
+use lessen_base::{Error, Result};
+
+/// Reads a text file without its byte-order mark. A missing, unreadable, empty or non-UTF-8 file is an error.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let shown = path.display();
     let bytes = fs::read(path).map_err(|error| match error.kind() {
@@ -34,8 +35,8 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
     Ok(text)
 }
 
-/// The lines of a text with their numbers from 1, without line ends (LF or CRLF) and without blank lines at
-/// the end.
+/// Iterates over the lines of a text and their numbers from 1, without line ends (LF or CRLF) and without trailing
+/// empty lines.
 pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let end = text.trim_end_matches(['\n', '\r']).len();
     text[..end]
@@ -44,11 +45,10 @@ pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> 
         .map(|(index, line)| (index + 1, line))
 }
 
-/// Characters of a quotation that a message can bear.
+/// Maximum number of quoted characters in a message.
 const LONGEST_QUOTATION: usize = 60;
 
-/// A piece of a file for a message: in quotation marks, cut where it is long, and without anything that a
-/// terminal would obey.
+/// Quotes a piece of a file for an error message: truncated, with control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
     let visible = |character: char| match character.is_control() {
         true => character.escape_default().to_string(),
@@ -61,40 +61,7 @@ pub(crate) fn quoted(text: &str) -> String {
     }
 }
 
-/// Writes a file aside, synced, then renamed to its place: a reader sees the old file or the new one, whole,
-/// even after a crash.
-pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<()> {
-    let mut aside = path.as_os_str().to_owned();
-    aside.push(".part");
-    let aside = Path::new(&aside);
-    let write = || -> std::io::Result<()> {
-        let mut file = fs::File::create(aside)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(aside, path)?;
-        sync_folder(path)
-    };
-    write().map_err(|error| {
-        // What was left aside is of no use to anyone; that it may not exist is no second error.
-        let _ = fs::remove_file(aside);
-        Error::user(format!(
-            "{} cannot be written ({error}); check the folder and its free space",
-            path.display()
-        ))
-    })
-}
-
-/// Syncs the folder that a path lies in: the new name itself must reach the disk. Only Unix lets a folder be
-/// opened for that.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    match path.parent() {
-        Some(folder) if cfg!(unix) && folder.as_os_str().is_empty() => fs::File::open(".")?.sync_all(),
-        Some(folder) if cfg!(unix) => fs::File::open(folder)?.sync_all(),
-        _ => Ok(()),
-    }
-}
-
-/// Makes a folder and its parents.
+/// Creates a folder and its parents.
 pub(crate) fn make_folder(dir: &Path) -> Result<()> {
     fs::create_dir_all(dir).map_err(|error| {
         Error::user(format!(
@@ -137,26 +104,5 @@ mod tests {
         assert_eq!(quoted("a\u{1b}[2J\0\r"), "'a\\u{1b}[2J\\u{0}\\r'");
         assert_eq!(quoted(&"牛".repeat(60)), format!("'{}'", "牛".repeat(60)));
         assert_eq!(quoted(&"牛".repeat(61)), format!("'{}...'", "牛".repeat(60)));
-    }
-
-    #[test]
-    fn a_file_is_replaced_as_a_whole_and_a_failure_leaves_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("a.txt");
-        write_whole(&path, b"old").unwrap();
-        write_whole(&path, b"new").unwrap();
-        assert_eq!(fs::read(&path).unwrap(), b"new");
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
-        let missing = dir.path().join("no/such/a.txt");
-        assert!(
-            write_whole(&missing, b"x")
-                .unwrap_err()
-                .to_string()
-                .contains("cannot be written")
-        );
-        // A folder cannot be replaced by a file: the rename fails after the file aside was written.
-        fs::create_dir(dir.path().join("taken")).unwrap();
-        assert!(write_whole(&dir.path().join("taken"), b"x").is_err());
-        assert!(!dir.path().join("taken.part").exists());
     }
 }

@@ -1,14 +1,18 @@
-//! The tasks of the GLUE benchmark, from its TSV files as distributed.
+//! The tasks of the GLUE benchmark (Wang et al. 2019), read from the TSV files as distributed.
 //!
-//! Columns are found by the names in the header (CoLA has none: there they are known by place). A tab
-//! separates, nothing quotes: a quotation mark is a character like any other.
+//! Columns are found by the names in the header line; CoLA has none, so its columns are fixed. Fields are separated by
+//! tabs and not quoted.
 
-use crate::files::{numbered_lines, quoted, read_text};
-use crate::{Dataset, Error, Examples, Labels, Metric, Result, Target};
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
-/// A task of GLUE that can be read.
+use lessen_base::{Error, Result};
+
+use crate::examples::{Dataset, Examples, Labels, Target};
+use crate::files::{numbered_lines, quoted, read_text};
+use crate::metrics::Metric;
+
+/// A GLUE task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GlueTask {
     /// Is the sentence acceptable English? (Corpus of Linguistic Acceptability)
@@ -33,26 +37,28 @@ pub enum GlueTask {
 
 use GlueTask::*;
 
-/// The scores of STS-B: from nothing in common to the same meaning.
+/// The range of STS-B scores: from no common meaning to the same meaning.
 const SCORES: RangeInclusive<f32> = 0.0..=5.0;
 
-/// What the files of a task look like.
+/// The file format of a task.
 struct Layout {
     first: &'static str,
     second: Option<&'static str>,
     label: &'static str,
-    /// Whether the label column holds the class's name; otherwise it holds its number, or the score.
+    /// Whether the label column holds class names; otherwise it holds class numbers or scores.
     by_name: bool,
     dev: &'static str,
-    /// A further split and its file.
+    /// Column names of files without a header line.
+    columns: Option<&'static [&'static str]>,
+    /// A further split and its file name.
     more: Option<(&'static str, &'static str)>,
 }
 
 impl GlueTask {
-    /// All tasks that can be read.
+    /// All tasks.
     pub const ALL: [GlueTask; 9] = [Cola, Sst2, Mrpc, Rte, Stsb, Wnli, Qnli, Qqp, Mnli];
 
-    /// The task's name, which is also that of its folder.
+    /// Returns the name of the task and of its folder.
     pub fn name(self) -> &'static str {
         match self {
             Cola => "CoLA",
@@ -67,10 +73,10 @@ impl GlueTask {
         }
     }
 
-    /// The task of a name, whatever its capitals and hyphens: `STS-B`, `stsb`, `sst_2`.
+    /// Returns the task of this name; case, `-` and `_` are ignored: `STS-B`, `stsb`, `sst_2`.
     ///
     /// # Errors
-    /// A name that no task has; the message lists the names.
+    /// An unknown name; the message lists the known ones.
     pub fn from_name(name: &str) -> Result<GlueTask> {
         let plain = |name: &str| name.replace(|c: char| !c.is_alphanumeric(), "").to_lowercase();
         let task = GlueTask::ALL
@@ -84,7 +90,7 @@ impl GlueTask {
         })
     }
 
-    /// The classes in label order, or a score.
+    /// Returns the kind of label.
     pub fn target(self) -> Target {
         let names: &[&str] = match self {
             Stsb => return Target::Score,
@@ -99,7 +105,7 @@ impl GlueTask {
         Target::Classes(names.iter().map(|name| name.to_string()).collect())
     }
 
-    /// The metrics of the task, the one that decides first.
+    /// Returns the metrics, the one that selects the best checkpoint first.
     pub fn metrics(self) -> Vec<Metric> {
         match self {
             Cola => vec![Metric::Matthews],
@@ -109,7 +115,7 @@ impl GlueTask {
         }
     }
 
-    /// Whether an example is a pair of texts.
+    /// Whether examples are pairs of texts.
     pub fn has_pairs(self) -> bool {
         self.layout().second.is_some()
     }
@@ -121,10 +127,17 @@ impl GlueTask {
             label,
             by_name,
             dev: "dev.tsv",
+            columns: None,
             more: None,
         };
         match self {
-            Cola | Sst2 => Layout {
+            Cola => Layout {
+                first: "sentence",
+                second: None,
+                columns: Some(&["source", "label", "mark", "sentence"]),
+                ..pair("label", false)
+            },
+            Sst2 => Layout {
                 first: "sentence",
                 second: None,
                 ..pair("label", false)
@@ -155,13 +168,12 @@ impl GlueTask {
         }
     }
 
-    /// Reads `train.tsv` and `dev.tsv` (MNLI: `dev_matched.tsv`, and `dev_mismatched.tsv` where it is there)
-    /// from `dir`, or from the folder in it that is called after the task. The test files of GLUE have no
-    /// labels and are not read.
+    /// Reads `train.tsv` and `dev.tsv` (MNLI: `dev_matched.tsv` and, if present, `dev_mismatched.tsv`) from `dir` or
+    /// from its subfolder named after the task. GLUE's test files have no labels and are not read.
     ///
     /// # Errors
-    /// A missing, empty or damaged file; a missing column; a line with too few or too many columns; a label
-    /// that is none. The message names file and line.
+    /// A missing, empty or damaged file; a missing column; a line with a wrong number of columns; an unknown label. The
+    /// message names file and line.
     pub fn read(self, dir: &Path) -> Result<Dataset> {
         let (dir, layout) = (self.folder(dir)?, self.layout());
         let more = layout.more.filter(|(_, file)| dir.join(file).exists());
@@ -195,9 +207,9 @@ impl GlueTask {
         let layout = self.layout();
         let text = read_text(path)?;
         let mut lines = numbered_lines(&text);
-        let header: Vec<&str> = match self {
-            Cola => vec!["source", "label", "mark", "sentence"],
-            _ => lines
+        let header: Vec<&str> = match layout.columns {
+            Some(columns) => columns.to_vec(),
+            None => lines
                 .next()
                 .map(|(_, line)| line.split('\t').map(str::trim).collect())
                 .unwrap_or_default(),
@@ -217,7 +229,7 @@ impl GlueTask {
         for (number, line) in lines {
             let cells: Vec<&str> = line.split('\t').collect();
             let at = |reason: String| Error::user(format!("{} line {number} {reason}", path.display()));
-            // A few lines of QQP break off in the middle; whoever scores this task leaves them out.
+            // Some lines of QQP are truncated; reference implementations skip them.
             if self == Qqp && cells.len() < header.len() {
                 continue;
             }

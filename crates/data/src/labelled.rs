@@ -1,31 +1,35 @@
-//! Folders of `title<TAB>label` files.
+//! Folders of `text<TAB>label` files.
 //!
-//! `train.txt` and `dev.txt`, perhaps `test.txt`: a text, a tab and the number of its class on each line.
-//! Perhaps `class.txt`: the names of the classes, one a line, in the order of their numbers.
+//! `train.txt`, `dev.txt` and optionally `test.txt` hold a text, a tab and a class number per line. The optional
+//! `class.txt` holds the class names, one per line, in the order of their numbers.
 
-use crate::files::{numbered_lines, quoted, read_text};
-use crate::{Dataset, Error, Examples, Labels, Metric, Result, Target};
 use std::path::Path;
 
-/// The classes a label may name, and the file that says so.
+use lessen_base::{Error, Result};
+
+use crate::examples::{Dataset, Examples, Labels, Target};
+use crate::files::{numbered_lines, quoted, read_text};
+use crate::metrics::Metric;
+
+/// The number of classes, and the file that determines it.
 struct Known<'a> {
     classes: usize,
-    said_by: &'a Path,
+    source: &'a Path,
 }
 
-/// Reads a folder. The number of classes is that of the lines of `class.txt`, else the largest label of
+/// Reads a folder. The number of classes is the number of lines of `class.txt`, or else the largest label of
 /// `train.txt` plus one.
 ///
 /// # Errors
-/// A missing, empty or damaged file; a line without tab; a label that is no integer or out of range; fewer
-/// than two classes. The message names file and line.
+/// A missing, empty or damaged file; a line without a tab; a label that is no integer or out of range; fewer than two
+/// classes. The message names file and line.
 pub fn read(dir: &Path) -> Result<Dataset> {
     let (train_path, names_path) = (dir.join("train.txt"), dir.join("class.txt"));
-    let (names, train, said_by) = if names_path.exists() {
+    let (names, train, source) = if names_path.exists() {
         let names = class_names(&names_path)?;
         let known = Known {
             classes: names.len(),
-            said_by: &names_path,
+            source: &names_path,
         };
         let train = read_split(&train_path, Some(&known))?;
         (names, train, &names_path)
@@ -40,8 +44,8 @@ pub fn read(dir: &Path) -> Result<Dataset> {
     };
     if names.len() < 2 {
         let (path, file) = (
-            said_by.display(),
-            if said_by == &names_path { "names" } else { "has" },
+            source.display(),
+            if source == &names_path { "names" } else { "has" },
         );
         return Err(Error::user(format!(
             "{path} {file} only one class, and there is nothing to tell apart; give at least two classes"
@@ -49,7 +53,7 @@ pub fn read(dir: &Path) -> Result<Dataset> {
     }
     let known = Known {
         classes: names.len(),
-        said_by,
+        source,
     };
     let others = |name| read_split(&dir.join(name), Some(&known)).map(into_examples);
     Ok(Dataset {
@@ -118,10 +122,10 @@ fn read_split(path: &Path, known: Option<&Known>) -> Result<Split> {
         };
         let (classes, reason) = match known {
             Some(known) => {
-                let name = known.said_by.file_name().unwrap_or_default().display();
+                let name = known.source.file_name().unwrap_or_default().display();
                 (known.classes, format!("{name} has {} classes", known.classes))
             }
-            // More classes than examples can only be a slip, and would ask for a huge model.
+            // A label above the number of examples is a mistake and would make the model huge.
             None => (
                 lines,
                 format!("the file has only {lines} examples and there is no class.txt"),

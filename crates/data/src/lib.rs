@@ -1,6 +1,4 @@
-//! Where do batches come from?
-//!
-//! This crate turns files into batches of fixed shape and knows nothing of models.
+//! Datasets, tokenizers and batches. This crate turns files into batches of fixed shape; it knows nothing of models.
 //!
 //! ```text
 //! labelled, glue ──▶ Dataset ──Tokenizer──▶ ExampleBatches ┐
@@ -8,22 +6,36 @@
 //! adder                                     Adder          ┘
 //! ```
 //!
-//! - [`Dataset`] holds the texts and labels of `title<TAB>label` folders ([`labelled`]) or GLUE tasks
-//!   ([`glue`]).
-//! - [`Tokenizer`] reads Hugging Face files, or makes a vocabulary of characters.
-//! - A [`Source`] gives the batch of any step as a pure function of the seed and the step's number, so that a
-//!   run resumes exactly from nothing but the number of the next step.
+//! - [`Dataset`] holds the texts and labels of `text<TAB>label` folders ([`labelled`]) or GLUE tasks ([`glue`]).
+//! - [`Tokenizer`] reads Hugging Face files or builds a vocabulary of characters.
+//! - [`Source`] gives the batch of any step as a pure function of the seed and the step number, so that a run resumes
+//!   exactly from the number of its next step.
 //! - [`Prefetch`] makes batches ahead on a thread.
 //! - [`Metric`] scores predictions.
 //!
-//! Every mistake of a user (a missing file, a line without tab, a label out of range) is an [`Error`] whose
-//! message is one sentence that names the file, the line and the remedy.
+//! A mistake in the input (a missing file, a line without a tab, a label out of range) is an [`Error`] that names the
+//! file, the line and the remedy.
+//!
+//! ```
+//! use lessen_data::{Order, Source, Tokenizer, WindowBatches};
+//!
+//! let text = "to be or not to be";
+//! let tokenizer = Tokenizer::characters([text], 1);
+//! let tokens = tokenizer.encode(text)?;
+//! let source = WindowBatches::new(tokens, tokenizer.pad_id(), 5, 2, Order::Shuffled(1))?;
+//!
+//! // Two windows of five tokens; each label is the token that follows.
+//! let batch = source.batch(0);
+//! let (tokens, labels) = (batch.get("tokens").unwrap(), batch.get("labels").unwrap());
+//! assert_eq!(tokens.shape(), [2, 5]);
+//! assert_eq!(tokens.as_i32().unwrap()[1], labels.as_i32().unwrap()[0]);
+//! # Ok::<(), lessen_data::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod adder;
 mod batch;
 mod epoch;
-
 mod example_batches;
 mod examples;
 mod files;

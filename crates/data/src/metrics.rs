@@ -1,24 +1,26 @@
-//! Scores of predictions, as the GLUE benchmark uses them.
+//! Evaluation metrics, as the GLUE benchmark defines them.
 
 use std::collections::HashMap;
 
-/// A score of predictions against labels; greater is better.
+use crate::batch::IGNORE;
+
+/// A metric of predictions against labels; greater is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric {
-    /// The share of predictions that equal their label.
+    /// The fraction of predictions that equal their label.
     Accuracy,
     /// The harmonic mean of precision and recall of class 1: `2 tp / (2 tp + fp + fn)`.
     F1,
     /// The Matthews correlation coefficient, for any number of classes (Gorodkin 2004).
     Matthews,
-    /// The linear correlation coefficient.
+    /// Pearson's correlation coefficient.
     Pearson,
-    /// The linear correlation coefficient of the ranks; equal values share the mean of their ranks.
+    /// Spearman's correlation coefficient: Pearson's of the ranks, where ties share their mean rank.
     Spearman,
 }
 
 impl Metric {
-    /// The name in results: lower case, one word.
+    /// Returns the name in results: lower case, one word.
     pub fn name(self) -> &'static str {
         match self {
             Metric::Accuracy => "accuracy",
@@ -29,11 +31,11 @@ impl Metric {
         }
     }
 
-    /// The score of `predictions`; classes are given as whole numbers. Where the formula divides 0 by 0 (no
-    /// examples, no positive class, constant values) or meets a NaN, the score is 0.
+    /// Computes the metric; classes are given as whole numbers. The result is 0 if it is undefined (no examples, no
+    /// positive class, constant values) or an argument is NaN.
     ///
     /// # Panics
-    /// When there are not as many predictions as labels.
+    /// If there are not as many predictions as labels.
     pub fn compute(self, predictions: &[f64], labels: &[f64]) -> f64 {
         assert_eq!(predictions.len(), labels.len(), "as many predictions as labels");
         let score = match self {
@@ -68,16 +70,16 @@ fn f1(predictions: &[f64], labels: &[f64]) -> f64 {
     2.0 * hits / (2.0 * hits + errors)
 }
 
-/// With `s` examples, `c` of them right, and class `k` predicted `p_k` times and true `t_k` times:
+/// For `s` examples, `c` correct ones, and class `k` predicted `p_k` times and true `t_k` times:
 /// `(c s - sum p_k t_k) / sqrt((s^2 - sum p_k^2) (s^2 - sum t_k^2))`.
 fn matthews(predictions: &[f64], labels: &[f64]) -> f64 {
     let mut counts: HashMap<u64, (f64, f64)> = HashMap::new();
     for (prediction, label) in predictions.iter().zip(labels) {
-        // Adding 0 makes one class of 0 and -0.
+        // Adding 0 merges -0 with 0.
         counts.entry((prediction + 0.0).to_bits()).or_default().0 += 1.0;
         counts.entry((label + 0.0).to_bits()).or_default().1 += 1.0;
     }
-    // These are sums of whole numbers: exact in any order below 2^53.
+    // Sums of whole numbers below 2^53 are exact in any order.
     let sum = |of: fn(&(f64, f64)) -> f64| counts.values().map(of).sum::<f64>();
     let examples = labels.len() as f64;
     let right = predictions
@@ -91,7 +93,7 @@ fn matthews(predictions: &[f64], labels: &[f64]) -> f64 {
 }
 
 fn pearson(a: &[f64], b: &[f64]) -> f64 {
-    // The mean of equal values may be off by a rounding, and would make a spread of nothing.
+    // The rounded mean of equal values may differ from them, which would give a variance above 0.
     let constant = |values: &[f64]| values.windows(2).all(|pair| pair[0] == pair[1]);
     if constant(a) || constant(b) {
         return f64::NAN;
@@ -105,7 +107,7 @@ fn pearson(a: &[f64], b: &[f64]) -> f64 {
         aa += x * x;
         bb += y * y;
     }
-    // Two roots, since the product of two small sums could underflow.
+    // The product of two small sums could underflow; that of their roots does not.
     ab / (aa.sqrt() * bb.sqrt())
 }
 
@@ -117,7 +119,7 @@ fn spearman(a: &[f64], b: &[f64]) -> f64 {
     pearson(&ranks(a), &ranks(b))
 }
 
-/// Ranks from 1; equal values share the mean of the ranks they take up.
+/// Returns ranks from 1; ties share their mean rank.
 fn ranks(values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&i, &j| values[i].total_cmp(&values[j]));
@@ -131,11 +133,11 @@ fn ranks(values: &[f64]) -> Vec<f64> {
     ranks
 }
 
-/// How many rows of `width` positions are predicted right as a whole, and how many rows there are: positions
-/// labelled [`IGNORE`](crate::IGNORE) do not count, and a row of only such positions is no row.
+/// Counts the rows of `width` positions whose labelled positions are all predicted correctly, and the rows that have a
+/// labelled position. Positions labelled [`IGNORE`] do not count.
 ///
 /// # Panics
-/// When there are not as many predictions as labels.
+/// If there are not as many predictions as labels.
 pub fn exact_rows(predictions: &[i32], labels: &[i32], width: usize) -> (usize, usize) {
     assert_eq!(predictions.len(), labels.len(), "as many predictions as labels");
     let (mut right, mut rows) = (0, 0);
@@ -143,7 +145,7 @@ pub fn exact_rows(predictions: &[i32], labels: &[i32], width: usize) -> (usize, 
         let mut wanted = predictions
             .iter()
             .zip(labels)
-            .filter(|(_, label)| **label != crate::IGNORE)
+            .filter(|(_, label)| **label != IGNORE)
             .peekable();
         if wanted.peek().is_some() {
             rows += 1;

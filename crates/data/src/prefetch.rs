@@ -1,15 +1,18 @@
-//! Batches made ahead on a thread, while the device is busy with the step before.
+//! Batches made ahead on a thread while the device runs the previous step.
 
-use crate::{Batch, Error, Result, Source};
 use std::any::Any;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::thread::{Builder, JoinHandle};
 
-/// The training batches of a source from a step on, one after the other, made ahead on a thread. The thread
-/// stops when this is dropped.
+use lessen_base::{Error, Result};
+
+use crate::batch::Batch;
+use crate::source::Source;
+
+/// The training batches of a source from one step on, made ahead on a thread. Dropping this stops the thread.
 pub struct Prefetch {
-    // `None` only while dropping: the thread sees that nobody listens any more.
+    // `None` while dropping: the closed channel stops the thread.
     batches: Option<Receiver<Batch>>,
     thread: Option<JoinHandle<()>>,
     next: u64,
@@ -17,11 +20,10 @@ pub struct Prefetch {
 }
 
 impl Prefetch {
-    /// Begins with the batch of step `from_step`; up to `depth` (at least 1) finished batches wait to be
-    /// taken.
+    /// Starts with the batch of step `from_step` and keeps up to `depth` (at least 1) batches ready.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// A thread that cannot be started.
     pub fn start(source: Arc<dyn Source>, from_step: u64, depth: usize) -> Result<Prefetch> {
         let (sender, batches) = sync_channel(depth.max(1));
         let make = move || {
@@ -47,15 +49,15 @@ impl Prefetch {
         })
     }
 
-    /// The step whose batch comes next.
+    /// Returns the step of the next batch.
     pub fn step(&self) -> u64 {
         self.next
     }
 
-    /// The batch of step [`Prefetch::step`]; waits for it where it is not ready.
+    /// Returns the batch of step [`Prefetch::step`], waiting for it if needed.
     ///
     /// # Errors
-    /// When the source panicked while making this batch; every later call gives the same error.
+    /// A panic of the source while it made this batch; later calls return the same error.
     pub fn next_batch(&mut self) -> Result<Batch> {
         if let Some(batch) = self.batches.as_ref().and_then(|batches| batches.recv().ok()) {
             self.next += 1;
@@ -77,7 +79,7 @@ impl Drop for Prefetch {
     fn drop(&mut self) {
         self.batches = None;
         if let Some(thread) = self.thread.take() {
-            // A panic that nobody asked about any more changes nothing.
+            // Nobody waits for the result, so a panic is ignored.
             let _ = thread.join();
         }
     }
@@ -149,9 +151,9 @@ mod tests {
             prefetch.next_batch().unwrap();
         }
         drop(prefetch);
-        // 10 taken, 3 waiting, 1 in the hands of the thread.
+        // 10 taken, 3 ready, 1 in the making.
         assert!(source.made.load(Ordering::SeqCst) <= 14);
-        // The thread has let go of the source.
+        // The thread has dropped the source.
         assert_eq!(Arc::strong_count(&source), 1);
     }
 

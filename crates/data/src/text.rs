@@ -1,31 +1,32 @@
 //! Plain text for language models.
 
-use crate::files::read_text;
-use crate::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The splits of a text.
+use lessen_base::{Error, Result};
+
+use crate::files::read_text;
+
+/// A text corpus and its splits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
-    /// The text to learn from.
+    /// The training split.
     pub train: String,
-    /// The text to evaluate on.
+    /// The validation split.
     pub valid: String,
-    /// A further text to evaluate on, where the folder has one.
+    /// The test split, if the folder has one.
     pub test: Option<String>,
 }
 
 impl Text {
-    /// Reads one file, or a folder with `train.txt` and `valid.txt`, or with `NAME.train.txt` and
-    /// `NAME.valid.txt` (and perhaps a `test` beside them).
+    /// Reads a file, or a folder with `train.txt` and `valid.txt` or `NAME.train.txt` and `NAME.valid.txt`, and
+    /// optionally a test split named alike.
     ///
-    /// Of one file, the last `held_out` share of the characters is for validation; a folder has its own
-    /// split.
+    /// The last fraction `held_out` of a file's characters is the validation split; a folder has its own splits.
     ///
     /// # Errors
-    /// A missing, empty or damaged file; a folder without the two files or with several of a kind; a share
-    /// that is not between 0 and 1 or leaves one side without text.
+    /// A missing, empty or damaged file; a folder without a required split or with several files of one; a fraction
+    /// that is not between 0 and 1 or leaves a split empty.
     pub fn read(path: &Path, held_out: f64) -> Result<Text> {
         if path.is_dir() {
             return Text::from_folder(path);
@@ -65,10 +66,10 @@ impl Text {
         })
     }
 
-    /// The split called `train`, `valid` or `test`; `dev` is another name for `valid`.
+    /// Returns the split `train`, `valid` or `test`; `dev` is an alias of `valid`.
     ///
     /// # Errors
-    /// Another name, or a text without a test split; the message lists the names.
+    /// An unknown name, or `test` without a test split; the message lists the splits.
     pub fn split(&self, name: &str) -> Result<&str> {
         match name {
             "train" => Ok(&self.train),
@@ -84,7 +85,7 @@ impl Text {
     }
 }
 
-/// The file of a split: `SPLIT.txt`, else the only `NAME.SPLIT.txt`.
+/// Finds the file of a split: `SPLIT.txt`, or else the only `NAME.SPLIT.txt`.
 fn find(dir: &Path, split: &str) -> Result<Option<PathBuf>> {
     let plain = dir.join(format!("{split}.txt"));
     if plain.exists() {

@@ -1,45 +1,46 @@
-//! Text to token ids and back.
+//! Tokenizers: text to token ids and back.
 
 mod added;
 mod shortcut;
 
-use crate::files::{make_folder, read_text, write_whole};
-use crate::vocabulary::{self, Description, END_OF_TEXT, PAD};
-use crate::{Error, Result};
-use added::{ADDED, Beside, ROLES};
-use serde_json::Value;
-use shortcut::{Shortcut, pieces};
 use std::path::Path;
+
+use lessen_base::{Error, Result, atomic};
+use serde_json::Value;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
 use tokenizers::{Encoding, PostProcessor};
 
+use crate::files::{make_folder, read_text};
+use crate::vocabulary::{self, Description, END_OF_TEXT, PAD};
+use added::{ADDED, Beside, ROLES};
+use shortcut::{Shortcut, pieces};
+
 const TOKENIZER: &str = "tokenizer.json";
 const CONFIG: &str = "tokenizer_config.json";
-/// Files of a Hugging Face folder that are kept as they are from `from_dir` to `save`.
+/// Files of a Hugging Face folder that `save` writes as `from_dir` read them.
 const KEPT: [&str; 5] = ["vocab.txt", "vocab.json", "merges.txt", ADDED, ROLES];
 
-/// Bytes of a long text that are encoded at once where that changes nothing.
+/// Size in bytes of the pieces in which long texts are encoded; see [`Shortcut::Pieces`].
 const PIECE: usize = 64 * 1024;
 
-/// A tokenizer: Hugging Face's, or one token for each character.
+/// A Hugging Face tokenizer, or one with a token per character.
 #[derive(Clone)]
 pub struct Tokenizer {
     inner: tokenizers::Tokenizer,
     shortcut: Shortcut,
     vocab_size: usize,
     pad: i32,
-    /// What `save` writes.
+    /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Tokenizer {
-    /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json` where there is one, else `vocab.txt`
-    /// (BERT's WordPiece; lower case unless `tokenizer_config.json` says otherwise), else `vocab.json` and
-    /// `merges.txt` (GPT-2's byte-level BPE). To a vocabulary come the tokens of `added_tokens.json` and
-    /// of `added_tokens_decoder` in `tokenizer_config.json`.
+    /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json`, or else `vocab.txt` (BERT's WordPiece, lower
+    /// case unless `tokenizer_config.json` says otherwise), or else `vocab.json` and `merges.txt` (GPT-2's byte-level
+    /// BPE). The latter two are extended by `added_tokens.json` and `added_tokens_decoder` in `tokenizer_config.json`.
     ///
     /// # Errors
-    /// A folder without these files, and files that are damaged or do not belong together.
+    /// A folder without these files; files that are damaged or inconsistent.
     pub fn from_dir(dir: &Path) -> Result<Tokenizer> {
         let has = |name: &str| dir.join(name).exists();
         let config = if has(CONFIG) {
@@ -83,7 +84,7 @@ impl Tokenizer {
         };
         beside.name_padding(&mut description.config);
         let tokenizer = Tokenizer::new(description, kept, dir)?;
-        // The library numbers added tokens by itself, on from the vocabulary.
+        // The library assigns ids to added tokens itself, counting on from the vocabulary.
         let own = |token: &str| tokenizer.inner.token_to_id(token).map(u64::from);
         match added.into_iter().find(|(token, id)| own(token) != Some(*id)) {
             Some((token, id)) => Err(Error::user(format!(
@@ -95,8 +96,8 @@ impl Tokenizer {
         }
     }
 
-    /// One token for each character that occurs at least `min_count` times in the texts: 0 is padding, 1
-    /// every other character, then the characters by code point. No special tokens are put around a text.
+    /// Builds a tokenizer with a token for each character that occurs at least `min_count` times in the texts: id 0 is
+    /// padding, 1 unknown, then the characters by code point. It adds no special tokens to a text.
     pub fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
         let description = vocabulary::characters(texts, min_count);
         Tokenizer::new(description, vec![], Path::new("a vocabulary of characters"))
@@ -128,7 +129,7 @@ impl Tokenizer {
             ))
         };
         let mut inner = tokenizers::Tokenizer::from_bytes(json.to_string()).map_err(invalid)?;
-        // Length is the caller's business, whatever the file was last used with.
+        // Padding and truncation belong to the caller; the file may hold those of its last use.
         inner.with_padding(None);
         inner.with_truncation(None).map_err(invalid)?;
         let largest = inner.get_vocab(true).values().copied().max();
@@ -169,10 +170,10 @@ impl Tokenizer {
         Ok(tokenizer)
     }
 
-    /// The ids of a text, without special tokens around it.
+    /// Encodes a text without adding special tokens.
     ///
     /// # Errors
-    /// A text that the vocabulary cannot express, where it has no token for the unknown.
+    /// A text with unknown words, if the vocabulary has no unknown token.
     pub fn encode(&self, text: &str) -> Result<Vec<i32>> {
         match &self.shortcut {
             Shortcut::Characters(characters) => {
@@ -192,11 +193,11 @@ impl Tokenizer {
         Ok(ids_of(&self.encoding(text)?))
     }
 
-    /// The ids and type ids of a text or a pair of texts, with the special tokens of the tokenizer around
-    /// them and at most `max_length` long. Of a pair, the longer text is shortened first, as in transformers.
+    /// Encodes a text or a pair with special tokens, truncated to `max_length`; returns token ids and token types. The
+    /// longer text of a pair is truncated first, as in transformers.
     ///
     /// # Errors
-    /// As [`Tokenizer::encode`], and a `max_length` that leaves no room for text.
+    /// As [`Tokenizer::encode`]; a `max_length` that leaves no room for text.
     pub fn encode_pair(&self, a: &str, b: Option<&str>, max_length: usize) -> Result<(Vec<i32>, Vec<i32>)> {
         let special = self
             .inner
@@ -220,7 +221,7 @@ impl Tokenizer {
         };
         let (a, mut b) = (self.encoding(a)?, b.map(|b| self.encoding(b)).transpose()?);
         if let Some(b) = &mut b {
-            // What a tokenizer without a template of its own keeps for the second text.
+            // A tokenizer without a template keeps these token types for the second text.
             b.set_type_ids(vec![1; b.len()]);
         }
         let whole = truncate_encodings(a, b, &room)
@@ -236,11 +237,10 @@ impl Tokenizer {
         self.inner.encode_fast(text, false).map_err(not_encoded)
     }
 
-    /// The text of these ids. Special tokens (padding, `[CLS]` and their like) and ids that are none are left
-    /// out.
+    /// Decodes token ids, skipping special tokens (padding, `[CLS]` and so on) and invalid ids.
     ///
     /// # Errors
-    /// A decoder of the tokenizer that fails on its own tokens.
+    /// A failure of the tokenizer's decoder.
     pub fn decode(&self, ids: &[i32]) -> Result<String> {
         let ids: Vec<u32> = ids.iter().filter_map(|&id| u32::try_from(id).ok()).collect();
         self.inner.decode(&ids, true).map_err(|error| {
@@ -250,35 +250,36 @@ impl Tokenizer {
         })
     }
 
-    /// One more than the largest id.
+    /// Returns the size of the vocabulary: the largest id plus one.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
     }
 
-    /// The id that fills up what is too short: that of `pad_token`, else of `<|endoftext|>`, else 0.
+    /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.
     pub fn pad_id(&self) -> i32 {
         self.pad
     }
 
-    /// The id of a token.
+    /// Returns the id of a token.
     pub fn id_of(&self, token: &str) -> Option<i32> {
         self.inner.token_to_id(token).map(|id| id as i32)
     }
 
     /// Writes `tokenizer.json` and `tokenizer_config.json`, which transformers' `PreTrainedTokenizerFast` and
-    /// `AutoTokenizer` load, and the vocabulary files that the tokenizer came from.
+    /// `AutoTokenizer` load, and the vocabulary files that the tokenizer was read from. Each file is written
+    /// atomically.
     ///
     /// # Errors
-    /// A folder that cannot be made or written to.
+    /// A folder that cannot be created or written to.
     pub fn save(&self, dir: &Path) -> Result<()> {
         make_folder(dir)?;
         self.files
             .iter()
-            .try_for_each(|(name, bytes)| write_whole(&dir.join(name), bytes))
+            .try_for_each(|(name, bytes)| atomic::write_file(&dir.join(name), bytes))
     }
 }
 
-/// A special token that a template of a post-processor uses but does not define.
+/// Returns a special token that a post-processor's template uses but does not define.
 fn undefined_special(processor: &Value) -> Option<&str> {
     let nested = processor["processors"].as_array().into_iter().flatten();
     let pieces = ["single", "pair"]
@@ -292,7 +293,7 @@ fn undefined_special(processor: &Value) -> Option<&str> {
         .next()
 }
 
-/// What the folder's own config says, over what its vocabulary stands for.
+/// Replaces the default config of a vocabulary by the folder's own, if it has one.
 fn overlay(description: Description, config: Value) -> Description {
     match config {
         Value::Null => description,

@@ -1,11 +1,12 @@
-//! What kind of tokenizer a vocabulary stands for, written as the `tokenizer.json` that Hugging Face's
-//! libraries read.
+//! Vocabulary files, converted to the `tokenizer.json` of the tokenizer that they imply.
 
-use crate::files::{numbered_lines, quoted, read_text};
-use crate::{Error, Result};
-use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
+
+use lessen_base::{Error, Result};
+use serde_json::{Map, Value, json};
+
+use crate::files::{numbered_lines, quoted, read_text};
 
 /// The contents of `tokenizer.json` and `tokenizer_config.json`.
 pub(crate) struct Description {
@@ -13,17 +14,18 @@ pub(crate) struct Description {
     pub(crate) config: Value,
 }
 
-/// Padding and unknown characters in vocabularies of characters.
+/// The padding token of vocabularies of characters.
 pub(crate) const PAD: &str = "[PAD]";
+/// The unknown token of vocabularies of characters.
 pub(crate) const UNKNOWN: &str = "[UNK]";
 
-/// The pre-tokenizer that makes every character a word of its own.
+/// The pre-tokenizer that splits a text into characters.
 pub(crate) fn single_characters() -> Value {
     json!({ "type": "Split", "pattern": { "Regex": "[\\s\\S]" }, "behavior": "Isolated", "invert": false })
 }
 
-/// A vocabulary of characters: padding, unknown, then the characters that occur at least `min_count` times,
-/// by code point.
+/// Builds a vocabulary of characters: padding, unknown, then the characters that occur at least `min_count` times, by
+/// code point.
 pub(crate) fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Description {
     let mut counts = BTreeMap::<char, usize>::new();
     for text in texts {
@@ -57,8 +59,8 @@ pub(crate) fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_
     Description { tokenizer, config }
 }
 
-/// BERT's WordPiece: `vocab.txt` has one token a line, in the order of the ids. The keys `do_lower_case`,
-/// `strip_accents` and `tokenize_chinese_chars` of `config` say what happens before.
+/// Reads BERT's WordPiece: `vocab.txt` has one token per line, in the order of ids. The keys `do_lower_case`,
+/// `strip_accents` and `tokenize_chinese_chars` of `config` set the normalization.
 pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
     let text = read_text(path)?;
     let vocab: Map<String, Value> = numbered_lines(&text)
@@ -119,11 +121,11 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
     Ok(Description { tokenizer, config })
 }
 
-/// The token that ends a text in GPT-2's vocabulary.
+/// The end-of-text token of GPT-2.
 pub(crate) const END_OF_TEXT: &str = "<|endoftext|>";
 
-/// GPT-2's byte-level BPE: `vocab.json` maps tokens to ids, `merges.txt` has one pair a line, the first
-/// merged first. `is_whole` says which tokens no merge needs to make, since they are kept whole in a text.
+/// Reads GPT-2's byte-level BPE: `vocab.json` maps tokens to ids, `merges.txt` has one pair per line, in order of
+/// priority. `is_whole` holds for tokens that are never split and so need no merge.
 pub(crate) fn byte_pairs(
     vocab_path: &Path,
     merges_path: &Path,
@@ -224,8 +226,8 @@ pub(crate) fn byte_pairs(
     Ok(Description { tokenizer, config })
 }
 
-/// Whether a token looks as if a merge had made it: two others put together. Tokens in brackets, such as
-/// `<s>` and `[MASK]`, stand for no text, and folders need not list them.
+/// Whether a token needs a merge: it is the concatenation of two others. Tokens in brackets, such as `<s>` and
+/// `[MASK]`, are special and need none, listed or not.
 fn is_joint(vocab: &Map<String, Value>, token: &str) -> bool {
     let within = |open, close| token.starts_with(open) && token.ends_with(close);
     let bracketed = within('<', '>') || within('[', ']');
@@ -233,7 +235,7 @@ fn is_joint(vocab: &Map<String, Value>, token: &str) -> bool {
     !bracketed && splits.any(|(left, right)| vocab.contains_key(left) && vocab.contains_key(right))
 }
 
-/// The JSON object in a file.
+/// Reads a file that holds a JSON object.
 pub(crate) fn read_object(path: &Path) -> Result<Value> {
     let value = read_json(path)?;
     if value.is_object() {
@@ -245,7 +247,7 @@ pub(crate) fn read_object(path: &Path) -> Result<Value> {
     )))
 }
 
-/// The value in a JSON file.
+/// Reads a JSON file.
 pub(crate) fn read_json(path: &Path) -> Result<Value> {
     serde_json::from_str(&read_text(path)?).map_err(|error| {
         Error::user(format!(
@@ -259,7 +261,7 @@ fn flag(config: &Value, key: &str) -> Option<bool> {
     config.get(key).and_then(Value::as_bool)
 }
 
-/// Those of `names` that the vocabulary has, in the form that keeps them whole wherever a text has them.
+/// Returns the special tokens among `names` that the vocabulary has.
 fn special_tokens(vocab: &Map<String, Value>, names: &[&str]) -> Vec<Value> {
     let known = names.iter().filter_map(|name| Some((name, vocab.get(*name)?)));
     known
@@ -267,8 +269,8 @@ fn special_tokens(vocab: &Map<String, Value>, names: &[&str]) -> Vec<Value> {
         .collect()
 }
 
-/// A token that is kept whole wherever a text has it. Unless it is special, a text is normalized before it
-/// is looked for.
+/// Makes an entry of `added_tokens`: a token that is never split. A special one is matched before normalization, any
+/// other one after it.
 pub(crate) fn added_token(id: impl Into<Value>, name: &str, special: bool) -> Value {
     json!({
         "id": id.into(), "content": name, "single_word": false, "lstrip": false, "rstrip": false,

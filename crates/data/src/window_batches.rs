@@ -1,23 +1,24 @@
-//! Batches of windows of a long text, for language models.
+//! Batches of windows over a long text, for language models.
 
-use crate::epoch::Epochs;
-use crate::example_batches::check_sizes;
-use lessen_base::SplitMix64;
-
-use crate::{Batch, Error, Field, IGNORE, Order, Result, Source};
 use std::ops::Range;
 
-/// A text as token ids, served in windows: row `w` of a batch has the tokens `x[s .. s + T]` as `tokens` and
-/// `x[s + 1 .. s + T + 1]` as `labels`, so that consecutive windows at stride `T` predict each token once.
+use lessen_base::{Error, Result, SplitMix64};
+
+use crate::batch::{Batch, Field, IGNORE};
+use crate::epoch::Epochs;
+use crate::epoch::Order;
+use crate::example_batches::check_sizes;
+use crate::source::Source;
+
+/// A text as token ids, served in windows. A window that starts at `s` has the tokens `x[s .. s + T]` and the labels
+/// `x[s + 1 .. s + T + 1]`, so windows at stride `T` predict each token once.
 ///
-/// - *Training in order*: the windows start at 0, T, 2T and so on; what is left at the end, less than a
-///   window, is not used.
-/// - *Training shuffled*: in each epoch the windows start at a random offset below `T`, drawn from the seed
-///   and the epoch, and come in random order. The number of windows is the same in every epoch.
-/// - *Evaluation*: as training in order, and what is left at the end is one more window, filled up with
-///   padding.
+/// - *Training in order*: windows start at 0, T, 2T and so on; an incomplete last window is dropped.
+/// - *Training shuffled*: in each epoch the windows are shifted by a random offset below `T`, drawn from seed and
+///   epoch, and come in random order. All epochs have the same number of windows.
+/// - *Evaluation*: as training in order, with the incomplete last window padded.
 ///
-/// A text shorter than one window is a single window filled up with padding.
+/// A text shorter than one window is a single padded window.
 pub struct WindowBatches {
     tokens: Vec<i32>,
     pad: i32,
@@ -28,11 +29,10 @@ pub struct WindowBatches {
 }
 
 impl WindowBatches {
-    /// Windows of `max_length` (`T`) positions over `tokens` in batches of `batch` (`B`) rows, filled up
-    /// with `pad`.
+    /// Makes windows of `max_length` (`T`) tokens in batches of `batch` (`B`) rows; `pad` is the padding id.
     ///
     /// # Errors
-    /// Fewer than two tokens; a batch or a length of 0.
+    /// Fewer than two tokens; a batch or length of 0.
     pub fn new(
         tokens: Vec<i32>,
         pad: i32,
@@ -59,18 +59,17 @@ impl WindowBatches {
         })
     }
 
-    /// How many windows an epoch of training has.
+    /// Returns the number of windows in a training epoch.
     pub fn windows(&self) -> usize {
         self.epochs.len()
     }
 
-    /// How many tokens the text has.
+    /// Returns the number of tokens of the text.
     pub fn text_tokens(&self) -> usize {
         self.tokens.len()
     }
 
-    /// Where the first window of an epoch starts: below `T`, and such that all windows of the epoch are
-    /// whole.
+    /// Returns the start of an epoch's first window, below `T`; all windows of the epoch are complete.
     fn offset(&self, epoch: u64) -> usize {
         let room = self
             .tokens
@@ -79,7 +78,7 @@ impl WindowBatches {
             .clamp(1, self.length);
         match self.order {
             Order::InOrder => 0,
-            // A key of its own: the permutation of the epoch is drawn from (seed, epoch).
+            // The inverted seed makes this independent of the permutation, which is drawn from (seed, epoch).
             Order::Shuffled(seed) => SplitMix64::keyed(!seed, epoch).below(room as u64) as usize,
         }
     }
@@ -106,7 +105,7 @@ impl WindowBatches {
         }
     }
 
-    /// The windows of batch `index` of those in a row of `count`.
+    /// Returns the range of batch `index` within `count` windows; empty past the last one.
     fn range(&self, index: u64, count: usize) -> Range<usize> {
         let start = (index as usize).saturating_mul(self.batch).min(count);
         start..start.saturating_add(self.batch).min(count)

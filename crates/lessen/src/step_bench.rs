@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use lessen_base::Result;
+use lessen_base::{Result, SplitMix64};
 use lessen_cpu::{Device, Executable, Host, Store, peak_flops};
 use lessen_graph::{DType, Type};
 use lessen_nn::models::BatchShape;
@@ -213,15 +213,8 @@ impl Filled {
 fn fill(model: &Model, name: &str, ty: &Type) -> Filled {
     let n = ty.numel();
     let numbers = |below: usize| {
-        let mut state = 42u64;
-        (0..n)
-            .map(|_| {
-                state = state
-                    .wrapping_mul(6364136223846793005)
-                    .wrapping_add(1442695040888963407);
-                ((state >> 33) as usize % below) as i32
-            })
-            .collect()
+        let mut random = SplitMix64::new(42);
+        (0..n).map(|_| random.below(below as u64) as i32).collect()
     };
     match (name, ty.dtype) {
         ("tokens", _) => Filled::I32(numbers(model.vocab_size())),

@@ -1,13 +1,13 @@
-//! Activations by their names in transformers' `config.json`.
+//! Activation functions and their names in transformers' `config.json`.
 
 use lessen_graph::Tensor;
 
-/// A nonlinearity between two linear layers.
+/// An elementwise activation function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Activation {
     /// `x Φ(x)`, with the error function.
     Gelu,
-    /// The approximation of GELU by a tanh, as in GPT-2.
+    /// The tanh approximation of GELU, as in GPT-2.
     GeluTanh,
     /// `max(x, 0)`
     Relu,
@@ -18,43 +18,39 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// The names that [`Activation::from_name`] understands.
-    pub const NAMES: [&str; 9] = [
-        "gelu",
-        "gelu_python",
-        "gelu_new",
-        "gelu_fast",
-        "gelu_pytorch_tanh",
-        "relu",
-        "silu",
-        "swish",
-        "tanh",
+    /// All activations.
+    pub const ALL: [Activation; 5] = [
+        Activation::Gelu,
+        Activation::GeluTanh,
+        Activation::Relu,
+        Activation::Silu,
+        Activation::Tanh,
     ];
 
-    /// The activation that transformers calls by this name.
-    pub fn from_name(name: &str) -> Option<Activation> {
-        match name {
-            "gelu" | "gelu_python" => Some(Activation::Gelu),
-            "gelu_new" | "gelu_fast" | "gelu_pytorch_tanh" => Some(Activation::GeluTanh),
-            "relu" => Some(Activation::Relu),
-            "silu" | "swish" => Some(Activation::Silu),
-            "tanh" => Some(Activation::Tanh),
-            _ => None,
-        }
-    }
-
-    /// A name that transformers knows it by.
-    pub fn name(self) -> &'static str {
+    /// Its names in transformers, which all mean the same function; the first one is written to `config.json`.
+    pub fn names(self) -> &'static [&'static str] {
         match self {
-            Activation::Gelu => "gelu",
-            Activation::GeluTanh => "gelu_new",
-            Activation::Relu => "relu",
-            Activation::Silu => "silu",
-            Activation::Tanh => "tanh",
+            Activation::Gelu => &["gelu", "gelu_python"],
+            Activation::GeluTanh => &["gelu_new", "gelu_fast", "gelu_pytorch_tanh"],
+            Activation::Relu => &["relu"],
+            Activation::Silu => &["silu", "swish"],
+            Activation::Tanh => &["tanh"],
         }
     }
 
-    /// Applies it element by element.
+    /// The name that is written to `config.json`.
+    pub fn name(self) -> &'static str {
+        self.names()[0]
+    }
+
+    /// The activation with this name in transformers, if Lessen has it.
+    pub fn from_name(name: &str) -> Option<Activation> {
+        Activation::ALL
+            .into_iter()
+            .find(|activation| activation.names().contains(&name))
+    }
+
+    /// Applies the activation elementwise.
     pub fn apply(self, x: Tensor<'_>) -> Tensor<'_> {
         match self {
             Activation::Gelu => x.gelu(),
@@ -62,6 +58,25 @@ impl Activation {
             Activation::Relu => x.relu(),
             Activation::Silu => x.silu(),
             Activation::Tanh => x.tanh(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_means_one_activation_and_is_read_back() {
+        let mut seen = std::collections::HashSet::new();
+        for activation in Activation::ALL {
+            for name in activation.names() {
+                assert_eq!(Activation::from_name(name), Some(activation), "{name}");
+                assert!(seen.insert(name), "{name} is given twice");
+            }
+        }
+        for wrong in ["", "Gelu", "gelu ", "quick_gelu"] {
+            assert_eq!(Activation::from_name(wrong), None, "{wrong}");
         }
     }
 }

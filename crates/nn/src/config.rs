@@ -1,5 +1,4 @@
-//! Reading and writing `config.json`: every mistake is named with its file and field, and fields that Lessen
-//! does not know are kept and written back.
+//! Typed access to the fields of `config.json`. Every error names the file and the field; unknown fields are preserved.
 
 use std::fmt::Display;
 use std::fs;
@@ -12,14 +11,13 @@ use crate::activation::Activation;
 use crate::checkpoint::WANTED_FOLDER;
 use lessen_base::{Error, Result};
 
-/// No extent of a model is larger, so that byte counts cannot overflow.
+/// The largest accepted size: a matrix of two such sizes has 2^50 bytes in `f32`, so byte counts do not overflow.
 const LARGEST: u64 = 1 << 24;
 
-/// No model has more layers; each of them makes the graph larger, so that a slip of the pen would fill the
-/// memory.
+/// The largest accepted number of layers. The graph grows with each, so a mistyped number would exhaust the memory.
 const DEEPEST: usize = 1024;
 
-/// The fields of a `config.json` and the name of the file they are from, for messages.
+/// The fields of a `config.json`, and the path of the file for error messages.
 #[derive(Clone, Debug)]
 pub struct Fields {
     place: String,
@@ -30,7 +28,7 @@ impl Fields {
     /// Reads a file.
     ///
     /// # Errors
-    /// If it cannot be read or holds no JSON object.
+    /// A file that is missing, unreadable, not UTF-8, or not a JSON object.
     pub fn read(path: &Path) -> Result<Fields> {
         let shown = path.display();
         let text = fs::read_to_string(path).map_err(|e| match e.kind() {
@@ -43,10 +41,10 @@ impl Fields {
         Fields::parse(&text, &path.display().to_string())
     }
 
-    /// Fields from the text of a file; `place` stands for the file in messages.
+    /// Parses the text of a file; `place` names the file in error messages.
     ///
     /// # Errors
-    /// If it is no JSON object.
+    /// Text that is not a JSON object.
     pub fn parse(text: &str, place: &str) -> Result<Fields> {
         match serde_json::from_str(text) {
             Ok(Value::Object(map)) => Ok(Fields {
@@ -58,17 +56,17 @@ impl Fields {
         }
     }
 
-    /// All fields as they stand in the file.
+    /// Returns all fields as they are in the file.
     pub fn into_map(self) -> Map<String, Value> {
         self.map
     }
 
-    /// An error about one field.
+    /// Makes an error about one field: `PLACE: the field FIELD WHAT`.
     pub fn error(&self, field: &str, what: impl Display) -> Error {
         Error::user(format!("{}: the field `{field}` {what}", self.place))
     }
 
-    /// The value of a field; `null` counts as absent.
+    /// Returns the value of a field; `null` counts as absent.
     pub fn get(&self, field: &str) -> Option<&Value> {
         self.map.get(field).filter(|v| !v.is_null())
     }
@@ -93,12 +91,12 @@ impl Fields {
             .ok_or_else(|| self.error(field, format!("must be a number, it is {value}")))
     }
 
-    /// An extent, which must be there.
+    /// Returns a required size of at least 1.
     pub fn size(&self, field: &str) -> Result<usize> {
         self.as_size(field, self.required(field)?)
     }
 
-    /// A number of layers, which must be there.
+    /// Returns a required number of layers, 1 to 1024.
     pub fn depth(&self, field: &str) -> Result<usize> {
         match self.size(field)? {
             layers @ 1..=DEEPEST => Ok(layers),
@@ -109,13 +107,13 @@ impl Fields {
         }
     }
 
-    /// An extent with a default.
+    /// Returns an optional size of at least 1.
     pub fn size_or(&self, field: &str, default: usize) -> Result<usize> {
         self.get(field)
             .map_or(Ok(default), |value| self.as_size(field, value))
     }
 
-    /// A number of a token with a default.
+    /// Returns an optional token id.
     pub fn index_or(&self, field: &str, default: usize) -> Result<usize> {
         self.get(field).map_or(Ok(default), |value| match value.as_u64() {
             Some(n) if n < LARGEST => Ok(n as usize),
@@ -126,7 +124,7 @@ impl Fields {
         })
     }
 
-    /// A positive number with a default.
+    /// Returns an optional number above 0.
     pub fn positive_or(&self, field: &str, default: f64) -> Result<f64> {
         let number = self
             .get(field)
@@ -138,7 +136,7 @@ impl Fields {
         }
     }
 
-    /// A probability of dropout with a default.
+    /// Returns an optional dropout probability in `[0, 1)`.
     pub fn dropout_or(&self, field: &str, default: f64) -> Result<f64> {
         let p = self
             .get(field)
@@ -150,7 +148,7 @@ impl Fields {
         }
     }
 
-    /// A word, if the field is there.
+    /// Returns an optional string.
     pub fn word(&self, field: &str) -> Result<Option<&str>> {
         self.get(field)
             .map(|value| {
@@ -161,13 +159,15 @@ impl Fields {
             .transpose()
     }
 
-    /// The activation that a field names.
+    /// Returns an optional activation.
     pub fn activation_or(&self, field: &str, default: Activation) -> Result<Activation> {
         let Some(name) = self.word(field)? else {
             return Ok(default);
         };
         Activation::from_name(name).ok_or_else(|| {
-            let known = Activation::NAMES.join(", ");
+            let known = Activation::ALL
+                .map(|activation| activation.names().join(", "))
+                .join(", ");
             self.error(
                 field,
                 format!("names the activation `{name}`, which Lessen does not have; it has {known}"),
@@ -175,7 +175,7 @@ impl Fields {
         })
     }
 
-    /// Refuses a setting that would change the model in a way that Lessen does not compute.
+    /// Refuses a field that is present with another value than `only`, the one that Lessen implements.
     pub fn must_be(&self, field: &str, only: &Value) -> Result<()> {
         match self.get(field) {
             Some(value) if value != only => Err(self.error(
@@ -186,7 +186,7 @@ impl Fields {
         }
     }
 
-    /// Checks that a width can be cut into heads.
+    /// Checks that the number of heads divides the width.
     pub fn divides(&self, width: &str, size: usize, heads: &str, count: usize) -> Result<()> {
         if size.is_multiple_of(count) {
             Ok(())
@@ -199,11 +199,11 @@ impl Fields {
     }
 }
 
-/// Writes what every model's configuration holds: its class, its type, and the dtype of its weights.
+/// Writes the fields that every model has: its class, its family and the dtype of its weights.
 pub fn put_identity(map: &mut Map<String, Value>, architecture: &str, model_type: &str) {
     map.insert("architectures".into(), Value::from(vec![architecture]));
     map.insert("model_type".into(), Value::from(model_type));
-    // Before version 4.56 transformers called the field `torch_dtype`.
+    // transformers before 4.56 calls the field `torch_dtype`.
     let field = if map.contains_key("torch_dtype") {
         "torch_dtype"
     } else {

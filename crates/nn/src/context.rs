@@ -1,4 +1,4 @@
-//! What a model function is given: the trace it writes to, its inputs, its parameters and the random key.
+//! The argument of model functions: the trace, data inputs, parameters and the random key.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,74 +8,92 @@ use lessen_graph::{DType, Tensor, Trace, Type, ValueId};
 
 use crate::init::Init;
 
-/// A parameter of a model: what there is to know of it without its values.
+/// A parameter of a model without its values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct ParamSpec {
     /// Full name, as in a checkpoint: `transformer.h.0.ln_1.weight`.
     pub name: String,
     /// Shape.
     pub shape: Vec<usize>,
-    /// How its first value is made.
+    /// Distribution of its initial values.
     pub init: Init,
-    /// The state input of the trace that it was declared in.
+    /// The state input of the trace that declares it.
     pub value: ValueId,
 }
 
-/// A state beside the parameters: of the optimizer, or of a cache.
+/// A state other than a parameter: an optimizer state, a summed gradient, or a key/value cache.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct StateSpec {
-    /// Full name.
+    /// Full name: `optimizer.m.transformer.h.0.ln_1.weight`.
     pub name: String,
-    /// Shape; the dtype is `f32`.
+    /// Dtype of the elements, as a checkpoint stores them.
+    pub dtype: DType,
+    /// Shape.
     pub shape: Vec<usize>,
 }
 
-/// What contexts of one trace share.
+impl StateSpec {
+    /// Returns the dtype and shape as one type.
+    pub fn ty(&self) -> Type {
+        Type::new(self.dtype, &self.shape)
+    }
+
+    /// Declares this state in a trace and returns its value before the step.
+    ///
+    /// # Panics
+    /// If the trace has an input of this name.
+    #[track_caller]
+    pub fn declare<'g>(&self, trace: &'g Trace) -> Tensor<'g> {
+        trace.state(&self.name, self.dtype, &self.shape)
+    }
+}
+
+/// Inputs and parameters, shared by all contexts of one trace.
 #[derive(Default)]
-struct Inside<'g> {
+struct Declared<'g> {
     inputs: HashMap<String, Tensor<'g>>,
     params: Vec<ParamSpec>,
 }
 
-/// The surroundings of a model function. Contexts made from one by [`Context::at`] and [`Context::scope`]
-/// share its inputs and parameters and differ in the prefix of parameter names.
+/// The argument of a model function. Contexts derived by [`Context::at`] and [`Context::scope`] share inputs and
+/// parameters, and differ in the prefix of parameter names.
 #[derive(Clone)]
 pub struct Context<'g> {
     trace: &'g Trace,
     training: bool,
     prefix: String,
-    inside: Rc<RefCell<Inside<'g>>>,
+    declared: Rc<RefCell<Declared<'g>>>,
 }
 
 impl<'g> Context<'g> {
-    /// A context with no prefix; `training` turns dropout on.
+    /// Makes a context without a prefix; `training` enables dropout.
     pub fn new(trace: &'g Trace, training: bool) -> Context<'g> {
         Context {
             trace,
             training,
             prefix: String::new(),
-            inside: Rc::default(),
+            declared: Rc::default(),
         }
     }
 
-    /// The trace that the model is written to.
+    /// Returns the trace.
     pub fn trace(&self) -> &'g Trace {
         self.trace
     }
 
-    /// Whether the graph is for training, so that dropout drops.
+    /// Whether the graph is for training, with dropout.
     pub fn training(&self) -> bool {
         self.training
     }
 
-    /// The data input of this name: declared at first use, the same tensor afterwards.
+    /// Returns the data input of this name, declared at first use.
     ///
     /// # Panics
-    /// If it is declared already with another type.
+    /// If it was declared with another type.
     #[track_caller]
     pub fn input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'g> {
         let wanted = Type::new(dtype, shape);
-        let found = self.inside.borrow().inputs.get(name).copied();
+        let found = self.declared.borrow().inputs.get(name).copied();
         if let Some(tensor) = found {
             assert_eq!(
                 tensor.ty(),
@@ -85,25 +103,25 @@ impl<'g> Context<'g> {
             return tensor;
         }
         let tensor = self.trace.input(name, dtype, shape);
-        self.inside.borrow_mut().inputs.insert(name.to_string(), tensor);
+        self.declared.borrow_mut().inputs.insert(name.to_string(), tensor);
         tensor
     }
 
     /// Whether a data input of this name is declared.
     pub fn has_input(&self, name: &str) -> bool {
-        self.inside.borrow().inputs.contains_key(name)
+        self.declared.borrow().inputs.contains_key(name)
     }
 
-    /// The parameter `name` (after the present prefix): an `f32` state, declared at first use. The same full
-    /// name gives the same tensor, so that weights are tied by naming them twice; the first `init` counts.
+    /// Returns the parameter `PREFIX.name`, an `f32` state that is declared at first use. The same full name gives the
+    /// same tensor, which ties weights; the `init` of the first use counts.
     ///
     /// # Panics
-    /// If it is declared already with another shape.
+    /// If it was declared with another shape.
     #[track_caller]
     pub fn param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
         let name = join(&self.prefix, name);
         let found = self
-            .inside
+            .declared
             .borrow()
             .params
             .iter()
@@ -123,16 +141,16 @@ impl<'g> Context<'g> {
             init,
             value: tensor.id(),
         };
-        self.inside.borrow_mut().params.push(param);
+        self.declared.borrow_mut().params.push(param);
         tensor
     }
 
-    /// All parameters in order of first use.
+    /// Returns all parameters in order of first use.
     pub fn params(&self) -> Vec<ParamSpec> {
-        self.inside.borrow().params.clone()
+        self.declared.borrow().params.clone()
     }
 
-    /// This context with `prefix` added to the names of parameters.
+    /// Returns a context with `prefix` appended to the prefix of parameter names.
     pub fn at(&self, prefix: &str) -> Context<'g> {
         Context {
             prefix: join(&self.prefix, prefix),
@@ -140,20 +158,19 @@ impl<'g> Context<'g> {
         }
     }
 
-    /// Runs `f` with `name` added both to the names of parameters and to the scope of the graph's nodes, from
-    /// which plans and reports take where a value comes from.
+    /// Runs `f` with `name` appended to the prefix of parameter names and to the scope of the graph's nodes, by which
+    /// plans and reports name values.
     pub fn scope<R>(&self, name: &str, f: impl FnOnce(&Context<'g>) -> R) -> R {
         self.trace.in_scope(name, || f(&self.at(name)))
     }
 
-    /// The key of everything random in this graph: the data input `key` of type `u32[2]`, given anew at every
-    /// step.
+    /// Returns the random key of this graph: the data input `key`, `u32[2]`, another one at every step.
     pub fn key(&self) -> Tensor<'g> {
         self.input("key", DType::U32, &[2])
     }
 
-    /// Drops each element with probability `p` and scales the others by `1 / (1 - p)`; outside of training,
-    /// or with `p = 0`, it is `x` itself.
+    /// Dropout (Srivastava et al. 2014): zeroes each element with probability `p` and scales the others by
+    /// `1 / (1 - p)`. Returns `x` itself outside of training and for `p = 0`.
     #[track_caller]
     pub fn dropout(&self, x: Tensor<'g>, p: f64) -> Tensor<'g> {
         if self.training && p > 0.0 {

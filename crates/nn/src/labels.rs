@@ -1,4 +1,4 @@
-//! The classes of a classifier: their names in `config.json`, and their rows in the last layer.
+//! The classes of a classifier: their names in `config.json` and their rows in the classification head.
 
 use serde_json::{Map, Value};
 
@@ -6,17 +6,16 @@ use crate::config::Fields;
 use crate::weights::Weights;
 use lessen_base::Result;
 
-/// The parameters with a row for each class, called alike in all classifiers.
+/// The parameters with one row per class; all classifiers use these names.
 const ROWS: [&str; 2] = ["classifier.weight", "classifier.bias"];
 
-/// `LABEL_0`, `LABEL_1`, ... as transformers names classes without names.
+/// Returns `LABEL_0`, `LABEL_1` and so on, transformers' names of unnamed classes.
 pub fn numbered_labels(count: usize) -> Vec<String> {
     (0..count).map(|i| format!("LABEL_{i}")).collect()
 }
 
 impl Fields {
-    /// The names of the classes: `id2label`, or `LABEL_0`, `LABEL_1` ... as many as `num_labels` says, two
-    /// without.
+    /// Returns the names of the classes: `id2label`, or else `num_labels` (default 2) numbered labels.
     pub(crate) fn labels(&self) -> Result<Vec<String>> {
         let Some(value) = self.get("id2label") else {
             return Ok(numbered_labels(self.size_or("num_labels", 2)?));
@@ -34,8 +33,8 @@ impl Fields {
         })
     }
 
-    /// Refuses a `problem_type` that Lessen does not compute with this many classes: one that gives a text
-    /// several classes at once, a regression to several numbers, a choice among a single class.
+    /// Refuses a `problem_type` that is not implemented for this number of classes: multi-label classification,
+    /// regression to several numbers, single-label classification with one class.
     pub(crate) fn check_problem(&self, classes: usize) -> Result<()> {
         let Some(kind) = self.word("problem_type")? else {
             return Ok(());
@@ -56,13 +55,13 @@ impl Fields {
 const REGRESSION: &str = "regression";
 const SINGLE_LABEL: &str = "single_label_classification";
 
-/// What a classifier with this many classes is trained for, as transformers calls it.
+/// The `problem_type` in transformers of a classifier with this number of classes.
 fn problem_type(classes: usize) -> &'static str {
     if classes == 1 { REGRESSION } else { SINGLE_LABEL }
 }
 
-/// Writes `id2label` and `label2id`, and takes away a `problem_type` that is not theirs: transformers then
-/// derives it from their number, as Lessen does.
+/// Writes `id2label` and `label2id`, and removes a `problem_type` that contradicts them: transformers then derives it
+/// from the number of classes, as Lessen does.
 pub(crate) fn put_labels(map: &mut Map<String, Value>, labels: &[String]) {
     let id2label = labels
         .iter()
@@ -81,8 +80,8 @@ pub(crate) fn put_labels(map: &mut Map<String, Value>, labels: &[String]) {
     }
 }
 
-/// Where each of `names` stands among `others`, if these are the same classes, each once, in whatever order
-/// and with whatever capitals.
+/// Returns the index of each of `names` among `others` if `others` is a permutation of `names` up to case, and `None`
+/// otherwise.
 pub fn same_classes(names: &[String], others: &[String]) -> Option<Vec<usize>> {
     let plain = |names: &[String]| names.iter().map(|name| name.to_lowercase()).collect::<Vec<_>>();
     let (names, others) = (plain(names), plain(others));
@@ -95,8 +94,8 @@ pub fn same_classes(names: &[String], others: &[String]) -> Option<Vec<usize>> {
     sorted.into_iter().eq(0..others.len()).then_some(places)
 }
 
-/// Puts the rows of a classifier's last layer in another order: row `i` becomes what row `places[i]` was.
-/// Layers with another number of rows, and models without such a layer, stay as they are.
+/// Permutes the rows of the classification head: the new row `i` is the old row `places[i]`. A head with another number
+/// of rows and a model without a head stay unchanged.
 pub fn reorder_classes(weights: &mut Weights, places: &[usize]) {
     for name in ROWS {
         let Some(weight) = weights.get_mut(name) else {

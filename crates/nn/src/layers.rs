@@ -1,4 +1,4 @@
-//! Layers as plain functions: each declares its parameters under its name and applies itself.
+//! Layers as functions: each declares its parameters under `NAME` and applies them to its input.
 
 use lessen_graph::Tensor;
 use lessen_graph::ops::attention::{AttentionOptions, attention};
@@ -6,8 +6,8 @@ use lessen_graph::ops::attention::{AttentionOptions, attention};
 use crate::context::Context;
 use crate::init::Init;
 
-/// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as PyTorch's
-/// `nn.Linear`) and `NAME.bias` of shape `[out]`, which starts at zero.
+/// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as in PyTorch's `nn.Linear`)
+/// and `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
 pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
     cx.scope(name, |cx| {
@@ -16,8 +16,8 @@ pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init:
     })
 }
 
-/// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as GPT-2's `Conv1D`)
-/// and `NAME.bias` of shape `[out]`, which starts at zero.
+/// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as in GPT-2's `Conv1D`) and
+/// `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
 pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
     cx.scope(name, |cx| {
@@ -26,7 +26,7 @@ pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init:
     })
 }
 
-/// `y = (x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.
+/// Layer normalization (Ba et al. 2016): `y = (x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.
 #[track_caller]
 pub fn layer_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Tensor<'g> {
     cx.scope(name, |cx| {
@@ -35,7 +35,7 @@ pub fn layer_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> 
     })
 }
 
-/// `y = x / sqrt(mean(x²) + eps) · weight` over the last axis.
+/// RMSNorm (Zhang and Sennrich 2019): `y = x / sqrt(mean(x²) + eps) · weight` over the last axis.
 #[track_caller]
 pub fn rms_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Tensor<'g> {
     cx.scope(name, |cx| {
@@ -43,8 +43,7 @@ pub fn rms_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Te
     })
 }
 
-/// The rows of the table `NAME.weight` of shape `[rows, width]` that `ids` (`i32`, any shape) choose:
-/// `[.., width]`.
+/// Embedding lookup: the rows of `NAME.weight`, `[rows, width]`, at `ids` (`i32`, any shape), as `[.., width]`.
 #[track_caller]
 pub fn embedding<'g>(
     cx: &Context<'g>,
@@ -56,8 +55,10 @@ pub fn embedding<'g>(
     cx.scope(name, |cx| cx.param("weight", &[rows, width], init).gather(ids))
 }
 
-/// The first `length` rows of the table `NAME.weight` of shape `[rows, width]`: learned positions
-/// `[length, width]`.
+/// Learned position embeddings: the first `length` rows of `NAME.weight`, `[rows, width]`, as `[length, width]`.
+///
+/// # Panics
+/// If `length` is above `rows`; see [`Model::check_length`](crate::Model::check_length).
 #[track_caller]
 pub fn positions<'g>(
     cx: &Context<'g>,
@@ -72,21 +73,21 @@ pub fn positions<'g>(
     })
 }
 
-/// How tokens attend to each other.
+/// Options of an attention layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Attend<'g> {
     /// Number of heads.
     pub heads: usize,
-    /// Whether each position sees only itself and what comes before.
+    /// Whether a query attends to keys at and before its own position only.
     pub causal: bool,
-    /// Which keys are seen, `bool[B, T]`; all where there is none.
+    /// Keys that may be attended to, `bool[B, T]`; `None` means all.
     pub mask: Option<Tensor<'g>>,
-    /// Probability with which an attention weight is dropped in training.
+    /// Dropout probability of attention weights in training.
     pub dropout: f64,
 }
 
-/// `softmax(q kᵀ / sqrt(D)) v` in every head, for `q` of shape `[B, Tq, H·D]`, and `k` and `v` of shape
-/// `[B, Tk, H·D]`; the result has the shape of `q`.
+/// Multi-head attention (Vaswani et al. 2017): `softmax(q kᵀ / sqrt(D)) v` in every head, for `q` of shape
+/// `[B, Tq, H·D]`, `k` and `v` of shape `[B, Tk, H·D]`; the result has the shape of `q`.
 #[track_caller]
 pub fn multi_head<'g>(
     cx: &Context<'g>,
@@ -99,7 +100,7 @@ pub fn multi_head<'g>(
     merge_heads(attend(cx, q, k, v, how))
 }
 
-/// [`multi_head`] on tensors that are already cut into heads: `[B, T, H, D]`.
+/// [`multi_head`] on tensors that are already split into heads: `[B, T, H, D]`.
 #[track_caller]
 pub fn attend<'g>(
     cx: &Context<'g>,
@@ -122,22 +123,22 @@ pub fn attend<'g>(
     )
 }
 
-/// `[B, T, H·D]` as `[B, T, H, D]`.
+/// Reshapes `[B, T, H·D]` to `[B, T, H, D]`.
 #[track_caller]
 pub fn split_heads(x: Tensor<'_>, heads: usize) -> Tensor<'_> {
     let shape = x.shape();
     x.reshape(&[shape[0], shape[1], heads, shape[2] / heads])
 }
 
-/// `[B, T, H, D]` as `[B, T, H·D]`.
+/// Reshapes `[B, T, H, D]` to `[B, T, H·D]`.
 #[track_caller]
 pub fn merge_heads(x: Tensor<'_>) -> Tensor<'_> {
     let shape = x.shape();
     x.reshape(&[shape[0], shape[1], shape[2] * shape[3]])
 }
 
-/// The mean over the tokens of `x` (`f32[B, T, W]`) that `mask` (`bool[B, T]`) calls real: `[B, W]`. A row
-/// without any gives zeros.
+/// Mean pooling: the mean of `x` (`f32[B, T, W]`) over the positions where the padding mask (`bool[B, T]`) is true, as
+/// `[B, W]`. A row whose mask is all false gives zeros.
 #[track_caller]
 pub fn mean_pool<'g>(x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
     let real = mask.cast(x.dtype()).unsqueeze(-1);

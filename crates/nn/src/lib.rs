@@ -1,8 +1,9 @@
-//! What do people build? Layers, models, losses, optimizers, schedules and Hugging Face checkpoints of
-//! Lessen.
+//! Layers, models, losses, optimizers, learning-rate schedules and Hugging Face checkpoints.
 //!
-//! A model is a function from a [`Context`] to tensors: it declares inputs and parameters by name and applies
-//! layers. Nothing here knows where data comes from or what a training loop is.
+//! A model is a function from a [`Context`] to tensors: it declares data inputs and parameters by name and applies
+//! layers. This crate knows neither datasets nor training loops.
+//!
+//! The example traces a whole training step: forward pass, backward pass and AdamW update.
 //!
 //! ```
 //! use lessen_graph::Trace;
@@ -24,7 +25,6 @@ mod activation;
 pub mod checkpoint;
 mod config;
 mod context;
-
 mod init;
 mod labels;
 pub mod layers;

@@ -1,4 +1,4 @@
-//! Any of the models, as a `config.json` or a recipe asks for it.
+//! The set of models, as `config.json` and recipes name them.
 
 use std::path::Path;
 
@@ -11,23 +11,23 @@ use crate::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassifica
 use crate::models::encoder::{EncoderConfig, LessenEncoder};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use crate::models::{BatchShape, Outputs};
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 
-/// The classes of models, called as in the field `architectures` of `config.json`.
+/// A model class, by its name in the field `architectures` of `config.json`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Architecture {
-    /// BERT with a classifier or a regression on top.
+    /// BERT with a classification or regression head.
     BertForSequenceClassification,
-    /// BERT that predicts hidden words.
+    /// BERT with a masked-language-model head.
     BertForMaskedLM,
-    /// GPT-2 that predicts the next token.
+    /// GPT-2 with a language-model head.
     GPT2LMHeadModel,
-    /// Lessen's small encoder with a classifier or a regression on top.
+    /// Lessen's small encoder with a classification or regression head.
     LessenEncoder,
 }
 
 impl Architecture {
-    /// All of them.
+    /// All classes.
     pub const ALL: [Architecture; 4] = [
         Architecture::BertForSequenceClassification,
         Architecture::BertForMaskedLM,
@@ -54,13 +54,13 @@ impl Architecture {
         }
     }
 
-    /// What a `config.json` says that its checkpoint is.
+    /// The class of the checkpoint that a `config.json` describes.
     fn of(fields: &Fields) -> Result<Architecture> {
         let known = || Architecture::ALL.map(Architecture::name).join(", ");
         match fields.get("architectures") {
             Some(value) => {
                 let name = value.get(0).and_then(Value::as_str);
-                // The headless class has all that the language model needs, whose head is tied.
+                // The class without a head has all parameters of the language model, whose head is tied.
                 let name = name.map(|name| {
                     if name == "GPT2Model" {
                         GPT2LMHeadModel::ARCHITECTURE
@@ -78,77 +78,90 @@ impl Architecture {
                         )
                     })
             }
-            None => match fields.word("model_type")? {
-                Some("gpt2") => Ok(Architecture::GPT2LMHeadModel),
-                Some("lessen-encoder") => Ok(Architecture::LessenEncoder),
-                _ => Err(fields.error(
-                    "architectures",
-                    format!("is missing; it names the model's class, one of {}", known()),
-                )),
-            },
+            None => {
+                let family = fields.word("model_type")?;
+                let of_family = |a: &Architecture| Some(a.model_type()) == family;
+                let mut candidates = Architecture::ALL.into_iter().filter(of_family);
+                match (candidates.next(), candidates.next()) {
+                    (Some(only), None) => Ok(only),
+                    _ => Err(fields.error(
+                        "architectures",
+                        format!("is missing; it names the model's class, one of {}", known()),
+                    )),
+                }
+            }
         }
+    }
+
+    /// Refuses a `model_type` of another family.
+    fn check_family(self, fields: &Fields, family: &str) -> Result<()> {
+        if family == self.model_type() {
+            return Ok(());
+        }
+        let (name, needed) = (self.name(), self.model_type());
+        let what = format!("is `{family}`, but {name} needs a `{needed}` model");
+        Err(fields.error("model_type", what))
     }
 }
 
-/// What a model is trained for.
+/// The training objective of a model.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Task {
-    /// One of several classes for each text: data input `labels`, `i32[B]`.
+    /// One class per text: data input `labels`, `i32[B]`.
     Classification {
         /// Number of classes.
         classes: usize,
     },
-    /// A number for each text: data inputs `targets` and `weights`, `f32[B]`.
+    /// One number per text: data inputs `targets` and `weights`, `f32[B]`.
     Regression,
-    /// The next token at every place: data input `labels`, `i32[B, T]`.
+    /// The next token at every position: data input `labels`, `i32[B, T]`.
     LanguageModelling,
-    /// The hidden tokens: data input `labels`, `i32[B, T]`.
+    /// The masked tokens: data input `labels`, `i32[B, T]`.
     MaskedLanguageModelling,
 }
 
-/// A model: its class and its configuration.
+/// A model: class and configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Model {
-    /// BERT with a classifier or a regression on top.
+    /// BERT with a classification or regression head.
     BertForSequenceClassification(BertForSequenceClassification),
-    /// BERT that predicts hidden words.
+    /// BERT with a masked-language-model head.
     BertForMaskedLM(BertForMaskedLM),
-    /// GPT-2 that predicts the next token.
+    /// GPT-2 with a language-model head.
     GPT2LMHeadModel(GPT2LMHeadModel),
-    /// Lessen's small encoder with a classifier or a regression on top.
+    /// Lessen's small encoder with a classification or regression head.
     LessenEncoder(LessenEncoder),
 }
 
 impl Model {
-    /// The model that `DIR/config.json` describes.
+    /// Reads the model that `DIR/config.json` describes.
     ///
     /// # Errors
-    /// A sentence that names the file, and the field that is missing, wrong or beyond Lessen.
+    /// A missing or damaged file; a field that is missing, wrong, contradictory or not implemented. The message names
+    /// file and field.
     pub fn from_dir(dir: &Path) -> Result<Model> {
         let fields = Fields::read(&dir.join("config.json"))?;
-        let model = Model::from_fields(&fields, Architecture::of(&fields)?)?;
+        let architecture = Architecture::of(&fields)?;
+        architecture.check_family(
+            &fields,
+            fields.word("model_type")?.unwrap_or(architecture.model_type()),
+        )?;
+        let model = Model::from_fields(&fields, architecture)?;
         if !model.labels().is_empty() {
             fields.check_problem(model.labels().len())?;
         }
         Ok(model)
     }
 
-    /// A model of this class in the dimensions of `DIR/config.json`, which may be for another class of the
-    /// same family: a classifier on a BERT that was trained to predict words. What a classifier's
-    /// `problem_type` says of its old head does not matter here.
+    /// Reads a model of this class with the dimensions of `DIR/config.json`, which may describe another class of the
+    /// same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type` of the
+    /// replaced head is ignored.
     ///
     /// # Errors
-    /// As [`Model::from_dir`], and if the family is another.
+    /// As [`Model::from_dir`]; a model of another family.
     pub fn from_dir_as(dir: &Path, architecture: Architecture) -> Result<Model> {
         let fields = Fields::read(&dir.join("config.json"))?;
-        let found = family(&fields)?;
-        if found != architecture.model_type() {
-            let (name, family) = (architecture.name(), architecture.model_type());
-            return Err(fields.error(
-                "model_type",
-                format!("is `{found}`, but {name} needs a `{family}` model"),
-            ));
-        }
+        architecture.check_family(&fields, family(&fields)?)?;
         Model::from_fields(&fields, architecture)
     }
 
@@ -176,16 +189,16 @@ impl Model {
         })
     }
 
-    /// The family that `DIR/config.json` names, as in [`Architecture::model_type`], or one that Lessen does
-    /// not have.
+    /// Reads the family that `DIR/config.json` names, which Lessen need not implement; see
+    /// [`Architecture::model_type`].
     ///
     /// # Errors
-    /// A sentence that names the file if it cannot be read or names no family.
+    /// A file that cannot be read or names no family.
     pub fn family(dir: &Path) -> Result<String> {
         Ok(family(&Fields::read(&dir.join("config.json"))?)?.to_string())
     }
 
-    /// The fields of the model's `config.json`: those of the file that it was read from, brought up to date.
+    /// Returns the fields of the model's `config.json`: those of the file it was read from, updated.
     pub fn config_json(&self) -> Map<String, Value> {
         match self {
             Model::BertForSequenceClassification(model) => model.config_json(),
@@ -205,7 +218,7 @@ impl Model {
         }
     }
 
-    /// What it is trained for. A classifier with a single class is a regression.
+    /// The training objective. A classifier with one class is a regression.
     pub fn task(&self) -> Task {
         match self {
             Model::BertForMaskedLM(_) => Task::MaskedLanguageModelling,
@@ -217,7 +230,7 @@ impl Model {
         }
     }
 
-    /// Names of the classes; none for a language model.
+    /// Names of the classes; empty for a language model.
     pub fn labels(&self) -> &[String] {
         match self {
             Model::BertForSequenceClassification(model) => &model.config.labels,
@@ -226,10 +239,10 @@ impl Model {
         }
     }
 
-    /// Gives a classifier other classes; a single one makes it a regression.
+    /// Replaces the classes of a classifier; a single one makes it a regression.
     ///
     /// # Panics
-    /// For a language model, and without any class.
+    /// If the model is a language model or `labels` is empty.
     #[track_caller]
     pub fn set_labels(&mut self, labels: Vec<String>) {
         assert!(!labels.is_empty(), "a classifier needs a class");
@@ -252,7 +265,7 @@ impl Model {
         }
     }
 
-    /// Number of tokens that it knows.
+    /// Number of tokens in the vocabulary.
     pub fn vocab_size(&self) -> usize {
         match self {
             Model::BertForSequenceClassification(model) => model.config.vocab_size,
@@ -262,7 +275,7 @@ impl Model {
         }
     }
 
-    /// Tokens of the longest text that it can read. A longer batch makes [`Model::forward`] panic.
+    /// Maximum sequence length in tokens: the number of position embeddings.
     pub fn max_length(&self) -> usize {
         match self {
             Model::BertForSequenceClassification(model) => model.config.max_position_embeddings,
@@ -272,8 +285,29 @@ impl Model {
         }
     }
 
-    /// Loss and scores. Declares the data inputs `tokens` (`i32[B, T]`), `mask` (`bool[B, T]`, true for a
-    /// real token; not for GPT-2), `types` (`i32[B, T]`, BERT only), and those of its [`Task`].
+    /// Checks that the model has position embeddings for sequences of `length` tokens. Whatever comes from a file or a
+    /// flag is checked with this before [`Model::forward`] or [`Model::logits`] is traced.
+    ///
+    /// # Errors
+    /// A length of 0 or above [`Model::max_length`].
+    pub fn check_length(&self, length: usize) -> Result<()> {
+        let most = self.max_length();
+        if (1..=most).contains(&length) {
+            return Ok(());
+        }
+        Err(Error::user(format!(
+            "sequences of {length} tokens do not fit the model, which has position embeddings for {most}; \
+             set data.max_length to a number from 1 to {most}"
+        )))
+    }
+
+    /// Adds the model to the graph and returns loss and logits.
+    ///
+    /// Declares the data inputs `tokens` (`i32[B, T]`), `mask` (`bool[B, T]`, the padding mask, true for a real token;
+    /// not for GPT-2), `types` (`i32[B, T]`, token types; BERT only), and those of its [`Task`].
+    ///
+    /// # Panics
+    /// If `T` is above [`Model::max_length`]; see [`Model::check_length`].
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         match self {
@@ -284,8 +318,11 @@ impl Model {
         }
     }
 
-    /// The scores alone, with no input for what is to be predicted: `f32[B, classes]` (`f32[B, 1]` for a
-    /// regression) or `f32[B, T, vocabulary]`.
+    /// Adds the model without its loss and returns the logits: `f32[B, classes]` (`f32[B, 1]` for a regression) or
+    /// `f32[B, T, vocabulary]`. Declares no inputs for labels or targets.
+    ///
+    /// # Panics
+    /// If `T` is above [`Model::max_length`]; see [`Model::check_length`].
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         match self {
@@ -296,7 +333,7 @@ impl Model {
         }
     }
 
-    /// All parameters, in the order in which the model uses them.
+    /// Returns all parameters in order of first use.
     pub fn parameters(&self) -> Vec<ParamSpec> {
         let trace = Trace::new();
         let cx = Context::new(&trace, false);
@@ -304,8 +341,7 @@ impl Model {
         cx.params()
     }
 
-    /// Whether a parameter belongs to the head, which the checkpoint of a model for another task does not
-    /// have.
+    /// Whether a parameter belongs to the task head, which checkpoints of other tasks lack.
     pub fn is_head(&self, name: &str) -> bool {
         match self {
             Model::BertForSequenceClassification(_) => {
@@ -318,7 +354,7 @@ impl Model {
     }
 }
 
-/// The family that a `config.json` names, by itself or through its class.
+/// The family in a `config.json`: its `model_type`, or else that of its class.
 fn family(fields: &Fields) -> Result<&str> {
     match fields.word("model_type")? {
         Some(family) => Ok(family),

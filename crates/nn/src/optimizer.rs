@@ -1,9 +1,7 @@
-//! Updates of parameters as part of the graph: AdamW and SGD, clipping by the global norm, accumulation of
-//! gradients over several small batches.
+//! Parameter updates as part of the graph: AdamW and SGD, clipping to a global norm, gradient accumulation.
 //!
-//! A step is one graph made with [`update`], or with accumulation two: one made with [`accumulate`], which
-//! runs for every small batch, and one made with [`apply`], which runs after the last of them. All states
-//! that these declare begin as zeros.
+//! A training step is one graph, made with [`update`]. With gradient accumulation it is two: [`accumulate`] makes the
+//! graph that runs for every micro-batch, [`apply`] the one that runs after the last. All states start at zero.
 
 use lessen_graph::ops::clip::{clip_coefficient, global_norm};
 use lessen_graph::ops::{AdamW, Sgd};
@@ -11,7 +9,7 @@ use lessen_graph::{DType, Phase, Tensor};
 
 use crate::context::{Context, ParamSpec, StateSpec};
 
-/// Which optimizer. Weight decay applies to parameters of two or more axes only: not to biases and norms.
+/// An optimizer and its settings. Weight decay applies to parameters of rank 2 or more, so not to biases and norms.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum OptimizerConfig {
     /// AdamW (Loshchilov and Hutter 2019), with the states `optimizer.m.PARAMETER` and
@@ -28,17 +26,17 @@ pub enum OptimizerConfig {
     },
     /// Stochastic gradient descent, with the state `optimizer.momentum.PARAMETER` unless the momentum is 0.
     Sgd {
-        /// Decay of the sum of past gradients.
+        /// Decay of the momentum buffer.
         momentum: f64,
-        /// Whether the momentum is applied once more ahead.
+        /// Whether Nesterov's look-ahead is used.
         nesterov: bool,
-        /// Multiple of the parameter that is added to its gradient.
+        /// Multiple of the parameter that is added to its gradient (L2 penalty).
         weight_decay: f64,
     },
 }
 
 impl OptimizerConfig {
-    /// AdamW with PyTorch's betas 0.9 and 0.999 and eps 1e-8.
+    /// AdamW with PyTorch's defaults: betas 0.9 and 0.999, eps 1e-8.
     pub fn adamw(weight_decay: f64) -> OptimizerConfig {
         OptimizerConfig::AdamW {
             beta1: 0.9,
@@ -49,18 +47,19 @@ impl OptimizerConfig {
     }
 }
 
-/// What an update added to the graph.
+/// The states and outputs that an update adds to the graph.
 #[derive(Clone, Debug)]
 pub struct Update<'g> {
-    /// The states of the optimizer, which begin as zeros.
+    /// States of the optimizer, initially zero.
     pub states: Vec<StateSpec>,
-    /// The global norm of the gradients before clipping, `f32[]`, where they are clipped.
+    /// The global norm of the gradients before clipping, `f32[]`; `None` without clipping.
     pub gradient_norm: Option<Tensor<'g>>,
 }
 
-/// A whole step: gradients of the loss by all parameters of the context, clipping to a global norm of
-/// `clip_norm`, and the update. Declares the data inputs `lr` (`f32[]`) and, for AdamW, `t` (`f32[]`: the
-/// number of this step, from 1).
+/// Adds a whole training step: gradients of the loss with respect to all parameters of the context, clipping to the
+/// global norm `clip_norm`, and the update.
+///
+/// Declares the data inputs `lr` (`f32[]`, the learning rate) and, for AdamW, `t` (`f32[]`, the step number from 1).
 pub fn update<'g>(
     cx: &Context<'g>,
     loss: Tensor<'g>,
@@ -72,32 +71,29 @@ pub fn update<'g>(
     update_with(cx, &params, gradients, config, clip_norm)
 }
 
-/// Adds the gradients of one small batch to the states `gradient.PARAMETER`, which it returns. Declares the
-/// data input `share` (`f32[]`), the part that this batch's loss has in the whole: `1 / n` for `n` equal
-/// batches, or the number of its labels over that of all. With shares that sum to 1 the result is the
-/// gradient of the mean over all labels.
+/// Adds the gradients of one micro-batch to the states `gradient.PARAMETER`, which it returns.
+///
+/// Declares the data input `share` (`f32[]`), the weight of this micro-batch in the mean loss: its number of labels
+/// over that of the whole batch, which is `1 / n` for `n` equal micro-batches. If the shares sum to 1, the states end
+/// as the gradient of the mean over all labels.
 pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>) -> Vec<StateSpec> {
     let params = cx.params();
     let share = cx.input("share", DType::F32, &[]);
     let gradients = (loss * share).grad(&tensors(cx, &params));
+    let states: Vec<StateSpec> = params.iter().map(gradient_state).collect();
     cx.trace().in_phase(Phase::Update, || {
-        for (param, gradient) in params.iter().zip(gradients) {
-            let sum = gradient_state(cx, param);
+        for (state, gradient) in states.iter().zip(gradients) {
+            let sum = state.declare(cx.trace());
             cx.trace().assign(sum, sum + gradient);
         }
     });
-    params
-        .iter()
-        .map(|p| StateSpec {
-            name: gradient_name(p),
-            shape: p.shape.clone(),
-        })
-        .collect()
+    states
 }
 
-/// The update from gradients that [`accumulate`] has summed, which it then sets to zero. `params` are the
-/// parameters of the accumulating graph; this graph declares them again. Data inputs and states are those of
-/// [`update`].
+/// Adds the update from the gradients that [`accumulate`] has summed, and resets them to zero.
+///
+/// `params` are the parameters of the accumulating graph; this graph declares them again. Data inputs and states are
+/// those of [`update`].
 pub fn apply<'g>(
     cx: &Context<'g>,
     params: &[ParamSpec],
@@ -107,7 +103,8 @@ pub fn apply<'g>(
     for param in params {
         cx.param(&param.name, &param.shape, param.init);
     }
-    let gradients: Vec<Tensor<'g>> = params.iter().map(|param| gradient_state(cx, param)).collect();
+    let declare = |param| gradient_state(param).declare(cx.trace());
+    let gradients: Vec<Tensor<'g>> = params.iter().map(declare).collect();
     cx.trace().in_phase(Phase::Update, || {
         for gradient in &gradients {
             cx.trace().assign(*gradient, gradient.full_like(0.0));
@@ -120,12 +117,13 @@ fn tensors<'g>(cx: &Context<'g>, params: &[ParamSpec]) -> Vec<Tensor<'g>> {
     params.iter().map(|p| cx.trace().tensor(p.value)).collect()
 }
 
-fn gradient_name(param: &ParamSpec) -> String {
-    format!("gradient.{}", param.name)
-}
-
-fn gradient_state<'g>(cx: &Context<'g>, param: &ParamSpec) -> Tensor<'g> {
-    cx.trace().state(&gradient_name(param), DType::F32, &param.shape)
+/// The state that sums a parameter's gradients.
+fn gradient_state(param: &ParamSpec) -> StateSpec {
+    StateSpec {
+        name: format!("gradient.{}", param.name),
+        dtype: DType::F32,
+        shape: param.shape.clone(),
+    }
 }
 
 fn update_with<'g>(
@@ -157,7 +155,7 @@ fn update_with<'g>(
     })
 }
 
-/// The new value of one parameter; assigns its optimizer's states and lists them.
+/// Returns the new value of one parameter, assigns its optimizer states and appends them to `states`.
 fn update_one<'g>(
     cx: &Context<'g>,
     param: &ParamSpec,
@@ -168,12 +166,13 @@ fn update_one<'g>(
 ) -> Tensor<'g> {
     let trace = cx.trace();
     let mut state = |what: &str| {
-        let name = format!("optimizer.{what}.{}", param.name);
-        let tensor = trace.state(&name, DType::F32, &param.shape);
-        states.push(StateSpec {
-            name,
+        let spec = StateSpec {
+            name: format!("optimizer.{what}.{}", param.name),
+            dtype: DType::F32,
             shape: param.shape.clone(),
-        });
+        };
+        let tensor = spec.declare(trace);
+        states.push(spec);
         tensor
     };
     let lr = cx.input("lr", DType::F32, &[]);

@@ -1,48 +1,69 @@
-//! The learning rate of every step. Constant, linear and cosine are those of transformers'
-//! `get_{constant,linear,cosine}_schedule_with_warmup`, one-cycle that of PyTorch's `OneCycleLR`.
+//! Learning-rate schedules. Constant, linear and cosine equal transformers'
+//! `get_{constant,linear,cosine}_schedule_with_warmup`; one-cycle equals PyTorch's `OneCycleLR`.
 
 use std::f64::consts::PI;
+use std::fmt;
 
 use lessen_base::{Error, Result};
 
-/// The shape of the learning rate over the steps.
+/// The shape of a learning-rate schedule after the warm-up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ScheduleKind {
-    /// The peak rate.
+    /// Stays at the peak.
     Constant,
-    /// Down from the peak to 0 along a line.
+    /// Falls linearly from the peak to 0.
     Linear,
-    /// Down from the peak to 0 along half a cosine.
+    /// Falls from the peak to 0 along half a cosine.
     Cosine,
-    /// Up from a 25th of the peak along half a cosine, then down to a 250,000th of it along another.
+    /// Rises from `peak / 25` along half a cosine, then falls to `peak / 250000` along another.
     OneCycle,
 }
 
 impl ScheduleKind {
-    /// The names that [`ScheduleKind::from_name`] understands.
-    pub const NAMES: [&str; 4] = ["constant", "linear", "cosine", "one-cycle"];
+    /// All shapes.
+    pub const ALL: [ScheduleKind; 4] = [
+        ScheduleKind::Constant,
+        ScheduleKind::Linear,
+        ScheduleKind::Cosine,
+        ScheduleKind::OneCycle,
+    ];
 
-    /// The schedule of this name.
+    /// The name in recipes.
+    pub fn name(self) -> &'static str {
+        match self {
+            ScheduleKind::Constant => "constant",
+            ScheduleKind::Linear => "linear",
+            ScheduleKind::Cosine => "cosine",
+            ScheduleKind::OneCycle => "one-cycle",
+        }
+    }
+
+    /// The schedule of this name; `_` may stand for `-`.
     ///
     /// # Errors
-    /// A sentence that lists the names.
+    /// An unknown name; the message lists the known ones.
     pub fn from_name(name: &str) -> Result<ScheduleKind> {
-        match name {
-            "constant" => Ok(ScheduleKind::Constant),
-            "linear" => Ok(ScheduleKind::Linear),
-            "cosine" => Ok(ScheduleKind::Cosine),
-            "one-cycle" | "one_cycle" => Ok(ScheduleKind::OneCycle),
-            _ => Err(Error::user(format!(
+        let found = ScheduleKind::ALL
+            .into_iter()
+            .find(|kind| kind.name() == name.replace('_', "-"));
+        found.ok_or_else(|| {
+            Error::user(format!(
                 "`{name}` is no learning-rate schedule; the schedules are {}",
-                ScheduleKind::NAMES.join(", ")
-            ))),
-        }
+                ScheduleKind::ALL.map(ScheduleKind::name).join(", ")
+            ))
+        })
     }
 }
 
-/// One-cycle begins at the peak over this.
+impl fmt::Display for ScheduleKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Ratio of the peak to one-cycle's first rate.
 const START_DIVISOR: f64 = 25.0;
-/// One-cycle ends at its beginning over this.
+/// Ratio of one-cycle's first rate to its last.
 const FINAL_DIVISOR: f64 = 1e4;
 
 /// A learning-rate schedule. With `s` the step (from 0), `w` the warm-up, `n` the total and
@@ -50,22 +71,22 @@ const FINAL_DIVISOR: f64 = 1e4;
 ///
 /// - constant, linear and cosine are `peak · s / w` for `s < w`, and then `peak`, `peak · max(0, 1 - p)` and
 ///   `peak · max(0, (1 + cos(π p)) / 2)`;
-/// - one-cycle goes from `peak / 25` at step 0 to `peak` at step `w - 1`, and on to `peak / 250000` at step
-///   `n - 1`, each along half a cosine; it stays there. Without warm-up it begins at the peak.
+/// - one-cycle goes from `peak / 25` at step 0 to `peak` at step `w - 1` and to `peak / 250000` at step `n - 1`, each
+///   along half a cosine, and stays there. Without warm-up it starts at the peak.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Schedule {
-    /// Shape.
+    /// Shape after the warm-up.
     pub kind: ScheduleKind,
     /// The highest rate.
     pub peak: f64,
-    /// Steps of the rise: the peak is at step `warmup`, for one-cycle at step `warmup - 1`.
+    /// Warm-up steps: the peak is reached at step `warmup`, for one-cycle at step `warmup - 1`.
     pub warmup: usize,
-    /// Steps in all; `Constant` does not read it.
+    /// Total number of steps; `Constant` ignores it.
     pub total: usize,
 }
 
 impl Schedule {
-    /// The learning rate of step `step`, from 0.
+    /// Returns the learning rate of step `step`, counted from 0.
     pub fn lr(&self, step: usize) -> f64 {
         let (s, w, n) = (step as f64, self.warmup as f64, self.total as f64);
         if self.kind == ScheduleKind::OneCycle {
@@ -77,7 +98,7 @@ impl Schedule {
         let progress = (s - w) / (n - w).max(1.0);
         let factor = match self.kind {
             ScheduleKind::Linear => 1.0 - progress,
-            // Past the total, half a cosine would rise again; the rate has ended at 0.
+            // Without the minimum, the cosine would rise again after `total` steps.
             ScheduleKind::Cosine => 0.5 * (1.0 + (PI * progress.min(1.0)).cos()),
             ScheduleKind::Constant | ScheduleKind::OneCycle => 1.0,
         };
@@ -95,7 +116,7 @@ impl Schedule {
     }
 }
 
-/// From `a` at `p = 0` to `b` at `p = 1`.
+/// Interpolates from `a` at `p = 0` to `b` at `p = 1` along half a cosine.
 fn half_cosine(a: f64, b: f64, p: f64) -> f64 {
     b + (a - b) * 0.5 * (1.0 + (PI * p).cos())
 }
@@ -175,12 +196,7 @@ mod tests {
 
     #[test]
     fn warm_up_as_long_as_the_run_divides_by_nothing() {
-        for kind in [
-            ScheduleKind::Constant,
-            ScheduleKind::Linear,
-            ScheduleKind::Cosine,
-            ScheduleKind::OneCycle,
-        ] {
+        for kind in ScheduleKind::ALL {
             for (warmup, total) in [(0, 0), (1, 1), (5, 5), (7, 5)] {
                 let schedule = Schedule {
                     kind,
@@ -193,6 +209,17 @@ mod tests {
                     "{schedule:?}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn every_name_is_read_back() {
+        for kind in ScheduleKind::ALL {
+            assert_eq!(ScheduleKind::from_name(&kind.to_string()), Ok(kind));
+        }
+        assert_eq!(ScheduleKind::from_name("one_cycle"), Ok(ScheduleKind::OneCycle));
+        for wrong in ["", "Linear", "constant "] {
+            assert!(ScheduleKind::from_name(wrong).is_err(), "{wrong:?}");
         }
     }
 

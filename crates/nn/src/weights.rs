@@ -1,4 +1,4 @@
-//! Values of parameters, by name.
+//! Parameter values by name.
 
 use std::collections::BTreeMap;
 
@@ -13,17 +13,17 @@ pub struct Weight {
     pub data: Vec<f32>,
 }
 
-/// Parameters' values, ordered by name.
+/// Parameter values, ordered by name.
 pub type Weights = BTreeMap<String, Weight>;
 
-/// First values of all these parameters, each made from the seed and its own name alone.
+/// Returns the initial values of all these parameters; each depends on the seed and its name alone.
 pub fn initialize(params: &[ParamSpec], seed: u64) -> Weights {
     let mut weights = Weights::new();
     initialize_missing(&mut weights, params, seed);
     weights
 }
 
-/// Adds first values of those parameters that have none, the same as [`initialize`] makes them.
+/// Adds the initial values of those parameters that have none; they equal those of [`initialize`].
 pub fn initialize_missing(weights: &mut Weights, params: &[ParamSpec], seed: u64) {
     for param in params {
         weights.entry(param.name.clone()).or_insert_with(|| {

@@ -1,19 +1,21 @@
-//! Tokens that were added to a vocabulary later, and stand in files beside it.
+//! Added tokens: extensions of a vocabulary in separate files.
 //!
-//! `tokenizer_config.json` lists them under `added_tokens_decoder`, by id and with all their properties.
-//! Older folders have `added_tokens.json`, from token to id; which of these are special,
-//! `tokenizer_config.json` or `special_tokens_map.json` says by the role that it gives them.
+//! `tokenizer_config.json` lists them by id, with their properties, under `added_tokens_decoder`. Older folders have
+//! `added_tokens.json`, a map from token to id; a token in it is special if `tokenizer_config.json` or
+//! `special_tokens_map.json` gives it a role.
+
+use std::path::Path;
+
+use lessen_base::{Error, Result};
+use serde_json::Value;
 
 use super::CONFIG;
 use crate::vocabulary::{added_token, read_object};
-use crate::{Error, Result};
-use serde_json::Value;
-use std::path::Path;
 
 pub(super) const ADDED: &str = "added_tokens.json";
 pub(super) const ROLES: &str = "special_tokens_map.json";
 
-/// The files of a folder that say more of its tokens; null where there is none.
+/// The contents of `added_tokens.json` and `special_tokens_map.json`; null if absent.
 pub(super) struct Beside {
     added: Value,
     roles: Value,
@@ -35,15 +37,14 @@ impl Beside {
         })
     }
 
-    /// Names the padding where only the roles do.
+    /// Copies `pad_token` from `special_tokens_map.json` into a config that has none.
     pub(super) fn name_padding(&self, config: &mut Value) {
         if content(&config["pad_token"]).is_none() && content(&self.roles["pad_token"]).is_some() {
             config["pad_token"] = self.roles["pad_token"].clone();
         }
     }
 
-    /// Puts the added tokens into the `added_tokens` of a `tokenizer.json` that was made of a vocabulary;
-    /// returns them with their ids.
+    /// Appends the added tokens to the `added_tokens` of a generated `tokenizer.json`; returns them with their ids.
     pub(super) fn add_to(
         &self,
         tokenizer: &mut Value,
@@ -87,13 +88,13 @@ impl Beside {
                 known.retain(|other| other["content"] != token["content"]);
                 known.push(token);
             }
-            // The library numbers them in this order.
+            // The library assigns ids in this order.
             known.sort_by_key(|token| token["id"].as_u64());
         }
         Ok(ids)
     }
 
-    /// Whether the files list a token, as an added one or in a role.
+    /// Whether the files list a token, as an added token or with a role.
     pub(super) fn lists(&self, token: &str, config: &Value) -> bool {
         let decoder = config["added_tokens_decoder"].as_object().into_iter().flatten();
         self.added.get(token).is_some()
@@ -114,7 +115,7 @@ impl Beside {
     }
 }
 
-/// The token that a file names, by itself or with its properties.
+/// Returns the text of a token that is given as a string or as an object with properties.
 pub(super) fn content(token: &Value) -> Option<&str> {
     token.as_str().or_else(|| token.get("content")?.as_str())
 }

@@ -1,19 +1,20 @@
-//! Shorter ways to the ids that the general tokenizer would give, for long texts.
+//! Fast paths for long texts that give the same ids as the general tokenizer.
 
-use crate::vocabulary::single_characters;
-use serde_json::Value;
 use std::collections::HashMap;
 
-/// What a `tokenizer.json` allows.
+use serde_json::Value;
+
+use crate::vocabulary::single_characters;
+
+/// The fast path that a `tokenizer.json` allows.
 #[derive(Clone)]
 pub(super) enum Shortcut {
-    /// Only the general way.
+    /// None: the general tokenizer encodes whole texts.
     None,
-    /// Every character is a token: one look-up each.
+    /// Every character is a token: one lookup each.
     Characters(Characters),
-    /// Byte-level BPE: no token reaches from a character that is no white space into white space, so a long
-    /// text may be encoded in pieces. (The general tokenizer needs more than a hundred bytes for each byte of
-    /// a text.)
+    /// Byte-level BPE: no token spans a boundary between a non-space character and white space after it, so a long text
+    /// can be encoded in pieces. This bounds memory: the general tokenizer needs over 100 bytes per byte of text.
     Pieces,
 }
 
@@ -22,12 +23,12 @@ pub(super) enum Shortcut {
 pub(super) struct Characters {
     ids: HashMap<char, i32>,
     unknown: i32,
-    /// Tokens of several characters; a text that has one of them goes the general way.
+    /// Tokens of several characters; a text with one of them is encoded by the general tokenizer.
     whole: Vec<String>,
 }
 
 impl Shortcut {
-    /// The shortcut for the tokenizer that `json` describes.
+    /// Returns the fast path for the tokenizer that `json` describes.
     pub(super) fn of(json: &Value) -> Shortcut {
         let added = json["added_tokens"].as_array().map_or(&[][..], Vec::as_slice);
         if !json["normalizer"].is_null() {
@@ -41,7 +42,7 @@ impl Shortcut {
             && words["type"] == "ByteLevel"
             && words["add_prefix_space"] == false
             && words["use_regex"] != false;
-        // An added token may reach over a cut only if it has white space or takes it in.
+        // An added token spans a boundary only if it contains or absorbs white space.
         let plain = |token: &Value| {
             let takes = ["lstrip", "rstrip", "single_word"]
                 .iter()
@@ -85,7 +86,7 @@ impl Characters {
         Some(Characters { ids, unknown, whole })
     }
 
-    /// The first `max_length` ids; `None` where the text has a token of several characters.
+    /// Returns the first `max_length` ids, or `None` if the text has a token of several characters.
     pub(super) fn encode(&self, text: &str, max_length: usize) -> Option<Vec<i32>> {
         if self.whole.iter().any(|token| text.contains(token.as_str())) {
             return None;
@@ -95,8 +96,8 @@ impl Characters {
     }
 }
 
-/// Cuts a text into pieces of at least `size` bytes (but for the last), each cut between a character that is
-/// no white space and a space or a new line.
+/// Splits a text into pieces of at least `size` bytes (except for the last), each between a non-space character and a
+/// space or newline.
 pub(super) fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

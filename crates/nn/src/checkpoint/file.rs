@@ -1,4 +1,4 @@
-//! One safetensors file, read tensor by tensor, so that a model is never in memory twice.
+//! A safetensors file, read tensor by tensor so that a model is never in memory twice.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 use crate::weights::Weight;
 use lessen_base::{Error, Result};
 
-/// No header is longer in any sound file.
+/// The largest accepted header, that of the safetensors library.
 const LONGEST_HEADER: u64 = 100_000_000;
 
-/// A safetensors file whose header has been read and checked against the file's length.
+/// A safetensors file with its parsed header, which agrees with the file's length.
 pub(super) struct TensorFile {
     path: PathBuf,
     file: File,
     metadata: Metadata,
-    /// Where the tensors' bytes begin.
+    /// Offset of the tensors' bytes in the file.
     start: u64,
 }
 
@@ -60,17 +60,17 @@ impl TensorFile {
         })
     }
 
-    /// Names of all tensors.
+    /// Returns the names of all tensors.
     pub fn names(&self) -> Vec<String> {
         self.metadata.offset_keys()
     }
 
-    /// The shape of a tensor, if the file has it.
+    /// Returns the shape of a tensor, if the file has it.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         self.metadata.info(name).map(|info| info.shape.as_slice())
     }
 
-    /// Reads a tensor that the file has as `f32`, checking its shape.
+    /// Reads a tensor of the given shape and converts it to `f32`.
     pub fn read(&mut self, name: &str, shape: &[usize]) -> Result<Weight> {
         let wrong =
             |what: String| Error::user(format!("{}: the tensor `{name}` {what}", self.path.display()));
@@ -110,7 +110,7 @@ impl TensorFile {
     }
 }
 
-/// Reads a header; where it contradicts itself, the sentence names the tensor.
+/// Parses a header; the error names the tensor whose entry is inconsistent.
 fn parse_header(header: &[u8]) -> std::result::Result<Metadata, String> {
     let parsed: std::result::Result<Metadata, _> = serde_json::from_slice(header);
     parsed.map_err(|e| {
@@ -118,8 +118,8 @@ fn parse_header(header: &[u8]) -> std::result::Result<Metadata, String> {
             return format!("its header is damaged ({e})");
         };
         let entries = map.into_iter().filter(|(name, _)| name != "__metadata__");
-        let liar = entries.into_iter().find(|(_, entry)| !is_consistent(entry));
-        match liar {
+        let inconsistent = entries.into_iter().find(|(_, entry)| !is_consistent(entry));
+        match inconsistent {
             Some((name, entry)) => {
                 format!("its header contradicts itself about the tensor `{name}`: {entry}")
             }
@@ -128,7 +128,7 @@ fn parse_header(header: &[u8]) -> std::result::Result<Metadata, String> {
     })
 }
 
-/// Whether a tensor's entry has as many bytes as its dtype and shape need.
+/// Whether a tensor's byte range has the size that its dtype and shape need.
 fn is_consistent(entry: &Value) -> bool {
     let Ok(info) = serde_json::from_value::<TensorInfo>(entry.clone()) else {
         return false;
@@ -146,7 +146,7 @@ fn elements<const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> f32) -> V
     elements.iter().map(|&element| convert(element)).collect()
 }
 
-/// IEEE 754 half precision: sign, 5 bits of exponent, 10 of mantissa.
+/// Converts IEEE 754 half precision: 1 sign bit, 5 exponent bits, 10 mantissa bits.
 fn from_f16(bits: u16) -> f32 {
     let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
     let (exponent, mantissa) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));

@@ -1,5 +1,4 @@
-//! Reading a model's weights from a directory: one `model.safetensors`, or several files that
-//! `model.safetensors.index.json` lists.
+//! Reading weights from a directory: `model.safetensors`, or the shards that `model.safetensors.index.json` lists.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,25 +13,25 @@ use crate::context::ParamSpec;
 use crate::weights::{Weight, Weights};
 use lessen_base::{Error, Result};
 
-/// What was found in a checkpoint.
+/// The weights of a checkpoint, matched with the parameters of a model.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Loaded {
-    /// Values of the parameters that are there.
+    /// Values of the parameters that the checkpoint has.
     pub weights: Weights,
-    /// Parameters that are not there, or not in this shape, and need not be; they are to be initialised.
+    /// Parameters that the checkpoint may lack and lacks, or has in another shape; the caller initializes them.
     pub missing: Vec<String>,
-    /// Tensors of the checkpoint that the model has no use for.
+    /// Tensors of the checkpoint that are no parameters of the model.
     pub extra: Vec<String>,
 }
 
-/// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`. A
-/// parameter that is not there, or there in another shape, is an error unless `allow_missing` holds for its
-/// name: the head of a model for another task, or for other classes, is no use to this one.
+/// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`.
+///
+/// A parameter that is missing or has another shape is an error, unless `allow_missing` holds for its name: a new task
+/// head replaces that of the checkpoint.
 ///
 /// # Errors
-/// One sentence that names the file, and the tensor where there is one: a missing, truncated or damaged file,
-/// a header that contradicts itself, a missing tensor, a wrong shape, an unknown dtype, two tensors that
-/// differ and that the model has as one.
+/// A missing, truncated or damaged file; an inconsistent header; a missing tensor; a wrong shape; an unknown dtype; two
+/// different tensors that the model ties. The message names the file and the tensor.
 pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bool) -> Result<Loaded> {
     let mut checkpoint = Checkpoint::open(dir)?;
     let mut loaded = Loaded::default();
@@ -69,9 +68,9 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
     Ok(loaded)
 }
 
-/// The files of a checkpoint, and which of them holds which tensor.
+/// The files of a checkpoint, and the index of the file that holds each tensor.
 struct Checkpoint {
-    /// The file to name when a tensor is in none.
+    /// The file that errors about missing tensors name.
     path: PathBuf,
     files: Vec<TensorFile>,
     places: BTreeMap<String, usize>,
@@ -112,8 +111,8 @@ impl Checkpoint {
         self.files[self.places[name]].shape(name) == Some(shape)
     }
 
-    /// Refuses a checkpoint whose model has two tensors where this one has a single one. The copies that were
-    /// `used` are what the parameter was read from.
+    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies in `used` are skipped: the
+    /// parameter was read from them.
     fn check_tied(&mut self, weights: &Weights, used: &BTreeSet<String>) -> Result<()> {
         let bits = |value: &f32| value.to_bits();
         for Tied { copy, source, user } in TIED {
@@ -150,7 +149,7 @@ impl Checkpoint {
             places: BTreeMap::new(),
         };
         for (name, shard) in map {
-            // A shard lies beside its index, nowhere else.
+            // A shard lies beside its index: a path would leave the folder.
             let shard = shard
                 .as_str()
                 .filter(|s| Path::new(s).file_name().is_some_and(|n| n == *s));

@@ -1,5 +1,5 @@
-//! Checkpoints: Hugging Face directories with `config.json` and `model.safetensors`, which transformers and
-//! Lessen read from each other.
+//! Checkpoints as Hugging Face directories with `config.json` and `model.safetensors`; transformers and Lessen read
+//! each other's.
 
 mod file;
 mod load;
@@ -9,6 +9,6 @@ mod save;
 pub use load::{Loaded, load};
 pub use save::save;
 
-/// What to do about a folder that is no checkpoint.
+/// The remedy in errors about folders that are no checkpoint.
 pub(crate) const WANTED_FOLDER: &str =
     "name a folder with config.json and model.safetensors, as transformers' save_pretrained writes it";

@@ -1,8 +1,8 @@
-//! The names that a tensor has had in checkpoints over the years.
+//! Alternative names of parameters in checkpoints.
 
-/// Names under which a parameter may be found, the first that is there counting: its own, that of a
-/// checkpoint of the headless model (without `bert.` or `transformer.`), that of BERTs converted from
-/// TensorFlow (`gamma`, `beta`), and that of a tied layer.
+/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.` or
+/// `transformer.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT converted from
+/// TensorFlow), and that of a tied copy.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
     if let Some(short) = name
@@ -29,13 +29,13 @@ pub(super) fn candidates(name: &str) -> Vec<String> {
     names
 }
 
-/// A tensor that is the same as another one of the model.
+/// A tensor that the model ties to another.
 pub(super) struct Tied {
-    /// Its name.
+    /// Name of the copy.
     pub(super) copy: &'static str,
-    /// The parameter that it is the same as.
+    /// The parameter that it equals.
     pub(super) source: &'static str,
-    /// A parameter that only models have which compute with the copy.
+    /// A parameter that a model has only if it uses the copy.
     pub(super) user: &'static str,
 }
 
@@ -57,8 +57,8 @@ pub(super) const TIED: [Tied; 3] = [
     },
 ];
 
-/// Whether a tensor of a file says nothing: a constant that old versions of transformers saved, or a tied
-/// copy.
+/// Whether a tensor of a checkpoint carries no information: a constant that old versions of transformers save, or a
+/// tied copy.
 pub(super) fn is_redundant(name: &str) -> bool {
     name.ends_with("position_ids")
         || name.ends_with(".attn.bias")

@@ -1,4 +1,4 @@
-//! Writing a model's directory, as transformers' `save_pretrained` does.
+//! Writing a checkpoint, as transformers' `save_pretrained` does.
 
 use std::collections::HashMap;
 use std::fs;
@@ -13,11 +13,10 @@ use crate::weights::Weights;
 use lessen_base::atomic;
 use lessen_base::{Error, Result};
 
-/// Writes `config.json` and `model.safetensors` into `dir`, which is made if it is not there. Each file is
-/// written aside, synced and renamed: after a crash it is the old one or the new one.
+/// Writes `config.json` and `model.safetensors` into `dir`, creating it if needed. Each file is written atomically.
 ///
 /// # Errors
-/// A sentence that names the file which cannot be written.
+/// A file that cannot be written, which the message names.
 pub fn save(dir: &Path, config_json: &Map<String, Value>, weights: &Weights) -> Result<()> {
     fs::create_dir_all(dir)
         .map_err(|e| Error::user(format!("the folder {} cannot be made: {e}", dir.display())))?;
@@ -34,7 +33,7 @@ pub fn save(dir: &Path, config_json: &Map<String, Value>, weights: &Weights) -> 
     atomic::write_with(&dir.join("config.json"), |out| out.write_all(config.as_bytes()))
 }
 
-/// The header of a safetensors file, padded so that the tensors are aligned to 8 bytes.
+/// Makes the header of a safetensors file, padded so that the tensors are aligned to 8 bytes.
 fn header(weights: &Weights) -> Vec<u8> {
     let mut offset = 0;
     let infos = weights.iter().map(|(name, weight)| {
@@ -47,7 +46,7 @@ fn header(weights: &Weights) -> Vec<u8> {
         };
         (name.clone(), info)
     });
-    // Without this, transformers does not know whose tensors these are.
+    // Some versions of transformers refuse files without a format.
     let format = HashMap::from([("format".to_string(), "pt".to_string())]);
     let metadata =
         Metadata::new(Some(format), infos.collect()).expect("weights have as many elements as their shape");

@@ -1,5 +1,5 @@
-//! BERT (Devlin et al. 2019): an encoder with the norm after each sum, as transformers'
-//! `BertForSequenceClassification` and `BertForMaskedLM`, under the same parameter names.
+//! BERT (Devlin et al. 2019): a post-norm Transformer encoder. Parameters are named as in transformers'
+//! `BertForSequenceClassification` and `BertForMaskedLM`.
 
 use lessen_graph::{DType, Tensor};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head, positions};
 use lessen_base::Result;
 
-/// The configuration of a BERT, with the names of transformers' `config.json`.
+/// The configuration of a BERT; fields are named as in transformers' `config.json`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BertConfig {
     /// Number of tokens in the vocabulary.
@@ -22,29 +22,29 @@ pub struct BertConfig {
     pub hidden_size: usize,
     /// Number of layers.
     pub num_hidden_layers: usize,
-    /// Attention heads of each layer, which share the width.
+    /// Attention heads of each layer; their number divides `hidden_size`.
     pub num_attention_heads: usize,
     /// Width inside the feed-forward layers.
     pub intermediate_size: usize,
-    /// Tokens of the longest text.
+    /// Maximum sequence length in tokens: the number of position embeddings.
     pub max_position_embeddings: usize,
-    /// Number of kinds of tokens: first or second text.
+    /// Number of token types: first or second text.
     pub type_vocab_size: usize,
-    /// Nonlinearity of the feed-forward layers.
+    /// Activation of the feed-forward layers.
     pub hidden_act: Activation,
-    /// Dropout of embeddings and branches, at least 0 and below 1.
+    /// Dropout probability of embeddings and residual branches, in `[0, 1)`.
     pub hidden_dropout_prob: f64,
-    /// Dropout of attention weights, at least 0 and below 1.
+    /// Dropout probability of attention weights, in `[0, 1)`.
     pub attention_probs_dropout_prob: f64,
-    /// Dropout before the classifier; `hidden_dropout_prob` where there is none.
+    /// Dropout probability before the classification head; `None` means `hidden_dropout_prob`.
     pub classifier_dropout: Option<f64>,
-    /// Added to variances.
+    /// Epsilon that norms add to the variance.
     pub layer_norm_eps: f64,
-    /// Standard deviation of the first values of matrices.
+    /// Standard deviation of the initial values of matrices.
     pub initializer_range: f64,
-    /// Names of the classes; a single one means regression.
+    /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
-    /// All fields of the file that this was read from; those above win.
+    /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
 
@@ -75,7 +75,7 @@ impl BertConfig {
     /// Reads the fields of a `config.json`.
     ///
     /// # Errors
-    /// A sentence that names file and field where one is missing, wrong, or asks for another model than this.
+    /// A field that is missing, wrong or not implemented; the message names file and field.
     pub fn from_fields(fields: &Fields) -> Result<BertConfig> {
         fields.must_be("position_embedding_type", &json!("absolute"))?;
         fields.must_be("is_decoder", &json!(false))?;
@@ -139,7 +139,7 @@ impl BertConfig {
         map
     }
 
-    /// Sets every dropout of the model.
+    /// Sets every dropout probability of the model.
     pub fn set_dropout(&mut self, p: f64) {
         (self.hidden_dropout_prob, self.attention_probs_dropout_prob) = (p, p);
         self.classifier_dropout = self.classifier_dropout.map(|_| p);
@@ -152,8 +152,13 @@ impl BertConfig {
     }
 }
 
-/// The hidden states of the last layer, `f32[B, T, hidden_size]`. Declares `tokens` (`i32[B, T]`), `types`
-/// (`i32[B, T]`: first or second text) and `mask` (`bool[B, T]`: true for a real token).
+/// The hidden states of the last layer, `f32[B, T, hidden_size]`. Declares `tokens` (`i32[B, T]`), token types `types`
+/// (`i32[B, T]`: 0 for the first text, 1 for the second) and the padding mask `mask` (`bool[B, T]`, true for a real
+/// token).
+///
+/// # Panics
+/// If `T` is above `max_position_embeddings`; see [`Model::check_length`](crate::Model::check_length).
+#[track_caller]
 pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
     let tokens = cx.input("tokens", DType::I32, &batch.tokens());
     let types = cx.input("types", DType::I32, &batch.tokens());
@@ -219,7 +224,7 @@ fn add_and_norm<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, y: Tensor<'
     )
 }
 
-/// BERT with a classifier, or with one class a regression, on the state of the first token.
+/// BERT with a classification head, or with one class a regression head, on the state of the first token.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BertForSequenceClassification {
     /// Configuration.
@@ -230,7 +235,7 @@ impl BertForSequenceClassification {
     /// The name of the class in transformers.
     pub const ARCHITECTURE: &str = "BertForSequenceClassification";
 
-    /// Scores of the classes, `f32[B, classes]`.
+    /// Logits of the classes, `f32[B, classes]`.
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let pooled = cx.scope("bert", |cx| {
@@ -251,7 +256,7 @@ impl BertForSequenceClassification {
         classifier_loss(cx, batch, self.logits(cx, batch))
     }
 
-    /// The fields of its `config.json`.
+    /// Returns the fields of its `config.json`.
     pub fn config_json(&self) -> Map<String, Value> {
         let mut map = self.config.to_json(Self::ARCHITECTURE);
         put_labels(&mut map, &self.config.labels);
@@ -259,7 +264,7 @@ impl BertForSequenceClassification {
     }
 }
 
-/// BERT that predicts words, with the table of word embeddings as the matrix of its last layer.
+/// BERT with a masked-language-model head that is tied to the word embeddings.
 #[derive(Clone, PartialEq, Debug)]
 pub struct BertForMaskedLM {
     /// Configuration.
@@ -270,7 +275,7 @@ impl BertForMaskedLM {
     /// The name of the class in transformers.
     pub const ARCHITECTURE: &str = "BertForMaskedLM";
 
-    /// Scores of the words at every place, `f32[B, T, vocab_size]`.
+    /// Logits of the tokens at every position, `f32[B, T, vocab_size]`.
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let x = cx.scope("bert", |cx| bert(cx, c, batch));
@@ -290,7 +295,7 @@ impl BertForMaskedLM {
         })
     }
 
-    /// Loss over `labels` (`i32[B, T]`, -100 where there is nothing to predict).
+    /// Loss over `labels` (`i32[B, T]`, -100 at positions without a label).
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
@@ -300,7 +305,7 @@ impl BertForMaskedLM {
         }
     }
 
-    /// The fields of its `config.json`.
+    /// Returns the fields of its `config.json`.
     pub fn config_json(&self) -> Map<String, Value> {
         self.config.to_json(Self::ARCHITECTURE)
     }

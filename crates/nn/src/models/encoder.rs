@@ -1,5 +1,5 @@
-//! A small encoder that classifies texts, to be trained from scratch: the norm before each sum, learned
-//! positions, a last norm, and the mean over the real tokens.
+//! A small text classifier for training from scratch: a pre-norm Transformer encoder with learned position embeddings,
+//! a final norm and mean pooling over the real tokens.
 
 use lessen_graph::{DType, Tensor};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, mean_pool, multi_head, positions};
 use lessen_base::Result;
 
-/// The configuration of an encoder, with the names of its `config.json`.
+/// The configuration of an encoder; fields are named as in its `config.json`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct EncoderConfig {
     /// Number of tokens in the vocabulary.
@@ -26,26 +26,26 @@ pub struct EncoderConfig {
     pub heads: usize,
     /// Width inside the feed-forward layers.
     pub ffn: usize,
-    /// Tokens of the longest text.
+    /// Maximum sequence length in tokens: the number of position embeddings.
     pub max_length: usize,
-    /// Nonlinearity of the feed-forward layers.
+    /// Activation of the feed-forward layers.
     pub activation: Activation,
-    /// Every dropout: of embeddings, attention weights, branches, and the pooled state.
+    /// Dropout probability of embeddings, attention weights, residual branches and the pooled state.
     pub dropout: f64,
-    /// Added to variances.
+    /// Epsilon that norms add to the variance.
     pub layer_norm_eps: f64,
-    /// Standard deviation of the first values of matrices.
+    /// Standard deviation of the initial values of matrices.
     pub initializer_range: f64,
-    /// The token that fills up short texts; the mask hides it.
+    /// Id of the padding token.
     pub pad_token_id: usize,
-    /// Names of the classes; a single one means regression.
+    /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
-    /// All fields of the file that this was read from; those above win.
+    /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
 
 impl Default for EncoderConfig {
-    /// 2 layers of width 128 with 4 heads, two classes; the vocabulary is yet to be set.
+    /// 2 layers of width 128 with 4 heads and two classes; `vocab_size` is a placeholder.
     fn default() -> EncoderConfig {
         EncoderConfig {
             vocab_size: 1,
@@ -69,7 +69,7 @@ impl EncoderConfig {
     /// Reads the fields of a `config.json`.
     ///
     /// # Errors
-    /// A sentence that names file and field where one is missing or wrong.
+    /// A field that is missing or wrong; the message names file and field.
     pub fn from_fields(fields: &Fields) -> Result<EncoderConfig> {
         let default = EncoderConfig::default();
         let config = EncoderConfig {
@@ -105,7 +105,7 @@ impl EncoderConfig {
     }
 }
 
-/// An encoder with a classifier, or with one class a regression, on the mean of the last states.
+/// An encoder with a classification head, or with one class a regression head, on the mean of the last states.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LessenEncoder {
     /// Configuration.
@@ -116,8 +116,12 @@ impl LessenEncoder {
     /// The name in `architectures`.
     pub const ARCHITECTURE: &str = "LessenEncoder";
 
-    /// Scores of the classes, `f32[B, classes]`. Declares `tokens` (`i32[B, T]`) and `mask` (`bool[B, T]`:
-    /// true for a real token).
+    /// Logits of the classes, `f32[B, classes]`. Declares `tokens` (`i32[B, T]`) and the padding mask `mask`
+    /// (`bool[B, T]`, true for a real token).
+    ///
+    /// # Panics
+    /// If `T` is above `max_length`; see [`Model::check_length`](crate::Model::check_length).
+    #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let tokens = cx.input("tokens", DType::I32, &batch.tokens());
@@ -141,7 +145,7 @@ impl LessenEncoder {
         classifier_loss(cx, batch, self.logits(cx, batch))
     }
 
-    /// The fields of its `config.json`.
+    /// Returns the fields of its `config.json`.
     pub fn config_json(&self) -> Map<String, Value> {
         let c = &self.config;
         let mut map = c.fields.clone();

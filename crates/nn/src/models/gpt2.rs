@@ -1,5 +1,5 @@
-//! GPT-2 (Radford et al. 2019): a decoder with the norm before each sum, tanh GELU and the token embeddings
-//! as the last layer's matrix, as transformers' `GPT2LMHeadModel`, under the same parameter names.
+//! GPT-2 (Radford et al. 2019): a pre-norm Transformer decoder with tanh GELU and a head that is tied to the token
+//! embeddings. Parameters are named as in transformers' `GPT2LMHeadModel`.
 
 use lessen_graph::{DType, Tensor};
 use serde_json::{Map, Value, json};
@@ -12,39 +12,39 @@ use crate::init::Init;
 use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, positions, split_heads};
 use lessen_base::Result;
 
-/// The configuration of a GPT-2, with the names of transformers' `config.json`.
+/// The configuration of a GPT-2; fields are named as in transformers' `config.json`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Gpt2Config {
     /// Number of tokens in the vocabulary.
     pub vocab_size: usize,
-    /// Tokens of the longest text.
+    /// Maximum sequence length in tokens: the number of position embeddings.
     pub n_positions: usize,
     /// Width of every hidden state.
     pub n_embd: usize,
     /// Number of layers.
     pub n_layer: usize,
-    /// Attention heads of each layer, which share the width.
+    /// Attention heads of each layer; their number divides `n_embd`.
     pub n_head: usize,
-    /// Width inside the feed-forward layers; `4 · n_embd` where there is none.
+    /// Width inside the feed-forward layers; `None` means `4 · n_embd`.
     pub n_inner: Option<usize>,
-    /// Nonlinearity of the feed-forward layers.
+    /// Activation of the feed-forward layers.
     pub activation_function: Activation,
-    /// Dropout of the embeddings, at least 0 and below 1.
+    /// Dropout probability of embeddings, in `[0, 1)`.
     pub embd_pdrop: f64,
-    /// Dropout of attention weights, at least 0 and below 1.
+    /// Dropout probability of attention weights, in `[0, 1)`.
     pub attn_pdrop: f64,
-    /// Dropout of branches, at least 0 and below 1.
+    /// Dropout probability of residual branches, in `[0, 1)`.
     pub resid_pdrop: f64,
-    /// Added to variances.
+    /// Epsilon that norms add to the variance.
     pub layer_norm_epsilon: f64,
-    /// Standard deviation of the first values of matrices.
+    /// Standard deviation of the initial values of matrices.
     pub initializer_range: f64,
-    /// All fields of the file that this was read from; those above win.
+    /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
 
 impl Default for Gpt2Config {
-    /// The smallest of the four published ones.
+    /// GPT-2 small, 124M parameters.
     fn default() -> Gpt2Config {
         Gpt2Config {
             vocab_size: 50257,
@@ -68,7 +68,7 @@ impl Gpt2Config {
     /// Reads the fields of a `config.json`.
     ///
     /// # Errors
-    /// A sentence that names file and field where one is missing, wrong, or asks for another model than this.
+    /// A field that is missing, wrong or not implemented; the message names file and field.
     pub fn from_fields(fields: &Fields) -> Result<Gpt2Config> {
         fields.must_be("scale_attn_weights", &json!(true))?;
         fields.must_be("scale_attn_by_inverse_layer_idx", &json!(false))?;
@@ -97,7 +97,7 @@ impl Gpt2Config {
         Ok(config)
     }
 
-    /// Sets every dropout of the model.
+    /// Sets every dropout probability of the model.
     pub fn set_dropout(&mut self, p: f64) {
         (self.embd_pdrop, self.attn_pdrop, self.resid_pdrop) = (p, p, p);
     }
@@ -108,8 +108,8 @@ impl Gpt2Config {
         }
     }
 
-    /// Matrices that end a residual branch start smaller, so that the sum of all `2 · n_layer` branches does
-    /// not grow with the depth.
+    /// The initial values of matrices that end a residual branch: scaled down so that the variance of the sum over all
+    /// `2 · n_layer` branches does not grow with the depth.
     fn residual_weight(&self) -> Init {
         Init::Normal {
             std: self.initializer_range / (2.0 * self.n_layer as f64).sqrt(),
@@ -117,7 +117,7 @@ impl Gpt2Config {
     }
 }
 
-/// GPT-2 that predicts the next token.
+/// GPT-2 with a language-model head.
 #[derive(Clone, PartialEq, Debug)]
 pub struct GPT2LMHeadModel {
     /// Configuration.
@@ -128,7 +128,11 @@ impl GPT2LMHeadModel {
     /// The name of the class in transformers.
     pub const ARCHITECTURE: &str = "GPT2LMHeadModel";
 
-    /// Scores of the next token at every place, `f32[B, T, vocab_size]`.
+    /// Logits of the next token at every position, `f32[B, T, vocab_size]`. Declares `tokens` (`i32[B, T]`).
+    ///
+    /// # Panics
+    /// If `T` is above `n_positions`; see [`Model::check_length`](crate::Model::check_length).
+    #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let tokens = cx.input("tokens", DType::I32, &batch.tokens());
@@ -146,8 +150,8 @@ impl GPT2LMHeadModel {
         head(cx, c, x)
     }
 
-    /// Loss over `labels` (`i32[B, T]`): `labels[t]` is the token that follows `tokens[t]`, -100 where there
-    /// is nothing to predict. transformers shifts inside the model; here whoever makes the batch does it.
+    /// Loss over `labels` (`i32[B, T]`): `labels[t]` is the token after `tokens[t]`, or -100 without a label. Whoever
+    /// makes the batch shifts the labels; transformers does that inside the model.
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
@@ -157,7 +161,7 @@ impl GPT2LMHeadModel {
         }
     }
 
-    /// The fields of its `config.json`.
+    /// Returns the fields of its `config.json`.
     pub fn config_json(&self) -> Map<String, Value> {
         let c = &self.config;
         let mut map = c.fields.clone();
@@ -182,9 +186,11 @@ impl GPT2LMHeadModel {
     }
 }
 
-/// Embeddings, blocks and the last norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`) and the embeddings
-/// of their places. `attend` is given the layer's number and its queries, keys and values (`[B, T, H, D]`),
-/// so that the same model trains on whole texts and continues one token by token.
+/// Embeddings, blocks and the final norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`) and their position
+/// embeddings.
+///
+/// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`): training attends to the whole text,
+/// generation to the key/value cache.
 pub(super) fn hidden_states<'g>(
     cx: &Context<'g>,
     c: &Gpt2Config,
@@ -236,7 +242,7 @@ fn block<'g>(
     x + cx.dropout(y, c.resid_pdrop)
 }
 
-/// Scores of the next token from hidden states `[.., n_embd]`: `[.., vocab_size]`.
+/// Logits of the next token, `[.., vocab_size]`, from hidden states `[.., n_embd]`.
 pub(super) fn head<'g>(cx: &Context<'g>, c: &Gpt2Config, x: Tensor<'g>) -> Tensor<'g> {
     let words = cx.param("transformer.wte.weight", &[c.vocab_size, c.n_embd], c.weight());
     cx.trace().in_scope("lm_head", || x.matmul_t(words))

@@ -1,9 +1,9 @@
-//! GPT-2 that continues a text token by token: keys and values of the past are kept in the states
-//! `cache.LAYER.k` and `cache.LAYER.v`, both `f32[B, capacity, n_head, n_embd / n_head]`.
+//! GPT-2 with a key/value cache, for generation token by token. The cache is the states `cache.LAYER.k` and
+//! `cache.LAYER.v`, both `f32[B, capacity, n_head, n_embd / n_head]`.
 //!
-//! [`GPT2LMHeadModel::prefill`] reads the prompt and [`GPT2LMHeadModel::decode`] each token after it; both
-//! are graphs over the same states. An entry counts only at and before the position that is being computed,
-//! so that whatever lies behind it, such as the padding of a prompt, is overwritten before anyone reads it.
+//! [`GPT2LMHeadModel::prefill`] reads the prompt, [`GPT2LMHeadModel::decode`] each token after it; both are graphs over
+//! the same states. A query attends to entries at and before its own position only, so later entries, such as the
+//! padding of a prompt, are overwritten before they are read.
 
 use lessen_graph::{DType, Tensor};
 
@@ -13,24 +13,18 @@ use crate::context::{Context, StateSpec};
 use crate::layers::{Attend, attend, positions};
 
 impl GPT2LMHeadModel {
-    /// The states that hold the past of `size` texts of at most `capacity` tokens. They need no particular
-    /// first values.
+    /// The cache states for `size` texts of at most `capacity` tokens. Their initial values do not matter.
     pub fn cache_states(&self, size: usize, capacity: usize) -> Vec<StateSpec> {
         let c = &self.config;
-        let shape = vec![size, capacity, c.n_head, c.n_embd / c.n_head];
-        let names = (0..c.n_layer).flat_map(|i| [cache_name(i, "k"), cache_name(i, "v")]);
-        names
-            .map(|name| StateSpec {
-                name,
-                shape: shape.clone(),
-            })
+        (0..c.n_layer)
+            .flat_map(|layer| ["k", "v"].map(|what| cache(c, layer, what, size, capacity)))
             .collect()
     }
 
-    /// Reads a prompt: the scores `f32[B, vocab_size]` of the token that follows the place `position`.
+    /// Reads a prompt and returns the logits `f32[B, vocab_size]` of the token after `position`.
     ///
-    /// Declares `tokens` (`i32[B, T]`), of which those after `position` are padding, and `position` (`i32[]`,
-    /// less than `T`), the place of the last token. Fills the cache from its beginning.
+    /// Declares `tokens` (`i32[B, T]`) and `position` (`i32[]`, less than `T`), the position of the last token; tokens
+    /// after it are padding. Fills the cache from its start.
     ///
     /// # Panics
     /// If the prompt is longer than the capacity, or the capacity than the model's positions.
@@ -59,8 +53,8 @@ impl GPT2LMHeadModel {
                 dropout: 0.0,
             };
             hidden_states(cx, c, tokens, places, |cx, layer, q, k, v| {
-                write(cx, c, &cache_name(layer, "k"), k, start, capacity);
-                write(cx, c, &cache_name(layer, "v"), v, start, capacity);
+                write(cx, cache(c, layer, "k", prompt.size, capacity), k, start);
+                write(cx, cache(c, layer, "v", prompt.size, capacity), v, start);
                 attend(cx, q, k, v, how)
             })
         });
@@ -69,10 +63,10 @@ impl GPT2LMHeadModel {
         head(cx, c, x.flatten_rows().gather(first + position))
     }
 
-    /// Reads one more token: the scores `f32[B, vocab_size]` of the one that follows it.
+    /// Reads one more token and returns the logits `f32[B, vocab_size]` of the token after it.
     ///
-    /// Declares `tokens` (`i32[B, 1]`) and `position` (`i32[]`, less than `capacity`), the place of this
-    /// token. Enters it into the cache.
+    /// Declares `tokens` (`i32[B, 1]`) and `position` (`i32[]`, less than `capacity`), the position of this token.
+    /// Writes its keys and values into the cache.
     ///
     /// # Panics
     /// If the capacity is larger than the model's positions.
@@ -96,8 +90,8 @@ impl GPT2LMHeadModel {
                 dropout: 0.0,
             };
             hidden_states(cx, c, tokens, table.gather(position), |cx, layer, q, k, v| {
-                let keys = write(cx, c, &cache_name(layer, "k"), k, position, capacity);
-                let values = write(cx, c, &cache_name(layer, "v"), v, position, capacity);
+                let keys = write(cx, cache(c, layer, "k", size, capacity), k, position);
+                let values = write(cx, cache(c, layer, "v", size, capacity), v, position);
                 attend(cx, q, keys, values, how)
             })
         });
@@ -105,22 +99,19 @@ impl GPT2LMHeadModel {
     }
 }
 
-fn cache_name(layer: usize, what: &str) -> String {
-    format!("cache.{layer}.{what}")
+/// The cache of one layer's keys (`k`) or values (`v`).
+fn cache(c: &Gpt2Config, layer: usize, what: &str, size: usize, capacity: usize) -> StateSpec {
+    StateSpec {
+        name: format!("cache.{layer}.{what}"),
+        dtype: DType::F32,
+        shape: vec![size, capacity, c.n_head, c.n_embd / c.n_head],
+    }
 }
 
-/// Enters new keys or values `[B, T, H, D]` into a cache from a place on, and returns the whole cache.
-fn write<'g>(
-    cx: &Context<'g>,
-    c: &Gpt2Config,
-    name: &str,
-    new: Tensor<'g>,
-    place: Tensor<'g>,
-    capacity: usize,
-) -> Tensor<'g> {
-    let shape = [new.dim(0), capacity, c.n_head, c.n_embd / c.n_head];
-    let cache = cx.trace().state(name, DType::F32, &shape);
-    let full = cache.update_slice(new, place, 1);
-    cx.trace().assign(cache, full);
+/// Writes new keys or values `[B, T, H, D]` into a cache from `position` on and returns the whole cache.
+fn write<'g>(cx: &Context<'g>, cache: StateSpec, new: Tensor<'g>, position: Tensor<'g>) -> Tensor<'g> {
+    let old = cache.declare(cx.trace());
+    let full = old.update_slice(new, position, 1);
+    cx.trace().assign(old, full);
     full
 }

@@ -1,4 +1,4 @@
-//! The models, each reading from top to bottom like its paper.
+//! The models, one per file.
 
 pub mod bert;
 pub mod encoder;
@@ -9,36 +9,35 @@ use lessen_graph::{DType, Tensor};
 
 use crate::context::Context;
 
-/// The extent of a batch.
+/// The size of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct BatchShape {
-    /// Sequences, `B`.
+    /// Number of sequences, `B`.
     pub size: usize,
-    /// Tokens of each sequence, padding included, `T`.
+    /// Sequence length in tokens with padding, `T`.
     pub length: usize,
 }
 
 impl BatchShape {
-    /// `[B, T]`
+    /// Returns `[B, T]`.
     pub fn tokens(self) -> [usize; 2] {
         [self.size, self.length]
     }
 }
 
-/// What a model computes.
+/// The outputs of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Outputs<'g> {
-    /// The mean loss over what is to be predicted, `f32[]`.
+    /// Mean loss over the labels, `f32[]`.
     pub loss: Tensor<'g>,
-    /// Scores before the softmax: `f32[B, classes]` or `f32[B, T, vocabulary]`; for regression the prediction
-    /// `f32[B]`.
+    /// Logits: `f32[B, classes]` or `f32[B, T, vocabulary]`; for a regression the prediction `f32[B]`.
     pub logits: Tensor<'g>,
 }
 
-/// The loss of a classifier over `labels` (`i32[B]`, -100 for a row that does not count), or where there is
-/// one class only, as in transformers, of a regression: the mean squared error over `targets` (`f32[B]`),
-/// each row counting as often as `weights` (`f32[B]`) says; a row that only fills up the batch has weight 0,
-/// the others 1.
+/// The loss of a classifier: cross entropy over `labels` (`i32[B]`, -100 for a row without a label).
+///
+/// With one class it is a regression, as in transformers: the mean of `weights · (prediction - targets)²` over
+/// `targets` and `weights` (both `f32[B]`), where the weight is 1 for an example and 0 for a padding row.
 fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>) -> Outputs<'g> {
     if logits.dim(-1) > 1 {
         let labels = cx.input("labels", DType::I32, &[batch.size]);

@@ -1,19 +1,16 @@
-//! `config.json`: what it says is followed, what Lessen does not know is kept, and mistakes name file and
-//! field.
-
-mod support;
+//! `config.json`: fields are honoured, unknown ones preserved, and errors name file and field.
 
 use std::fs;
 
+use crate::support::{Folder, fixture};
 use lessen_nn::{Architecture, Model, Task, numbered_labels};
 use serde_json::{Map, Value, json};
-use support::{Folder, fixture};
 
 fn config(name: &str) -> Map<String, Value> {
     serde_json::from_str(&fs::read_to_string(fixture(name).join("config.json")).unwrap()).unwrap()
 }
 
-/// A folder with a configuration with some fields replaced (`null` takes a field away).
+/// A folder with a recorded configuration in which some fields are replaced; `null` removes a field.
 fn changed(name: &str, changes: Value) -> Folder {
     let folder = Folder::new();
     let mut map = config(name);
@@ -22,7 +19,7 @@ fn changed(name: &str, changes: Value) -> Folder {
     folder
 }
 
-/// The sentence with which such a configuration is refused.
+/// The message of the error for such a configuration.
 fn fault(name: &str, changes: Value) -> String {
     let folder = changed(name, changes);
     let sentence = Model::from_dir(&folder.0).unwrap_err().to_string();
@@ -143,7 +140,7 @@ fn dropout_is_overridden_everywhere() {
         let mut model = Model::from_dir(&changed(name, changes).0).unwrap();
         model.set_dropout(0.25);
         let json = model.config_json();
-        // The summary is of a model with two heads.
+        // `summary_*` belongs to a model with two heads.
         let own = |field: &str| {
             (field.ends_with("pdrop") || field.contains("dropout")) && !field.starts_with("summary")
         };
@@ -231,6 +228,11 @@ fn mistakes_name_file_and_field() {
         ),
         (
             "bert-tiny-cls",
+            json!({ "model_type": "gpt2" }),
+            "the field `model_type` is `gpt2`, but BertForSequenceClassification needs a `bert` model",
+        ),
+        (
+            "bert-tiny-cls",
             json!({ "id2label": { "1": "a", "2": "b" } }),
             "the field `id2label` must name the classes by their numbers \"0\", \"1\" and so on",
         ),
@@ -274,6 +276,48 @@ fn a_file_that_is_no_configuration_is_told() {
     assert!(sentence().starts_with(&format!("{path} is no valid JSON: ")));
     fs::write(&path, "[]").unwrap();
     assert_eq!(sentence(), format!("{path} must hold a JSON object"));
+}
+
+#[test]
+fn a_config_without_a_class_is_that_of_the_only_class_of_its_family() {
+    let folder = changed("gpt2-tiny", json!({ "architectures": null }));
+    let model = Model::from_dir(&folder.0).unwrap();
+    assert_eq!(model.architecture(), Architecture::GPT2LMHeadModel);
+}
+
+#[test]
+fn a_class_that_contradicts_the_family_is_refused() {
+    for (name, family) in [
+        ("bert-tiny-cls", "roberta"),
+        ("bert-tiny-mlm", "gpt2"),
+        ("gpt2-tiny", "bert"),
+    ] {
+        let sentence = fault(name, json!({ "model_type": family }));
+        assert!(
+            sentence.contains(&format!("the field `model_type` is `{family}`, but ")),
+            "{sentence}"
+        );
+    }
+}
+
+#[test]
+fn lengths_are_checked_before_anything_is_traced() {
+    for name in ["bert-tiny-cls", "bert-tiny-mlm", "gpt2-tiny"] {
+        let model = Model::from_dir(&fixture(name)).unwrap();
+        for length in [1, 31, 32] {
+            assert_eq!(model.check_length(length), Ok(()), "{name}");
+        }
+        for length in [0, 33, usize::MAX] {
+            let sentence = model.check_length(length).unwrap_err().to_string();
+            assert_eq!(
+                sentence,
+                format!(
+                    "sequences of {length} tokens do not fit the model, which has position embeddings for 32; \
+                     set data.max_length to a number from 1 to 32"
+                )
+            );
+        }
+    }
 }
 
 #[test]

@@ -1,11 +1,9 @@
-//! Writing token by token with a key/value cache gives the scores of reading the whole text at once.
+//! Generation with a key/value cache gives the logits of the whole text at once.
 
-mod support;
-
-use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate, verify};
+use crate::support::{Arrays, arrays, assert_close, model};
+use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate_exactly, verify};
 use lessen_nn::models::gpt2::GPT2LMHeadModel;
 use lessen_nn::{BatchShape, Context, Model};
-use support::{Arrays, arrays, assert_close, model};
 
 const TEXTS: usize = 2;
 const LENGTH: usize = 9;
@@ -51,7 +49,7 @@ fn whole(model: &GPT2LMHeadModel, weights: &Arrays) -> impl Fn(usize) -> Array {
     });
     let mut given = weights.clone();
     given.insert("tokens".into(), tokens(0, LENGTH, 0));
-    let logits = evaluate(&all, &given).unwrap().remove("logits").unwrap();
+    let logits = evaluate_exactly(&all, &given).unwrap().remove("logits").unwrap();
     move |place| {
         let vocabulary = logits.ty.shape[2];
         let ty = Type::f32(&[TEXTS, vocabulary]);
@@ -77,13 +75,13 @@ fn prompt_and_continuation_equal_the_whole_text() {
                 "position".into(),
                 Array::new(Type::new(DType::I32, &[]), vec![position as f64]),
             );
-            let mut results = evaluate(graph, &given).unwrap();
+            let mut results = evaluate_exactly(graph, &given).unwrap();
             let logits = results.remove("logits").unwrap();
             assert_eq!(results.len(), model.cache_states(TEXTS, CAPACITY).len());
             state.extend(results);
             logits
         };
-        // Whatever the cache holds at first must not matter.
+        // The initial values of the cache do not matter.
         let mut state = weights.clone();
         for spec in model.cache_states(TEXTS, CAPACITY) {
             state.insert(spec.name, Array::full(Type::f32(&spec.shape), 7.0));

@@ -1,15 +1,14 @@
-//! What several tests need: recorded answers, weights as arrays, folders that vanish.
-#![allow(dead_code)]
+//! Shared support of tests: recorded tensors, weights as arrays, temporary folders.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use lessen_graph::{Array, DType, Type};
 use lessen_nn::{Model, ParamSpec, Result, Weights, checkpoint};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
+use tempfile::TempDir;
 
 pub type Arrays = HashMap<String, Array>;
 
@@ -76,7 +75,7 @@ pub fn load(folder: &Folder, params: &[ParamSpec]) -> Result<checkpoint::Loaded>
     checkpoint::load(&folder.0, params, &|_| false)
 }
 
-/// The sentence with which loading the recorded BERT classifier from this folder fails.
+/// The message of the error when the recorded BERT classifier is loaded from this folder.
 pub fn fault(folder: &Folder) -> String {
     let params = Model::from_dir(&fixture("bert-tiny-cls")).unwrap().parameters();
     let sentence = load(folder, &params).unwrap_err().to_string();
@@ -104,20 +103,13 @@ pub fn write(folder: &Folder, file: &str, tensors: &Tensors) {
     fs::write(folder.file(file), safetensors::serialize(views, None).unwrap()).unwrap();
 }
 
-/// A new folder that is removed at the end of the test.
-pub struct Folder(pub PathBuf);
+/// A temporary folder and its path.
+pub struct Folder(pub PathBuf, #[allow(dead_code)] TempDir);
 
 impl Folder {
     pub fn new() -> Folder {
-        static COUNT: AtomicUsize = AtomicUsize::new(0);
-        let name = format!(
-            "lessen-nn-{}-{}",
-            std::process::id(),
-            COUNT.fetch_add(1, Ordering::Relaxed)
-        );
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        let dir = tempfile::tempdir().unwrap();
+        Folder(dir.path().to_path_buf(), dir)
     }
 
     /// A copy of a recorded model.
@@ -131,11 +123,5 @@ impl Folder {
 
     pub fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -1,10 +1,8 @@
-//! Updates: decay of matrices only, clipping, momentum, and accumulation that equals one large batch.
+//! Updates: weight decay of matrices only, clipping, momentum, and gradient accumulation.
 
-mod support;
-
+use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly, verify};
 use lessen_nn::{Context, Init, OptimizerConfig, StateSpec, optimizer};
-use support::{Arrays, assert_close};
 
 /// Mean cross entropy of `x W + b` with `x` of `[rows, 3]` and two classes.
 fn loss<'g>(cx: &Context<'g>, rows: usize) -> lessen_graph::Tensor<'g> {
@@ -48,7 +46,7 @@ fn with(state: &Arrays, data: Arrays, scalars: &[(&str, f64)]) -> Arrays {
     all
 }
 
-/// One step on all rows: the new state, and the norm if there is clipping.
+/// One step on all rows: the new state and, with clipping, the norm.
 fn step(config: &OptimizerConfig, clip_norm: Option<f64>) -> Arrays {
     let trace = Trace::new();
     let cx = Context::new(&trace, true);
@@ -65,7 +63,7 @@ fn step(config: &OptimizerConfig, clip_norm: Option<f64>) -> Arrays {
     evaluate_exactly(&graph, &given).unwrap()
 }
 
-/// The gradients that a step with rate 0.1 went down, clipped or not.
+/// The gradients of a step, recovered from the change of the parameters.
 fn gradients(clip_norm: Option<f64>) -> (Vec<f64>, Arrays) {
     let plain = OptimizerConfig::Sgd {
         momentum: 0.0,

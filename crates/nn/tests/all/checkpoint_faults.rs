@@ -1,12 +1,10 @@
-//! Faults of checkpoints: each is one sentence that names the file and the tensor, never a panic.
-
-mod support;
+//! Damaged checkpoints: each gives an error that names the file and the tensor, never a panic.
 
 use std::fs;
 
+use crate::support::{Folder, Tensors, fault, fixture, load, model, read, write};
 use lessen_nn::{Model, checkpoint};
 use safetensors::Dtype;
-use support::{Folder, Tensors, fault, fixture, load, model, read, write};
 
 #[test]
 fn a_tied_tensor_that_differs_is_refused_where_the_model_uses_it() {
@@ -34,7 +32,7 @@ fn a_tied_tensor_that_differs_is_refused_where_the_model_uses_it() {
         sentence.contains("`cls.predictions.decoder.weight` differs"),
         "{sentence}"
     );
-    // A classifier has no use for the head that predicts words.
+    // A classifier ignores the masked-language-model head.
     let architecture = lessen_nn::Architecture::BertForSequenceClassification;
     let classifier = Model::from_dir_as(&fixture("bert-tiny-mlm"), architecture).unwrap();
     let head = |name: &str| classifier.is_head(name);
@@ -110,7 +108,7 @@ fn a_fault_of_the_file_is_told() {
             .starts_with(&format!("{no}its header is damaged ("))
     );
 
-    // A header that lies about a tensor's shape.
+    // A header with a wrong shape.
     let header = String::from_utf8(sound[8..8 + size].to_vec()).unwrap();
     let lie = header.replace(
         "\"classifier.weight\":{\"dtype\":\"F32\",\"shape\":[5,32]",
@@ -144,8 +142,7 @@ fn no_damage_to_the_header_panics() {
     let params = Model::from_dir(&fixture("bert-tiny-cls")).unwrap().parameters();
     let size = u64::from_le_bytes(sound[..8].try_into().unwrap()) as usize;
     let mut refused = 0;
-    // Every 91st bit of length and header, one at a time (so every bit of a byte has its turn): the result is
-    // an error, or weights of the right shapes.
+    // Flip every 91st bit of length and header, one at a time, which covers all bits of a byte.
     for bit in (0..8 * (8 + size)).step_by(91) {
         let mut bytes = sound.clone();
         bytes[bit / 8] ^= 1 << (bit % 8);
@@ -169,7 +166,7 @@ fn a_folder_that_cannot_be_written_is_told_and_nothing_is_left() {
         "{sentence}"
     );
 
-    // A folder in the place of the file lets everything succeed but the last step.
+    // A folder at the destination fails the last step, the rename.
     fs::create_dir_all(folder.file("run/model.safetensors/full")).unwrap();
     let sentence = checkpoint::save(&folder.file("run"), &model.config_json(), &weights).unwrap_err();
     assert!(

@@ -1,10 +1,8 @@
-//! Models against what transformers computes: scores, loss, gradients, and five AdamW steps.
+//! Models against recorded results of transformers: logits, loss, gradients, and five AdamW steps.
 
-mod support;
-
+use crate::support::{Arrays, arrays, assert_close, expected, model, part};
 use lessen_graph::{Array, DType, Graph, Trace, evaluate_exactly, verify};
 use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, optimizer};
-use support::{Arrays, arrays, assert_close, expected, model, part};
 
 const BATCH: BatchShape = BatchShape { size: 4, length: 12 };
 const STEPS: usize = 5;

@@ -1,12 +1,10 @@
 //! The encoder against the same network in PyTorch (`Encoder` of `bench/torch_models.py`, in `f64`), and
 //! regression.
 
-mod support;
-
+use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::{BatchShape, Context, Model, numbered_labels};
-use support::{Arrays, assert_close};
 
 const BATCH: BatchShape = BatchShape { size: 2, length: 6 };
 

@@ -1,12 +1,10 @@
-//! Checkpoints: what is written is read back, and old and other forms are understood.
-
-mod support;
+//! Checkpoints: saving and loading, older names, other dtypes and shards.
 
 use std::fs;
 
+use crate::support::{Folder, fault, fixture, load, model, read, write};
 use lessen_nn::{Model, Weight, Weights, checkpoint};
 use safetensors::{Dtype, SafeTensors};
-use support::{Folder, fault, fixture, load, model, read, write};
 
 fn f32s(bytes: &[u8]) -> Vec<f32> {
     bytes

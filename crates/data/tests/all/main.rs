@@ -1,0 +1,4 @@
+//! Tests of the public interface, in one binary.
+
+mod mutations;
+mod properties;

@@ -1,0 +1,13 @@
+//! Tests of the public interface, in one binary.
+
+mod cache;
+mod checkpoint;
+mod checkpoint_faults;
+mod config;
+mod encoder;
+mod init;
+mod mutations;
+mod optimizer;
+mod parity;
+mod properties;
+mod support;
