@@ -52,7 +52,7 @@ fn main() -> Result<()> {
         let report = trainer.step(&inputs_of(&batches.batch(step as u64)))?;
         println!("step {}: loss {:.4}", report.step, report.loss);
     }
-    checkpoint::save(out, &model.config_json(), &trainer.weights())?;
+    checkpoint::save(out, &model.config_json(), &trainer.weights()?)?;
     tokenizer.save(out)?;
     Ok(())
 }

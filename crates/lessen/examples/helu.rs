@@ -29,7 +29,8 @@ fn main() -> Result<()> {
         ((y - 1.0) * (y - 1.0)).sum()
     })?;
     (0..200).try_for_each(|_| trainer.step(&[]).map(drop))?;
-    let [helu, relu] = ["helu", "relu"].map(|name| trainer.weights()[name].data[0]);
+    let weights = trainer.weights()?;
+    let [helu, relu] = ["helu", "relu"].map(|name| weights[name].data[0]);
     println!("the unit with HeLU came back to {helu:.3}, that with ReLU stays at {relu:.3}");
     Ok(())
 }

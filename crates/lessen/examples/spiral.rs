@@ -38,11 +38,11 @@ fn main() -> Result<()> {
             println!("step {:>4}: loss {:.4}", report.step, report.loss);
         }
     }
-    let mut ask = trainer.function(|cx| vec![("scores", arms(cx, 500))])?;
+    let ask = trainer.function(|cx| vec![("scores", arms(cx, 500))])?;
     let questions: Vec<_> = (100_000..100_500).map(point).collect();
     let points: Vec<f32> = questions.iter().flat_map(|(point, _)| *point).collect();
-    trainer.run(&mut ask, &[("points", Host::F32(&points))])?;
-    let scores = ask.output("scores").unwrap_or_default().chunks(2);
+    let answers = trainer.run(ask, &[("points", Host::F32(&points))])?;
+    let scores = answers.f32("scores").unwrap_or_default().chunks(2);
     let right = scores
         .zip(&questions)
         .filter(|(score, (_, arm))| (score[1] > score[0]) == (*arm == 1))

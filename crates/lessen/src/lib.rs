@@ -21,28 +21,33 @@
 //! for _ in 0..300 {
 //!     trainer.step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))])?;
 //! }
-//! let weights = trainer.weights();
+//! let weights = trainer.weights()?;
 //! assert!((weights["a"].data[0] - 2.0).abs() < 0.01 && (weights["b"].data[0] + 1.0).abs() < 0.01);
 //! # Ok::<(), Error>(())
 //! ```
 //!
 //! The crates behind it: [`graph`] (programs), [`compile`] (passes and plans), [`cpu`] (kernels), [`nn`] (layers,
-//! models, optimizers, checkpoints), [`data`] (batches), [`train`] (runs).
+//! models, optimizers, checkpoints), [`data`] (batches), [`train`] (trainer, session, generation), [`run`] (recipes,
+//! folders, the training loop).
 #![forbid(unsafe_code)]
 
+mod devices;
 pub mod step_bench;
+
+pub use devices::{device, device_named};
 
 pub use lessen_compile as compile;
 pub use lessen_cpu as cpu;
 pub use lessen_data as data;
 pub use lessen_graph as graph;
 pub use lessen_nn as nn;
+pub use lessen_run as run;
 pub use lessen_train as train;
 
 /// Everything that a model of one's own needs: to define it, to train it, to run it.
 pub mod prelude {
-    pub use lessen_compile::Placement;
-    pub use lessen_cpu::{Device, Host};
+    pub use crate::{device, device_named};
+    pub use lessen_compile::{Backend, Host, Placement};
     pub use lessen_data::{Batch, Field, Metric, Order, Source, Tokenizer};
     pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, Type, Vjp};
     pub use lessen_nn::layers::{
@@ -52,8 +57,8 @@ pub mod prelude {
         BatchShape, Context, Init, Model, OptimizerConfig, Outputs, ParamSpec, Schedule, ScheduleKind,
         Weight, Weights, checkpoint,
     };
+    pub use lessen_run::task::evaluation::inputs_of;
     pub use lessen_train::{
-        Error, Function, Generator, Inference, Result, Sampling, StepReport, Trainer, TrainerOptions, device,
-        inputs_of,
+        Error, Function, Generator, Result, Results, Sampling, Session, StepReport, Trainer, TrainerOptions,
     };
 }

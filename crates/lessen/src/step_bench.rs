@@ -1,18 +1,20 @@
-//! The benchmark of training steps: compile time, step time, share and speed of matrix products, planned and measured memory of
-//! three training steps. `bench/step.py` runs the same three in PyTorch beside it.
+//! The benchmark of training steps: compile time, step time, share and speed of matrix products, planned and measured
+//! memory of three training steps. `bench/step.py` runs the same three in PyTorch beside it.
 
 use std::time::Instant;
 
 use lessen_base::{Result, SplitMix64};
-use lessen_cpu::{Device, Executable, Host, Store, peak_flops};
+use lessen_compile::Host;
+use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_graph::{DType, Type};
 use lessen_nn::models::BatchShape;
 use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Model, initialize};
-use lessen_train::config::Config;
+use lessen_run::recipe::{self, config::Config};
+use lessen_run::task::Task;
 use lessen_train::memory::ResidentGrowth;
-use lessen_train::{StepGraphs, StepPlans, TrainerOptions, recipe_model};
+use lessen_train::{StepGraphs, StepPlans, TrainerOptions};
 use serde_json::{Map, Value, json};
 
 /// A training step to measure.
@@ -47,8 +49,8 @@ pub fn cases() -> Vec<Case> {
         labels: labels(10),
         ..BertConfig::default()
     };
-    let (encoder, titles) = lessen_train::recipe::load("thucnews")
-        .and_then(|(name, settings)| recipe_model(Config::new(&name, settings)?))
+    let titles = recipe::load("thucnews")
+        .and_then(|settings| Task::assemble(Config::new(settings)?, None))
         .expect("the built-in recipe is sound");
     vec![
         Case {
@@ -71,8 +73,8 @@ pub fn cases() -> Vec<Case> {
         Case {
             letter: "c",
             title: "thucnews: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, vocabulary 4,800, dropout 0.2",
-            model: encoder,
-            batch: titles,
+            model: titles.model,
+            batch: titles.shape,
             budget: None,
         },
     ]
@@ -126,13 +128,15 @@ pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measu
         budget: budget.or(case.budget),
         ..TrainerOptions::new(5e-4)
     };
+    let compiler = CpuBackend::from_env()?;
     let growth = ResidentGrowth::watch();
     let start = Instant::now();
     let graphs = StepGraphs::new(&options, |cx| case.model.forward(cx, case.batch).loss);
-    let plans = StepPlans::new(&device, &options, &graphs)?;
+    let plans = StepPlans::new(&compiler, &options, &graphs)?;
     let (params, states) = (plans.params, plans.states);
     let mut step = Executable::load(plans.step);
     let compile_ms = start.elapsed().as_secs_f64() * 1e3;
+    drop(compiler);
 
     let mut store = Store::new();
     for (name, weight) in initialize(&params, 1) {

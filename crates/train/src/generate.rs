@@ -1,9 +1,8 @@
 //! Continuing a text token by token, with keys and values of the past kept.
 
-use crate::inference::{Function, Inference};
-use lessen_base::SplitMix64;
-use lessen_base::{Error, Result};
-use lessen_cpu::{Device, Host};
+use crate::session::{Function, Inputs, Session};
+use lessen_base::{Error, Result, SplitMix64};
+use lessen_compile::{Backend, Host};
 use lessen_nn::models::gpt2::GPT2LMHeadModel;
 use lessen_nn::{BatchShape, Model, Weights};
 
@@ -23,7 +22,7 @@ pub struct Sampling {
 /// A language model that continues texts.
 pub struct Generator {
     model: GPT2LMHeadModel,
-    inference: Inference,
+    session: Session,
     decode: Function,
     capacity: usize,
     end: Option<i32>,
@@ -34,20 +33,20 @@ impl Generator {
     ///
     /// # Errors
     /// A model that is none, and one that the memory cannot hold.
-    pub fn new(device: Device, model: &Model, weights: &Weights) -> Result<Generator> {
+    pub fn new(backend: Box<dyn Backend>, model: &Model, weights: &Weights) -> Result<Generator> {
         let Model::GPT2LMHeadModel(gpt2) = model else {
             return Err(Error::user(
-                "this model is a classifier; ask it with `lessen predict`",
+                "this model is a classifier, which continues no texts; take a language model",
             ));
         };
-        let mut inference = Inference::new(device, model.parameters(), weights)?;
+        let mut session = Session::new(backend, model.parameters(), weights)?;
         let (gpt2, capacity) = (gpt2.clone(), model.max_length());
-        let decode = inference.function(|cx| vec![("logits", gpt2.decode(cx, 1, capacity))])?;
+        let decode = session.function(|cx| vec![("logits", gpt2.decode(cx, 1, capacity))])?;
         let end = model.config_json().get("eos_token_id").and_then(|id| id.as_i64());
         let end = end.and_then(|id| i32::try_from(id).ok());
         Ok(Generator {
             model: gpt2,
-            inference,
+            session,
             decode,
             capacity,
             end,
@@ -61,9 +60,7 @@ impl Generator {
     /// A prompt without tokens, or with one that the model does not know.
     pub fn generate(&mut self, prompt: &[i32], sampling: &Sampling) -> Result<Vec<i32>> {
         if prompt.is_empty() {
-            return Err(Error::user(
-                "the prompt has no tokens; give at least one character with --prompt",
-            ));
+            return Err(Error::user("the prompt has no tokens; give at least one"));
         }
         let mut text = prompt.to_vec();
         let mut random = SplitMix64::keyed(sampling.seed, 0);
@@ -97,25 +94,26 @@ impl Generator {
             length: text.len(),
         };
         let (model, capacity) = (&self.model, self.capacity);
-        let mut prefill = self
-            .inference
+        let prefill = self
+            .session
             .function(|cx| vec![("logits", model.prefill(cx, shape, capacity))])?;
         let last = [text.len() as i32 - 1];
-        self.inference.run(
-            &mut prefill,
-            &[("tokens", Host::I32(text)), ("position", Host::I32(&last))],
-        )?;
-        Ok(prefill.output("logits").unwrap_or_default().to_vec())
+        let inputs = [("tokens", Host::I32(text)), ("position", Host::I32(&last))];
+        let logits = self.logits(prefill, &inputs);
+        self.session.unload(prefill);
+        logits
     }
 
     /// Enters one more token at its place; the scores of what follows it.
     fn read_one(&mut self, token: i32, place: usize) -> Result<Vec<f32>> {
         let (token, place) = ([token], [place as i32]);
-        self.inference.run(
-            &mut self.decode,
-            &[("tokens", Host::I32(&token)), ("position", Host::I32(&place))],
-        )?;
-        Ok(self.decode.output("logits").unwrap_or_default().to_vec())
+        let inputs = [("tokens", Host::I32(&token)), ("position", Host::I32(&place))];
+        self.logits(self.decode, &inputs)
+    }
+
+    fn logits(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
+        let results = self.session.run(function, inputs)?;
+        Ok(results.f32("logits").unwrap_or_default().to_vec())
     }
 }
 
@@ -130,8 +128,7 @@ fn choose(logits: &[f32], sampling: &Sampling, random: &mut SplitMix64) -> i32 {
     let top = order.first().map_or(0.0, |&token| f64::from(logits[token]));
     let weight = |token: usize| ((f64::from(logits[token]) - top) / sampling.temperature).exp();
     let total: f64 = order.iter().map(|&token| weight(token)).sum();
-    // 53 random bits make a number in [0, 1).
-    let mut rest = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64 * total;
+    let mut rest = random.unit() * total;
     for &token in &order {
         rest -= weight(token);
         if rest < 0.0 {

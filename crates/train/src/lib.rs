@@ -1,64 +1,53 @@
-//! What is a run? Recipes, the loop, metrics, checkpoints, resume and reports.
+//! How is a model trained, evaluated and continued, as a library? The engine for a training loop of one's own.
 //!
-//! ```text
-//! recipe ──▶ Settings ──▶ Config ─┬─▶ Corpus ──▶ batches ─┐
-//!                                 └─▶ Model ──▶ Trainer ──┴─▶ run: steps, evaluation, checkpoints, report
+//! [`Trainer`] trains any function from a [`Context`](lessen_nn::Context) to a loss, step by step. [`Session`] runs
+//! functions over parameters that stay as they are; a trainer has one. [`Generator`] continues texts. [`StepGraphs`]
+//! and [`StepPlans`] say what a step takes before it runs, [`memory`] what the machine has. All of them run on a
+//! [`Backend`](lessen_compile::Backend) that the caller passes in. Recipes, folders and terminals are for `lessen-run`.
+//!
 //! ```
+//! use lessen_compile::Host;
+//! use lessen_cpu::CpuBackend;
+//! use lessen_graph::{DType, Tensor};
+//! use lessen_nn::{Context, Init};
+//! use lessen_train::{Trainer, TrainerOptions};
 //!
-//! - [`Trainer`] trains any function from a context to a loss, step by step; [`Inference`] runs functions over
-//!   parameters that stay as they are. Both are for models of one's own.
-//! - [`recipe`], [`settings`] and [`config`] read what a run is to be; [`run::train`] does it and leaves a
-//!   [`folder`]; [`Finished`] evaluates it, asks it and continues texts with it.
-//! - [`Outlook`] says beforehand what a run would take.
+//! // y = a x + b, learnt from four points of y = 2 x - 1.
+//! fn line<'g>(cx: &Context<'g>) -> Tensor<'g> {
+//!     let x = cx.input("x", DType::F32, &[4]);
+//!     cx.param("a", &[1], Init::Zeros) * x + cx.param("b", &[1], Init::Zeros)
+//! }
 //!
-//! Every mistake of a user is an [`Error::User`] of one sentence that names the thing, the place and the remedy.
+//! let backend = Box::new(CpuBackend::new(1)?);
+//! let mut trainer = Trainer::new(backend, TrainerOptions::new(0.1), |cx| {
+//!     let error = line(cx) - cx.input("y", DType::F32, &[4]);
+//!     (error * error).mean()
+//! })?;
+//! let (x, y) = ([0.0, 1.0, 2.0, 3.0], [-1.0, 1.0, 3.0, 5.0]);
+//! for _ in 0..300 {
+//!     trainer.step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))])?;
+//! }
+//! let ask = trainer.function(|cx| vec![("y", line(cx))])?;
+//! let results = trainer.run(ask, &[("x", Host::F32(&x))])?;
+//! assert!((results.f32("y").unwrap()[3] - 5.0).abs() < 0.01);
+//! # Ok::<(), lessen_base::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
-mod checkpoints;
-pub mod config;
-mod config_file;
-mod corpus;
-mod course;
-mod crc;
-
-mod evaluate;
-pub mod events;
-mod finished;
-pub mod folder;
+mod array;
 mod generate;
-mod inference;
-pub mod interrupt;
-pub mod keys;
 pub mod memory;
-pub mod metrics;
-mod model;
-mod outlook;
+mod options;
 mod plans;
-mod prepared;
-mod progress;
-pub mod recipe;
-mod report;
-mod resume;
-pub mod run;
-pub mod run_names;
-mod saved;
-pub mod settings;
-mod showcase;
+mod session;
 mod size;
 mod trainer;
-mod value;
 
-pub use corpus::Goal;
-pub use evaluate::{Scores, inputs_of};
-pub use finished::{Finished, Prediction, device};
+pub use array::{HostArray, StateArray};
 pub use generate::{Generator, Sampling};
-pub use inference::{Function, Inference, Inputs, Runs};
 pub use lessen_base::{Error, Result};
-pub use outlook::Outlook;
-pub use plans::{StepGraphs, StepPlans, TrainerOptions};
-pub use prepared::recipe_model;
-pub use progress::show_duration;
-pub use report::Report;
-pub use saved::{Best, Manifest, StateArray};
+pub use options::TrainerOptions;
+pub use plans::{StepGraphs, StepPlans};
+pub use session::{Function, Inputs, Results, Session};
 pub use size::{parse_size, show_size};
 pub use trainer::{Peak, StepReport, Trainer};

@@ -1,5 +1,7 @@
 //! How much memory this process takes and may still take.
 
+use crate::size::show_size;
+use lessen_base::{Error, Result};
 use std::fs;
 use std::path::Path;
 
@@ -13,6 +15,21 @@ pub fn available_bytes() -> Option<usize> {
         .into_iter()
         .filter_map(|group| group_bytes(Path::new(group)));
     Some(limits.fold(available, usize::min))
+}
+
+/// Refuses what the memory of this machine cannot hold.
+///
+/// # Errors
+/// A plan that needs more than is available, with both figures.
+pub fn check_memory(needed: usize) -> Result<()> {
+    match available_bytes() {
+        Some(available) if needed > available => Err(Error::user(format!(
+            "the plan needs {} of memory but only {} are available; take a smaller batch or model, or set a budget",
+            show_size(needed),
+            show_size(available)
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// How far the resident memory of this process grows.

@@ -1,73 +1,26 @@
-//! The plans of a training step: tracing, derivative, update, compilation, and whether the memory suffices.
+//! The plans of training: tracing, derivative, update, compilation, and the memory that all of it takes together.
 
-use crate::memory::available_bytes;
+use crate::memory::check_memory;
+use crate::options::TrainerOptions;
 use crate::size::show_size;
 use lessen_base::{Error, Result};
-use lessen_compile::{Options, Placement, Plan};
-use lessen_cpu::Device;
+use lessen_compile::{Backend, Options, Placement, Plan};
 use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
-use lessen_nn::{Context, OptimizerConfig, ParamSpec, Schedule, ScheduleKind, StateSpec, Update, optimizer};
+use lessen_nn::{Context, ParamSpec, StateSpec, Update, optimizer};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// How to train.
-#[derive(Clone, Debug)]
-pub struct TrainerOptions {
-    /// The rule of the update.
-    pub optimizer: OptimizerConfig,
-    /// The learning rate of every step.
-    pub schedule: Schedule,
-    /// Decides the first parameters and everything random inside the model.
-    pub seed: u64,
-    /// Longest gradient over all parameters; none is no limit.
-    pub clip_norm: Option<f64>,
-    /// Batches that make one step.
-    pub accumulate: usize,
-    /// When parameters are updated; it changes no result.
-    pub placement: Placement,
-    /// Most bytes that parameters, optimizer and the step's own memory may take together.
-    pub budget: Option<usize>,
-}
-
-impl TrainerOptions {
-    /// AdamW at a constant learning rate.
-    pub fn new(lr: f64) -> TrainerOptions {
-        TrainerOptions {
-            optimizer: OptimizerConfig::adamw(0.0),
-            schedule: Schedule {
-                kind: ScheduleKind::Constant,
-                peak: lr,
-                warmup: 0,
-                total: 0,
-            },
-            seed: 1,
-            clip_norm: None,
-            accumulate: 1,
-            placement: Placement::default(),
-            budget: None,
-        }
-    }
-}
-
-/// The graphs of a training step, with their plans.
-pub struct StepPlans {
-    /// The graph that runs for every batch.
-    pub step: Plan,
-    /// With accumulation, the graph that updates after the last batch.
-    pub apply: Option<Plan>,
-    /// The parameters.
-    pub params: Vec<ParamSpec>,
-    /// Names and types of the states beside the parameters; they begin as zeros.
-    pub states: Vec<(String, Type)>,
-}
-
-/// The graphs of a training step before they are compiled.
+/// The graphs of training before they are compiled.
 pub struct StepGraphs {
     /// The graph that runs for every batch.
     pub step: Graph,
     /// With accumulation, the graph that updates after the last batch.
     pub apply: Option<Graph>,
+    /// Functions over the same parameters that run between the steps, such as an evaluation.
+    pub functions: Vec<Graph>,
     params: Vec<ParamSpec>,
     states: Vec<(String, Type)>,
+    gradient_sums: Vec<String>,
 }
 
 impl StepGraphs {
@@ -79,177 +32,244 @@ impl StepGraphs {
         let cx = Context::new(&trace, true);
         let value = loss(&cx);
         trace.output("loss", value);
-        let mut states = if accumulates {
+        let sums = if accumulates {
             optimizer::accumulate(&cx, value)
         } else {
-            finish_update(&trace, optimizer::update(&cx, value, optimizer, clip))
+            finish_update(&trace, optimizer::update(&cx, value, optimizer, clip));
+            Vec::new()
         };
         let params = cx.params();
         drop(cx);
         let apply = accumulates.then(|| {
             let trace = Trace::new();
             let cx = Context::new(&trace, true);
-            states.extend(finish_update(
-                &trace,
-                optimizer::apply(&cx, &params, optimizer, clip),
-            ));
+            finish_update(&trace, optimizer::apply(&cx, &params, optimizer, clip));
             drop(cx);
             trace.finish()
         });
-        let states = states
-            .into_iter()
-            .map(|state| (state.name, Type::f32(&state.shape)))
-            .collect();
+        let step = trace.finish();
+        let mut states: Vec<(String, Type)> = Vec::new();
+        for (name, ty) in std::iter::once(&step).chain(&apply).flat_map(states_of) {
+            let known = params.iter().any(|param| param.name == name)
+                || states.iter().any(|(state, _)| state == name);
+            if !known {
+                states.push((name.to_string(), ty.clone()));
+            }
+        }
         StepGraphs {
-            step: trace.finish(),
+            step,
             apply,
+            functions: Vec::new(),
             params,
             states,
+            gradient_sums: sums.into_iter().map(|sum: StateSpec| sum.name).collect(),
         }
     }
 
-    /// The least budget under which the step can be compiled.
+    /// Adds a function over the same parameters, without dropout: `trace` returns its results by name. It runs in the
+    /// same arena as the step, and the budget is for both.
     ///
     /// # Errors
-    /// A graph that is not sound.
-    pub fn floor_bytes(&self, device: &Device, options: &TrainerOptions) -> Result<usize> {
+    /// A parameter that the step does not have.
+    pub fn with_function(
+        mut self,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+    ) -> Result<StepGraphs> {
+        self.functions.push(function_graph(&self.params, trace)?);
+        Ok(self)
+    }
+
+    /// The least budget under which everything can be compiled.
+    ///
+    /// # Errors
+    /// A malformed graph.
+    pub fn floor_bytes(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<usize> {
+        self.floor_beside(backend, options, &self.plans_without_budget(backend, options)?)
+    }
+
+    fn floor_beside(&self, backend: &dyn Backend, options: &TrainerOptions, plans: &[Plan]) -> Result<usize> {
         let mut floor = 0;
-        for graph in std::iter::once(&self.step).chain(&self.apply) {
-            let own = lessen_compile::floor_bytes(graph, &compile_options(options, None), &device.target());
-            floor = floor.max(own? + self.elsewhere(graph));
+        for (index, graph) in self.graphs().enumerate() {
+            let own = backend.floor_bytes(graph, &compile_options(options.placement, None))?;
+            floor = floor.max(own + self.bytes_beside(index, plans));
         }
         Ok(floor)
     }
 
-    /// Bytes of parameters, sums of gradients and the optimizer's state.
+    fn graphs(&self) -> impl Iterator<Item = &Graph> {
+        std::iter::once(&self.step)
+            .chain(&self.apply)
+            .chain(&self.functions)
+    }
+
+    /// Bytes of all states: parameters, sums of gradients, the optimizer's and the functions' own.
     fn state_bytes(&self) -> usize {
-        state_bytes(&self.params, &self.states)
+        let all: BTreeMap<&str, &Type> = self.graphs().flat_map(states_of).collect();
+        all.values().map(|ty| ty.bytes()).sum()
     }
 
-    /// Bytes of the states that one of the graphs does not know.
-    fn elsewhere(&self, graph: &Graph) -> usize {
-        let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
-        self.state_bytes()
-            .saturating_sub(states.map(|input| graph.ty(input.value).bytes()).sum())
+    /// Bytes that stay allocated while graph number `index` runs and that its own plan does not count: states that it
+    /// does not read, and constants of the others.
+    fn bytes_beside(&self, index: usize, plans: &[Plan]) -> usize {
+        let own: usize = self
+            .graphs()
+            .nth(index)
+            .map_or(0, |graph| states_of(graph).map(|(_, ty)| ty.bytes()).sum());
+        let constants: usize = plans.iter().map(|plan| plan.constant_bytes()).sum();
+        self.state_bytes() - own + constants - plans[index].constant_bytes()
     }
 
-    fn plan(&self, device: &Device, options: &TrainerOptions, graph: &Graph) -> Result<Plan> {
-        // What the other graph keeps counts, too.
-        let budget = options
-            .budget
-            .map(|budget| budget.saturating_sub(self.elsewhere(graph)));
-        device.compile(graph, &compile_options(options, budget)).map_err(|error| {
-            match (options.budget, self.floor_bytes(device, options)) {
-                (Some(budget), Ok(floor)) if budget < floor => Error::user(format!(
+    fn plans_without_budget(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Plan>> {
+        let options = compile_options(options.placement, None);
+        self.graphs()
+            .map(|graph| backend.compile(graph, &options))
+            .collect()
+    }
+
+    /// The plan of every graph under the options' budget.
+    fn plans(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Plan>> {
+        let free = self.plans_without_budget(backend, options)?;
+        let Some(budget) = options.budget else {
+            return Ok(free);
+        };
+        let mut plans = Vec::with_capacity(free.len());
+        for (index, graph) in self.graphs().enumerate() {
+            let own = budget.saturating_sub(self.bytes_beside(index, &free));
+            if free[index].peak_bytes() <= own {
+                plans.push(free[index].clone());
+                continue;
+            }
+            let plan = backend.compile(graph, &compile_options(options.placement, Some(own)));
+            plans.push(plan.map_err(|error| match self.floor_beside(backend, options, &free) {
+                Ok(floor) if budget < floor => Error::user(format!(
                     "the budget of {} is below the floor of {} ({floor} bytes); allow at least that, or take a smaller \
                      batch",
                     show_size(budget),
                     show_size(floor)
                 )),
                 _ => error,
-            }
-        })
+            })?);
+        }
+        Ok(plans)
     }
 }
 
-impl StepPlans {
-    /// Traces, differentiates and compiles a training step for a device.
-    ///
-    /// # Errors
-    /// A budget below the floor.
-    pub fn of(
-        device: &Device,
-        options: &TrainerOptions,
-        loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
-    ) -> Result<StepPlans> {
-        StepPlans::new(device, options, &StepGraphs::new(options, loss))
-    }
+/// The plans of training.
+pub struct StepPlans {
+    /// The plan that runs for every batch.
+    pub step: Plan,
+    /// With accumulation, the plan that updates after the last batch.
+    pub apply: Option<Plan>,
+    /// The plans of the functions.
+    pub functions: Vec<Plan>,
+    /// The parameters.
+    pub params: Vec<ParamSpec>,
+    /// Names and types of the states that training has beside the parameters; they begin as zeros.
+    pub states: Vec<(String, Type)>,
+    /// Those of the states that are zero between steps: the sums of gradients.
+    pub(crate) gradient_sums: Vec<String>,
+    state_bytes: usize,
+}
 
-    /// Compiles the graphs of a training step for a device.
+impl StepPlans {
+    /// Compiles the graphs of training for a device.
     ///
     /// # Errors
     /// A budget below the floor.
-    pub fn new(device: &Device, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
+    pub fn new(backend: &dyn Backend, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
+        let mut plans = graphs.plans(backend, options)?;
+        let functions = plans.split_off(plans.len() - graphs.functions.len());
+        let apply = if graphs.apply.is_some() { plans.pop() } else { None };
         Ok(StepPlans {
-            step: graphs.plan(device, options, &graphs.step)?,
-            apply: graphs
-                .apply
-                .as_ref()
-                .map(|graph| graphs.plan(device, options, graph))
-                .transpose()?,
+            step: plans.remove(0),
+            apply,
+            functions,
             params: graphs.params.clone(),
             states: graphs.states.clone(),
+            gradient_sums: graphs.gradient_sums.clone(),
+            state_bytes: graphs.state_bytes(),
         })
     }
 
-    /// The most bytes that the step takes: all states and constants, and the larger arena.
-    pub fn peak_bytes(&self) -> usize {
-        let plans = std::iter::once(&self.step).chain(&self.apply);
-        let constants: usize = plans.map(|plan| plan.constant_bytes()).sum();
-        self.state_bytes() + constants + self.arena_bytes()
+    fn plans(&self) -> impl Iterator<Item = &Plan> {
+        std::iter::once(&self.step)
+            .chain(&self.apply)
+            .chain(&self.functions)
     }
 
-    /// Bytes of the larger arena.
+    /// The most bytes that training takes: all states and constants, and the largest arena.
+    pub fn peak_bytes(&self) -> usize {
+        self.lasting_bytes() + self.arena_bytes()
+    }
+
+    /// Bytes of all states and constants.
+    pub fn lasting_bytes(&self) -> usize {
+        self.state_bytes + self.plans().map(|plan| plan.constant_bytes()).sum::<usize>()
+    }
+
+    /// Bytes of the largest arena.
     pub fn arena_bytes(&self) -> usize {
-        let plans = std::iter::once(&self.step).chain(&self.apply);
-        plans.map(|plan| plan.arena_bytes()).max().unwrap_or(0)
+        self.plans().map(|plan| plan.arena_bytes()).max().unwrap_or(0)
     }
 
     /// Bytes of parameters, sums of gradients and the optimizer's state.
     pub fn state_bytes(&self) -> usize {
-        state_bytes(&self.params, &self.states)
+        self.state_bytes
     }
 
-    /// Refuses a step that the machine's memory cannot hold.
+    /// Refuses training that the machine's memory cannot hold.
     ///
     /// # Errors
-    /// A plan that needs more than is available, with both figures.
+    /// Plans that need more than is available, with both figures.
     pub fn check_memory(&self) -> Result<()> {
-        check_memory(self.peak_bytes(), REMEDY)
+        check_memory(self.peak_bytes())
     }
 
     /// How long compiling took.
     pub fn compile_time(&self) -> Duration {
-        self.step.compile_time()
-            + self
-                .apply
-                .as_ref()
-                .map_or(Duration::ZERO, |apply| apply.compile_time())
+        self.plans().map(|plan| plan.compile_time()).sum()
     }
 }
 
-fn finish_update(trace: &Trace, update: Update<'_>) -> Vec<StateSpec> {
+/// The graph of a function over these parameters, without dropout: `trace` returns its results by name.
+///
+/// # Errors
+/// A parameter that is not among `params`.
+pub(crate) fn function_graph(
+    params: &[ParamSpec],
+    trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+) -> Result<Graph> {
+    let builder = Trace::new();
+    let cx = Context::new(&builder, false);
+    for (name, value) in trace(&cx) {
+        builder.output(name, value);
+    }
+    let is_known = |param: &ParamSpec| {
+        let same = |known: &ParamSpec| known.name == param.name && known.shape == param.shape;
+        params.iter().any(same)
+    };
+    if let Some(param) = cx.params().iter().find(|param| !is_known(param)) {
+        let (name, shape) = (&param.name, &param.shape);
+        return Err(Error::user(format!(
+            "the model has no parameter `{name}` of shape {shape:?}"
+        )));
+    }
+    drop(cx);
+    Ok(builder.finish())
+}
+
+/// Names and types of the states that a graph reads or writes.
+pub(crate) fn states_of(graph: &Graph) -> impl Iterator<Item = (&str, &Type)> {
+    let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
+    states.map(|input| (input.name.as_str(), graph.ty(input.value)))
+}
+
+fn compile_options(placement: Placement, budget: Option<usize>) -> Options {
+    Options { placement, budget }
+}
+
+fn finish_update(trace: &Trace, update: Update<'_>) {
     if let Some(norm) = update.gradient_norm {
         trace.output("gradient_norm", norm);
     }
-    update.states
 }
-
-fn compile_options(options: &TrainerOptions, budget: Option<usize>) -> Options {
-    Options {
-        placement: options.placement,
-        budget,
-    }
-}
-
-fn state_bytes(params: &[ParamSpec], states: &[(String, Type)]) -> usize {
-    let of_params: usize = params.iter().map(|param| Type::f32(&param.shape).bytes()).sum();
-    of_params + states.iter().map(|(_, ty)| ty.bytes()).sum::<usize>()
-}
-
-/// Refuses what the memory of this machine cannot hold.
-///
-/// # Errors
-/// A plan that needs more than is available; `remedy` says what to do.
-pub fn check_memory(needed: usize, remedy: &str) -> Result<()> {
-    match available_bytes() {
-        Some(available) if needed > available => Err(Error::user(format!(
-            "the plan needs {} of memory but only {} are available; {remedy}",
-            show_size(needed),
-            show_size(available)
-        ))),
-        _ => Ok(()),
-    }
-}
-
-pub(crate) const REMEDY: &str = "take a smaller batch or model, or set a budget";

@@ -3,11 +3,12 @@
 //! The trainer traces the function, adds derivative and update, compiles the whole, and holds parameters and the
 //! optimizer's state. Where batches come from and what happens between steps is the caller's.
 
-use crate::inference::{Function, Inputs, Runs, read_weights, run, scalar, write_weights};
-use crate::plans::{StepPlans, TrainerOptions};
-use crate::saved::StateArray;
+use crate::array::StateArray;
+use crate::options::TrainerOptions;
+use crate::plans::{StepGraphs, StepPlans};
+use crate::session::{Function, Inputs, Results, Session};
 use lessen_base::{Error, Result};
-use lessen_cpu::{Device, Executable, Host, Store};
+use lessen_compile::{Backend, Host};
 use lessen_graph::Tensor;
 use lessen_nn::{Context, ParamSpec, Weights, initialize};
 use std::time::{Duration, Instant};
@@ -21,7 +22,7 @@ pub struct StepReport {
     pub loss: f32,
     /// The learning rate.
     pub lr: f64,
-    /// The length of the gradient before it was clipped, where it is clipped.
+    /// The norm of the gradient before it was clipped, where it is clipped.
     pub gradient_norm: Option<f32>,
     /// How long it took.
     pub time: Duration,
@@ -30,7 +31,7 @@ pub struct StepReport {
 /// The planned and the measured most bytes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peak {
-    /// What the plans say: states, constants and the largest arena of a step.
+    /// What the plans say: states, constants and the largest arena.
     pub planned: usize,
     /// What has been allocated for states, constants and the arena by now.
     pub measured: usize,
@@ -38,13 +39,13 @@ pub struct Peak {
 
 /// A model in training.
 pub struct Trainer {
-    device: Device,
-    store: Store,
-    params: Vec<ParamSpec>,
+    session: Session,
     states: Vec<String>,
-    step: Executable,
+    gradient_sums: Vec<String>,
+    step: Function,
     /// With accumulation, the graph that updates after the last batch.
-    apply: Option<Executable>,
+    apply: Option<Function>,
+    functions: Vec<Function>,
     options: TrainerOptions,
     /// What the plans say of states and constants.
     planned_lasting: usize,
@@ -60,50 +61,40 @@ impl Trainer {
     /// # Errors
     /// A budget below the floor, and a step that the machine's memory cannot hold; nothing is allocated then.
     pub fn new(
-        device: Device,
+        backend: Box<dyn Backend>,
         options: TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Trainer> {
-        let plans = StepPlans::of(&device, &options, loss)?;
+        let plans = StepPlans::new(backend.as_ref(), &options, &StepGraphs::new(&options, loss))?;
         plans.check_memory()?;
         let weights = initialize(&plans.params, options.seed);
-        Trainer::from_plans(device, options, plans, &weights)
+        Trainer::from_plans(backend, options, plans, &weights)
     }
 
-    /// [`Trainer::new`] from plans that are there already, and the parameters' first values.
+    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, and the parameters'
+    /// first values.
     ///
     /// # Errors
     /// A parameter without value or of another shape.
     pub fn from_plans(
-        device: Device,
+        backend: Box<dyn Backend>,
         options: TrainerOptions,
         plans: StepPlans,
         weights: &Weights,
     ) -> Result<Trainer> {
-        let planned_arena = plans.arena_bytes();
-        let planned_lasting = plans.peak_bytes() - planned_arena;
-        let mut store = Store::new();
-        for param in &plans.params {
-            let (name, shape) = (&param.name, &param.shape);
-            match weights.get(name).filter(|weight| weight.shape == *shape) {
-                Some(weight) => store.insert_f32(name, shape, &weight.data),
-                None => {
-                    return Err(Error::user(format!(
-                        "there is no value of shape {shape:?} for `{name}`"
-                    )));
-                }
-            }
-        }
-        for (name, ty) in &plans.states {
-            store.insert_zeros(name, ty)?;
-        }
+        let (planned_lasting, planned_arena) = (plans.lasting_bytes(), plans.arena_bytes());
+        let mut session = Session::new(backend, plans.params, weights)?;
+        let step = session.load(plans.step)?;
+        let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
+        let functions = plans.functions.into_iter().map(|plan| session.load(plan));
+        let functions = functions.collect::<Result<_>>()?;
         Ok(Trainer {
-            device,
-            store,
-            params: plans.params,
+            session,
             states: plans.states.into_iter().map(|(name, _)| name).collect(),
-            step: Executable::load(plans.step),
-            apply: plans.apply.map(Executable::load),
+            gradient_sums: plans.gradient_sums,
+            step,
+            apply,
+            functions,
             options,
             planned_lasting,
             planned_arena,
@@ -114,7 +105,8 @@ impl Trainer {
     /// One step on one batch. `inputs` may hold more than the function declared.
     ///
     /// # Errors
-    /// An input that is missing or of another type than declared, an index out of range.
+    /// An input that is missing or of another type than declared, an index out of range. Parameters, states and the
+    /// number of steps are as before then.
     pub fn step(&mut self, inputs: &Inputs<'_>) -> Result<StepReport> {
         self.step_on(&[(1.0, inputs)])
     }
@@ -132,13 +124,24 @@ impl Trainer {
             (1..=self.options.accumulate).contains(&batches.len()),
             "at least one batch, and at most as many as are accumulated"
         );
+        let result = self.run_batches(batches);
+        if result.is_err() {
+            // Batches before the one that failed have added to the sums.
+            for name in &self.gradient_sums {
+                self.session.clear_state(name)?;
+            }
+        }
+        result
+    }
+
+    fn run_batches(&mut self, batches: &[(f32, &Inputs<'_>)]) -> Result<StepReport> {
         let begun = Instant::now();
         let lr = self
             .options
             .schedule
             .lr(usize::try_from(self.done).unwrap_or(usize::MAX));
         let (rate, number) = ([lr as f32], [(self.done + 1) as f32]);
-        let mut loss = 0.0;
+        let (mut loss, mut gradient_norm) = (0.0, None);
         for (index, (share, inputs)) in batches.iter().enumerate() {
             let draw = self.done * self.options.accumulate as u64 + index as u64;
             let key = [folded(self.options.seed), draw as u32];
@@ -150,14 +153,14 @@ impl Trainer {
                 ("share", Host::F32(&share)),
             ];
             let all: Vec<(&str, Host<'_>)> = own.into_iter().chain(inputs.iter().copied()).collect();
-            run(&mut self.step, &mut self.device, &mut self.store, &all)?;
-            loss += share[0] * scalar(&self.step, "loss").unwrap_or(f32::NAN);
+            let results = self.session.run(self.step, &all)?;
+            loss += share[0] * results.scalar("loss").unwrap_or(f32::NAN);
+            gradient_norm = results.scalar("gradient_norm");
         }
-        if let Some(apply) = &mut self.apply {
+        if let Some(apply) = self.apply {
             let own = [("lr", Host::F32(&rate)), ("t", Host::F32(&number))];
-            run(apply, &mut self.device, &mut self.store, &own)?;
+            gradient_norm = self.session.run(apply, &own)?.scalar("gradient_norm");
         }
-        let gradient_norm = scalar(self.apply.as_ref().unwrap_or(&self.step), "gradient_norm");
         self.done += 1;
         Ok(StepReport {
             step: self.done,
@@ -168,18 +171,21 @@ impl Trainer {
         })
     }
 
-    /// Compiles a graph over the same parameters, without dropout: `trace` returns its results by name.
+    /// Compiles a graph over the same parameters, without dropout: `trace` returns its results by name. It shares the
+    /// step's memory and its budget.
     ///
     /// # Errors
-    /// A parameter that the trainer does not have, and a graph that the machine's memory cannot hold.
+    /// A parameter that the trainer does not have, a budget that is too small for it, and a graph that the machine's
+    /// memory cannot hold.
     pub fn function(
         &mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
-        let states = self.store.bytes();
-        let function = Function::new(&self.device, &mut self.store, &self.params, trace)?;
-        self.planned_lasting += self.store.bytes() - states;
-        self.planned_arena = self.planned_arena.max(function.plan().arena_bytes());
+        let before = self.session.memory();
+        let function = self.session.function_within(self.options.budget, trace)?;
+        let now = self.session.memory();
+        self.planned_lasting += now.states - before.states + now.constants - before.constants;
+        self.planned_arena = self.planned_arena.max(self.session.plan(function).arena_bytes());
         Ok(function)
     }
 
@@ -187,8 +193,18 @@ impl Trainer {
     ///
     /// # Errors
     /// As [`Trainer::step`].
-    pub fn run(&mut self, function: &mut Function, inputs: &Inputs<'_>) -> Result<()> {
-        function.run(&mut self.device, &mut self.store, inputs)
+    pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
+        self.session.run(function, inputs)
+    }
+
+    /// The functions that were planned together with the step, in order.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// The session in which the steps run.
+    pub fn session(&mut self) -> &mut Session {
+        &mut self.session
     }
 
     /// Steps done.
@@ -198,12 +214,15 @@ impl Trainer {
 
     /// The parameters: names, shapes, first values.
     pub fn params(&self) -> &[ParamSpec] {
-        &self.params
+        self.session.params()
     }
 
     /// The parameters' values.
-    pub fn weights(&self) -> Weights {
-        read_weights(&self.store, &self.params)
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn weights(&self) -> Result<Weights> {
+        self.session.weights()
     }
 
     /// Gives parameters other values; those that `weights` lacks keep theirs.
@@ -211,62 +230,48 @@ impl Trainer {
     /// # Errors
     /// A name that the model does not have, or a wrong shape.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        write_weights(&mut self.store, &self.params, weights)
+        self.session.set_weights(weights)
     }
 
-    /// The name of a parameter with a value that is no number, or infinite.
-    pub fn broken_parameter(&self) -> Option<&str> {
-        let broken = |name: &str| {
-            self.store
-                .f32(name)
-                .is_some_and(|data| data.iter().any(|v| !v.is_finite()))
-        };
-        self.params
-            .iter()
-            .map(|param| param.name.as_str())
-            .find(|name| broken(name))
-    }
-
-    /// What the optimizer remembers.
-    pub fn state(&self) -> Vec<StateArray> {
-        let array = |name: &String| {
-            let (shape, data) = (self.store.shape(name)?.to_vec(), self.store.f32(name)?.to_vec());
-            Some(StateArray {
-                name: name.clone(),
-                shape,
-                data,
-            })
-        };
-        self.states.iter().filter_map(array).collect()
-    }
-
-    /// Goes on after `done` steps with what the optimizer remembered then.
+    /// The name of a parameter with a value that is NaN or infinite.
     ///
     /// # Errors
-    /// A state that the optimizer does not have, lacks, or has in another shape.
+    /// A device that fails.
+    pub fn broken_parameter(&self) -> Result<Option<&str>> {
+        self.session.broken_parameter()
+    }
+
+    /// What training remembers beside the parameters: the optimizer's states, and those that the model function
+    /// declared, each in its own dtype.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn state(&self) -> Result<Vec<StateArray>> {
+        self.states.iter().map(|name| self.session.state(name)).collect()
+    }
+
+    /// Goes on after `done` steps with what [`Trainer::state`] returned then.
+    ///
+    /// # Errors
+    /// A state that this trainer does not have, lacks, or has in another dtype or shape.
     pub fn resume(&mut self, done: u64, state: &[StateArray]) -> Result<()> {
-        let differs =
-            || Error::user("the checkpoint is of another optimizer; resume with the settings that it had");
-        if state.len() != self.states.len() {
-            return Err(differs());
+        let fits = |array: &StateArray| self.states.contains(&array.name) && self.session.has_state(array);
+        if state.len() != self.states.len() || !state.iter().all(fits) {
+            return Err(Error::user(
+                "the checkpoint is of another optimizer; resume with the settings that it had",
+            ));
         }
-        for array in state {
-            if !self.states.contains(&array.name) || self.store.shape(&array.name) != Some(&array.shape[..]) {
-                return Err(differs());
-            }
-            self.store.insert_f32(&array.name, &array.shape, &array.data);
-        }
+        state.iter().try_for_each(|array| self.session.set_state(array))?;
         self.done = done;
         Ok(())
     }
 
     /// The most bytes of training: parameters, the optimizer's state, constants and the arena.
     pub fn peak(&self) -> Peak {
-        let executables = std::iter::once(&self.step).chain(&self.apply);
-        let constants: usize = executables.map(Executable::constant_bytes).sum();
+        let memory = self.session.memory();
         Peak {
             planned: self.planned_lasting + self.planned_arena,
-            measured: self.store.bytes() + constants + self.device.arena_bytes(),
+            measured: memory.states + memory.constants + memory.arena,
         }
     }
 }
@@ -275,10 +280,4 @@ impl Trainer {
 /// different words: the factor is odd.
 fn folded(seed: u64) -> u32 {
     seed as u32 ^ ((seed >> 32) as u32).wrapping_mul(0x9E37_79B9)
-}
-
-impl Runs for Trainer {
-    fn run_function(&mut self, function: &mut Function, inputs: &Inputs<'_>) -> Result<()> {
-        self.run(function, inputs)
-    }
 }

@@ -2,7 +2,8 @@
 
 use clap::{Args, ValueEnum};
 use lessen::step_bench;
-use lessen_train::{Error, Result, parse_size, show_size};
+use lessen_run::Result;
+use lessen_train::{parse_size, show_size};
 
 use crate::say;
 

@@ -2,7 +2,9 @@
 
 use crate::say;
 use clap::Args;
-use lessen_train::{Finished, Result};
+use lessen::device_named;
+use lessen_run::Result;
+use lessen_run::saved_run::SavedRun;
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
@@ -20,6 +22,9 @@ pub struct Eval {
     /// Take the best model instead of the last one
     #[arg(long)]
     best: bool,
+    /// Device to run on
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    device: String,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -28,9 +33,10 @@ pub struct Eval {
 impl Eval {
     /// Evaluates; the exit code.
     pub fn run(self) -> Result<u8> {
-        let mut finished = Finished::open(&self.run_dir, self.best)?;
-        let scores = finished.evaluate(self.data.as_deref(), &self.split)?;
-        let source = finished.source.display().to_string();
+        let backend = || device_named(&self.device);
+        let run = SavedRun::open(&self.run_dir, self.best, &backend)?;
+        let scores = run.evaluate(self.data.as_deref(), &self.split)?;
+        let source = run.source().display().to_string();
         if self.json {
             let mut object = scores.to_json(&self.split);
             object.insert("split".into(), json!(self.split));

@@ -2,7 +2,10 @@
 
 use crate::say;
 use clap::Args;
-use lessen_train::{Error, Finished, Result, Sampling};
+use lessen::device_named;
+use lessen_run::saved_run::SavedRun;
+use lessen_run::{Error, Result};
+use lessen_train::Sampling;
 use serde_json::json;
 use std::path::PathBuf;
 
@@ -29,6 +32,9 @@ pub struct Generate {
     /// Take the best model instead of the last one
     #[arg(long)]
     best: bool,
+    /// Device to run on
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    device: String,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -61,7 +67,9 @@ impl Generate {
             top_k,
             seed,
         };
-        let added = Finished::open(&self.run_dir, self.best)?.generate(&self.prompt, &sampling)?;
+        let backend = || device_named(&self.device);
+        let run = SavedRun::open(&self.run_dir, self.best, &backend)?;
+        let added = run.generate(&self.prompt, &sampling)?;
         if self.json {
             say(&format!("{}\n", json!({ "prompt": self.prompt, "text": added })));
         } else {

@@ -10,7 +10,7 @@ mod recipes;
 mod train;
 
 use clap::Subcommand;
-use lessen_train::Result;
+use lessen_run::Result;
 
 /// What to do.
 #[derive(Subcommand)]

@@ -2,9 +2,24 @@
 
 use super::recipe_args::RecipeArgs;
 use crate::say;
-use clap::Args;
-use lessen_train::config::Config;
-use lessen_train::{Outlook, Result, recipe};
+use clap::{Args, ValueEnum};
+use lessen::device_named;
+use lessen_compile::{dump_memory, dump_schedule};
+use lessen_graph::print;
+use lessen_run::forecast::Forecast;
+use lessen_run::recipe::config::Config;
+use lessen_run::{Result, recipe};
+
+/// What `--dump` prints.
+#[derive(Clone, Copy, ValueEnum)]
+enum Dump {
+    /// The graph of a training step after all passes, as text that parses back
+    Graph,
+    /// Its steps in order
+    Schedule,
+    /// The place of every value in memory
+    Memory,
+}
 
 /// Flags of `lessen plan`.
 #[derive(Args)]
@@ -13,6 +28,12 @@ pub struct Plan {
     recipe: String,
     #[command(flatten)]
     over: RecipeArgs,
+    /// Device to plan for
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    device: String,
+    /// Print this of a training step instead
+    #[arg(long, value_name = "WHAT", conflicts_with = "json")]
+    dump: Option<Dump>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -21,13 +42,16 @@ pub struct Plan {
 impl Plan {
     /// Plans; the exit code.
     pub fn run(self) -> Result<u8> {
-        let (name, mut settings) = recipe::load(&self.recipe)?;
+        let mut settings = recipe::load(&self.recipe)?;
         self.over.apply(&mut settings, None)?;
-        let outlook = Outlook::new(Config::new(&name, settings)?, self.over.budget()?)?;
-        say(&if self.json {
-            format!("{}\n", outlook.to_json())
-        } else {
-            outlook.to_text()
+        let backend = device_named(&self.device)?;
+        let forecast = Forecast::new(Config::new(settings)?, backend.as_ref())?;
+        say(&match self.dump {
+            Some(Dump::Graph) => print(forecast.step().graph()),
+            Some(Dump::Schedule) => dump_schedule(forecast.step()),
+            Some(Dump::Memory) => dump_memory(forecast.step()),
+            None if self.json => format!("{}\n", forecast.to_json()),
+            None => forecast.to_text(),
         });
         Ok(0)
     }

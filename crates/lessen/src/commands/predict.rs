@@ -2,7 +2,9 @@
 
 use crate::say;
 use clap::Args;
-use lessen_train::{Finished, Prediction, Result};
+use lessen::device_named;
+use lessen_run::Result;
+use lessen_run::saved_run::{Prediction, SavedRun};
 use serde_json::{Map, json};
 use std::path::PathBuf;
 
@@ -17,6 +19,9 @@ pub struct Predict {
     /// Take the best model instead of the last one
     #[arg(long)]
     best: bool,
+    /// Device to run on
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    device: String,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -25,7 +30,8 @@ pub struct Predict {
 impl Predict {
     /// Asks the model; the exit code.
     pub fn run(self) -> Result<u8> {
-        let prediction = Finished::open(&self.run_dir, self.best)?.predict(&self.text)?;
+        let backend = || device_named(&self.device);
+        let prediction = SavedRun::open(&self.run_dir, self.best, &backend)?.predict(&self.text)?;
         let (text, object) = match prediction {
             Prediction::Class(label, shares) => {
                 let share = shares

@@ -1,8 +1,10 @@
 //! What `train` and `plan` have in common: the flags that go over a recipe's settings.
 
 use clap::Args;
-use lessen_train::settings::{Settings, Value};
-use lessen_train::{Result, parse_size};
+use lessen_run::Result;
+use lessen_run::recipe::settings::Settings;
+use lessen_run::recipe::value::Value;
+use lessen_train::parse_size;
 use std::path::PathBuf;
 
 /// Flags over a recipe.
@@ -14,7 +16,7 @@ pub struct RecipeArgs {
     /// Hugging Face folder to start from
     #[arg(long, value_name = "DIR")]
     init: Option<PathBuf>,
-    /// Most memory for parameters, optimizer and step together, such as 512MiB or 2GiB
+    /// Most memory for parameters, optimizer, step and evaluation together, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
     /// Another value for a key of the recipe (`lessen recipes --keys` lists them); may be repeated
@@ -37,13 +39,12 @@ impl RecipeArgs {
         if let Some(steps) = steps {
             settings.set_named("train.steps", Value::Count(steps), format!("--steps {steps}"))?;
         }
+        if let Some(size) = &self.budget {
+            let bytes = Value::Count(parse_size(size)? as u64);
+            settings.set_named("run.budget", bytes, format!("--budget {size}"))?;
+        }
         self.set
             .iter()
             .try_for_each(|assignment| settings.set_flag(assignment))
-    }
-
-    /// The budget in bytes.
-    pub fn budget(&self) -> Result<Option<usize>> {
-        self.budget.as_deref().map(parse_size).transpose()
     }
 }

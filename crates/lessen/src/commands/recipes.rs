@@ -2,9 +2,9 @@
 
 use crate::say;
 use clap::Args;
-use lessen_train::keys::KEYS;
-use lessen_train::recipe::BUILT_IN;
-use lessen_train::{Error, Result};
+use lessen_run::recipe::BUILT_IN;
+use lessen_run::recipe::keys::{KEYS, Key};
+use lessen_run::{Error, Result};
 use serde_json::{Value, json};
 
 /// Flags of `lessen recipes`.
@@ -36,7 +36,7 @@ impl Recipes {
         let lines: Vec<String> = if self.keys {
             let default =
                 |default: Option<&str>| default.map_or(String::new(), |default| format!(" [{default}]"));
-            let line = |key: &lessen_train::keys::Key| {
+            let line = |key: &Key| {
                 let (expected, default) = (key.kind.expected(), default(key.default));
                 format!("{:<24} {}; {expected}{default}\n", key.name, key.meaning)
             };

@@ -3,11 +3,10 @@
 use super::recipe_args::RecipeArgs;
 use crate::{say, tell};
 use clap::Args;
-use lessen_train::folder::Folder;
-use lessen_train::run::{Request, read_config, train};
-use lessen_train::run_names::{last_run, next_run};
-use lessen_train::settings::Settings;
-use lessen_train::{Error, Result, interrupt, recipe};
+use lessen::device_named;
+use lessen_run::folder::names::{last_run, next_run};
+use lessen_run::training::{Request, interrupt, train};
+use lessen_run::{Error, Result, recipe};
 use std::path::PathBuf;
 
 /// The recipe that needs nothing.
@@ -29,6 +28,9 @@ pub struct Train {
     /// Steps to train
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<u64>,
+    /// Device to run on
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    device: String,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -38,7 +40,7 @@ impl Train {
     /// Trains; the exit code.
     pub fn run(self) -> Result<u8> {
         let request = self.request()?;
-        let report = train(&request)?;
+        let report = train(&request, &|| device_named(&self.device))?;
         if self.json {
             say(&format!("{}\n", report.to_json()));
         } else {
@@ -56,41 +58,23 @@ impl Train {
     }
 
     fn request(&self) -> Result<Request> {
-        let budget = self.over.budget()?;
-        let (recipe, mut settings, out) = if self.resume {
-            self.resumed()?
-        } else {
-            let (recipe, settings) = recipe::load(self.recipe.as_deref().unwrap_or(DEFAULT))?;
-            let out = self.out.clone().unwrap_or_else(|| next_run(&recipe));
-            (recipe, settings, out)
-        };
+        if self.resume {
+            return self.resumed();
+        }
+        let mut settings = recipe::load(self.recipe.as_deref().unwrap_or(DEFAULT))?;
+        let name = settings.text("run.recipe").unwrap_or(DEFAULT);
+        let out = self.out.clone().unwrap_or_else(|| next_run(name));
         self.over.apply(&mut settings, self.steps)?;
-        Ok(Request {
-            recipe,
-            settings,
-            out,
-            resume: self.resume,
-            budget,
-        })
+        Ok(Request::new(settings, out))
     }
 
-    /// Recipe, settings and folder of the run to go on with. The settings are those of the folder also where the
-    /// recipe is named again: flags that the run began with need not be repeated.
-    fn resumed(&self) -> Result<(String, Settings, PathBuf)> {
-        let named = match &self.recipe {
-            Some(recipe) => Some(recipe::load(recipe)?.0),
-            None => None,
-        };
-        let out = self.resumed_folder(named.as_deref().unwrap_or(DEFAULT))?;
-        let written = read_config(&Folder::open(&out)?)?;
-        match named {
-            Some(named) if named != written.recipe => Err(Error::user(format!(
-                "the run {} is of the recipe {}, not {named}; leave the recipe out, or name another folder with --out",
-                out.display(),
-                written.recipe
-            ))),
-            _ => Ok((written.recipe, written.settings, out)),
-        }
+    /// The run to go on with. Its settings are those of the folder also where the recipe is named again: flags that the
+    /// run began with need not be repeated.
+    fn resumed(&self) -> Result<Request> {
+        let named = self.recipe.as_deref().map(recipe::load).transpose()?;
+        let named = named.as_ref().and_then(|settings| settings.text("run.recipe"));
+        let out = self.resumed_folder(named.unwrap_or(DEFAULT))?;
+        Request::resume(out, named, |settings| self.over.apply(settings, self.steps))
     }
 
     fn resumed_folder(&self, recipe: &str) -> Result<PathBuf> {

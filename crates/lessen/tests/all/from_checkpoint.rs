@@ -1,0 +1,240 @@
+//! Training that starts from a checkpoint: what is kept, what begins anew, what is refused.
+
+use crate::support::*;
+use std::fs;
+use std::path::Path;
+
+#[test]
+fn training_starts_from_a_checkpoint_of_ones_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let init = checkpoint(dir, "bert");
+    let args = [
+        "train",
+        "bert-classifier",
+        "--init",
+        text(&init),
+        "--data",
+        "titles",
+        "--steps",
+        "1",
+        "--json",
+    ];
+    let more = [
+        "--set",
+        "train.batch=4",
+        "--set",
+        "data.max_length=12",
+        "--set",
+        "train.lr=0",
+        "--out",
+        "second",
+    ];
+    let report = json(dir, &[&args[..], &more].concat());
+    let first = json(dir, &["eval", "first", "--json"]);
+    let loss = |value: &serde_json::Value| value["dev_loss"].as_f64().unwrap();
+    assert!(
+        (loss(&report) - loss(&first)).abs() < 1e-6,
+        "with a rate of 0 nothing changes"
+    );
+    let flags = ["--set", "model.layers=3"];
+    let sentence = refuse(dir, &[&args[..8], &flags].concat());
+    assert!(
+        sentence.contains("--set model.layers=3 cannot change the checkpoint"),
+        "{sentence}"
+    );
+}
+
+/// Trains from `first/model` at a rate of 0, so that the scores are those of the first weights.
+fn again<'a>(recipe: &'a Path, data: &'a Path, out: &'a str) -> Vec<&'a str> {
+    vec![
+        "train",
+        text(recipe),
+        "--init",
+        "first/model",
+        "--data",
+        text(data),
+        "--set",
+        "train.lr=0",
+        "--steps",
+        "1",
+        "--out",
+        out,
+    ]
+}
+
+#[test]
+fn a_class_keeps_its_row_when_the_data_numbers_it_otherwise() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, recipe) = (titles(dir), classifier(dir, "encoder", ""));
+    let first = train_on(&recipe, &data, &["--steps", "60", "--out", "first", "--json"]);
+    assert_eq!(json(dir, &first)["dev_accuracy"], 1.0);
+    for file in ["train.txt", "dev.txt"] {
+        let lines = fs::read_to_string(data.join(file)).unwrap();
+        let turned = lines.lines().map(|line| match line.split_once('\t') {
+            Some((title, "0")) => format!("{title}\t1\n"),
+            Some((title, _)) => format!("{title}\t0\n"),
+            None => panic!("{line}"),
+        });
+        fs::write(data.join(file), turned.collect::<String>()).unwrap();
+    }
+    fs::write(data.join("class.txt"), "foul\nfair\n").unwrap();
+    let report = json(dir, &[&again(&recipe, &data, "second")[..], &["--json"]].concat());
+    assert_eq!(report["dev_accuracy"], 1.0, "{report}");
+    let config = fs::read_to_string(dir.join("second/model/config.json")).unwrap();
+    let config: serde_json::Value = serde_json::from_str(&config).unwrap();
+    assert_eq!(
+        config["id2label"],
+        serde_json::json!({ "0": "foul", "1": "fair" })
+    );
+    let answer = json(dir, &["predict", "second", "--text", "day 7 rain", "--json"]);
+    assert_eq!(answer["label"], "foul");
+}
+
+#[test]
+fn other_classes_get_a_new_classifier_which_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    for kind in ["bert", "encoder"] {
+        checkpoint(dir, kind);
+        let (data, recipe) = (titles(dir), classifier(dir, kind, ""));
+        fs::write(data.join("class.txt"), "fair\nfoul\nwindy\n").unwrap();
+        let out = format!("{kind}-again");
+        let output = lessen(dir, &again(&recipe, &data, &out));
+        let said = stderr(&output);
+        assert!(output.status.success(), "{said}");
+        let drawn =
+            "classifier.weight of shape [3, 16], classifier.bias of shape [3]; starting with new ones";
+        assert!(said.contains(drawn) && !said.contains("pooler"), "{said}");
+        fs::remove_dir_all(dir.join("first")).unwrap();
+    }
+}
+
+#[test]
+fn tensors_that_the_model_does_not_have_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, recipe) = (titles(dir), classifier(dir, "bert", ""));
+    let deeper = train_on(&recipe, &data, &["--out", "first", "--set", "model.layers=2"]);
+    succeed(dir, &deeper);
+    let config = dir.join("first/model/config.json");
+    let fields = fs::read_to_string(&config).unwrap();
+    assert!(fields.contains("\"num_hidden_layers\": 2"), "{fields}");
+    fs::write(
+        &config,
+        fields.replace("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1"),
+    )
+    .unwrap();
+    let output = lessen(dir, &again(&recipe, &data, "second"));
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    // A layer of BERT has 16.
+    let unused = "no use for 16 tensors of the checkpoint, such as bert.encoder.layer.1.";
+    assert!(said.contains(unused), "{said}");
+}
+
+#[test]
+fn a_checkpoint_brings_its_vocabulary_and_its_faults_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let init = checkpoint(dir, "encoder");
+    let (data, recipe) = (titles(dir), classifier(dir, "encoder", ""));
+    let flag = ["--set", "data.tokenizer=characters"];
+    let sentence = refuse(dir, &[&again(&recipe, &data, "second")[..], &flag].concat());
+    assert!(
+        sentence.contains("--set data.tokenizer=characters cannot change the vocabulary of the checkpoint"),
+        "{sentence}"
+    );
+    let config = init.join("config.json");
+    let sound = fs::read_to_string(&config).unwrap();
+    let damaged = sound.replace("\"dropout\": 0.1", "\"dropout\": 2");
+    assert_ne!(damaged, sound);
+    fs::write(&config, damaged).unwrap();
+    let sentence = refuse(dir, &again(&recipe, &data, "second"));
+    assert!(
+        sentence.contains("config.json: the field `dropout` must be at least 0 and below 1, it is 2"),
+        "{sentence}"
+    );
+    assert!(!dir.join("second").exists());
+}
+
+#[test]
+fn what_is_no_checkpoint_is_told_with_what_would_be_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let init = checkpoint(dir, "encoder");
+    let (data, recipe) = (titles(dir), classifier(dir, "encoder", ""));
+    let from = |init: &str| {
+        let args = train_on(&recipe, &data, &["--out", "second", "--init", init]);
+        refuse(dir, &args)
+    };
+    assert_eq!(
+        from("nowhere"),
+        "error: --init nowhere: there is no folder nowhere; check the path"
+    );
+    let sentence = from("first");
+    assert!(
+        sentence.starts_with("error: --init first: ")
+            && sentence.contains("/first is a run; start from its model, ")
+            && sentence.ends_with("/first/model"),
+        "{sentence}"
+    );
+    let wanted =
+        "name a folder with config.json and model.safetensors, as transformers' save_pretrained writes it";
+    fs::rename(init.join("model.safetensors"), init.join("other.safetensors")).unwrap();
+    assert!(from("first/model").ends_with(&format!("first/model has no model.safetensors; {wanted}")));
+    fs::write(init.join("pytorch_model.bin"), "").unwrap();
+    assert!(from("first/model").contains("save it again with safe_serialization=True"));
+    fs::remove_file(init.join("config.json")).unwrap();
+    let sentence = from("first/model");
+    assert!(
+        sentence.contains("there is no ")
+            && sentence.ends_with(&format!("first/model/config.json; {wanted}")),
+        "{sentence}"
+    );
+    assert!(!dir.join("second").exists());
+}
+
+#[test]
+fn a_vocabulary_that_was_cut_short_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, recipe) = (titles(dir), classifier(dir, "bert", ""));
+    let words = |count: usize| {
+        let more: String = (5..count).map(|i| format!("word{i}\n")).collect();
+        format!("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n{more}")
+    };
+    fs::create_dir(dir.join("words")).unwrap();
+    fs::write(dir.join("words/vocab.txt"), words(400)).unwrap();
+    let first = train_on(&recipe, &data, &["--out", "first"]);
+    succeed(dir, &[&first[..], &["--set", "data.tokenizer=words"]].concat());
+    let init = dir.join("first/model");
+    fs::remove_file(init.join("tokenizer.json")).unwrap();
+    let cut = |count| fs::write(init.join("vocab.txt"), words(count)).unwrap();
+    cut(144);
+    let sentence = refuse(dir, &again(&recipe, &data, "second"));
+    assert!(
+        sentence.starts_with("error: the tokenizer has only 144 tokens but the checkpoint ")
+            && sentence.ends_with(
+                "first/model 400; use the tokenizer that belongs to it, with all of its files as they were"
+            ),
+        "{sentence}"
+    );
+    assert!(!dir.join("second").exists());
+    assert!(refuse(dir, &["eval", "first"]).contains("the tokenizer has only 144 tokens but the model in "));
+    // Models whose vocabulary was padded to a round number are sound.
+    cut(145);
+    succeed(dir, &again(&recipe, &data, "second"));
+}
+
+#[test]
+fn a_plan_without_data_asks_nothing_of_the_vocabulary() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let init = checkpoint(dir, "encoder");
+    let recipe = classifier(dir, "encoder", "");
+    // The vocabulary that a plan assumes is larger than that of this checkpoint.
+    let plan = ["plan", text(&recipe), "--init", text(&init), "--json"];
+    assert!(json(dir, &plan)["peak_bytes"].as_u64().unwrap() > 0);
+}

@@ -1,0 +1,93 @@
+//! The tasks of GLUE through the command: found by their folders, scored by their metrics.
+
+use crate::support::*;
+use std::fs;
+use std::path::Path;
+
+/// A model that learns a few words in a moment.
+const SMALL: [&str; 14] = [
+    "--set",
+    "model.layers=1",
+    "--set",
+    "model.width=16",
+    "--set",
+    "model.ffn=32",
+    "--set",
+    "data.max_length=8",
+    "--set",
+    "train.batch=6",
+    "--set",
+    "train.lr=0.02",
+    "--steps",
+    "150",
+];
+
+fn write(folder: &Path, train: &str, dev: &str) {
+    fs::create_dir(folder).unwrap();
+    fs::write(folder.join("train.tsv"), train).unwrap();
+    fs::write(folder.join("dev.tsv"), dev).unwrap();
+}
+
+#[test]
+fn a_task_is_found_by_its_folder_and_scored_by_its_metric() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let lines = |text: &str, label: u8, count: usize| format!("x\t{label}\t\t{text}\n").repeat(count);
+    let train = lines("sun", 1, 12) + &lines("rain", 0, 12);
+    // Who has learned the words is right but twice: tp 8, fp 2, tn 8, fn 0.
+    let dev = lines("sun", 1, 8) + &lines("sun", 0, 2) + &lines("rain", 0, 8);
+    write(&dir.join("CoLA"), &train, &dev);
+    let args = ["train", "glue", "--data", "CoLA", "--out", "cola", "--json"];
+    let report = json(dir, &[&args[..], &SMALL].concat());
+    let matthews = report["dev_matthews"].as_f64().unwrap();
+    assert!((matthews - 64.0 / 80.0).abs() < 1e-12, "{report}");
+    let head = "sentence1\tsentence2\tscore\n";
+    write(
+        &dir.join("STS-B"),
+        &format!("{head}sun\train\t0\n"),
+        &format!("{head}sun\tsun\t5\n"),
+    );
+    assert_eq!(
+        refuse(dir, &["eval", "cola", "--data", "STS-B"]),
+        "error: the data has scores but the model tells classes apart; name data of the same task"
+    );
+    // These are single texts: a tab is a character like any other.
+    let ask = |text| json(dir, &["predict", "cola", "--text", text, "--json"])["probabilities"].clone();
+    assert_eq!(ask("su\tn"), ask("su~n"));
+}
+
+#[test]
+fn pairs_are_scored_by_rank_and_asked_with_a_tab_between() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let scores = [("sun", 0.0), ("rain", 1.0), ("hail", 1.5), ("fog", 5.0)];
+    let head = "sentence1\tsentence2\tscore\n";
+    let lines: String = scores
+        .iter()
+        .map(|(word, score)| format!("{word}\tx\t{score}\n"))
+        .collect();
+    write(
+        &dir.join("scores"),
+        &format!("{head}{}", lines.repeat(6)),
+        &format!("{head}{lines}"),
+    );
+    let args = ["train", "glue", "--data", "scores", "--out", "sts", "--json"];
+    assert!(refuse(dir, &[&args[..], &SMALL].concat()).contains("which task of GLUE?"));
+    let task = ["--set", "data.task=STS-B"];
+    let report = json(dir, &[&args[..], &SMALL, &task].concat());
+    // In the right order, though not on a line.
+    let score = |name: &str| report[name].as_f64().unwrap();
+    assert!((score("dev_spearman") - 1.0).abs() < 1e-12, "{report}");
+    assert!(score("dev_pearson") < 1.0 - 1e-6, "{report}");
+    let ask = |text| {
+        json(dir, &["predict", "sts", "--text", text, "--json"])["score"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(ask("fog\tx") > ask("hail\tx") && ask("rain\tx") > ask("sun\tx"));
+    assert_eq!(
+        ask("fog\tx"),
+        ask("fogx"),
+        "the words of a pair follow on each other without the tab"
+    );
+}

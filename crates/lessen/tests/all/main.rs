@@ -1,0 +1,10 @@
+//! The tests of the command in one binary.
+
+mod bad_input;
+mod command_line;
+mod commands;
+mod from_checkpoint;
+mod glue;
+mod resume;
+mod resume_refused;
+mod support;

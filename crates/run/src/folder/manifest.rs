@@ -1,0 +1,384 @@
+//! What only a resumed run needs of saved models: in a checkpoint `training.safetensors` with the states of training,
+//! and the manifest `training.json` with the step, the states' types and a checksum of every file of the checkpoint;
+//! beside the best model `best.json` with its step and score.
+//!
+//! The manifest is written last and lists all other files: one that is missing, short or changed is an error.
+//! `best.json` is written and removed together with its model, so the two never disagree.
+
+use crc32c::crc32c_append;
+use lessen_base::atomic::write_file;
+use lessen_base::{Error, Result};
+use lessen_graph::DType;
+use lessen_train::{HostArray, StateArray};
+use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::Path;
+
+/// The file with the states of training.
+pub const STATE: &str = "training.safetensors";
+/// The file of the manifest.
+pub const MANIFEST: &str = "training.json";
+/// The file with the best model's step and score.
+pub const BEST: &str = "best.json";
+
+/// The best evaluation so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// Steps done when it was reached.
+    pub step: u64,
+    /// Its score; greater is better.
+    pub score: f64,
+}
+
+/// What tells a split of the data from other data, wherever it lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DataDigest {
+    /// Examples, or bytes of a text; 0 where the data is made on the fly.
+    pub size: u64,
+    /// CRC-32C of texts, labels and the names of classes.
+    pub crc: u32,
+}
+
+/// What tells the data of a run from other data.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct DataDigests {
+    /// The training split.
+    pub train: DataDigest,
+    /// The split of the evaluations.
+    pub dev: DataDigest,
+}
+
+/// What is known of a checkpoint beside arrays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The version of this file's layout.
+    format: u32,
+    /// Steps done.
+    pub step: u64,
+    /// Steps that the run was to have in all.
+    pub(crate) planned_steps: u64,
+    /// The data of the run.
+    pub(crate) data: DataDigests,
+    /// Dtype and shape of every state, such as `f32[2, 3]`.
+    states: BTreeMap<String, String>,
+    /// Length and CRC-32C of every other file.
+    files: BTreeMap<String, (u64, u32)>,
+}
+
+const FORMAT: u32 = 3;
+
+impl Manifest {
+    /// The manifest of a checkpoint after `step` of `planned_steps` steps on this data.
+    pub(crate) fn new(step: u64, planned_steps: u64, data: DataDigests) -> Manifest {
+        Manifest {
+            format: FORMAT,
+            step,
+            planned_steps,
+            data,
+            states: BTreeMap::new(),
+            files: BTreeMap::new(),
+        }
+    }
+}
+
+/// Adds the states of training and the manifest to a folder that holds the rest of the checkpoint.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub(crate) fn complete(dir: &Path, mut manifest: Manifest, states: &[StateArray]) -> Result<()> {
+    let failed = |what: &str, error: &dyn std::fmt::Display| {
+        Error::internal(format!("{what} cannot be written ({error})"))
+    };
+    let bytes: Vec<Vec<u8>> = states.iter().map(|array| array.data.to_le_bytes()).collect();
+    let mut views = Vec::with_capacity(states.len());
+    for (array, bytes) in states.iter().zip(&bytes) {
+        let view = TensorView::new(stored_dtype(array.data.dtype()), array.shape.clone(), bytes);
+        let view = view.map_err(|error| failed(&format!("the state {}", array.name), &error))?;
+        views.push((array.name.as_str(), view));
+        manifest.states.insert(array.name.clone(), array.ty().to_string());
+    }
+    let whole = safetensors::serialize(views, None).map_err(|error| failed(STATE, &error))?;
+    write_file(&dir.join(STATE), &whole)?;
+    let entries = fs::read_dir(dir).map_err(|error| unreadable(dir, &error.to_string()))?;
+    for entry in entries {
+        let path = entry.map_err(|error| unreadable(dir, &error.to_string()))?.path();
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        manifest.files.insert(name, digest(&path)?);
+    }
+    let text = serde_json::to_string_pretty(&manifest).map_err(|error| failed(MANIFEST, &error))?;
+    write_file(&dir.join(MANIFEST), text.as_bytes())
+}
+
+/// The dtype's name in safetensors.
+fn stored_dtype(dtype: DType) -> Dtype {
+    match dtype {
+        DType::F32 => Dtype::F32,
+        DType::F64 => Dtype::F64,
+        DType::BF16 => Dtype::BF16,
+        DType::I32 => Dtype::I32,
+        DType::U32 => Dtype::U32,
+        DType::Bool => Dtype::BOOL,
+    }
+}
+
+/// The dtype of a name in safetensors; none where no state can have it.
+fn known_dtype(dtype: Dtype) -> Option<DType> {
+    const ALL: [DType; 6] = [
+        DType::F32,
+        DType::F64,
+        DType::BF16,
+        DType::I32,
+        DType::U32,
+        DType::Bool,
+    ];
+    ALL.into_iter().find(|&known| stored_dtype(known) == dtype)
+}
+
+/// Reads the manifest of a checkpoint and checks every file against it.
+///
+/// # Errors
+/// A file that is missing, short or changed.
+pub fn check(dir: &Path) -> Result<Manifest> {
+    let path = dir.join(MANIFEST);
+    let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error.to_string()))?;
+    let manifest = parse(&text).map_err(|reason| unreadable(&path, &reason))?;
+    for (name, &expected) in &manifest.files {
+        let path = dir.join(name);
+        let found = digest(&path)?;
+        if found.0 != expected.0 {
+            return Err(unreadable(
+                &path,
+                &format!("it has {} bytes instead of {}", found.0, expected.0),
+            ));
+        }
+        if found.1 != expected.1 {
+            return Err(unreadable(&path, "its checksum is wrong"));
+        }
+    }
+    Ok(manifest)
+}
+
+/// A manifest from its text. The version is looked at first, since another one has other fields.
+fn parse(text: &str) -> std::result::Result<Manifest, String> {
+    let any: serde_json::Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    match any["format"].as_u64() {
+        Some(format) if format != u64::from(FORMAT) => Err("another version of Lessen wrote it".to_string()),
+        _ => serde_json::from_value(any).map_err(|error| error.to_string()),
+    }
+}
+
+/// Adds to the folder of the best model which evaluation it is of.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub fn write_best(dir: &Path, best: Best) -> Result<()> {
+    let text = serde_json::to_string(&best)
+        .map_err(|error| Error::internal(format!("{BEST} cannot be written ({error})")))?;
+    write_file(&dir.join(BEST), format!("{text}\n").as_bytes())
+}
+
+/// Which evaluation the best model in a folder is of; none where there is no such model.
+///
+/// # Errors
+/// A file that cannot be read or holds something else.
+pub fn read_best(dir: &Path) -> Result<Option<Best>> {
+    let path = dir.join(BEST);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let text = fs::read_to_string(&path).map_err(|error| unreadable(&path, &error.to_string()))?;
+    let best = serde_json::from_str(&text).map_err(|error| unreadable(&path, &error.to_string()))?;
+    Ok(Some(best))
+}
+
+/// The states of a checkpoint, each in its own dtype.
+///
+/// # Errors
+/// A file that cannot be read, or holds something else than the manifest says.
+pub fn read_states(dir: &Path, manifest: &Manifest) -> Result<Vec<StateArray>> {
+    let path = dir.join(STATE);
+    let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error.to_string()))?;
+    let file = SafeTensors::deserialize(&bytes).map_err(|error| unreadable(&path, &error.to_string()))?;
+    let mut arrays = Vec::new();
+    for (name, view) in file.tensors() {
+        let dtype = known_dtype(view.dtype()).ok_or_else(|| {
+            let reason = format!("{name} has the dtype {:?}, which no state has", view.dtype());
+            unreadable(&path, &reason)
+        })?;
+        arrays.push(StateArray {
+            name,
+            shape: view.shape().to_vec(),
+            data: HostArray::from_le_bytes(dtype, view.data()),
+        });
+    }
+    let found = arrays
+        .iter()
+        .map(|array| (array.name.clone(), array.ty().to_string()));
+    if found.collect::<BTreeMap<_, _>>() != manifest.states {
+        return Err(unreadable(
+            &path,
+            &format!("its states are not those that {MANIFEST} lists"),
+        ));
+    }
+    Ok(arrays)
+}
+
+fn unreadable(path: &Path, reason: &str) -> Error {
+    Error::user(format!(
+        "{} cannot be used ({reason}); remove the checkpoint or restore it",
+        path.display()
+    ))
+}
+
+/// Length and checksum of a file.
+fn digest(path: &Path) -> Result<(u64, u32)> {
+    let read = || -> std::io::Result<(u64, u32)> {
+        let mut file = File::open(path)?;
+        let mut block = vec![0; 1 << 20];
+        let (mut length, mut crc) = (0, 0);
+        loop {
+            let count = file.read(&mut block)?;
+            if count == 0 {
+                return Ok((length, crc));
+            }
+            length += count as u64;
+            crc = crc32c_append(crc, &block[..count]);
+        }
+    };
+    read().map_err(|error| unreadable(path, &error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DATA: DataDigests = DataDigests {
+        train: DataDigest {
+            size: 90_000,
+            crc: u32::MAX,
+        },
+        dev: DataDigest { size: 10, crc: 1 },
+    };
+
+    /// A checkpoint with a state of every dtype.
+    fn checkpoint() -> (tempfile::TempDir, Vec<StateArray>) {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("model.safetensors"), vec![7; 3_000]).unwrap();
+        let array = |name: &str, shape: &[usize], data: HostArray| StateArray {
+            name: name.into(),
+            shape: shape.to_vec(),
+            data,
+        };
+        let floats = vec![0.1, -0.0, f32::MIN_POSITIVE / 2.0, f32::MAX, 3.0, 4.0];
+        let states = vec![
+            array("a.mean", &[2, 3], HostArray::F32(floats)),
+            array("b.step", &[], HostArray::F64(vec![0.1])),
+            array("c.running", &[2], HostArray::BF16(vec![1, u16::MAX - 1])),
+            array("d.count", &[1], HostArray::I32(vec![i32::MIN])),
+            array("e.key", &[2], HostArray::U32(vec![u32::MAX, 0])),
+            array("f.seen", &[3], HostArray::Bool(vec![0, 1, 1])),
+        ];
+        complete(dir.path(), Manifest::new(12, 30, DATA), &states).unwrap();
+        (dir, states)
+    }
+
+    #[test]
+    fn states_of_every_dtype_are_read_back_bit_by_bit() {
+        let (dir, saved) = checkpoint();
+        let manifest = check(dir.path()).unwrap();
+        assert_eq!(
+            (manifest.step, manifest.planned_steps, manifest.data),
+            (12, 30, DATA)
+        );
+        assert_eq!(manifest.states["c.running"], "bf16[2]");
+        let mut found = read_states(dir.path(), &manifest).unwrap();
+        found.sort_by(|a, b| a.name.cmp(&b.name));
+        let bits = |arrays: &[StateArray]| -> Vec<(String, String, Vec<u8>)> {
+            arrays
+                .iter()
+                .map(|array| {
+                    (
+                        array.name.clone(),
+                        array.ty().to_string(),
+                        array.data.to_le_bytes(),
+                    )
+                })
+                .collect()
+        };
+        assert_eq!(bits(&found), bits(&saved));
+        let mut other = manifest.clone();
+        other.states.insert("d.count".into(), "u32[1]".into());
+        let sentence = read_states(dir.path(), &other).unwrap_err().to_string();
+        assert!(
+            sentence.contains("its states are not those that training.json lists"),
+            "{sentence}"
+        );
+    }
+
+    #[test]
+    fn a_manifest_of_another_version_is_told() {
+        let (dir, _) = checkpoint();
+        fs::write(dir.path().join(MANIFEST), "{\"format\": 2, \"step\": 4}").unwrap();
+        let sentence = check(dir.path()).unwrap_err().to_string();
+        assert!(
+            sentence.contains("another version of Lessen wrote it"),
+            "{sentence}"
+        );
+    }
+
+    #[test]
+    fn the_best_score_is_read_back_bit_by_bit() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(read_best(dir.path()).unwrap(), None);
+        // Of these, a parser that is content with the nearest neighbours misses a bit.
+        for score in [265.0 / 277.0, 371.0 / 408.0, 787.0 / 872.0, -0.1, -1e-300 / 3.0] {
+            let best = Best { step: 10, score };
+            write_best(dir.path(), best).unwrap();
+            let found = read_best(dir.path()).unwrap().unwrap();
+            assert_eq!(
+                (found.step, found.score.to_bits()),
+                (10, score.to_bits()),
+                "{score}"
+            );
+        }
+        fs::write(dir.path().join(BEST), "{\"step\": 1").unwrap();
+        let sentence = read_best(dir.path()).unwrap_err().to_string();
+        assert!(sentence.contains("best.json cannot be used"), "{sentence}");
+    }
+
+    #[test]
+    fn every_damage_is_noticed() {
+        for name in ["model.safetensors", STATE] {
+            let (dir, _) = checkpoint();
+            let path = dir.path().join(name);
+            let mut bytes = fs::read(&path).unwrap();
+            bytes.pop();
+            fs::write(&path, &bytes).unwrap();
+            let short = check(dir.path()).unwrap_err().to_string();
+            assert!(
+                short.contains(name) && short.contains("bytes instead of"),
+                "{short}"
+            );
+            bytes.push(0x55);
+            fs::write(&path, &bytes).unwrap();
+            let changed = check(dir.path()).unwrap_err().to_string();
+            assert!(
+                changed.contains(name) && changed.contains("checksum"),
+                "{changed}"
+            );
+            fs::remove_file(&path).unwrap();
+            assert!(check(dir.path()).unwrap_err().to_string().contains(name));
+        }
+        let (dir, _) = checkpoint();
+        let text = fs::read_to_string(dir.path().join(MANIFEST)).unwrap();
+        fs::write(dir.path().join(MANIFEST), &text[..text.len() / 2]).unwrap();
+        assert!(check(dir.path()).unwrap_err().to_string().contains(MANIFEST));
+    }
+}

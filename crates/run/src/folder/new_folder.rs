@@ -1,0 +1,80 @@
+//! The folder of a new run until its first step: what it may be, and its removal where the run fails at once.
+
+use lessen_base::{Error, Result};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Refuses what cannot become the folder of a new run, as far as that can be told without writing.
+///
+/// # Errors
+/// A folder that holds something, or is read-only.
+pub(crate) fn check_free(root: &Path) -> Result<()> {
+    let shown = root.display();
+    if root.exists() && !root.is_dir() {
+        return Err(Error::user(format!(
+            "{shown} is a file; name a folder with --out"
+        )));
+    }
+    if root.is_dir() && fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_some()) {
+        return Err(Error::user(format!(
+            "the folder {shown} is not empty; go on with its run by --resume, or name another with --out"
+        )));
+    }
+    let nearest = root.ancestors().find(|path| path.exists());
+    match nearest.map(|path| (path, fs::metadata(path))) {
+        // Also for the administrator, who could write all the same.
+        Some((path, Ok(metadata))) if metadata.permissions().readonly() => {
+            let path = path.display();
+            Err(Error::user(format!(
+                "the folder {path} is read-only; name another with --out"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Removes the folder of a new run when dropped, with all that was written to it, unless [`NewFolderGuard::keep`] was
+/// called: a run that fails before its first step leaves nothing behind.
+pub(crate) struct NewFolderGuard {
+    root: PathBuf,
+    /// The folders that did not exist before, innermost first.
+    created: Vec<PathBuf>,
+    keep: bool,
+}
+
+impl NewFolderGuard {
+    /// A guard of a folder that is about to be created.
+    pub(crate) fn new(root: &Path) -> NewFolderGuard {
+        let missing = root.ancestors().take_while(|path| !path.exists());
+        NewFolderGuard {
+            root: root.to_path_buf(),
+            created: missing.map(Path::to_path_buf).collect(),
+            keep: false,
+        }
+    }
+
+    /// Keeps the folder.
+    pub(crate) fn keep(mut self) {
+        self.keep = true;
+    }
+}
+
+impl Drop for NewFolderGuard {
+    fn drop(&mut self) {
+        if self.keep {
+            return;
+        }
+        // The folder was empty. An entry that cannot be removed stays: the first error is reported.
+        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
+            let path = entry.path();
+            let _ = match path.is_dir() {
+                true => fs::remove_dir_all(&path),
+                false => fs::remove_file(&path),
+            };
+        }
+        for folder in &self.created {
+            // Fails where another run has a folder beside.
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}

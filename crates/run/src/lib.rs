@@ -1,0 +1,48 @@
+//! What is a run? Recipe, task, training loop, folder, resume and reports.
+//!
+//! ```text
+//! recipe ──▶ Settings ──▶ Config ──▶ Task (goal, data, model) ─┬─▶ train: steps, evaluations, checkpoints ──▶ folder
+//!                                                              ├─▶ forecast
+//! folder ──▶ Settings ──▶ saved run ───────────────────────────┴─▶ evaluation, prediction, generation
+//! ```
+//!
+//! - [`recipe`] reads what a run is to be, from built-in recipes, files and flags; its keys are one table.
+//! - [`task`] assembles goal, data and model, and checks that they go together.
+//! - [`training`] is the loop; it leaves a [`folder`].
+//! - [`saved_run`] evaluates a run and asks it; [`forecast`] says beforehand what a run would take.
+//!
+//! The device comes from the caller. Every mistake of a user is an [`Error::User`] of one sentence that names the
+//! thing, the place and the remedy.
+//!
+//! ```
+//! use lessen_cpu::CpuBackend;
+//! use lessen_run::recipe;
+//! use lessen_run::saved_run::{Prediction, SavedRun};
+//! use lessen_run::training::{Request, train};
+//!
+//! # let dir = std::env::temp_dir().join(format!("lessen-doc-{}", std::process::id()));
+//! let backend = || Ok(Box::new(CpuBackend::new(1)?) as Box<dyn lessen_compile::Backend>);
+//! let mut settings = recipe::load("adder")?;
+//! for flag in ["model.layers=1", "model.width=16", "model.ffn=32", "train.batch=8", "train.steps=3"] {
+//!     settings.set_flag(flag)?;
+//! }
+//! let report = train(&Request::new(settings, dir.clone()), &backend)?;
+//! assert_eq!(report.steps, 3);
+//!
+//! let run = SavedRun::open(&dir, false, &backend)?;
+//! assert!(matches!(run.predict("123+456")?, Prediction::Sum(_)));
+//! # std::fs::remove_dir_all(&dir).unwrap();
+//! # Ok::<(), lessen_run::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod folder;
+pub mod forecast;
+pub mod recipe;
+pub mod saved_run;
+mod showcase;
+pub mod task;
+pub mod training;
+mod wording;
+
+pub use lessen_base::{Error, Result};

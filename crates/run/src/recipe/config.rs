@@ -1,0 +1,335 @@
+//! A recipe as the training loop reads it: typed settings that go together.
+
+use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RunKeys, TrainKeys};
+use super::settings::Settings;
+use super::value::{Origin, Value};
+use super::words::Word;
+use lessen_base::{Error, Result};
+use lessen_compile::Placement;
+use lessen_data::adder;
+use lessen_nn::{OptimizerConfig, Schedule};
+
+/// A whole recipe.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Name and budget.
+    pub run: RunKeys,
+    /// Model.
+    pub model: ModelKeys,
+    /// Data.
+    pub data: DataKeys,
+    /// Training.
+    pub train: TrainKeys,
+    /// Optimizer.
+    pub optimizer: OptimizerConfig,
+    /// When parameters are updated.
+    pub placement: Placement,
+    /// Where all this comes from, for messages and for `config.toml`.
+    pub settings: Settings,
+}
+
+impl Config {
+    /// Reads the settings of a recipe.
+    ///
+    /// # Errors
+    /// Settings that do not go together.
+    pub fn new(mut settings: Settings) -> Result<Config> {
+        if settings.text("data.format") == Some(DataFormat::Adder.word())
+            && settings.origin("data.max_length") == Origin::Default
+        {
+            let own = Value::Count(adder::LENGTH as u64);
+            settings.set_named("data.max_length", own, "the adder's own length".to_string())?;
+        }
+        let keys = settings.keys()?;
+        let weight_decay = keys.train.weight_decay;
+        let optimizer = match keys.optimizer.kind {
+            OptimizerKind::Sgd => OptimizerConfig::Sgd {
+                momentum: keys.optimizer.momentum,
+                nesterov: false,
+                weight_decay,
+            },
+            OptimizerKind::Adamw => OptimizerConfig::AdamW {
+                beta1: keys.optimizer.beta1,
+                beta2: keys.optimizer.beta2,
+                eps: keys.optimizer.epsilon,
+                weight_decay,
+            },
+        };
+        let config = Config {
+            run: keys.run,
+            model: keys.model,
+            data: keys.data,
+            train: keys.train,
+            optimizer,
+            placement: keys.optimizer.placement,
+            settings,
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The name of the recipe.
+    pub fn recipe(&self) -> &str {
+        self.run.recipe.as_deref().unwrap_or("without a name")
+    }
+
+    /// Whether the recipe names data, or makes its own.
+    pub fn has_data(&self) -> bool {
+        self.data.path.is_some() || self.data.format == DataFormat::Adder
+    }
+
+    /// The learning rate over a run of this many steps.
+    pub fn schedule(&self, total: u64) -> Schedule {
+        let steps = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+        let train = &self.train;
+        Schedule {
+            kind: train.schedule,
+            peak: train.lr,
+            warmup: steps(train.warmup),
+            total: steps(total),
+        }
+    }
+
+    /// The value of a setting and its place, for messages.
+    pub fn place(&self, name: &str) -> String {
+        self.settings.place(name)
+    }
+
+    /// What single keys cannot say.
+    fn check(&self) -> Result<()> {
+        let origin = |name: &str| self.settings.origin(name);
+        let say = |name: &str, what: String| Err(Error::user(format!("{}: {name} {what}", origin(name))));
+        let (model, train) = (&self.model, &self.train);
+        if !model.width.is_multiple_of(model.heads) {
+            let (width, heads) = (model.width, model.heads);
+            return say(
+                "model.heads",
+                format!("= {heads} does not divide model.width = {width}; choose a divisor"),
+            );
+        }
+        for (name, size, most) in [
+            // What is made once for each of them must end in a time that somebody waits for.
+            ("model.layers", model.layers, 1 << 10),
+            ("model.classes", model.classes, 1 << 16),
+            ("train.accumulate", train.accumulate, 1 << 16),
+            // Beyond this no memory holds an array.
+            ("model.width", model.width, 1 << 28),
+            ("model.ffn", model.ffn, 1 << 28),
+            ("model.vocab", model.vocab, 1 << 28),
+            ("data.max_length", self.data.max_length, 1 << 28),
+            ("train.batch", train.batch, 1 << 28),
+        ] {
+            if size > most {
+                return say(
+                    name,
+                    format!("= {size} is more than Lessen can do; choose at most {most}"),
+                );
+            }
+        }
+        self.check_data()?;
+        if model.dropout == Some(1.0) {
+            return say(
+                "model.dropout",
+                "= 1 would drop everything; choose a number below 1".to_string(),
+            );
+        }
+        if let OptimizerConfig::AdamW { beta1, beta2, .. } = self.optimizer {
+            for (name, beta) in [("optimizer.beta1", beta1), ("optimizer.beta2", beta2)] {
+                if beta == 1.0 {
+                    return say(
+                        name,
+                        "= 1 would never learn from a gradient; choose a number below 1".to_string(),
+                    );
+                }
+            }
+        }
+        self.check_kind()
+    }
+
+    /// Values of `data` keys that the format has no use for.
+    fn check_data(&self) -> Result<()> {
+        let data = &self.data;
+        if data.format == DataFormat::Adder && data.max_length != adder::LENGTH {
+            return Err(Error::user(format!(
+                "{}: data.max_length = {} cannot change the adder, whose examples have {} tokens; leave it out",
+                self.settings.origin("data.max_length"),
+                data.max_length,
+                adder::LENGTH
+            )));
+        }
+        if data.format == DataFormat::Text && (data.held_out == 0.0 || data.held_out == 1.0) {
+            return Err(Error::user(format!(
+                "{}: data.held_out = {} leaves no text to {}; choose a number between 0 and 1, such as 0.1",
+                self.settings.origin("data.held_out"),
+                data.held_out,
+                if data.held_out == 0.0 {
+                    "validate with"
+                } else {
+                    "learn from"
+                }
+            )));
+        }
+        Ok(())
+    }
+
+    /// Language models learn texts, classifiers learn labels.
+    fn check_kind(&self) -> Result<()> {
+        let language_model = matches!(self.data.format, DataFormat::Adder | DataFormat::Text);
+        if language_model == (self.model.kind == ModelKind::Gpt2) {
+            return Ok(());
+        }
+        for (name, what, words) in [
+            ("data.format", "what the data is", DataFormat::WORDS.join(", ")),
+            ("model.kind", "what learns it", "bert, encoder".to_string()),
+        ] {
+            if self.settings.origin(name) == Origin::Default {
+                let recipe = self.recipe();
+                return Err(Error::user(format!(
+                    "the recipe {recipe} has no {name}; say {what} with {name}, one of {words}"
+                )));
+            }
+        }
+        let (kind, format) = (self.model.kind, self.data.format);
+        let fitting = if language_model { "gpt2" } else { "bert or encoder" };
+        Err(Error::user(format!(
+            "{}: model.kind = {kind} cannot learn data.format = {format}; choose {fitting}",
+            self.settings.origin("model.kind")
+        )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::keys::{KEYS, Keys};
+    use crate::recipe::value::Kind;
+    use lessen_nn::ScheduleKind;
+
+    fn config(text: &str) -> Result<Config> {
+        let mut settings = Settings::parse(text, "mine.toml").unwrap();
+        settings.set_flag("run.recipe=mine").unwrap();
+        Config::new(settings)
+    }
+
+    #[test]
+    fn settings_become_a_config() {
+        let text = "train = { lr = 0.5, schedule = \"one-cycle\" }\noptimizer.kind = \"sgd\"\ndata.format = \"text\"";
+        let config = config(text).unwrap();
+        assert_eq!(
+            (config.train.lr, config.train.schedule),
+            (0.5, ScheduleKind::OneCycle)
+        );
+        assert_eq!(
+            config.optimizer,
+            OptimizerConfig::Sgd {
+                momentum: 0.9,
+                nesterov: false,
+                weight_decay: 0.0
+            }
+        );
+        assert_eq!((config.model.kind, config.model.dropout), (ModelKind::Gpt2, None));
+        assert_eq!(config.place("train.lr"), "train.lr = 0.5 (mine.toml line 1)");
+    }
+
+    #[test]
+    fn every_word_of_a_choice_is_read_as_itself_and_other_words_are_refused() {
+        for key in KEYS {
+            let Kind::Choice(words) = key.kind else { continue };
+            let read = |word: &'static str| {
+                let value = Value::Text(word.to_string());
+                let settings = Settings::parse("", "mine.toml").unwrap();
+                let keys = Keys::read(|name| {
+                    if name == key.name {
+                        Some(&value)
+                    } else {
+                        settings.get(name)
+                    }
+                })?;
+                Ok::<_, &crate::recipe::keys::Key>(match key.name {
+                    "model.kind" => keys.model.kind.word(),
+                    "data.format" => keys.data.format.word(),
+                    "train.schedule" => keys.train.schedule.word(),
+                    "optimizer.kind" => keys.optimizer.kind.word(),
+                    "optimizer.placement" => keys.optimizer.placement.word(),
+                    other => panic!("{other} has no line in this test"),
+                })
+            };
+            for word in words {
+                assert_eq!(read(word).unwrap(), *word, "{}", key.name);
+            }
+            assert_eq!(read("nonsense").unwrap_err().name, key.name);
+        }
+    }
+
+    #[test]
+    fn the_adder_has_a_length_of_its_own() {
+        let own = config("data.format = \"adder\"").unwrap();
+        assert_eq!(own.data.max_length, adder::LENGTH);
+        // What is written is what was used, and is read back.
+        assert_eq!(
+            Config::new(Settings::parse(&own.settings.to_toml(), "x").unwrap())
+                .unwrap()
+                .data,
+            own.data
+        );
+        assert_eq!(
+            config("data.format = \"adder\"\ndata.max_length = 12")
+                .unwrap_err()
+                .to_string(),
+            "mine.toml line 2: data.max_length = 12 cannot change the adder, whose examples have 11 tokens; leave it out"
+        );
+    }
+
+    #[test]
+    fn settings_that_do_not_go_together_are_refused() {
+        let message = |text: &str| {
+            config(&format!("data.format = \"text\"\n{text}"))
+                .unwrap_err()
+                .to_string()
+        };
+        assert_eq!(
+            message("model.heads = 3"),
+            "mine.toml line 2: model.heads = 3 does not divide model.width = 128; choose a divisor"
+        );
+        assert!(message("model.dropout = 1").starts_with("mine.toml line 2: model.dropout = 1 would drop"));
+        assert!(message("model.kind = \"bert\"").ends_with("cannot learn data.format = text; choose gpt2"));
+        for (key, most) in [
+            ("model.layers", 1 << 10),
+            ("model.classes", 1 << 16),
+            ("train.accumulate", 1 << 16),
+            ("model.ffn", 1 << 28),
+            ("model.vocab", 1 << 28),
+            ("data.max_length", 1 << 28),
+            ("train.batch", 1 << 28),
+        ] {
+            assert_eq!(
+                message(&format!("{key} = {}", most + 1)),
+                format!(
+                    "mine.toml line 2: {key} = {} is more than Lessen can do; choose at most {most}",
+                    most + 1
+                )
+            );
+        }
+        assert_eq!(
+            message("data.held_out = 0"),
+            "mine.toml line 2: data.held_out = 0 leaves no text to validate with; choose a number between 0 and 1, \
+             such as 0.1"
+        );
+        assert!(message("data.held_out = 1").contains("data.held_out = 1 leaves no text to learn from"));
+        assert!(message("optimizer.beta2 = 1").contains("would never learn"));
+    }
+
+    #[test]
+    fn a_recipe_that_says_neither_model_nor_data_is_told_what_it_lacks() {
+        let message = |text: &str| config(text).unwrap_err().to_string();
+        assert_eq!(
+            message(""),
+            "the recipe mine has no data.format; say what the data is with data.format, one of adder, labelled, glue, text"
+        );
+        assert!(message("model.kind = \"gpt2\"").starts_with("the recipe mine has no data.format"));
+        assert_eq!(
+            message("data.format = \"glue\""),
+            "the recipe mine has no model.kind; say what learns it with model.kind, one of bert, encoder"
+        );
+    }
+}

@@ -1,0 +1,336 @@
+//! The keys of a recipe: name, type, default and meaning, in one table that makes the structures, their reading and
+//! what `lessen recipes --keys` prints.
+
+use super::names;
+use super::value::{Kind, Value};
+use super::words::{Word, words};
+use lessen_compile::Placement;
+use lessen_nn::ScheduleKind;
+use std::path::PathBuf;
+
+/// A key that recipes and `--set` may give.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Key {
+    /// Section and name, such as `train.lr`.
+    pub name: &'static str,
+    /// What it takes.
+    pub kind: Kind,
+    /// The value where nobody gives one, as TOML; none where the key may stay open.
+    pub default: Option<&'static str>,
+    /// What it means.
+    pub meaning: &'static str,
+}
+
+words! {
+    /// The architectures.
+    pub enum ModelKind {
+        /// A language model.
+        Gpt2 = "gpt2",
+        /// A classifier, post-LN, as in transformers.
+        Bert = "bert",
+        /// A small pre-LN classifier with mean pooling.
+        Encoder = "encoder",
+    }
+}
+
+words! {
+    /// What the data is.
+    pub enum DataFormat {
+        /// Sums made on the fly.
+        Adder = "adder",
+        /// Files of `title<TAB>label`.
+        Labelled = "labelled",
+        /// A task of GLUE.
+        Glue = "glue",
+        /// Plain text for a language model.
+        Text = "text",
+    }
+}
+
+words! {
+    /// The optimizers.
+    pub enum OptimizerKind {
+        /// AdamW (Loshchilov and Hutter 2019).
+        Adamw = "adamw",
+        /// Stochastic gradient descent with momentum.
+        Sgd = "sgd",
+    }
+}
+
+words!(ScheduleKind {
+    Constant = "constant",
+    Linear = "linear",
+    Cosine = "cosine",
+    OneCycle = "one-cycle",
+});
+
+words!(Placement {
+    Separate = "separate",
+    BackwardFused = "backward-fused",
+});
+
+/// A type that a setting can have.
+trait Field: Sized {
+    /// Reads a value; none where it has another kind, or is missing and may not be.
+    fn of(value: Option<&Value>) -> Option<Self>;
+}
+
+impl Field for bool {
+    fn of(value: Option<&Value>) -> Option<bool> {
+        match value? {
+            Value::Switch(on) => Some(*on),
+            _ => None,
+        }
+    }
+}
+
+impl Field for u64 {
+    fn of(value: Option<&Value>) -> Option<u64> {
+        match value? {
+            Value::Count(count) => Some(*count),
+            _ => None,
+        }
+    }
+}
+
+impl Field for usize {
+    fn of(value: Option<&Value>) -> Option<usize> {
+        Some(usize::try_from(u64::of(value)?).unwrap_or(usize::MAX))
+    }
+}
+
+impl Field for f64 {
+    fn of(value: Option<&Value>) -> Option<f64> {
+        match value? {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+impl Field for String {
+    fn of(value: Option<&Value>) -> Option<String> {
+        match value? {
+            Value::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Field for PathBuf {
+    fn of(value: Option<&Value>) -> Option<PathBuf> {
+        String::of(value).map(PathBuf::from)
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    /// A text without characters is none.
+    fn of(value: Option<&Value>) -> Option<Option<T>> {
+        match value {
+            None => Some(None),
+            Some(Value::Text(text)) if text.is_empty() => Some(None),
+            value => T::of(value).map(Some),
+        }
+    }
+}
+
+/// A word of an enumeration.
+fn word<T: Word>(value: Option<&Value>) -> Option<T> {
+    T::from_word(&String::of(value)?)
+}
+
+macro_rules! word_fields {
+    ($($name:ident),*) => {
+        $(impl Field for $name {
+            fn of(value: Option<&Value>) -> Option<$name> {
+                word(value)
+            }
+        })*
+    };
+}
+
+word_fields!(ModelKind, DataFormat, OptimizerKind, ScheduleKind, Placement);
+
+/// Makes a structure for each section, [`Keys`] of all sections, and [`KEYS`].
+macro_rules! keys {
+    ($($(#[$doc:meta])* $section:ident: $keys:ident {
+        $($name:ident: $ty:ty [$kind:expr] $(= $default:literal)?, $meaning:literal;)*
+    })*) => {
+        $($(#[$doc])*
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct $keys {
+            $(#[doc = $meaning] pub $name: $ty,)*
+        })*
+
+        /// The values of all keys.
+        #[derive(Clone, Debug, PartialEq)]
+        pub struct Keys {
+            $($(#[$doc])* pub $section: $keys,)*
+        }
+
+        impl Keys {
+            /// Reads the values of all keys.
+            ///
+            /// # Errors
+            /// The key whose value is missing or of another kind.
+            pub(crate) fn read<'a>(get: impl Fn(&str) -> Option<&'a Value>) -> Result<Keys, &'static Key> {
+                Ok(Keys {
+                    $($section: $keys {
+                        $($name: {
+                            let name = concat!(stringify!($section), ".", stringify!($name));
+                            <$ty as Field>::of(get(name)).ok_or_else(|| known(name))?
+                        },)*
+                    },)*
+                })
+            }
+        }
+
+        /// All keys, section by section.
+        pub const KEYS: &[Key] = &[$($(Key {
+            name: concat!(stringify!($section), ".", stringify!($name)),
+            kind: $kind,
+            default: keys!(@default $($default)?),
+            meaning: $meaning,
+        },)*)*];
+    };
+    (@default) => { None };
+    (@default $default:literal) => { Some($default) };
+}
+
+const SHARE: Kind = Kind::Number(0.0, 1.0);
+const NOT_NEGATIVE: Kind = Kind::Number(0.0, f64::MAX);
+const PATH: Kind = Kind::Path(&[]);
+
+keys! {
+    /// The run itself.
+    run: RunKeys {
+        recipe: Option<String> [Kind::Text], "name of the recipe (default: that of its file)";
+        budget: Option<usize> [Kind::Size],
+            "most bytes for parameters, optimizer, step and evaluation together, such as \"512MiB\" (--budget)";
+    }
+    /// What a model is built from.
+    model: ModelKeys {
+        init: Option<PathBuf> [PATH], "Hugging Face folder to start from (--init); its sizes replace those below";
+        kind: ModelKind [Kind::Choice(ModelKind::WORDS)] = "\"gpt2\"", "language model or classifier";
+        layers: usize [Kind::Count(1)] = "2", "Transformer blocks";
+        width: usize [Kind::Count(1)] = "128", "size of the hidden states";
+        heads: usize [Kind::Count(1)] = "4", "attention heads; they share the width";
+        ffn: usize [Kind::Count(1)] = "512", "inner size of the feed-forward layers";
+        dropout: Option<f64> [SHARE],
+            "share of dropped values, also of a checkpoint's model (default: the checkpoint's, else 0.1)";
+        vocab: usize [Kind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";
+        classes: usize [Kind::Count(2)] = "2", "classes that `plan` assumes when it is given no data";
+    }
+    /// Where batches come from.
+    data: DataKeys {
+        path: Option<PathBuf> [PATH], "file or folder of the data (--data)";
+        format: DataFormat [Kind::Choice(DataFormat::WORDS)] = "\"labelled\"", "what the data is";
+        task: Option<String> [Kind::Text], "task of GLUE, such as CoLA (default: the name of the data's folder)";
+        tokenizer: Option<String> [Kind::Path(&[CHARACTERS])],
+            "folder of a tokenizer, or `characters` (default: the checkpoint's, else `characters`)";
+        min_count: usize [Kind::Count(1)] = "1", "a character that occurs more seldom counts as unknown";
+        max_length: usize [Kind::Count(1)] = "128", "tokens of an example; longer ones are cut";
+        held_out: f64 [SHARE] = "0.1", "share of a single text file that is kept for validation";
+        shuffle: bool [Kind::Switch] = "true", "whether every epoch has an order of its own";
+    }
+    /// How long and how fast.
+    train: TrainKeys {
+        batch: usize [Kind::Count(1)] = "32", "examples in a batch";
+        accumulate: usize [Kind::Count(1)] = "1", "batches whose gradients make one step";
+        steps: u64 [Kind::Count(0)] = "0", "steps to train (--steps); 0 means as many as the epochs take";
+        epochs: u64 [Kind::Count(1)] = "1", "times to see all the data, when no steps are given";
+        lr: f64 [NOT_NEGATIVE] = "0.001", "learning rate, at its highest";
+        schedule: ScheduleKind [Kind::Choice(ScheduleKind::WORDS)] = "\"constant\"",
+            "shape of the learning rate after the warm-up";
+        warmup: u64 [Kind::Count(0)] = "0",
+            "steps in which the learning rate rises: from 0, with one-cycle from a 25th of its highest";
+        weight_decay: f64 [NOT_NEGATIVE] = "0.0", "decay of matrices; biases, norms and other vectors have none";
+        clip_norm: f64 [NOT_NEGATIVE] = "0.0", "greatest norm of the gradient over all parameters; 0 is no limit";
+        seed: u64 [Kind::Count(0)] = "1", "decides initial parameters, order of the data and dropout";
+        eval_every: u64 [Kind::Count(0)] = "500", "steps between evaluations; 0 is at the end only";
+        checkpoint_every: u64 [Kind::Count(0)] = "500", "steps between checkpoints; 0 is at the end only";
+    }
+    /// The rule of the update.
+    optimizer: OptimizerKeys {
+        kind: OptimizerKind [Kind::Choice(OptimizerKind::WORDS)] = "\"adamw\"", "AdamW, or SGD with momentum";
+        placement: Placement [Kind::Choice(Placement::WORDS)] = "\"backward-fused\"",
+            "update after backward, or each parameter as soon as its gradient is complete; the results are the same";
+        beta1: f64 [SHARE] = "0.9", "AdamW: decay of the mean gradient";
+        beta2: f64 [SHARE] = "0.999", "AdamW: decay of the mean squared gradient";
+        epsilon: f64 [NOT_NEGATIVE] = "1e-8", "AdamW: added to the root of the mean squared gradient";
+        momentum: f64 [SHARE] = "0.9", "SGD: share of the last step that is kept";
+    }
+}
+
+/// The word for a tokenizer made of the characters of the training texts.
+pub const CHARACTERS: &str = "characters";
+
+/// The key of this name, which is in the table.
+fn known(name: &str) -> &'static Key {
+    KEYS.iter().find(|key| key.name == name).unwrap_or(&KEYS[0])
+}
+
+/// The key of this name.
+///
+/// # Errors
+/// The name of the key that looks most like it, by its own name or by what other programs call it.
+pub fn find(name: &str) -> Result<&'static Key, &'static str> {
+    let exact = KEYS.iter().find(|key| key.name == name);
+    exact.ok_or_else(|| names::nearest(name, KEYS.iter().map(|key| key.name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_key_is_found() {
+        for (wrong, right) in [
+            ("train.stps", "train.steps"),
+            ("lr", "train.lr"),
+            ("training.batch", "train.batch"),
+            ("model.drop_out", "model.dropout"),
+            ("batch", "train.batch"),
+            ("optimizer.kid", "optimizer.kind"),
+            ("data.maxlength", "data.max_length"),
+            ("data.seed", "train.seed"),
+            ("train.learning_rate", "train.lr"),
+            ("learning_rate", "train.lr"),
+            ("lerning_rate", "train.lr"),
+            ("learningrate", "train.lr"),
+            ("hidden", "model.width"),
+            ("model.hidden_size", "model.width"),
+            ("d_model", "model.width"),
+            ("batch_size", "train.batch"),
+            ("data.batch_size", "train.batch"),
+            ("n_layers", "model.layers"),
+            ("model.num_layers", "model.layers"),
+            ("model.n_heads", "model.heads"),
+            ("seq_len", "data.max_length"),
+            ("max_len", "data.max_length"),
+            ("dropout_rate", "model.dropout"),
+            ("weight_decy", "train.weight_decay"),
+            ("grad_clip", "train.clip_norm"),
+            ("warmup_steps", "train.warmup"),
+            ("optimizer", "optimizer.kind"),
+        ] {
+            assert_eq!(find(wrong).unwrap_err(), right, "{wrong}");
+        }
+        assert_eq!(find("train.lr").unwrap().name, "train.lr");
+    }
+
+    #[test]
+    fn names_are_unique() {
+        for (index, key) in KEYS.iter().enumerate() {
+            assert!(
+                KEYS[..index].iter().all(|other| other.name != key.name),
+                "{}",
+                key.name
+            );
+        }
+        for (key, others) in names::OTHER_NAMES {
+            assert!(find(key).is_ok(), "{key}");
+            assert!(others.iter().all(|other| find(other) == Err(*key)), "{others:?}");
+        }
+    }
+}

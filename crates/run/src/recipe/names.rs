@@ -1,0 +1,78 @@
+//! Names of keys that were meant: misspelt ones, and what other programs call them.
+
+/// What other programs call a key, so that whoever comes from them is sent to the right one.
+pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
+    (
+        "model.layers",
+        &["n_layers", "num_layers", "n_layer", "num_hidden_layers", "blocks"],
+    ),
+    (
+        "model.width",
+        &["hidden", "hidden_size", "d_model", "n_embd", "dim", "embed_dim"],
+    ),
+    (
+        "model.heads",
+        &["n_heads", "num_heads", "n_head", "num_attention_heads"],
+    ),
+    ("model.ffn", &["intermediate_size", "d_ff", "n_inner", "mlp"]),
+    (
+        "model.dropout",
+        &["dropout_rate", "dropout_prob", "hidden_dropout_prob"],
+    ),
+    ("model.vocab", &["vocab_size", "vocabulary"]),
+    ("model.classes", &["num_labels", "num_classes"]),
+    (
+        "data.max_length",
+        &[
+            "seq_len",
+            "max_len",
+            "sequence_length",
+            "block_size",
+            "context_length",
+        ],
+    ),
+    ("train.batch", &["batch_size", "per_device_train_batch_size"]),
+    (
+        "train.accumulate",
+        &["gradient_accumulation_steps", "accumulation_steps"],
+    ),
+    ("train.steps", &["max_steps", "num_steps"]),
+    ("train.epochs", &["num_epochs", "num_train_epochs"]),
+    ("train.lr", &["learning_rate"]),
+    ("train.schedule", &["scheduler", "lr_scheduler_type"]),
+    ("train.warmup", &["warmup_steps"]),
+    (
+        "train.clip_norm",
+        &["max_grad_norm", "grad_clip", "gradient_clipping"],
+    ),
+    ("train.eval_every", &["eval_steps", "eval_interval"]),
+    ("train.checkpoint_every", &["save_steps", "save_every"]),
+    ("optimizer.kind", &["optimizer", "optim"]),
+    ("optimizer.epsilon", &["eps", "adam_epsilon"]),
+];
+
+/// How much a name looks like that of a key, at most 1.
+fn likeness(name: &str, key: &str) -> f64 {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_string();
+    let whole = strsim::normalized_damerau_levenshtein(name, key);
+    // A key without or in the wrong section means the same key elsewhere.
+    whole.max(0.9 * strsim::normalized_damerau_levenshtein(&last(name), &last(key)))
+}
+
+/// The key that a wrong name most likely means: the one that looks most like it, by its own name or by what other
+/// programs call it.
+pub(crate) fn nearest(name: &str, keys: impl Iterator<Item = &'static str>) -> &'static str {
+    let own = keys.map(|key| (key, likeness(name, key)));
+    let others = OTHER_NAMES.iter().flat_map(|(key, others)| {
+        let section = key.split('.').next().unwrap_or_default();
+        let score = move |other| likeness(name, &format!("{section}.{other}"));
+        others.iter().map(move |other| (*key, score(other)))
+    });
+    let (mut nearest, mut most) = ("", -1.0);
+    for (key, score) in own.chain(others) {
+        if score > most {
+            (nearest, most) = (key, score);
+        }
+    }
+    nearest
+}

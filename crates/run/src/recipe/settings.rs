@@ -1,0 +1,354 @@
+//! The settings of a run: values for the [`KEYS`], each with the place it comes from.
+//!
+//! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest.
+
+use super::keys::{self, KEYS, Key, Keys};
+use super::value::{Kind, Origin, Value, fit, parse_value, plain};
+use lessen_base::{Error, Result};
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::de::{DeTable, DeValue};
+
+/// Values of keys with their origins. A key that may stay open can be missing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    values: BTreeMap<&'static str, (Value, Origin)>,
+}
+
+impl Settings {
+    /// The settings of a recipe's text, over the defaults. `file` names it in messages.
+    ///
+    /// # Errors
+    /// A text that is no TOML, an unknown key, a value of the wrong kind.
+    pub fn parse(text: &str, file: &str) -> Result<Settings> {
+        let mut settings = Settings {
+            values: BTreeMap::new(),
+        };
+        for key in KEYS {
+            if let Some(default) = key.default {
+                let value = parse_value(default).unwrap_or(Value::Text(default.to_string()));
+                settings.put(key, value, Origin::Default)?;
+            }
+        }
+        let line_at = |byte: usize| text.as_bytes()[..byte].iter().filter(|&&b| b == b'\n').count() + 1;
+        let document = DeTable::parse(text).map_err(|error| {
+            let line = error.span().map_or(1, |span| line_at(span.start));
+            let reason = error.message().replace('\n', ", ");
+            Error::user(format!(
+                "{file} line {line} is not valid TOML ({reason}); correct the line"
+            ))
+        })?;
+        let mut leaves = Vec::new();
+        flatten("", document.get_ref(), &mut leaves);
+        for (name, start, value) in leaves {
+            let origin = Origin::Line(file.to_string(), line_at(start));
+            settings.set(&name, value, origin)?;
+        }
+        Ok(settings)
+    }
+
+    /// Takes `KEY=VALUE` from `--set`. A value that is no TOML is a text.
+    ///
+    /// # Errors
+    /// A missing `=`, an unknown key, a value of the wrong kind.
+    pub fn set_flag(&mut self, assignment: &str) -> Result<()> {
+        let origin = Origin::Flag(format!("--set {assignment}"));
+        let (name, value) = assignment.split_once('=').ok_or_else(|| {
+            Error::user(format!(
+                "--set {assignment} has no '='; write KEY=VALUE, such as train.lr=0.001"
+            ))
+        })?;
+        let (name, value) = (name.trim(), value.trim());
+        let value = parse_value(value).unwrap_or_else(|| Value::Text(value.to_string()));
+        self.set(name, Some(value), origin)
+    }
+
+    /// Takes the value of a flag of its own, such as `--steps 100`; `flag` names it in messages.
+    ///
+    /// # Errors
+    /// A value of the wrong kind.
+    pub fn set_named(&mut self, name: &str, value: Value, flag: String) -> Result<()> {
+        self.set(name, Some(value), Origin::Flag(flag))
+    }
+
+    /// `None` stands for a list, a table or a date, which no key takes.
+    fn set(&mut self, name: &str, value: Option<Value>, origin: Origin) -> Result<()> {
+        let key = keys::find(name).map_err(|nearest| {
+            Error::user(format!(
+                "{origin}: there is no key '{name}'; did you mean {nearest}?"
+            ))
+        })?;
+        let value = value
+            .ok_or_else(|| Error::user(format!("{origin}: {} must be {}", key.name, key.kind.expected())))?;
+        self.put(key, value, origin)
+    }
+
+    fn put(&mut self, key: &'static Key, value: Value, origin: Origin) -> Result<()> {
+        let shown = value.to_string();
+        let value = fit(key.kind, value).ok_or_else(|| {
+            let expected = key.kind.expected();
+            Error::user(format!("{origin}: {} must be {expected}, not {shown}", key.name))
+        })?;
+        self.values.insert(key.name, (value, origin));
+        Ok(())
+    }
+
+    /// Where the value of a key comes from; the default where it has none.
+    pub fn origin(&self, name: &str) -> Origin {
+        self.values
+            .get(name)
+            .map_or(Origin::Default, |(_, origin)| origin.clone())
+    }
+
+    /// The value of a key.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.values.get(name).map(|(value, _)| value)
+    }
+
+    /// The values of all keys with their types.
+    pub(crate) fn keys(&self) -> Result<Keys> {
+        Keys::read(|name| self.get(name)).map_err(|key| {
+            let (name, expected) = (key.name, key.kind.expected());
+            Error::user(format!("{}: {name} must be {expected}", self.origin(name)))
+        })
+    }
+
+    /// The value of a setting and its place, for messages: `train.lr = 0.5 (my.toml line 2)`.
+    pub fn place(&self, name: &str) -> String {
+        let value = self
+            .get(name)
+            .map(|value| format!(" = {value}"))
+            .unwrap_or_default();
+        format!("{name}{value} ({})", self.origin(name))
+    }
+
+    /// The value of a key that is a text.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.get(name) {
+            Some(Value::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The same settings with relative paths replaced by absolute ones; a path that leads nowhere stays as it is, for
+    /// the message that will name it.
+    pub fn with_absolute_paths(mut self) -> Settings {
+        for key in KEYS {
+            if let Kind::Path(words) = key.kind
+                && let Some((Value::Text(path), _)) = self.values.get_mut(key.name)
+                && !words.contains(&path.as_str())
+                && Path::new(path).exists()
+                && let Ok(absolute) = std::path::absolute(&*path)
+            {
+                *path = absolute.display().to_string();
+            }
+        }
+        self
+    }
+
+    /// Lets the relative paths of a recipe's file start at the folder of the file. Messages still name the line.
+    ///
+    /// # Errors
+    /// None in practice: a path stays a path.
+    pub(crate) fn paths_from(&mut self, file: &Path) -> Result<()> {
+        for key in KEYS {
+            let Kind::Path(words) = key.kind else { continue };
+            let (origin, own) = (self.origin(key.name), self.text(key.name).unwrap_or_default());
+            if matches!(origin, Origin::Line(..)) && !own.is_empty() && !words.contains(&own) {
+                let from_here = file.with_file_name(own).display().to_string();
+                self.set_named(key.name, Value::Text(from_here), origin.to_string())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All settings as TOML that [`Settings::parse`] reads back.
+    pub fn to_toml(&self) -> String {
+        let mut text = String::new();
+        let mut section = "";
+        for key in KEYS {
+            let Some((value, _)) = self.values.get(key.name) else {
+                continue;
+            };
+            let (own, name) = key.name.split_once('.').unwrap_or(("", key.name));
+            if own != section {
+                let gap = if section.is_empty() { "" } else { "\n" };
+                text.push_str(&format!("{gap}[{own}]\n"));
+                section = own;
+            }
+            text.push_str(&format!("{name} = {value}\n"));
+        }
+        text
+    }
+
+    /// The first key in which `other` differs, with both values as TOML (`nothing` where there is none), leaving out
+    /// the keys in `free`.
+    pub fn difference(&self, other: &Settings, free: &[&str]) -> Option<(&'static str, String, String)> {
+        let show = |value: Option<&Value>| value.map_or("nothing".to_string(), Value::to_string);
+        KEYS.iter()
+            .filter(|key| !free.contains(&key.name))
+            .find(|key| self.get(key.name) != other.get(key.name))
+            .map(|key| (key.name, show(self.get(key.name)), show(other.get(key.name))))
+    }
+}
+
+type Leaf = (String, usize, Option<Value>);
+
+fn flatten(prefix: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
+    for (name, value) in table {
+        let full = if prefix.is_empty() {
+            name.get_ref().to_string()
+        } else {
+            format!("{prefix}.{}", name.get_ref())
+        };
+        match value.get_ref() {
+            DeValue::Table(inner) if keys::find(&full).is_err() && !inner.is_empty() => {
+                flatten(&full, inner, leaves)
+            }
+            _ => leaves.push((full, name.span().start, plain(value))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECIPE: &str = "[train]\nlr = 1\nbatch = 16\nschedule = \"cosine\"\n\n[data]\nshuffle = false\n";
+
+    fn error(text: &str) -> String {
+        Settings::parse(text, "my.toml").unwrap_err().to_string()
+    }
+
+    #[test]
+    fn a_recipe_goes_over_the_defaults_and_flags_go_over_the_recipe() {
+        let mut settings = Settings::parse(RECIPE, "my.toml").unwrap();
+        let get = |name| settings.get(name).cloned().unwrap();
+        assert_eq!(get("train.lr"), Value::Number(1.0));
+        assert_eq!(get("train.batch"), Value::Count(16));
+        assert_eq!(get("train.accumulate"), Value::Count(1));
+        assert_eq!(get("data.shuffle"), Value::Switch(false));
+        assert_eq!(settings.origin("train.batch"), Origin::Line("my.toml".into(), 3));
+        settings.set_flag("train.batch = 8").unwrap();
+        settings.set_flag("train.schedule=linear").unwrap();
+        settings.set_flag("train.lr=5e-4").unwrap();
+        settings.set_flag("data.task=\"STS-B\"").unwrap();
+        settings.set_flag("data.path=2024").unwrap();
+        settings.set_flag("model.init=a/b c.d").unwrap();
+        settings.set_flag("run.budget=64MiB").unwrap();
+        assert_eq!(settings.get("run.budget"), Some(&Value::Count(64 << 20)));
+        assert_eq!(settings.get("train.batch"), Some(&Value::Count(8)));
+        assert_eq!(settings.text("train.schedule"), Some("linear"));
+        assert_eq!(settings.get("train.lr"), Some(&Value::Number(5e-4)));
+        assert_eq!(settings.text("data.task"), Some("STS-B"));
+        assert_eq!(settings.text("data.path"), Some("2024"));
+        assert_eq!(settings.text("model.init"), Some("a/b c.d"));
+        assert_eq!(settings.text("data.tokenizer"), None);
+        assert_eq!(
+            settings.origin("train.batch").to_string(),
+            "--set train.batch = 8"
+        );
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut settings = Settings::parse(RECIPE, "my.toml").unwrap();
+        settings.set_flag("data.path=with \"quotes\" and \\").unwrap();
+        settings.set_flag("train.lr=0.1").unwrap();
+        let back = Settings::parse(&settings.to_toml(), "config.toml").unwrap();
+        assert_eq!(settings.difference(&back, &[]), None);
+        settings.set_flag("train.lr=0.2").unwrap();
+        settings.set_flag("model.dropout=0").unwrap();
+        assert_eq!(
+            back.difference(&settings, &[]),
+            Some(("model.dropout", "nothing".into(), "0.0".into()))
+        );
+        assert_eq!(
+            back.difference(&settings, &["model.dropout"]),
+            Some(("train.lr", "0.1".into(), "0.2".into()))
+        );
+    }
+
+    #[test]
+    fn mistakes_name_the_place_and_the_remedy() {
+        assert_eq!(
+            error("[train]\nstps = 3\n"),
+            "my.toml line 2: there is no key 'train.stps'; did you mean train.steps?"
+        );
+        assert_eq!(
+            error("[train]\nlr = \"fast\"\n"),
+            "my.toml line 2: train.lr must be a number, at least 0, not \"fast\""
+        );
+        assert_eq!(
+            error("[train]\n\nbatch = 0\n"),
+            "my.toml line 3: train.batch must be a whole number, at least 1, not 0"
+        );
+        assert_eq!(
+            error("train.batch = 1.5"),
+            "my.toml line 1: train.batch must be a whole number, at least 1, not 1.5"
+        );
+        assert_eq!(
+            error("train.batch = [1]"),
+            "my.toml line 1: train.batch must be a whole number, at least 1"
+        );
+        assert_eq!(
+            error("model.dropout = -1"),
+            "my.toml line 1: model.dropout must be a number from 0 to 1, not -1.0"
+        );
+        assert_eq!(
+            error("[optimizer]\nkind = \"adam\""),
+            "my.toml line 2: optimizer.kind must be one of adamw, sgd, not \"adam\""
+        );
+        assert!(error("[train\nlr = 1").starts_with("my.toml line 1 is not valid TOML ("));
+        assert!(error("train = 3").starts_with("my.toml line 1: there is no key 'train'"));
+        let mut settings = Settings::parse("", "my.toml").unwrap();
+        let mut flag = |text| settings.set_flag(text).unwrap_err().to_string();
+        assert_eq!(
+            flag("train.lr"),
+            "--set train.lr has no '='; write KEY=VALUE, such as train.lr=0.001"
+        );
+        assert_eq!(
+            flag("lr=1"),
+            "--set lr=1: there is no key 'lr'; did you mean train.lr?"
+        );
+        assert_eq!(
+            flag("train.lr=nan"),
+            "--set train.lr=nan: train.lr must be a number, at least 0, not NaN"
+        );
+        assert_eq!(
+            flag("data.shuffle=no"),
+            "--set data.shuffle=no: data.shuffle must be true or false, not \"no\""
+        );
+        assert_eq!(
+            flag("run.budget=much"),
+            "--set run.budget=much: run.budget must be a size, such as 512MiB or 2GiB, not \"much\""
+        );
+        assert!(flag("train.steps=-1").ends_with("train.steps must be a whole number, not -1.0"));
+    }
+
+    #[test]
+    fn no_text_makes_the_parser_panic() {
+        let recipe =
+            "# ü 数\n[train]\nlr = 1e-3\nschedule = \"cosine\"\nbatch = 0x10\n[model]\ndropout = 0.1\n";
+        let mut random = lessen_base::SplitMix64::new(1);
+        for _ in 0..5_000 {
+            let mut bytes = recipe.as_bytes().to_vec();
+            for _ in 0..1 + random.below(4) {
+                let at = random.below(bytes.len() as u64) as usize;
+                match random.below(3) {
+                    0 => drop(bytes.remove(at)),
+                    1 => bytes.insert(at, b"[]{}=\"'#\n.,0e-x\\"[random.below(16) as usize]),
+                    _ => bytes[at] = random.next_u64() as u8,
+                }
+            }
+            let text = String::from_utf8_lossy(&bytes);
+            if let Err(error) = Settings::parse(&text, "x.toml") {
+                let message = error.to_string();
+                assert!(
+                    message.starts_with("x.toml line ") && !message.contains('\n'),
+                    "{message}"
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! Values of settings: what a key takes, what was given, and where it comes from.
+
+use lessen_train::parse_size;
+use std::fmt;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What values a key takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Kind {
+    /// `true` or `false`.
+    Switch,
+    /// A whole number, at least this.
+    Count(u64),
+    /// A number between these two, both included.
+    Number(f64, f64),
+    /// A number of bytes, such as `512MiB`.
+    Size,
+    /// Any text.
+    Text,
+    /// A file or folder, or one of these words.
+    Path(&'static [&'static str]),
+    /// One of these words.
+    Choice(&'static [&'static str]),
+}
+
+impl Kind {
+    /// What to write, for messages: `a whole number, at least 1`.
+    pub fn expected(self) -> String {
+        match self {
+            Kind::Switch => "true or false".to_string(),
+            Kind::Count(0) => "a whole number".to_string(),
+            Kind::Count(least) => format!("a whole number, at least {least}"),
+            Kind::Number(low, high) if high < f64::MAX => format!("a number from {low} to {high}"),
+            Kind::Number(low, _) => format!("a number, at least {low}"),
+            Kind::Size => "a size, such as 512MiB or 2GiB".to_string(),
+            Kind::Text => "a text".to_string(),
+            Kind::Path([]) => "a path".to_string(),
+            Kind::Path(words) => format!("a path, or {}", words.join(", ")),
+            Kind::Choice(words) => format!("one of {}", words.join(", ")),
+        }
+    }
+}
+
+/// A value of a setting.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Value {
+    /// `true` or `false`.
+    Switch(bool),
+    /// A whole number.
+    Count(u64),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    /// As TOML.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Switch(on) => write!(f, "{on}"),
+            Value::Count(count) => write!(f, "{count}"),
+            Value::Number(number) => write!(f, "{number:?}"),
+            Value::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
+        }
+    }
+}
+
+/// Where a setting comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Origin {
+    /// A line of a recipe's file; for a built-in recipe the name stands for the file.
+    Line(String, usize),
+    /// A flag as it was written.
+    Flag(String),
+    /// The table of keys.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Origin::Line(file, line) => write!(f, "{file} line {line}"),
+            Origin::Flag(flag) => f.write_str(flag),
+            Origin::Default => f.write_str("the default"),
+        }
+    }
+}
+
+/// The value as a key of this kind holds it; none where it does not fit.
+pub(crate) fn fit(kind: Kind, value: Value) -> Option<Value> {
+    match (kind, value) {
+        (Kind::Switch, Value::Switch(on)) => Some(Value::Switch(on)),
+        (Kind::Count(least), Value::Count(count)) => (count >= least).then_some(Value::Count(count)),
+        (Kind::Number(low, high), Value::Count(count)) => {
+            let number = count as f64;
+            (low..=high).contains(&number).then_some(Value::Number(number))
+        }
+        (Kind::Number(low, high), Value::Number(number)) => {
+            (low..=high).contains(&number).then_some(Value::Number(number))
+        }
+        (Kind::Size, Value::Count(bytes)) => (bytes > 0).then_some(Value::Count(bytes)),
+        (Kind::Size, Value::Text(text)) => Some(Value::Count(parse_size(&text).ok()? as u64)),
+        (Kind::Text | Kind::Path(_), Value::Text(text)) => Some(Value::Text(text)),
+        // A bare word that looks like a number or a switch is a word all the same.
+        (Kind::Text | Kind::Path(_), other) => Some(Value::Text(other.to_string())),
+        (Kind::Choice(words), Value::Text(text)) => {
+            words.contains(&text.as_str()).then_some(Value::Text(text))
+        }
+        _ => None,
+    }
+}
+
+/// The value of a TOML leaf; none for lists, tables and dates.
+pub(crate) fn plain(value: &Spanned<DeValue<'_>>) -> Option<Value> {
+    match value.get_ref() {
+        DeValue::Boolean(on) => Some(Value::Switch(*on)),
+        DeValue::String(text) => Some(Value::Text(text.to_string())),
+        DeValue::Float(float) => Some(Value::Number(float.as_str().parse().ok()?)),
+        DeValue::Integer(integer) => match u64::from_str_radix(integer.as_str(), integer.radix()) {
+            Ok(count) => Some(Value::Count(count)),
+            // Negative, or beyond 64 bits: a number that no count takes.
+            Err(_) => Some(Value::Number(integer.as_str().parse().ok()?)),
+        },
+        _ => None,
+    }
+}
+
+/// A single TOML value that a key can have.
+pub(crate) fn parse_value(text: &str) -> Option<Value> {
+    let line = format!("v = {text}");
+    let document = DeTable::parse(&line).ok()?;
+    let table = document.get_ref();
+    if table.len() != 1 {
+        None
+    } else {
+        table.get("v").and_then(plain)
+    }
+}

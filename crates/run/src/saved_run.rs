@@ -1,0 +1,204 @@
+//! A run that has been saved: its settings, its model, and what can be done with them.
+
+use crate::folder::Folder;
+use crate::recipe::config::Config;
+use crate::recipe::keys::DataFormat;
+use crate::recipe::value::Value;
+use crate::task::corpus::has_pairs;
+use crate::task::evaluation::{self, Scores, evaluate};
+use crate::task::goal::Goal;
+use crate::task::model::number_classes;
+use crate::task::{SavedModel, Task};
+use crate::training::NewBackend;
+use crate::wording::name_of;
+use lessen_base::{Error, Result};
+use lessen_data::{Adder, ExampleBatches, Examples, Order, Source, Target, adder};
+use lessen_nn::{BatchShape, Task as ModelTask, Weights};
+use lessen_train::{Generator, Sampling, Session};
+use std::path::Path;
+
+/// What a model says of a text.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Prediction {
+    /// The most likely class, and all classes with their probabilities.
+    Class(String, Vec<(String, f64)>),
+    /// A score.
+    Score(f64),
+    /// The answer to a sum, as it is written.
+    Sum(String),
+}
+
+/// A saved run.
+pub struct SavedRun<'a> {
+    config: Config,
+    saved: SavedModel,
+    weights: Weights,
+    new_backend: NewBackend<'a>,
+}
+
+impl<'a> SavedRun<'a> {
+    /// Opens a run: its last model, or its best one; that of the newest checkpoint while it has not ended.
+    ///
+    /// # Errors
+    /// A folder without a run, or with a damaged one.
+    pub fn open(root: &Path, best: bool, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
+        let folder = Folder::open(root)?;
+        let config = Config::new(folder.settings()?)?;
+        let saved = SavedModel::read(&config, &folder.usable_model(best)?)?;
+        let weights = saved.weights()?;
+        Ok(SavedRun {
+            config,
+            saved,
+            weights,
+            new_backend,
+        })
+    }
+
+    /// The folder that the model was read from.
+    pub fn source(&self) -> &Path {
+        &self.saved.dir
+    }
+
+    /// Evaluates on a split of the run's data, or of other data. Where that numbers the same classes otherwise, the
+    /// model's classes are numbered like them.
+    ///
+    /// # Errors
+    /// Data that is missing, damaged, or does not fit the model; parameters whose loss is no number.
+    pub fn evaluate(&self, data: Option<&Path>, split: &str) -> Result<Scores> {
+        let mut settings = self.config.settings.clone();
+        if let Some(path) = data {
+            let text = path.display().to_string();
+            settings.set_named("data.path", Value::Text(text.clone()), format!("--data {text}"))?;
+        }
+        let mut task = Task::assemble(Config::new(settings)?, Some(self.saved.clone()))?;
+        let mut weights = self.weights.clone();
+        if let Goal::Classes(names, _) = &task.goal {
+            number_classes(&mut task.model, &mut weights, names)?;
+        }
+        let source = task.evaluation(split)?;
+        let mut session = Session::new((self.new_backend)()?, task.model.parameters(), &weights)?;
+        let function = session.function(|cx| evaluation::trace(cx, &task.model, &task.goal, task.shape))?;
+        let scores = evaluate(&mut session, function, source.as_ref(), &task.goal)?;
+        if !scores.loss.is_finite() {
+            return Err(Error::user(format!(
+                "the loss of {} on {split} is {}; its parameters are of no use: train again with a lower train.lr, or \
+                 evaluate another model of the run (--best)",
+                self.source().display(),
+                name_of(scores.loss)
+            )));
+        }
+        Ok(scores)
+    }
+
+    /// What the model says of a text.
+    ///
+    /// # Errors
+    /// A model that only continues texts, a text that cannot be encoded.
+    pub fn predict(&self, text: &str) -> Result<Prediction> {
+        let model = &self.saved.model;
+        let target = match (self.goal_is_sum(), model.task()) {
+            (true, _) => return self.answer(text),
+            (_, ModelTask::Regression) => Target::Score,
+            (_, ModelTask::Classification { .. }) => Target::Classes(model.labels().to_vec()),
+            _ => {
+                return Err(Error::user(
+                    "this run is a language model; continue texts with `lessen generate`",
+                ));
+            }
+        };
+        let shape = BatchShape {
+            size: 1,
+            length: self.config.data.max_length,
+        };
+        // Pairs of texts are written with a tab between; a single text may have tabs of its own.
+        let pair = match text.split_once('\t') {
+            Some((first, second)) if has_pairs(&self.config) => (first.to_string(), Some(second.to_string())),
+            _ => (text.to_string(), None),
+        };
+        let examples = Examples::unlabelled(vec![pair], &target);
+        let batches = ExampleBatches::new(&examples, &self.saved.tokenizer, shape.length, 1, Order::InOrder)?;
+        let batch = batches.eval_batch(0);
+        let mut session = Session::new((self.new_backend)()?, model.parameters(), &self.weights)?;
+        let function = session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
+        let results = session.run(function, &evaluation::inputs_of(&batch))?;
+        let logits = results.f32("logits").unwrap_or_default();
+        if target == Target::Score {
+            return Ok(Prediction::Score(
+                logits.first().copied().map_or(f64::NAN, f64::from),
+            ));
+        }
+        let labels = model.labels();
+        let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        let weights: Vec<f64> = logits.iter().map(|&logit| f64::from(logit - top).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        let shares = labels
+            .iter()
+            .cloned()
+            .zip(weights.iter().map(|weight| weight / total))
+            .collect();
+        let best = evaluation::largest(logits, 1)
+            .first()
+            .map_or(0, |&class| class as usize);
+        Ok(Prediction::Class(labels[best].clone(), shares))
+    }
+
+    /// Continues a prompt; returns what was added.
+    ///
+    /// # Errors
+    /// A model that is no language model, a prompt without tokens.
+    pub fn generate(&self, prompt: &str, sampling: &Sampling) -> Result<String> {
+        if self.saved.model.task() != ModelTask::LanguageModelling {
+            return Err(Error::user(
+                "this run is a classifier; ask it about a text with `lessen predict`",
+            ));
+        }
+        let tokens = self.saved.tokenizer.encode(prompt)?;
+        if tokens.is_empty() {
+            return Err(Error::user(
+                "the prompt has no tokens; give at least one character with --prompt",
+            ));
+        }
+        let mut generator = self.generator()?;
+        let most = if self.goal_is_sum() {
+            adder::DIGITS
+        } else {
+            usize::MAX
+        };
+        let sampling = Sampling {
+            tokens: sampling.tokens.min(most),
+            ..*sampling
+        };
+        let added = generator.generate(&tokens, &sampling)?;
+        self.saved.tokenizer.decode(&added)
+    }
+
+    fn goal_is_sum(&self) -> bool {
+        self.config.data.format == DataFormat::Adder
+    }
+
+    fn generator(&self) -> Result<Generator> {
+        Generator::new((self.new_backend)()?, &self.saved.model, &self.weights)
+    }
+
+    /// The answer of a model that adds.
+    fn answer(&self, text: &str) -> Result<Prediction> {
+        let plain: String = text.chars().filter(|c| !c.is_whitespace()).collect();
+        let numbers = plain.trim_end_matches('=').split_once('+');
+        let number = |text: &str| text.parse::<u32>().ok().filter(|&number| number < 1000);
+        let Some((a, b)) = numbers.and_then(|(a, b)| Some((number(a)?, number(b)?))) else {
+            return Err(Error::user(format!(
+                "'{text}' is no sum of two numbers below 1000; write one such as 123+456"
+            )));
+        };
+        let adder = Adder::new(1, 0)?;
+        let question = adder.question(a, b);
+        let sampling = Sampling {
+            tokens: adder::DIGITS,
+            temperature: 0.0,
+            top_k: None,
+            seed: 0,
+        };
+        let answer = self.generator()?.generate(&question, &sampling)?;
+        Ok(Prediction::Sum(adder.show(&question, &answer)))
+    }
+}

@@ -1,0 +1,242 @@
+//! From a recipe to the data it names: what is read, how it is tokenized, what is to be predicted.
+
+use super::goal::Goal;
+use crate::folder::manifest::{DataDigest, DataDigests};
+use crate::recipe::config::Config;
+use crate::recipe::keys::{CHARACTERS, DataFormat};
+use crate::recipe::value::Origin;
+use crc32c::{crc32c, crc32c_append};
+use lessen_base::{Error, Result};
+use lessen_data::{
+    Adder, Dataset, ExampleBatches, Examples, GlueTask, Labels, Order, Source, Target, Text, Tokenizer,
+    WindowBatches, labelled,
+};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The data of a run as it was read.
+pub enum Corpus {
+    /// Texts with labels.
+    Labelled(Box<Dataset>),
+    /// A long text.
+    Text(Text),
+    /// Sums.
+    Adder,
+}
+
+impl Corpus {
+    /// Reads the data that the recipe names.
+    ///
+    /// # Errors
+    /// Data that is missing, not named, or damaged.
+    pub fn read(config: &Config) -> Result<Corpus> {
+        let path = || {
+            let path = config.data.path.as_deref().ok_or_else(|| {
+                Error::user(format!(
+                    "the recipe {} needs data; name its file or folder with --data",
+                    config.recipe()
+                ))
+            })?;
+            if path.exists() {
+                return Ok(path);
+            }
+            let (place, shown) = (config.settings.origin("data.path"), path.display());
+            Err(Error::user(format!(
+                "{place}: there is no file or folder {shown}; check the path"
+            )))
+        };
+        let data = &config.data;
+        Ok(match data.format {
+            DataFormat::Adder => Corpus::Adder,
+            DataFormat::Text => Corpus::Text(Text::read(path()?, data.held_out)?),
+            DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(folder(path()?)?)?)),
+            DataFormat::Glue => {
+                let path = folder(path()?)?;
+                Corpus::Labelled(Box::new(glue_task(config, path)?.read(path)?))
+            }
+        })
+    }
+
+    /// What is to be predicted.
+    pub fn goal(&self) -> Goal {
+        match self {
+            Corpus::Adder => Goal::Sum,
+            Corpus::Text(_) => Goal::NextToken,
+            Corpus::Labelled(data) => match &data.target {
+                Target::Classes(names) => Goal::Classes(names.clone(), data.metrics.clone()),
+                Target::Score => Goal::Score(data.metrics.clone()),
+            },
+        }
+    }
+
+    /// The tokenizer of a new run: that of `data.tokenizer`, else that of the checkpoint to start from, else one made
+    /// of the characters of the training texts.
+    ///
+    /// # Errors
+    /// A folder without a sound tokenizer, and a flag that asks for another vocabulary than the checkpoint's.
+    pub fn tokenizer(&self, config: &Config) -> Result<Tokenizer> {
+        let origin = config.settings.origin("data.tokenizer");
+        if let (Some(CHARACTERS), Some(dir), Origin::Flag(_)) =
+            (config.data.tokenizer.as_deref(), &config.model.init, &origin)
+            && !matches!(self, Corpus::Adder)
+        {
+            let shown = dir.display();
+            return Err(Error::user(format!(
+                "{origin} cannot change the vocabulary of the checkpoint {shown}; leave out one of the two"
+            )));
+        }
+        let dir: Option<PathBuf> = match config.data.tokenizer.as_deref() {
+            Some(CHARACTERS) if config.model.init.is_none() => None,
+            Some(CHARACTERS) | None => config.model.init.clone(),
+            Some(dir) => Some(dir.into()),
+        };
+        Ok(match (self, dir) {
+            (Corpus::Adder, _) => Adder::tokenizer(),
+            (_, Some(dir)) => Tokenizer::from_dir(&dir)?,
+            (Corpus::Text(text), None) => Tokenizer::characters([text.train.as_str()], config.data.min_count),
+            (Corpus::Labelled(data), None) => {
+                Tokenizer::characters(data.train.all_texts(), config.data.min_count)
+            }
+        })
+    }
+
+    /// What tells the data from other data.
+    pub(crate) fn digests(&self) -> DataDigests {
+        let of_text = |text: &str| DataDigest {
+            size: text.len() as u64,
+            crc: crc32c(text.as_bytes()),
+        };
+        match self {
+            Corpus::Adder => DataDigests::default(),
+            Corpus::Text(text) => DataDigests {
+                train: of_text(&text.train),
+                dev: of_text(&text.valid),
+            },
+            Corpus::Labelled(data) => DataDigests {
+                train: digest_of(&data.target, &data.train),
+                dev: digest_of(&data.target, &data.dev),
+            },
+        }
+    }
+
+    /// What the size of a [`DataDigest`] counts.
+    pub(crate) fn unit(&self) -> &'static str {
+        match self {
+            Corpus::Text(_) => "byte",
+            Corpus::Labelled(_) | Corpus::Adder => "example",
+        }
+    }
+
+    /// The batches of the training split.
+    ///
+    /// # Errors
+    /// Data that does not fit the tokenizer or the sizes.
+    pub fn training(&self, config: &Config, tokenizer: &Tokenizer) -> Result<Arc<dyn Source>> {
+        let order = if config.data.shuffle {
+            Order::Shuffled(config.train.seed)
+        } else {
+            Order::InOrder
+        };
+        self.source(config, tokenizer, "train", order)
+    }
+
+    /// The batches of a split in order, each example once.
+    ///
+    /// # Errors
+    /// As [`Corpus::training`], and a split that the data does not have.
+    pub fn evaluation(&self, config: &Config, tokenizer: &Tokenizer, split: &str) -> Result<Arc<dyn Source>> {
+        if matches!(self, Corpus::Adder) && split != "dev" {
+            return Err(Error::user(format!(
+                "the adder has no split called {split}, as its training sums have no end; choose dev, the sums held \
+                 out"
+            )));
+        }
+        self.source(config, tokenizer, split, Order::InOrder)
+    }
+
+    fn source(
+        &self,
+        config: &Config,
+        tokenizer: &Tokenizer,
+        split: &str,
+        order: Order,
+    ) -> Result<Arc<dyn Source>> {
+        let (batch, length) = (config.train.batch, config.data.max_length);
+        Ok(match self {
+            Corpus::Adder => Arc::new(Adder::new(batch, config.train.seed)?),
+            Corpus::Text(text) => {
+                let tokens = tokenizer.encode(text.split(split)?)?;
+                Arc::new(WindowBatches::new(
+                    tokens,
+                    tokenizer.pad_id(),
+                    length,
+                    batch,
+                    order,
+                )?)
+            }
+            Corpus::Labelled(data) => Arc::new(ExampleBatches::new(
+                data.split(split)?,
+                tokenizer,
+                length,
+                batch,
+                order,
+            )?),
+        })
+    }
+}
+
+/// The digest of a split. Bytes that no text has end the parts.
+fn digest_of(target: &Target, split: &Examples) -> DataDigest {
+    let mut crc = 0;
+    let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
+    if let Target::Classes(names) = target {
+        names.iter().for_each(|name| add(name.as_bytes(), 0xFF));
+    }
+    for (first, second) in &split.texts {
+        add(first.as_bytes(), 0xFE);
+        add(second.as_deref().unwrap_or_default().as_bytes(), 0xFF);
+    }
+    match &split.labels {
+        Labels::Classes(classes) => classes.iter().for_each(|class| add(&class.to_le_bytes(), 0xFF)),
+        Labels::Scores(scores) => scores.iter().for_each(|score| add(&score.to_le_bytes(), 0xFF)),
+    }
+    DataDigest {
+        size: split.len() as u64,
+        crc,
+    }
+}
+
+fn folder(path: &Path) -> Result<&Path> {
+    if path.is_dir() {
+        return Ok(path);
+    }
+    Err(Error::user(format!(
+        "{} is a file; name the folder that it is in with --data",
+        path.display()
+    )))
+}
+
+/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE. Where the task is not
+/// known any more, one that is asked for with two texts has pairs.
+pub(crate) fn has_pairs(config: &Config) -> bool {
+    let path = config.data.path.as_deref().unwrap_or(Path::new(""));
+    config.data.format == DataFormat::Glue && glue_task(config, path).map_or(true, GlueTask::has_pairs)
+}
+
+fn glue_task(config: &Config, path: &Path) -> Result<GlueTask> {
+    if let Some(task) = &config.data.task {
+        return GlueTask::from_name(task)
+            .map_err(|error| Error::user(format!("{}: {error}", config.settings.origin("data.task"))));
+    }
+    let name = path
+        .canonicalize()
+        .ok()
+        .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
+    name.and_then(|name| GlueTask::from_name(&name).ok())
+        .ok_or_else(|| {
+            let names = GlueTask::ALL.map(GlueTask::name).join(", ");
+            Error::user(format!(
+                "which task of GLUE? Name it by --set data.task=NAME, one of {names}"
+            ))
+        })
+}

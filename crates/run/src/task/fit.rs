@@ -1,0 +1,196 @@
+//! Whether settings, data and model go together: checked in one place, before anything is traced, whoever changed them.
+
+use super::goal::Goal;
+use crate::recipe::config::Config;
+use lessen_base::{Error, Result};
+use lessen_data::Tokenizer;
+use lessen_nn::{BatchShape, Model, Task};
+use std::path::Path;
+
+/// Tokens by which a model's vocabulary may be larger than its tokenizer's: many models are padded to a round number of
+/// rows.
+const PADDING: usize = 256;
+
+/// Elements beyond which no array can be meant: 1024 TiB of four bytes each.
+const MOST_ELEMENTS: f64 = (1u64 << 48) as f64;
+
+/// Refuses what is no folder with a model to start from, before anything else is looked for in it.
+///
+/// # Errors
+/// A path without folder, and the folder of a run instead of that of its model.
+pub(crate) fn check_init(config: &Config, dir: &Path) -> Result<()> {
+    let (place, shown) = (config.settings.origin("model.init"), dir.display());
+    if !dir.is_dir() {
+        return Err(Error::user(format!(
+            "{place}: there is no folder {shown}; check the path"
+        )));
+    }
+    if !dir.join("config.json").exists() && dir.join("model/config.json").exists() {
+        let model = dir.join("model");
+        return Err(Error::user(format!(
+            "{place}: {shown} is a run; start from its model, {}",
+            model.display()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses a model from scratch of more elements than can be meant, before anything is made of them. `vocab` is the
+/// number of its tokens.
+///
+/// # Errors
+/// The key that has the largest share in it.
+pub(crate) fn check_sizes(config: &Config, vocab: usize) -> Result<()> {
+    let model = &config.model;
+    if model.init.is_some() {
+        return Ok(());
+    }
+    let (layers, width, ffn) = (model.layers as f64, model.width as f64, model.ffn as f64);
+    // A pair of sizes for every matrix, the layers' with their number.
+    let shares = [
+        ("model.width", 4.0 * layers * width * width),
+        ("model.ffn", 2.0 * layers * width * ffn),
+        ("model.vocab", vocab as f64 * width),
+        ("data.max_length", config.data.max_length as f64 * width),
+    ];
+    if shares.iter().map(|(_, share)| share).sum::<f64>() < MOST_ELEMENTS {
+        return Ok(());
+    }
+    Err(too_large(config, shares))
+}
+
+/// Refuses a batch whose arrays, about one for every parameter, have more elements than can be meant.
+///
+/// # Errors
+/// The key that has the largest share in it.
+pub(crate) fn check_batch(config: &Config, model: &Model, shape: BatchShape) -> Result<()> {
+    let parameters = model.parameters();
+    let widest = parameters
+        .iter()
+        .map(|param| param.shape.iter().copied().max().unwrap_or(1) as f64);
+    let BatchShape { size, length } = shape;
+    if size as f64 * length as f64 * widest.sum::<f64>() < MOST_ELEMENTS {
+        return Ok(());
+    }
+    let mut keys = vec![("train.batch", size), ("data.max_length", length)];
+    if config.model.init.is_none() {
+        keys.extend([
+            ("model.width", config.model.width),
+            ("model.ffn", config.model.ffn),
+        ]);
+    }
+    Err(too_large(config, keys))
+}
+
+/// The refusal of sizes, naming the key with the greatest share in them.
+fn too_large<T: PartialOrd>(config: &Config, shares: impl IntoIterator<Item = (&'static str, T)>) -> Error {
+    let greatest = shares
+        .into_iter()
+        .reduce(|a, b| if b.1 > a.1 { b } else { a })
+        .map_or("train.batch", |(name, _)| name);
+    Error::user(format!(
+        "{} asks for more than 1000 TiB of memory; choose a smaller number",
+        config.place(greatest)
+    ))
+}
+
+/// Refuses a new model that the data and the settings do not go with. Without data, the vocabulary is only assumed, and
+/// there is no tokenizer.
+///
+/// # Errors
+/// A tokenizer of another model, and examples that are longer than the model's positions.
+pub(crate) fn check_new(config: &Config, model: &Model, tokenizer: Option<&Tokenizer>) -> Result<()> {
+    let Some(dir) = &config.model.init else {
+        return Ok(());
+    };
+    let whose = format!("the checkpoint {}", dir.display());
+    if let Some(tokenizer) = tokenizer {
+        check_vocabulary(tokenizer, model, &whose)?;
+    }
+    check_length(config, model, &whose, "set data.max_length to at most that")
+}
+
+/// Refuses a model of a run, in its folder or in that of a checkpoint, that the run's settings do not describe.
+/// `described` is the model that they describe, unless it came from a checkpoint.
+///
+/// # Errors
+/// A tokenizer of another model, settings of another model, and examples that are longer than the model's positions.
+pub(crate) fn check_saved(
+    config: &Config,
+    model: &Model,
+    described: Option<&Model>,
+    tokenizer: &Tokenizer,
+    dir: &Path,
+) -> Result<()> {
+    let whose = format!("the model in {}", dir.display());
+    check_vocabulary(tokenizer, model, &whose)?;
+    check_length(config, model, &whose, "restore the run's config.toml")?;
+    let Some(described) = described else {
+        return Ok(());
+    };
+    let shapes = |model: &Model| -> Vec<(String, Vec<usize>)> {
+        let params = model.parameters().into_iter();
+        params.map(|param| (param.name, param.shape)).collect()
+    };
+    let (wanted, found) = (shapes(described), shapes(model));
+    if wanted == found {
+        return Ok(());
+    }
+    let what = match wanted.iter().find(|param| !found.contains(param)) {
+        Some((name, shape)) => format!("a model with {name} of shape {shape:?}"),
+        None => "a smaller model".to_string(),
+    };
+    Err(Error::user(format!(
+        "the settings under [model] describe {what}, unlike {whose}; restore the run's config.toml"
+    )))
+}
+
+/// Refuses data that asks for other answers than the model gives.
+///
+/// # Errors
+/// Classes where the model gives scores, texts where it is a classifier, and so on.
+pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
+    let wants = match goal {
+        Goal::Classes(..) => "classes",
+        Goal::Score(_) => "scores",
+        Goal::NextToken | Goal::Sum => "texts to continue",
+    };
+    let (gives, fits) = match model.task() {
+        Task::Classification { .. } => ("tells classes apart", matches!(goal, Goal::Classes(..))),
+        Task::Regression => ("gives scores", matches!(goal, Goal::Score(_))),
+        _ => ("continues texts", matches!(goal, Goal::NextToken | Goal::Sum)),
+    };
+    if fits {
+        return Ok(());
+    }
+    Err(Error::user(format!(
+        "the data has {wants} but the model {gives}; name data of the same task"
+    )))
+}
+
+/// Refuses a tokenizer that cannot be the model's: of more tokens than the model knows, or of so many fewer that its
+/// files must have been cut short. `whose` names the model.
+fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result<()> {
+    let (tokens, knows) = (tokenizer.vocab_size(), model.vocab_size());
+    let few = match tokens {
+        _ if tokens > knows => "",
+        _ if tokens + PADDING <= knows => "only ",
+        _ => return Ok(()),
+    };
+    Err(Error::user(format!(
+        "the tokenizer has {few}{tokens} tokens but {whose} {knows}; use the tokenizer that belongs to it, with all of \
+         its files as they were"
+    )))
+}
+
+/// Refuses examples that are longer than the model's positions.
+fn check_length(config: &Config, model: &Model, whose: &str, remedy: &str) -> Result<()> {
+    let longest = model.max_length();
+    if config.data.max_length <= longest {
+        return Ok(());
+    }
+    Err(Error::user(format!(
+        "{} is more than the {longest} positions of {whose}; {remedy}",
+        config.place("data.max_length")
+    )))
+}

@@ -1,0 +1,26 @@
+//! What a model is to predict, and how it is scored.
+
+use lessen_data::{Batch, Metric};
+
+/// What a model is to predict, and how it is scored.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Goal {
+    /// One of these classes; the first metric decides.
+    Classes(Vec<String>, Vec<Metric>),
+    /// A number.
+    Score(Vec<Metric>),
+    /// The next token; scored by the loss.
+    NextToken,
+    /// The digits of a sum; scored by the share of sums that are right as a whole.
+    Sum,
+}
+
+impl Goal {
+    /// The weight of a batch in a mean: the number of its predictions, tokens or examples.
+    pub fn weight_of(&self, batch: &Batch) -> f64 {
+        match self {
+            Goal::NextToken | Goal::Sum => batch.tokens as f64,
+            Goal::Classes(..) | Goal::Score(_) => batch.examples as f64,
+        }
+    }
+}

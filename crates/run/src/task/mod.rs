@@ -1,0 +1,253 @@
+//! A task: goal, data and model of a recipe, assembled by one function for planning, training, resuming and evaluating.
+
+pub mod corpus;
+pub mod evaluation;
+mod fit;
+pub mod goal;
+pub(crate) mod model;
+
+use self::corpus::Corpus;
+use self::goal::Goal;
+use self::model::{FirstWeights, Sizes};
+use crate::recipe::config::Config;
+use crate::recipe::keys::DataFormat;
+use lessen_base::{Error, Result};
+use lessen_data::{Metric, Source, Tokenizer};
+use lessen_nn::{BatchShape, Model, Weights, checkpoint};
+use lessen_train::{StepGraphs, TrainerOptions};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A model that a run has saved, with its tokenizer.
+#[derive(Clone)]
+pub struct SavedModel {
+    /// The folder that it was read from.
+    pub dir: PathBuf,
+    /// The model.
+    pub model: Model,
+    /// Its tokenizer.
+    pub tokenizer: Tokenizer,
+}
+
+impl SavedModel {
+    /// Reads model and tokenizer from a folder of a run with these settings.
+    ///
+    /// # Errors
+    /// Damaged files, and settings that do not describe the model.
+    pub fn read(config: &Config, dir: &Path) -> Result<SavedModel> {
+        let tokenizer = Tokenizer::from_dir(dir)?;
+        let mut model = Model::from_dir(dir)?;
+        if let Some(dropout) = config.model.dropout {
+            model.set_dropout(dropout);
+        }
+        let described = described(config, &model, &tokenizer);
+        fit::check_saved(config, &model, described.as_ref(), &tokenizer, dir)?;
+        Ok(SavedModel {
+            dir: dir.to_path_buf(),
+            model,
+            tokenizer,
+        })
+    }
+
+    /// The model's parameters.
+    ///
+    /// # Errors
+    /// A file that is damaged, or lacks a parameter.
+    pub fn weights(&self) -> Result<Weights> {
+        Ok(checkpoint::load(&self.dir, &self.model.parameters(), &|_| false)?.weights)
+    }
+}
+
+/// Data that was read, and the tokenizer of its texts.
+pub struct TaskData {
+    corpus: Corpus,
+    /// The tokenizer.
+    pub tokenizer: Tokenizer,
+}
+
+/// Goal, data and model of a recipe.
+pub struct Task {
+    /// The recipe.
+    pub config: Config,
+    /// What is predicted.
+    pub goal: Goal,
+    /// The model.
+    pub model: Model,
+    /// Size of a batch.
+    pub shape: BatchShape,
+    /// The folder that the model was read from, where a run has saved it.
+    saved: Option<PathBuf>,
+    /// The data; none where the recipe names none.
+    data: Option<TaskData>,
+}
+
+impl Task {
+    /// Assembles the task of a recipe. The model is `saved`, or else the recipe's: that of the checkpoint to start
+    /// from, or a new one. Where the recipe names no data, as a plan may, its `model.vocab` and `model.classes` stand
+    /// for them.
+    ///
+    /// # Errors
+    /// Settings, data or a checkpoint with a mistake, or that do not go together.
+    pub fn assemble(config: Config, saved: Option<SavedModel>) -> Result<Task> {
+        let corpus = match config.has_data() {
+            true => Some(Corpus::read(&config)?),
+            false => None,
+        };
+        let goal = match &corpus {
+            Some(corpus) => corpus.goal(),
+            None => assumed_goal(&config),
+        };
+        let (dir, model, tokenizer) = match saved {
+            Some(saved) => {
+                fit::check_goal(&goal, &saved.model)?;
+                (Some(saved.dir), saved.model, Some(saved.tokenizer))
+            }
+            None => {
+                let (model, tokenizer) = new_model(&config, &goal, corpus.as_ref())?;
+                (None, model, tokenizer)
+            }
+        };
+        let shape = BatchShape {
+            size: config.train.batch,
+            length: config.data.max_length,
+        };
+        fit::check_batch(&config, &model, shape)?;
+        let data = corpus.zip(tokenizer);
+        Ok(Task {
+            config,
+            goal,
+            model,
+            shape,
+            saved: dir,
+            data: data.map(|(corpus, tokenizer)| TaskData { corpus, tokenizer }),
+        })
+    }
+
+    /// The data.
+    ///
+    /// # Errors
+    /// A recipe that names none.
+    pub fn data(&self) -> Result<&TaskData> {
+        self.data.as_ref().ok_or_else(|| {
+            Error::user(format!(
+                "the recipe {} needs data; name its file or folder with --data",
+                self.config.recipe()
+            ))
+        })
+    }
+
+    /// The batches of the training split.
+    ///
+    /// # Errors
+    /// Data that is not named, or does not fit the tokenizer or the sizes.
+    pub fn training(&self) -> Result<Arc<dyn Source>> {
+        let TaskData { corpus, tokenizer } = self.data()?;
+        corpus.training(&self.config, tokenizer)
+    }
+
+    /// The batches of a split in order, each example once.
+    ///
+    /// # Errors
+    /// As [`Task::training`], and a split that the data does not have.
+    pub fn evaluation(&self, split: &str) -> Result<Arc<dyn Source>> {
+        let TaskData { corpus, tokenizer } = self.data()?;
+        corpus.evaluation(&self.config, tokenizer, split)
+    }
+
+    /// How to train it in this many steps.
+    pub fn options(&self, steps: u64) -> TrainerOptions {
+        let train = &self.config.train;
+        TrainerOptions {
+            optimizer: self.config.optimizer,
+            schedule: self.config.schedule(steps),
+            seed: train.seed,
+            clip_norm: (train.clip_norm > 0.0).then_some(train.clip_norm),
+            accumulate: train.accumulate,
+            placement: self.config.placement,
+            budget: self.config.run.budget,
+        }
+    }
+
+    /// The graphs of training: the step, and the evaluation as its only function.
+    ///
+    /// # Errors
+    /// An evaluation with parameters that the step does not have.
+    pub fn graphs(&self, options: &TrainerOptions) -> Result<StepGraphs> {
+        let graphs = StepGraphs::new(options, |cx| self.model.forward(cx, self.shape).loss);
+        graphs.with_function(|cx| evaluation::trace(cx, &self.model, &self.goal, self.shape))
+    }
+
+    /// The first weights of training, and how they differ from the checkpoint to start from.
+    ///
+    /// # Errors
+    /// A checkpoint that is damaged or lacks a parameter.
+    pub(crate) fn first_weights(&self) -> Result<FirstWeights> {
+        let (init, seed) = (self.config.model.init.as_deref(), self.config.train.seed);
+        match &self.saved {
+            Some(dir) => Ok(FirstWeights {
+                weights: checkpoint::load(dir, &self.model.parameters(), &|_| false)?.weights,
+                ..FirstWeights::default()
+            }),
+            None => model::first_weights(&self.model, init, seed),
+        }
+    }
+
+    /// The folder that the first weights come from, unless they are drawn.
+    pub(crate) fn source_of_weights(&self) -> Option<&Path> {
+        self.saved.as_deref().or(self.config.model.init.as_deref())
+    }
+}
+
+impl TaskData {
+    /// The data as it was read.
+    pub(crate) fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+}
+
+/// The model of a recipe that no run has saved, and its tokenizer where there is data.
+fn new_model(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<(Model, Option<Tokenizer>)> {
+    if let Some(init) = &config.model.init {
+        fit::check_init(config, init)?;
+    }
+    let tokenizer = corpus.map(|corpus| corpus.tokenizer(config)).transpose()?;
+    let sizes = Sizes {
+        vocab: tokenizer
+            .as_ref()
+            .map_or(config.model.vocab, Tokenizer::vocab_size),
+        pad: tokenizer.as_ref().map_or(0, Tokenizer::pad_id),
+        length: config.data.max_length,
+    };
+    fit::check_sizes(config, sizes.vocab)?;
+    let model = model::build(config, goal, sizes)?;
+    fit::check_new(config, &model, tokenizer.as_ref())?;
+    Ok((model, tokenizer))
+}
+
+/// The model that a run's settings describe, with the tokens, positions and classes of the one that it has saved; none
+/// where it began from a checkpoint, which decided everything else.
+fn described(config: &Config, saved: &Model, tokenizer: &Tokenizer) -> Option<Model> {
+    if config.model.init.is_some() {
+        return None;
+    }
+    let sizes = Sizes {
+        vocab: saved.vocab_size(),
+        pad: tokenizer.pad_id(),
+        length: saved.max_length(),
+    };
+    let mut model = model::from_scratch(config, sizes);
+    model.set_labels(saved.labels().to_vec());
+    Some(model)
+}
+
+/// The goal of a recipe without data.
+fn assumed_goal(config: &Config) -> Goal {
+    match config.data.format {
+        DataFormat::Adder => Goal::Sum,
+        DataFormat::Text => Goal::NextToken,
+        DataFormat::Labelled | DataFormat::Glue => {
+            let names = (0..config.model.classes).map(|class| class.to_string());
+            Goal::Classes(names.collect(), vec![Metric::Accuracy])
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! From a recipe to the model it describes, and to its first weights.
+
+use super::goal::Goal;
+use crate::recipe::config::Config;
+use crate::recipe::keys::ModelKind;
+use crate::recipe::value::Origin;
+use lessen_base::{Error, Result};
+use lessen_data::Tokenizer;
+use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
+use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::{
+    Architecture, Model, Weights, checkpoint, initialize_missing, numbered_labels, reorder_classes,
+    same_classes,
+};
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The sizes that the data decides.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sizes {
+    /// Tokens in the vocabulary.
+    pub vocab: usize,
+    /// The padding token.
+    pub pad: i32,
+    /// Tokens of an example.
+    pub length: usize,
+}
+
+/// Default dropout of a model from scratch, as in BERT and GPT-2.
+const DROPOUT: f64 = 0.1;
+
+/// The settings that a checkpoint decides, so that no flag may set them beside it.
+const FIXED: [&str; 4] = ["model.layers", "model.width", "model.heads", "model.ffn"];
+
+/// The model of a recipe: in the dimensions of the checkpoint to start from, else in those of the recipe.
+///
+/// # Errors
+/// A checkpoint that cannot be read or does not go with data and settings.
+pub(crate) fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model> {
+    let mut model = match &config.model.init {
+        Some(dir) => from_checkpoint(config, dir, goal)?,
+        None => from_scratch(config, sizes),
+    };
+    if let Some(dropout) = config.model.dropout {
+        model.set_dropout(dropout);
+    }
+    set_labels(&mut model, goal);
+    Ok(model)
+}
+
+fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
+    for name in FIXED {
+        if let origin @ Origin::Flag(_) = config.settings.origin(name) {
+            let shown = dir.display();
+            return Err(Error::user(format!(
+                "{origin} cannot change the checkpoint {shown}; leave out one of the two"
+            )));
+        }
+    }
+    let wanted = match goal {
+        Goal::NextToken | Goal::Sum => Architecture::GPT2LMHeadModel,
+        Goal::Classes(..) | Goal::Score(_) => {
+            if Model::family(dir)? == Architecture::LessenEncoder.model_type() {
+                Architecture::LessenEncoder
+            } else {
+                Architecture::BertForSequenceClassification
+            }
+        }
+    };
+    Model::from_dir_as(dir, wanted)
+}
+
+/// The model that the recipe's own keys describe.
+pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
+    let m = &config.model;
+    let Sizes { vocab, pad, length } = sizes;
+    let dropout = m.dropout.unwrap_or(DROPOUT);
+    let pad = usize::try_from(pad).unwrap_or(0);
+    match m.kind {
+        ModelKind::Gpt2 => {
+            let mut config = Gpt2Config {
+                vocab_size: vocab,
+                n_positions: length,
+                n_embd: m.width,
+                n_layer: m.layers,
+                n_head: m.heads,
+                n_inner: Some(m.ffn),
+                ..Gpt2Config::default()
+            };
+            // transformers would assume the tokens of GPT-2's own vocabulary.
+            for (field, value) in [("bos_token_id", Value::Null), ("eos_token_id", Value::Null)] {
+                config.fields.insert(field.to_string(), value);
+            }
+            config.fields.insert("pad_token_id".to_string(), json!(pad));
+            config.set_dropout(dropout);
+            GPT2LMHeadModel { config }.into()
+        }
+        ModelKind::Bert => {
+            let mut config = BertConfig {
+                vocab_size: vocab,
+                hidden_size: m.width,
+                num_hidden_layers: m.layers,
+                num_attention_heads: m.heads,
+                intermediate_size: m.ffn,
+                max_position_embeddings: length.max(512),
+                ..BertConfig::default()
+            };
+            config.fields.insert("pad_token_id".to_string(), json!(pad));
+            config.set_dropout(dropout);
+            BertForSequenceClassification { config }.into()
+        }
+        ModelKind::Encoder => {
+            let config = EncoderConfig {
+                vocab_size: vocab,
+                width: m.width,
+                layers: m.layers,
+                heads: m.heads,
+                ffn: m.ffn,
+                max_length: length,
+                dropout,
+                pad_token_id: pad,
+                ..EncoderConfig::default()
+            };
+            LessenEncoder { config }.into()
+        }
+    }
+}
+
+fn set_labels(model: &mut Model, goal: &Goal) {
+    match goal {
+        Goal::Classes(names, _) => {
+            // Numbers are no names: a checkpoint that knows these classes may know more of them.
+            let named = same_classes(names, model.labels()).is_some();
+            if named || !(are_numbers(names) && model.labels().len() >= names.len()) {
+                model.set_labels(names.clone());
+            }
+        }
+        Goal::Score(_) => model.set_labels(numbered_labels(1)),
+        Goal::NextToken | Goal::Sum => {}
+    }
+}
+
+/// Whether classes are called by their numbers, `0`, `1` and so on, as where nobody gave them names.
+fn are_numbers(names: &[String]) -> bool {
+    let mut numbered = names.iter().enumerate();
+    numbered.all(|(number, name)| *name == number.to_string())
+}
+
+/// Lets a trained classifier number its classes as data does that calls them `names`: rows of its last layer change
+/// places, and no answer changes. Where either side has numbers for names, the numbers mean the same classes.
+///
+/// # Errors
+/// A class that the model does not know.
+pub(crate) fn number_classes(model: &mut Model, weights: &mut Weights, names: &[String]) -> Result<()> {
+    let known = model.labels();
+    let by_number = are_numbers(names) || are_numbers(known) || *known == numbered_labels(known.len());
+    if by_number || names == known {
+        if names.len() <= known.len() {
+            return Ok(());
+        }
+        return Err(Error::user(format!(
+            "the data has {} classes but the model only {}; name data of the same task",
+            names.len(),
+            known.len()
+        )));
+    }
+    // Data may lack some of the classes.
+    let is_new = |name: &&String| !names.iter().any(|own| own.to_lowercase() == name.to_lowercase());
+    let rest = known.iter().filter(is_new);
+    let all: Vec<String> = names.iter().chain(rest).cloned().collect();
+    let Some(places) = same_classes(&all, known) else {
+        return Err(Error::user(format!(
+            "the data's classes are {} but the model's are {}; name data of the same task",
+            names.join(", "),
+            known.join(", ")
+        )));
+    };
+    reorder_classes(weights, &places);
+    model.set_labels(all);
+    Ok(())
+}
+
+/// The first weights of a run.
+#[derive(Default)]
+pub(crate) struct FirstWeights {
+    /// The parameters' values.
+    pub weights: Weights,
+    /// Names and shapes of those that were drawn although there is a checkpoint.
+    pub drawn: Vec<String>,
+    /// Tensors of the checkpoint that the model does not have.
+    pub unused: Vec<String>,
+}
+
+/// The first weights of a run: the checkpoint's where it has them, others drawn from the seed. A class that the
+/// checkpoint knows under another number keeps its row of the classifier.
+///
+/// # Errors
+/// A checkpoint with a damaged tensor, or outside the head with a missing or ill-shaped one.
+pub(crate) fn first_weights(model: &Model, init: Option<&Path>, seed: u64) -> Result<FirstWeights> {
+    let parameters = model.parameters();
+    let mut first = match init {
+        Some(dir) => {
+            let mut loaded = checkpoint::load(dir, &parameters, &|name| model.is_head(name))?;
+            let known = Model::from_dir_as(dir, model.architecture())?;
+            if let Some(places) = same_classes(model.labels(), known.labels()) {
+                reorder_classes(&mut loaded.weights, &places);
+            }
+            let drawn = parameters
+                .iter()
+                .filter(|param| loaded.missing.contains(&param.name));
+            let shown = drawn.map(|param| format!("{} of shape {:?}", param.name, param.shape));
+            FirstWeights {
+                drawn: shown.collect(),
+                weights: loaded.weights,
+                unused: loaded.extra,
+            }
+        }
+        None => FirstWeights::default(),
+    };
+    initialize_missing(&mut first.weights, &parameters, seed);
+    Ok(first)
+}
+
+/// Writes a Hugging Face folder: the model's configuration, its weights and the tokenizer.
+///
+/// # Errors
+/// A folder that cannot be written to.
+pub(crate) fn save(dir: &Path, model: &Model, weights: &Weights, tokenizer: &Tokenizer) -> Result<()> {
+    checkpoint::save(dir, &model.config_json(), weights)?;
+    tokenizer.save(dir)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lessen_nn::Weight;
+
+    fn names(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_string).collect()
+    }
+
+    /// What becomes of the classes `fair foul windy`, whose biases are 0, 1 and 2.
+    fn renumbered(data: &str) -> Result<(Vec<String>, Vec<f32>)> {
+        let config = EncoderConfig {
+            labels: names("fair foul windy"),
+            ..EncoderConfig::default()
+        };
+        let mut model = Model::from(LessenEncoder { config });
+        let bias = Weight {
+            shape: vec![3],
+            data: vec![0.0, 1.0, 2.0],
+        };
+        let mut weights = Weights::from([("classifier.bias".to_string(), bias)]);
+        number_classes(&mut model, &mut weights, &names(data))?;
+        Ok((model.labels().to_vec(), weights["classifier.bias"].data.clone()))
+    }
+
+    #[test]
+    fn classes_are_numbered_as_the_data_does() {
+        let becomes = |labels, bias: [f32; 3]| Ok((names(labels), bias.to_vec()));
+        assert_eq!(
+            renumbered("windy Fair foul"),
+            becomes("windy Fair foul", [2.0, 0.0, 1.0])
+        );
+        // The data may lack a class.
+        assert_eq!(
+            renumbered("windy foul"),
+            becomes("windy foul fair", [2.0, 1.0, 0.0])
+        );
+        for numbers in ["0 1", "0 1 2"] {
+            assert_eq!(renumbered(numbers), becomes("fair foul windy", [0.0, 1.0, 2.0]));
+        }
+    }
+
+    #[test]
+    fn classes_that_the_model_does_not_know_are_refused() {
+        let refused = |data| renumbered(data).unwrap_err().to_string();
+        for data in ["fair mild", "fair foul windy mild", "fair fair foul"] {
+            assert!(
+                refused(data).ends_with("but the model's are fair, foul, windy; name data of the same task"),
+                "{data}"
+            );
+        }
+        assert_eq!(
+            refused("0 1 2 3"),
+            "the data has 4 classes but the model only 3; name data of the same task"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! What a run says of its steps: metrics as JSON lines, TensorBoard events, progress on stderr.
+
+use super::progress::Progress;
+use crate::folder::Folder;
+use crate::folder::events::Events;
+use crate::folder::metrics::Metrics;
+use crate::task::evaluation::Scores;
+use lessen_base::Result;
+use lessen_train::StepReport;
+use serde_json::{Map, json};
+
+/// The log of a run.
+pub(crate) struct Log {
+    metrics: Metrics,
+    events: Events,
+    progress: Progress,
+}
+
+impl Log {
+    /// Opens the log of a run that goes on after `done` of `total` steps; what it says of later steps is removed.
+    ///
+    /// # Errors
+    /// Files that cannot be read or written to.
+    pub(crate) fn open(folder: &Folder, done: u64, total: u64) -> Result<Log> {
+        Ok(Log {
+            metrics: Metrics::open(&folder.metrics(), done)?,
+            events: Events::create(folder.root(), done)?,
+            progress: Progress::new(total, done),
+        })
+    }
+
+    /// Logs a step; `speed` says how fast the run is.
+    ///
+    /// # Errors
+    /// Files that cannot be written to.
+    pub(crate) fn step(&mut self, report: &StepReport, speed: &str) -> Result<()> {
+        let mut line = Map::new();
+        line.insert("step".into(), json!(report.step));
+        line.insert("loss".into(), json!(report.loss));
+        line.insert("lr".into(), json!(report.lr));
+        let mut scalars = vec![("train/loss", f64::from(report.loss)), ("train/lr", report.lr)];
+        if let Some(norm) = report.gradient_norm {
+            line.insert("gradient_norm".into(), json!(norm));
+            scalars.push(("train/gradient_norm", f64::from(norm)));
+        }
+        line.insert("step_ms".into(), json!(report.time.as_secs_f64() * 1e3));
+        self.metrics.write(&line.into())?;
+        self.events.scalars(report.step, &scalars)?;
+        self.progress.step(report.step, report.loss, speed);
+        Ok(())
+    }
+
+    /// Logs an evaluation on the split `dev` after a step.
+    ///
+    /// # Errors
+    /// Files that cannot be written to.
+    pub(crate) fn evaluation(&mut self, step: u64, scores: &Scores) -> Result<()> {
+        let mut line = scores.to_json("dev");
+        let tags: Vec<(String, f64)> = line
+            .iter()
+            .filter_map(|(name, value)| Some((name.replacen('_', "/", 1), value.as_f64()?)))
+            .collect();
+        let tags: Vec<(&str, f64)> = tags.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        self.events.scalars(step, &tags)?;
+        line.insert("step".into(), json!(step));
+        self.metrics.write(&line.into())?;
+        self.note(&format!("step {step}: dev {}", scores.show()));
+        Ok(())
+    }
+
+    /// Says something that stays.
+    pub(crate) fn note(&self, text: &str) {
+        self.progress.note(text);
+    }
+
+    /// Waits until the metrics are on the disk.
+    ///
+    /// # Errors
+    /// A disk that fails.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.metrics.sync()
+    }
+
+    /// Removes the progress bar.
+    pub(crate) fn finish(&self) {
+        self.progress.finish();
+    }
+}

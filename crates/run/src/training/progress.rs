@@ -1,0 +1,77 @@
+//! Progress on stderr: a bar on a terminal, elsewhere a line now and then.
+
+use crate::wording::{show_duration, tell};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+/// Time between two lines where stderr is no terminal.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// The progress of a run.
+pub(crate) struct Progress {
+    bar: Option<ProgressBar>,
+    total: u64,
+    start: Instant,
+    first: u64,
+    said: Option<Instant>,
+}
+
+impl Progress {
+    /// For a run of `total` steps of which `done` are done.
+    pub fn new(total: u64, done: u64) -> Progress {
+        let bar = std::io::stderr().is_terminal().then(|| {
+            let template = "{wide_bar:.cyan/dim} {pos}/{len}  {msg}  {eta}";
+            let style =
+                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new(total).with_style(style).with_position(done)
+        });
+        if let Some(bar) = &bar {
+            bar.reset_eta();
+        }
+        Progress {
+            bar,
+            total,
+            start: Instant::now(),
+            first: done,
+            said: None,
+        }
+    }
+
+    /// After a step: how many are done, its loss, and the speed in words.
+    pub fn step(&mut self, done: u64, loss: f32, speed: &str) {
+        let message = format!("loss {loss:.4}  {speed}");
+        if let Some(bar) = &self.bar {
+            bar.set_message(message);
+            bar.set_position(done);
+        } else if self.said.is_none_or(|said| said.elapsed() >= PAUSE) || done == self.total {
+            self.said = Some(Instant::now());
+            tell(&format!(
+                "step {done}/{}  {message}  {} left",
+                self.total,
+                self.left(done)
+            ));
+        }
+    }
+
+    /// Says something that stays.
+    pub fn note(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| tell(text)),
+            None => tell(text),
+        }
+    }
+
+    /// Takes the bar away.
+    pub fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+
+    fn left(&self, done: u64) -> String {
+        let made = done.saturating_sub(self.first).max(1);
+        let each = self.start.elapsed().as_secs_f64() / made as f64;
+        show_duration(each * self.total.saturating_sub(done) as f64)
+    }
+}

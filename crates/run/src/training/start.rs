@@ -1,0 +1,258 @@
+//! Where a run starts: anew in a folder of its own, or after the newest checkpoint of a run that was killed or
+//! interrupted, or that is to get further than it did.
+
+use super::steps::Steps;
+use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, read_states};
+use crate::folder::{Folder, NewFolderGuard};
+use crate::recipe::config::Config;
+use crate::recipe::settings::Settings;
+use crate::recipe::value::Origin;
+use crate::wording::{counted, tell};
+use lessen_base::{Error, Result};
+use lessen_nn::ScheduleKind;
+use lessen_train::StateArray;
+use std::path::{Path, PathBuf};
+
+/// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
+/// at which the run goes on.
+const FREE: [&str; 11] = [
+    "run.budget",
+    "train.steps",
+    "train.epochs",
+    "train.lr",
+    "train.clip_norm",
+    "train.eval_every",
+    "train.checkpoint_every",
+    "data.path",
+    "model.init",
+    "model.vocab",
+    "optimizer.placement",
+];
+
+/// What to train and where.
+#[derive(Clone, Debug)]
+pub struct Request {
+    settings: Settings,
+    out: PathBuf,
+    /// For a run to go on with, its settings up to now.
+    before: Option<Settings>,
+}
+
+impl Request {
+    /// A new run with these settings in this folder.
+    pub fn new(settings: Settings, out: PathBuf) -> Request {
+        Request {
+            settings,
+            out,
+            before: None,
+        }
+    }
+
+    /// The run in a folder, which goes on with the settings that it has there. `change` puts flags over them; `recipe`
+    /// names the recipe that the run must be of.
+    ///
+    /// # Errors
+    /// A folder without a run, a run of another recipe, the errors of `change`.
+    pub fn resume(
+        out: PathBuf,
+        recipe: Option<&str>,
+        change: impl FnOnce(&mut Settings) -> Result<()>,
+    ) -> Result<Request> {
+        let before = Folder::open(&out)?.settings()?;
+        let own = before.text("run.recipe").unwrap_or_default();
+        if let Some(recipe) = recipe.filter(|recipe| *recipe != own) {
+            return Err(Error::user(format!(
+                "the run {} is of the recipe {own}, not {recipe}; leave the recipe out, or name another folder with --out",
+                out.display()
+            )));
+        }
+        let mut settings = before.clone();
+        change(&mut settings)?;
+        Ok(Request {
+            settings,
+            out,
+            before: Some(before),
+        })
+    }
+}
+
+/// A checkpoint to go on from.
+struct Checkpoint {
+    dir: PathBuf,
+    manifest: Manifest,
+}
+
+/// Where a run starts.
+pub(crate) struct Start {
+    /// The recipe.
+    pub config: Config,
+    out: PathBuf,
+    /// The folder of a run that goes on.
+    folder: Option<Folder>,
+    /// The newest checkpoint of a run that goes on, if there is one.
+    checkpoint: Option<Checkpoint>,
+    /// The evaluation that the best model is of, if there is one.
+    pub best: Option<Best>,
+}
+
+impl Start {
+    /// Opens the folder of a run to go on with, or checks that a new one may be created.
+    ///
+    /// # Errors
+    /// A folder that cannot be used, and settings that cannot be meant.
+    pub(crate) fn of(request: &Request) -> Result<Start> {
+        let config = |request: &Request| Config::new(request.settings.clone().with_absolute_paths());
+        let out = request.out.clone();
+        let Some(before) = &request.before else {
+            Folder::check_free(&out)?;
+            return Ok(Start {
+                config: config(request)?,
+                out,
+                folder: None,
+                checkpoint: None,
+                best: None,
+            });
+        };
+        let folder = Folder::reopen(&out)?;
+        if let Some((key, old, new)) = before.difference(&request.settings, &FREE) {
+            return Err(Error::user(format!(
+                "{key} was {old} in the run {} and is {new} now; resume with the same settings, or start another run",
+                out.display()
+            )));
+        }
+        let best = manifest::read_best(&folder.best())?;
+        let newest = folder.checkpoints().newest()?;
+        for error in newest.passed_over {
+            tell(&format!("warning: {error}"));
+        }
+        tell(&match &newest.whole {
+            Some((path, manifest)) => {
+                check_init(before, request)?;
+                format!("resuming after step {} from {}", manifest.step, path.display())
+            }
+            None => format!("{} has no whole checkpoint; starting from step 0", out.display()),
+        });
+        let checkpoint = newest.whole.map(|(dir, manifest)| Checkpoint { dir, manifest });
+        Ok(Start {
+            config: config(request)?,
+            out,
+            folder: Some(folder),
+            checkpoint,
+            best,
+        })
+    }
+
+    /// Steps done already.
+    pub(crate) fn step(&self) -> u64 {
+        self.checkpoint.as_ref().map_or(0, |from| from.manifest.step)
+    }
+
+    /// The folder of the checkpoint to go on from.
+    pub(crate) fn saved(&self) -> Option<&Path> {
+        self.checkpoint.as_ref().map(|from| from.dir.as_path())
+    }
+
+    /// The states of training in the checkpoint to go on from.
+    ///
+    /// # Errors
+    /// A file that is damaged.
+    pub(crate) fn states(&self) -> Result<Option<Vec<StateArray>>> {
+        let from = self.checkpoint.as_ref();
+        from.map(|from| read_states(&from.dir, &from.manifest))
+            .transpose()
+    }
+
+    /// Refuses to go on with other data than the run had; `unit` is what its size counts.
+    pub(crate) fn check_data(&self, now: DataDigests, unit: &str) -> Result<()> {
+        let Some(before) = self.checkpoint.as_ref().map(|from| from.manifest.data) else {
+            return Ok(());
+        };
+        self.check_split("training", before.train, now.train, unit)?;
+        self.check_split("validation", before.dev, now.dev, unit)
+    }
+
+    fn check_split(&self, split: &str, before: DataDigest, now: DataDigest, unit: &str) -> Result<()> {
+        if before == now {
+            return Ok(());
+        }
+        let path = self
+            .config
+            .data
+            .path
+            .as_deref()
+            .unwrap_or(Path::new(""))
+            .display();
+        let how = if before.size == now.size {
+            "its contents differ".to_string()
+        } else {
+            format!("{} then, {} now", counted(before.size, unit), now.size)
+        };
+        Err(Error::user(format!(
+            "the {split} data {path} is not what the run {} began with ({how}); restore the data, or start another run \
+             with another --out",
+            self.out.display()
+        )))
+    }
+
+    /// Refuses a run that is to end before the step that it has got to, and says so where the rest of the run follows
+    /// another schedule of the learning rate than its beginning did.
+    pub(crate) fn check_steps(&self, steps: Steps) -> Result<()> {
+        let Some(Checkpoint { manifest, .. }) = &self.checkpoint else {
+            return Ok(());
+        };
+        let (done, train) = (manifest.step, &self.config.train);
+        if steps.total < done {
+            let key = match train.steps {
+                0 => "train.epochs",
+                _ => "train.steps",
+            };
+            return Err(Error::user(format!(
+                "{} ends after {}, but the run {} has done {done} already; resume with at least as many, or start another \
+                 run with another --out",
+                self.config.place(key),
+                counted(steps.total, "step"),
+                self.out.display()
+            )));
+        }
+        if steps.total != manifest.planned_steps && train.schedule != ScheduleKind::Constant {
+            let kind = self.config.settings.text("train.schedule").unwrap_or_default();
+            tell(&format!(
+                "note: the run was planned for {} and has {} now; from step {} on, the learning rate follows a {kind} \
+                 schedule over {}",
+                counted(manifest.planned_steps, "step"),
+                steps.total,
+                done + 1,
+                counted(steps.total, "step")
+            ));
+        }
+        Ok(())
+    }
+
+    /// The folder of the run; that of a new run is removed when its guard is dropped.
+    ///
+    /// # Errors
+    /// A folder that cannot be created or written to.
+    pub(crate) fn folder(&self) -> Result<(Folder, Option<NewFolderGuard>)> {
+        match &self.folder {
+            Some(folder) => Ok((folder.clone(), None)),
+            None => Folder::create(&self.out).map(|(folder, guard)| (folder, Some(guard))),
+        }
+    }
+}
+
+/// Refuses another checkpoint to start from, where the run goes on from its own.
+fn check_init(before: &Settings, request: &Request) -> Result<()> {
+    let origin = request.settings.origin("model.init");
+    let init = |settings: &Settings| {
+        let path = Path::new(settings.text("model.init")?).to_path_buf();
+        Some(path.canonicalize().unwrap_or(path))
+    };
+    if !matches!(origin, Origin::Flag(_)) || init(before) == init(&request.settings) {
+        return Ok(());
+    }
+    Err(Error::user(format!(
+        "{origin} has no effect on the run {}, which goes on from its own checkpoint; leave it out, or start another run \
+         with another --out",
+        request.out.display()
+    )))
+}

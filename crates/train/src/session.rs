@@ -1,0 +1,243 @@
+//! A session: a device with a model's parameters, and functions over them. Training, evaluation, prediction and
+//! generation all run in one.
+
+use crate::array::{HostArray, StateArray};
+use crate::memory::check_memory;
+use crate::plans::{function_graph, states_of};
+use lessen_base::{Error, Result};
+use lessen_compile::{Backend, DeviceMemory, Host, Options, Plan, ProgramId};
+use lessen_graph::Tensor;
+use lessen_nn::{Context, ParamSpec, Weight, Weights};
+
+/// Named arrays for the inputs of a graph.
+pub type Inputs<'a> = [(&'a str, Host<'a>)];
+
+/// A graph that a [`Session`] has loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Function {
+    program: ProgramId,
+}
+
+/// The results of a function's last run.
+pub struct Results<'a> {
+    backend: &'a dyn Backend,
+    program: ProgramId,
+}
+
+impl<'a> Results<'a> {
+    /// A result by name, in row-major order.
+    pub fn get(&self, name: &str) -> Option<Host<'a>> {
+        self.backend.output(self.program, name)
+    }
+
+    /// A result of dtype `f32` by name, in row-major order.
+    pub fn f32(&self, name: &str) -> Option<&'a [f32]> {
+        self.get(name)?.as_f32()
+    }
+
+    /// The first element of a result of dtype `f32`.
+    pub(crate) fn scalar(&self, name: &str) -> Option<f32> {
+        self.f32(name)?.first().copied()
+    }
+}
+
+/// A model on a device: its parameters, and functions over them.
+pub struct Session {
+    backend: Box<dyn Backend>,
+    params: Vec<ParamSpec>,
+}
+
+impl Session {
+    /// A model with these parameters and their values.
+    ///
+    /// # Errors
+    /// A parameter without value or of another shape, and parameters that the device's memory cannot hold.
+    pub fn new(mut backend: Box<dyn Backend>, params: Vec<ParamSpec>, weights: &Weights) -> Result<Session> {
+        for ParamSpec { name, shape, .. } in &params {
+            let weight = weights.get(name).filter(|weight| weight.shape == *shape);
+            let weight = weight
+                .ok_or_else(|| Error::user(format!("there is no value of shape {shape:?} for `{name}`")))?;
+            backend.allocate(name, &lessen_graph::Type::f32(shape))?;
+            backend.upload(name, Host::F32(&weight.data))?;
+        }
+        Ok(Session { backend, params })
+    }
+
+    /// Compiles a graph over the parameters, without dropout: `trace` returns its results by name. States that it
+    /// declares beside the parameters begin as zeros.
+    ///
+    /// # Errors
+    /// A parameter that the model does not have, and a graph that the machine's memory cannot hold.
+    pub fn function(
+        &mut self,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+    ) -> Result<Function> {
+        self.function_within(None, trace)
+    }
+
+    /// [`Session::function`] under a budget for all that the session takes.
+    pub(crate) fn function_within(
+        &mut self,
+        budget: Option<usize>,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+    ) -> Result<Function> {
+        let graph = function_graph(&self.params, trace)?;
+        let backend = self.backend.as_ref();
+        let (mut known, mut new) = (0, 0);
+        for (name, ty) in states_of(&graph) {
+            match backend.state_type(name) {
+                Some(_) => known += ty.bytes(),
+                None => new += ty.bytes(),
+            }
+        }
+        let memory = backend.memory();
+        // A plan counts its own states; the others, and the constants of other functions, stay beside it.
+        let beside = memory.states - known + memory.constants;
+        let budget = budget.map(|budget| budget.saturating_sub(beside));
+        let options = Options {
+            budget,
+            ..Options::default()
+        };
+        let plan = backend.compile(&graph, &options)?;
+        // The arena is shared with whatever else runs on the device.
+        let more = plan.arena_bytes().saturating_sub(memory.arena);
+        check_memory(new + plan.constant_bytes() + more)?;
+        self.load(plan)
+    }
+
+    /// Loads a plan; states that are not allocated yet begin as zeros.
+    pub(crate) fn load(&mut self, plan: Plan) -> Result<Function> {
+        for (name, ty) in states_of(plan.graph()) {
+            match self.backend.state_type(name) {
+                Some(known) if known == ty => {}
+                Some(known) => {
+                    return Err(Error::user(format!(
+                        "the state `{name}` is {known} and cannot also be {ty}; give one of them another name"
+                    )));
+                }
+                None => self.backend.allocate(name, ty)?,
+            }
+        }
+        let program = self.backend.load(plan)?;
+        Ok(Function { program })
+    }
+
+    /// Runs a function. `inputs` may hold more than it declared.
+    ///
+    /// # Errors
+    /// An input that is missing or of another type than declared, an index out of range. No state has changed then.
+    pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
+        self.backend.run(function.program, inputs)?;
+        Ok(Results {
+            backend: self.backend.as_ref(),
+            program: function.program,
+        })
+    }
+
+    /// Frees a function. Its states stay.
+    pub fn unload(&mut self, function: Function) {
+        self.backend.unload(function.program);
+    }
+
+    /// The plan of a function.
+    pub fn plan(&self, function: Function) -> &Plan {
+        self.backend.plan(function.program)
+    }
+
+    /// The parameters: names, shapes, first values.
+    pub fn params(&self) -> &[ParamSpec] {
+        &self.params
+    }
+
+    /// The parameters' values.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn weights(&self) -> Result<Weights> {
+        let mut weights = Weights::new();
+        for ParamSpec { name, shape, .. } in &self.params {
+            let mut data = None;
+            self.backend
+                .download(name, &mut |host| data = host.as_f32().map(<[f32]>::to_vec))?;
+            let data =
+                data.ok_or_else(|| Error::internal(format!("the parameter `{name}` is not of dtype f32")))?;
+            let shape = shape.clone();
+            weights.insert(name.clone(), Weight { shape, data });
+        }
+        Ok(weights)
+    }
+
+    /// Gives parameters other values; those that `weights` lacks keep theirs.
+    ///
+    /// # Errors
+    /// A name that the model does not have, or a wrong shape; no parameter has changed then.
+    pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        for (name, weight) in weights {
+            let fits = |param: &ParamSpec| param.name == *name && param.shape == weight.shape;
+            if !self.params.iter().any(fits) {
+                return Err(Error::user(format!(
+                    "the model has no parameter `{name}` of shape {:?}",
+                    weight.shape
+                )));
+            }
+        }
+        let mut all = weights.iter();
+        all.try_for_each(|(name, weight)| self.backend.upload(name, Host::F32(&weight.data)))
+    }
+
+    /// The name of a parameter with a value that is NaN or infinite.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn broken_parameter(&self) -> Result<Option<&str>> {
+        for param in &self.params {
+            let mut broken = false;
+            self.backend.download(&param.name, &mut |host| {
+                broken = host.elements().any(|value| !value.is_finite());
+            })?;
+            if broken {
+                return Ok(Some(&param.name));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A state of any dtype, as it is now.
+    pub(crate) fn state(&self, name: &str) -> Result<StateArray> {
+        let ty = self.backend.state_type(name).cloned();
+        let mut data = None;
+        self.backend
+            .download(name, &mut |host| data = Some(HostArray::from(host)))?;
+        match (ty, data) {
+            (Some(ty), Some(data)) => Ok(StateArray {
+                name: name.to_string(),
+                shape: ty.shape,
+                data,
+            }),
+            _ => Err(Error::internal(format!("the state `{name}` cannot be read"))),
+        }
+    }
+
+    /// Whether there is a state of this name and type.
+    pub(crate) fn has_state(&self, array: &StateArray) -> bool {
+        self.backend.state_type(&array.name) == Some(&array.ty())
+    }
+
+    /// Gives a state another value.
+    pub(crate) fn set_state(&mut self, array: &StateArray) -> Result<()> {
+        self.backend.upload(&array.name, array.data.host())
+    }
+
+    /// Sets a state to zeros.
+    pub(crate) fn clear_state(&mut self, name: &str) -> Result<()> {
+        match self.backend.state_type(name).cloned() {
+            Some(ty) => self.backend.allocate(name, &ty),
+            None => Ok(()),
+        }
+    }
+
+    /// What is allocated now.
+    pub fn memory(&self) -> DeviceMemory {
+        self.backend.memory()
+    }
+}

@@ -1,0 +1,99 @@
+//! Continuing a text with keys and values kept says the same as reading the whole text anew for every token.
+
+use crate::support::device;
+use lessen_compile::Host;
+use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::{BatchShape, Model, Weights, initialize};
+use lessen_train::{Generator, Sampling, Session};
+
+const VOCAB: usize = 23;
+const POSITIONS: usize = 12;
+
+fn model() -> (Model, Weights) {
+    let mut config = Gpt2Config {
+        vocab_size: VOCAB,
+        n_positions: POSITIONS,
+        n_embd: 16,
+        n_layer: 2,
+        n_head: 2,
+        initializer_range: 0.5,
+        ..Gpt2Config::default()
+    };
+    config.set_dropout(0.0);
+    let model = Model::from(GPT2LMHeadModel { config });
+    let weights = initialize(&model.parameters(), 5);
+    (model, weights)
+}
+
+/// The most likely token after `text`.
+fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
+    let mut session = Session::new(device(1), model.parameters(), weights).unwrap();
+    let shape = BatchShape {
+        size: 1,
+        length: text.len(),
+    };
+    let function = session
+        .function(|cx| vec![("logits", model.logits(cx, shape))])
+        .unwrap();
+    let results = session.run(function, &[("tokens", Host::I32(text))]).unwrap();
+    let logits = results.f32("logits").unwrap();
+    let last = &logits[logits.len() - VOCAB..];
+    (0..VOCAB).max_by(|&a, &b| last[a].total_cmp(&last[b])).unwrap() as i32
+}
+
+#[test]
+fn the_cache_changes_no_token() {
+    let (model, weights) = model();
+    let mut generator = Generator::new(device(1), &model, &weights).unwrap();
+    let sampling = Sampling {
+        tokens: 30,
+        temperature: 0.0,
+        top_k: None,
+        seed: 0,
+    };
+    let prompt = [3, 1, 4, 1, 5];
+    let found = generator.generate(&prompt, &sampling).unwrap();
+    // A full cache is read anew from the last half of the positions.
+    let mut text = prompt.to_vec();
+    let mut start = 0;
+    for _ in 0..sampling.tokens {
+        if text.len() - start > POSITIONS {
+            start = text.len() - POSITIONS / 2;
+        }
+        text.push(next(&model, &weights, &text[start..]));
+    }
+    assert_eq!(found, text[prompt.len()..]);
+    assert!(found.iter().any(|token| *token != found[0]), "{found:?}");
+    // A generator can be asked again.
+    assert_eq!(generator.generate(&prompt, &sampling).unwrap(), found);
+}
+
+#[test]
+fn a_seed_decides_what_is_drawn() {
+    let (model, weights) = model();
+    let mut generator = Generator::new(device(1), &model, &weights).unwrap();
+    let mut draw = |seed| {
+        let sampling = Sampling {
+            tokens: 20,
+            temperature: 1.0,
+            top_k: Some(10),
+            seed,
+        };
+        generator.generate(&[0], &sampling).unwrap()
+    };
+    assert_eq!(draw(1), draw(1));
+    assert_ne!(draw(1), draw(2));
+    let error = generator.generate(
+        &[VOCAB as i32],
+        &Sampling {
+            tokens: 1,
+            temperature: 0.0,
+            top_k: None,
+            seed: 0,
+        },
+    );
+    assert!(
+        error.unwrap_err().to_string().contains("23"),
+        "the unknown token is named"
+    );
+}

@@ -1,0 +1,192 @@
+//! Training as people run it (compiled, in `f32`, by the CPU's kernels) against what PyTorch computed: gradients, and
+//! losses and parameters over five AdamW steps of BERT and GPT-2.
+//!
+//! The answers and the script that made them are in `crates/nn/tests/fixtures`. PyTorch computed them in `f64`, and
+//! once more in `f32`: how far its own `f32` is off says how far ours may be.
+
+use crate::support::device;
+use lessen_compile::Host;
+use lessen_nn::{BatchShape, Model, OptimizerConfig, checkpoint};
+use lessen_train::{Trainer, TrainerOptions};
+use safetensors::{SafeTensors, tensor::TensorView};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+const BATCH: BatchShape = BatchShape { size: 4, length: 12 };
+const STEPS: usize = 5;
+/// Two computations that sum in different orders are off from the exact result independently of each other, and the
+/// noise is the largest deviation of a single one: this many times as much is still rounding.
+const SLACK: f64 = 3.0;
+/// Where PyTorch happens to be exact, this many units in the last place of the largest value.
+const LAST_PLACES: f64 = 3.0;
+/// A gradient is a sum of many terms: it may be off by this many units in the last place of its largest element.
+const GRADIENT_PLACES: f64 = 16.0;
+
+fn fixture(name: &str) -> PathBuf {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../nn/tests/fixtures");
+    fixtures.join(name)
+}
+
+fn floats(view: &TensorView<'_>) -> Vec<f32> {
+    let words = view.data().as_chunks().0.iter();
+    words.map(|&bytes| f32::from_le_bytes(bytes)).collect()
+}
+
+/// What the model reads in one step, under our names.
+struct Inputs {
+    integers: Vec<(&'static str, Vec<i32>)>,
+    mask: Option<Vec<u8>>,
+}
+
+impl Inputs {
+    fn of(recorded: &SafeTensors<'_>, step: usize) -> Inputs {
+        let part = |name: &str| {
+            let view = recorded.tensor(name).ok()?;
+            let words = view.data().as_chunks().0.iter();
+            let all: Vec<i32> = words.map(|&bytes| i32::from_le_bytes(bytes)).collect();
+            let size = all.len() / STEPS;
+            Some(all[step * size..][..size].to_vec())
+        };
+        let names = [
+            ("tokens", "input_ids"),
+            ("types", "token_type_ids"),
+            ("labels", "labels"),
+        ];
+        let integers = names
+            .into_iter()
+            .filter_map(|(ours, theirs)| Some((ours, part(theirs)?)));
+        let mask = part("attention_mask").map(|mask| mask.iter().map(|&real| real as u8).collect());
+        Inputs {
+            integers: integers.collect(),
+            mask,
+        }
+    }
+
+    fn hosts(&self) -> Vec<(&str, Host<'_>)> {
+        let integers = self.integers.iter().map(|(name, data)| (*name, Host::I32(data)));
+        let mask = self.mask.iter().map(|mask| ("mask", Host::Bool(mask)));
+        integers.chain(mask).collect()
+    }
+}
+
+fn trainer(name: &str, optimizer: OptimizerConfig) -> Trainer {
+    let dir = fixture(name);
+    let model = Model::from_dir(&dir).unwrap();
+    let weights = checkpoint::load(&dir, &model.parameters(), &|_| false)
+        .unwrap()
+        .weights;
+    let options = TrainerOptions {
+        optimizer,
+        ..TrainerOptions::new(1e-3)
+    };
+    let mut trainer = Trainer::new(device(2), options, |cx| model.forward(cx, BATCH).loss).unwrap();
+    trainer.set_weights(&weights).unwrap();
+    trainer
+}
+
+fn largest(values: impl IntoIterator<Item = f64>) -> f64 {
+    values.into_iter().fold(0.0, |most, value| most.max(value.abs()))
+}
+
+/// How far `f32` may be off from `exact` where PyTorch's is off by `noise`.
+fn bound(noise: f64, exact: &[f32]) -> f64 {
+    let scale = largest(exact.iter().map(|&value| value.into()));
+    SLACK * noise + LAST_PLACES * f64::from(f32::EPSILON) * scale
+}
+
+fn difference(got: &[f32], exact: &[f32]) -> f64 {
+    assert_eq!(got.len(), exact.len());
+    assert!(got.iter().all(|value| value.is_finite()), "{got:?}");
+    largest(got.iter().zip(exact).map(|(g, e)| f64::from(*g) - f64::from(*e)))
+}
+
+/// The gradients of the first batch, which are what SGD's momentum is after one step. AdamW would hide a factor.
+fn check_gradients(name: &str, recorded: &SafeTensors<'_>) {
+    let optimizer = OptimizerConfig::Sgd {
+        momentum: 0.9,
+        nesterov: false,
+        weight_decay: 0.0,
+    };
+    let mut trainer = trainer(name, optimizer);
+    trainer.step(&Inputs::of(recorded, 0).hosts()).unwrap();
+    let state = trainer.state().unwrap();
+    assert_eq!(state.len(), trainer.params().len());
+    let exact = |parameter: &str| {
+        let tensor = recorded.tensor(&format!("grad.{parameter}"));
+        tensor.map(|tensor| floats(&tensor)).ok()
+    };
+    let size = |gradient: &[f32]| largest(gradient.iter().map(|&value| value.into()));
+    for momentum in state {
+        let parameter = momentum.name.strip_prefix("optimizer.momentum.").unwrap();
+        let gradient = exact(parameter).unwrap();
+        // A bias's gradient is made of the same terms as its matrix's; that of a key cancels to nothing.
+        let matrix = parameter
+            .strip_suffix("bias")
+            .and_then(|name| exact(&format!("{name}weight")));
+        let scale = size(&gradient).max(matrix.map_or(0.0, |gradient| size(&gradient)));
+        let (off, most) = (
+            difference(momentum.data.as_f32().unwrap(), &gradient),
+            GRADIENT_PLACES * f64::from(f32::EPSILON) * scale,
+        );
+        assert!(
+            off <= most,
+            "the gradient of {parameter} is off by {off}, and rounding is at most {most}"
+        );
+    }
+}
+
+fn check(name: &str) {
+    let bytes = fs::read(fixture(&format!("expected-{name}.safetensors"))).unwrap();
+    let recorded = SafeTensors::deserialize(&bytes).unwrap();
+    check_gradients(name, &recorded);
+    let read = |name: &str| floats(&recorded.tensor(name).unwrap());
+    let mut trainer = trainer(name, OptimizerConfig::adamw(0.01));
+
+    let run = |step| trainer.step(&Inputs::of(&recorded, step).hosts()).unwrap().loss;
+    let losses: Vec<f32> = (0..STEPS).map(run).collect();
+    let (exact, theirs) = (read("losses"), read("losses_f32"));
+    let most = bound(difference(&theirs, &exact), &exact);
+    let off = difference(&losses, &exact);
+    assert!(
+        off <= most,
+        "losses {losses:?} instead of {exact:?}: off by {off}, not {most}"
+    );
+
+    let weights = trainer.weights().unwrap();
+    for (parameter, weight) in &weights {
+        let exact = read(&format!("final.{parameter}"));
+        let noise = |parameter: &str| f64::from(read(&format!("noise.{parameter}"))[0]);
+        // A key's bias has no gradient but rounding noise, which AdamW scales up to the order of the rate. In GPT-2
+        // it is the middle third of a vector, whose other two are as exact as the matrix that they belong to.
+        let (noise, key) = match parameter.strip_suffix(".c_attn.bias") {
+            Some(attention) => {
+                let third = exact.len() / 3;
+                (noise(&format!("{attention}.c_attn.weight")), third..2 * third)
+            }
+            None => (noise(parameter), exact.len()..exact.len()),
+        };
+        for part in [0..key.start, key.end..exact.len()] {
+            let (got, exact) = (&weight.data[part.clone()], &exact[part]);
+            let (off, most) = (difference(got, exact), bound(noise, exact));
+            assert!(
+                off <= most,
+                "{parameter} is off by {off}, and rounding is at most {most}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bert_classifier() {
+    check("bert-tiny-cls");
+}
+
+#[test]
+fn bert_masked_language_model() {
+    check("bert-tiny-mlm");
+}
+
+#[test]
+fn gpt2_language_model() {
+    check("gpt2-tiny");
+}
