@@ -32,9 +32,11 @@ const TARGET: CpuTarget = CpuTarget { threads: 2 };
 
 fn registry() -> Registry {
     let mut registry = Registry::standard();
-    registry.register("twice", |_| Ok(Arc::new(Twice)));
-    registry.register("scaled", |a| Ok(Arc::new(Scaled { by: a.float("by")? })));
-    registry.register("opaque", |_| Ok(Arc::new(Opaque)));
+    registry.register("twice", |_| Ok(Arc::new(Twice))).unwrap();
+    registry
+        .register("scaled", |a| Ok(Arc::new(Scaled { by: a.float("by")? })))
+        .unwrap();
+    registry.register("opaque", |_| Ok(Arc::new(Opaque))).unwrap();
     registry
 }
 
