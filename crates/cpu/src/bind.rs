@@ -311,3 +311,61 @@ impl Address {
         self.0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use lessen_compile::{Options, compile};
+    use lessen_graph::{DType, Tensor, Trace};
+
+    use super::*;
+    use crate::constants::Constants;
+    use crate::target::CpuTarget;
+
+    /// The most tasks that a phase of each step, or a node of it, is cut into.
+    fn tasks(program: impl for<'g> Fn(&'g Trace) -> Tensor<'g>) -> Vec<usize> {
+        let trace = Trace::new();
+        trace.output("y", program(&trace));
+        let plan = compile(&trace.finish(), &Options::default(), &CpuTarget { threads: 4 }).unwrap();
+        let constants = Constants::of(&plan).unwrap();
+        let binder = Binder {
+            plan: &plan,
+            constants: &constants.offsets,
+        };
+        let steps = binder.bind().unwrap();
+        let tasks = |step: &Bound| match &step.kind {
+            Kind::Group(group) => group.tasks(),
+            Kind::Whole(whole) => whole.phases.iter().map(|p| p.tasks).max(),
+        };
+        steps.iter().filter_map(tasks).collect()
+    }
+
+    #[test]
+    fn work_of_few_rows_is_cut_into_tasks_for_all_threads() {
+        for rows in [1, 2, 100, 128] {
+            let product = tasks(|trace| {
+                let x = trace.input("x", DType::F32, &[rows, 768]);
+                x.matmul(trace.input("w", DType::F32, &[768, 3072]))
+            });
+            assert!(product[0] >= 12, "{rows} rows: {product:?}");
+        }
+        let vector = tasks(|trace| trace.input("x", DType::F32, &[200_000]).gelu());
+        assert!(vector[0] >= 12, "{vector:?}");
+        let sums = tasks(|trace| trace.input("x", DType::F32, &[100, 4096]).sum_rows());
+        assert!(sums[0] >= 12, "{sums:?}");
+        let table = tasks(|trace| {
+            let ids = trace.input("ids", DType::I32, &[64]);
+            trace.input("x", DType::F32, &[64, 768]).scatter_add(ids, 1000)
+        });
+        assert!(table[0] >= 12, "{table:?}");
+        for axes in [&[0][..], &[0, 1, 2], &[1], &[0, 2]] {
+            let largest = tasks(|trace| trace.input("x", DType::F32, &[40, 50, 400]).max_axes(axes));
+            assert!(largest[0] >= 4, "{axes:?}: {largest:?}");
+        }
+    }
+
+    #[test]
+    fn little_work_is_one_task() {
+        let little = tasks(|trace| trace.input("x", DType::F32, &[3, 50]).softmax());
+        assert_eq!(little, [1]);
+    }
+}

@@ -65,7 +65,7 @@ impl Group {
     /// Runs the group; `local` gives each worker's scratch.
     pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>, local: impl Fn(usize) -> *mut u8 + Sync) {
         let rows = self.rows;
-        if rows.rows <= rows.block && rows.rows <= rows.tile {
+        if is_one_tile(rows) {
             return self.run_node_by_node(pool, context, &local);
         }
         pool.run(rows.rows.div_ceil(rows.block), &|task, worker| {
@@ -94,18 +94,28 @@ impl Group {
     ) {
         let shared = Shared(local(0));
         for node in &self.nodes {
-            let (down, across) = node.task_extents(self.rows.rows);
+            let (tasks, across) = node.tasks(self.rows.rows);
+            let (height, width) = node.task_extents(self.rows.rows);
             let columns = node.columns();
-            let columns_tasks = columns.div_ceil(across).max(1);
-            pool.run(self.rows.rows.div_ceil(down) * columns_tasks, &|task, _| {
-                let (i, j) = (task / columns_tasks * down, task % columns_tasks * across);
+            pool.run(tasks, &|task, _| {
+                let (i, j) = (task / across * height, task % across * width);
                 let piece = Piece {
-                    rows: i..self.rows.rows.min(i + down),
-                    columns: j..columns.min(j + across),
+                    rows: i..self.rows.rows.min(i + height),
+                    columns: j..columns.min(j + width),
                 };
                 node.run(context, shared.get(), 0, &piece, self.rows.tile);
             });
         }
+    }
+
+    /// The most tasks at a time.
+    #[cfg(test)]
+    pub(crate) fn tasks(&self) -> Option<usize> {
+        let rows = self.rows;
+        if !is_one_tile(rows) {
+            return Some(rows.rows.div_ceil(rows.block));
+        }
+        self.nodes.iter().map(|node| node.tasks(rows.rows).0).max()
     }
 
     /// Adds up the parts of sums over rows, in the order of the rows.
@@ -144,6 +154,11 @@ impl Group {
     }
 }
 
+/// Whether all rows are one block and one tile.
+fn is_one_tile(rows: RowsPlan) -> bool {
+    rows.rows <= rows.block && rows.rows <= rows.tile
+}
+
 /// A scratch that tasks share: they write disjoint elements of it.
 #[derive(Clone, Copy)]
 struct Shared(*mut u8);
@@ -169,6 +184,13 @@ impl RowNode {
             RowOutput::Rows(operand) => operand.columns(),
             RowOutput::Sum(sum) => sum.len,
         }
+    }
+
+    /// Tasks where all rows are one block, and how many of them lie side by side.
+    fn tasks(&self, rows: usize) -> (usize, usize) {
+        let (height, width) = self.task_extents(rows);
+        let across = self.columns().div_ceil(width).max(1);
+        (rows.div_ceil(height) * across, across)
     }
 
     /// Rows and columns of one task where all rows are one block. They depend on shapes alone.

@@ -4,3 +4,5 @@ mod kernels;
 mod plans;
 mod pool;
 mod random;
+mod safety;
+mod table;

@@ -87,8 +87,16 @@ fn exact(c: Case, scale: f64, q: &[f32], k: &[f32], v: &[f32], mask: &[u8], d_o:
     out
 }
 
-/// Runs a case with operands that lie in this way; returns all results, dense.
-fn run(c: Case, scale: f32, seed: u64, lie: Lie, cut: bool) -> ([Vec<f32>; 5], Exact) {
+/// Runs a case with operands that lie in this way; returns all results, dense. Keys and values behind the mask are `hidden`,
+/// where that is given.
+fn run_hiding(
+    c: Case,
+    scale: f32,
+    seed: u64,
+    lie: Lie,
+    cut: bool,
+    hidden: Option<f32>,
+) -> ([Vec<f32>; 5], Exact) {
     let Case { tq, tk, d, dv, .. } = c;
     let mut random = Random::new(seed);
     let mut q = random_block(&mut random, tq, d, lie, 2.0);
@@ -96,6 +104,13 @@ fn run(c: Case, scale: f32, seed: u64, lie: Lie, cut: bool) -> ([Vec<f32>; 5], E
     let mut v = random_block(&mut random, tk, dv, lie, 1.0);
     let mut d_o = random_block(&mut random, tq, dv, lie, 1.0);
     let mask: Vec<u8> = (0..tk).map(|_| u8::from(random.below(3) > 0)).collect();
+    if let Some(hidden) = hidden {
+        for j in (0..tk).filter(|&j| mask[j] == 0) {
+            for (block, c) in [(&mut k, d), (&mut v, dv)] {
+                (0..c).for_each(|e| block.data[j * block.row + e * block.col] = hidden);
+            }
+        }
+    }
     let nan = |n, c| Block::new(n, c, lie, || f32::NAN);
     let (mut o, mut dq, mut dk, mut d_v) = (nan(tq, dv), nan(tq, d), nan(tk, d), nan(tk, dv));
     let mut lse = vec![f32::NAN; tq];
@@ -160,8 +175,16 @@ fn run(c: Case, scale: f32, seed: u64, lie: Lie, cut: bool) -> ([Vec<f32>; 5], E
     ([o.values(), lse, dq.values(), dk.values(), d_v.values()], e)
 }
 
+fn run(c: Case, scale: f32, seed: u64, lie: Lie, cut: bool) -> ([Vec<f32>; 5], Exact) {
+    run_hiding(c, scale, seed, lie, cut, None)
+}
+
 fn check(c: Case, lie: Lie) {
-    let (got, e) = run(c, 0.3, (c.tq * 7 + c.tk) as u64, lie, true);
+    check_hiding(c, lie, None);
+}
+
+fn check_hiding(c: Case, lie: Lie, hidden: Option<f32>) {
+    let (got, e) = run_hiding(c, 0.3, (c.tq * 7 + c.tk) as u64, lie, true, hidden);
     let expected = [&e.o, &e.lse, &e.dq, &e.dk, &e.dv];
     for (name, (got, expected)) in ["o", "lse", "dq", "dk", "dv"]
         .iter()
@@ -348,5 +371,72 @@ fn a_half_word_equal_to_the_threshold_keeps_its_weight() {
             },
             Lie::Dense,
         );
+    });
+}
+
+#[test]
+fn what_is_behind_a_masked_key_may_be_anything() {
+    at_all_levels(|_| {
+        for hidden in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX] {
+            for (tq, tk, causal, p) in [
+                (1, 200, false, 0.0),
+                (70, 70, true, 0.0),
+                (65, 130, true, 0.25),
+                (5, 9, false, 0.25),
+            ] {
+                let case = Case {
+                    tq,
+                    tk,
+                    d: 7,
+                    dv: 66,
+                    causal,
+                    masked: true,
+                    p,
+                };
+                check_hiding(case, Lie::Dense, Some(hidden));
+                check_hiding(case, Lie::Transposed, Some(hidden));
+            }
+        }
+    });
+}
+
+#[test]
+fn a_later_key_that_is_nan_does_not_reach_earlier_queries() {
+    at_all_levels(|_| {
+        let (t, d) = (70, 8);
+        let mut random = Random::new(4);
+        let (mut q, mut k) = (random.vec(t * d, 1.0), random.vec(t * d, 1.0));
+        let mut v = random.vec(t * d, 1.0);
+        let head = Head {
+            tq: t,
+            tk: t,
+            d,
+            dv: d,
+            scale: 1.0,
+            causal: true,
+            mask: std::ptr::null(),
+            dropout: None,
+        };
+        let mut scratch = vec![f32::NAN; head.forward_scratch()];
+        let mut results = [vec![0.0; t * d], vec![0.0; t * d]];
+        let mut lse = vec![0.0; t];
+        for (pass, o) in results.iter_mut().enumerate() {
+            if pass == 1 {
+                k[(t - 1) * d..].fill(f32::NAN);
+                v[(t - 1) * d..].fill(f32::NAN);
+            }
+            let [q, k, v, o] = [&mut q, &mut k, &mut v, o].map(|x| Rows::dense(x.as_mut_ptr(), d));
+            // SAFETY: the blocks have the shapes of the head.
+            unsafe { forward(&head, q, k, v, o, lse.as_mut_ptr(), 0..t, scratch.as_mut_ptr()) };
+        }
+        let [finite, poisoned] = &results;
+        for i in 0..(t - 1) * d {
+            assert!(
+                (finite[i] - poisoned[i]).abs() < 1e-6,
+                "element {i}: {}",
+                poisoned[i]
+            );
+        }
+        assert!(poisoned[(t - 1) * d..].iter().all(|x| x.is_nan()));
     });
 }

@@ -116,8 +116,8 @@ fn gather_and_scatter_add() {
                     }
                 }
                 let mut out = table.clone();
-                for (part, first) in [(0..2, 0), (0..2, c / 3), (2..rows, 0), (2..rows, c / 3)] {
-                    let columns = first..if first == 0 { c / 3 } else { c };
+                let ranges = |part: std::ops::Range<usize>| [(part.clone(), 0..c / 3), (part, c / 3..c)];
+                for (part, columns) in [ranges(0..2), ranges(2..rows)].concat() {
                     // SAFETY: as above; the ranges of rows and of columns make up all of them.
                     unsafe {
                         gather::scatter_add(

@@ -3,6 +3,7 @@
 
 mod checker;
 mod corners;
+mod few_rows;
 mod generator;
 mod gpt;
 mod grouping;
@@ -14,3 +15,4 @@ mod run_errors;
 pub mod runner;
 mod sizes;
 mod states;
+mod wrong_indices;

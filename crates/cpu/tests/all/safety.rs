@@ -1,0 +1,314 @@
+//! Whatever operations and targets from outside answer, a plan runs within its memory or is refused.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use lessen_base::Result;
+use lessen_compile::{KernelKind, Plan, RowBlocks, RowGroup, Target, compile};
+use lessen_cpu::{CpuTarget, Device, Executable};
+use lessen_graph::ops::{AttentionOptions, attention};
+use lessen_graph::{
+    Array, DType, Graph, IndexInput, Layout, Op, OutRole, Role, RowWise, Tensor, Trace, Type, evaluate,
+};
+
+use crate::plans::runner;
+use crate::random::Random;
+
+/// What a target from outside answers otherwise than the CPU.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Lie {
+    EveryKernelByRows,
+    EveryKernelWhole,
+    EveryLayout,
+    NoScratch,
+    BlocksOf(usize, usize),
+    OneWorker,
+}
+
+/// A CPU that lies about itself.
+struct Liar(Lie);
+
+const HONEST: CpuTarget = CpuTarget { threads: 2 };
+
+impl Target for Liar {
+    fn workers(&self) -> usize {
+        if self.0 == Lie::OneWorker {
+            1
+        } else {
+            HONEST.workers()
+        }
+    }
+
+    fn supports(&self, op: &dyn Op) -> bool {
+        HONEST.supports(op)
+    }
+
+    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {
+        match self.0 {
+            Lie::EveryKernelByRows => KernelKind::Rows { tiled: false },
+            Lie::EveryKernelWhole => KernelKind::Whole,
+            _ => HONEST.kernel(op, inputs, outputs),
+        }
+    }
+
+    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool {
+        self.0 == Lie::EveryLayout || HONEST.accepts(op, inputs, outputs, input, layout)
+    }
+
+    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
+        match self.0 {
+            Lie::BlocksOf(block, tile) => RowBlocks { block, tile },
+            _ => HONEST.block_rows(group),
+        }
+    }
+
+    fn widest_row(&self) -> usize {
+        HONEST.widest_row()
+    }
+
+    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
+        match self.0 {
+            Lie::NoScratch => 0,
+            _ => HONEST.scratch_bytes(op, inputs, outputs),
+        }
+    }
+}
+
+/// Views of many kinds, products, sums over rows, attention and a gather.
+fn program() -> (Graph, HashMap<String, Array>) {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &[150, 24]);
+    let w = trace.input("w", DType::F32, &[24, 24]);
+    let ids = trace.input("ids", DType::I32, &[150, 2]);
+    let y = x.matmul(w.transpose(0, 1)).gelu();
+    let heads = y.reshape(&[10, 15, 3, 8]);
+    let o = attention(
+        heads,
+        heads.transpose(1, 2).transpose(1, 2),
+        heads,
+        AttentionOptions::default(),
+    );
+    let loss = (o.reshape(&[150, 24]) + y.slice(1, 0, 12).concat_self()).layer_norm_plain();
+    let second = ids.slice(1, 1, 1).reshape(&[150]);
+    trace.output("rows", w.gather(second));
+    trace.output("gradient", loss.sum().grad(&[w])[0]);
+    trace.output("columns", loss.sum_rows());
+    trace.output("largest", loss.max_axes(&[0]));
+    let mut random = Random::new(3);
+    let inputs = HashMap::from([
+        ("x".to_string(), random.array(&[150, 24], 1.0)),
+        ("w".to_string(), random.array(&[24, 24], 1.0)),
+        ("ids".to_string(), random.ids(&[150, 2], 24)),
+    ]);
+    (trace.finish(), inputs)
+}
+
+trait Shorthand {
+    fn concat_self(self) -> Self;
+    fn layer_norm_plain(self) -> Self;
+}
+
+impl Shorthand for Tensor<'_> {
+    fn concat_self(self) -> Self {
+        lessen_graph::ops::concat::concat(&[self, self], 1)
+    }
+
+    fn layer_norm_plain(self) -> Self {
+        let ones = self.trace().full(DType::F32, &[self.dim(-1)], 1.0);
+        self.layer_norm(ones, ones, 1e-5)
+    }
+}
+
+/// Loads and runs a plan; none where it is refused by an error or a panic.
+fn results(
+    plan: impl FnOnce() -> Result<Plan>,
+    inputs: &HashMap<String, Array>,
+) -> Option<HashMap<String, Vec<f32>>> {
+    let attempt = catch_unwind(AssertUnwindSafe(|| -> Result<_> {
+        let mut executable = Executable::new(plan()?)?;
+        let mut device = Device::new(executable.plan().workers())?;
+        let mut store = runner::store(executable.plan().graph(), inputs);
+        runner::run(&mut executable, &mut device, &mut store, inputs)?;
+        Ok(runner::results(&executable, &store))
+    }));
+    attempt.ok()?.ok()
+}
+
+#[test]
+fn a_plan_for_a_target_that_lies_is_refused_or_runs_as_it_should() {
+    let (graph, inputs) = program();
+    let options = lessen_compile::Options::default();
+    let expected = results(|| compile(&graph, &options, &HONEST), &inputs).expect("the honest plan runs");
+    let mut refused = Vec::new();
+    for lie in [
+        Lie::EveryKernelByRows,
+        Lie::EveryKernelWhole,
+        Lie::EveryLayout,
+        Lie::NoScratch,
+        Lie::BlocksOf(0, 0),
+        Lie::BlocksOf(1, 1),
+        Lie::BlocksOf(7, 16),
+        Lie::BlocksOf(150, 128),
+        Lie::BlocksOf(usize::MAX, usize::MAX),
+        Lie::OneWorker,
+    ] {
+        match results(|| compile(&graph, &options, &Liar(lie)), &inputs) {
+            None => refused.push(lie),
+            Some(found) => {
+                for (name, values) in &expected {
+                    let pairs = values.iter().zip(&found[name]);
+                    let near = pairs
+                        .clone()
+                        .all(|(a, b)| (a - b).abs() < 1e-3 * a.abs().max(1.0));
+                    assert!(near && values.len() == found[name].len(), "{lie:?}: `{name}`");
+                }
+            }
+        }
+    }
+    for lie in [
+        Lie::EveryKernelByRows,
+        Lie::EveryKernelWhole,
+        Lie::EveryLayout,
+        Lie::NoScratch,
+        Lie::BlocksOf(7, 16),
+    ] {
+        assert!(
+            refused.contains(&lie),
+            "{lie:?} is not refused, but {refused:?} are"
+        );
+    }
+}
+
+/// An operation from outside that gives `wrong` answers.
+#[derive(PartialEq, Debug)]
+struct Dishonest {
+    wrong: Wrong,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Wrong {
+    RowWise,
+    Elementwise,
+    ViewBeyond,
+    ViewOfAnotherRank,
+    ViewOfAnotherDType,
+    TooFewViews,
+    InPlace,
+    TooFewResults,
+    ShortResults,
+    IndexInputBeyond,
+    IndicesAreFloats,
+}
+
+impl Op for Dishonest {
+    fn name(&self) -> &'static str {
+        "test.dishonest"
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        let dtype = match self.wrong {
+            Wrong::ViewOfAnotherDType => DType::F64,
+            _ => DType::F32,
+        };
+        Ok(vec![Type::new(dtype, &inputs[0].shape); 2])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let full = |ty: &Type| Array::full(ty.clone(), inputs[0].data[0]);
+        match self.wrong {
+            Wrong::TooFewResults => vec![full(&outputs[0])],
+            Wrong::ShortResults => vec![Array::full(Type::f32(&[1]), 1.0); 2],
+            _ => outputs.iter().map(full).collect(),
+        }
+    }
+
+    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
+        match self.wrong {
+            Wrong::Elementwise => RowWise::Elementwise,
+            Wrong::RowWise => RowWise::Rows {
+                rows: 1 << 40,
+                inputs: vec![Role::Rows; inputs.len() + 3],
+                outputs: vec![OutRole::Sum],
+            },
+            _ => RowWise::No,
+        }
+    }
+
+    fn view(&self, input: &Layout, _: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
+        let (offset, strides) = match self.wrong {
+            Wrong::ViewBeyond => (input.offset + (1 << 30), input.strides.clone()),
+            Wrong::ViewOfAnotherRank => (0, vec![1; 5]),
+            Wrong::ViewOfAnotherDType => (0, input.strides.clone()),
+            Wrong::TooFewViews => return Some(vec![input.clone()]),
+            _ => return None,
+        };
+        Some(vec![Layout { offset, strides }; 2])
+    }
+
+    fn in_place(&self, _: usize, _: usize, _: &[Type], _: &[Type]) -> bool {
+        self.wrong == Wrong::InPlace
+    }
+
+    fn index_input(&self, _: &[Type]) -> Option<IndexInput> {
+        let input = match self.wrong {
+            Wrong::IndexInputBeyond => 7,
+            Wrong::IndicesAreFloats => 0,
+            _ => return None,
+        };
+        Some(IndexInput {
+            input,
+            limit: 3,
+            ignored: None,
+        })
+    }
+}
+
+#[test]
+fn an_operation_that_lies_is_refused_or_gives_results_of_the_right_size() {
+    let outcomes = [
+        (Wrong::RowWise, true),
+        (Wrong::Elementwise, true),
+        (Wrong::ViewBeyond, false),
+        (Wrong::ViewOfAnotherRank, false),
+        (Wrong::ViewOfAnotherDType, false),
+        (Wrong::TooFewViews, false),
+        (Wrong::InPlace, true),
+        (Wrong::TooFewResults, false),
+        (Wrong::ShortResults, false),
+        (Wrong::IndexInputBeyond, false),
+        (Wrong::IndicesAreFloats, false),
+    ];
+    for (wrong, runs) in outcomes {
+        let mut random = Random::new(1);
+        let inputs = HashMap::from([("x".to_string(), random.array(&[130, 9], 1.0))]);
+        let plan = || {
+            let trace = Trace::new();
+            let x = trace.input("x", DType::F32, &[130, 9]);
+            let both = trace.apply(Dishonest { wrong }, &[x * 2.0]);
+            for (name, y) in ["a", "b"].into_iter().zip(both) {
+                trace.output(name, y.cast(DType::F32) + 1.0);
+            }
+            compile(&trace.finish(), &lessen_compile::Options::default(), &HONEST)
+        };
+        let found = results(plan, &inputs);
+        assert_eq!(found.is_some(), runs, "{wrong:?}");
+        if let Some(found) = found {
+            assert!(found.values().all(|values| values.len() == 130 * 9), "{wrong:?}");
+        }
+    }
+}
+
+#[test]
+fn the_program_of_these_tests_computes_what_the_reference_does() {
+    let (graph, inputs) = program();
+    let options = lessen_compile::Options::default();
+    let found = results(|| compile(&graph, &options, &HONEST), &inputs).unwrap();
+    for (name, array) in evaluate(&graph, &inputs).unwrap() {
+        for (f, e) in found[&name].iter().zip(&array.data) {
+            assert!(
+                (f64::from(*f) - e).abs() < 1e-3 * e.abs().max(1.0),
+                "`{name}`: {f}, not {e}"
+            );
+        }
+    }
+}

@@ -1,0 +1,380 @@
+//! The table of kernels: every standard operation on `f32` and integers has a kernel, which computes what the reference
+//! evaluator does.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use lessen_compile::{KernelKind, Target};
+use lessen_cpu::{CpuTarget, Device, Executable, Host, Store};
+use lessen_graph::ops::{self, BinaryKind, CompareKind, ReduceKind, UnaryKind};
+use lessen_graph::{Array, DType, Graph, Op, Registry, Trace, Type, evaluate, print};
+
+use crate::plans::runner::{Data, Options, compile};
+use crate::random::Random;
+
+/// An operation and its inputs: shapes, each with a dtype or with the dtype that is tried out.
+struct Sample {
+    op: Arc<dyn Op>,
+    inputs: Vec<(Option<DType>, Vec<usize>)>,
+}
+
+fn sample(op: impl Op, shapes: &[&[usize]]) -> Sample {
+    Sample {
+        op: Arc::new(op),
+        inputs: shapes.iter().map(|shape| (None, shape.to_vec())).collect(),
+    }
+}
+
+impl Sample {
+    fn with(mut self, input: usize, dtype: DType) -> Sample {
+        self.inputs[input].0 = Some(dtype);
+        self
+    }
+}
+
+/// Samples of every standard operation.
+fn samples() -> Vec<Sample> {
+    let mut all = elementwise();
+    all.extend(of_structure());
+    all.extend(of_networks());
+    all
+}
+
+fn elementwise() -> Vec<Sample> {
+    let x: &[usize] = &[3, 70];
+    let mut all: Vec<Sample> = UnaryKind::ALL
+        .map(|kind| sample(ops::Unary { kind }, &[x]))
+        .into();
+    all.extend(BinaryKind::ALL.map(|kind| sample(ops::Binary { kind }, &[x, x])));
+    all.extend(CompareKind::ALL.map(|kind| sample(ops::Compare { kind }, &[x, x])));
+    let dtypes = [
+        DType::F32,
+        DType::F64,
+        DType::BF16,
+        DType::I32,
+        DType::U32,
+        DType::Bool,
+    ];
+    all.extend(dtypes.map(|dtype| sample(ops::Cast { dtype }, &[x])));
+    for tanh in [false, true] {
+        all.push(sample(ops::Gelu { tanh }, &[x]));
+        all.push(sample(ops::GeluBackward { tanh }, &[x, x]));
+    }
+    all.extend([
+        sample(ops::Elu { alpha: 0.7 }, &[x]),
+        sample(ops::Identity, &[x]),
+        sample(ops::Relu, &[x]),
+        sample(ops::Select, &[x, x, x]).with(0, DType::Bool),
+        sample(ops::Silu, &[x]),
+    ]);
+    all
+}
+
+fn of_structure() -> Vec<Sample> {
+    let x: &[usize] = &[3, 7, 5];
+    let ty = |shape: &[usize]| Type::f32(shape);
+    let mut all = Vec::new();
+    for kind in ReduceKind::ALL {
+        for axes in [&[][..], &[0], &[1], &[2], &[0, 1], &[1, 2], &[0, 2], &[0, 1, 2]] {
+            let axes = axes.to_vec();
+            all.push(sample(
+                ops::Reduce {
+                    kind,
+                    axes: axes.clone(),
+                },
+                &[x],
+            ));
+            all.push(sample(
+                ops::Reduce {
+                    kind,
+                    axes: axes.clone(),
+                },
+                &[&[2, 1, 3]],
+            ));
+            all.push(sample(ops::Reduce { kind, axes }, &[&[130, 3, 70]]));
+        }
+        all.push(sample(
+            ops::Reduce {
+                kind,
+                axes: vec![1, 3],
+            },
+            &[&[2, 3, 4, 5, 6]],
+        ));
+        all.push(sample(ops::Reduce { kind, axes: vec![0] }, &[&[70_000]]));
+    }
+    for axis in 0..3 {
+        let (before, after, value) = (1, 2, 1.0);
+        all.extend([
+            sample(ops::Concat { axis }, &[x, x]),
+            sample(ops::Concat { axis }, &[x; 13]),
+            sample(
+                ops::Pad {
+                    axis,
+                    before,
+                    after,
+                    value,
+                },
+                &[x],
+            ),
+            sample(
+                ops::Slice {
+                    axis,
+                    start: 1,
+                    len: 2,
+                },
+                &[x],
+            ),
+            sample(
+                ops::UpdateSlice { axis },
+                &[x, [&[1, 7, 5][..], &[3, 1, 5], &[3, 7, 1]][axis], &[]],
+            )
+            .with(2, DType::I32),
+        ]);
+    }
+    all.extend([
+        sample(
+            ops::Broadcast {
+                shape: vec![4, 3, 7, 5],
+            },
+            &[x],
+        ),
+        sample(
+            ops::Constant {
+                array: Arc::new(Array::full(ty(&[2]), 1.5)),
+            },
+            &[],
+        ),
+        sample(
+            ops::Full {
+                ty: ty(&[2]),
+                value: 1.5,
+            },
+            &[],
+        ),
+        sample(ops::Gather, &[x, &[2, 9]]).with(1, DType::I32),
+        sample(
+            ops::Iota {
+                ty: ty(&[2, 3]),
+                axis: 1,
+            },
+            &[],
+        ),
+        sample(ops::Permute { axes: vec![2, 0, 1] }, &[x]),
+        sample(
+            ops::RandomBits {
+                stream: 3,
+                shape: vec![100],
+            },
+            &[&[2]],
+        )
+        .with(0, DType::U32),
+        sample(ops::Reshape { shape: vec![5, 21] }, &[x]),
+        sample(ops::ScatterAdd { rows: 4 }, &[&[3, 7], x]).with(0, DType::I32),
+        sample(
+            ops::Split {
+                axis: 1,
+                sizes: vec![3, 4],
+            },
+            &[x],
+        ),
+    ]);
+    all
+}
+
+fn of_networks() -> Vec<Sample> {
+    let (x, row, rows): (&[usize], &[usize], &[usize]) = (&[5, 70], &[70], &[5]);
+    let mut all = Vec::new();
+    for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
+        let op = ops::MatMul {
+            transpose_a,
+            transpose_b,
+        };
+        let a: &[usize] = if transpose_a { &[2, 6, 5] } else { &[2, 5, 6] };
+        let b: &[usize] = if transpose_b { &[2, 70, 6] } else { &[2, 6, 70] };
+        all.push(sample(op, &[a, b]));
+        if !transpose_a {
+            all.push(sample(op, &[a, &b[1..]]));
+        }
+    }
+    for (masked, p) in [(false, 0.0), (true, 0.0), (true, 0.25)] {
+        let op = ops::Attention {
+            causal: true,
+            scale: 0.4,
+            p,
+            stream: 1,
+            masked,
+        };
+        let (q, k, v): (&[usize], &[usize], &[usize]) = (&[2, 5, 3, 4], &[2, 9, 3, 4], &[2, 9, 3, 6]);
+        let (o, lse): (&[usize], &[usize]) = (&[2, 5, 3, 6], &[2, 3, 5]);
+        for backward in [false, true] {
+            let mut shapes = if backward {
+                vec![q, k, v, o, lse, o]
+            } else {
+                vec![q, k, v]
+            };
+            let extra = shapes.len();
+            shapes.extend(masked.then_some(&[2, 9][..]));
+            shapes.extend((p > 0.0).then_some(&[2][..]));
+            let mut one = if backward {
+                sample(ops::AttentionBackward::of(op), &shapes)
+            } else {
+                sample(op, &shapes)
+            };
+            if masked {
+                one = one.with(extra, DType::Bool);
+            }
+            if p > 0.0 {
+                one = one.with(extra + 1, DType::U32);
+            }
+            all.push(one);
+        }
+    }
+    for ignore in [-100, 2, i64::MIN] {
+        let smoothing = 0.1;
+        all.push(sample(ops::CrossEntropy { ignore, smoothing }, &[x, rows]).with(1, DType::I32));
+        let shapes = [x, rows, rows, rows];
+        all.push(sample(ops::CrossEntropyBackward { ignore, smoothing }, &shapes).with(2, DType::I32));
+    }
+    let adamw = ops::AdamW {
+        beta1: 0.9,
+        beta2: 0.99,
+        eps: 1e-3,
+        weight_decay: 0.1,
+    };
+    let sgd = ops::Sgd {
+        momentum: 0.9,
+        nesterov: true,
+        weight_decay: 0.1,
+    };
+    all.extend([
+        sample(adamw, &[x, x, x, x, &[], &[]]),
+        sample(sgd, &[x, x, x, &[]]),
+        sample(ops::Dropout { p: 0.3, stream: 2 }, &[x, &[2]]).with(1, DType::U32),
+        sample(ops::LayerNorm { eps: 1e-3 }, &[x, row, row]),
+        sample(ops::LayerNormBackward, &[x, row, rows, rows, x]),
+        sample(ops::LogSoftmax, &[x]),
+        sample(ops::RmsNorm { eps: 1e-3 }, &[x, row]),
+        sample(ops::RmsNormBackward, &[x, row, rows, x]),
+        sample(ops::Softmax, &[x]),
+        sample(ops::SoftmaxBackward, &[x, x]),
+    ]);
+    all
+}
+
+/// The samples on each dtype that has kernels and that their type rule admits, with the types of inputs and outputs.
+fn admitted() -> Vec<(Sample, Vec<Type>, Vec<Type>)> {
+    let mut all = Vec::new();
+    for dtype in [DType::F32, DType::I32, DType::U32, DType::Bool] {
+        for sample in samples() {
+            let inputs = sample.inputs.iter();
+            let inputs: Vec<Type> = inputs
+                .map(|(own, s)| Type::new(own.unwrap_or(dtype), s))
+                .collect();
+            if let Ok(outputs) = sample.op.infer(&inputs) {
+                all.push((sample, inputs, outputs));
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn every_standard_operation_has_a_kernel_for_f32_and_integers() {
+    let target = CpuTarget { threads: 2 };
+    let all = admitted();
+    for (sample, inputs, outputs) in &all {
+        let op = sample.op.as_ref();
+        assert!(target.supports(op), "{}", op.name());
+        let kind = target.kernel(op, inputs, outputs);
+        assert_ne!(kind, KernelKind::Reference, "{op:?} on {inputs:?}");
+    }
+    let names: BTreeSet<&str> = all.iter().map(|(sample, ..)| sample.op.name()).collect();
+    let standard = Registry::standard();
+    let missing: Vec<&str> = standard
+        .names()
+        .into_iter()
+        .filter(|n| !names.contains(n))
+        .collect();
+    assert!(missing.is_empty(), "no sample of {missing:?}");
+}
+
+#[test]
+fn every_standard_operation_without_elements_has_a_kernel() {
+    let target = CpuTarget { threads: 2 };
+    for (sample, mut inputs, _) in admitted() {
+        for ty in &mut inputs {
+            ty.shape
+                .iter_mut()
+                .take(1)
+                .filter(|_| ty.dtype != DType::U32)
+                .for_each(|n| *n = 0);
+        }
+        if let Ok(outputs) = sample.op.infer(&inputs) {
+            let kind = target.kernel(sample.op.as_ref(), &inputs, &outputs);
+            assert_ne!(kind, KernelKind::Reference, "{:?} on {inputs:?}", sample.op);
+        }
+    }
+}
+
+/// A graph of one operation over inputs `x0`, `x1` and so on.
+fn graph(sample: &Sample, inputs: &[Type]) -> Graph {
+    let trace = Trace::new();
+    let names: Vec<String> = (0..inputs.len()).map(|i| format!("x{i}")).collect();
+    let inputs = names.iter().zip(inputs);
+    let inputs: Vec<_> = inputs
+        .map(|(name, ty)| trace.input(name, ty.dtype, &ty.shape))
+        .collect();
+    for (k, y) in trace
+        .apply_shared(sample.op.clone(), &inputs)
+        .into_iter()
+        .enumerate()
+    {
+        trace.output(&format!("y{k}"), y);
+    }
+    trace.finish()
+}
+
+#[test]
+fn every_standard_operation_computes_what_the_reference_does() {
+    let mut random = Random::new(11);
+    let mut device = Device::new(2).unwrap();
+    for (sample, types, _) in admitted() {
+        let graph = graph(&sample, &types);
+        let mut inputs = HashMap::new();
+        for (i, ty) in types.iter().enumerate() {
+            let value = |_: &[usize]| match ty.dtype {
+                DType::F32 if i >= 2 => f64::from(random.unit_f32().abs()),
+                DType::F32 => f64::from(random.unit_f32()),
+                DType::Bool => random.below(2) as f64,
+                // Valid indices of every sample, too.
+                _ => random.below(3) as f64,
+            };
+            inputs.insert(format!("x{i}"), Array::from_fn(ty.clone(), value));
+        }
+        let expected = evaluate(&graph, &inputs).unwrap();
+        let options = Options {
+            threads: 2,
+            ..Options::default()
+        };
+        let plan = compile(&graph, &options).unwrap();
+        assert!(plan.reference_nodes().is_empty(), "{}", print(&graph));
+        let mut executable = Executable::load(plan);
+        let data: Vec<(&String, Data)> = inputs.iter().map(|(n, x)| (n, Data::of(x))).collect();
+        let data: Vec<(&str, Host<'_>)> = data.iter().map(|(n, d)| (n.as_str(), d.host())).collect();
+        executable.run(&mut device, &mut Store::new(), &data).unwrap();
+        for (name, array) in &expected {
+            let found: Vec<f64> = executable.output(name).unwrap().elements().collect();
+            let finite = array.data.iter().filter(|x| x.is_finite());
+            let largest = finite.fold(1f64, |m, x| m.max(x.abs()));
+            for (i, (f, e)) in found.iter().zip(&array.data).enumerate() {
+                let same = f == e || (f.is_nan() && e.is_nan());
+                let near = (f - e).abs() <= 2e-5 * largest;
+                assert!(
+                    same || near,
+                    "element {i} of {name} is {f}, not {e}, in\n{}",
+                    print(&graph)
+                );
+            }
+        }
+    }
+}
