@@ -1,9 +1,9 @@
 //! Compile time of training graphs of 100 to 20,000 nodes: `cargo bench -p lessen-compile`.
 //!
-//! Three kinds of graphs: a residual network (layer norm, linear, GELU, linear) with its derivative and AdamW; a chain of
-//! elementwise operations, all in one group; and independent elementwise operations that one sum joins. A row gives the
-//! nodes that were traced, milliseconds of tracing and differentiating, of compiling (the least of three), and of compiling
-//! per 1,000 nodes.
+//! Three kinds of graphs: a residual network (layer norm, linear, GELU, linear) with its derivative and AdamW; a chain
+//! of elementwise operations, all in one group; and independent elementwise operations that one sum joins. A row gives
+//! the nodes that were traced, milliseconds of tracing and differentiating, of compiling (the least of three), and of
+//! compiling per 1,000 nodes.
 
 use std::time::Instant;
 

@@ -1,5 +1,5 @@
-//! The seam between programs and devices: everything above this crate runs plans through [`Backend`] and knows no device
-//! by name.
+//! The seam between programs and devices: everything above this crate runs plans through [`Backend`] and knows no
+//! device by name.
 
 use lessen_base::Result;
 use lessen_graph::{Graph, Type};

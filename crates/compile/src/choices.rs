@@ -43,8 +43,8 @@ impl Choices {
     }
 
     /// The plan with the fewest recomputations within the budget: a coarse search for a count that fits, then a binary
-    /// search down to the last one that does not. Recomputing nothing is tried last, since the operands of a recomputation
-    /// may take more memory than it frees.
+    /// search down to the last one that does not. Recomputing nothing is tried last, since the operands of a
+    /// recomputation may take more memory than it frees.
     ///
     /// # Errors
     /// The least bytes of all plans tried, where none fits.

@@ -34,8 +34,8 @@ pub struct IndexUse {
     pub ignored: Option<i64>,
 }
 
-/// All indices that a graph reads. Those that several nodes read under the same conditions are listed once, with the first
-/// of these nodes.
+/// All indices that a graph reads. Those that several nodes read under the same conditions are listed once, with the
+/// first of these nodes.
 pub(crate) fn index_uses(graph: &Graph, places: &[Place]) -> Vec<IndexUse> {
     let mut uses = Vec::new();
     let mut seen = HashSet::new();

@@ -1,9 +1,9 @@
-//! What is the best equivalent program and schedule? Passes rewrite a [`Graph`](lessen_graph::Graph); the planner orders it,
-//! groups row-wise operations, and gives every value its place in one arena, so that the peak is known before the first
-//! step.
+//! What is the best equivalent program and schedule? Passes rewrite a [`Graph`](lessen_graph::Graph); the planner
+//! orders it, groups row-wise operations, and gives every value its place in one arena, so that the peak is known
+//! before the first step.
 //!
-//! [`compile`] is the entry point. Nothing here knows a device: what a plan must know of one is behind [`Target`], and what
-//! runs a plan is a [`Backend`].
+//! [`compile`] is the entry point. Nothing here knows a device: what a plan must know of one is behind [`Target`], and
+//! what runs a plan is a [`Backend`].
 
 #![forbid(unsafe_code)]
 

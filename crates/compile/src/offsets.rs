@@ -21,9 +21,9 @@ pub fn aligned(bytes: usize) -> usize {
 
 /// Places buffers so that no two that are alive in the same step overlap. Returns their offsets and the bytes in all.
 ///
-/// Large buffers are placed first, each in the tightest gap that its lifetime leaves. What is occupied during a lifetime is
-/// looked up in a segment tree over the steps, whose nodes hold merged intervals of bytes, so that the time is near-linear
-/// in the number of buffers.
+/// Large buffers are placed first, each in the tightest gap that its lifetime leaves. What is occupied during a
+/// lifetime is looked up in a segment tree over the steps, whose nodes hold merged intervals of bytes, so that the time
+/// is near-linear in the number of buffers.
 pub fn pack(buffers: &[Buffer]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(buffers[i].bytes), buffers[i].first, i));
@@ -46,8 +46,8 @@ pub fn pack(buffers: &[Buffer]) -> (Vec<usize>, usize) {
     (offsets, total)
 }
 
-/// The offset of the smallest gap between intervals, sorted by their begin, that holds `size` bytes; behind all of them if
-/// there is none.
+/// The offset of the smallest gap between intervals, sorted by their begin, that holds `size` bytes; behind all of them
+/// if there is none.
 fn tightest_gap(taken: &[Interval], size: usize) -> usize {
     let (mut best, mut cursor) = (None, 0);
     for &(begin, end) in taken {
@@ -69,8 +69,8 @@ type Interval = (usize, usize);
 struct Occupied {
     /// Steps, rounded up to a power of two.
     steps: usize,
-    /// For each node of a segment tree over the steps (the root is 1, the children of `i` are `2i` and `2i + 1`), the bytes
-    /// occupied in all of its steps by buffers whose lifetime the node is a maximal part of.
+    /// For each node of a segment tree over the steps (the root is 1, the children of `i` are `2i` and `2i + 1`), the
+    /// bytes occupied in all of its steps by buffers whose lifetime the node is a maximal part of.
     all: Vec<Vec<Interval>>,
     /// For each node the bytes occupied in some of its steps.
     some: Vec<Vec<Interval>>,

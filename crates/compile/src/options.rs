@@ -5,8 +5,8 @@
 pub enum Placement {
     /// All updates after the whole backward phase.
     Separate,
-    /// Each update as soon as its gradient is complete and the old parameter has been read for the last time, so that the
-    /// gradient's memory is free at once.
+    /// Each update as soon as its gradient is complete and the old parameter has been read for the last time, so that
+    /// the gradient's memory is free at once.
     #[default]
     BackwardFused,
 }

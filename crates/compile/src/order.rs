@@ -1,5 +1,6 @@
-//! A topological order that stays one while edges are added (Pearce and Kelly, "A dynamic topological sort algorithm for
-//! directed acyclic graphs", 2006): an edge that agrees with the order costs nothing, another one a search between its ends.
+//! A topological order that stays one while edges are added (Pearce and Kelly, "A dynamic topological sort algorithm
+//! for directed acyclic graphs", 2006): an edge that agrees with the order costs nothing, another one a search between
+//! its ends.
 
 use std::collections::HashSet;
 
@@ -31,8 +32,8 @@ impl Order {
         self.predecessors[to].push(from as u32);
     }
 
-    /// Adds edges from each of `sources` to `to`, unless one of the sources can be reached from `to`; then nothing changes.
-    /// Returns whether they were added.
+    /// Adds edges from each of `sources` to `to`, unless one of the sources can be reached from `to`; then nothing
+    /// changes. Returns whether they were added.
     pub fn add(&mut self, sources: &[usize], to: usize) -> bool {
         let last = sources.iter().map(|&s| self.position[s]).max().unwrap_or(0);
         if last > self.position[to] {

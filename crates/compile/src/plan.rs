@@ -109,7 +109,8 @@ impl Plan {
         &self.recomputed
     }
 
-    /// Nodes that the device runs by their reference evaluation, which is slow, because it has no kernel for their types.
+    /// Nodes that the device runs by their reference evaluation, which is slow, because it has no kernel for their
+    /// types.
     pub fn reference_nodes(&self) -> &[NodeId] {
         &self.reference_nodes
     }

@@ -1,7 +1,7 @@
 //! State writes: which new values overwrite the old ones in place.
 //!
-//! The update of a parameter writes into the parameter's own memory once all other readers of the old value have run. Each
-//! of these readers gets an edge to the updating node.
+//! The update of a parameter writes into the parameter's own memory once all other readers of the old value have run.
+//! Each of these readers gets an edge to the updating node.
 //!
 //! Nodes that check computed indices precede every in-place write, so that a run with a wrong index changes no state.
 
@@ -119,8 +119,8 @@ impl Writers<'_> {
                 }
             }
         }
-        // A reader of the old value that depends on the update would see the new one. A check that depends on it would be
-        // too late.
+        // A reader of the old value that depends on the update would see the new one. A check that depends on it would
+        // be too late.
         let others: Vec<usize> = self.before(assign, id).map(|node| node.index()).collect();
         self.order.add(&others, id.index()).then(|| {
             self.written.insert(assign.value);

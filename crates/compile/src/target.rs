@@ -20,8 +20,8 @@ pub trait Target: Send + Sync {
     /// How a group of row-wise operations is cut into blocks of rows.
     fn block_rows(&self, group: &RowGroup) -> RowBlocks;
 
-    /// The most elements of a row with which an elementwise operation joins a group of fewer rows than it has by itself: in
-    /// such a group few workers would work on a large value.
+    /// The most elements of a row with which an elementwise operation joins a group of fewer rows than it has by
+    /// itself: in such a group few workers would work on a large value.
     fn widest_row(&self) -> usize;
 
     /// Scratch bytes that each worker needs while it runs this operation.
@@ -57,8 +57,8 @@ pub struct RowGroup {
 /// How a group of row-wise operations is cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowBlocks {
-    /// Rows of one block, which a worker takes through all operations of the group. In a tiled group a multiple of `tile`,
-    /// unless there are fewer rows.
+    /// Rows of one block, which a worker takes through all operations of the group. In a tiled group a multiple of
+    /// `tile`, unless there are fewer rows.
     pub block: usize,
     /// Rows of one tile of products and sums over rows. Results depend on it, so it depends on shapes alone.
     pub tile: usize,

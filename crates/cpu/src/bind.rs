@@ -1,7 +1,7 @@
 //! Binding: a planned step becomes kernels with operands, and runs on the pool.
 //!
-//! A plan is trusted to keep the memory of values apart, since only the compiler makes plans. What the compiler asked the
-//! plan's target about kernels is asked of the table again, since the target may have been another device's.
+//! A plan is trusted to keep the memory of values apart, since only the compiler makes plans. What the compiler asked
+//! the plan's target about kernels is asked of the table again, since the target may have been another device's.
 
 use lessen_base::{Error, Result};
 use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Storage, aligned};

@@ -36,8 +36,8 @@ impl Constants {
             let array = &evaluated(node.op.as_ref(), &[], &graph.output_types(node))[k];
             let dtype = array.ty.dtype;
             let bytes: Vec<u8> = array.data.iter().flat_map(|&x| encode(x, dtype)).collect();
-            // SAFETY: the memory has room for each constant at its offset; the array has been checked to be of the value's
-            // type.
+            // SAFETY: the memory has room for each constant at its offset; the array has been checked to be of the
+            // value's type.
             unsafe {
                 memory
                     .ptr()

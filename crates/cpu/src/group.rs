@@ -1,5 +1,5 @@
-//! A group of row-wise operations: its nodes run over one block of rows after another, or, where all rows are one block,
-//! one after another with each cut into tasks.
+//! A group of row-wise operations: its nodes run over one block of rows after another, or, where all rows are one
+//! block, one after another with each cut into tasks.
 
 use std::ops::Range;
 
@@ -84,8 +84,8 @@ impl Group {
         self.add_parts(pool, context.bases);
     }
 
-    /// Runs a group whose rows are one block and one tile: all workers share the first one's scratch, and each node is cut
-    /// where its bits do not depend on it. So they do not depend on this way of running either.
+    /// Runs a group whose rows are one block and one tile: all workers share the first one's scratch, and each node is
+    /// cut where its bits do not depend on it. So they do not depend on this way of running either.
     fn run_node_by_node(
         &self,
         pool: &Pool,

@@ -6,7 +6,8 @@ use lessen_graph::{DType, Type};
 /// The dense elements of a type in memory.
 ///
 /// # Safety
-/// `ptr` is readable for the type's bytes for the lifetime `'a`, aligned to the element's size, and holds valid elements.
+/// `ptr` is readable for the type's bytes for the lifetime `'a`, aligned to the element's size, and holds valid
+/// elements.
 pub(crate) unsafe fn host_array<'a>(ty: &Type, ptr: *const u8) -> Host<'a> {
     let n = ty.numel();
     // SAFETY: the caller's promise.

@@ -103,8 +103,8 @@ impl CpuLevel {
         CHOSEN.get().unwrap_or(highest)
     }
 
-    /// Calls `f` with this level for the kernels that it calls on this thread, or with the machine's highest where that is
-    /// lower. For tests and for comparing levels; from then on the process looks a thread's level up at every call.
+    /// Calls `f` with this level for the kernels that it calls on this thread, or with the machine's highest where that
+    /// is lower. For tests and for comparing levels; from then on the process looks a thread's level up at every call.
     pub fn on_this_thread<R>(self, f: impl FnOnce() -> R) -> R {
         struct Restore(Option<CpuLevel>);
         impl Drop for Restore {

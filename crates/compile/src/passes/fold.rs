@@ -1,5 +1,6 @@
 //! Constant folding: a node whose operation knows its result becomes a constant or another value; see
-//! [`Op::fold`](lessen_graph::Op::fold). A filled tensor becomes one scalar seen through a broadcast, which takes no memory.
+//! [`Op::fold`](lessen_graph::Op::fold). A filled tensor becomes one scalar seen through a broadcast, which takes no
+//! memory.
 
 use std::sync::Arc;
 

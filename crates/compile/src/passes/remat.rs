@@ -1,9 +1,10 @@
-//! Recomputation (activation checkpointing at the grain of single values): the backward phase recomputes a forward value
-//! from values that it reads anyway, instead of keeping it.
+//! Recomputation (activation checkpointing at the grain of single values): the backward phase recomputes a forward
+//! value from values that it reads anyway, instead of keeping it.
 //!
-//! Recomputing runs the same operations on the same inputs, so only memory and time change. Row-wise values (activations,
-//! norms, sums) whose inputs are kept or recomputable are always recomputed, where Tempo (NeurIPS 2022) keeps outputs and
-//! masks. Products are recomputed only under a budget, each at its price in floating-point operations.
+//! Recomputing runs the same operations on the same inputs, so only memory and time change. Row-wise values
+//! (activations, norms, sums) whose inputs are kept or recomputable are always recomputed, where Tempo (NeurIPS 2022)
+//! keeps outputs and masks. Products are recomputed only under a budget, each at its price in floating-point
+//! operations.
 
 use std::collections::HashMap;
 
@@ -63,16 +64,16 @@ impl Forward<'_> {
             .is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward)
     }
 
-    /// Whether backward can read a base without recomputing it, for every choice of recomputations. Data is not: it lies in
-    /// the arena until its last reader.
+    /// Whether backward can read a base without recomputing it, for every choice of recomputations. Data is not: it
+    /// lies in the arena until its last reader.
     fn available(&self, base: ValueId) -> bool {
         let data = matches!(self.graph.values[base.index()].def,
             Def::Input(i) if self.graph.inputs[i].kind == InputKind::Data);
         self.kept[base.index()] || self.source(base) && !data
     }
 
-    /// For every base what recomputing it costs from what backward reads anyway; none where that is not possible. Products
-    /// are recomputed only if `products` is set.
+    /// For every base what recomputing it costs from what backward reads anyway; none where that is not possible.
+    /// Products are recomputed only if `products` is set.
     fn prices(&self, products: bool) -> Vec<Option<f64>> {
         let mut prices = vec![None; self.graph.values.len()];
         // Inputs come before the values that are computed from them.
@@ -192,8 +193,8 @@ impl Clones<'_> {
         }
     }
 
-    /// A recomputation of a value, with all that it takes. Pending values are on a stack of their own, since chains may be
-    /// as long as a network is deep.
+    /// A recomputation of a value, with all that it takes. Pending values are on a stack of their own, since chains may
+    /// be as long as a network is deep.
     fn recomputed(&mut self, value: ValueId) -> ValueId {
         let forward = self.forward;
         let mut pending = vec![value];

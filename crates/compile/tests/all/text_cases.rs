@@ -1,5 +1,5 @@
-//! Passes, schedules, memory plans and derivatives as text: each file of `cases/` holds cases of a name, a call, a graph and
-//! what becomes of it.
+//! Passes, schedules, memory plans and derivatives as text: each file of `cases/` holds cases of a name, a call, a
+//! graph and what becomes of it.
 //!
 //! ```text
 //! == what the case shows
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! Calls are
-//! - `pass NAME`; `pass recompute %3 %4` names the values to recompute. The graph that a pass returns must also verify and,
-//!   where the case's inputs are floats, evaluate to the same results;
+//! - `pass NAME`; `pass recompute %3 %4` names the values to recompute. The graph that a pass returns must also verify
+//!   and, where the case's inputs are floats, evaluate to the same results;
 //! - `schedule` and `memory`, the plan for two workers, with `separate` for updates after the whole backward phase;
 //! - `derivative %7 of %0 %1`: the graph with the gradients of `%7` as outputs `d0`, `d1`.
 //!

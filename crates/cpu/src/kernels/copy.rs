@@ -10,8 +10,8 @@ struct Axis {
     to: usize,
 }
 
-/// The axes of a copy, outermost first, without axes of extent 1, and with adjacent axes made one where both sides allow
-/// it. Made once, used for every range.
+/// The axes of a copy, outermost first, without axes of extent 1, and with adjacent axes made one where both sides
+/// allow it. Made once, used for every range.
 #[derive(Clone, Debug)]
 pub struct CopyPlan {
     axes: Vec<Axis>,

@@ -114,8 +114,8 @@ pub(super) fn pad_kernel(op: &ops::Pad, types: &Types<'_>) -> Option<Kernel> {
     .into()
 }
 
-/// The kernel of [`ops::UpdateSlice`]. The base is copied unless the output lies where it lies; then the update is written
-/// over it.
+/// The kernel of [`ops::UpdateSlice`]. The base is copied unless the output lies where it lies; then the update is
+/// written over it.
 pub(super) fn update_slice_kernel(op: &ops::UpdateSlice, types: &Types<'_>) -> Option<Kernel> {
     let (axis, base_ty, update_ty) = (op.axis, &types.inputs[0], &types.inputs[1]);
     let outer = numel(&base_ty.shape[..axis]);

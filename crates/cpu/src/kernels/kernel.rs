@@ -279,8 +279,8 @@ impl Arg {
 
 /// A run of rows that one call of a row kernel works on.
 ///
-/// Kernels are `unsafe`; each call from a table entry is sound for the same reason. The plan gives every operand `n` rows
-/// of as many columns as its type has, in a layout that the entry accepts. Outputs overlap inputs only where
+/// Kernels are `unsafe`; each call from a table entry is sound for the same reason. The plan gives every operand `n`
+/// rows of as many columns as its type has, in a layout that the entry accepts. Outputs overlap inputs only where
 /// [`Op::in_place`] allows it, and tasks write disjoint elements.
 pub(crate) struct Run<'a> {
     /// Rows.

@@ -15,8 +15,8 @@ use super::{
 /// Makes the kernel of an operation on these types, if there is one.
 type Make = Box<dyn Fn(&dyn Op, &Types<'_>) -> Option<Kernel> + Send + Sync>;
 
-/// An operation is recognized by its Rust type, which no other operation can take on: an entry's answers are those of the
-/// kernel's own author.
+/// An operation is recognized by its Rust type, which no other operation can take on: an entry's answers are those of
+/// the kernel's own author.
 static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
     HashMap::from([
         entry::<ops::AdamW>(optimizer::adamw_kernel),
@@ -82,8 +82,8 @@ pub(crate) fn is_listed(op: &dyn Op) -> bool {
     made(op).is_some()
 }
 
-/// The kernel of an operation on these types, if there is one. A row kernel is only given to an operation that works row
-/// by row and whose operands have elements.
+/// The kernel of an operation on these types, if there is one. A row kernel is only given to an operation that works
+/// row by row and whose operands have elements.
 pub(crate) fn kernel(op: &dyn Op, types: &Types<'_>) -> Option<Kernel> {
     match made(op)?(op, types)? {
         Kernel::Rows(_) if types.any_empty() => Some(Kernel::Whole(zeros(types))),

@@ -8,7 +8,7 @@ mod generator;
 mod gpt;
 mod grouping;
 mod outside_operation;
-mod programs;
+pub mod programs;
 mod promises;
 mod recomputed_block;
 mod run_errors;

@@ -1,5 +1,5 @@
-//! Random programs: every pass keeps what a graph computes, every plan keeps its promises, and the CPU computes what the
-//! reference evaluator does.
+//! Random programs: every pass keeps what a graph computes, every plan keeps its promises, and the CPU computes what
+//! the reference evaluator does.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -137,18 +137,20 @@ fn check_runs(program: &Program, expected: &Results, random: &mut Random) -> Res
     }
 }
 
+/// Checks the program of a seed: passes, plans and results.
+pub fn check_seed(seed: u64) -> Result<(), String> {
+    let program = program(seed);
+    verify(&program.graph).map_err(|e| e.to_string())?;
+    let expected = evaluate(&program.graph, &program.inputs).map_err(|e| e.to_string())?;
+    let mut random = Random::new(seed ^ 0xABCD);
+    check_passes(&program, &expected, &mut random)?;
+    check_runs(&program, &expected, &mut random)
+}
+
 fn check_seeds(seeds: std::ops::Range<u64>) {
     let mut failed = Vec::new();
     for seed in seeds.clone() {
-        let attempt = std::panic::catch_unwind(|| {
-            let program = program(seed);
-            verify(&program.graph).map_err(|e| e.to_string())?;
-            let expected = evaluate(&program.graph, &program.inputs).map_err(|e| e.to_string())?;
-            let mut random = Random::new(seed ^ 0xABCD);
-            check_passes(&program, &expected, &mut random)?;
-            check_runs(&program, &expected, &mut random)
-        });
-        match attempt {
+        match std::panic::catch_unwind(|| check_seed(seed)) {
             Ok(Ok(())) => {}
             Ok(Err(sentence)) => failed.push(format!("seed {seed}: {sentence}")),
             Err(panic) => {
