@@ -1,5 +1,5 @@
-//! An activation added from outside with a derivative of its own: HeLU is ReLU forward, and backward lets gradients
-//! pass where `x > -ALPHA`, so that units which are only just off can come back.
+//! An operation of one's own with a modified derivative: ReLU forward; backward the gradient passes where `x > -ALPHA`, so
+//! that a unit that is only just off can learn to be on again. ([`Tensor::helu`] is the same, built in, with a kernel.)
 use lessen::prelude::*;
 
 const ALPHA: f64 = 0.05;
@@ -8,7 +8,7 @@ struct HeLU;
 
 impl Op for HeLU {
     fn name(&self) -> &'static str {
-        "helu"
+        "example.helu"
     }
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         Ok(inputs.to_vec())
