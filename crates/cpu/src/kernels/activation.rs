@@ -168,6 +168,11 @@ pub(super) fn relu_kernel(_: &ops::Relu, types: &Types<'_>) -> Option<Kernel> {
     )
 }
 
+/// The kernel of [`ops::Helu`], whose forward pass is that of ReLU.
+pub(super) fn helu_kernel(_: &ops::Helu, types: &Types<'_>) -> Option<Kernel> {
+    relu_kernel(&ops::Relu, types)
+}
+
 /// The kernel of [`ops::Elu`].
 pub(super) fn elu_kernel(op: &ops::Elu, types: &Types<'_>) -> Option<Kernel> {
     let alpha = op.alpha as f32;

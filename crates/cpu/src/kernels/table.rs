@@ -36,6 +36,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Gather>(gather::gather_kernel),
         entry::<ops::Gelu>(activation::gelu_kernel),
         entry::<ops::GeluBackward>(activation::gelu_backward_kernel),
+        entry::<ops::Helu>(activation::helu_kernel),
         entry::<ops::Identity>(join::identity_kernel),
         entry::<ops::Iota>(nothing),
         entry::<ops::LayerNorm>(norm::layer_norm_kernel),

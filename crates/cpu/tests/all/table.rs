@@ -62,6 +62,7 @@ fn elementwise() -> Vec<Sample> {
     }
     all.extend([
         sample(ops::Elu { alpha: 0.7 }, &[x]),
+        sample(ops::Helu { alpha: 0.2 }, &[x]),
         sample(ops::Identity, &[x]),
         sample(ops::Relu, &[x]),
         sample(ops::Select, &[x, x, x]).with(0, DType::Bool),

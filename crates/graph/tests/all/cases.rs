@@ -84,6 +84,7 @@ fn elementwise(r: &mut Prng) -> Vec<Case> {
     all.push(case(Cast { dtype: DType::BF16 }, &[&x], No));
     all.push(case(Cast { dtype: DType::I32 }, &[&x], No));
     all.push(case(Select, &[&r.bools(&[3, 5]), &x, &y], Twice));
+    all.push(case(Helu { alpha: 0.5 }, &[&x], No));
     all.push(case(Relu, &[&x], Once));
     all.push(case(Elu { alpha: 1.3 }, &[&x], Twice));
     all.push(case(Elu { alpha: -0.4 }, &[&x], Twice));

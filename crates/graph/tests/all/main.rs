@@ -9,6 +9,7 @@ mod edges;
 mod evaluation_of_graphs;
 mod evaluation_of_networks;
 mod evaluation_of_structure;
+mod helu;
 mod layouts;
 mod mistakes;
 mod names;

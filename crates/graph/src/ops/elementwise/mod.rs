@@ -5,6 +5,7 @@ pub mod cast;
 pub mod compare;
 pub mod elu;
 pub mod gelu;
+pub mod helu;
 pub mod identity;
 pub mod relu;
 pub mod select;
@@ -21,6 +22,7 @@ operations! {
     compare::{Compare},
     elu::{Elu},
     gelu::{Gelu, GeluBackward},
+    helu::{Helu},
     identity::{Identity},
     relu::{Relu},
     select::{Select},
