@@ -20,7 +20,7 @@ use crate::folder::manifest::{Best, DataDigests, Manifest, write_best};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Scores, evaluate, inputs_of};
 use crate::task::model::{self, FirstWeights};
-use crate::task::{SavedModel, Task};
+use crate::task::{RunTask, SavedModel};
 use crate::wording::{counted, name_of};
 use lessen_base::atomic::write_folder;
 use lessen_base::{Error, Result};
@@ -45,7 +45,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     // What to train: all of a new run, or what the newest checkpoint of a run leaves to do.
     let start = Start::of(request)?;
     let saved = start.saved().map(|dir| SavedModel::read(&start.config, dir));
-    let task = Task::assemble(start.config.clone(), saved.transpose()?)?;
+    let task = RunTask::assemble(start.config.clone(), saved.transpose()?)?;
     let corpus = task.data()?.corpus();
     let data = corpus.digests();
     start.check_data(data, corpus.unit())?;
@@ -157,7 +157,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
 
 /// A run under way.
 struct Run {
-    task: Task,
+    task: RunTask,
     steps: Steps,
     tokenizer: Tokenizer,
     data: DataDigests,
