@@ -1,5 +1,6 @@
 //! A run that has been saved: its settings, its model, and what can be done with them.
 
+use crate::device::NewBackend;
 use crate::folder::Folder;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
@@ -9,7 +10,6 @@ use crate::task::evaluation::{self, Scores, evaluate};
 use crate::task::goal::Goal;
 use crate::task::model::number_classes;
 use crate::task::{RunTask, SavedModel};
-use crate::training::NewBackend;
 use crate::wording::name_of;
 use lessen_base::{Error, Result};
 use lessen_data::{Adder, ExampleBatches, Examples, Order, Source, Target, adder};

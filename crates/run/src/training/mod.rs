@@ -15,6 +15,7 @@ use self::report::{Outcome, Report};
 use self::start::Start;
 use self::steps::Steps;
 use self::timing::Timing;
+use crate::device::NewBackend;
 use crate::folder::Folder;
 use crate::folder::manifest::{Best, DataDigests, Manifest, write_best};
 use crate::showcase::showcase;
@@ -24,7 +25,6 @@ use crate::task::{RunTask, SavedModel};
 use crate::wording::{counted, name_of};
 use lessen_base::atomic::write_folder;
 use lessen_base::{Error, Result};
-use lessen_compile::Backend;
 use lessen_data::{Batch, Prefetch, Source, Tokenizer};
 use lessen_train::{Generator, Inputs, StepPlans, StepReport, Trainer, show_size};
 use std::path::Path;
@@ -32,9 +32,6 @@ use std::sync::Arc;
 
 /// Most batches that are made ahead.
 const AHEAD: usize = 256;
-
-/// Makes the device that something runs on.
-pub type NewBackend<'a> = &'a dyn Fn() -> Result<Box<dyn Backend>>;
 
 /// Trains. From the first step on, Ctrl-C stops the run after a step with a checkpoint, in the whole process; sooner,
 /// when there is nothing to save, it ends the process.
@@ -199,7 +196,7 @@ impl Run {
     fn step(&mut self, batches: &mut Prefetch) -> Result<StepReport> {
         let (goal, train) = (&self.task.goal, &self.task.config.train);
         let made: Vec<Batch> = (0..self.steps.batches_after(self.trainer.done(), train))
-            .map(|_| Ok(batches.next_batch()?))
+            .map(|_| batches.next_batch())
             .collect::<Result<_>>()?;
         let weights: Vec<f64> = made.iter().map(|batch| goal.weight_of(batch)).collect();
         let whole: f64 = weights.iter().sum::<f64>().max(1.0);
