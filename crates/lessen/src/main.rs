@@ -32,13 +32,13 @@ fn main() -> ExitCode {
     }
 }
 
-/// Prints a result. That nobody reads it any more, as in `lessen recipes | head -1`, is no failure.
+/// Prints a result on stdout. A closed pipe, as in `lessen recipes | head -1`, is no error.
 fn say(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Says a line on stderr, with the same indulgence.
+/// Prints a line on stderr. A closed pipe is no error.
 fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

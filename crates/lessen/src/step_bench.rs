@@ -12,7 +12,7 @@ use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Model, initialize};
 use lessen_run::recipe::{self, config::Config};
-use lessen_run::task::Task;
+use lessen_run::task::RunTask;
 use lessen_train::memory::ResidentGrowth;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions};
 use serde_json::{Map, Value, json};
@@ -50,7 +50,7 @@ pub fn cases() -> Vec<Case> {
         ..BertConfig::default()
     };
     let titles = recipe::load("thucnews")
-        .and_then(|settings| Task::assemble(Config::new(settings)?, None))
+        .and_then(|settings| RunTask::assemble(Config::new(settings)?, None))
         .expect("the built-in recipe is sound");
     vec![
         Case {

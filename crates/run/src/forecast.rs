@@ -2,7 +2,7 @@
 
 use crate::recipe::config::Config;
 use crate::recipe::words::Word;
-use crate::task::Task;
+use crate::task::RunTask;
 use crate::wording::counted;
 use lessen_base::Result;
 use lessen_compile::{Backend, Plan};
@@ -32,7 +32,7 @@ impl Forecast {
     /// # Errors
     /// Settings, data or a checkpoint with a mistake.
     pub fn new(config: Config, backend: &dyn Backend) -> Result<Forecast> {
-        let task = Task::assemble(config, None)?;
+        let task = RunTask::assemble(config, None)?;
         let (budget, shape) = (task.config.run.budget, task.shape);
         let free = TrainerOptions {
             budget: None,

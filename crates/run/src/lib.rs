@@ -1,7 +1,7 @@
 //! What is a run? Recipe, task, training loop, folder, resume and reports.
 //!
 //! ```text
-//! recipe ──▶ Settings ──▶ Config ──▶ Task (goal, data, model) ─┬─▶ train: steps, evaluations, checkpoints ──▶ folder
+//! recipe ──▶ Settings ──▶ Config ──▶ task (goal, data, model) ─┬─▶ train: steps, evaluations, checkpoints ──▶ folder
 //!                                                              ├─▶ forecast
 //! folder ──▶ Settings ──▶ saved run ───────────────────────────┴─▶ evaluation, prediction, generation
 //! ```
@@ -36,6 +36,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod device;
 pub mod folder;
 pub mod forecast;
 pub mod recipe;

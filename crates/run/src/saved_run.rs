@@ -1,19 +1,19 @@
 //! A run that has been saved: its settings, its model, and what can be done with them.
 
+use crate::device::NewBackend;
 use crate::folder::Folder;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
-use crate::recipe::value::Value;
+use crate::recipe::value::SettingValue;
 use crate::task::corpus::has_pairs;
 use crate::task::evaluation::{self, Scores, evaluate};
 use crate::task::goal::Goal;
 use crate::task::model::number_classes;
-use crate::task::{SavedModel, Task};
-use crate::training::NewBackend;
+use crate::task::{RunTask, SavedModel};
 use crate::wording::name_of;
 use lessen_base::{Error, Result};
 use lessen_data::{Adder, ExampleBatches, Examples, Order, Source, Target, adder};
-use lessen_nn::{BatchShape, Task as ModelTask, Weights};
+use lessen_nn::{BatchShape, Task, Weights};
 use lessen_train::{Generator, Sampling, Session};
 use std::path::Path;
 
@@ -68,9 +68,13 @@ impl<'a> SavedRun<'a> {
         let mut settings = self.config.settings.clone();
         if let Some(path) = data {
             let text = path.display().to_string();
-            settings.set_named("data.path", Value::Text(text.clone()), format!("--data {text}"))?;
+            settings.set_named(
+                "data.path",
+                SettingValue::Text(text.clone()),
+                format!("--data {text}"),
+            )?;
         }
-        let mut task = Task::assemble(Config::new(settings)?, Some(self.saved.clone()))?;
+        let mut task = RunTask::assemble(Config::new(settings)?, Some(self.saved.clone()))?;
         let mut weights = self.weights.clone();
         if let Goal::Classes(names, _) = &task.goal {
             number_classes(&mut task.model, &mut weights, names)?;
@@ -98,8 +102,8 @@ impl<'a> SavedRun<'a> {
         let model = &self.saved.model;
         let target = match (self.goal_is_sum(), model.task()) {
             (true, _) => return self.answer(text),
-            (_, ModelTask::Regression) => Target::Score,
-            (_, ModelTask::Classification { .. }) => Target::Classes(model.labels().to_vec()),
+            (_, Task::Regression) => Target::Score,
+            (_, Task::Classification { .. }) => Target::Classes(model.labels().to_vec()),
             _ => {
                 return Err(Error::user(
                     "this run is a language model; continue texts with `lessen generate`",
@@ -147,7 +151,7 @@ impl<'a> SavedRun<'a> {
     /// # Errors
     /// A model that is no language model, a prompt without tokens.
     pub fn generate(&self, prompt: &str, sampling: &Sampling) -> Result<String> {
-        if self.saved.model.task() != ModelTask::LanguageModelling {
+        if self.saved.model.task() != Task::LanguageModelling {
             return Err(Error::user(
                 "this run is a classifier; ask it about a text with `lessen predict`",
             ));

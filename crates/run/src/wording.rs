@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-/// Says a line on stderr. That nobody reads it any more, as in `lessen train 2>&1 | head -1`, is no failure.
+/// Prints a line on stderr. A closed pipe, as in `lessen train 2>&1 | head -1`, is no error.
 pub(crate) fn tell(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }

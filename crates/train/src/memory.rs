@@ -64,7 +64,7 @@ fn bytes_of_row(rows: &str, row: &str) -> Option<usize> {
     kib.checked_mul(1024)
 }
 
-/// What a control group (version 2 or 1) leaves: its limit less what it uses, where cached files that nobody uses
+/// What a control group (version 2 or 1) leaves: its limit less what it uses, where cached files that are inactive
 /// at present do not count. None without a limit.
 fn group_bytes(group: &Path) -> Option<usize> {
     let read = |names: [&str; 2]| {

@@ -3,7 +3,7 @@
 use clap::Args;
 use lessen_run::Result;
 use lessen_run::recipe::settings::Settings;
-use lessen_run::recipe::value::Value;
+use lessen_run::recipe::value::SettingValue;
 use lessen_train::parse_size;
 use std::path::PathBuf;
 
@@ -33,14 +33,18 @@ impl RecipeArgs {
         ] {
             if let Some(path) = path {
                 let path = path.display().to_string();
-                settings.set_named(key, Value::Text(path.clone()), format!("{flag} {path}"))?;
+                settings.set_named(key, SettingValue::Text(path.clone()), format!("{flag} {path}"))?;
             }
         }
         if let Some(steps) = steps {
-            settings.set_named("train.steps", Value::Count(steps), format!("--steps {steps}"))?;
+            settings.set_named(
+                "train.steps",
+                SettingValue::Count(steps),
+                format!("--steps {steps}"),
+            )?;
         }
         if let Some(size) = &self.budget {
-            let bytes = Value::Count(parse_size(size)? as u64);
+            let bytes = SettingValue::Count(parse_size(size)? as u64);
             settings.set_named("run.budget", bytes, format!("--budget {size}"))?;
         }
         self.set

@@ -2,7 +2,7 @@
 
 use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RunKeys, TrainKeys};
 use super::settings::Settings;
-use super::value::{Origin, Value};
+use super::value::{Origin, SettingValue};
 use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
@@ -37,7 +37,7 @@ impl Config {
         if settings.text("data.format") == Some(DataFormat::Adder.word())
             && settings.origin("data.max_length") == Origin::Default
         {
-            let own = Value::Count(adder::LENGTH as u64);
+            let own = SettingValue::Count(adder::LENGTH as u64);
             settings.set_named("data.max_length", own, "the adder's own length".to_string())?;
         }
         let keys = settings.keys()?;
@@ -95,7 +95,7 @@ impl Config {
         self.settings.place(name)
     }
 
-    /// What single keys cannot say.
+    /// Cross-field validation.
     fn check(&self) -> Result<()> {
         let origin = |name: &str| self.settings.origin(name);
         let say = |name: &str, what: String| Err(Error::user(format!("{}: {name} {what}", origin(name))));
@@ -108,7 +108,7 @@ impl Config {
             );
         }
         for (name, size, most) in [
-            // What is made once for each of them must end in a time that somebody waits for.
+            // Work is done for each of them, so larger numbers would not end in reasonable time.
             ("model.layers", model.layers, 1 << 10),
             ("model.classes", model.classes, 1 << 16),
             ("train.accumulate", train.accumulate, 1 << 16),
@@ -146,7 +146,7 @@ impl Config {
         self.check_kind()
     }
 
-    /// Values of `data` keys that the format has no use for.
+    /// Checks that the keys of `data` suit the format.
     fn check_data(&self) -> Result<()> {
         let data = &self.data;
         if data.format == DataFormat::Adder && data.max_length != adder::LENGTH {
@@ -172,7 +172,7 @@ impl Config {
         Ok(())
     }
 
-    /// Language models learn texts, classifiers learn labels.
+    /// Checks that the model can learn the data: language models texts, classifiers labels.
     fn check_kind(&self) -> Result<()> {
         let language_model = matches!(self.data.format, DataFormat::Adder | DataFormat::Text);
         if language_model == (self.model.kind == ModelKind::Gpt2) {
@@ -236,7 +236,7 @@ mod tests {
         for key in KEYS {
             let Kind::Choice(words) = key.kind else { continue };
             let read = |word: &'static str| {
-                let value = Value::Text(word.to_string());
+                let value = SettingValue::Text(word.to_string());
                 let settings = Settings::parse("", "mine.toml").unwrap();
                 let keys = Keys::read(|name| {
                     if name == key.name {

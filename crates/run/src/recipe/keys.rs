@@ -2,7 +2,7 @@
 //! what `lessen recipes --keys` prints.
 
 use super::names;
-use super::value::{Kind, Value};
+use super::value::{Kind, SettingValue};
 use super::words::{Word, words};
 use lessen_compile::Placement;
 use lessen_nn::ScheduleKind;
@@ -15,7 +15,7 @@ pub struct Key {
     pub name: &'static str,
     /// What it takes.
     pub kind: Kind,
-    /// The value where nobody gives one, as TOML; none where the key may stay open.
+    /// The default, as TOML; none where the key is optional.
     pub default: Option<&'static str>,
     /// What it means.
     pub meaning: &'static str,
@@ -72,77 +72,77 @@ words!(Placement {
 /// A type that a setting can have.
 trait Field: Sized {
     /// Reads a value; none where it has another kind, or is missing and may not be.
-    fn of(value: Option<&Value>) -> Option<Self>;
+    fn of(value: Option<&SettingValue>) -> Option<Self>;
 }
 
 impl Field for bool {
-    fn of(value: Option<&Value>) -> Option<bool> {
+    fn of(value: Option<&SettingValue>) -> Option<bool> {
         match value? {
-            Value::Switch(on) => Some(*on),
+            SettingValue::Switch(on) => Some(*on),
             _ => None,
         }
     }
 }
 
 impl Field for u64 {
-    fn of(value: Option<&Value>) -> Option<u64> {
+    fn of(value: Option<&SettingValue>) -> Option<u64> {
         match value? {
-            Value::Count(count) => Some(*count),
+            SettingValue::Count(count) => Some(*count),
             _ => None,
         }
     }
 }
 
 impl Field for usize {
-    fn of(value: Option<&Value>) -> Option<usize> {
+    fn of(value: Option<&SettingValue>) -> Option<usize> {
         Some(usize::try_from(u64::of(value)?).unwrap_or(usize::MAX))
     }
 }
 
 impl Field for f64 {
-    fn of(value: Option<&Value>) -> Option<f64> {
+    fn of(value: Option<&SettingValue>) -> Option<f64> {
         match value? {
-            Value::Number(number) => Some(*number),
+            SettingValue::Number(number) => Some(*number),
             _ => None,
         }
     }
 }
 
 impl Field for String {
-    fn of(value: Option<&Value>) -> Option<String> {
+    fn of(value: Option<&SettingValue>) -> Option<String> {
         match value? {
-            Value::Text(text) => Some(text.clone()),
+            SettingValue::Text(text) => Some(text.clone()),
             _ => None,
         }
     }
 }
 
 impl Field for PathBuf {
-    fn of(value: Option<&Value>) -> Option<PathBuf> {
+    fn of(value: Option<&SettingValue>) -> Option<PathBuf> {
         String::of(value).map(PathBuf::from)
     }
 }
 
 impl<T: Field> Field for Option<T> {
     /// A text without characters is none.
-    fn of(value: Option<&Value>) -> Option<Option<T>> {
+    fn of(value: Option<&SettingValue>) -> Option<Option<T>> {
         match value {
             None => Some(None),
-            Some(Value::Text(text)) if text.is_empty() => Some(None),
+            Some(SettingValue::Text(text)) if text.is_empty() => Some(None),
             value => T::of(value).map(Some),
         }
     }
 }
 
 /// A word of an enumeration.
-fn word<T: Word>(value: Option<&Value>) -> Option<T> {
+fn word<T: Word>(value: Option<&SettingValue>) -> Option<T> {
     T::from_word(&String::of(value)?)
 }
 
 macro_rules! word_fields {
     ($($name:ident),*) => {
         $(impl Field for $name {
-            fn of(value: Option<&Value>) -> Option<$name> {
+            fn of(value: Option<&SettingValue>) -> Option<$name> {
                 word(value)
             }
         })*
@@ -173,7 +173,7 @@ macro_rules! keys {
             ///
             /// # Errors
             /// The key whose value is missing or of another kind.
-            pub(crate) fn read<'a>(get: impl Fn(&str) -> Option<&'a Value>) -> Result<Keys, &'static Key> {
+            pub(crate) fn read<'a>(get: impl Fn(&str) -> Option<&'a SettingValue>) -> Result<Keys, &'static Key> {
                 Ok(Keys {
                     $($section: $keys {
                         $($name: {

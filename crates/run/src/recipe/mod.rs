@@ -9,7 +9,7 @@ pub mod value;
 pub mod words;
 
 use self::settings::Settings;
-use self::value::Value;
+use self::value::SettingValue;
 use lessen_base::{Error, Result};
 use std::fs;
 use std::path::Path;
@@ -118,7 +118,7 @@ pub fn load(recipe: &str) -> Result<Settings> {
 /// The settings under a name, unless they have one.
 fn named(mut settings: Settings, name: &str) -> Result<Settings> {
     if settings.get("run.recipe").is_none() {
-        let value = Value::Text(name.to_string());
+        let value = SettingValue::Text(name.to_string());
         settings.set_named("run.recipe", value, "the recipe's name".to_string())?;
     }
     Ok(settings)
@@ -145,7 +145,7 @@ mod tests {
         fs::write(&path, "[train]\nlr = 0.25\n").unwrap();
         let settings = load(path.to_str().unwrap()).unwrap();
         assert_eq!(settings.text("run.recipe"), Some("mine"));
-        assert_eq!(settings.get("train.lr"), Some(&Value::Number(0.25)));
+        assert_eq!(settings.get("train.lr"), Some(&SettingValue::Number(0.25)));
         fs::write(&path, b"[train]\nlr = \xff\n").unwrap();
         assert!(
             load(path.to_str().unwrap())

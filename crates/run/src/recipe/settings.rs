@@ -3,7 +3,7 @@
 //! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest.
 
 use super::keys::{self, KEYS, Key, Keys};
-use super::value::{Kind, Origin, Value, fit, parse_value, plain};
+use super::value::{Kind, Origin, SettingValue, fit, parse_value, plain};
 use lessen_base::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 /// Values of keys with their origins. A key that may stay open can be missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    values: BTreeMap<&'static str, (Value, Origin)>,
+    values: BTreeMap<&'static str, (SettingValue, Origin)>,
 }
 
 impl Settings {
@@ -26,7 +26,7 @@ impl Settings {
         };
         for key in KEYS {
             if let Some(default) = key.default {
-                let value = parse_value(default).unwrap_or(Value::Text(default.to_string()));
+                let value = parse_value(default).unwrap_or(SettingValue::Text(default.to_string()));
                 settings.put(key, value, Origin::Default)?;
             }
         }
@@ -59,7 +59,7 @@ impl Settings {
             ))
         })?;
         let (name, value) = (name.trim(), value.trim());
-        let value = parse_value(value).unwrap_or_else(|| Value::Text(value.to_string()));
+        let value = parse_value(value).unwrap_or_else(|| SettingValue::Text(value.to_string()));
         self.set(name, Some(value), origin)
     }
 
@@ -67,12 +67,12 @@ impl Settings {
     ///
     /// # Errors
     /// A value of the wrong kind.
-    pub fn set_named(&mut self, name: &str, value: Value, flag: String) -> Result<()> {
+    pub fn set_named(&mut self, name: &str, value: SettingValue, flag: String) -> Result<()> {
         self.set(name, Some(value), Origin::Flag(flag))
     }
 
     /// `None` stands for a list, a table or a date, which no key takes.
-    fn set(&mut self, name: &str, value: Option<Value>, origin: Origin) -> Result<()> {
+    fn set(&mut self, name: &str, value: Option<SettingValue>, origin: Origin) -> Result<()> {
         let key = keys::find(name).map_err(|nearest| {
             Error::user(format!(
                 "{origin}: there is no key '{name}'; did you mean {nearest}?"
@@ -83,7 +83,7 @@ impl Settings {
         self.put(key, value, origin)
     }
 
-    fn put(&mut self, key: &'static Key, value: Value, origin: Origin) -> Result<()> {
+    fn put(&mut self, key: &'static Key, value: SettingValue, origin: Origin) -> Result<()> {
         let shown = value.to_string();
         let value = fit(key.kind, value).ok_or_else(|| {
             let expected = key.kind.expected();
@@ -101,7 +101,7 @@ impl Settings {
     }
 
     /// The value of a key.
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    pub fn get(&self, name: &str) -> Option<&SettingValue> {
         self.values.get(name).map(|(value, _)| value)
     }
 
@@ -125,7 +125,7 @@ impl Settings {
     /// The value of a key that is a text.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {
-            Some(Value::Text(text)) => Some(text),
+            Some(SettingValue::Text(text)) => Some(text),
             _ => None,
         }
     }
@@ -135,7 +135,7 @@ impl Settings {
     pub fn with_absolute_paths(mut self) -> Settings {
         for key in KEYS {
             if let Kind::Path(words) = key.kind
-                && let Some((Value::Text(path), _)) = self.values.get_mut(key.name)
+                && let Some((SettingValue::Text(path), _)) = self.values.get_mut(key.name)
                 && !words.contains(&path.as_str())
                 && Path::new(path).exists()
                 && let Ok(absolute) = std::path::absolute(&*path)
@@ -156,7 +156,7 @@ impl Settings {
             let (origin, own) = (self.origin(key.name), self.text(key.name).unwrap_or_default());
             if matches!(origin, Origin::Line(..)) && !own.is_empty() && !words.contains(&own) {
                 let from_here = file.with_file_name(own).display().to_string();
-                self.set_named(key.name, Value::Text(from_here), origin.to_string())?;
+                self.set_named(key.name, SettingValue::Text(from_here), origin.to_string())?;
             }
         }
         Ok(())
@@ -184,7 +184,8 @@ impl Settings {
     /// The first key in which `other` differs, with both values as TOML (`nothing` where there is none), leaving out
     /// the keys in `free`.
     pub fn difference(&self, other: &Settings, free: &[&str]) -> Option<(&'static str, String, String)> {
-        let show = |value: Option<&Value>| value.map_or("nothing".to_string(), Value::to_string);
+        let show =
+            |value: Option<&SettingValue>| value.map_or("nothing".to_string(), SettingValue::to_string);
         KEYS.iter()
             .filter(|key| !free.contains(&key.name))
             .find(|key| self.get(key.name) != other.get(key.name))
@@ -192,7 +193,7 @@ impl Settings {
     }
 }
 
-type Leaf = (String, usize, Option<Value>);
+type Leaf = (String, usize, Option<SettingValue>);
 
 fn flatten(prefix: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
     for (name, value) in table {
@@ -224,10 +225,10 @@ mod tests {
     fn a_recipe_goes_over_the_defaults_and_flags_go_over_the_recipe() {
         let mut settings = Settings::parse(RECIPE, "my.toml").unwrap();
         let get = |name| settings.get(name).cloned().unwrap();
-        assert_eq!(get("train.lr"), Value::Number(1.0));
-        assert_eq!(get("train.batch"), Value::Count(16));
-        assert_eq!(get("train.accumulate"), Value::Count(1));
-        assert_eq!(get("data.shuffle"), Value::Switch(false));
+        assert_eq!(get("train.lr"), SettingValue::Number(1.0));
+        assert_eq!(get("train.batch"), SettingValue::Count(16));
+        assert_eq!(get("train.accumulate"), SettingValue::Count(1));
+        assert_eq!(get("data.shuffle"), SettingValue::Switch(false));
         assert_eq!(settings.origin("train.batch"), Origin::Line("my.toml".into(), 3));
         settings.set_flag("train.batch = 8").unwrap();
         settings.set_flag("train.schedule=linear").unwrap();
@@ -236,10 +237,10 @@ mod tests {
         settings.set_flag("data.path=2024").unwrap();
         settings.set_flag("model.init=a/b c.d").unwrap();
         settings.set_flag("run.budget=64MiB").unwrap();
-        assert_eq!(settings.get("run.budget"), Some(&Value::Count(64 << 20)));
-        assert_eq!(settings.get("train.batch"), Some(&Value::Count(8)));
+        assert_eq!(settings.get("run.budget"), Some(&SettingValue::Count(64 << 20)));
+        assert_eq!(settings.get("train.batch"), Some(&SettingValue::Count(8)));
         assert_eq!(settings.text("train.schedule"), Some("linear"));
-        assert_eq!(settings.get("train.lr"), Some(&Value::Number(5e-4)));
+        assert_eq!(settings.get("train.lr"), Some(&SettingValue::Number(5e-4)));
         assert_eq!(settings.text("data.task"), Some("STS-B"));
         assert_eq!(settings.text("data.path"), Some("2024"));
         assert_eq!(settings.text("model.init"), Some("a/b c.d"));

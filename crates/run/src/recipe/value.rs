@@ -44,7 +44,7 @@ impl Kind {
 
 /// A value of a setting.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum SettingValue {
     /// `true` or `false`.
     Switch(bool),
     /// A whole number.
@@ -55,14 +55,14 @@ pub enum Value {
     Text(String),
 }
 
-impl fmt::Display for Value {
+impl fmt::Display for SettingValue {
     /// As TOML.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Value::Switch(on) => write!(f, "{on}"),
-            Value::Count(count) => write!(f, "{count}"),
-            Value::Number(number) => write!(f, "{number:?}"),
-            Value::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
+            SettingValue::Switch(on) => write!(f, "{on}"),
+            SettingValue::Count(count) => write!(f, "{count}"),
+            SettingValue::Number(number) => write!(f, "{number:?}"),
+            SettingValue::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
         }
     }
 }
@@ -89,46 +89,50 @@ impl fmt::Display for Origin {
 }
 
 /// The value as a key of this kind holds it; none where it does not fit.
-pub(crate) fn fit(kind: Kind, value: Value) -> Option<Value> {
+pub(crate) fn fit(kind: Kind, value: SettingValue) -> Option<SettingValue> {
     match (kind, value) {
-        (Kind::Switch, Value::Switch(on)) => Some(Value::Switch(on)),
-        (Kind::Count(least), Value::Count(count)) => (count >= least).then_some(Value::Count(count)),
-        (Kind::Number(low, high), Value::Count(count)) => {
+        (Kind::Switch, SettingValue::Switch(on)) => Some(SettingValue::Switch(on)),
+        (Kind::Count(least), SettingValue::Count(count)) => {
+            (count >= least).then_some(SettingValue::Count(count))
+        }
+        (Kind::Number(low, high), SettingValue::Count(count)) => {
             let number = count as f64;
-            (low..=high).contains(&number).then_some(Value::Number(number))
+            (low..=high)
+                .contains(&number)
+                .then_some(SettingValue::Number(number))
         }
-        (Kind::Number(low, high), Value::Number(number)) => {
-            (low..=high).contains(&number).then_some(Value::Number(number))
-        }
-        (Kind::Size, Value::Count(bytes)) => (bytes > 0).then_some(Value::Count(bytes)),
-        (Kind::Size, Value::Text(text)) => Some(Value::Count(parse_size(&text).ok()? as u64)),
-        (Kind::Text | Kind::Path(_), Value::Text(text)) => Some(Value::Text(text)),
+        (Kind::Number(low, high), SettingValue::Number(number)) => (low..=high)
+            .contains(&number)
+            .then_some(SettingValue::Number(number)),
+        (Kind::Size, SettingValue::Count(bytes)) => (bytes > 0).then_some(SettingValue::Count(bytes)),
+        (Kind::Size, SettingValue::Text(text)) => Some(SettingValue::Count(parse_size(&text).ok()? as u64)),
+        (Kind::Text | Kind::Path(_), SettingValue::Text(text)) => Some(SettingValue::Text(text)),
         // A bare word that looks like a number or a switch is a word all the same.
-        (Kind::Text | Kind::Path(_), other) => Some(Value::Text(other.to_string())),
-        (Kind::Choice(words), Value::Text(text)) => {
-            words.contains(&text.as_str()).then_some(Value::Text(text))
+        (Kind::Text | Kind::Path(_), other) => Some(SettingValue::Text(other.to_string())),
+        (Kind::Choice(words), SettingValue::Text(text)) => {
+            words.contains(&text.as_str()).then_some(SettingValue::Text(text))
         }
         _ => None,
     }
 }
 
 /// The value of a TOML leaf; none for lists, tables and dates.
-pub(crate) fn plain(value: &Spanned<DeValue<'_>>) -> Option<Value> {
+pub(crate) fn plain(value: &Spanned<DeValue<'_>>) -> Option<SettingValue> {
     match value.get_ref() {
-        DeValue::Boolean(on) => Some(Value::Switch(*on)),
-        DeValue::String(text) => Some(Value::Text(text.to_string())),
-        DeValue::Float(float) => Some(Value::Number(float.as_str().parse().ok()?)),
+        DeValue::Boolean(on) => Some(SettingValue::Switch(*on)),
+        DeValue::String(text) => Some(SettingValue::Text(text.to_string())),
+        DeValue::Float(float) => Some(SettingValue::Number(float.as_str().parse().ok()?)),
         DeValue::Integer(integer) => match u64::from_str_radix(integer.as_str(), integer.radix()) {
-            Ok(count) => Some(Value::Count(count)),
+            Ok(count) => Some(SettingValue::Count(count)),
             // Negative, or beyond 64 bits: a number that no count takes.
-            Err(_) => Some(Value::Number(integer.as_str().parse().ok()?)),
+            Err(_) => Some(SettingValue::Number(integer.as_str().parse().ok()?)),
         },
         _ => None,
     }
 }
 
 /// A single TOML value that a key can have.
-pub(crate) fn parse_value(text: &str) -> Option<Value> {
+pub(crate) fn parse_value(text: &str) -> Option<SettingValue> {
     let line = format!("v = {text}");
     let document = DeTable::parse(&line).ok()?;
     let table = document.get_ref();

@@ -216,8 +216,8 @@ fn folder(path: &Path) -> Result<&Path> {
     )))
 }
 
-/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE. Where the task is not
-/// known any more, one that is asked for with two texts has pairs.
+/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE, or of a task of GLUE that
+/// cannot be found out any more.
 pub(crate) fn has_pairs(config: &Config) -> bool {
     let path = config.data.path.as_deref().unwrap_or(Path::new(""));
     config.data.format == DataFormat::Glue && glue_task(config, path).map_or(true, GlueTask::has_pairs)

@@ -66,7 +66,7 @@ pub struct TaskData {
 }
 
 /// Goal, data and model of a recipe.
-pub struct Task {
+pub struct RunTask {
     /// The recipe.
     pub config: Config,
     /// What is predicted.
@@ -81,14 +81,14 @@ pub struct Task {
     data: Option<TaskData>,
 }
 
-impl Task {
+impl RunTask {
     /// Assembles the task of a recipe. The model is `saved`, or else the recipe's: that of the checkpoint to start
     /// from, or a new one. Where the recipe names no data, as a plan may, its `model.vocab` and `model.classes` stand
     /// for them.
     ///
     /// # Errors
     /// Settings, data or a checkpoint with a mistake, or that do not go together.
-    pub fn assemble(config: Config, saved: Option<SavedModel>) -> Result<Task> {
+    pub fn assemble(config: Config, saved: Option<SavedModel>) -> Result<RunTask> {
         let corpus = match config.has_data() {
             true => Some(Corpus::read(&config)?),
             false => None,
@@ -113,7 +113,7 @@ impl Task {
         };
         fit::check_batch(&config, &model, shape)?;
         let data = corpus.zip(tokenizer);
-        Ok(Task {
+        Ok(RunTask {
             config,
             goal,
             model,
@@ -148,7 +148,7 @@ impl Task {
     /// The batches of a split in order, each example once.
     ///
     /// # Errors
-    /// As [`Task::training`], and a split that the data does not have.
+    /// As [`RunTask::training`], and a split that the data does not have.
     pub fn evaluation(&self, split: &str) -> Result<Arc<dyn Source>> {
         let TaskData { corpus, tokenizer } = self.data()?;
         corpus.evaluation(&self.config, tokenizer, split)
@@ -236,7 +236,9 @@ fn described(config: &Config, saved: &Model, tokenizer: &Tokenizer) -> Option<Mo
         length: saved.max_length(),
     };
     let mut model = model::from_scratch(config, sizes);
-    model.set_labels(saved.labels().to_vec());
+    if !saved.labels().is_empty() {
+        model.set_labels(saved.labels().to_vec());
+    }
     Some(model)
 }
 

@@ -141,7 +141,7 @@ fn set_labels(model: &mut Model, goal: &Goal) {
     }
 }
 
-/// Whether classes are called by their numbers, `0`, `1` and so on, as where nobody gave them names.
+/// Whether the names of classes are their numbers, `0`, `1` and so on: the default where data has no names.
 fn are_numbers(names: &[String]) -> bool {
     let mut numbered = names.iter().enumerate();
     numbered.all(|(number, name)| *name == number.to_string())

@@ -15,16 +15,16 @@ use self::report::{Outcome, Report};
 use self::start::Start;
 use self::steps::Steps;
 use self::timing::Timing;
+use crate::device::NewBackend;
 use crate::folder::Folder;
 use crate::folder::manifest::{Best, DataDigests, Manifest, write_best};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Scores, evaluate, inputs_of};
 use crate::task::model::{self, FirstWeights};
-use crate::task::{SavedModel, Task};
+use crate::task::{RunTask, SavedModel};
 use crate::wording::{counted, name_of};
 use lessen_base::atomic::write_folder;
 use lessen_base::{Error, Result};
-use lessen_compile::Backend;
 use lessen_data::{Batch, Prefetch, Source, Tokenizer};
 use lessen_train::{Generator, Inputs, StepPlans, StepReport, Trainer, show_size};
 use std::path::Path;
@@ -32,9 +32,6 @@ use std::sync::Arc;
 
 /// Most batches that are made ahead.
 const AHEAD: usize = 256;
-
-/// Makes the device that something runs on.
-pub type NewBackend<'a> = &'a dyn Fn() -> Result<Box<dyn Backend>>;
 
 /// Trains. From the first step on, Ctrl-C stops the run after a step with a checkpoint, in the whole process; sooner,
 /// when there is nothing to save, it ends the process.
@@ -45,7 +42,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     // What to train: all of a new run, or what the newest checkpoint of a run leaves to do.
     let start = Start::of(request)?;
     let saved = start.saved().map(|dir| SavedModel::read(&start.config, dir));
-    let task = Task::assemble(start.config.clone(), saved.transpose()?)?;
+    let task = RunTask::assemble(start.config.clone(), saved.transpose()?)?;
     let corpus = task.data()?.corpus();
     let data = corpus.digests();
     start.check_data(data, corpus.unit())?;
@@ -157,7 +154,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
 
 /// A run under way.
 struct Run {
-    task: Task,
+    task: RunTask,
     steps: Steps,
     tokenizer: Tokenizer,
     data: DataDigests,
@@ -199,7 +196,7 @@ impl Run {
     fn step(&mut self, batches: &mut Prefetch) -> Result<StepReport> {
         let (goal, train) = (&self.task.goal, &self.task.config.train);
         let made: Vec<Batch> = (0..self.steps.batches_after(self.trainer.done(), train))
-            .map(|_| Ok(batches.next_batch()?))
+            .map(|_| batches.next_batch())
             .collect::<Result<_>>()?;
         let weights: Vec<f64> = made.iter().map(|batch| goal.weight_of(batch)).collect();
         let whole: f64 = weights.iter().sum::<f64>().max(1.0);

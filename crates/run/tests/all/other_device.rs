@@ -4,10 +4,11 @@
 use crate::reference_backend::ReferenceBackend;
 use lessen_compile::Backend;
 use lessen_cpu::CpuBackend;
+use lessen_run::device::NewBackend;
 use lessen_run::recipe;
 use lessen_run::recipe::settings::Settings;
 use lessen_run::saved_run::{Prediction, SavedRun};
-use lessen_run::training::{NewBackend, Request, train};
+use lessen_run::training::{Request, train};
 use std::path::Path;
 
 fn tiny_adder() -> Settings {

@@ -316,7 +316,7 @@ fn functions_are_held_to_the_budget_and_count_in_its_floor() {
     // Planned together with the step.
     let both = step.with_function(|cx| vec![("y", predict(cx, rows))]).unwrap();
     let needed = both.floor_bytes(backend.as_ref(), &free).unwrap();
-    assert!(needed > floor.max(rows * 16 * 4), "{needed} after {floor}");
+    assert!(needed > floor + rows * (WIDTH + 1) * 4, "{needed} after {floor}");
     let sentence = StepPlans::new(backend.as_ref(), &budget, &both)
         .err()
         .unwrap()
