@@ -319,7 +319,7 @@ mod tests {
 
     use super::*;
     use crate::constants::Constants;
-    use crate::target::CpuTarget;
+    use crate::device::CpuTarget;
 
     /// The most tasks that a phase of each step, or a node of it, is cut into.
     fn tasks(program: impl for<'g> Fn(&'g Trace) -> Tensor<'g>) -> Vec<usize> {
