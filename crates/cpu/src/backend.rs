@@ -6,11 +6,10 @@ use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Plan, ProgramId, Target};
 use lessen_graph::Type;
 
-use crate::device::Device;
+use crate::device::{CpuTarget, Device};
 use crate::exec::Executable;
 use crate::host_arrays::{host_array, host_ptr};
 use crate::store::Store;
-use crate::target::CpuTarget;
 
 /// A CPU with its threads, its arena, loaded plans and states.
 pub struct CpuBackend {

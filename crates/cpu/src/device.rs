@@ -6,7 +6,13 @@ use lessen_graph::Graph;
 
 use crate::arena::Arena;
 use crate::pool::Pool;
-use crate::target::CpuTarget;
+
+/// What plans depend on of a CPU: its number of threads. It answers as a [`Target`](lessen_compile::Target).
+#[derive(Clone, Copy, Debug)]
+pub struct CpuTarget {
+    /// Threads.
+    pub threads: usize,
+}
 
 /// A CPU: a pool of threads and one arena.
 pub struct Device {

@@ -1,5 +1,55 @@
 //! How does a plan run on a CPU? Kernels, a pool of threads, and the executor that runs a plan step after step in one
-//! arena. Results do not depend on the number of threads.
+//! arena.
+//!
+//! [`CpuBackend`] is the entry point: the CPU behind the trait [`Backend`](lessen_compile::Backend), with its threads, its
+//! arena, loaded plans and named states. Results do not depend on the number of threads, and a run that fails changes no
+//! state.
+//!
+//! ```
+//! use lessen_compile::{Backend, Host, Options};
+//! use lessen_cpu::CpuBackend;
+//! use lessen_graph::{DType, Trace, Type};
+//!
+//! // y = x w, and w becomes w + 1 after every run.
+//! let trace = Trace::new();
+//! let x = trace.input("x", DType::F32, &[1, 2]);
+//! let w = trace.state("w", DType::F32, &[2, 1]);
+//! trace.output("y", x.matmul(w));
+//! trace.assign(w, w + 1.0);
+//! let graph = trace.finish();
+//!
+//! let mut cpu = CpuBackend::new(2)?;
+//! let plan = lessen_compile::compile(&graph, &Options::default(), cpu.target())?;
+//! println!("a run takes {} bytes", plan.peak_bytes());
+//! let program = cpu.load(plan)?;
+//! cpu.allocate("w", &Type::f32(&[2, 1]))?;
+//! cpu.upload("w", Host::F32(&[3.0, 4.0]))?;
+//! for expected in [11.0, 14.0] {
+//!     cpu.run(program, &[("x", Host::F32(&[1.0, 2.0]))])?;
+//!     assert_eq!(cpu.output(program, "y"), Some(Host::F32(&[expected])));
+//! }
+//! # Ok::<(), lessen_base::Error>(())
+//! ```
+//!
+//! # Where what is
+//!
+//! - `kernels`: one file for each family of operations, with the loops and, below them, the entries by which
+//!   `kernels/table.rs` finds them. A new operation's kernel is a function there and a line of the table.
+//! - `target` answers the planner's questions from that table.
+//! - `bind` turns the steps of a plan into kernels with operands; `group` runs row-wise operations block by block.
+//! - `exec` checks what a run is given, uploads it, runs the steps and downloads the results.
+//! - [`arena`], [`pool`] and [`simd`] are the ground that the rest stands on.
+//!
+//! # Memory safety
+//!
+//! This is the only crate of Lessen with `unsafe` code. Kernels work on raw pointers into the arena; that is sound because
+//! only the compiler makes plans, kernels run for the exact Rust types of standard operations only, `bind` asks the table
+//! again what the compiler asked the plan's target, and kernels check every index themselves. An operation or a target from
+//! outside can cause an error, a panic or wrong numbers.
+//!
+//! # Environment
+//!
+//! `LESSEN_THREADS`: the number of threads of [`CpuBackend::from_env`]; by default as many as the machine has cores.
 
 pub mod arena;
 mod backend;
@@ -24,9 +74,8 @@ mod target;
 
 pub use backend::CpuBackend;
 pub use clock::Profile;
-pub use device::Device;
+pub use device::{CpuTarget, Device};
 pub use exec::Executable;
 pub use lessen_compile::Host;
 pub use probe::peak_flops;
 pub use store::Store;
-pub use target::CpuTarget;

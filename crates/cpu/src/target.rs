@@ -3,6 +3,7 @@
 use lessen_compile::{KernelKind, RowBlocks, RowGroup, Target};
 use lessen_graph::{Layout, Op, Type};
 
+use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
 use crate::kernels::table::{is_listed, kernel};
 
@@ -15,13 +16,6 @@ const CACHE_BYTES: usize = 1 << 20;
 
 /// Blocks that a group is cut into at least, so that every thread has work.
 const BLOCKS: usize = 16;
-
-/// A CPU with this number of threads.
-#[derive(Clone, Copy, Debug)]
-pub struct CpuTarget {
-    /// Threads.
-    pub threads: usize,
-}
 
 impl Target for CpuTarget {
     fn workers(&self) -> usize {

@@ -49,6 +49,7 @@ impl<'g> Writer<'g> {
         let (other, exact) = self.partner(x);
         let other = if exact { other } else { x.scalar_like(0.25) };
         let (y, exact) = match self.random.below(9) {
+            0 if self.random.chance(50) => (x.helu(0.25), true),
             0 => (x.relu(), true),
             1 => (x.abs(), true),
             2 => (x.sign() * x, false),
