@@ -1,5 +1,6 @@
-//! An operation of one's own with a modified derivative: ReLU forward; backward the gradient passes where `x > -ALPHA`, so
-//! that a unit that is only just off can learn to be on again. ([`Tensor::helu`] is the same, built in, with a kernel.)
+//! An operation of one's own with a modified derivative: ReLU forward; backward the gradient passes where `x > -ALPHA`,
+//! so that a unit that is only just off can learn to be on again. ([`Tensor::helu`] is the same, built in, with a
+//! kernel.)
 use lessen::prelude::*;
 
 const ALPHA: f64 = 0.05;

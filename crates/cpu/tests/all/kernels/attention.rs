@@ -87,8 +87,8 @@ fn exact(c: Case, scale: f64, q: &[f32], k: &[f32], v: &[f32], mask: &[u8], d_o:
     out
 }
 
-/// Runs a case with operands that lie in this way; returns all results, dense. Keys and values behind the mask are `hidden`,
-/// where that is given.
+/// Runs a case with operands that lie in this way; returns all results, dense. Keys and values behind the mask are
+/// `hidden`, where that is given.
 fn run_hiding(
     c: Case,
     scale: f32,

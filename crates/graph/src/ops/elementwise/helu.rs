@@ -1,5 +1,5 @@
-//! HeLU (hysteresis rectified linear unit): ReLU forward; backward the gradient also passes where `-alpha < x <= 0`, so that
-//! a unit that is only just off can learn to be on again.
+//! HeLU (hysteresis rectified linear unit): ReLU forward; backward the gradient also passes where `-alpha < x <= 0`, so
+//! that a unit that is only just off can learn to be on again.
 
 use crate::elementwise::Elementwise;
 use crate::op::Vjp;
