@@ -101,7 +101,11 @@ impl Group {
                 let (i, j) = (task / across * height, task % across * width);
                 let piece = Piece {
                     rows: i..self.rows.rows.min(i + height),
-                    columns: j..columns.min(j + width),
+                    columns: j..if (task + 1) % across == 0 {
+                        columns
+                    } else {
+                        j + width
+                    },
                 };
                 node.run(context, shared.get(), 0, &piece, self.rows.tile);
             });
@@ -186,10 +190,11 @@ impl RowNode {
         }
     }
 
-    /// Tasks where all rows are one block, and how many of them lie side by side.
+    /// Tasks where all rows are one block, and how many of them lie side by side. The last of these has the remainder, too:
+    /// a product of few columns may be computed in another order.
     fn tasks(&self, rows: usize) -> (usize, usize) {
         let (height, width) = self.task_extents(rows);
-        let across = self.columns().div_ceil(width).max(1);
+        let across = (self.columns() / width).max(1);
         (rows.div_ceil(height) * across, across)
     }
 

@@ -71,7 +71,8 @@ pub(crate) enum Cut {
     Rows,
     /// At any element: each output element depends on the input elements at its position alone.
     Elements,
-    /// At multiples of this many columns of the output. A column's bits do not depend on the cuts.
+    /// At multiples of this many columns of the output, the remainder added to the last of them. A column's bits do not
+    /// depend on the cuts.
     Columns(usize),
 }
 

@@ -42,8 +42,8 @@ pub fn column_cut(rows: usize, k: usize, columns: usize) -> usize {
 fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     let (_, k, columns) = op.sizes(&types.inputs[0], &types.inputs[1]);
     let rows = types.outputs[0].numel() / columns;
-    let (transposed, tile) = (op.transpose_b, column_tile(columns));
-    RowKernel::columns(column_cut(rows, k, columns), move |r| {
+    let (transposed, cut) = (op.transpose_b, column_cut(rows, k, columns));
+    RowKernel::columns(cut, move |r| {
         let (a, b, y) = (r.inputs[0], r.inputs[1], r.outputs[0]);
         let (b_row, b_col) = if transposed {
             (b.col, b.row)
@@ -51,6 +51,11 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
             (b.row, b.col)
         };
         let (first, end) = r.columns;
+        let tile = match column_tile(columns) {
+            // A part narrower than a tile, and what the last part has besides, is one product.
+            tile if end - first < columns && cut < tile => end - first,
+            tile => tile,
+        };
         for j in (first..end).step_by(tile) {
             // SAFETY: see `Run`; the tile's columns are within those of `b` and `y`.
             unsafe {
