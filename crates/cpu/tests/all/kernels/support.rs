@@ -146,7 +146,7 @@ pub fn worst_error(got: &[f32], expected: &[f64], floor: f64) -> f64 {
         if !overflown {
             worst = worst.max((f64::from(g) - e).abs() / e.abs().max(floor));
         }
-        assert!(!worst.is_nan(), "element {i}: {g}, not {e}");
+        assert!(!g.is_nan(), "element {i}: {g}, not {e}");
     }
     worst
 }
