@@ -33,7 +33,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Refuses what [`Folder::create`] would refuse, as far as that can be told without writing.
+    /// Refuses what cannot become the folder of a new run, as far as that can be told without writing.
     ///
     /// # Errors
     /// A folder that holds something, or is read-only.
@@ -122,8 +122,7 @@ impl Folder {
         let settings = Settings::parse(&text, &shown)?;
         if settings.text("run.recipe").is_none() {
             return Err(Error::user(format!(
-                "{shown} has no run.recipe, so another version of Lessen wrote it; train again with this version, or add \
-                 the name of the recipe under [run]"
+                "{shown} has no run.recipe, so another version of Lessen wrote it; train again with this version"
             )));
         }
         Ok(settings)
