@@ -115,11 +115,7 @@ pub fn recover(folder: &Path) -> Result<()> {
     let repair = || -> io::Result<()> {
         for entry in fs::read_dir(folder)? {
             let path = entry?.path();
-            let name = path
-                .file_name()
-                .unwrap_or_default()
-                .to_string_lossy()
-                .into_owned();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             if let Some(name) = name.strip_prefix(REPLACED) {
                 restore(&folder.join(name), &path)?;
                 remove_if_present(&path)?;
@@ -208,10 +204,7 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.join("a.txt")).unwrap(), "old");
         assert_eq!(names(dir.path()), ["d"]);
         let missing = write_file(&dir.path().join("none/f"), b"x").unwrap_err();
-        assert!(
-            missing.to_string().contains("none/f cannot be written"),
-            "{missing}"
-        );
+        assert!(missing.to_string().contains("none/f cannot be written"), "{missing}");
         // A file cannot be renamed over a folder: the last step fails after the content was written.
         assert!(write_file(&folder, b"x").is_err());
         assert_eq!(names(dir.path()), ["d"]);

@@ -87,10 +87,7 @@ mod tests {
     fn the_sequence_is_that_of_the_published_generator() {
         let mut random = SplitMix64::new(1234567);
         let first: Vec<u64> = (0..3).map(|_| random.next_u64()).collect();
-        assert_eq!(
-            first,
-            [6457827717110365317, 3203168211198807973, 9817491932198370423]
-        );
+        assert_eq!(first, [6457827717110365317, 3203168211198807973, 9817491932198370423]);
     }
 
     #[test]

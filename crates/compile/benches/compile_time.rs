@@ -37,10 +37,7 @@ fn step(layers: usize) -> Graph {
     let loss = (x * x).mean();
     trace.output("loss", loss);
     let gradients = loss.grad(&params);
-    let (lr, t) = (
-        trace.input("lr", DType::F32, &[]),
-        trace.input("t", DType::F32, &[]),
-    );
+    let (lr, t) = (trace.input("lr", DType::F32, &[]), trace.input("t", DType::F32, &[]));
     let adamw = AdamW {
         beta1: 0.9,
         beta2: 0.999,
@@ -103,10 +100,7 @@ fn table(title: &str, graph: impl Fn(usize) -> Graph) {
         });
         let least = times.fold(f64::INFINITY, f64::min);
         let n = graph.nodes.len();
-        println!(
-            "{n:>8} {trace:>10.1} {least:>12.1} {:>16.2}",
-            least / n as f64 * 1e3
-        );
+        println!("{n:>8} {trace:>10.1} {least:>12.1} {:>16.2}", least / n as f64 * 1e3);
     }
 }
 

@@ -45,15 +45,7 @@ fn write_schedule(out: &mut String, plan: &Plan) -> fmt::Result {
         for id in &step.nodes {
             write_node(out, plan, step, &plan.graph.nodes[id.index()])?;
             let reference = plan.reference_nodes.binary_search(id).is_ok();
-            writeln!(
-                out,
-                "{}",
-                if reference {
-                    " by its reference evaluation"
-                } else {
-                    ""
-                }
-            )?;
+            writeln!(out, "{}", if reference { " by its reference evaluation" } else { "" })?;
         }
     }
     for copy in &plan.copies {

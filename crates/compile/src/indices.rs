@@ -45,13 +45,7 @@ pub(crate) fn index_uses(graph: &Graph, places: &[Place]) -> Vec<IndexUse> {
         };
         let value = node.inputs[index.input];
         let (base, layout) = origin(graph, places, value);
-        let key = (
-            base,
-            layout.offset,
-            layout.strides.clone(),
-            index.limit,
-            index.ignored,
-        );
+        let key = (base, layout.offset, layout.strides.clone(), index.limit, index.ignored);
         let shape = graph.ty(value).shape.clone();
         if !seen.insert((key, shape.clone())) {
             continue;

@@ -131,10 +131,7 @@ mod tests {
                     edges.extend(sources.iter().map(|&s| (s, to)));
                 }
                 for &(a, b) in &edges {
-                    assert!(
-                        order.position[a] < order.position[b],
-                        "seed {seed}: {a} before {b}"
-                    );
+                    assert!(order.position[a] < order.position[b], "seed {seed}: {a} before {b}");
                 }
             }
         }

@@ -84,11 +84,7 @@ pub fn row_layout(shape: &[usize], layout: &Layout, rows: usize) -> Option<RowLa
     }
     let columns = total / rows;
     if layout.is_dense(shape) {
-        let lead = if rows == 1 {
-            Vec::new()
-        } else {
-            vec![(rows, columns)]
-        };
+        let lead = if rows == 1 { Vec::new() } else { vec![(rows, columns)] };
         return Some(RowLayout {
             offset: layout.offset,
             lead,

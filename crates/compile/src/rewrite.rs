@@ -34,13 +34,7 @@ impl Rewriter {
     }
 
     /// Appends a node to the new graph.
-    pub fn push(
-        &mut self,
-        op: Arc<dyn Op>,
-        inputs: &[ValueId],
-        phase: Phase,
-        scope: &Arc<str>,
-    ) -> Vec<ValueId> {
+    pub fn push(&mut self, op: Arc<dyn Op>, inputs: &[ValueId], phase: Phase, scope: &Arc<str>) -> Vec<ValueId> {
         self.new
             .add_node(op, inputs, phase, scope.clone())
             .expect("passes keep types")

@@ -200,10 +200,7 @@ impl Scheduler<'_> {
     /// Whether a node works on the rows of the open group.
     fn fits(&self, i: usize, rows: usize, step: usize) -> bool {
         let node = &self.graph.nodes[i];
-        if self.writes_after[i]
-            .iter()
-            .any(|&reader| self.step_of[reader] == step)
-        {
+        if self.writes_after[i].iter().any(|&reader| self.step_of[reader] == step) {
             return false;
         }
         match &self.row_wise[i] {
@@ -224,9 +221,7 @@ impl Scheduler<'_> {
                         }
                     })
             }
-            RowWise::Rows {
-                rows: own, inputs, ..
-            } => {
+            RowWise::Rows { rows: own, inputs, .. } => {
                 *own == rows
                     && node.inputs.iter().zip(inputs).all(|(&v, role)| match role {
                         Role::Rows => self.rows_readable(v, rows, step),
@@ -251,8 +246,7 @@ impl Scheduler<'_> {
         match self.graph.producer(place.base) {
             Some(p) if self.step_of[p.index()] == step => {
                 let width = self.graph.ty(place.base).numel() / rows;
-                !self.sums_over_rows(&self.graph.nodes[p.index()], place.base)
-                    && row_aligned(&row, rows, width)
+                !self.sums_over_rows(&self.graph.nodes[p.index()], place.base) && row_aligned(&row, rows, width)
             }
             _ => true,
         }

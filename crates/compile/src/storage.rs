@@ -251,8 +251,7 @@ impl Planner<'_> {
         for id in &step.nodes {
             let (node, row_wise) = (&program.graph.nodes[id.index()], &program.row_wise[id.index()]);
             tiled |= program.tiled[id.index()];
-            let whole =
-                |i: usize| matches!(row_wise, RowWise::Rows { inputs, .. } if inputs[i] == Role::Whole);
+            let whole = |i: usize| matches!(row_wise, RowWise::Rows { inputs, .. } if inputs[i] == Role::Whole);
             let by_rows = node.inputs.iter().enumerate().filter(|(i, _)| !whole(*i));
             touched.extend(by_rows.map(|(_, &v)| self.base(v)));
             for (k, &v) in node.outputs.iter().enumerate() {
@@ -264,15 +263,8 @@ impl Planner<'_> {
         }
         touched.sort_unstable();
         touched.dedup();
-        let row_bytes = touched
-            .iter()
-            .map(|&v| program.graph.ty(v).bytes() / rows.max(1))
-            .sum();
-        let group = RowGroup {
-            rows,
-            row_bytes,
-            tiled,
-        };
+        let row_bytes = touched.iter().map(|&v| program.graph.ty(v).bytes() / rows.max(1)).sum();
+        let group = RowGroup { rows, row_bytes, tiled };
         RowsPlan::new(rows, self.target.block_rows(&group))
     }
 
@@ -301,9 +293,8 @@ impl Planner<'_> {
             let node = &program.graph.nodes[id.index()];
             let ty = program.graph.ty(node.inputs[i]);
             let layout = &program.places[node.inputs[i].index()].layout;
-            let dense = layout.offset == 0
-                && layout.is_dense(&ty.shape)
-                && ty.numel() == program.graph.ty(base).numel();
+            let dense =
+                layout.offset == 0 && layout.is_dense(&ty.shape) && ty.numel() == program.graph.ty(base).numel();
             let by_rows = match &program.row_wise[id.index()] {
                 RowWise::Rows { inputs, .. } => inputs[i] == Role::Rows,
                 RowWise::Elementwise => true,

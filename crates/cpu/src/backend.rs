@@ -106,9 +106,7 @@ impl Backend for CpuBackend {
         }
         // SAFETY: the state's memory holds the elements of its type, and the store is borrowed mutably.
         unsafe {
-            to.memory
-                .ptr()
-                .copy_from_nonoverlapping(host_ptr(&data), to.ty.bytes());
+            to.memory.ptr().copy_from_nonoverlapping(host_ptr(&data), to.ty.bytes());
         }
         Ok(())
     }

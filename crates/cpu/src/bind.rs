@@ -138,9 +138,7 @@ impl Binder<'_> {
             Some(kernel) => {
                 let accepted = self.accepts(&kernel, node, types);
                 match kernel {
-                    Kernel::Whole(kernel) if accepted && has_scratch(step, &kernel) => {
-                        (kernel.phases)(&strides)
-                    }
+                    Kernel::Whole(kernel) if accepted && has_scratch(step, &kernel) => (kernel.phases)(&strides),
                     _ => return Err(foreign(node)),
                 }
             }
@@ -175,9 +173,8 @@ impl Binder<'_> {
             RowWise::Rows { inputs, .. } => inputs[i] == Role::Whole,
             _ => node_types.inputs[i].rank() == 0 && node_types.outputs[0].rank() > 0,
         };
-        let by_rows = |v: ValueId| {
-            RowOperand::rows(self.plan, self.constants, v, rows.rows).ok_or_else(|| foreign(node))
-        };
+        let by_rows =
+            |v: ValueId| RowOperand::rows(self.plan, self.constants, v, rows.rows).ok_or_else(|| foreign(node));
         let inputs = node.inputs.iter().enumerate().map(|(i, &v)| {
             if whole(i) {
                 Ok(RowOperand::whole(self.plan, self.constants, v))
@@ -226,8 +223,7 @@ impl Binder<'_> {
 
 /// Whether a step has the scratch that a kernel needs.
 fn has_scratch(step: &PlannedStep, kernel: &WholeKernel) -> bool {
-    step.kernel_scratch.is_multiple_of(ALIGNMENT)
-        && step.scratch_per_worker >= step.kernel_scratch + kernel.scratch
+    step.kernel_scratch.is_multiple_of(ALIGNMENT) && step.scratch_per_worker >= step.kernel_scratch + kernel.scratch
 }
 
 /// Where the memory of a value in the arena ends; 0 for other values.

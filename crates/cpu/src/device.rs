@@ -26,8 +26,7 @@ impl Device {
     /// # Errors
     /// A sentence when the system gives no more threads.
     pub fn new(threads: usize) -> Result<Device> {
-        let pool = Pool::new(threads)
-            .map_err(|e| Error::user(format!("{threads} threads cannot be started: {e}")))?;
+        let pool = Pool::new(threads).map_err(|e| Error::user(format!("{threads} threads cannot be started: {e}")))?;
         Ok(Device {
             pool,
             arena: Arena::new(0)?,

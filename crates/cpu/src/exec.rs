@@ -93,9 +93,7 @@ impl Executable {
         let ends = graph.inputs.iter().map(|i| end_of(&plan, i.value));
         let arena_reached = ends.chain(bound.iter().map(|b| b.reach)).max().unwrap_or(0);
         if arena_reached > plan.arena_bytes() {
-            return Err(Error::internal(
-                "the plan reaches beyond the arena that it asks for",
-            ));
+            return Err(Error::internal("the plan reaches beyond the arena that it asks for"));
         }
         Ok(Executable {
             data: data.collect(),
@@ -212,9 +210,7 @@ impl Executable {
                 Some(state) if state.ty == *ty => state.memory.ptr(),
                 Some(state) => {
                     let is = &state.ty;
-                    return Err(Error::user(format!(
-                        "the state `{name}` must have type {ty}, not {is}"
-                    )));
+                    return Err(Error::user(format!("the state `{name}` must have type {ty}, not {is}")));
                 }
                 None => return Err(Error::user(format!("the store has no state `{name}`"))),
             };
@@ -273,10 +269,7 @@ impl Executable {
 
     /// Starts or stops collecting where the time goes; starting forgets what was collected.
     pub fn set_profiling(&mut self, on: bool) {
-        self.clock = Clock {
-            on,
-            ..Clock::default()
-        };
+        self.clock = Clock { on, ..Clock::default() };
     }
 
     /// Where the time went since profiling was started.

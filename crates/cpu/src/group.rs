@@ -86,12 +86,7 @@ impl Group {
 
     /// Runs a group whose rows are one block and one tile: all workers share the first one's scratch, and each node is
     /// cut where its bits do not depend on it. So they do not depend on this way of running either.
-    fn run_node_by_node(
-        &self,
-        pool: &Pool,
-        context: &Context<'_>,
-        local: &(impl Fn(usize) -> *mut u8 + Sync),
-    ) {
+    fn run_node_by_node(&self, pool: &Pool, context: &Context<'_>, local: &(impl Fn(usize) -> *mut u8 + Sync)) {
         let shared = Shared(local(0));
         for node in &self.nodes {
             let (tasks, across) = node.tasks(self.rows.rows);
@@ -101,11 +96,7 @@ impl Group {
                 let (i, j) = (task / across * height, task % across * width);
                 let piece = Piece {
                     rows: i..self.rows.rows.min(i + height),
-                    columns: j..if (task + 1) % across == 0 {
-                        columns
-                    } else {
-                        j + width
-                    },
+                    columns: j..if (task + 1) % across == 0 { columns } else { j + width },
                 };
                 node.run(context, shared.get(), 0, &piece, self.rows.tile);
             });
@@ -190,8 +181,8 @@ impl RowNode {
         }
     }
 
-    /// Tasks where all rows are one block, and how many of them lie side by side. The last of these has the remainder, too:
-    /// a product of few columns may be computed in another order.
+    /// Tasks where all rows are one block, and how many of them lie side by side. The last of these has the remainder,
+    /// too: a product of few columns may be computed in another order.
     fn tasks(&self, rows: usize) -> (usize, usize) {
         let (height, width) = self.task_extents(rows);
         let across = (self.columns() / width).max(1);

@@ -1,9 +1,9 @@
 //! How does a plan run on a CPU? Kernels, a pool of threads, and the executor that runs a plan step after step in one
 //! arena.
 //!
-//! [`CpuBackend`] is the entry point: the CPU behind the trait [`Backend`](lessen_compile::Backend), with its threads, its
-//! arena, loaded plans and named states. Results do not depend on the number of threads, and a run that fails changes no
-//! state.
+//! [`CpuBackend`] is the entry point: the CPU behind the trait [`Backend`](lessen_compile::Backend), with its threads,
+//! its arena, loaded plans and named states. Results do not depend on the number of threads, and a run that fails
+//! changes no state.
 //!
 //! ```
 //! use lessen_compile::{Backend, Host, Options};
@@ -42,10 +42,10 @@
 //!
 //! # Memory safety
 //!
-//! This is the only crate of Lessen with `unsafe` code. Kernels work on raw pointers into the arena; that is sound because
-//! only the compiler makes plans, kernels run for the exact Rust types of standard operations only, `bind` asks the table
-//! again what the compiler asked the plan's target, and kernels check every index themselves. An operation or a target from
-//! outside can cause an error, a panic or wrong numbers.
+//! This is the only crate of Lessen with `unsafe` code. Kernels work on raw pointers into the arena; that is sound
+//! because only the compiler makes plans, kernels run for the exact Rust types of standard operations only, `bind` asks
+//! the table again what the compiler asked the plan's target, and kernels check every index themselves. An operation or
+//! a target from outside can cause an error, a panic or wrong numbers.
 //!
 //! # Environment
 //!

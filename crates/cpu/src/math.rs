@@ -21,11 +21,7 @@ fn poly<L: Level, const N: usize>(x: f32, c: [f32; N]) -> f32 {
         1 => c[i],
         2 => fma::<L>(c[i + 1], x, c[i]),
         3 => fma::<L>(c[i + 2], square, fma::<L>(c[i + 1], x, c[i])),
-        _ => fma::<L>(
-            fma::<L>(c[i + 3], x, c[i + 2]),
-            square,
-            fma::<L>(c[i + 1], x, c[i]),
-        ),
+        _ => fma::<L>(fma::<L>(c[i + 3], x, c[i + 2]), square, fma::<L>(c[i + 1], x, c[i])),
     };
     let mut i = (N - 1) / 4 * 4;
     let mut y = group(i);
@@ -222,14 +218,8 @@ fn reduce<L: Level>(x: f32) -> (f32, i32) {
 #[inline(always)]
 fn sin_cos_near<L: Level>(r: f32) -> (f32, f32) {
     let square = r * r;
-    let s = poly::<L, 4>(
-        square,
-        [-1.666_666_7e-1, 8.333_379e-3, -1.985_309_1e-4, 2.833_043_7e-6],
-    );
-    let c = poly::<L, 4>(
-        square,
-        [4.166_666_8e-2, -1.388_898e-3, 2.482_202_2e-5, -2.888_121_5e-7],
-    );
+    let s = poly::<L, 4>(square, [-1.666_666_7e-1, 8.333_379e-3, -1.985_309_1e-4, 2.833_043_7e-6]);
+    let c = poly::<L, 4>(square, [4.166_666_8e-2, -1.388_898e-3, 2.482_202_2e-5, -2.888_121_5e-7]);
     (
         fma::<L>(s, square * r, r),
         fma::<L>(c, square * square, fma::<L>(square, -0.5, 1.0)),

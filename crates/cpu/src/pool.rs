@@ -225,11 +225,9 @@ impl Shared {
         let mut seen = 0;
         while let Some(epoch) = self.wait(index, seen) {
             seen = epoch;
-            let joined = self
-                .state
-                .fetch_update(Ordering::AcqRel, Ordering::Relaxed, |state| {
-                    (state & 1 == 1).then_some(state + 2)
-                });
+            let joined = self.state.fetch_update(Ordering::AcqRel, Ordering::Relaxed, |state| {
+                (state & 1 == 1).then_some(state + 2)
+            });
             if joined.is_err() {
                 continue;
             }
@@ -312,10 +310,7 @@ mod tests {
         assert_eq!(threads_of(" 3 "), Ok(3));
         for text in ["0", "-1", "two", "", "2000"] {
             let error = threads_of(text).unwrap_err().to_string();
-            assert!(
-                error.contains("LESSEN_THREADS") && error.contains(text),
-                "{error}"
-            );
+            assert!(error.contains("LESSEN_THREADS") && error.contains(text), "{error}");
         }
     }
 }

@@ -55,10 +55,7 @@ impl Returned {
         for i in 0..self.ty.numel() {
             let at: usize = index.iter().zip(&self.strides).map(|(i, s)| i * s).sum();
             // SAFETY: as above; the view's strides stay within its base.
-            unsafe {
-                to.add(i * size)
-                    .copy_from_nonoverlapping(from.add(at * size), size)
-            };
+            unsafe { to.add(i * size).copy_from_nonoverlapping(from.add(at * size), size) };
             for axis in (0..shape.len()).rev() {
                 index[axis] += 1;
                 if index[axis] < shape[axis] {

@@ -66,11 +66,7 @@ impl CpuLevel {
         {
             use std::arch::is_x86_feature_detected as has;
             let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2");
-            let v4 = has!("avx512f")
-                && has!("avx512vl")
-                && has!("avx512bw")
-                && has!("avx512dq")
-                && has!("avx512cd");
+            let v4 = has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") && has!("avx512cd");
             if v3 && v4 {
                 return CpuLevel::V4;
             }

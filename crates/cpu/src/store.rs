@@ -30,8 +30,7 @@ impl Store {
     /// # Panics
     /// If the number of values is not the shape's, or there is no memory for them.
     pub fn insert_f32(&mut self, name: &str, shape: &[usize], values: &[f32]) {
-        self.insert_zeros(name, &Type::f32(shape))
-            .expect("memory for a state");
+        self.insert_zeros(name, &Type::f32(shape)).expect("memory for a state");
         self.f32_mut(name).expect("just inserted").copy_from_slice(values);
     }
 
@@ -41,13 +40,7 @@ impl Store {
     /// A state that the memory cannot hold.
     pub fn insert_zeros(&mut self, name: &str, ty: &Type) -> Result<()> {
         let memory = Arena::new(ty.bytes())?;
-        self.states.insert(
-            name.to_string(),
-            State {
-                ty: ty.clone(),
-                memory,
-            },
-        );
+        self.states.insert(name.to_string(), State { ty: ty.clone(), memory });
         Ok(())
     }
 

@@ -40,11 +40,7 @@ impl Target for CpuTarget {
     }
 
     fn block_rows(&self, group: &RowGroup) -> RowBlocks {
-        let RowGroup {
-            rows,
-            row_bytes,
-            tiled,
-        } = *group;
+        let RowGroup { rows, row_bytes, tiled } = *group;
         let fitting = (CACHE_BYTES / 2 / row_bytes.max(1)).max(1);
         let tile = TILE_ROWS.min(rows).max(1);
         let block = if tiled {

@@ -91,11 +91,7 @@ impl Adder {
     /// token that is no digit is shown as `?`.
     pub fn show(&self, tokens: &[i32], answer: &[i32]) -> String {
         let digit = |token: &i32| self.digits.iter().position(|digit| digit == token);
-        let number = |tokens: &[i32]| {
-            tokens
-                .iter()
-                .try_fold(0, |sum, token| Some(sum * 10 + digit(token)?))
-        };
+        let number = |tokens: &[i32]| tokens.iter().try_fold(0, |sum, token| Some(sum * 10 + digit(token)?));
         let shown = |number: Option<usize>| number.map_or("?".to_string(), |number| number.to_string());
         let question = tokens.get(..QUESTION).unwrap_or(&[]);
         let a = question.get(..3).and_then(number);
@@ -177,9 +173,7 @@ impl Source for Adder {
     }
 
     fn eval_batch(&self, index: u64) -> Batch {
-        let start = (index as usize)
-            .saturating_mul(self.batch)
-            .min(self.held_out.len());
+        let start = (index as usize).saturating_mul(self.batch).min(self.held_out.len());
         let end = start.saturating_add(self.batch).min(self.held_out.len());
         self.collect(self.held_out[start..end].iter().copied())
     }
@@ -258,8 +252,7 @@ mod tests {
             }
         }
         assert_eq!(held_out.len(), 2_000);
-        let set: std::collections::HashSet<_> =
-            held_out.into_iter().flat_map(|(a, b)| [(a, b), (b, a)]).collect();
+        let set: std::collections::HashSet<_> = held_out.into_iter().flat_map(|(a, b)| [(a, b), (b, a)]).collect();
         for step in 0..40 {
             for row in rows(&adder, &adder.batch(step)) {
                 let (a, b, _) = numbers_of(&row);

@@ -149,11 +149,7 @@ pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
 }
 
 /// Encodes all examples on all cores; returns token ids and token types in order.
-fn encode(
-    examples: &Examples,
-    tokenizer: &Tokenizer,
-    max_length: usize,
-) -> Result<Vec<(Vec<i32>, Vec<i32>)>> {
+fn encode(examples: &Examples, tokenizer: &Tokenizer, max_length: usize) -> Result<Vec<(Vec<i32>, Vec<i32>)>> {
     let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
     let share = examples.len().div_ceil(threads);
     let encode_share = |texts: &[(String, Option<String>)]| -> Result<Vec<_>> {
@@ -170,11 +166,7 @@ fn encode(
             .collect();
         threads
             .into_iter()
-            .map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
             .collect()
     });
     Ok(shares?.into_iter().flatten().collect())
@@ -187,9 +179,7 @@ mod tests {
 
     /// The texts "", "a", "ab", "abc" and so on, truncated to 3 tokens, labelled by their index.
     fn classes(count: usize, batch: usize, order: Order) -> ExampleBatches {
-        let texts = (0..count)
-            .map(|i| ("abcdefgh"[..i.min(8)].to_string(), None))
-            .collect();
+        let texts = (0..count).map(|i| ("abcdefgh"[..i.min(8)].to_string(), None)).collect();
         let labels = Labels::Classes((0..count as i32).collect());
         let tokenizer = Tokenizer::characters(["abcdefgh"], 1);
         ExampleBatches::new(&Examples { texts, labels }, &tokenizer, 3, batch, order).unwrap()
@@ -213,10 +203,7 @@ mod tests {
             [1, 0, 0, 1, 0, 0, 1, 1, 0]
         );
         assert_eq!(first.get("types").unwrap().as_i32().unwrap(), [0; 9]);
-        assert_eq!(
-            (labels(&first), first.examples, first.tokens),
-            (vec![0, 1, 2], 3, 3)
-        );
+        assert_eq!((labels(&first), first.examples, first.tokens), (vec![0, 1, 2], 3, 3));
 
         let last = source.batch(1);
         assert_eq!(
@@ -227,10 +214,7 @@ mod tests {
             last.get("mask").unwrap().as_bool().unwrap(),
             [1, 1, 1, 1, 1, 1, 1, 0, 0]
         );
-        assert_eq!(
-            (labels(&last), last.examples, last.tokens),
-            (vec![3, 4, IGNORE], 2, 6)
-        );
+        assert_eq!((labels(&last), last.examples, last.tokens), (vec![3, 4, IGNORE], 2, 6));
         assert_eq!(source.batches_per_epoch(), 2);
         assert_eq!(source.batch(2), first);
     }

@@ -94,14 +94,8 @@ impl Dataset {
             .chain(self.more.iter().map(|(name, split)| (*name, split)));
         let found = splits.clone().find(|(split, _)| *split == name);
         found.map(|(_, split)| split).ok_or_else(|| {
-            let names = splits
-                .clone()
-                .map(|(name, _)| name)
-                .collect::<Vec<_>>()
-                .join(", ");
-            Error::user(format!(
-                "this data has no split called {name}; choose one of {names}"
-            ))
+            let names = splits.clone().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+            Error::user(format!("this data has no split called {name}; choose one of {names}"))
         })
     }
 }

@@ -39,10 +39,7 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
 /// empty lines.
 pub(crate) fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let end = text.trim_end_matches(['\n', '\r']).len();
-    text[..end]
-        .lines()
-        .enumerate()
-        .map(|(index, line)| (index + 1, line))
+    text[..end].lines().enumerate().map(|(index, line)| (index + 1, line))
 }
 
 /// Maximum number of quoted characters in a message.

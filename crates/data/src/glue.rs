@@ -79,9 +79,7 @@ impl GlueTask {
     /// An unknown name; the message lists the known ones.
     pub fn from_name(name: &str) -> Result<GlueTask> {
         let plain = |name: &str| name.replace(|c: char| !c.is_alphanumeric(), "").to_lowercase();
-        let task = GlueTask::ALL
-            .into_iter()
-            .find(|task| plain(task.name()) == plain(name));
+        let task = GlueTask::ALL.into_iter().find(|task| plain(task.name()) == plain(name));
         task.ok_or_else(|| {
             let names = GlueTask::ALL.map(GlueTask::name).join(", ");
             Error::user(format!(
@@ -250,13 +248,8 @@ impl GlueTask {
                         true => names.join(", "),
                         false => format!("0 to {}", names.len() - 1),
                     };
-                    let class = class.ok_or_else(|| {
-                        at(format!(
-                            "has the label {}; the labels are {}",
-                            quoted(cell),
-                            wanted()
-                        ))
-                    })?;
+                    let class = class
+                        .ok_or_else(|| at(format!("has the label {}; the labels are {}", quoted(cell), wanted())))?;
                     labels.push(class as i32);
                 }
                 (Labels::Scores(scores), _) => {

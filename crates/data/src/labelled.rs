@@ -43,10 +43,7 @@ pub fn read(dir: &Path) -> Result<Dataset> {
         )
     };
     if names.len() < 2 {
-        let (path, file) = (
-            source.display(),
-            if source == &names_path { "names" } else { "has" },
-        );
+        let (path, file) = (source.display(), if source == &names_path { "names" } else { "has" });
         return Err(Error::user(format!(
             "{path} {file} only one class, and there is nothing to tell apart; give at least two classes"
         )));
@@ -234,20 +231,10 @@ mod tests {
             message(&[("train.txt", train), ("dev.txt", b"a\t7")]),
             "dev.txt line 1 has the label 7, but train.txt has 2 classes; number the classes from 0 to 1"
         );
-        assert!(
-            message(&[("train.txt", b"a\t2000000000")]).contains("only 1 examples and there is no class.txt")
-        );
-        let blank = message(&[
-            ("train.txt", train),
-            ("dev.txt", train),
-            ("class.txt", b"x\n\ny\n"),
-        ]);
+        assert!(message(&[("train.txt", b"a\t2000000000")]).contains("only 1 examples and there is no class.txt"));
+        let blank = message(&[("train.txt", train), ("dev.txt", train), ("class.txt", b"x\n\ny\n")]);
         assert!(blank.contains("class.txt line 2 is blank"));
-        let twice = message(&[
-            ("train.txt", train),
-            ("dev.txt", train),
-            ("class.txt", b"x\ny\n x\n"),
-        ]);
+        let twice = message(&[("train.txt", train), ("dev.txt", train), ("class.txt", b"x\ny\n x\n")]);
         assert_eq!(
             twice,
             "class.txt line 3 names 'x', as line 1 does; give each class its own name"

@@ -215,12 +215,7 @@ mod tests {
             assert_eq!(metric.compute(&[], &[]), 0.0);
         }
         for metric in [F1, Matthews, Pearson, Spearman] {
-            assert_eq!(
-                metric.compute(&[0., 0., 0.], &[0., 0., 0.]),
-                0.0,
-                "{}",
-                metric.name()
-            );
+            assert_eq!(metric.compute(&[0., 0., 0.], &[0., 0., 0.]), 0.0, "{}", metric.name());
         }
         for metric in [Matthews, Pearson, Spearman] {
             assert_eq!(metric.compute(&[2., 2.], &[1., 0.]), 0.0, "{}", metric.name());

@@ -33,14 +33,11 @@ impl Prefetch {
                 }
             }
         };
-        let thread = Builder::new()
-            .name("lessen-data".into())
-            .spawn(make)
-            .map_err(|error| {
-                Error::user(format!(
-                    "no thread can be started for making batches ({error}); free some memory"
-                ))
-            })?;
+        let thread = Builder::new().name("lessen-data".into()).spawn(make).map_err(|error| {
+            Error::user(format!(
+                "no thread can be started for making batches ({error}); free some memory"
+            ))
+        })?;
         Ok(Prefetch {
             batches: Some(batches),
             thread: Some(thread),
@@ -68,9 +65,9 @@ impl Prefetch {
             _ => "its thread ended".to_string(),
         };
         let step = self.next;
-        let failure = self.failure.get_or_insert_with(|| {
-            Error::user(format!("the batch of step {step} could not be made: {reason}"))
-        });
+        let failure = self
+            .failure
+            .get_or_insert_with(|| Error::user(format!("the batch of step {step} could not be made: {reason}")));
         Err(failure.clone())
     }
 }

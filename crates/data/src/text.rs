@@ -99,9 +99,7 @@ fn find(dir: &Path, split: &str) -> Result<Option<PathBuf>> {
         ))
     })?;
     let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
-    let mut found: Vec<PathBuf> = paths
-        .filter(|path| path.to_string_lossy().ends_with(&ending))
-        .collect();
+    let mut found: Vec<PathBuf> = paths.filter(|path| path.to_string_lossy().ends_with(&ending)).collect();
     found.sort();
     match found.as_slice() {
         [first, second, ..] => Err(Error::user(format!(
@@ -164,10 +162,7 @@ mod tests {
                 .contains("no split called test")
         );
         write("test.txt", "last");
-        assert_eq!(
-            Text::read(dir.path(), 0.1).unwrap().split("test").unwrap(),
-            "last"
-        );
+        assert_eq!(Text::read(dir.path(), 0.1).unwrap().split("test").unwrap(), "last");
         write("wiki.train.txt", "more");
         assert!(
             Text::read(dir.path(), 0.1)

@@ -49,11 +49,7 @@ impl Tokenizer {
             Value::Null
         };
         let mut kept = Vec::new();
-        for name in [TOKENIZER, CONFIG]
-            .into_iter()
-            .chain(KEPT)
-            .filter(|name| has(name))
-        {
+        for name in [TOKENIZER, CONFIG].into_iter().chain(KEPT).filter(|name| has(name)) {
             kept.push((name, read_text(&dir.join(name))?.into_bytes()));
         }
         let beside = Beside::read(dir)?;
@@ -67,10 +63,7 @@ impl Tokenizer {
         } else if has("vocab.json") {
             let (vocab, merges) = (dir.join("vocab.json"), dir.join("merges.txt"));
             let is_whole = |token: &str| beside.lists(token, &config);
-            overlay(
-                vocabulary::byte_pairs(&vocab, &merges, &config, is_whole)?,
-                config,
-            )
+            overlay(vocabulary::byte_pairs(&vocab, &merges, &config, is_whole)?, config)
         } else {
             return Err(Error::user(format!(
                 "there is no tokenizer in {}; add tokenizer.json, or vocab.txt, or vocab.json and merges.txt",
@@ -155,10 +148,7 @@ impl Tokenizer {
         };
         for second in [None, Some("")] {
             let (special, _) = tokenizer.encode_pair("", second, usize::MAX)?;
-            if let Some(id) = special
-                .into_iter()
-                .find(|&id| id < 0 || id as usize >= vocab_size)
-            {
+            if let Some(id) = special.into_iter().find(|&id| id < 0 || id as usize >= vocab_size) {
                 return Err(Error::user(format!(
                     "the tokenizer of {} puts the token {id} around a text, but its vocabulary ends at {}; \
                      restore its files",
@@ -297,10 +287,7 @@ fn undefined_special(processor: &Value) -> Option<&str> {
 fn overlay(description: Description, config: Value) -> Description {
     match config {
         Value::Null => description,
-        config => Description {
-            config,
-            ..description
-        },
+        config => Description { config, ..description },
     }
 }
 

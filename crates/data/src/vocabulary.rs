@@ -216,8 +216,7 @@ pub(crate) fn byte_pairs(
             "merges": merges,
         },
     });
-    let mut config =
-        json!({ "tokenizer_class": "GPT2Tokenizer", "add_prefix_space": byte_level["add_prefix_space"] });
+    let mut config = json!({ "tokenizer_class": "GPT2Tokenizer", "add_prefix_space": byte_level["add_prefix_space"] });
     if ends {
         for role in ["bos_token", "eos_token", "unk_token"] {
             config[role] = json!(END_OF_TEXT);
@@ -264,9 +263,7 @@ fn flag(config: &Value, key: &str) -> Option<bool> {
 /// Returns the special tokens among `names` that the vocabulary has.
 fn special_tokens(vocab: &Map<String, Value>, names: &[&str]) -> Vec<Value> {
     let known = names.iter().filter_map(|name| Some((name, vocab.get(*name)?)));
-    known
-        .map(|(name, id)| added_token(id.clone(), name, true))
-        .collect()
+    known.map(|(name, id)| added_token(id.clone(), name, true)).collect()
 }
 
 /// Makes an entry of `added_tokens`: a token that is never split. A special one is matched before normalization, any

@@ -33,13 +33,7 @@ impl WindowBatches {
     ///
     /// # Errors
     /// Fewer than two tokens; a batch or length of 0.
-    pub fn new(
-        tokens: Vec<i32>,
-        pad: i32,
-        max_length: usize,
-        batch: usize,
-        order: Order,
-    ) -> Result<WindowBatches> {
+    pub fn new(tokens: Vec<i32>, pad: i32, max_length: usize, batch: usize, order: Order) -> Result<WindowBatches> {
         check_sizes(max_length, batch)?;
         if tokens.len() < 2 {
             return Err(Error::user(format!(

@@ -36,10 +36,7 @@ impl Array {
     /// An `i32` array.
     #[track_caller]
     pub fn i32(shape: &[usize], data: &[i32]) -> Array {
-        Array::new(
-            Type::new(DType::I32, shape),
-            data.iter().map(|&v| v as f64).collect(),
-        )
+        Array::new(Type::new(DType::I32, shape), data.iter().map(|&v| v as f64).collect())
     }
 
     /// An `f32` scalar.

@@ -38,9 +38,7 @@ impl Attr {
         match atom {
             "true" => Attr::Bool(true),
             "false" => Attr::Bool(false),
-            _ => atom
-                .parse()
-                .map_or_else(|_| Attr::Word(atom.to_string()), Attr::Float),
+            _ => atom.parse().map_or_else(|_| Attr::Word(atom.to_string()), Attr::Float),
         }
     }
 }
@@ -69,12 +67,8 @@ impl PartialEq for Attr {
             (Attr::Float(a), Attr::Float(b)) => same(a, b),
             (Attr::Bool(a), Attr::Bool(b)) => a == b,
             (Attr::Ints(a), Attr::Ints(b)) => a == b,
-            (Attr::Floats(a), Attr::Floats(b)) => {
-                a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b))
-            }
-            (Attr::Ints(a), Attr::Floats(b)) | (Attr::Floats(b), Attr::Ints(a)) => {
-                a.is_empty() && b.is_empty()
-            }
+            (Attr::Floats(a), Attr::Floats(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),
+            (Attr::Ints(a), Attr::Floats(b)) | (Attr::Floats(b), Attr::Ints(a)) => a.is_empty() && b.is_empty(),
             (Attr::Word(a), Attr::Word(b)) => a == b,
             _ => false,
         }
@@ -212,8 +206,7 @@ impl Attrs {
     /// A sentence that names the attribute, when it is missing, of another kind or no dtype's name.
     pub fn dtype(&self, name: &str) -> Result<DType> {
         let word = self.word(name)?;
-        DType::from_name(word)
-            .ok_or_else(|| Error::user(format!("attribute `{name}`: there is no dtype `{word}`")))
+        DType::from_name(word).ok_or_else(|| Error::user(format!("attribute `{name}`: there is no dtype `{word}`")))
     }
 
     /// A list of sizes or axes, whose product is below 2^48.
@@ -243,9 +236,7 @@ impl Attrs {
         match self.get(name) {
             Some(Attr::Floats(v)) => Ok(v.clone()),
             Some(Attr::Ints(v)) => Ok(v.iter().map(|&x| x as f64).collect()),
-            _ => Err(Error::user(format!(
-                "attribute `{name}` must be a list of numbers"
-            ))),
+            _ => Err(Error::user(format!("attribute `{name}` must be a list of numbers"))),
         }
     }
 

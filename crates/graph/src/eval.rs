@@ -38,19 +38,12 @@ fn round(array: &mut Array) {
     array.data.iter_mut().for_each(|x| *x = dtype.round(*x));
 }
 
-fn run(
-    graph: &Graph,
-    inputs: &HashMap<String, Array>,
-    finish: fn(&mut Array),
-) -> Result<HashMap<String, Array>> {
+fn run(graph: &Graph, inputs: &HashMap<String, Array>, finish: fn(&mut Array)) -> Result<HashMap<String, Array>> {
     let graph = &*lower(graph, &<dyn Op>::is_standard);
     let mut values: Vec<Option<Array>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
         let Some(array) = inputs.get(&input.name) else {
-            return Err(Error::user(format!(
-                "no value is given for the input `{}`",
-                input.name
-            )));
+            return Err(Error::user(format!("no value is given for the input `{}`", input.name)));
         };
         if array.ty != *graph.ty(input.value) {
             return Err(Error::user(format!(
@@ -67,12 +60,7 @@ fn run(
     let mut uses = vec![0usize; graph.values.len()];
     let results = graph.outputs.iter().map(|o| o.value);
     let results = results.chain(graph.assigns.iter().map(|a| a.value));
-    for value in graph
-        .nodes
-        .iter()
-        .flat_map(|n| n.inputs.iter().copied())
-        .chain(results)
-    {
+    for value in graph.nodes.iter().flat_map(|n| n.inputs.iter().copied()).chain(results) {
         uses[value.index()] += 1;
     }
     for node in &graph.nodes {
@@ -124,9 +112,7 @@ pub fn evaluate_op(op: &dyn Op, inputs: &[&Array]) -> Result<Vec<Array>> {
         return Ok(op.eval(inputs, &outputs));
     }
     let trace = Trace::new();
-    let names: Vec<String> = (0..inputs.len().max(outputs.len()))
-        .map(|i| i.to_string())
-        .collect();
+    let names: Vec<String> = (0..inputs.len().max(outputs.len())).map(|i| i.to_string()).collect();
     let count = {
         let declared = types.iter().zip(&names);
         let tensors: Vec<_> = declared
@@ -135,20 +121,10 @@ pub fn evaluate_op(op: &dyn Op, inputs: &[&Array]) -> Result<Vec<Array>> {
         let Some(results) = op.decompose(&tensors) else {
             return Ok(op.eval(inputs, &outputs));
         };
-        results
-            .iter()
-            .zip(&names)
-            .for_each(|(y, name)| trace.output(name, *y));
+        results.iter().zip(&names).for_each(|(y, name)| trace.output(name, *y));
         results.len()
     };
-    let named = names
-        .iter()
-        .cloned()
-        .zip(inputs.iter().map(|a| (*a).clone()))
-        .collect();
+    let named = names.iter().cloned().zip(inputs.iter().map(|a| (*a).clone())).collect();
     let mut results = evaluate_exactly(&trace.finish(), &named)?;
-    Ok(names[..count]
-        .iter()
-        .filter_map(|name| results.remove(name))
-        .collect())
+    Ok(names[..count].iter().filter_map(|name| results.remove(name)).collect())
 }

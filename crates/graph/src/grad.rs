@@ -50,10 +50,7 @@ pub fn vjp<'g>(
         return vec![None; wrt.len()];
     };
     let trace = first.trace();
-    check_traces(
-        trace,
-        outputs.iter().chain(cotangents.iter().flatten()).chain(wrt),
-    );
+    check_traces(trace, outputs.iter().chain(cotangents.iter().flatten()).chain(wrt));
     let end = trace.with_graph(|g| g.nodes.len());
 
     // Nothing before the first definition of `wrt` depends on it.

@@ -169,10 +169,7 @@ impl Graph {
             return Err(Error::user(format!("{}: there is no result", op.name())));
         }
         if let Some(ty) = out_types.iter().find(|ty| !ty.fits()) {
-            return Err(Error::user(format!(
-                "{}: the result {ty} is too large",
-                op.name()
-            )));
+            return Err(Error::user(format!("{}: the result {ty} is too large", op.name())));
         }
         let node = NodeId(self.nodes.len() as u32);
         let mut outputs = Vec::with_capacity(out_types.len());
@@ -212,10 +209,7 @@ impl Graph {
     /// The first stream of random numbers that no operation of the graph draws from: 1 + the largest attribute
     /// `stream`.
     pub(crate) fn next_stream(&self) -> u32 {
-        let streams = self
-            .nodes
-            .iter()
-            .filter_map(|node| node.op.attrs().int("stream").ok());
+        let streams = self.nodes.iter().filter_map(|node| node.op.attrs().int("stream").ok());
         streams.max().map_or(0, |largest| largest as u32 + 1)
     }
 

@@ -91,9 +91,7 @@ impl<'t> Line<'t> {
     pub(crate) fn value(&mut self) -> Result<u32> {
         self.expect("%")?;
         let digits = self.take(|c| c.is_ascii_digit());
-        digits
-            .parse()
-            .map_err(|_| self.instead_of("the number of a value"))
+        digits.parse().map_err(|_| self.instead_of("the number of a value"))
     }
 
     /// A string between quotation marks.
@@ -133,8 +131,7 @@ impl<'t> Line<'t> {
     /// A type, such as `f32[2,3]`.
     pub(crate) fn ty(&mut self) -> Result<Type> {
         let name = self.word()?;
-        let dtype =
-            DType::from_name(name).ok_or_else(|| Error::user(format!("there is no dtype `{name}`")))?;
+        let dtype = DType::from_name(name).ok_or_else(|| Error::user(format!("there is no dtype `{name}`")))?;
         self.expect("[")?;
         let mut shape: Vec<usize> = Vec::new();
         while !self.accept("]") {

@@ -91,8 +91,7 @@ impl AttrValue for u32 {
     }
 
     fn read(attrs: &Attrs, name: &str) -> Result<u32> {
-        u32::try_from(attrs.int(name)?)
-            .map_err(|_| Error::user(format!("attribute `{name}` must be in 0..2^32")))
+        u32::try_from(attrs.int(name)?).map_err(|_| Error::user(format!("attribute `{name}` must be in 0..2^32")))
     }
 }
 

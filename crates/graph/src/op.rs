@@ -232,11 +232,7 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
 
     /// Cost. By default one vector operation per output element.
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(
-            outputs.iter().map(Type::numel).sum::<usize>() as f64,
-            inputs,
-            outputs,
-        )
+        Cost::vector(outputs.iter().map(Type::numel).sum::<usize>() as f64, inputs, outputs)
     }
 
     /// A hash that is the same for operations that are the same; the type counts separately. By default that of the

@@ -8,9 +8,7 @@ use lessen_base::{Error, Result};
 
 use crate::named::Standard;
 use crate::op::Op;
-use crate::ops::{
-    attention, contraction, elementwise, index, loss, norm, optimizer, random, reduction, shape, source,
-};
+use crate::ops::{attention, contraction, elementwise, index, loss, norm, optimizer, random, reduction, shape, source};
 use crate::registry::Registry;
 
 /// The operations by kind.

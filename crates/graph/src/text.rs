@@ -51,12 +51,7 @@ fn write_graph(out: &mut String, graph: &Graph) -> fmt::Result {
             phase = node.phase;
             writeln!(out, "{}:", phase_name(phase))?;
         }
-        let ids = |ids: &[ValueId]| {
-            ids.iter()
-                .map(|v| format!("%{}", v.0))
-                .collect::<Vec<_>>()
-                .join(", ")
-        };
+        let ids = |ids: &[ValueId]| ids.iter().map(|v| format!("%{}", v.0)).collect::<Vec<_>>().join(", ");
         write!(
             out,
             "{} = {}({})",
@@ -64,13 +59,7 @@ fn write_graph(out: &mut String, graph: &Graph) -> fmt::Result {
             node.op.name(),
             ids(&node.inputs)
         )?;
-        let attrs: Vec<String> = node
-            .op
-            .attrs()
-            .0
-            .iter()
-            .map(|(n, v)| format!("{n}={v}"))
-            .collect();
+        let attrs: Vec<String> = node.op.attrs().0.iter().map(|(n, v)| format!("{n}={v}")).collect();
         if !attrs.is_empty() {
             write!(out, " {{{}}}", attrs.join(", "))?;
         }
@@ -198,11 +187,7 @@ impl Parser<'_> {
             inputs.push(self.used(line.value()?)?);
         }
         let op = self.registry.build(name, &line.attrs()?)?;
-        let scope = if line.accept("@") {
-            line.scope()?
-        } else {
-            String::new()
-        };
+        let scope = if line.accept("@") { line.scope()? } else { String::new() };
         line.expect(":")?;
         let mut types = vec![line.ty()?];
         while line.accept(",") {

@@ -112,10 +112,7 @@ impl Trace {
         }
         let ids: Vec<ValueId> = inputs.iter().map(|t| t.id()).collect();
         let scope = self.scope.borrow().clone();
-        let outputs = self
-            .graph
-            .borrow_mut()
-            .add_node(op, &ids, self.phase.get(), scope);
+        let outputs = self.graph.borrow_mut().add_node(op, &ids, self.phase.get(), scope);
         match outputs {
             Ok(ids) => ids.into_iter().map(|id| Tensor { trace: self, id }).collect(),
             Err(sentence) => panic!("{sentence}"),

@@ -79,16 +79,9 @@ impl DType {
 
     /// The dtype of a [`DType::name`].
     pub fn from_name(name: &str) -> Option<DType> {
-        [
-            DType::F32,
-            DType::F64,
-            DType::BF16,
-            DType::I32,
-            DType::U32,
-            DType::Bool,
-        ]
-        .into_iter()
-        .find(|d| d.name() == name)
+        [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool]
+            .into_iter()
+            .find(|d| d.name() == name)
     }
 }
 

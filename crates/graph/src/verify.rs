@@ -78,10 +78,7 @@ pub fn verify(graph: &Graph) -> Result<()> {
             return Err(Error::user(format!("two outputs are called `{}`", output.name)));
         }
         if !defined.get(output.value.index()).copied().unwrap_or(false) {
-            return Err(Error::user(format!(
-                "the output `{}` is not defined",
-                output.name
-            )));
+            return Err(Error::user(format!("the output `{}` is not defined", output.name)));
         }
     }
     let mut targets = HashSet::new();
@@ -89,10 +86,7 @@ pub fn verify(graph: &Graph) -> Result<()> {
         match graph.input(assign.target) {
             Some(input) if input.kind == InputKind::State => {}
             _ => {
-                return Err(Error::user(format!(
-                    "%{} is assigned but is no state",
-                    assign.target.0
-                )));
+                return Err(Error::user(format!("%{} is assigned but is no state", assign.target.0)));
             }
         }
         if !targets.insert(assign.target) {

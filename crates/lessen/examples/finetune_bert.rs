@@ -20,13 +20,7 @@ fn main() -> Result<()> {
     let (bert, out) = (Path::new(bert), Path::new(out));
     let tokenizer = Tokenizer::from_dir(bert)?;
     let data = labelled::read(Path::new(data))?;
-    let batches = ExampleBatches::new(
-        &data.train,
-        &tokenizer,
-        SHAPE.length,
-        SHAPE.size,
-        Order::Shuffled(1),
-    )?;
+    let batches = ExampleBatches::new(&data.train, &tokenizer, SHAPE.length, SHAPE.size, Order::Shuffled(1))?;
 
     // The body from the checkpoint, a new head for our classes.
     let mut model = Model::from_dir_as(bert, Architecture::BertForSequenceClassification)?;

@@ -50,12 +50,10 @@ pub mod prelude {
     pub use lessen_compile::{Backend, Host, Placement};
     pub use lessen_data::{Batch, Field, Metric, Order, Source, Tokenizer};
     pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, Type, Vjp};
-    pub use lessen_nn::layers::{
-        Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm,
-    };
+    pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};
     pub use lessen_nn::{
-        BatchShape, Context, Init, Model, OptimizerConfig, Outputs, ParamSpec, Schedule, ScheduleKind,
-        Weight, Weights, checkpoint,
+        BatchShape, Context, Init, Model, OptimizerConfig, Outputs, ParamSpec, Schedule, ScheduleKind, Weight, Weights,
+        checkpoint,
     };
     pub use lessen_run::task::evaluation::inputs_of;
     pub use lessen_train::{

@@ -57,10 +57,7 @@ pub fn cases() -> Vec<Case> {
             letter: "a",
             title: "GPT, 6 layers x 384, 6 heads, 256 tokens, batch 16, vocabulary 512",
             model: GPT2LMHeadModel { config: gpt }.into(),
-            batch: BatchShape {
-                size: 16,
-                length: 256,
-            },
+            batch: BatchShape { size: 16, length: 256 },
             budget: None,
         },
         Case {
@@ -145,10 +142,7 @@ pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measu
     for (name, ty) in &states {
         store.insert_zeros(name, ty)?;
     }
-    let inputs: Vec<(String, Type)> = step
-        .data_inputs()
-        .map(|(n, ty)| (n.to_string(), ty.clone()))
-        .collect();
+    let inputs: Vec<(String, Type)> = step.data_inputs().map(|(n, ty)| (n.to_string(), ty.clone())).collect();
     let mut batch: Vec<(String, Filled)> = inputs
         .iter()
         .map(|(name, ty)| (name.clone(), fill(&case.model, name, ty)))
@@ -243,10 +237,7 @@ pub fn run(
     mut report: impl FnMut(&Case, &Measured, f64),
 ) -> Result<Value> {
     let cases = cases();
-    if let Some(unknown) = letters
-        .iter()
-        .find(|l| cases.iter().all(|c| c.letter != l.as_str()))
-    {
+    if let Some(unknown) = letters.iter().find(|l| cases.iter().all(|c| c.letter != l.as_str())) {
         return Err(lessen_base::Error::user(format!(
             "there is no case `{unknown}`; the cases are a, b and c"
         )));

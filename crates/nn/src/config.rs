@@ -100,17 +100,13 @@ impl Fields {
     pub fn depth(&self, field: &str) -> Result<usize> {
         match self.size(field)? {
             layers @ 1..=DEEPEST => Ok(layers),
-            layers => Err(self.error(
-                field,
-                format!("is {layers}, but a model has at most {DEEPEST} layers"),
-            )),
+            layers => Err(self.error(field, format!("is {layers}, but a model has at most {DEEPEST} layers"))),
         }
     }
 
     /// Returns an optional size of at least 1.
     pub fn size_or(&self, field: &str, default: usize) -> Result<usize> {
-        self.get(field)
-            .map_or(Ok(default), |value| self.as_size(field, value))
+        self.get(field).map_or(Ok(default), |value| self.as_size(field, value))
     }
 
     /// Returns an optional token id.
@@ -191,10 +187,7 @@ impl Fields {
         if size.is_multiple_of(count) {
             Ok(())
         } else {
-            Err(self.error(
-                width,
-                format!("is {size}, which `{heads}` ({count}) does not divide"),
-            ))
+            Err(self.error(width, format!("is {size}, which `{heads}` ({count}) does not divide")))
         }
     }
 }

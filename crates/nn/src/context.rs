@@ -95,11 +95,7 @@ impl<'g> Context<'g> {
         let wanted = Type::new(dtype, shape);
         let found = self.declared.borrow().inputs.get(name).copied();
         if let Some(tensor) = found {
-            assert_eq!(
-                tensor.ty(),
-                wanted,
-                "the input `{name}` is declared with two types"
-            );
+            assert_eq!(tensor.ty(), wanted, "the input `{name}` is declared with two types");
             return tensor;
         }
         let tensor = self.trace.input(name, dtype, shape);
@@ -120,18 +116,9 @@ impl<'g> Context<'g> {
     #[track_caller]
     pub fn param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
         let name = join(&self.prefix, name);
-        let found = self
-            .declared
-            .borrow()
-            .params
-            .iter()
-            .find(|p| p.name == name)
-            .cloned();
+        let found = self.declared.borrow().params.iter().find(|p| p.name == name).cloned();
         if let Some(param) = found {
-            assert_eq!(
-                param.shape, shape,
-                "the parameter `{name}` is declared with two shapes"
-            );
+            assert_eq!(param.shape, shape, "the parameter `{name}` is declared with two shapes");
             return self.trace.tensor(param.value);
         }
         let tensor = self.trace.state(&name, DType::F32, shape);

@@ -43,9 +43,9 @@ impl Fields {
             return Ok(());
         }
         let what = match kind {
-            REGRESSION | SINGLE_LABEL => format!(
-                "is `{kind}`, which does not go with the number of classes, {classes}; correct one of the two"
-            ),
+            REGRESSION | SINGLE_LABEL => {
+                format!("is `{kind}`, which does not go with the number of classes, {classes}; correct one of the two")
+            }
             _ => format!("is `{kind}`, which Lessen does not have"),
         };
         Err(self.error("problem_type", what))
@@ -165,11 +165,7 @@ mod tests {
         ] {
             let mut map = Map::from_iter([("problem_type".to_string(), kind.clone())]);
             put_labels(&mut map, &numbered_labels(classes));
-            assert_eq!(
-                map.get("problem_type"),
-                kept.then_some(&kind),
-                "{kind} with {classes}"
-            );
+            assert_eq!(map.get("problem_type"), kept.then_some(&kind), "{kind} with {classes}");
         }
     }
 }

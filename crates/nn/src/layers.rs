@@ -38,9 +38,7 @@ pub fn layer_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> 
 /// RMSNorm (Zhang and Sennrich 2019): `y = x / sqrt(mean(x²) + eps) · weight` over the last axis.
 #[track_caller]
 pub fn rms_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Tensor<'g> {
-    cx.scope(name, |cx| {
-        x.rms_norm(cx.param("weight", &[x.dim(-1)], Init::Ones), eps)
-    })
+    cx.scope(name, |cx| x.rms_norm(cx.param("weight", &[x.dim(-1)], Init::Ones), eps))
 }
 
 /// Embedding lookup: the rows of `NAME.weight`, `[rows, width]`, at `ids` (`i32`, any shape), as `[.., width]`.
@@ -68,9 +66,7 @@ pub fn positions<'g>(
     init: Init,
 ) -> Tensor<'g> {
     assert!(length <= rows, "a length of {length} with only {rows} positions");
-    cx.scope(name, |cx| {
-        cx.param("weight", &[rows, width], init).slice(0, 0, length)
-    })
+    cx.scope(name, |cx| cx.param("weight", &[rows, width], init).slice(0, 0, length))
 }
 
 /// Options of an attention layer.
@@ -89,26 +85,14 @@ pub struct Attend<'g> {
 /// Multi-head attention (Vaswani et al. 2017): `softmax(q kᵀ / sqrt(D)) v` in every head, for `q` of shape
 /// `[B, Tq, H·D]`, `k` and `v` of shape `[B, Tk, H·D]`; the result has the shape of `q`.
 #[track_caller]
-pub fn multi_head<'g>(
-    cx: &Context<'g>,
-    q: Tensor<'g>,
-    k: Tensor<'g>,
-    v: Tensor<'g>,
-    how: Attend<'g>,
-) -> Tensor<'g> {
+pub fn multi_head<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
     let [q, k, v] = [q, k, v].map(|x| split_heads(x, how.heads));
     merge_heads(attend(cx, q, k, v, how))
 }
 
 /// [`multi_head`] on tensors that are already split into heads: `[B, T, H, D]`.
 #[track_caller]
-pub fn attend<'g>(
-    cx: &Context<'g>,
-    q: Tensor<'g>,
-    k: Tensor<'g>,
-    v: Tensor<'g>,
-    how: Attend<'g>,
-) -> Tensor<'g> {
+pub fn attend<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
     let dropout = (cx.training() && how.dropout > 0.0).then(|| (how.dropout, cx.key()));
     attention(
         q,

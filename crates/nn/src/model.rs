@@ -72,10 +72,7 @@ impl Architecture {
                     .into_iter()
                     .find(|a| Some(a.name()) == name)
                     .ok_or_else(|| {
-                        fields.error(
-                            "architectures",
-                            format!("is {value}, and Lessen has only {}", known()),
-                        )
+                        fields.error("architectures", format!("is {value}, and Lessen has only {}", known()))
                     })
             }
             None => {
@@ -142,10 +139,7 @@ impl Model {
     pub fn from_dir(dir: &Path) -> Result<Model> {
         let fields = Fields::read(&dir.join("config.json"))?;
         let architecture = Architecture::of(&fields)?;
-        architecture.check_family(
-            &fields,
-            fields.word("model_type")?.unwrap_or(architecture.model_type()),
-        )?;
+        architecture.check_family(&fields, fields.word("model_type")?.unwrap_or(architecture.model_type()))?;
         let model = Model::from_fields(&fields, architecture)?;
         if !model.labels().is_empty() {
             fields.check_problem(model.labels().len())?;

@@ -60,12 +60,7 @@ pub struct Update<'g> {
 /// global norm `clip_norm`, and the update.
 ///
 /// Declares the data inputs `lr` (`f32[]`, the learning rate) and, for AdamW, `t` (`f32[]`, the step number from 1).
-pub fn update<'g>(
-    cx: &Context<'g>,
-    loss: Tensor<'g>,
-    config: &OptimizerConfig,
-    clip_norm: Option<f64>,
-) -> Update<'g> {
+pub fn update<'g>(cx: &Context<'g>, loss: Tensor<'g>, config: &OptimizerConfig, clip_norm: Option<f64>) -> Update<'g> {
     let params = cx.params();
     let gradients = loss.grad(&tensors(cx, &params));
     update_with(cx, &params, gradients, config, clip_norm)
@@ -138,9 +133,7 @@ fn update_with<'g>(
         let gradient_norm = clip_norm.map(|most| {
             let norm = global_norm(&gradients);
             let factor = clip_coefficient(norm, most);
-            gradients
-                .iter_mut()
-                .for_each(|gradient| *gradient = *gradient * factor);
+            gradients.iter_mut().for_each(|gradient| *gradient = *gradient * factor);
             norm
         });
         let mut states = Vec::new();
@@ -148,10 +141,7 @@ fn update_with<'g>(
             let new = update_one(cx, param, p, gradient, config, &mut states);
             trace.assign(p, new);
         }
-        Update {
-            states,
-            gradient_norm,
-        }
+        Update { states, gradient_norm }
     })
 }
 

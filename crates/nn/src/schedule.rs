@@ -180,13 +180,7 @@ mod tests {
             0.049519368,
             4e-6,
         ];
-        let got = rates(
-            ScheduleKind::OneCycle,
-            1.0,
-            3,
-            10,
-            &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9],
-        );
+        let got = rates(ScheduleKind::OneCycle, 1.0, 3, 10, &[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         for (g, e) in got.iter().zip(expected) {
             assert!((g - e).abs() < 1e-8, "{got:?}");
         }
@@ -204,10 +198,7 @@ mod tests {
                     warmup,
                     total,
                 };
-                assert!(
-                    (0..12).all(|s| (0.0..=1.0).contains(&schedule.lr(s))),
-                    "{schedule:?}"
-                );
+                assert!((0..12).all(|s| (0.0..=1.0).contains(&schedule.lr(s))), "{schedule:?}");
             }
         }
     }

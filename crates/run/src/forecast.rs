@@ -152,11 +152,7 @@ impl Forecast {
         for row in plans.step.largest(LARGEST) {
             let lifetime = format!("{}..{}", row.first_step, row.last_step);
             let ty = row.ty.to_string();
-            text += &format!(
-                "{:>10}  {lifetime:>9}  {ty:<22} {}\n",
-                show_size(row.bytes),
-                row.name
-            );
+            text += &format!("{:>10}  {lifetime:>9}  {ty:<22} {}\n", show_size(row.bytes), row.name);
         }
         text
     }

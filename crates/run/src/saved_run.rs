@@ -68,11 +68,7 @@ impl<'a> SavedRun<'a> {
         let mut settings = self.config.settings.clone();
         if let Some(path) = data {
             let text = path.display().to_string();
-            settings.set_named(
-                "data.path",
-                SettingValue::Text(text.clone()),
-                format!("--data {text}"),
-            )?;
+            settings.set_named("data.path", SettingValue::Text(text.clone()), format!("--data {text}"))?;
         }
         let mut task = RunTask::assemble(Config::new(settings)?, Some(self.saved.clone()))?;
         let mut weights = self.weights.clone();
@@ -127,9 +123,7 @@ impl<'a> SavedRun<'a> {
         let results = session.run(function, &evaluation::inputs_of(&batch))?;
         let logits = results.f32("logits").unwrap_or_default();
         if target == Target::Score {
-            return Ok(Prediction::Score(
-                logits.first().copied().map_or(f64::NAN, f64::from),
-            ));
+            return Ok(Prediction::Score(logits.first().copied().map_or(f64::NAN, f64::from)));
         }
         let labels = model.labels();
         let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -163,11 +157,7 @@ impl<'a> SavedRun<'a> {
             ));
         }
         let mut generator = self.generator()?;
-        let most = if self.goal_is_sum() {
-            adder::DIGITS
-        } else {
-            usize::MAX
-        };
+        let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
         let sampling = Sampling {
             tokens: sampling.tokens.min(most),
             ..*sampling

@@ -14,11 +14,7 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
 
 /// What to call a loss that is not finite.
 pub(crate) fn name_of(loss: f64) -> &'static str {
-    if loss.is_nan() {
-        "no number (NaN)"
-    } else {
-        "infinite"
-    }
+    if loss.is_nan() { "no number (NaN)" } else { "infinite" }
 }
 
 /// Seconds as people say them: `42 s`, `3 min 05 s`, `2 h 10 min`.

@@ -162,8 +162,7 @@ mod tests {
     #[test]
     fn tokens_are_drawn_as_often_as_the_softmax_says() {
         let total = 1.0 + 2f64.exp() + 1f64.exp();
-        let close =
-            |found: f64, expected: f64| assert!((found - expected).abs() < 0.02, "{found} for {expected}");
+        let close = |found: f64, expected: f64| assert!((found - expected).abs() < 0.02, "{found} for {expected}");
         let found = shares(1.0, None);
         [1.0, 2f64.exp(), 1f64.exp()]
             .iter()

@@ -11,9 +11,7 @@ pub fn available_bytes() -> Option<usize> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let available = bytes_of_row(&meminfo, "MemAvailable")?;
     let groups = ["/sys/fs/cgroup", "/sys/fs/cgroup/memory"];
-    let limits = groups
-        .into_iter()
-        .filter_map(|group| group_bytes(Path::new(group)));
+    let limits = groups.into_iter().filter_map(|group| group_bytes(Path::new(group)));
     Some(limits.fold(available, usize::min))
 }
 
@@ -72,14 +70,8 @@ fn group_bytes(group: &Path) -> Option<usize> {
             .into_iter()
             .find_map(|name| fs::read_to_string(group.join(name)).ok())
     };
-    let limit: usize = read(["memory.max", "memory.limit_in_bytes"])?
-        .trim()
-        .parse()
-        .ok()?;
-    let used: usize = read(["memory.current", "memory.usage_in_bytes"])?
-        .trim()
-        .parse()
-        .ok()?;
+    let limit: usize = read(["memory.max", "memory.limit_in_bytes"])?.trim().parse().ok()?;
+    let used: usize = read(["memory.current", "memory.usage_in_bytes"])?.trim().parse().ok()?;
     let statistics = fs::read_to_string(group.join("memory.stat")).unwrap_or_default();
     let cached = statistics
         .lines()

@@ -50,8 +50,7 @@ impl StepGraphs {
         let step = trace.finish();
         let mut states: Vec<(String, Type)> = Vec::new();
         for (name, ty) in std::iter::once(&step).chain(&apply).flat_map(states_of) {
-            let known = params.iter().any(|param| param.name == name)
-                || states.iter().any(|(state, _)| state == name);
+            let known = params.iter().any(|param| param.name == name) || states.iter().any(|(state, _)| state == name);
             if !known {
                 states.push((name.to_string(), ty.clone()));
             }
@@ -97,9 +96,7 @@ impl StepGraphs {
     }
 
     fn graphs(&self) -> impl Iterator<Item = &Graph> {
-        std::iter::once(&self.step)
-            .chain(&self.apply)
-            .chain(&self.functions)
+        std::iter::once(&self.step).chain(&self.apply).chain(&self.functions)
     }
 
     /// Bytes of all states: parameters, sums of gradients, the optimizer's and the functions' own.
@@ -121,9 +118,7 @@ impl StepGraphs {
 
     fn plans_without_budget(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Plan>> {
         let options = compile_options(options.placement, None);
-        self.graphs()
-            .map(|graph| backend.compile(graph, &options))
-            .collect()
+        self.graphs().map(|graph| backend.compile(graph, &options)).collect()
     }
 
     /// The plan of every graph under the options' budget.
@@ -192,9 +187,7 @@ impl StepPlans {
     }
 
     fn plans(&self) -> impl Iterator<Item = &Plan> {
-        std::iter::once(&self.step)
-            .chain(&self.apply)
-            .chain(&self.functions)
+        std::iter::once(&self.step).chain(&self.apply).chain(&self.functions)
     }
 
     /// The most bytes that training takes: all states and constants, and the largest arena.

@@ -55,8 +55,8 @@ impl Session {
     pub fn new(mut backend: Box<dyn Backend>, params: Vec<ParamSpec>, weights: &Weights) -> Result<Session> {
         for ParamSpec { name, shape, .. } in &params {
             let weight = weights.get(name).filter(|weight| weight.shape == *shape);
-            let weight = weight
-                .ok_or_else(|| Error::user(format!("there is no value of shape {shape:?} for `{name}`")))?;
+            let weight =
+                weight.ok_or_else(|| Error::user(format!("there is no value of shape {shape:?} for `{name}`")))?;
             backend.allocate(name, &lessen_graph::Type::f32(shape))?;
             backend.upload(name, Host::F32(&weight.data))?;
         }
@@ -159,8 +159,7 @@ impl Session {
             let mut data = None;
             self.backend
                 .download(name, &mut |host| data = host.as_f32().map(<[f32]>::to_vec))?;
-            let data =
-                data.ok_or_else(|| Error::internal(format!("the parameter `{name}` is not of dtype f32")))?;
+            let data = data.ok_or_else(|| Error::internal(format!("the parameter `{name}` is not of dtype f32")))?;
             let shape = shape.clone();
             weights.insert(name.clone(), Weight { shape, data });
         }

@@ -28,10 +28,7 @@ pub fn parse_size(text: &str) -> Result<usize> {
         Some((unit, factor)) => (&trimmed[..trimmed.len() - unit.len()], *factor),
         None => (trimmed, 1.0),
     };
-    let bytes = number
-        .trim()
-        .parse::<f64>()
-        .map(|number| (number * factor).round());
+    let bytes = number.trim().parse::<f64>().map(|number| (number * factor).round());
     match bytes {
         Ok(bytes) if bytes >= 1.0 && bytes < usize::MAX as f64 => Ok(bytes as usize),
         _ => Err(Error::user(format!(

@@ -165,9 +165,7 @@ pub fn recompute(graph: &Graph, values: &[ValueId]) -> Graph {
             continue;
         }
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| clones.read(v)).collect();
-        let outputs = clones
-            .rewriter
-            .push(node.op.clone(), &inputs, node.phase, &node.scope);
+        let outputs = clones.rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
         for (&old, new) in node.outputs.iter().zip(outputs) {
             clones.rewriter.set(old, new);
         }
@@ -236,6 +234,5 @@ impl Clones<'_> {
 
 /// Whether a graph trains: it has a backward phase and states.
 pub(crate) fn trains(graph: &Graph) -> bool {
-    graph.nodes.iter().any(|n| n.phase == Phase::Backward)
-        && graph.inputs.iter().any(|i| i.kind == InputKind::State)
+    graph.nodes.iter().any(|n| n.phase == Phase::Backward) && graph.inputs.iter().any(|i| i.kind == InputKind::State)
 }

@@ -28,17 +28,11 @@ fn expression<'g>(random: &mut SplitMix64, leaves: &[Tensor<'g>]) -> Tensor<'g> 
 
 fn run(graph: &Graph, data: &[(&str, Host<'_>)]) -> Vec<u32> {
     let mut backend: Box<dyn Backend> = Box::new(CpuBackend::new(1).expect("one thread"));
-    let plan = backend
-        .compile(graph, &Options::default())
-        .expect("the graph compiles");
+    let plan = backend.compile(graph, &Options::default()).expect("the graph compiles");
     let program = backend.load(plan).expect("the plan loads");
     backend.run(program, data).expect("the program runs");
     let output = backend.output(program, "y").and_then(|y| y.as_f32());
-    output
-        .expect("an f32 output")
-        .iter()
-        .map(|x| x.to_bits())
-        .collect()
+    output.expect("an f32 output").iter().map(|x| x.to_bits()).collect()
 }
 
 #[test]

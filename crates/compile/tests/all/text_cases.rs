@@ -45,11 +45,7 @@ fn standard(op: &dyn Op) -> bool {
 }
 
 fn value(word: &str) -> ValueId {
-    ValueId(
-        word.trim_start_matches('%')
-            .parse()
-            .expect("the number of a value"),
-    )
+    ValueId(word.trim_start_matches('%').parse().expect("the number of a value"))
 }
 
 fn run_pass(words: &[&str], graph: &Graph) -> Graph {
@@ -59,9 +55,7 @@ fn run_pass(words: &[&str], graph: &Graph) -> Graph {
         ["fold"] => passes::fold_constants(graph),
         ["lower"] => passes::lower(graph, &standard),
         ["materialize"] => passes::materialize(graph, &TARGET),
-        ["recompute", values @ ..] => {
-            passes::recompute(graph, &values.iter().map(|w| value(w)).collect::<Vec<_>>())
-        }
+        ["recompute", values @ ..] => passes::recompute(graph, &values.iter().map(|w| value(w)).collect::<Vec<_>>()),
         other => panic!("there is no pass {other:?}"),
     }
 }
@@ -186,9 +180,5 @@ fn text_cases_hold() {
         wrong == 0 || blessing(),
         "{wrong} cases differ; LESSEN_BLESS=1 takes over what is found"
     );
-    assert!(
-        files.len() >= 9 && cases >= 30,
-        "{} files, {cases} cases",
-        files.len()
-    );
+    assert!(files.len() >= 9 && cases >= 30, "{} files, {cases} cases", files.len());
 }

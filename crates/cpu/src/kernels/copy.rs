@@ -88,21 +88,14 @@ impl CopyPlan {
         let (lead, last) = self.split();
         let (s, t) = last.map_or((1, 1), |axis| (axis.from, axis.to));
         // Consecutive rows along the axis before the last one are copied together, as a matrix.
-        let (run, s_row, t_row) = lead
-            .last()
-            .map_or((1, 0, 0), |axis| (axis.extent, axis.from, axis.to));
+        let (run, s_row, t_row) = lead.last().map_or((1, 0, 0), |axis| (axis.extent, axis.from, axis.to));
         let mut row = rows.start;
         while row < rows.end {
             let count = (run - row % run).min(rows.end - row);
             let (s_at, t_at) = self.offsets(row);
             // SAFETY: these are places of elements of the rows.
             unsafe {
-                matrix(
-                    count,
-                    columns,
-                    (from.add(s_at), s_row, s),
-                    (to.add(t_at), t_row, t),
-                );
+                matrix(count, columns, (from.add(s_at), s_row, s), (to.add(t_at), t_row, t));
             }
             row += count;
         }

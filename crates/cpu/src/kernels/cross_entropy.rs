@@ -189,26 +189,14 @@ pub(super) fn cross_entropy_kernel(op: &ops::CrossEntropy, types: &Types<'_>) ->
     RowKernel::rows(move |r| unsafe {
         let labels = labels(r, 1, ignore, c).as_ptr();
         let ignore = ignored(ignore).0;
-        cross_entropy(
-            r.n,
-            c,
-            r.x(0),
-            labels,
-            ignore,
-            smoothing,
-            r.column(0),
-            r.column(1),
-        );
+        cross_entropy(r.n, c, r.x(0), labels, ignore, smoothing, r.column(0), r.column(1));
     })
     .dense([1])
     .into()
 }
 
 /// The kernel of [`ops::CrossEntropyBackward`].
-pub(super) fn cross_entropy_backward_kernel(
-    op: &ops::CrossEntropyBackward,
-    types: &Types<'_>,
-) -> Option<Kernel> {
+pub(super) fn cross_entropy_backward_kernel(op: &ops::CrossEntropyBackward, types: &Types<'_>) -> Option<Kernel> {
     if !types.floats_are_f32() {
         return None;
     }

@@ -143,14 +143,7 @@ comparisons! { Eq: ==; Ne: !=; Lt: <; Le: <=; Gt: >; Ge: >=; }
 ///
 /// # Safety
 /// As for [`unary`].
-pub unsafe fn compare<T: Comparable>(
-    kind: CompareKind,
-    n: usize,
-    c: usize,
-    a: Rows<T>,
-    b: Rows<T>,
-    y: Rows<u8>,
-) {
+pub unsafe fn compare<T: Comparable>(kind: CompareKind, n: usize, c: usize, a: Rows<T>, b: Rows<T>, y: Rows<u8>) {
     use std::marker::PhantomData as P;
     // SAFETY: passed on.
     unsafe {
@@ -184,14 +177,7 @@ dispatch! {
 }
 
 #[inline(always)]
-unsafe fn select_body<L: Level, T: Element>(
-    n: usize,
-    c: usize,
-    cond: Rows<u8>,
-    a: Rows<T>,
-    b: Rows<T>,
-    y: Rows<T>,
-) {
+unsafe fn select_body<L: Level, T: Element>(n: usize, c: usize, cond: Rows<u8>, a: Rows<T>, b: Rows<T>, y: Rows<T>) {
     flatten!(n, c, cond, a, b, y);
     for r in 0..n {
         let row = (
@@ -212,11 +198,7 @@ unsafe fn select_body<L: Level, T: Element>(
 }
 
 #[inline(always)]
-unsafe fn select_row<T: Element>(
-    c: usize,
-    (cond, a, b, y): (*const u8, *const T, *const T, *mut T),
-    col: [usize; 4],
-) {
+unsafe fn select_row<T: Element>(c: usize, (cond, a, b, y): (*const u8, *const T, *const T, *mut T), col: [usize; 4]) {
     chunks!(c, |j, len| {
         // SAFETY: elements j..j+len lie within the rows; the chunks are read before any of them is written.
         unsafe {

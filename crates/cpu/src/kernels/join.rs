@@ -102,8 +102,7 @@ pub(super) fn pad_kernel(op: &ops::Pad, types: &Types<'_>) -> Option<Kernel> {
                 if fill.iter().all(|&b| b == 0) {
                     out.fill(0);
                 } else {
-                    out.chunks_exact_mut(fill.len())
-                        .for_each(|e| e.copy_from_slice(&fill));
+                    out.chunks_exact_mut(fill.len()).for_each(|e| e.copy_from_slice(&fill));
                 }
                 out.as_mut_ptr()
                     .add(before)

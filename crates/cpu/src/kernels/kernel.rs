@@ -173,9 +173,7 @@ pub(crate) struct WholeKernel {
 
 impl WholeKernel {
     /// A kernel of several phases.
-    pub(crate) fn phases(
-        phases: impl Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync + 'static,
-    ) -> WholeKernel {
+    pub(crate) fn phases(phases: impl Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync + 'static) -> WholeKernel {
         WholeKernel {
             phases: Box::new(phases),
             scratch: 0,
@@ -184,10 +182,7 @@ impl WholeKernel {
     }
 
     /// A kernel of `tasks` tasks over dense inputs.
-    pub(crate) fn dense(
-        tasks: usize,
-        run: impl Fn(&Work<'_>, usize) + Clone + Send + Sync + 'static,
-    ) -> WholeKernel {
+    pub(crate) fn dense(tasks: usize, run: impl Fn(&Work<'_>, usize) + Clone + Send + Sync + 'static) -> WholeKernel {
         WholeKernel::phases(move |_| {
             vec![Phase {
                 tasks,
@@ -198,10 +193,7 @@ impl WholeKernel {
 
     /// The same, with this much scratch for each worker.
     pub(crate) fn with_scratch(self, bytes: usize) -> WholeKernel {
-        WholeKernel {
-            scratch: bytes,
-            ..self
-        }
+        WholeKernel { scratch: bytes, ..self }
     }
 
     /// The same, reading an input in these layouts.

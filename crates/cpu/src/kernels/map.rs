@@ -96,14 +96,7 @@ unsafe fn map_body<L: Level, F: Map>(f: F, n: usize, c: usize, x: Rows<F::X>, y:
 
 /// One row; inlined with constant strides where they are 1.
 #[inline(always)]
-unsafe fn map_row<L: Level, F: Map>(
-    f: F,
-    c: usize,
-    x: *const F::X,
-    x_col: usize,
-    y: *mut F::Y,
-    y_col: usize,
-) {
+unsafe fn map_row<L: Level, F: Map>(f: F, c: usize, x: *const F::X, x_col: usize, y: *mut F::Y, y_col: usize) {
     chunks!(c, |j, len| {
         // SAFETY: elements j..j+len lie within the row; the chunk is read before any of it is written.
         unsafe {

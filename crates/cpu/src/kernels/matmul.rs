@@ -45,11 +45,7 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     let (transposed, cut) = (op.transpose_b, column_cut(rows, k, columns));
     RowKernel::columns(cut, move |r| {
         let (a, b, y) = (r.inputs[0], r.inputs[1], r.outputs[0]);
-        let (b_row, b_col) = if transposed {
-            (b.col, b.row)
-        } else {
-            (b.row, b.col)
-        };
+        let (b_row, b_col) = if transposed { (b.col, b.row) } else { (b.row, b.col) };
         let (first, end) = r.columns;
         let tile = match column_tile(columns) {
             // A part narrower than a tile, and what the last part has besides, is one product.
@@ -102,10 +98,7 @@ fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
             return Vec::new();
         }
         let matrix = |strides: &[usize], transposed: bool| {
-            let (row, col) = (
-                strides[strides.len() - 2] as isize,
-                strides[strides.len() - 1] as isize,
-            );
+            let (row, col) = (strides[strides.len() - 2] as isize, strides[strides.len() - 1] as isize);
             if transposed { (col, row) } else { (row, col) }
         };
         let (a_row, a_col) = matrix(&strides[0], op.transpose_a);

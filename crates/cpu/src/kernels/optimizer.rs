@@ -160,19 +160,7 @@ pub(super) fn adamw_kernel(op: &ops::AdamW, types: &Types<'_>) -> Option<Kernel>
     RowKernel::elementwise(move |r| unsafe {
         let [p, g, m, v] = [0, 1, 2, 3].map(|i| r.whole(i));
         let [p2, m2, v2] = [0, 1, 2].map(|i| r.column(i));
-        adamw(
-            r.n * r.c(),
-            p,
-            g,
-            m,
-            v,
-            p2,
-            m2,
-            v2,
-            r.scalar(4),
-            r.scalar(5),
-            constants,
-        );
+        adamw(r.n * r.c(), p, g, m, v, p2, m2, v2, r.scalar(4), r.scalar(5), constants);
     })
     .dense([0, 1, 2, 3])
     .into()

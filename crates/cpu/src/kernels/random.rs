@@ -59,12 +59,7 @@ fn blocks(key: [u32; 2], stream: u32, first: u64) -> [u64; WORDS / 2] {
         for _ in 0..10 {
             let a = (c0 & LOW) * 0xd251_1f53;
             let b = (c2 & LOW) * 0xcd9e_8d57;
-            (c0, c1, c2, c3) = (
-                (b >> 32) ^ c1 ^ u64::from(k0),
-                b,
-                (a >> 32) ^ c3 ^ u64::from(k1),
-                a,
-            );
+            (c0, c1, c2, c3) = ((b >> 32) ^ c1 ^ u64::from(k0), b, (a >> 32) ^ c3 ^ u64::from(k1), a);
             k0 = k0.wrapping_add(0x9e37_79b9);
             k1 = k1.wrapping_add(0xbb67_ae85);
         }
@@ -118,10 +113,7 @@ pub(super) unsafe fn random_halves(key: [u32; 2], stream: u32, first: u64, n: us
 /// The threshold of dropout with probability `p`, and what kept elements are multiplied by.
 pub(super) fn threshold_and_scale(p: f64) -> (u16, f32) {
     let threshold = dropout_threshold(p).min(0xffff);
-    (
-        threshold as u16,
-        (65536.0 / (65536.0 - f64::from(threshold))) as f32,
-    )
+    (threshold as u16, (65536.0 / (65536.0 - f64::from(threshold))) as f32)
 }
 
 /// What decides on dropout.
@@ -185,12 +177,7 @@ unsafe fn dropout_run(
                 for part in 0..HALVES / LANES {
                     let at = done + part * LANES;
                     let xs = load(x.add(at * x_col), x_col, LANES, 0.0);
-                    store(
-                        y.add(at * y_col),
-                        y_col,
-                        LANES,
-                        &keep(mask, &halves, part * LANES, &xs),
-                    );
+                    store(y.add(at * y_col), y_col, LANES, &keep(mask, &halves, part * LANES, &xs));
                 }
                 done += HALVES;
             } else {

@@ -76,12 +76,7 @@ unsafe fn add_row(c: usize, (x, col): (*const f32, usize), sums: &mut [f32; LANE
 
 /// Combines all elements of a row, in lanes and then in a tree; the neutral element if there are none.
 #[inline(always)]
-unsafe fn row_fold(
-    c: usize,
-    (x, col): (*const f32, usize),
-    neutral: f32,
-    combine: impl Fn(f32, f32) -> f32,
-) -> f32 {
+unsafe fn row_fold(c: usize, (x, col): (*const f32, usize), neutral: f32, combine: impl Fn(f32, f32) -> f32) -> f32 {
     let mut lanes = [neutral; LANES];
     chunks!(c, |j, len| {
         // SAFETY: elements j..j+len lie within the row.

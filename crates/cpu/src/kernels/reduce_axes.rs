@@ -36,8 +36,7 @@ pub(super) fn reduce_kernel(op: &ops::Reduce, types: &Types<'_>) -> Option<Kerne
         .into();
     }
     // SAFETY: see `Run`.
-    RowKernel::rows(move |r| unsafe { reduce_rows(kind, r.n, r.inputs[0].columns, r.x(0), r.column(0)) })
-        .into()
+    RowKernel::rows(move |r| unsafe { reduce_rows(kind, r.n, r.inputs[0].columns, r.x(0), r.column(0)) }).into()
 }
 
 /// Columns of one task of a reduction of `n` rows: at least some work, and few tasks.
@@ -179,9 +178,7 @@ fn over_columns(kind: ReduceKind, split: Split) -> WholeKernel {
 
 /// Rows that vanish, and other axes with them; `n` elements for each output.
 fn over_rows(kind: ReduceKind, split: Split, n: usize) -> WholeKernel {
-    let Split {
-        kept, outer, rows, ..
-    } = split;
+    let Split { kept, outer, rows, .. } = split;
     let outputs = kept.count();
     let chunk = (CHUNK / n).max(1);
     WholeKernel::dense(outputs.div_ceil(chunk), move |w, task| {

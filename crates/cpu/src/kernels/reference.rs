@@ -78,9 +78,7 @@ unsafe fn decode(from: *const u8, dtype: DType) -> f64 {
         match dtype {
             DType::F32 => f64::from(from.cast::<f32>().read_unaligned()),
             DType::F64 => from.cast::<f64>().read_unaligned(),
-            DType::BF16 => f64::from(f32::from_bits(
-                u32::from(from.cast::<u16>().read_unaligned()) << 16,
-            )),
+            DType::BF16 => f64::from(f32::from_bits(u32::from(from.cast::<u16>().read_unaligned()) << 16)),
             DType::I32 => f64::from(from.cast::<i32>().read_unaligned()),
             DType::U32 => f64::from(from.cast::<u32>().read_unaligned()),
             DType::Bool => f64::from(from.read()),

@@ -100,13 +100,7 @@ unsafe fn row_scale(c: usize, (y, col): (*mut f32, usize), a: f32) {
 
 /// `y = (x - a) - b` along a row.
 #[inline(always)]
-unsafe fn row_subtract(
-    c: usize,
-    (x, x_col): (*const f32, usize),
-    a: f32,
-    b: f32,
-    (y, y_col): (*mut f32, usize),
-) {
+unsafe fn row_subtract(c: usize, (x, x_col): (*const f32, usize), a: f32, b: f32, (y, y_col): (*mut f32, usize)) {
     chunks!(c, |j, len| {
         // SAFETY: elements j..j+len lie within the rows; the chunk is read before any of it is written.
         unsafe {

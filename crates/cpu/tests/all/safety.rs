@@ -32,11 +32,7 @@ const HONEST: CpuTarget = CpuTarget { threads: 2 };
 
 impl Target for Liar {
     fn workers(&self) -> usize {
-        if self.0 == Lie::OneWorker {
-            1
-        } else {
-            HONEST.workers()
-        }
+        if self.0 == Lie::OneWorker { 1 } else { HONEST.workers() }
     }
 
     fn supports(&self, op: &dyn Op) -> bool {
@@ -120,10 +116,7 @@ impl Shorthand for Tensor<'_> {
 }
 
 /// Loads and runs a plan; none where it is refused by an error or a panic.
-fn results(
-    plan: impl FnOnce() -> Result<Plan>,
-    inputs: &HashMap<String, Array>,
-) -> Option<HashMap<String, Vec<f32>>> {
+fn results(plan: impl FnOnce() -> Result<Plan>, inputs: &HashMap<String, Array>) -> Option<HashMap<String, Vec<f32>>> {
     let attempt = catch_unwind(AssertUnwindSafe(|| -> Result<_> {
         let mut executable = Executable::new(plan()?)?;
         let mut device = Device::new(executable.plan().workers())?;
@@ -157,9 +150,7 @@ fn a_plan_for_a_target_that_lies_is_refused_or_runs_as_it_should() {
             Some(found) => {
                 for (name, values) in &expected {
                     let pairs = values.iter().zip(&found[name]);
-                    let near = pairs
-                        .clone()
-                        .all(|(a, b)| (a - b).abs() < 1e-3 * a.abs().max(1.0));
+                    let near = pairs.clone().all(|(a, b)| (a - b).abs() < 1e-3 * a.abs().max(1.0));
                     assert!(near && values.len() == found[name].len(), "{lie:?}: `{name}`");
                 }
             }
@@ -172,10 +163,7 @@ fn a_plan_for_a_target_that_lies_is_refused_or_runs_as_it_should() {
         Lie::NoScratch,
         Lie::BlocksOf(7, 16),
     ] {
-        assert!(
-            refused.contains(&lie),
-            "{lie:?} is not refused, but {refused:?} are"
-        );
+        assert!(refused.contains(&lie), "{lie:?} is not refused, but {refused:?} are");
     }
 }
 

@@ -42,19 +42,10 @@ fn samples() -> Vec<Sample> {
 
 fn elementwise() -> Vec<Sample> {
     let x: &[usize] = &[3, 70];
-    let mut all: Vec<Sample> = UnaryKind::ALL
-        .map(|kind| sample(ops::Unary { kind }, &[x]))
-        .into();
+    let mut all: Vec<Sample> = UnaryKind::ALL.map(|kind| sample(ops::Unary { kind }, &[x])).into();
     all.extend(BinaryKind::ALL.map(|kind| sample(ops::Binary { kind }, &[x, x])));
     all.extend(CompareKind::ALL.map(|kind| sample(ops::Compare { kind }, &[x, x])));
-    let dtypes = [
-        DType::F32,
-        DType::F64,
-        DType::BF16,
-        DType::I32,
-        DType::U32,
-        DType::Bool,
-    ];
+    let dtypes = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool];
     all.extend(dtypes.map(|dtype| sample(ops::Cast { dtype }, &[x])));
     for tanh in [false, true] {
         all.push(sample(ops::Gelu { tanh }, &[x]));
@@ -94,13 +85,7 @@ fn of_structure() -> Vec<Sample> {
             ));
             all.push(sample(ops::Reduce { kind, axes }, &[&[130, 3, 70]]));
         }
-        all.push(sample(
-            ops::Reduce {
-                kind,
-                axes: vec![1, 3],
-            },
-            &[&[2, 3, 4, 5, 6]],
-        ));
+        all.push(sample(ops::Reduce { kind, axes: vec![1, 3] }, &[&[2, 3, 4, 5, 6]]));
         all.push(sample(ops::Reduce { kind, axes: vec![0] }, &[&[70_000]]));
     }
     for axis in 0..3 {
@@ -117,14 +102,7 @@ fn of_structure() -> Vec<Sample> {
                 },
                 &[x],
             ),
-            sample(
-                ops::Slice {
-                    axis,
-                    start: 1,
-                    len: 2,
-                },
-                &[x],
-            ),
+            sample(ops::Slice { axis, start: 1, len: 2 }, &[x]),
             sample(
                 ops::UpdateSlice { axis },
                 &[x, [&[1, 7, 5][..], &[3, 1, 5], &[3, 7, 1]][axis], &[]],
@@ -268,9 +246,7 @@ fn admitted() -> Vec<(Sample, Vec<Type>, Vec<Type>)> {
     for dtype in [DType::F32, DType::I32, DType::U32, DType::Bool] {
         for sample in samples() {
             let inputs = sample.inputs.iter();
-            let inputs: Vec<Type> = inputs
-                .map(|(own, s)| Type::new(own.unwrap_or(dtype), s))
-                .collect();
+            let inputs: Vec<Type> = inputs.map(|(own, s)| Type::new(own.unwrap_or(dtype), s)).collect();
             if let Ok(outputs) = sample.op.infer(&inputs) {
                 all.push((sample, inputs, outputs));
             }
@@ -291,11 +267,7 @@ fn every_standard_operation_has_a_kernel_for_f32_and_integers() {
     }
     let names: BTreeSet<&str> = all.iter().map(|(sample, ..)| sample.op.name()).collect();
     let standard = Registry::standard();
-    let missing: Vec<&str> = standard
-        .names()
-        .into_iter()
-        .filter(|n| !names.contains(n))
-        .collect();
+    let missing: Vec<&str> = standard.names().into_iter().filter(|n| !names.contains(n)).collect();
     assert!(missing.is_empty(), "no sample of {missing:?}");
 }
 
@@ -325,11 +297,7 @@ fn graph(sample: &Sample, inputs: &[Type]) -> Graph {
     let inputs: Vec<_> = inputs
         .map(|(name, ty)| trace.input(name, ty.dtype, &ty.shape))
         .collect();
-    for (k, y) in trace
-        .apply_shared(sample.op.clone(), &inputs)
-        .into_iter()
-        .enumerate()
-    {
+    for (k, y) in trace.apply_shared(sample.op.clone(), &inputs).into_iter().enumerate() {
         trace.output(&format!("y{k}"), y);
     }
     trace.finish()

@@ -1,8 +1,7 @@
 use super::*;
 use std::fs;
 
-const RTE: &str =
-    "index\tsentence1\tsentence2\tlabel\n0\tNo \"news\tis good.\tnot_entailment\n1\ta\tb\tentailment\n";
+const RTE: &str = "index\tsentence1\tsentence2\tlabel\n0\tNo \"news\tis good.\tnot_entailment\n1\ta\tb\tentailment\n";
 
 fn read_two(task: GlueTask, train: &str, dev: &str) -> Result<Dataset> {
     let dir = tempfile::tempdir().unwrap();
@@ -31,10 +30,7 @@ fn names_are_found_whatever_their_spelling() {
     }
     assert_eq!(GlueTask::from_name("sts_b"), Ok(Stsb));
     let error = GlueTask::from_name("snli").unwrap_err().to_string();
-    assert!(
-        error.contains("'snli'") && error.contains("CoLA, SST-2"),
-        "{error}"
-    );
+    assert!(error.contains("'snli'") && error.contains("CoLA, SST-2"), "{error}");
 }
 
 #[test]
@@ -72,10 +68,7 @@ fn columns_are_those_of_the_task() {
         [("it 's a charming".into(), None)]
     );
     let wnli = "index\tsentence1\tsentence2\tlabel\n0\ta\tb\t1\n";
-    assert_eq!(
-        read_two(Wnli, wnli, wnli).unwrap().dev.labels,
-        Labels::Classes(vec![1])
-    );
+    assert_eq!(read_two(Wnli, wnli, wnli).unwrap().dev.labels, Labels::Classes(vec![1]));
     let qnli = "index\tquestion\tsentence\tlabel\n0\twho\the\tnot_entailment\n";
     assert_eq!(
         read_two(Qnli, qnli, qnli).unwrap().dev.texts,
@@ -88,10 +81,7 @@ fn columns_are_those_of_the_task() {
     assert_eq!(data.train.labels, Labels::Classes(vec![1, 0]));
     assert_eq!(data.metrics, [Metric::F1, Metric::Accuracy]);
     let mnli = "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\ta\tb\tneutral\tcontradiction\n";
-    assert_eq!(
-        read_two(Mnli, mnli, mnli).unwrap().dev.labels,
-        Labels::Classes(vec![2])
-    );
+    assert_eq!(read_two(Mnli, mnli, mnli).unwrap().dev.labels, Labels::Classes(vec![2]));
 }
 
 #[test]

@@ -45,12 +45,7 @@ impl Beside {
     }
 
     /// Appends the added tokens to the `added_tokens` of a generated `tokenizer.json`; returns them with their ids.
-    pub(super) fn add_to(
-        &self,
-        tokenizer: &mut Value,
-        config: &Value,
-        dir: &Path,
-    ) -> Result<Vec<(String, u64)>> {
+    pub(super) fn add_to(&self, tokenizer: &mut Value, config: &Value, dir: &Path) -> Result<Vec<(String, u64)>> {
         let damaged = |file: &str, what: &str| {
             let path = dir.join(file);
             Error::user(format!("{} {what}; restore the file", path.display()))
@@ -105,8 +100,7 @@ impl Beside {
     fn is_special(&self, token: &str, config: &Value) -> bool {
         [config, &self.roles].into_iter().any(|file| {
             let roles = file.as_object().into_iter().flatten();
-            let mut named =
-                roles.filter(|(role, _)| role.ends_with("_token") || role.ends_with("_special_tokens"));
+            let mut named = roles.filter(|(role, _)| role.ends_with("_token") || role.ends_with("_special_tokens"));
             named.any(|(_, value)| match value {
                 Value::Array(tokens) => tokens.iter().any(|each| content(each) == Some(token)),
                 single => content(single) == Some(token),

@@ -44,9 +44,7 @@ impl Shortcut {
             && words["use_regex"] != false;
         // An added token spans a boundary only if it contains or absorbs white space.
         let plain = |token: &Value| {
-            let takes = ["lstrip", "rstrip", "single_word"]
-                .iter()
-                .any(|key| token[key] == true);
+            let takes = ["lstrip", "rstrip", "single_word"].iter().any(|key| token[key] == true);
             !takes
                 && token["content"]
                     .as_str()

@@ -32,20 +32,10 @@ fn gpt2() -> Tokenizer {
 #[test]
 fn word_pieces_are_the_longest_that_fit() {
     let tokenizer = bert(None);
+    assert_eq!(tokenizer.encode("The FALLEN falls!").unwrap(), [5, 6, 7, 6, 8, 13]);
+    assert_eq!(tokenizer.encode("红牛 café zebra [MASK]").unwrap(), [11, 12, 14, 1, 4]);
     assert_eq!(
-        tokenizer.encode("The FALLEN falls!").unwrap(),
-        [5, 6, 7, 6, 8, 13]
-    );
-    assert_eq!(
-        tokenizer.encode("红牛 café zebra [MASK]").unwrap(),
-        [11, 12, 14, 1, 4]
-    );
-    assert_eq!(
-        (
-            tokenizer.vocab_size(),
-            tokenizer.pad_id(),
-            tokenizer.id_of("fall")
-        ),
+        (tokenizer.vocab_size(), tokenizer.pad_id(), tokenizer.id_of("fall")),
         (15, 0, Some(6))
     );
     assert_eq!(tokenizer.id_of("zebra"), None);
@@ -58,9 +48,7 @@ fn word_pieces_are_the_longest_that_fit() {
 #[test]
 fn the_config_decides_about_case() {
     assert_eq!(
-        bert(Some(r#"{"do_lower_case": false}"#))
-            .encode("The the THE")
-            .unwrap(),
+        bert(Some(r#"{"do_lower_case": false}"#)).encode("The the THE").unwrap(),
         [10, 5, 1]
     );
     assert_eq!(bert(Some(r#"{"pad_token": {"content": "[MASK]"}}"#)).pad_id(), 4);
@@ -82,10 +70,7 @@ fn pairs_have_special_tokens_and_types_and_the_longer_text_is_cut() {
     assert_eq!(cut("the the the", "! ! !", 7), [2, 5, 5, 3, 13, 13, 3]);
     assert_eq!(tokenizer.encode_pair("", None, 4).unwrap().0, [2, 3]);
     for (second, length) in [(None, 2), (Some("a"), 3)] {
-        let error = tokenizer
-            .encode_pair("the", second, length)
-            .unwrap_err()
-            .to_string();
+        let error = tokenizer.encode_pair("the", second, length).unwrap_err().to_string();
         assert!(
             error.contains("no room for text") && error.contains("data.max_length"),
             "{error}"
@@ -116,13 +101,7 @@ fn gpt2_with(files: &[(&str, &str)]) -> Result<Tokenizer> {
         fs::write(dir.path().join(name), text).unwrap();
     }
     let tokenizer = Tokenizer::from_dir(dir.path());
-    tokenizer.map_err(|error| {
-        Error::user(
-            error
-                .to_string()
-                .replace(&dir.path().display().to_string(), "DIR"),
-        )
-    })
+    tokenizer.map_err(|error| Error::user(error.to_string().replace(&dir.path().display().to_string(), "DIR")))
 }
 
 #[test]
@@ -326,10 +305,7 @@ fn a_damaged_template_is_an_error_before_it_can_do_harm() {
         let json = fs::read_to_string(&path).unwrap();
         assert!(json.contains(good), "{json}");
         fs::write(&path, json.replace(good, bad)).unwrap();
-        Tokenizer::from_dir(dir.path())
-            .err()
-            .expect("an error")
-            .to_string()
+        Tokenizer::from_dir(dir.path()).err().expect("an error").to_string()
     };
     let name = damaged(r#""SpecialToken":{"id":"[CLS]"#, r#""SpecialToken":{"id":"[CLX]"#);
     assert!(name.contains("names [CLX] without its ids"), "{name}");
@@ -344,29 +320,21 @@ fn a_damaged_template_is_an_error_before_it_can_do_harm() {
 fn damaged_folders_are_named() {
     let message = |files: &[(&str, &str)]| {
         let dir = folder(files);
-        let error = Tokenizer::from_dir(dir.path())
-            .err()
-            .expect("an error")
-            .to_string();
+        let error = Tokenizer::from_dir(dir.path()).err().expect("an error").to_string();
         error.replace(&format!("{}/", dir.path().display()), "")
     };
     assert!(message(&[]).contains("there is no tokenizer in"));
     assert!(message(&[("vocab.txt", "")]).contains("vocab.txt is empty"));
     assert!(message(&[("vocab.txt", "[PAD]\n[UNK]\n[CLS]\n")]).contains("vocab.txt has no line [SEP]"));
     assert!(message(&[("vocab.json", "{}")]).contains("no file merges.txt"));
-    assert!(
-        message(&[("vocab.json", "{\"a\":0"), ("merges.txt", "a b")])
-            .contains("vocab.json is not valid JSON")
-    );
+    assert!(message(&[("vocab.json", "{\"a\":0"), ("merges.txt", "a b")]).contains("vocab.json is not valid JSON"));
     assert!(message(&[("vocab.json", "[1]"), ("merges.txt", "a b")]).contains("no object of tokens and ids"));
     let vocab = ("vocab.json", r#"{"a":0,"b":1,"ab":2}"#);
     assert!(message(&[vocab, ("merges.txt", "a b\nab\n")]).contains("merges.txt line 2 is not two tokens"));
     assert!(message(&[vocab, ("merges.txt", "a b\nb a\n")]).contains("line 2 merges to or from 'ba'"));
     assert!(message(&[(TOKENIZER, "{\"model\"")]).contains("tokenizer.json is not valid JSON"));
     assert!(message(&[(TOKENIZER, "{\"model\": {}}")]).contains("is not valid ("));
-    assert!(
-        message(&[(CONFIG, "{"), ("vocab.txt", VOCAB)]).contains("tokenizer_config.json is not valid JSON")
-    );
+    assert!(message(&[(CONFIG, "{"), ("vocab.txt", VOCAB)]).contains("tokenizer_config.json is not valid JSON"));
     let pad = (ROLES, r#"{"pad_token":"[PAD]"}"#);
     for file in [CONFIG, ADDED] {
         assert_eq!(
@@ -381,8 +349,5 @@ fn damaged_folders_are_named() {
 fn a_folder_that_cannot_be_written_is_named() {
     let dir = folder(&[("taken", "a file")]);
     let error = gpt2().save(&dir.path().join("taken")).unwrap_err().to_string();
-    assert!(
-        error.contains("taken") && error.contains("cannot be made"),
-        "{error}"
-    );
+    assert!(error.contains("taken") && error.contains("cannot be made"), "{error}");
 }

@@ -43,10 +43,7 @@ fn mutate_each_file(dir: &Path) {
         read += u64::from(tokenizer_is_read_or_refused(dir));
         fs::write(dir.join(file), sound).unwrap();
     }
-    assert!(
-        (1..SEEDS).contains(&read),
-        "{read} of {SEEDS} mutations were read"
-    );
+    assert!((1..SEEDS).contains(&read), "{read} of {SEEDS} mutations were read");
 }
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
@@ -99,8 +96,5 @@ fn mutated_labelled_texts_are_read_or_refused() {
         let bytes = mutated(sound, &mut SplitMix64::new(seed));
         read += u64::from(labelled_texts_are_read_or_refused(dir.path(), &bytes));
     }
-    assert!(
-        (1..SEEDS).contains(&read),
-        "{read} of {SEEDS} mutations were read"
-    );
+    assert!((1..SEEDS).contains(&read), "{read} of {SEEDS} mutations were read");
 }

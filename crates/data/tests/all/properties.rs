@@ -43,9 +43,7 @@ pub fn tokenizer_is_read_or_refused(dir: &Path) -> bool {
     let again = Tokenizer::from_dir(&saved).unwrap();
     fs::remove_dir_all(&saved).unwrap();
     let in_vocabulary = |ids: &[i32]| {
-        let outside = ids
-            .iter()
-            .find(|&&id| id < 0 || id as usize >= tokenizer.vocab_size());
+        let outside = ids.iter().find(|&&id| id < 0 || id as usize >= tokenizer.vocab_size());
         assert_eq!(outside, None, "of a vocabulary of {}", tokenizer.vocab_size());
     };
     for text in TEXTS {
@@ -61,10 +59,7 @@ pub fn tokenizer_is_read_or_refused(dir: &Path) -> bool {
         match tokenizer.encode_pair(text, Some("b"), 9) {
             Ok((ids, types)) => {
                 in_vocabulary(&ids);
-                assert!(
-                    ids.len() <= 9 && ids.len() == types.len(),
-                    "{ids:?} and {types:?}"
-                );
+                assert!(ids.len() <= 9 && ids.len() == types.len(), "{ids:?} and {types:?}");
             }
             Err(error) => check_refusal(&error),
         }

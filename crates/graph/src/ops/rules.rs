@@ -73,10 +73,7 @@ pub(crate) fn rows(ty: &Type) -> usize {
 
 /// The products of the extents before and after an axis.
 pub(crate) fn around(ty: &Type, axis: usize) -> (usize, usize) {
-    (
-        ty.shape[..axis].iter().product(),
-        ty.shape[axis + 1..].iter().product(),
-    )
+    (ty.shape[..axis].iter().product(), ty.shape[axis + 1..].iter().product())
 }
 
 /// The structure in which all inputs and outputs have rows.
@@ -136,10 +133,7 @@ pub(crate) fn map(inputs: &[&Array], output: &Type, f: impl Fn(&[f64]) -> f64) -
         }
         f(&x)
     };
-    vec![Array::new(
-        output.clone(),
-        (0..output.numel()).map(element).collect(),
-    )]
+    vec![Array::new(output.clone(), (0..output.numel()).map(element).collect())]
 }
 
 /// `log(sum e^x)` of one row; `-inf` if all of it is.

@@ -30,14 +30,8 @@ pub struct Case {
 fn case(op: impl Op, inputs: &[&Array], smooth: Smooth) -> Case {
     let types: Vec<Type> = inputs.iter().map(|a| a.ty.clone()).collect();
     let outputs = op.infer(&types).unwrap_or_else(|e| panic!("{}: {e}", op.name()));
-    let all: Vec<usize> = (0..outputs.len())
-        .filter(|&i| outputs[i].dtype.is_float())
-        .collect();
-    let sets = if all.len() > 1 {
-        vec![vec![0], all]
-    } else {
-        vec![all]
-    };
+    let all: Vec<usize> = (0..outputs.len()).filter(|&i| outputs[i].dtype.is_float()).collect();
+    let sets = if all.len() > 1 { vec![vec![0], all] } else { vec![all] };
     Case {
         op: Arc::new(op),
         inputs: inputs.iter().map(|a| (*a).clone()).collect(),
@@ -93,11 +87,7 @@ fn elementwise(r: &mut Prng) -> Vec<Case> {
         all.push(case(Gelu { tanh }, &[&x], Twice));
         all.push(case(GeluBackward { tanh }, &[&x, &y], Twice));
     }
-    let (v, lr, t) = (
-        r.floats(&[3, 5], 0.1, 0.5),
-        Array::scalar(0.05),
-        Array::scalar(3.0),
-    );
+    let (v, lr, t) = (r.floats(&[3, 5], 0.1, 0.5), Array::scalar(0.05), Array::scalar(3.0));
     let adamw = AdamW {
         beta1: 0.9,
         beta2: 0.99,
@@ -245,22 +235,12 @@ fn structure(r: &mut Prng) -> Vec<Case> {
             transpose_b,
         };
         let turned = |r: &mut Prng, lead: &[usize], rows: usize, columns: usize, transpose: bool| {
-            let last = if transpose {
-                [columns, rows]
-            } else {
-                [rows, columns]
-            };
+            let last = if transpose { [columns, rows] } else { [rows, columns] };
             r.normal(&[lead, &last].concat())
         };
-        let (a, b) = (
-            turned(r, &[2], 3, 4, transpose_a),
-            turned(r, &[2], 4, 2, transpose_b),
-        );
+        let (a, b) = (turned(r, &[2], 3, 4, transpose_a), turned(r, &[2], 4, 2, transpose_b));
         all.push(case(op, &[&a, &b], Twice));
-        let (a, b) = (
-            turned(r, &[], 3, 4, transpose_a),
-            turned(r, &[], 4, 2, transpose_b),
-        );
+        let (a, b) = (turned(r, &[], 3, 4, transpose_a), turned(r, &[], 4, 2, transpose_b));
         all.push(case(op, &[&a, &b], Twice));
         if !transpose_a {
             let (a, b) = (r.normal(&[2, 1, 3, 4]), turned(r, &[], 4, 2, transpose_b));
@@ -287,18 +267,8 @@ fn networks(r: &mut Prng) -> Vec<Case> {
         case(RmsNormBackward, &[&x, &gamma, &rstd, &y], Twice),
     ];
     for smoothing in [0.0, 0.2] {
-        all.push(case(
-            CrossEntropy {
-                ignore: -7,
-                smoothing,
-            },
-            &[&x, &labels],
-            Twice,
-        ));
-        let backward = CrossEntropyBackward {
-            ignore: -7,
-            smoothing,
-        };
+        all.push(case(CrossEntropy { ignore: -7, smoothing }, &[&x, &labels], Twice));
+        let backward = CrossEntropyBackward { ignore: -7, smoothing };
         all.push(case(backward, &[&x, &r.normal(&[2, 2]), &labels, &mean], Twice));
     }
     all

@@ -38,9 +38,7 @@ pub fn run(inputs: &[Array], traced: &impl Function) -> Vec<Array> {
         .map(|(i, a)| (format!("x{i}"), a.clone()))
         .collect();
     let mut results = evaluate_exactly(&graph, &named).unwrap();
-    (0..count)
-        .map(|i| results.remove(&format!("y{i}")).unwrap())
-        .collect()
+    (0..count).map(|i| results.remove(&format!("y{i}")).unwrap()).collect()
 }
 
 /// Asserts that two arrays have the same type and nearly the same elements, NaN and infinities included.
@@ -48,17 +46,14 @@ pub fn run(inputs: &[Array], traced: &impl Function) -> Vec<Array> {
 pub fn assert_near(what: &str, a: &Array, b: &Array, tolerance: f64) {
     assert_eq!(a.ty, b.ty, "{what}");
     for (i, (x, y)) in a.data.iter().zip(&b.data).enumerate() {
-        let near =
-            x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= tolerance * (1.0 + x.abs().max(y.abs()));
+        let near = x == y || (x.is_nan() && y.is_nan()) || (x - y).abs() <= tolerance * (1.0 + x.abs().max(y.abs()));
         assert!(near, "{what}: element {i} of {}: {x} and {y}", a.ty);
     }
 }
 
 /// The positions of float inputs.
 pub fn floats(inputs: &[Array]) -> Vec<usize> {
-    (0..inputs.len())
-        .filter(|&i| inputs[i].ty.dtype.is_float())
-        .collect()
+    (0..inputs.len()).filter(|&i| inputs[i].ty.dtype.is_float()).collect()
 }
 
 /// Asserts that the gradients of a scalar function agree with central differences, for every float input.
@@ -85,12 +80,7 @@ pub fn check_gradient(what: &str, inputs: &[Array], loss: &impl Function) {
     }
 }
 
-fn gradient_of<'g>(
-    trace: &'g Trace,
-    x: &[Tensor<'g>],
-    wrt: &[usize],
-    loss: &impl Function,
-) -> Vec<Tensor<'g>> {
+fn gradient_of<'g>(trace: &'g Trace, x: &[Tensor<'g>], wrt: &[usize], loss: &impl Function) -> Vec<Tensor<'g>> {
     let chosen: Vec<Tensor<'g>> = wrt.iter().map(|&i| x[i]).collect();
     loss(trace, x)[0].grad(&chosen)
 }

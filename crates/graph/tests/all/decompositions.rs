@@ -22,10 +22,7 @@ fn decompositions_evaluate_as_their_operations() {
             }
         }
     }
-    assert!(
-        compared.len() >= 20,
-        "operations with a decomposition: {compared:?}"
-    );
+    assert!(compared.len() >= 20, "operations with a decomposition: {compared:?}");
 }
 
 #[test]
@@ -57,10 +54,7 @@ fn decompositions_keep_the_types_of_bf16() {
         masked: false,
     };
     let all: [(&dyn Op, Vec<Type>); 4] = [
-        (
-            &LayerNorm { eps: 1e-5 },
-            vec![bf16(&[2, 3]), bf16(&[3]), bf16(&[3])],
-        ),
+        (&LayerNorm { eps: 1e-5 }, vec![bf16(&[2, 3]), bf16(&[3]), bf16(&[3])]),
         (&RmsNorm { eps: 1e-5 }, vec![bf16(&[2, 3]), bf16(&[3])]),
         (
             &CrossEntropy {

@@ -77,12 +77,7 @@ fn rules_agree_with_the_derivatives_of_decompositions() {
             let found = run(&case.inputs, &both);
             let (by_rule, by_decomposition) = found.split_at(found.len() / 2);
             for (a, b) in by_rule.iter().zip(by_decomposition) {
-                assert_near(
-                    &format!("seed {seed}, {:?}, outputs {chosen:?}", case.op),
-                    a,
-                    b,
-                    1e-12,
-                );
+                assert_near(&format!("seed {seed}, {:?}, outputs {chosen:?}", case.op), a, b, 1e-12);
             }
         }
     }
@@ -90,13 +85,7 @@ fn rules_agree_with_the_derivatives_of_decompositions() {
 
 /// The cotangents of the inputs by the operation's rule, then those through its decomposition; nothing if it
 /// has none.
-fn both_ways<'g>(
-    case: &Case,
-    trace: &'g Trace,
-    x: &[Tensor<'g>],
-    wrt: &[usize],
-    chosen: &[usize],
-) -> Vec<Tensor<'g>> {
+fn both_ways<'g>(case: &Case, trace: &'g Trace, x: &[Tensor<'g>], wrt: &[usize], chosen: &[usize]) -> Vec<Tensor<'g>> {
     let Some(simple) = case.op.decompose(x) else {
         return vec![];
     };
@@ -104,11 +93,9 @@ fn both_ways<'g>(
     let mut r = Prng::new(5);
     let cotangents: Vec<Option<Tensor<'g>>> = (0..outputs.len())
         .map(|i| {
-            chosen.contains(&i).then(|| {
-                trace
-                    .constant(r.normal(&outputs[i].shape()))
-                    .cast(outputs[i].dtype())
-            })
+            chosen
+                .contains(&i)
+                .then(|| trace.constant(r.normal(&outputs[i].shape())).cast(outputs[i].dtype()))
         })
         .collect();
     let floats: Vec<Tensor<'g>> = wrt.iter().map(|&i| x[i]).collect();
@@ -124,12 +111,7 @@ fn both_ways<'g>(
 #[test]
 fn broadcast_operands_get_summed_gradients() {
     let mut r = Prng::new(6);
-    let inputs = [
-        r.signed(&[2, 1, 3]),
-        r.signed(&[4, 1]),
-        r.signed(&[]),
-        r.bools(&[4, 3]),
-    ];
+    let inputs = [r.signed(&[2, 1, 3]), r.signed(&[4, 1]), r.signed(&[]), r.bools(&[4, 3])];
     let loss = function(|_, x| vec![(x[3].select(x[0] * x[1], x[1] / x[2]) * x[0] - x[2]).tanh().sum()]);
     check_gradient("broadcast", &inputs, &loss);
 }

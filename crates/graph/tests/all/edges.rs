@@ -70,10 +70,7 @@ fn mixed_derivatives_of_powers_do_not_depend_on_their_order() {
     for (a, b) in [(2.0, 0.0), (0.5, 1.0), (2.0, 2.0), (1.5, -0.7)] {
         let given = function(|_, x: &[Tensor<'_>]| {
             let y = x[0].pow(x[1]);
-            vec![
-                y.grad(&[x[0]])[0].grad(&[x[1]])[0],
-                y.grad(&[x[1]])[0].grad(&[x[0]])[0],
-            ]
+            vec![y.grad(&[x[0]])[0].grad(&[x[1]])[0], y.grad(&[x[1]])[0].grad(&[x[0]])[0]]
         });
         let written = function(|trace: &Trace, x| {
             let exponent = trace.full(DType::F64, &[], b);
@@ -91,10 +88,7 @@ fn mixed_derivatives_of_powers_do_not_depend_on_their_order() {
 fn the_losing_side_of_a_maximum_gets_nothing_of_an_infinite_cotangent() {
     let x = Array::f32(&[3], vec![-1.0, 0.0, 1.0]);
     let above = function(|_, x| x[0].maximum(x[0].scalar_like(0.0)).sqrt().sum().grad(x));
-    assert_eq!(
-        run(std::slice::from_ref(&x), &above)[0].data,
-        [0.0, f64::INFINITY, 0.5]
-    );
+    assert_eq!(run(std::slice::from_ref(&x), &above)[0].data, [0.0, f64::INFINITY, 0.5]);
     let below = function(|_, x| (-x[0]).minimum(x[0].scalar_like(0.0)).abs().sqrt().sum().grad(x));
     let found = run(&[x], &below).remove(0);
     assert_eq!((found.data[0], found.data[2]), (0.0, 0.5));
@@ -124,10 +118,7 @@ fn the_norm_of_zeros_has_the_derivative_zero() {
 
 #[test]
 fn logits_of_minus_infinity_have_finite_derivatives() {
-    let logits = Array::f32(
-        &[2, 3],
-        vec![1.0, f64::NEG_INFINITY, 0.5, 0.0, 2.0, f64::NEG_INFINITY],
-    );
+    let logits = Array::f32(&[2, 3], vec![1.0, f64::NEG_INFINITY, 0.5, 0.0, 2.0, f64::NEG_INFINITY]);
     let labels = Array::i32(&[2], &[0, -100]);
     let found = run(
         &[logits, labels],

@@ -53,10 +53,7 @@ fn dropout_reads_half_words() {
 #[test]
 fn every_draw_of_a_trace_has_its_own_stream() {
     let trace = Trace::new();
-    let (x, key) = (
-        trace.input("x", DType::F32, &[4]),
-        trace.input("key", DType::U32, &[2]),
-    );
+    let (x, key) = (trace.input("x", DType::F32, &[4]), trace.input("key", DType::U32, &[2]));
     let y = x.dropout(0.5, key).dropout(0.0, key).dropout(0.5, key);
     trace.output("y", y);
     let streams = |g: &Graph| {

@@ -18,12 +18,7 @@ fn eval(op: impl Op, inputs: &[&Array]) -> Vec<Array> {
 
 #[track_caller]
 fn near(found: &Array, expected: &[f64]) {
-    assert_near(
-        "case",
-        found,
-        &Array::new(found.ty.clone(), expected.to_vec()),
-        1e-9,
-    );
+    assert_near("case", found, &Array::new(found.ty.clone(), expected.to_vec()), 1e-9);
 }
 
 fn vector(data: &[f64]) -> Array {
@@ -173,8 +168,7 @@ fn labels_out_of_range_are_named() {
             )
         });
         let message = *result.unwrap_err().downcast::<String>().unwrap();
-        let expected =
-            format!("cross_entropy: the label {label} of row 1 is neither in 0..2 nor the ignored -100");
+        let expected = format!("cross_entropy: the label {label} of row 1 is neither in 0..2 nor the ignored -100");
         assert_eq!(message, expected);
     }
 }
@@ -218,14 +212,7 @@ fn attention_sees_what_is_visible() {
     near(&found[0], &[1111.0 / 4.0]);
     near(&found[1], &[4f64.ln()]);
     // The last query is aligned with the last key.
-    let found = even_attention(
-        2,
-        Attention {
-            causal: true,
-            ..PLAIN
-        },
-        &[],
-    );
+    let found = even_attention(2, Attention { causal: true, ..PLAIN }, &[]);
     near(&found[0], &[111.0 / 3.0, 1111.0 / 4.0]);
     near(&found[1], &[3f64.ln(), 4f64.ln()]);
     let mask = Array::new(Type::new(DType::Bool, &[1, 4]), vec![0.0, 1.0, 0.0, 1.0]);
@@ -240,14 +227,7 @@ fn attention_sees_what_is_visible() {
     );
     near(&found[0], &[10.0, 1010.0 / 2.0]);
     // Of six queries to four keys the first two see none.
-    let found = even_attention(
-        6,
-        Attention {
-            causal: true,
-            ..PLAIN
-        },
-        &[],
-    );
+    let found = even_attention(6, Attention { causal: true, ..PLAIN }, &[]);
     near(&found[0], &[0.0, 0.0, 1.0, 11.0 / 2.0, 111.0 / 3.0, 1111.0 / 4.0]);
     near(&found[1], &[-INF, -INF, 0.0, 2f64.ln(), 3f64.ln(), 4f64.ln()]);
 }
@@ -305,10 +285,7 @@ fn attention_options_have_sensible_defaults() {
                 scale: Some(0.5),
                 ..Default::default()
             };
-            vec![
-                attention(x[0], x[1], x[2], none),
-                attention(x[0], x[1], x[2], given),
-            ]
+            vec![attention(x[0], x[1], x[2], none), attention(x[0], x[1], x[2], given)]
         }),
     );
     assert_eq!(found[0], found[1]);
@@ -326,14 +303,7 @@ fn adamw_takes_two_steps_as_torch() {
     let zero = vector(&[0.0]);
     let first = eval(
         op,
-        &[
-            &vector(&[1.0]),
-            &vector(&[0.5]),
-            &zero,
-            &zero,
-            &lr,
-            &Array::scalar(1.0),
-        ],
+        &[&vector(&[1.0]), &vector(&[0.5]), &zero, &zero, &lr, &Array::scalar(1.0)],
     );
     // After one step both corrected moments are the gradient's, so the step is the learning rate.
     near(&first[0], &[0.99 - 0.1 * 0.5 / (0.5 + 1e-8)]);

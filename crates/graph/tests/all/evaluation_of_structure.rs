@@ -41,21 +41,12 @@ fn unary_functions() {
         (UnaryKind::Recip, [-0.25, INF, 1.0, NAN, 0.0]),
         (UnaryKind::Abs, [4.0, 0.0, 1.0, NAN, INF]),
         (UnaryKind::Sign, [-1.0, 0.0, 1.0, NAN, 1.0]),
-        (
-            UnaryKind::Exp,
-            [(-4f64).exp(), 1.0, std::f64::consts::E, NAN, INF],
-        ),
+        (UnaryKind::Exp, [(-4f64).exp(), 1.0, std::f64::consts::E, NAN, INF]),
         (UnaryKind::Log, [NAN, -INF, 0.0, NAN, INF]),
         (UnaryKind::Tanh, [(-4f64).tanh(), 0.0, 1f64.tanh(), NAN, 1.0]),
         (
             UnaryKind::Sigmoid,
-            [
-                1.0 / (1.0 + 4f64.exp()),
-                0.5,
-                1.0 / (1.0 + (-1f64).exp()),
-                NAN,
-                1.0,
-            ],
+            [1.0 / (1.0 + 4f64.exp()), 0.5, 1.0 / (1.0 + (-1f64).exp()), NAN, 1.0],
         ),
     ] {
         assert_data(&eval(Unary { kind }, &[&x])[0], &expected);
@@ -77,15 +68,7 @@ fn binary_functions() {
         assert_data(&eval(Binary { kind }, &[&a, &b])[0], &expected);
     }
     let (a, b) = (Array::i32(&[2], &[7, -7]), Array::i32(&[2], &[2, 2]));
-    assert_data(
-        &eval(
-            Binary {
-                kind: BinaryKind::Div,
-            },
-            &[&a, &b],
-        )[0],
-        &[3.0, -3.0],
-    );
+    assert_data(&eval(Binary { kind: BinaryKind::Div }, &[&a, &b])[0], &[3.0, -3.0]);
 }
 
 #[test]
@@ -105,17 +88,12 @@ fn whole_numbers_wrap_and_divide_by_zero() {
         (BinaryKind::Pow, 0, -1, MAX),
         (BinaryKind::Pow, 2, -1, 0),
     ] {
-        let found = eval(
-            Binary { kind },
-            &[&Array::i32(&[1], &[a]), &Array::i32(&[1], &[b])],
-        );
+        let found = eval(Binary { kind }, &[&Array::i32(&[1], &[a]), &Array::i32(&[1], &[b])]);
         assert_eq!(found[0].data, [f64::from(expected)], "{kind:?} {a} {b}");
     }
     // There is no negative zero, which would divide to another infinity.
     let zero = eval(
-        Binary {
-            kind: BinaryKind::Mul,
-        },
+        Binary { kind: BinaryKind::Mul },
         &[&Array::i32(&[1], &[0]), &Array::i32(&[1], &[-5])],
     );
     assert_eq!(zero[0].data[0].to_bits(), 0);
@@ -139,10 +117,7 @@ fn comparisons_with_nan() {
 #[test]
 fn selected_and_given_values() {
     let cond = Array::new(Type::new(DType::Bool, &[3]), vec![1.0, 0.0, 1.0]);
-    let chosen = eval(
-        Select,
-        &[&cond, &vector(&[1.0, NAN, 3.0]), &vector(&[NAN, 5.0, NAN])],
-    );
+    let chosen = eval(Select, &[&cond, &vector(&[1.0, NAN, 3.0]), &vector(&[NAN, 5.0, NAN])]);
     assert_data(&chosen[0], &[1.0, 5.0, 3.0]);
     assert_data(&eval(Identity, &[&matrix()])[0], &matrix().data);
     assert_data(
@@ -175,10 +150,7 @@ fn selected_and_given_values() {
         )[0],
         &[0.0, 0.0, 0.0, 1.0, 1.0, 1.0],
     );
-    assert_data(
-        &eval(Iota { ty, axis: 1 }, &[])[0],
-        &[0.0, 1.0, 2.0, 0.0, 1.0, 2.0],
-    );
+    assert_data(&eval(Iota { ty, axis: 1 }, &[])[0], &[0.0, 1.0, 2.0, 0.0, 1.0, 2.0]);
     assert_data(
         &eval(Cast { dtype: DType::I32 }, &[&vector(&[1.9, -1.9])])[0],
         &[1.0, -1.0],
@@ -369,13 +341,7 @@ fn ids_out_of_range_are_named() {
 #[test]
 fn updated_slices_are_clamped() {
     let (base, update) = (matrix(), Array::f32(&[2, 2], vec![10.0, 11.0, 12.0, 13.0]));
-    let at = |index| {
-        eval(
-            UpdateSlice { axis: 1 },
-            &[&base, &update, &Array::i32(&[], &[index])],
-        )
-        .remove(0)
-    };
+    let at = |index| eval(UpdateSlice { axis: 1 }, &[&base, &update, &Array::i32(&[], &[index])]).remove(0);
     assert_data(&at(0), &[10.0, 11.0, 2.0, 12.0, 13.0, 5.0]);
     assert_data(&at(1), &[0.0, 10.0, 11.0, 3.0, 12.0, 13.0]);
     assert_eq!(at(-5), at(0));

@@ -35,10 +35,7 @@ fn gradients_pass_where_the_input_is_above_minus_alpha() {
 
 #[test]
 fn alpha_zero_is_relu() {
-    let ((y, dx), (relu, drelu)) = (
-        value_and_gradient(|x| x.helu(0.0)),
-        value_and_gradient(|x| x.relu()),
-    );
+    let ((y, dx), (relu, drelu)) = (value_and_gradient(|x| x.helu(0.0)), value_and_gradient(|x| x.relu()));
     assert_eq!(y[..7], relu[..7]);
     assert_eq!(dx, drelu);
 }

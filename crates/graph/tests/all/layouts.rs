@@ -5,10 +5,7 @@ use lessen_graph::Layout;
 #[test]
 fn reshape_of_dense_is_dense() {
     let dense = Layout::dense(&[2, 3, 4]);
-    assert_eq!(
-        dense.reshape(&[2, 3, 4], &[6, 4]).unwrap(),
-        Layout::dense(&[6, 4])
-    );
+    assert_eq!(dense.reshape(&[2, 3, 4], &[6, 4]).unwrap(), Layout::dense(&[6, 4]));
     assert_eq!(dense.reshape(&[2, 3, 4], &[2, 1, 12]).unwrap().strides[2], 1);
     assert_eq!(dense.reshape(&[2, 3, 4], &[24]).unwrap(), Layout::dense(&[24]));
 }

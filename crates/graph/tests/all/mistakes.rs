@@ -4,8 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
 use lessen_graph::{
-    Array, AttentionOptions, DType, Tensor, Trace, Type, attention, clip_coefficient, concat, global_norm,
-    vjp,
+    Array, AttentionOptions, DType, Tensor, Trace, Type, attention, clip_coefficient, concat, global_norm, vjp,
 };
 
 /// Runs `f` and returns the message and the place of its panic. The hook is the process's, so one test uses
@@ -64,10 +63,7 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
             |_, x| made(x.permute(&[0, 0])),
             "permute: [0, 0] is not an order of the axes of f32[2,3]",
         ),
-        (
-            |_, x| made(x.transpose(0, 2)),
-            "axis 2 of a tensor of type f32[2,3]",
-        ),
+        (|_, x| made(x.transpose(0, 2)), "axis 2 of a tensor of type f32[2,3]"),
         (
             |_, x| made(x.slice(-1, 2, 2)),
             "slice: f32[2,3] has no 2 positions from 2 on along an axis 1",
@@ -112,19 +108,13 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
             |_, x| made(x.sum().softmax()),
             "softmax: needs a last axis with elements, not f32[]",
         ),
-        (
-            |_, x| made(x.eq(x).relu()),
-            "relu: needs a float tensor, not bool[2,3]",
-        ),
+        (|_, x| made(x.eq(x).relu()), "relu: needs a float tensor, not bool[2,3]"),
         (
             |_, x| made(attention(x, x, x, AttentionOptions::default())),
             "attention: q f32[2,3], k f32[2,3] and v f32[2,3] are not \
              [B,Tq,H,D], [B,Tk,H,D] and [B,Tk,H,Dv] of one dtype",
         ),
-        (
-            |_, x| made(x.grad(&[x])),
-            "grad needs a float scalar, not f32[2,3]",
-        ),
+        (|_, x| made(x.grad(&[x])), "grad needs a float scalar, not f32[2,3]"),
         (
             |_, x| made(x.sum().grad(&[Trace::new().input("y", DType::F32, &[])])),
             "the derivative for a tensor of another trace",
@@ -135,11 +125,10 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
         ),
         (
             |t, x| {
-                made(x.matmul(t.full(DType::F32, &[2, 3, 4], 0.0)).matmul(t.full(
-                    DType::F32,
-                    &[3, 4, 4],
-                    0.0,
-                )))
+                made(
+                    x.matmul(t.full(DType::F32, &[2, 3, 4], 0.0))
+                        .matmul(t.full(DType::F32, &[3, 4, 4], 0.0)),
+                )
             },
             "matmul: the leading axes of f32[2,2,4] and f32[3,4,4] differ",
         ),
@@ -159,10 +148,7 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
             |_, x| made(x.slice(0, 0, 0).split(0, &[])),
             "split: needs at least one size for f32[0,3]",
         ),
-        (
-            |_, x| made(x.cast(DType::I32) * 0.5),
-            "full: i32[] cannot hold 0.5",
-        ),
+        (|_, x| made(x.cast(DType::I32) * 0.5), "full: i32[] cannot hold 0.5"),
         (
             |_, x| made(x.cast(DType::U32).pad(0, 1, 0, -1.0)),
             "pad: u32[2,3] cannot hold -1",
@@ -214,9 +200,6 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
         let x = trace.input("x", DType::F32, &[2, 3]);
         let (message, file) = panic_of(|| mistake(&trace, x));
         assert_eq!(&message, sentence);
-        assert!(
-            file.ends_with("mistakes.rs"),
-            "`{sentence}` is reported at {file}"
-        );
+        assert!(file.ends_with("mistakes.rs"), "`{sentence}` is reported at {file}");
     }
 }

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use lessen_graph::{
-    Array, Attr, Attrs, Build, Op, Registry, Tensor, Trace, Type, Vjp, evaluate_op, parse, print,
-};
+use lessen_graph::{Array, Attr, Attrs, Build, Op, Registry, Tensor, Trace, Type, Vjp, evaluate_op, parse, print};
 
 use crate::check::{function, run};
 
@@ -93,10 +91,7 @@ fn its_text_parses_when_it_is_registered() {
     let x = trace.input("x", lessen_graph::DType::F32, &[4]);
     trace.output("y", trace.apply1(ShiftedRelu { shift: 0.5 }, &[x]));
     let text = print(&trace.finish());
-    assert!(
-        text.contains("%1 = shifted_relu(%0) {shift=0.5} : f32[4]"),
-        "{text}"
-    );
+    assert!(text.contains("%1 = shifted_relu(%0) {shift=0.5} : f32[4]"), "{text}");
     let error = parse(&text, &Registry::standard()).unwrap_err();
     assert_eq!(error.message(), "line 2: there is no operation `shifted_relu`");
     let mut registry = Registry::standard();

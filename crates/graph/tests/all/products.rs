@@ -44,9 +44,7 @@ fn leading_axes_broadcast() {
         let expected = Array::from_fn(Type::f32(&[lead, &[2, 2]].concat()), |index| {
             let (stack, matrix) = index.split_at(lead.len());
             let (in_a, in_b) = (within(stack, lead_a), within(stack, lead_b));
-            let term = |l| {
-                a.at(&[&in_a[..], &[matrix[0], l]].concat()) * b.at(&[&in_b[..], &[l, matrix[1]]].concat())
-            };
+            let term = |l| a.at(&[&in_a[..], &[matrix[0], l]].concat()) * b.at(&[&in_b[..], &[l, matrix[1]]].concat());
             (0..3).map(term).sum()
         });
         for product in &found {
@@ -67,13 +65,7 @@ fn derivatives_are_summed_over_broadcast_axes() {
         check_gradient(&format!("{lead_a:?} {lead_b:?}"), &inputs, &first);
         let second = function(|_, x| {
             let gradients = x[0].matmul_t(x[1].transpose(-1, -2)).tanh().sum().grad(x);
-            vec![
-                gradients
-                    .iter()
-                    .map(|g| (*g * *g).sum())
-                    .reduce(|a, b| a + b)
-                    .unwrap(),
-            ]
+            vec![gradients.iter().map(|g| (*g * *g).sum()).reduce(|a, b| a + b).unwrap()]
         });
         check_gradient(&format!("{lead_a:?} {lead_b:?}, twice"), &inputs, &second);
     }

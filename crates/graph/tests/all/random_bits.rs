@@ -34,10 +34,7 @@ fn keeps_reads_halves_in_order() {
             words[i / 2] >> 16
         };
         for threshold in [half, half + 1] {
-            assert_eq!(
-                dropout_keeps(key, stream, 16 + i as u64, threshold),
-                half >= threshold
-            );
+            assert_eq!(dropout_keeps(key, stream, 16 + i as u64, threshold), half >= threshold);
         }
     }
 }
@@ -45,8 +42,6 @@ fn keeps_reads_halves_in_order() {
 #[test]
 fn keeps_at_the_rate_asked_for() {
     let threshold = dropout_threshold(0.1);
-    let kept = (0..100_000)
-        .filter(|&i| dropout_keeps([1, 2], 0, i, threshold))
-        .count();
+    let kept = (0..100_000).filter(|&i| dropout_keeps([1, 2], 0, i, threshold)).count();
     assert!((kept as f64 / 100_000.0 - 0.9).abs() < 0.005, "{kept}");
 }

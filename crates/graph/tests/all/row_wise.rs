@@ -56,16 +56,8 @@ fn rows_depend_on_their_own_row_alone() {
             "{:?}",
             case.op
         );
-        let rowed = case
-            .inputs
-            .iter()
-            .zip(&roles)
-            .filter(|(_, role)| **role == Role::Rows);
-        assert!(
-            rowed.clone().all(|(a, _)| a.data.len() % rows == 0),
-            "{:?}",
-            case.op
-        );
+        let rowed = case.inputs.iter().zip(&roles).filter(|(_, role)| **role == Role::Rows);
+        assert!(rowed.clone().all(|(a, _)| a.data.len() % rows == 0), "{:?}", case.op);
         for r in 0..rows {
             let found = evaluated(&case, &other_rows_replaced(&case.inputs, &roles, r, rows));
             for (k, role) in out_roles.iter().enumerate() {
@@ -203,12 +195,7 @@ fn views_lie_where_their_layouts_say() {
         };
         for (layout, y) in layouts.iter().zip(&expected) {
             let seen = Array::from_fn(y.ty.clone(), |index| {
-                base.data[layout.offset
-                    + index
-                        .iter()
-                        .zip(&layout.strides)
-                        .map(|(i, s)| i * s)
-                        .sum::<usize>()]
+                base.data[layout.offset + index.iter().zip(&layout.strides).map(|(i, s)| i * s).sum::<usize>()]
             });
             assert_eq!(&seen, y, "seed {seed}, {:?}", case.op);
         }

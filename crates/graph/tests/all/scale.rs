@@ -38,10 +38,7 @@ fn a_deep_network_is_differentiated_printed_and_parsed_on_a_small_stack() {
         assert_eq!(print(&parse(&text, &Registry::standard()).unwrap()), text);
         (graph.nodes.len(), took)
     };
-    let thread = std::thread::Builder::new()
-        .stack_size(256 << 10)
-        .spawn(work)
-        .unwrap();
+    let thread = std::thread::Builder::new().stack_size(256 << 10).spawn(work).unwrap();
     let (nodes, took) = thread.join().unwrap();
     assert!(
         took < Duration::from_secs(5),

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use lessen_graph::{
-    Array, AttentionOptions, DType, Graph, Tensor, Trace, Type, attention, evaluate_exactly, verify,
-};
+use lessen_graph::{Array, AttentionOptions, DType, Graph, Tensor, Trace, Type, attention, evaluate_exactly, verify};
 
 use crate::prng::Prng;
 
@@ -121,14 +119,8 @@ fn second_derivatives_of_a_gpt_block_agree_with_differences_of_first_ones() {
     for (seed, tanh, dropout) in [(1, true, 0.0), (2, false, 0.0), (3, true, 0.25)] {
         let graph = graph(tanh, dropout);
         let mut r = Prng::new(seed);
-        let parameters: Vec<Array> = PARAMETERS
-            .iter()
-            .map(|(_, shape)| r.floats(shape, -1.0, 1.0))
-            .collect();
-        let direction: Vec<Array> = PARAMETERS
-            .iter()
-            .map(|(_, shape)| r.floats(shape, -1.0, 1.0))
-            .collect();
+        let parameters: Vec<Array> = PARAMETERS.iter().map(|(_, shape)| r.floats(shape, -1.0, 1.0)).collect();
+        let direction: Vec<Array> = PARAMETERS.iter().map(|(_, shape)| r.floats(shape, -1.0, 1.0)).collect();
         let at = |by: f64| evaluate_exactly(&graph, &moved(&parameters, &direction, by)).unwrap();
         let (here, step) = (at(0.0), 1e-5);
         let (before, after) = (at(-step), at(step));
@@ -156,10 +148,7 @@ fn second_derivatives_of_a_gpt_block_agree_with_differences_of_first_ones() {
             for (e, h) in second.data.iter().enumerate() {
                 let difference = slope(&format!("first.{name}"), e);
                 let near = (h - difference).abs() < 1e-7 * (1.0 + size);
-                assert!(
-                    near,
-                    "seed {seed}: {name}[{e}]: {h}, the difference is {difference}"
-                );
+                assert!(near, "seed {seed}: {name}[{e}]: {h}, the difference is {difference}");
             }
         }
     }

@@ -77,8 +77,7 @@ fn of_any_shape() {
             x[0].unsqueeze(0).gather(t.constant(Array::i32(&[0], &[]))).sum() + x[0]
         }),
         ("rows summed", |t, x| {
-            x[0].unsqueeze(0)
-                .scatter_add(t.constant(Array::i32(&[1], &[2])), 4)
+            x[0].unsqueeze(0).scatter_add(t.constant(Array::i32(&[1], &[2])), 4)
         }),
     ];
     let mut r = Prng::new(51);

@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 
 use lessen_graph::{
-    Array, DType, Graph, Op, Result, Tensor, Trace, Type, evaluate, evaluate_exactly, evaluate_op, lower,
-    verify,
+    Array, DType, Graph, Op, Result, Tensor, Trace, Type, evaluate, evaluate_exactly, evaluate_op, lower, verify,
 };
 
 /// Random bits from a key, drawn by the decomposition.

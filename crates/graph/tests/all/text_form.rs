@@ -13,8 +13,7 @@ fn a_graph_with_every_operation_survives() {
     let mut names = BTreeSet::new();
     for (n, case) in cases(31).iter().enumerate() {
         names.insert(case.op.name());
-        let declare =
-            |(i, a): (usize, &lessen_graph::Array)| trace.input(&format!("{n}.{i}"), a.ty.dtype, &a.ty.shape);
+        let declare = |(i, a): (usize, &lessen_graph::Array)| trace.input(&format!("{n}.{i}"), a.ty.dtype, &a.ty.shape);
         let inputs: Vec<_> = case.inputs.iter().enumerate().map(declare).collect();
         let outputs = trace.in_scope("h.0", || {
             trace.in_phase([Phase::Forward, Phase::Backward, Phase::Update][n % 3], || {
@@ -107,10 +106,7 @@ fn errors_name_the_line() {
             "%1 = relu(%0) {slope=1.0} : f32[2,3]",
             "relu: there is no attribute `slope`",
         ),
-        (
-            "%1 = elu(%0) : f32[2,3]",
-            "elu: attribute `alpha` must be a number",
-        ),
+        ("%1 = elu(%0) : f32[2,3]", "elu: attribute `alpha` must be a number"),
         (
             "%1 = elu(%0) {alpha=x} : f32[2,3]",
             "elu: attribute `alpha` must be a number",
@@ -135,10 +131,7 @@ fn errors_name_the_line() {
         ("%0 = relu(%0) : f32[2,3]", "%0 is defined twice"),
         ("%1 = relu(%0)", "`:` is missing at the end"),
         ("%1 = relu(%0 : f32[2,3]", "expected `,` at `: f32[2,3]`"),
-        (
-            "%1 = relu(%0) : f32[2,3] !",
-            "expected the end of the line at `!`",
-        ),
+        ("%1 = relu(%0) : f32[2,3] !", "expected the end of the line at `!`"),
         (
             "%x = relu(%0) : f32[2,3]",
             "expected the number of a value at `x = relu(%0) : f32[2,3]`",
@@ -181,8 +174,7 @@ fn errors_name_the_line() {
 fn no_text_makes_the_parser_panic() {
     let trace = Trace::new();
     for (n, case) in cases(32).iter().enumerate() {
-        let declare =
-            |(i, a): (usize, &lessen_graph::Array)| trace.input(&format!("{n}.{i}"), a.ty.dtype, &a.ty.shape);
+        let declare = |(i, a): (usize, &lessen_graph::Array)| trace.input(&format!("{n}.{i}"), a.ty.dtype, &a.ty.shape);
         let inputs: Vec<_> = case.inputs.iter().enumerate().map(declare).collect();
         trace.apply_shared(case.op.clone(), &inputs);
     }
@@ -217,9 +209,7 @@ fn no_text_makes_the_parser_panic() {
         let piece: Vec<char> = pieces[r.below(pieces.len())].chars().collect();
         line.splice(place..(place + r.below(3)).min(line.len()), piece);
         let changed: String = line.into_iter().collect();
-        let inputs = lines
-            .iter()
-            .filter(|l| l.starts_with("input") && **l != lines[at]);
+        let inputs = lines.iter().filter(|l| l.starts_with("input") && **l != lines[at]);
         let mut whole: Vec<&str> = inputs.copied().collect();
         whole.push(&changed);
         let _ = parse(&whole.join("\n"), &registry);
@@ -251,8 +241,8 @@ fn attributes_of_every_kind_survive() {
         .register("any", |attrs| Ok(Arc::new(Any(attrs.clone()))))
         .unwrap();
     let words = [
-        "plain", "", "true", "12", "1e5", "inf", "nan", "-", "a b", "a,b", "[x]", "{}", "\"", "\\", "a\nb",
-        "é", "x=y", "%1", "@",
+        "plain", "", "true", "12", "1e5", "inf", "nan", "-", "a b", "a,b", "[x]", "{}", "\"", "\\", "a\nb", "é", "x=y",
+        "%1", "@",
     ];
     let specials = [
         0.0,
@@ -280,9 +270,7 @@ fn attributes_of_every_kind_survive() {
     for attr in all {
         let trace = Trace::new();
         let x = trace.input("a \"name\" \\ \n of %0", DType::F32, &[]);
-        let attrs = Attrs::new()
-            .with("first", attr.clone())
-            .with("last", Attr::Int(7));
+        let attrs = Attrs::new().with("first", attr.clone()).with("last", Attr::Int(7));
         let y = trace.in_scope("a \"scope\"", || trace.apply1(Any(attrs.clone()), &[x]));
         trace.output("y", y);
         let text = print(&trace.finish());
@@ -310,13 +298,7 @@ fn operations_with_other_fields_have_other_attributes() {
             let same_type = a.op.name() == b.op.name();
             let same_fields = format!("{:?}", a.op) == format!("{:?}", b.op);
             if same_type {
-                assert_eq!(
-                    a.op.attrs() == b.op.attrs(),
-                    same_fields,
-                    "{:?} and {:?}",
-                    a.op,
-                    b.op
-                );
+                assert_eq!(a.op.attrs() == b.op.attrs(), same_fields, "{:?} and {:?}", a.op, b.op);
             }
         }
     }

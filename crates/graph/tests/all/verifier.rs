@@ -31,12 +31,8 @@ fn whole_graphs_pass() {
 
 #[test]
 fn names_are_unique() {
-    refused("two inputs are called `x`", |g| {
-        g.inputs[1].name = "x".to_string()
-    });
-    refused("two outputs are called `y`", |g| {
-        g.outputs.push(g.outputs[0].clone())
-    });
+    refused("two inputs are called `x`", |g| g.inputs[1].name = "x".to_string());
+    refused("two outputs are called `y`", |g| g.outputs.push(g.outputs[0].clone()));
 }
 
 #[test]
@@ -53,12 +49,8 @@ fn values_are_defined_once_and_before_their_use() {
     refused("node 1 (binary) does not define its output %4", |g| {
         g.nodes[1].outputs[0] = ValueId(4)
     });
-    refused("node 0 (binary) reads %2 before it is defined", |g| {
-        g.nodes.swap(0, 1)
-    });
-    refused("the output `y` is not defined", |g| {
-        g.outputs[0].value = ValueId(99)
-    });
+    refused("node 0 (binary) reads %2 before it is defined", |g| g.nodes.swap(0, 1));
+    refused("the output `y` is not defined", |g| g.outputs[0].value = ValueId(99));
 }
 
 #[test]
@@ -66,18 +58,12 @@ fn types_follow_from_the_rules() {
     refused("node 1 (binary): f32[2,3] and f32[3] differ", |g| {
         g.nodes[1].inputs[1] = ValueId(1)
     });
-    refused(
-        "node 2 (relu): %4 has type f32[3,2], its rule gives f32[2,3]",
-        |g| {
-            g.values[4].ty = Type::f32(&[3, 2]);
-        },
-    );
-    refused(
-        "node 2 (cast): %4 has type f32[2,3], its rule gives f64[2,3]",
-        |g| {
-            g.nodes[2].op = Arc::new(Cast { dtype: DType::F64 });
-        },
-    );
+    refused("node 2 (relu): %4 has type f32[3,2], its rule gives f32[2,3]", |g| {
+        g.values[4].ty = Type::f32(&[3, 2]);
+    });
+    refused("node 2 (cast): %4 has type f32[2,3], its rule gives f64[2,3]", |g| {
+        g.nodes[2].op = Arc::new(Cast { dtype: DType::F64 });
+    });
     refused("node 1 (relu): needs 1 inputs, not 2", |g| {
         g.nodes[1].op = Arc::new(Relu)
     });
@@ -88,12 +74,8 @@ fn types_follow_from_the_rules() {
 
 #[test]
 fn assignments_target_states_once_and_keep_their_type() {
-    refused("%0 is assigned but is no state", |g| {
-        g.assigns[0].target = ValueId(0)
-    });
-    refused("%4 is assigned but is no state", |g| {
-        g.assigns[0].target = ValueId(4)
-    });
+    refused("%0 is assigned but is no state", |g| g.assigns[0].target = ValueId(0));
+    refused("%4 is assigned but is no state", |g| g.assigns[0].target = ValueId(4));
     refused("%1 is assigned twice", |g| g.assigns.push(g.assigns[0]));
     refused("%1 is assigned a value of another type", |g| {
         g.assigns[0].value = ValueId(4)

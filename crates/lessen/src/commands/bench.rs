@@ -50,9 +50,8 @@ impl Bench {
             );
             table += &format!("   in products    {:>9.1} %\n", 100.0 * m.matmul_share);
             let (speed, of_peak) = (m.flops() / 1e9, 100.0 * m.flops() / peak);
-            table += &format!(
-                "   products       {speed:>9.0} GFLOP/s over the whole step, {of_peak:.0} % of the peak\n"
-            );
+            table +=
+                &format!("   products       {speed:>9.0} GFLOP/s over the whole step, {of_peak:.0} % of the peak\n");
             table += &format!("   memory planned {:>12}\n", show_size(m.planned_peak));
             table += &format!("   memory in use  {:>12}\n", show_size(m.measured_peak));
             if let Some(growth) = m.resident_growth {

@@ -38,10 +38,7 @@ impl Predict {
                     .iter()
                     .find(|(name, _)| *name == label)
                     .map_or(0.0, |(_, share)| *share);
-                let all: Map<_, _> = shares
-                    .into_iter()
-                    .map(|(name, share)| (name, json!(share)))
-                    .collect();
+                let all: Map<_, _> = shares.into_iter().map(|(name, share)| (name, json!(share))).collect();
                 let object = json!({ "label": label, "probability": share, "probabilities": all });
                 (format!("{label} ({:.1} %)", 100.0 * share), object)
             }

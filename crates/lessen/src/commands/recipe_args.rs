@@ -37,18 +37,12 @@ impl RecipeArgs {
             }
         }
         if let Some(steps) = steps {
-            settings.set_named(
-                "train.steps",
-                SettingValue::Count(steps),
-                format!("--steps {steps}"),
-            )?;
+            settings.set_named("train.steps", SettingValue::Count(steps), format!("--steps {steps}"))?;
         }
         if let Some(size) = &self.budget {
             let bytes = SettingValue::Count(parse_size(size)? as u64);
             settings.set_named("run.budget", bytes, format!("--budget {size}"))?;
         }
-        self.set
-            .iter()
-            .try_for_each(|assignment| settings.set_flag(assignment))
+        self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))
     }
 }

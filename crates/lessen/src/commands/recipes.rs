@@ -34,8 +34,7 @@ impl Recipes {
             return Ok(0);
         }
         let lines: Vec<String> = if self.keys {
-            let default =
-                |default: Option<&str>| default.map_or(String::new(), |default| format!(" [{default}]"));
+            let default = |default: Option<&str>| default.map_or(String::new(), |default| format!(" [{default}]"));
             let line = |key: &Key| {
                 let (expected, default) = (key.kind.expected(), default(key.default));
                 format!("{:<24} {}; {expected}{default}\n", key.name, key.meaning)

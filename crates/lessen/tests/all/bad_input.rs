@@ -25,10 +25,7 @@ fn damaged_data_is_named_with_its_line() {
         "{sentence}"
     );
     let sentence = with_file("train.txt", b"sun\t0\nrain\t1\n\xff\xfe\t1\n");
-    assert!(
-        sentence.contains("train.txt line 3 is not valid UTF-8"),
-        "{sentence}"
-    );
+    assert!(sentence.contains("train.txt line 3 is not valid UTF-8"), "{sentence}");
     let sentence = with_file("train.txt", b"");
     assert!(sentence.contains("train.txt"), "{sentence}");
 }
@@ -75,10 +72,7 @@ fn wrong_settings_are_named_with_file_and_flag() {
     assert!(sentence.contains("'much' is no size"), "{sentence}");
     let sentence = refused(&["train", "adder", "--budget", "1KiB"]);
     assert!(sentence.contains("is below the floor of"), "{sentence}");
-    assert!(
-        fs::read_dir(dir.path()).unwrap().count() == 1,
-        "nothing is written"
-    );
+    assert!(fs::read_dir(dir.path()).unwrap().count() == 1, "nothing is written");
     let environment = command(dir.path(), &["train", "adder"])
         .env("LESSEN_THREADS", "many")
         .output()
@@ -99,10 +93,7 @@ fn a_batch_that_no_memory_holds_is_refused_with_both_figures() {
         sentence.contains("TiB of memory but only") && sentence.contains("smaller batch"),
         "{sentence}"
     );
-    let sentence = refuse(
-        dir.path(),
-        &["train", "adder", "--set", "train.batch=9999999999999"],
-    );
+    let sentence = refuse(dir.path(), &["train", "adder", "--set", "train.batch=9999999999999"]);
     assert!(
         sentence.contains("--set train.batch=9999999999999: train.batch"),
         "{sentence}"
@@ -131,10 +122,7 @@ fn sizes_that_nobody_can_count_are_refused_by_their_key() {
             ("train.accumulate=268435456", "choose at most 65536"),
         ] {
             let data = titles(dir.path());
-            let sentence = refuse(
-                dir.path(),
-                &[command, "thucnews", "--data", text(&data), "--set", set],
-            );
+            let sentence = refuse(dir.path(), &[command, "thucnews", "--data", text(&data), "--set", set]);
             assert!(sentence.contains(reason), "{sentence}");
         }
     }
@@ -243,8 +231,7 @@ fn a_checkpoint_with_a_value_that_is_no_number_is_named_with_its_tensor() {
             fs::write(&path, bytes).unwrap();
         });
         assert!(
-            sentence.starts_with("error: the tensor ")
-                && sentence.contains("first/model has values that are"),
+            sentence.starts_with("error: the tensor ") && sentence.contains("first/model has values that are"),
             "{sentence}"
         );
     }
@@ -280,9 +267,7 @@ fn a_folder_without_a_run_is_no_run() {
         assert!(refuse(dir.path(), args).contains("the folder none does not exist"));
     }
     assert!(refuse(dir.path(), &["eval", "."]).contains("holds no run"));
-    assert!(
-        refuse(dir.path(), &["train", "--resume"]).contains("there is no run of adder in runs/ to resume")
-    );
+    assert!(refuse(dir.path(), &["train", "--resume"]).contains("there is no run of adder in runs/ to resume"));
 }
 
 /// A run whose rate rises with the steps: the first ones are harmless, and later the loss is no number.
@@ -333,11 +318,7 @@ fn the_only_checkpoint_stays_when_the_loss_after_it_is_no_number() {
 #[test]
 fn a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint_before() {
     let dir = tempfile::tempdir().unwrap();
-    let args = [
-        &DIVERGES[..],
-        &["--set", "train.checkpoint_every=1", "--out", "run"],
-    ]
-    .concat();
+    let args = [&DIVERGES[..], &["--set", "train.checkpoint_every=1", "--out", "run"]].concat();
     let sentence = refuse(dir.path(), &tiny_adder(&args));
     assert!(
         sentence.contains("step ") && sentence.contains("is the last good checkpoint"),
@@ -362,15 +343,7 @@ fn a_loss_that_is_no_number_stops_the_run_and_keeps_the_checkpoint_before() {
     // Also to go on from, as the sentence says.
     let report = json(
         dir.path(),
-        &[
-            "train",
-            "--resume",
-            "--out",
-            "run",
-            "--set",
-            "train.lr=0.01",
-            "--json",
-        ],
+        &["train", "--resume", "--out", "run", "--set", "train.lr=0.01", "--json"],
     );
     assert_eq!(report["steps"], 60);
     let losses = report["loss_history"].as_array().unwrap();

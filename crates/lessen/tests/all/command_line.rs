@@ -21,8 +21,7 @@ fn what_names_no_recipe_is_told_from_what_does() {
     fs::write(dir.join("empty.toml"), "").unwrap();
     let sentence = refuse(dir, &["train", "empty.toml"]);
     assert!(
-        sentence
-            .starts_with("error: the recipe empty has no data.format; say what the data is with data.format"),
+        sentence.starts_with("error: the recipe empty has no data.format; say what the data is with data.format"),
         "{sentence}"
     );
     fs::write(dir.join("half.toml"), "data.format = \"labelled\"\n").unwrap();
@@ -37,10 +36,7 @@ fn what_names_no_recipe_is_told_from_what_does() {
 fn devices_are_chosen_by_name_and_unknown_ones_are_told_with_the_known_ones() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    succeed(
-        dir,
-        &tiny_adder(&["--steps", "1", "--out", "run", "--device", "cpu"]),
-    );
+    succeed(dir, &tiny_adder(&["--steps", "1", "--out", "run", "--device", "cpu"]));
     for args in [
         &["train", "adder"][..],
         &["plan", "adder"],
@@ -63,11 +59,7 @@ fn a_recipe_finds_its_data_from_every_folder() {
     titles(dir);
     let recipe = classifier(dir, "encoder", "");
     let written = fs::read_to_string(&recipe).unwrap();
-    fs::write(
-        &recipe,
-        written.replace("[data]\n", "[data]\npath = \"titles\"\n"),
-    )
-    .unwrap();
+    fs::write(&recipe, written.replace("[data]\n", "[data]\npath = \"titles\"\n")).unwrap();
     let below = dir.join("below");
     fs::create_dir(&below).unwrap();
     succeed(&below, &["train", "../encoder.toml", "--out", "run"]);

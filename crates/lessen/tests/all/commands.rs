@@ -43,18 +43,9 @@ fn a_run_is_a_folder_and_its_json_has_the_promised_keys() {
     let names = fs::read_dir(&run)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap());
-    assert_eq!(
-        names
-            .filter(|name| name.starts_with("events.out.tfevents"))
-            .count(),
-        1
-    );
+    assert_eq!(names.filter(|name| name.starts_with("events.out.tfevents")).count(), 1);
     let lines = fs::read_to_string(run.join("metrics.jsonl")).unwrap();
-    assert_eq!(
-        lines.lines().count(),
-        6 + 2,
-        "a line for each step and each evaluation"
-    );
+    assert_eq!(lines.lines().count(), 6 + 2, "a line for each step and each evaluation");
 
     // The number is that of the checkpoint.
     let score = json(dir, &["eval", "runs/adder-1", "--json"]);
@@ -250,10 +241,7 @@ fn a_language_model_learns_and_continues() {
     ];
     let text = json(dir, &args);
     let text = text["text"].as_str().unwrap();
-    assert!(
-        text.chars().count() == 40 && text.matches("abc").count() >= 8,
-        "{text}"
-    );
+    assert!(text.chars().count() == 40 && text.matches("abc").count() >= 8, "{text}");
     assert!(refuse(dir, &["generate", "run", "--prompt", ""]).contains("the prompt has no tokens"));
     assert!(refuse(dir, &["predict", "run", "--text", "abc"]).contains("lessen generate"));
 }
@@ -283,10 +271,7 @@ fn a_plan_is_the_truth_and_a_budget_changes_no_bit() {
     let weights = |run: &str| fs::read(dir.join(run).join("model/model.safetensors")).unwrap();
     assert!(weights("free") == weights("tight"));
     let under = json(dir, &[&plan_args[..], &["--budget", "1KiB", "--json"]].concat());
-    assert!(
-        under["feasible"] == false && under["peak_bytes"].is_null(),
-        "{under}"
-    );
+    assert!(under["feasible"] == false && under["peak_bytes"].is_null(), "{under}");
     assert!(succeed(dir, &plan_args).contains("the largest values"));
     let graph = succeed(dir, &[&plan_args[..], &["--dump", "graph"]].concat());
     let parsed = lessen::graph::parse(&graph, &lessen::graph::Registry::standard()).unwrap();
@@ -298,21 +283,11 @@ fn recipes_are_listed_and_start_recipes_of_ones_own() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let listed = succeed(dir, &["recipes"]);
-    for name in [
-        "adder",
-        "thucnews",
-        "shakespeare",
-        "bert-classifier",
-        "gpt2-lm",
-        "glue",
-    ] {
+    for name in ["adder", "thucnews", "shakespeare", "bert-classifier", "gpt2-lm", "glue"] {
         assert!(listed.lines().any(|line| line.starts_with(name)), "{listed}");
         // Every one can be planned without data and without a checkpoint.
         assert!(
-            json(dir, &["plan", name, "--json"])["peak_bytes"]
-                .as_u64()
-                .unwrap()
-                > 0,
+            json(dir, &["plan", name, "--json"])["peak_bytes"].as_u64().unwrap() > 0,
             "{name}"
         );
     }

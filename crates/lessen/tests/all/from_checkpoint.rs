@@ -84,10 +84,7 @@ fn a_class_keeps_its_row_when_the_data_numbers_it_otherwise() {
     assert_eq!(report["dev_accuracy"], 1.0, "{report}");
     let config = fs::read_to_string(dir.join("second/model/config.json")).unwrap();
     let config: serde_json::Value = serde_json::from_str(&config).unwrap();
-    assert_eq!(
-        config["id2label"],
-        serde_json::json!({ "0": "foul", "1": "fair" })
-    );
+    assert_eq!(config["id2label"], serde_json::json!({ "0": "foul", "1": "fair" }));
     let answer = json(dir, &["predict", "second", "--text", "day 7 rain", "--json"]);
     assert_eq!(answer["label"], "foul");
 }
@@ -104,8 +101,7 @@ fn other_classes_get_a_new_classifier_which_is_told() {
         let output = lessen(dir, &again(&recipe, &data, &out));
         let said = stderr(&output);
         assert!(output.status.success(), "{said}");
-        let drawn =
-            "classifier.weight of shape [3, 16], classifier.bias of shape [3]; starting with new ones";
+        let drawn = "classifier.weight of shape [3, 16], classifier.bias of shape [3]; starting with new ones";
         assert!(said.contains(drawn) && !said.contains("pooler"), "{said}");
         fs::remove_dir_all(dir.join("first")).unwrap();
     }
@@ -180,8 +176,7 @@ fn what_is_no_checkpoint_is_told_with_what_would_be_one() {
             && sentence.ends_with("/first/model"),
         "{sentence}"
     );
-    let wanted =
-        "name a folder with config.json and model.safetensors, as transformers' save_pretrained writes it";
+    let wanted = "name a folder with config.json and model.safetensors, as transformers' save_pretrained writes it";
     fs::rename(init.join("model.safetensors"), init.join("other.safetensors")).unwrap();
     assert!(from("first/model").ends_with(&format!("first/model has no model.safetensors; {wanted}")));
     fs::write(init.join("pytorch_model.bin"), "").unwrap();
@@ -189,8 +184,7 @@ fn what_is_no_checkpoint_is_told_with_what_would_be_one() {
     fs::remove_file(init.join("config.json")).unwrap();
     let sentence = from("first/model");
     assert!(
-        sentence.contains("there is no ")
-            && sentence.ends_with(&format!("first/model/config.json; {wanted}")),
+        sentence.contains("there is no ") && sentence.ends_with(&format!("first/model/config.json; {wanted}")),
         "{sentence}"
     );
     assert!(!dir.join("second").exists());
@@ -216,9 +210,8 @@ fn a_vocabulary_that_was_cut_short_is_told() {
     let sentence = refuse(dir, &again(&recipe, &data, "second"));
     assert!(
         sentence.starts_with("error: the tokenizer has only 144 tokens but the checkpoint ")
-            && sentence.ends_with(
-                "first/model 400; use the tokenizer that belongs to it, with all of its files as they were"
-            ),
+            && sentence
+                .ends_with("first/model 400; use the tokenizer that belongs to it, with all of its files as they were"),
         "{sentence}"
     );
     assert!(!dir.join("second").exists());

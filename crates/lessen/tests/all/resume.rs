@@ -93,24 +93,12 @@ fn a_killed_run_resumes_and_ends_with_the_same_bits() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     succeed(dir, &args(&[ACCUMULATED, &["--out", "whole"]]));
-    kill(start(
-        dir,
-        &args(&[ACCUMULATED, &["--out", "killed"]]),
-        "killed",
-        20,
-    ));
-    assert!(
-        !dir.join("killed/report.json").exists(),
-        "it was killed before its end"
-    );
+    kill(start(dir, &args(&[ACCUMULATED, &["--out", "killed"]]), "killed", 20));
+    assert!(!dir.join("killed/report.json").exists(), "it was killed before its end");
     assert!(dir.join("killed/best/best.json").is_file());
     let output = lessen(dir, &["train", "--resume", "--out", "killed"]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(
-        stderr(&output).contains("resuming after step "),
-        "{}",
-        stderr(&output)
-    );
+    assert!(stderr(&output).contains("resuming after step "), "{}", stderr(&output));
     assert_same_end(dir, "whole", "killed");
 }
 
@@ -203,24 +191,14 @@ fn other_settings_are_no_resume() {
 fn settings_and_budget_are_those_of_the_folder_but_for_flags() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let more = [
-        "--steps",
-        "8",
-        "--budget",
-        "64MiB",
-        "--set",
-        "train.checkpoint_every=2",
-    ];
+    let more = ["--steps", "8", "--budget", "64MiB", "--set", "train.checkpoint_every=2"];
     succeed(dir, &tiny_adder(&[&more[..], &["--out", "run"]].concat()));
     let config = || fs::read_to_string(dir.join("run/config.toml")).unwrap();
     let before = config();
     assert!(before.contains("\nbudget = 67108864\n"), "{before}");
     let resume = |more: &[&str]| {
         fs::remove_dir_all(dir.join("run/checkpoints/step-8")).unwrap();
-        let output = lessen(
-            dir,
-            &[&["train", "adder", "--resume", "--out", "run"], more].concat(),
-        );
+        let output = lessen(dir, &[&["train", "adder", "--resume", "--out", "run"], more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
     };
@@ -270,16 +248,10 @@ fn a_run_that_is_extended_has_no_end_until_it_ends_again() {
     let longer = ["train", "--resume", "--out", "run", "--steps", "1000000"];
     kill(start(dir, &longer, "run", 6));
     let run = dir.join("run");
-    assert!(
-        !run.join("model").exists() && !run.join("report.json").exists() && !run.join("report.md").exists()
-    );
+    assert!(!run.join("model").exists() && !run.join("report.json").exists() && !run.join("report.md").exists());
     let score = json(dir, &["eval", "run", "--json"]);
     let model = score["model"].as_str().unwrap();
-    let step: u64 = model
-        .strip_prefix("run/checkpoints/step-")
-        .unwrap()
-        .parse()
-        .unwrap();
+    let step: u64 = model.strip_prefix("run/checkpoints/step-").unwrap().parse().unwrap();
     assert!(step >= 6, "{model}");
 }
 
@@ -303,12 +275,7 @@ fn language_model(dir: &Path) -> Vec<&'static str> {
 fn the_best_model_and_what_is_said_of_it_agree() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    let every = [
-        "--set",
-        "train.eval_every=10",
-        "--set",
-        "train.checkpoint_every=20",
-    ];
+    let every = ["--set", "train.eval_every=10", "--set", "train.checkpoint_every=20"];
     let own = ["--steps", "30", "--out", "run"];
     succeed(dir, &[&language_model(dir)[..], &every, &own].concat());
     let best = || read_json(&dir.join("run/best/best.json"));
@@ -332,10 +299,7 @@ fn the_best_model_and_what_is_said_of_it_agree() {
             (&expected.into(), &expected.into())
         );
         let score = json(dir, &["eval", "run", "--best", "--json"]);
-        assert_eq!(
-            score["dev_loss"].as_f64().unwrap(),
-            -best()["score"].as_f64().unwrap()
-        );
+        assert_eq!(score["dev_loss"].as_f64().unwrap(), -best()["score"].as_f64().unwrap());
     }
 }
 
@@ -364,20 +328,13 @@ fn the_last_step_takes_what_the_epochs_have_left() {
     };
     let single = steps("train.accumulate=1", "single");
     let pairs = steps("train.accumulate=2", "pairs");
-    let expected = [
-        (single[0] + single[1]) / 2.0,
-        (single[2] + single[3]) / 2.0,
-        single[4],
-    ];
+    let expected = [(single[0] + single[1]) / 2.0, (single[2] + single[3]) / 2.0, single[4]];
     assert_eq!((single.len(), pairs.len()), (5, 3));
     for (found, expected) in pairs.iter().zip(expected) {
         assert!((found - expected).abs() < 1e-6, "{pairs:?} for {single:?}");
     }
     // The sixth batch would be the first one again.
-    assert!(
-        (single[4] - (single[4] + single[0]) / 2.0).abs() > 1e-4,
-        "{single:?}"
-    );
+    assert!((single[4] - (single[4] + single[0]) / 2.0).abs() > 1e-4, "{single:?}");
 
     let whole = metrics(dir, "pairs");
     fs::remove_dir_all(dir.join("pairs/checkpoints/step-3")).unwrap();

@@ -86,8 +86,7 @@ fn edited_settings_that_the_checkpoint_cannot_follow_are_refused() {
         ] {
             let sentence = refuse(dir, args);
             assert!(
-                sentence.contains("the model in run/")
-                    && sentence.ends_with("; restore the run's config.toml"),
+                sentence.contains("the model in run/") && sentence.ends_with("; restore the run's config.toml"),
                 "{args:?}: {sentence}"
             );
         }
@@ -123,9 +122,7 @@ fn the_folder_of_an_older_version_is_told() {
     for args in [&RESUME[..], &["eval", "run"]] {
         let sentence = refuse(dir, args);
         assert!(
-            sentence.starts_with(
-                "error: run/config.toml has no run.recipe, so another version of Lessen wrote it; "
-            ),
+            sentence.starts_with("error: run/config.toml has no run.recipe, so another version of Lessen wrote it; "),
             "{sentence}"
         );
     }
@@ -166,14 +163,7 @@ fn another_checkpoint_to_start_from_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let init = checkpoint(dir, "bert");
-    let start = [
-        "train",
-        "bert-classifier",
-        "--init",
-        "first/model",
-        "--data",
-        "titles",
-    ];
+    let start = ["train", "bert-classifier", "--init", "first/model", "--data", "titles"];
     let more = ["--set", "train.batch=4", "--set", "data.max_length=12"];
     let own = ["--steps", "1", "--out", "run"];
     succeed(dir, &[&start[..], &more, &own].concat());

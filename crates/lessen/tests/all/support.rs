@@ -85,11 +85,7 @@ pub fn titles(dir: &Path) -> PathBuf {
     let folder = dir.join("titles");
     fs::create_dir_all(&folder).unwrap();
     let line = |i: u32| {
-        let (word, label) = if i.is_multiple_of(2) {
-            ("sun", 0)
-        } else {
-            ("rain", 1)
-        };
+        let (word, label) = if i.is_multiple_of(2) { ("sun", 0) } else { ("rain", 1) };
         format!("day {i} {word}\t{label}\n")
     };
     fs::write(folder.join("train.txt"), (0..40).map(line).collect::<String>()).unwrap();

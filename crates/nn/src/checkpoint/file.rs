@@ -26,8 +26,7 @@ pub(super) struct TensorFile {
 impl TensorFile {
     /// Opens a file and reads its header.
     pub fn open(path: &Path) -> Result<TensorFile> {
-        let broken =
-            |what: String| Error::user(format!("{} is no valid safetensors file: {what}", path.display()));
+        let broken = |what: String| Error::user(format!("{} is no valid safetensors file: {what}", path.display()));
         let unread = |e| Error::user(format!("{} cannot be read: {e}", path.display()));
         let mut file = File::open(path).map_err(unread)?;
         let length = file.metadata().map_err(unread)?.len();
@@ -72,8 +71,7 @@ impl TensorFile {
 
     /// Reads a tensor of the given shape and converts it to `f32`.
     pub fn read(&mut self, name: &str, shape: &[usize]) -> Result<Weight> {
-        let wrong =
-            |what: String| Error::user(format!("{}: the tensor `{name}` {what}", self.path.display()));
+        let wrong = |what: String| Error::user(format!("{}: the tensor `{name}` {what}", self.path.display()));
         let Some(info) = self.metadata.info(name) else {
             return Err(wrong("is missing".into()));
         };
@@ -87,9 +85,7 @@ impl TensorFile {
         let convert: fn(&[u8]) -> Vec<f32> = match info.dtype {
             Dtype::F32 => |bytes| elements(bytes, f32::from_le_bytes),
             Dtype::F64 => |bytes| elements(bytes, |b| f64::from_le_bytes(b) as f32),
-            Dtype::BF16 => {
-                |bytes| elements(bytes, |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
-            }
+            Dtype::BF16 => |bytes| elements(bytes, |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)),
             Dtype::F16 => |bytes| elements(bytes, |b| from_f16(u16::from_le_bytes(b))),
             other => {
                 return Err(wrong(format!(

@@ -5,10 +5,7 @@
 /// TensorFlow), and that of a tied copy.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
-    if let Some(short) = name
-        .strip_prefix("bert.")
-        .or_else(|| name.strip_prefix("transformer."))
-    {
+    if let Some(short) = name.strip_prefix("bert.").or_else(|| name.strip_prefix("transformer.")) {
         names.push(short.to_string());
     }
     for (new, old) in [

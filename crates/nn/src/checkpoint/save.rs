@@ -18,8 +18,7 @@ use lessen_base::{Error, Result};
 /// # Errors
 /// A file that cannot be written, which the message names.
 pub fn save(dir: &Path, config_json: &Map<String, Value>, weights: &Weights) -> Result<()> {
-    fs::create_dir_all(dir)
-        .map_err(|e| Error::user(format!("the folder {} cannot be made: {e}", dir.display())))?;
+    fs::create_dir_all(dir).map_err(|e| Error::user(format!("the folder {} cannot be made: {e}", dir.display())))?;
     let header = header(weights);
     atomic::write_with(&dir.join("model.safetensors"), |out| {
         out.write_all(&(header.len() as u64).to_le_bytes())?;
@@ -48,8 +47,7 @@ fn header(weights: &Weights) -> Vec<u8> {
     });
     // Some versions of transformers refuse files without a format.
     let format = HashMap::from([("format".to_string(), "pt".to_string())]);
-    let metadata =
-        Metadata::new(Some(format), infos.collect()).expect("weights have as many elements as their shape");
+    let metadata = Metadata::new(Some(format), infos.collect()).expect("weights have as many elements as their shape");
     let mut header = serde_json::to_vec(&metadata).expect("a header can be written");
     header.resize(header.len().next_multiple_of(8), b' ');
     header

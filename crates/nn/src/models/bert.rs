@@ -92,10 +92,8 @@ impl BertConfig {
             type_vocab_size: fields.size_or("type_vocab_size", default.type_vocab_size)?,
             hidden_act: fields.activation_or("hidden_act", default.hidden_act)?,
             hidden_dropout_prob: fields.dropout_or("hidden_dropout_prob", default.hidden_dropout_prob)?,
-            attention_probs_dropout_prob: fields.dropout_or(
-                "attention_probs_dropout_prob",
-                default.attention_probs_dropout_prob,
-            )?,
+            attention_probs_dropout_prob: fields
+                .dropout_or("attention_probs_dropout_prob", default.attention_probs_dropout_prob)?,
             classifier_dropout: classifier_dropout
                 .then(|| fields.dropout_or("classifier_dropout", 0.0))
                 .transpose()?,
@@ -126,10 +124,7 @@ impl BertConfig {
             ("type_vocab_size", json!(self.type_vocab_size)),
             ("hidden_act", json!(self.hidden_act.name())),
             ("hidden_dropout_prob", json!(self.hidden_dropout_prob)),
-            (
-                "attention_probs_dropout_prob",
-                json!(self.attention_probs_dropout_prob),
-            ),
+            ("attention_probs_dropout_prob", json!(self.attention_probs_dropout_prob)),
             ("classifier_dropout", json!(self.classifier_dropout)),
             ("layer_norm_eps", json!(self.layer_norm_eps)),
             ("initializer_range", json!(self.initializer_range)),
@@ -172,13 +167,7 @@ pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'
 fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, tokens: Tensor<'g>, types: Tensor<'g>) -> Tensor<'g> {
     let table = |rows| (rows, c.hidden_size);
     let words = embedding(cx, "word_embeddings", tokens, table(c.vocab_size), c.weight());
-    let types = embedding(
-        cx,
-        "token_type_embeddings",
-        types,
-        table(c.type_vocab_size),
-        c.weight(),
-    );
+    let types = embedding(cx, "token_type_embeddings", types, table(c.type_vocab_size), c.weight());
     let rows = table(c.max_position_embeddings);
     let places = positions(cx, "position_embeddings", tokens.dim(-1), rows, c.weight());
     let x = layer_norm(cx, "LayerNorm", words + types + places, c.layer_norm_eps);
@@ -239,13 +228,9 @@ impl BertForSequenceClassification {
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let pooled = cx.scope("bert", |cx| {
-            let first = bert(cx, c, batch)
-                .slice(1, 0, 1)
-                .reshape(&[batch.size, c.hidden_size]);
-            cx.scope("pooler", |cx| {
-                linear(cx, "dense", first, c.hidden_size, c.weight())
-            })
-            .tanh()
+            let first = bert(cx, c, batch).slice(1, 0, 1).reshape(&[batch.size, c.hidden_size]);
+            cx.scope("pooler", |cx| linear(cx, "dense", first, c.hidden_size, c.weight()))
+                .tanh()
         });
         let pooled = cx.dropout(pooled, c.classifier_dropout.unwrap_or(c.hidden_dropout_prob));
         linear(cx, "classifier", pooled, c.labels.len(), c.weight())
@@ -286,9 +271,7 @@ impl BertForMaskedLM {
         );
         cx.scope("cls.predictions", |cx| {
             let x = cx.scope("transform", |cx| {
-                let x = c
-                    .hidden_act
-                    .apply(linear(cx, "dense", x, c.hidden_size, c.weight()));
+                let x = c.hidden_act.apply(linear(cx, "dense", x, c.hidden_size, c.weight()));
                 layer_norm(cx, "LayerNorm", x, c.layer_norm_eps)
             });
             x.matmul_t(words) + cx.param("bias", &[c.vocab_size], Init::Zeros)

@@ -81,10 +81,7 @@ impl Gpt2Config {
             n_embd: fields.size("n_embd")?,
             n_layer: fields.depth("n_layer")?,
             n_head: fields.size("n_head")?,
-            n_inner: fields
-                .get("n_inner")
-                .map(|_| fields.size("n_inner"))
-                .transpose()?,
+            n_inner: fields.get("n_inner").map(|_| fields.size("n_inner")).transpose()?,
             activation_function: fields.activation_or("activation_function", default.activation_function)?,
             embd_pdrop: fields.dropout_or("embd_pdrop", default.embd_pdrop)?,
             attn_pdrop: fields.dropout_or("attn_pdrop", default.attn_pdrop)?,

@@ -90,12 +90,7 @@ fn prompt_and_continuation_equal_the_whole_text() {
         assert_close("the prompt's scores", &logits, &expected(PROMPT - 1), 1e-12);
         for place in PROMPT..LENGTH {
             let logits = run(&decode, &mut state, tokens(place, place + 1, 0), place);
-            assert_close(
-                &format!("the scores at {place}"),
-                &logits,
-                &expected(place),
-                1e-12,
-            );
+            assert_close(&format!("the scores at {place}"), &logits, &expected(place), 1e-12);
         }
     }
 }

@@ -31,10 +31,7 @@ fn what_is_saved_is_loaded() {
         assert_eq!(again.config_json(), model.config_json());
         let loaded = checkpoint::load(&dir, &again.parameters(), &|_| false).unwrap();
         assert_eq!(loaded.weights, weights);
-        let mut files: Vec<_> = fs::read_dir(&dir)
-            .unwrap()
-            .map(|f| f.unwrap().file_name())
-            .collect();
+        let mut files: Vec<_> = fs::read_dir(&dir).unwrap().map(|f| f.unwrap().file_name()).collect();
         files.sort();
         assert_eq!(
             files,
@@ -129,8 +126,7 @@ fn shards_are_found_through_their_index() {
         .keys()
         .map(|n| (n.clone(), shard(1)))
         .chain(second.keys().map(|n| (n.clone(), shard(2))));
-    let index =
-        |map: serde_json::Map<_, _>| serde_json::json!({ "metadata": {}, "weight_map": map }).to_string();
+    let index = |map: serde_json::Map<_, _>| serde_json::json!({ "metadata": {}, "weight_map": map }).to_string();
     let map: serde_json::Map<_, _> = places.collect();
     fs::write(folder.file("model.safetensors.index.json"), index(map.clone())).unwrap();
     assert_eq!(load(&folder, &model.parameters()).unwrap().weights, weights);
@@ -160,9 +156,7 @@ fn names_of_older_and_headless_checkpoints_are_understood() {
         assert!(loaded.extra.is_empty());
     };
     rename("gpt2-tiny", &|n| n.replace("transformer.", ""));
-    rename("gpt2-tiny", &|n| {
-        n.replace("transformer.wte.weight", "lm_head.weight")
-    });
+    rename("gpt2-tiny", &|n| n.replace("transformer.wte.weight", "lm_head.weight"));
     rename("bert-tiny-cls", &|n| {
         n.replace("LayerNorm.weight", "LayerNorm.gamma")
             .replace("LayerNorm.bias", "LayerNorm.beta")
@@ -210,13 +204,7 @@ fn a_new_head_may_be_missing() {
             "classifier.bias"
         ]
     );
-    assert!(
-        loaded
-            .extra
-            .iter()
-            .all(|name| name.starts_with("cls.predictions."))
-            && loaded.extra.len() == 5
-    );
+    assert!(loaded.extra.iter().all(|name| name.starts_with("cls.predictions.")) && loaded.extra.len() == 5);
     assert_eq!(loaded.weights.len() + 4, model.parameters().len());
 }
 

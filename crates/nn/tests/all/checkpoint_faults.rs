@@ -76,10 +76,7 @@ fn a_fault_of_the_file_is_told() {
         fault(&folder)
     };
     let no = "DIR/model.safetensors is no valid safetensors file: ";
-    assert_eq!(
-        with(&sound[..5]),
-        format!("{no}it has 5 bytes, too few for a header")
-    );
+    assert_eq!(with(&sound[..5]), format!("{no}it has 5 bytes, too few for a header"));
     assert_eq!(
         with(&sound[..100]),
         format!("{no}its header claims {size} bytes, and the file has 100")
@@ -100,8 +97,7 @@ fn a_fault_of_the_file_is_told() {
         )
     );
     assert!(
-        with(&[&[255; 8], &sound[8..]].concat())
-            .starts_with(&format!("{no}its header claims 18446744073709551615"))
+        with(&[&[255; 8], &sound[8..]].concat()).starts_with(&format!("{no}its header claims 18446744073709551615"))
     );
     assert!(
         with(&[&sound[..8], &vec![b'['; size], &sound[8 + size..]].concat())
@@ -161,10 +157,7 @@ fn a_folder_that_cannot_be_written_is_told_and_nothing_is_left() {
     let folder = Folder::new();
     fs::write(folder.file("file"), "").unwrap();
     let sentence = checkpoint::save(&folder.file("file/run"), &model.config_json(), &weights).unwrap_err();
-    assert!(
-        sentence.to_string().contains("file/run cannot be made: "),
-        "{sentence}"
-    );
+    assert!(sentence.to_string().contains("file/run cannot be made: "), "{sentence}");
 
     // A folder at the destination fails the last step, the rename.
     fs::create_dir_all(folder.file("run/model.safetensors/full")).unwrap();

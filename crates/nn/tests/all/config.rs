@@ -39,21 +39,13 @@ fn models_are_recognised_and_their_configurations_kept() {
             Architecture::BertForMaskedLM,
             Task::MaskedLanguageModelling,
         ),
-        (
-            "gpt2-tiny",
-            Architecture::GPT2LMHeadModel,
-            Task::LanguageModelling,
-        ),
+        ("gpt2-tiny", Architecture::GPT2LMHeadModel, Task::LanguageModelling),
     ];
     for (name, architecture, task) in cases {
         let model = Model::from_dir(&fixture(name)).unwrap();
         assert_eq!((model.architecture(), model.task()), (architecture, task));
         assert_eq!((model.vocab_size(), model.max_length()), (60, 32));
-        assert_eq!(
-            model.config_json(),
-            config(name),
-            "transformers' own file comes back"
-        );
+        assert_eq!(model.config_json(), config(name), "transformers' own file comes back");
     }
 }
 
@@ -71,19 +63,12 @@ fn unknown_fields_are_written_back() {
 
 #[test]
 fn a_classifier_can_be_given_other_classes() {
-    let mut model = Model::from_dir_as(
-        &fixture("bert-tiny-mlm"),
-        Architecture::BertForSequenceClassification,
-    )
-    .unwrap();
+    let mut model = Model::from_dir_as(&fixture("bert-tiny-mlm"), Architecture::BertForSequenceClassification).unwrap();
     assert_eq!(model.labels(), numbered_labels(2));
     model.set_labels(vec!["sport".into(), "money".into(), "games".into()]);
     let json = model.config_json();
     assert_eq!(json["architectures"], json!(["BertForSequenceClassification"]));
-    assert_eq!(
-        json["id2label"],
-        json!({ "0": "sport", "1": "money", "2": "games" })
-    );
+    assert_eq!(json["id2label"], json!({ "0": "sport", "1": "money", "2": "games" }));
     assert_eq!(json["label2id"], json!({ "sport": 0, "money": 1, "games": 2 }));
     let head = model
         .parameters()
@@ -141,9 +126,8 @@ fn dropout_is_overridden_everywhere() {
         model.set_dropout(0.25);
         let json = model.config_json();
         // `summary_*` belongs to a model with two heads.
-        let own = |field: &str| {
-            (field.ends_with("pdrop") || field.contains("dropout")) && !field.starts_with("summary")
-        };
+        let own =
+            |field: &str| (field.ends_with("pdrop") || field.contains("dropout")) && !field.starts_with("summary");
         let fields = json.iter().filter(|(field, _)| own(field));
         let values: Vec<&Value> = fields.map(|(_, value)| value).collect();
         assert_eq!(values, vec![&json!(0.25); dropouts], "{json:?}");

@@ -141,10 +141,7 @@ fn one_class_is_a_regression_that_counts_rows_by_weight() {
     let mut loss_with = |weights: [f64; 2]| {
         given.insert("weights".into(), Array::f32(&[2], weights.to_vec()));
         let results = evaluate_exactly(&graph, &given).unwrap();
-        let errors = [
-            results["prediction"].data[0] - 1.5,
-            results["prediction"].data[1] + 2.0,
-        ];
+        let errors = [results["prediction"].data[0] - 1.5, results["prediction"].data[1] + 2.0];
         (results["loss"].item(), errors)
     };
     let (loss, [a, b]) = loss_with([1.0, 1.0]);

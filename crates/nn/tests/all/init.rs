@@ -52,18 +52,11 @@ fn distributions_have_their_moments() {
         let data = &weights[name].data;
         let n = data.len() as f64;
         let mean = data.iter().map(|&v| f64::from(v)).sum::<f64>() / n;
-        let central = |power| {
-            data.iter()
-                .map(|&v| (f64::from(v) - mean).powi(power))
-                .sum::<f64>()
-                / n
-        };
+        let central = |power| data.iter().map(|&v| (f64::from(v) - mean).powi(power)).sum::<f64>() / n;
         (mean, central(2).sqrt(), central(4) / central(2).powi(2))
     };
     let (mean, std, kurtosis) = moments("normal");
-    assert!(
-        mean.abs() < 4.0 * 0.02 / 316.0 && (std / 0.02 - 1.0).abs() < 0.01 && (kurtosis - 3.0).abs() < 0.08
-    );
+    assert!(mean.abs() < 4.0 * 0.02 / 316.0 && (std / 0.02 - 1.0).abs() < 0.01 && (kurtosis - 3.0).abs() < 0.08);
     let (mean, std, kurtosis) = moments("uniform");
     assert!(mean.abs() < 0.004 && (std - 1.0 / 12f64.sqrt()).abs() < 0.003 && (kurtosis - 1.8).abs() < 0.03);
     assert!(weights["uniform"].data.iter().all(|v| v.abs() <= 0.5));
@@ -138,13 +131,7 @@ fn initial_values_of_a_seed_and_name_never_change() {
         [0xbee45ef6, 0xbdb48639, 0xbea42172, 0x3e8bd2d2]
     );
     assert_eq!(
-        bits(
-            Init::XavierUniform {
-                fan_in: 3,
-                fan_out: 5
-            },
-            ""
-        ),
+        bits(Init::XavierUniform { fan_in: 3, fan_out: 5 }, ""),
         [0xbe947bad, 0xbe814a69, 0xbed89d20, 0xbf333d35]
     );
 }

@@ -53,9 +53,6 @@ fn mutated_configs_are_read_or_refused() {
             let bytes = mutated(&sound, sound.len(), &mut SplitMix64::new(seed));
             read += usize::from(config_is_read_or_refused(&folder.0, &bytes));
         }
-        assert!(
-            (1..400).contains(&read),
-            "{read} of 400 mutations of {name} were read"
-        );
+        assert!((1..400).contains(&read), "{read} of 400 mutations of {name} were read");
     }
 }

@@ -18,10 +18,7 @@ const LABELS: [i32; 4] = [0, 1, 1, -100];
 fn batch(rows: std::ops::Range<usize>) -> Arrays {
     let x = X[3 * rows.start..3 * rows.end].to_vec();
     let labels = Array::i32(&[rows.len()], &LABELS[rows.clone()]);
-    Arrays::from([
-        ("x".into(), Array::f32(&[rows.len(), 3], x)),
-        ("labels".into(), labels),
-    ])
+    Arrays::from([("x".into(), Array::f32(&[rows.len(), 3], x)), ("labels".into(), labels)])
 }
 
 fn start(states: &[StateSpec]) -> Arrays {
@@ -126,12 +123,7 @@ fn only_matrices_decay() {
         step(&OptimizerConfig::adamw(0.0), None),
         step(&OptimizerConfig::adamw(0.5), None),
     );
-    for ((a, b), p) in without["w"]
-        .data
-        .iter()
-        .zip(&with["w"].data)
-        .zip(&start(&[])["w"].data)
-    {
+    for ((a, b), p) in without["w"].data.iter().zip(&with["w"].data).zip(&start(&[])["w"].data) {
         assert!((a - b - 0.1 * 0.5 * p).abs() < 1e-12);
     }
 }

@@ -13,9 +13,7 @@ use tempfile::TempDir;
 pub type Arrays = HashMap<String, Array>;
 
 pub fn fixture(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/fixtures")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
 }
 
 /// All tensors of `expected-NAME.safetensors`.
@@ -52,10 +50,7 @@ pub fn arrays(weights: &Weights) -> Arrays {
 pub fn part(array: &Array, index: usize, dtype: DType) -> Array {
     let shape = &array.ty.shape[1..];
     let size: usize = shape.iter().product();
-    Array::new(
-        Type::new(dtype, shape),
-        array.data[index * size..][..size].to_vec(),
-    )
+    Array::new(Type::new(dtype, shape), array.data[index * size..][..size].to_vec())
 }
 
 #[track_caller]

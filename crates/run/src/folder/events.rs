@@ -130,10 +130,7 @@ mod tests {
         // Made with tensorboard 2.21: Event(wall_time=1.5, step=300, summary=Summary(value=[Value(tag="train/loss",
         // simple_value=2.5)])) through RecordWriter.
         let message = event(1.5, 300, &summary(&[("train/loss", 2.5)]));
-        let hex: String = record(&message)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
+        let hex: String = record(&message).iter().map(|byte| format!("{byte:02x}")).collect();
         assert_eq!(hex, RECORDED);
     }
 
@@ -163,9 +160,6 @@ mod tests {
         varint(300, &mut out);
         varint(127, &mut out);
         varint(u64::MAX, &mut out);
-        assert_eq!(
-            out,
-            [0xAC, 2, 127, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]
-        );
+        assert_eq!(out, [0xAC, 2, 127, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1]);
     }
 }

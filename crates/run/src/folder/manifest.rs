@@ -89,9 +89,8 @@ impl Manifest {
 /// # Errors
 /// A folder that cannot be written to.
 pub(crate) fn complete(dir: &Path, mut manifest: Manifest, states: &[StateArray]) -> Result<()> {
-    let failed = |what: &str, error: &dyn std::fmt::Display| {
-        Error::internal(format!("{what} cannot be written ({error})"))
-    };
+    let failed =
+        |what: &str, error: &dyn std::fmt::Display| Error::internal(format!("{what} cannot be written ({error})"));
     let bytes: Vec<Vec<u8>> = states.iter().map(|array| array.data.to_le_bytes()).collect();
     let mut views = Vec::with_capacity(states.len());
     for (array, bytes) in states.iter().zip(&bytes) {
@@ -105,11 +104,7 @@ pub(crate) fn complete(dir: &Path, mut manifest: Manifest, states: &[StateArray]
     let entries = fs::read_dir(dir).map_err(|error| unreadable(dir, &error.to_string()))?;
     for entry in entries {
         let path = entry.map_err(|error| unreadable(dir, &error.to_string()))?.path();
-        let name = path
-            .file_name()
-            .unwrap_or_default()
-            .to_string_lossy()
-            .into_owned();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         manifest.files.insert(name, digest(&path)?);
     }
     let text = serde_json::to_string_pretty(&manifest).map_err(|error| failed(MANIFEST, &error))?;
@@ -130,14 +125,7 @@ fn stored_dtype(dtype: DType) -> Dtype {
 
 /// The dtype of a name in safetensors; none where no state can have it.
 fn known_dtype(dtype: Dtype) -> Option<DType> {
-    const ALL: [DType; 6] = [
-        DType::F32,
-        DType::F64,
-        DType::BF16,
-        DType::I32,
-        DType::U32,
-        DType::Bool,
-    ];
+    const ALL: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool];
     ALL.into_iter().find(|&known| stored_dtype(known) == dtype)
 }
 
@@ -179,8 +167,8 @@ fn parse(text: &str) -> std::result::Result<Manifest, String> {
 /// # Errors
 /// A folder that cannot be written to.
 pub fn write_best(dir: &Path, best: Best) -> Result<()> {
-    let text = serde_json::to_string(&best)
-        .map_err(|error| Error::internal(format!("{BEST} cannot be written ({error})")))?;
+    let text =
+        serde_json::to_string(&best).map_err(|error| Error::internal(format!("{BEST} cannot be written ({error})")))?;
     write_file(&dir.join(BEST), format!("{text}\n").as_bytes())
 }
 
@@ -218,9 +206,7 @@ pub fn read_states(dir: &Path, manifest: &Manifest) -> Result<Vec<StateArray>> {
             data: HostArray::from_le_bytes(dtype, view.data()),
         });
     }
-    let found = arrays
-        .iter()
-        .map(|array| (array.name.clone(), array.ty().to_string()));
+    let found = arrays.iter().map(|array| (array.name.clone(), array.ty().to_string()));
     if found.collect::<BTreeMap<_, _>>() != manifest.states {
         return Err(unreadable(
             &path,
@@ -293,23 +279,14 @@ mod tests {
     fn states_of_every_dtype_are_read_back_bit_by_bit() {
         let (dir, saved) = checkpoint();
         let manifest = check(dir.path()).unwrap();
-        assert_eq!(
-            (manifest.step, manifest.planned_steps, manifest.data),
-            (12, 30, DATA)
-        );
+        assert_eq!((manifest.step, manifest.planned_steps, manifest.data), (12, 30, DATA));
         assert_eq!(manifest.states["c.running"], "bf16[2]");
         let mut found = read_states(dir.path(), &manifest).unwrap();
         found.sort_by(|a, b| a.name.cmp(&b.name));
         let bits = |arrays: &[StateArray]| -> Vec<(String, String, Vec<u8>)> {
             arrays
                 .iter()
-                .map(|array| {
-                    (
-                        array.name.clone(),
-                        array.ty().to_string(),
-                        array.data.to_le_bytes(),
-                    )
-                })
+                .map(|array| (array.name.clone(), array.ty().to_string(), array.data.to_le_bytes()))
                 .collect()
         };
         assert_eq!(bits(&found), bits(&saved));
@@ -327,10 +304,7 @@ mod tests {
         let (dir, _) = checkpoint();
         fs::write(dir.path().join(MANIFEST), "{\"format\": 2, \"step\": 4}").unwrap();
         let sentence = check(dir.path()).unwrap_err().to_string();
-        assert!(
-            sentence.contains("another version of Lessen wrote it"),
-            "{sentence}"
-        );
+        assert!(sentence.contains("another version of Lessen wrote it"), "{sentence}");
     }
 
     #[test]
@@ -342,11 +316,7 @@ mod tests {
             let best = Best { step: 10, score };
             write_best(dir.path(), best).unwrap();
             let found = read_best(dir.path()).unwrap().unwrap();
-            assert_eq!(
-                (found.step, found.score.to_bits()),
-                (10, score.to_bits()),
-                "{score}"
-            );
+            assert_eq!((found.step, found.score.to_bits()), (10, score.to_bits()), "{score}");
         }
         fs::write(dir.path().join(BEST), "{\"step\": 1").unwrap();
         let sentence = read_best(dir.path()).unwrap_err().to_string();
@@ -362,17 +332,11 @@ mod tests {
             bytes.pop();
             fs::write(&path, &bytes).unwrap();
             let short = check(dir.path()).unwrap_err().to_string();
-            assert!(
-                short.contains(name) && short.contains("bytes instead of"),
-                "{short}"
-            );
+            assert!(short.contains(name) && short.contains("bytes instead of"), "{short}");
             bytes.push(0x55);
             fs::write(&path, &bytes).unwrap();
             let changed = check(dir.path()).unwrap_err().to_string();
-            assert!(
-                changed.contains(name) && changed.contains("checksum"),
-                "{changed}"
-            );
+            assert!(changed.contains(name) && changed.contains("checksum"), "{changed}");
             fs::remove_file(&path).unwrap();
             assert!(check(dir.path()).unwrap_err().to_string().contains(name));
         }

@@ -49,9 +49,7 @@ impl Metrics {
     /// # Errors
     /// A disk that fails.
     pub fn sync(&self) -> Result<()> {
-        self.file
-            .sync_all()
-            .map_err(|error| unwritable(&self.path, &error))
+        self.file.sync_all().map_err(|error| unwritable(&self.path, &error))
     }
 }
 

@@ -170,11 +170,7 @@ impl Folder {
     /// # Errors
     /// A folder that cannot be written to.
     pub(crate) fn remove_after(&self, step: u64) -> Result<()> {
-        for path in [
-            self.model(),
-            self.root.join("report.json"),
-            self.root.join("report.md"),
-        ] {
+        for path in [self.model(), self.root.join("report.json"), self.root.join("report.md")] {
             remove_atomically(&path)?;
         }
         self.checkpoints().remove_after(step)
@@ -287,12 +283,7 @@ mod tests {
         let no_model = folder.usable_model(false).unwrap_err().to_string();
         assert!(no_model.contains("has no saved model yet"), "{no_model}");
         save(&folder, 5);
-        assert!(
-            folder
-                .usable_model(false)
-                .unwrap()
-                .ends_with("checkpoints/step-5")
-        );
+        assert!(folder.usable_model(false).unwrap().ends_with("checkpoints/step-5"));
         let no_best = folder.usable_model(true).unwrap_err().to_string();
         assert!(no_best.contains("has no best model"), "{no_best}");
         write_folder(&folder.model(), fill("last")).unwrap();
@@ -336,9 +327,7 @@ mod tests {
             .unwrap();
         let sentence = folder.settings().unwrap_err().to_string();
         assert!(
-            sentence.ends_with(
-                "config.toml line 3: run.budget must be a size, such as 512MiB or 2GiB, not \"much\""
-            ),
+            sentence.ends_with("config.toml line 3: run.budget must be a size, such as 512MiB or 2GiB, not \"much\""),
             "{sentence}"
         );
     }
@@ -354,9 +343,7 @@ mod tests {
             .unwrap();
         let sentence = folder.settings().unwrap_err().to_string();
         assert!(
-            sentence.contains(
-                "config.toml has no run.recipe, so another version of Lessen wrote it; train again"
-            ),
+            sentence.contains("config.toml has no run.recipe, so another version of Lessen wrote it; train again"),
             "{sentence}"
         );
     }

@@ -11,9 +11,7 @@ use std::path::{Path, PathBuf};
 pub(crate) fn check_free(root: &Path) -> Result<()> {
     let shown = root.display();
     if root.exists() && !root.is_dir() {
-        return Err(Error::user(format!(
-            "{shown} is a file; name a folder with --out"
-        )));
+        return Err(Error::user(format!("{shown} is a file; name a folder with --out")));
     }
     if root.is_dir() && fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_some()) {
         return Err(Error::user(format!(

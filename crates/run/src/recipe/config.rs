@@ -215,10 +215,7 @@ mod tests {
     fn settings_become_a_config() {
         let text = "train = { lr = 0.5, schedule = \"one-cycle\" }\noptimizer.kind = \"sgd\"\ndata.format = \"text\"";
         let config = config(text).unwrap();
-        assert_eq!(
-            (config.train.lr, config.train.schedule),
-            (0.5, ScheduleKind::OneCycle)
-        );
+        assert_eq!((config.train.lr, config.train.schedule), (0.5, ScheduleKind::OneCycle));
         assert_eq!(
             config.optimizer,
             OptimizerConfig::Sgd {

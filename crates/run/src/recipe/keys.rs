@@ -322,11 +322,7 @@ mod tests {
     #[test]
     fn names_are_unique() {
         for (index, key) in KEYS.iter().enumerate() {
-            assert!(
-                KEYS[..index].iter().all(|other| other.name != key.name),
-                "{}",
-                key.name
-            );
+            assert!(KEYS[..index].iter().all(|other| other.name != key.name), "{}", key.name);
         }
         for (key, others) in names::OTHER_NAMES {
             assert!(find(key).is_ok(), "{key}");

@@ -69,10 +69,7 @@ impl BuiltIn {
 /// Neither of both, or a file with a mistake.
 pub fn load(recipe: &str) -> Result<Settings> {
     if let Some(built_in) = BUILT_IN.iter().find(|built_in| built_in.name == recipe) {
-        return named(
-            Settings::parse(built_in.text, &format!("the recipe {recipe}"))?,
-            recipe,
-        );
+        return named(Settings::parse(built_in.text, &format!("the recipe {recipe}"))?, recipe);
     }
     let path = Path::new(recipe);
     if path.is_dir() {
@@ -175,10 +172,7 @@ mod tests {
         let found = |text: &str, key: &str| {
             fs::write(&file, text).unwrap();
             let settings = load(file.to_str().unwrap()).unwrap();
-            (
-                settings.text(key).map(str::to_string),
-                settings.origin(key).to_string(),
-            )
+            (settings.text(key).map(str::to_string), settings.origin(key).to_string())
         };
         let (path, place) = found("[data]\npath = \"../titles\"\n", "data.path");
         assert_eq!(path.as_deref(), dir.path().join("../titles").to_str());

@@ -23,13 +23,7 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("model.classes", &["num_labels", "num_classes"]),
     (
         "data.max_length",
-        &[
-            "seq_len",
-            "max_len",
-            "sequence_length",
-            "block_size",
-            "context_length",
-        ],
+        &["seq_len", "max_len", "sequence_length", "block_size", "context_length"],
     ),
     ("train.batch", &["batch_size", "per_device_train_batch_size"]),
     (
@@ -41,10 +35,7 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("train.lr", &["learning_rate"]),
     ("train.schedule", &["scheduler", "lr_scheduler_type"]),
     ("train.warmup", &["warmup_steps"]),
-    (
-        "train.clip_norm",
-        &["max_grad_norm", "grad_clip", "gradient_clipping"],
-    ),
+    ("train.clip_norm", &["max_grad_norm", "grad_clip", "gradient_clipping"]),
     ("train.eval_every", &["eval_steps", "eval_interval"]),
     ("train.checkpoint_every", &["save_steps", "save_every"]),
     ("optimizer.kind", &["optimizer", "optim"]),

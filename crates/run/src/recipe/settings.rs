@@ -73,13 +73,10 @@ impl Settings {
 
     /// `None` stands for a list, a table or a date, which no key takes.
     fn set(&mut self, name: &str, value: Option<SettingValue>, origin: Origin) -> Result<()> {
-        let key = keys::find(name).map_err(|nearest| {
-            Error::user(format!(
-                "{origin}: there is no key '{name}'; did you mean {nearest}?"
-            ))
-        })?;
-        let value = value
-            .ok_or_else(|| Error::user(format!("{origin}: {} must be {}", key.name, key.kind.expected())))?;
+        let key = keys::find(name)
+            .map_err(|nearest| Error::user(format!("{origin}: there is no key '{name}'; did you mean {nearest}?")))?;
+        let value =
+            value.ok_or_else(|| Error::user(format!("{origin}: {} must be {}", key.name, key.kind.expected())))?;
         self.put(key, value, origin)
     }
 
@@ -115,10 +112,7 @@ impl Settings {
 
     /// The value of a setting and its place, for messages: `train.lr = 0.5 (my.toml line 2)`.
     pub fn place(&self, name: &str) -> String {
-        let value = self
-            .get(name)
-            .map(|value| format!(" = {value}"))
-            .unwrap_or_default();
+        let value = self.get(name).map(|value| format!(" = {value}")).unwrap_or_default();
         format!("{name}{value} ({})", self.origin(name))
     }
 
@@ -184,8 +178,7 @@ impl Settings {
     /// The first key in which `other` differs, with both values as TOML (`nothing` where there is none), leaving out
     /// the keys in `free`.
     pub fn difference(&self, other: &Settings, free: &[&str]) -> Option<(&'static str, String, String)> {
-        let show =
-            |value: Option<&SettingValue>| value.map_or("nothing".to_string(), SettingValue::to_string);
+        let show = |value: Option<&SettingValue>| value.map_or("nothing".to_string(), SettingValue::to_string);
         KEYS.iter()
             .filter(|key| !free.contains(&key.name))
             .find(|key| self.get(key.name) != other.get(key.name))
@@ -203,9 +196,7 @@ fn flatten(prefix: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
             format!("{prefix}.{}", name.get_ref())
         };
         match value.get_ref() {
-            DeValue::Table(inner) if keys::find(&full).is_err() && !inner.is_empty() => {
-                flatten(&full, inner, leaves)
-            }
+            DeValue::Table(inner) if keys::find(&full).is_err() && !inner.is_empty() => flatten(&full, inner, leaves),
             _ => leaves.push((full, name.span().start, plain(value))),
         }
     }
@@ -245,10 +236,7 @@ mod tests {
         assert_eq!(settings.text("data.path"), Some("2024"));
         assert_eq!(settings.text("model.init"), Some("a/b c.d"));
         assert_eq!(settings.text("data.tokenizer"), None);
-        assert_eq!(
-            settings.origin("train.batch").to_string(),
-            "--set train.batch = 8"
-        );
+        assert_eq!(settings.origin("train.batch").to_string(), "--set train.batch = 8");
     }
 
     #[test]
@@ -308,10 +296,7 @@ mod tests {
             flag("train.lr"),
             "--set train.lr has no '='; write KEY=VALUE, such as train.lr=0.001"
         );
-        assert_eq!(
-            flag("lr=1"),
-            "--set lr=1: there is no key 'lr'; did you mean train.lr?"
-        );
+        assert_eq!(flag("lr=1"), "--set lr=1: there is no key 'lr'; did you mean train.lr?");
         assert_eq!(
             flag("train.lr=nan"),
             "--set train.lr=nan: train.lr must be a number, at least 0, not NaN"
@@ -329,8 +314,7 @@ mod tests {
 
     #[test]
     fn no_text_makes_the_parser_panic() {
-        let recipe =
-            "# ü 数\n[train]\nlr = 1e-3\nschedule = \"cosine\"\nbatch = 0x10\n[model]\ndropout = 0.1\n";
+        let recipe = "# ü 数\n[train]\nlr = 1e-3\nschedule = \"cosine\"\nbatch = 0x10\n[model]\ndropout = 0.1\n";
         let mut random = lessen_base::SplitMix64::new(1);
         for _ in 0..5_000 {
             let mut bytes = recipe.as_bytes().to_vec();

@@ -92,18 +92,14 @@ impl fmt::Display for Origin {
 pub(crate) fn fit(kind: Kind, value: SettingValue) -> Option<SettingValue> {
     match (kind, value) {
         (Kind::Switch, SettingValue::Switch(on)) => Some(SettingValue::Switch(on)),
-        (Kind::Count(least), SettingValue::Count(count)) => {
-            (count >= least).then_some(SettingValue::Count(count))
-        }
+        (Kind::Count(least), SettingValue::Count(count)) => (count >= least).then_some(SettingValue::Count(count)),
         (Kind::Number(low, high), SettingValue::Count(count)) => {
             let number = count as f64;
-            (low..=high)
-                .contains(&number)
-                .then_some(SettingValue::Number(number))
+            (low..=high).contains(&number).then_some(SettingValue::Number(number))
         }
-        (Kind::Number(low, high), SettingValue::Number(number)) => (low..=high)
-            .contains(&number)
-            .then_some(SettingValue::Number(number)),
+        (Kind::Number(low, high), SettingValue::Number(number)) => {
+            (low..=high).contains(&number).then_some(SettingValue::Number(number))
+        }
         (Kind::Size, SettingValue::Count(bytes)) => (bytes > 0).then_some(SettingValue::Count(bytes)),
         (Kind::Size, SettingValue::Text(text)) => Some(SettingValue::Count(parse_size(&text).ok()? as u64)),
         (Kind::Text | Kind::Path(_), SettingValue::Text(text)) => Some(SettingValue::Text(text)),

@@ -8,8 +8,8 @@ use crate::recipe::value::Origin;
 use crc32c::{crc32c, crc32c_append};
 use lessen_base::{Error, Result};
 use lessen_data::{
-    Adder, Dataset, ExampleBatches, Examples, GlueTask, Labels, Order, Source, Target, Text, Tokenizer,
-    WindowBatches, labelled,
+    Adder, Dataset, ExampleBatches, Examples, GlueTask, Labels, Order, Source, Target, Text, Tokenizer, WindowBatches,
+    labelled,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -94,9 +94,7 @@ impl Corpus {
             (Corpus::Adder, _) => Adder::tokenizer(),
             (_, Some(dir)) => Tokenizer::from_dir(&dir)?,
             (Corpus::Text(text), None) => Tokenizer::characters([text.train.as_str()], config.data.min_count),
-            (Corpus::Labelled(data), None) => {
-                Tokenizer::characters(data.train.all_texts(), config.data.min_count)
-            }
+            (Corpus::Labelled(data), None) => Tokenizer::characters(data.train.all_texts(), config.data.min_count),
         })
     }
 
@@ -154,25 +152,13 @@ impl Corpus {
         self.source(config, tokenizer, split, Order::InOrder)
     }
 
-    fn source(
-        &self,
-        config: &Config,
-        tokenizer: &Tokenizer,
-        split: &str,
-        order: Order,
-    ) -> Result<Arc<dyn Source>> {
+    fn source(&self, config: &Config, tokenizer: &Tokenizer, split: &str, order: Order) -> Result<Arc<dyn Source>> {
         let (batch, length) = (config.train.batch, config.data.max_length);
         Ok(match self {
             Corpus::Adder => Arc::new(Adder::new(batch, config.train.seed)?),
             Corpus::Text(text) => {
                 let tokens = tokenizer.encode(text.split(split)?)?;
-                Arc::new(WindowBatches::new(
-                    tokens,
-                    tokenizer.pad_id(),
-                    length,
-                    batch,
-                    order,
-                )?)
+                Arc::new(WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?)
             }
             Corpus::Labelled(data) => Arc::new(ExampleBatches::new(
                 data.split(split)?,
@@ -232,11 +218,10 @@ fn glue_task(config: &Config, path: &Path) -> Result<GlueTask> {
         .canonicalize()
         .ok()
         .and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
-    name.and_then(|name| GlueTask::from_name(&name).ok())
-        .ok_or_else(|| {
-            let names = GlueTask::ALL.map(GlueTask::name).join(", ");
-            Error::user(format!(
-                "which task of GLUE? Name it by --set data.task=NAME, one of {names}"
-            ))
-        })
+    name.and_then(|name| GlueTask::from_name(&name).ok()).ok_or_else(|| {
+        let names = GlueTask::ALL.map(GlueTask::name).join(", ");
+        Error::user(format!(
+            "which task of GLUE? Name it by --set data.task=NAME, one of {names}"
+        ))
+    })
 }

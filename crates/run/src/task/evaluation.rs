@@ -32,9 +32,7 @@ impl Scores {
             .named
             .iter()
             .map(|(name, score)| (format!("{split}_{name}"), json!(score)));
-        named
-            .chain([(format!("{split}_loss"), json!(self.loss))])
-            .collect()
+        named.chain([(format!("{split}_loss"), json!(self.loss))]).collect()
     }
 
     /// For people: `accuracy 88.61 %, loss 0.3911`.
@@ -82,12 +80,7 @@ pub(crate) fn trace<'g>(
 ///
 /// # Errors
 /// Data that does not fit the model.
-pub(crate) fn evaluate(
-    session: &mut Session,
-    function: Function,
-    source: &dyn Source,
-    goal: &Goal,
-) -> Result<Scores> {
+pub(crate) fn evaluate(session: &mut Session, function: Function, source: &dyn Source, goal: &Goal) -> Result<Scores> {
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);
     let (mut predictions, mut labels) = (Vec::new(), Vec::new());
     let (mut right, mut rows) = (0, 0);

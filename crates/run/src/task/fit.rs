@@ -74,10 +74,7 @@ pub(crate) fn check_batch(config: &Config, model: &Model, shape: BatchShape) -> 
     }
     let mut keys = vec![("train.batch", size), ("data.max_length", length)];
     if config.model.init.is_none() {
-        keys.extend([
-            ("model.width", config.model.width),
-            ("model.ffn", config.model.ffn),
-        ]);
+        keys.extend([("model.width", config.model.width), ("model.ffn", config.model.ffn)]);
     }
     Err(too_large(config, keys))
 }

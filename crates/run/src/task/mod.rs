@@ -212,9 +212,7 @@ fn new_model(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<(M
     }
     let tokenizer = corpus.map(|corpus| corpus.tokenizer(config)).transpose()?;
     let sizes = Sizes {
-        vocab: tokenizer
-            .as_ref()
-            .map_or(config.model.vocab, Tokenizer::vocab_size),
+        vocab: tokenizer.as_ref().map_or(config.model.vocab, Tokenizer::vocab_size),
         pad: tokenizer.as_ref().map_or(0, Tokenizer::pad_id),
         length: config.data.max_length,
     };

@@ -10,8 +10,7 @@ use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{
-    Architecture, Model, Weights, checkpoint, initialize_missing, numbered_labels, reorder_classes,
-    same_classes,
+    Architecture, Model, Weights, checkpoint, initialize_missing, numbered_labels, reorder_classes, same_classes,
 };
 use serde_json::{Value, json};
 use std::path::Path;
@@ -206,9 +205,7 @@ pub(crate) fn first_weights(model: &Model, init: Option<&Path>, seed: u64) -> Re
             if let Some(places) = same_classes(model.labels(), known.labels()) {
                 reorder_classes(&mut loaded.weights, &places);
             }
-            let drawn = parameters
-                .iter()
-                .filter(|param| loaded.missing.contains(&param.name));
+            let drawn = parameters.iter().filter(|param| loaded.missing.contains(&param.name));
             let shown = drawn.map(|param| format!("{} of shape {:?}", param.name, param.shape));
             FirstWeights {
                 drawn: shown.collect(),
@@ -265,10 +262,7 @@ mod tests {
             becomes("windy Fair foul", [2.0, 0.0, 1.0])
         );
         // The data may lack a class.
-        assert_eq!(
-            renumbered("windy foul"),
-            becomes("windy foul fair", [2.0, 1.0, 0.0])
-        );
+        assert_eq!(renumbered("windy foul"), becomes("windy foul fair", [2.0, 1.0, 0.0]));
         for numbers in ["0 1", "0 1 2"] {
             assert_eq!(renumbered(numbers), becomes("fair foul windy", [0.0, 1.0, 2.0]));
         }

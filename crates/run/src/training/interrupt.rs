@@ -21,8 +21,7 @@ pub(crate) fn listen() -> Result<()> {
         }
     };
     let listen = || {
-        ctrlc::set_handler(handler)
-            .map_err(|error| Error::internal(format!("Ctrl-C cannot be listened for ({error})")))
+        ctrlc::set_handler(handler).map_err(|error| Error::internal(format!("Ctrl-C cannot be listened for ({error})")))
     };
     LISTENING.get_or_init(listen).clone()
 }

@@ -141,13 +141,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     } = run;
     drop(trainer);
     let generator = || Generator::new(new_backend()?, &task.model, &weights);
-    report.show(showcase(
-        &task.goal,
-        &tokenizer,
-        dev.as_ref(),
-        train.seed,
-        generator,
-    )?);
+    report.show(showcase(&task.goal, &tokenizer, dev.as_ref(), train.seed, generator)?);
     report.write(&folder)?;
     Ok(report)
 }
@@ -205,8 +199,7 @@ impl Run {
             self.trainer.step(&inputs[0])?
         } else {
             let shares = weights.iter().map(|weight| (weight / whole) as f32);
-            let shares: Vec<(f32, &Inputs<'_>)> =
-                shares.zip(inputs.iter().map(|inputs| &inputs[..])).collect();
+            let shares: Vec<(f32, &Inputs<'_>)> = shares.zip(inputs.iter().map(|inputs| &inputs[..])).collect();
             self.trainer.step_on(&shares)?
         };
         let of = |count: fn(&Batch) -> usize| made.iter().map(count).sum::<usize>();
@@ -219,20 +212,12 @@ impl Run {
     /// Evaluates on the split `dev`.
     fn evaluate(&mut self, step: u64) -> Result<Scores> {
         let function = self.trainer.functions()[0];
-        let scores = evaluate(
-            self.trainer.session(),
-            function,
-            self.dev.as_ref(),
-            &self.task.goal,
-        )?;
+        let scores = evaluate(self.trainer.session(), function, self.dev.as_ref(), &self.task.goal)?;
         if scores.loss.is_finite() {
             return Ok(scores);
         }
         let loss = name_of(scores.loss);
-        Err(self.diverged(
-            step,
-            &format!("after step {step} the loss of the evaluation is {loss}"),
-        ))
+        Err(self.diverged(step, &format!("after step {step} the loss of the evaluation is {loss}")))
     }
 
     /// Saves the model as the best one, if it is.
@@ -248,10 +233,7 @@ impl Run {
 
     fn save_checkpoint(&self, step: u64) -> Result<()> {
         if let Some(name) = self.trainer.broken_parameter()? {
-            return Err(self.diverged(
-                step,
-                &format!("after step {step} the parameter {name} is not finite"),
-            ));
+            return Err(self.diverged(step, &format!("after step {step} the parameter {name} is not finite")));
         }
         self.log.sync()?;
         let (weights, states) = (self.trainer.weights()?, self.trainer.state()?);
@@ -275,10 +257,7 @@ impl Run {
             self.log.note(&format!("warning: {error}"));
         }
         let loss = name_of(report.loss.into());
-        self.diverged(
-            report.step - 1,
-            &format!("the loss of step {} is {loss}", report.step),
-        )
+        self.diverged(report.step - 1, &format!("the loss of step {} is {loss}", report.step))
     }
 
     /// The error of the parameters after `step` steps, which gave no finite number. All checkpoints before them gave

@@ -22,8 +22,7 @@ impl Progress {
     pub fn new(total: u64, done: u64) -> Progress {
         let bar = std::io::stderr().is_terminal().then(|| {
             let template = "{wide_bar:.cyan/dim} {pos}/{len}  {msg}  {eta}";
-            let style =
-                ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+            let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(total).with_style(style).with_position(done)
         });
         if let Some(bar) = &bar {

@@ -66,9 +66,7 @@ impl Report {
         let loss = history.last().cloned().unwrap_or_default();
         let mut json = Map::new();
         let mut put = |key: &str, value: Value| json.insert(key.to_string(), value);
-        let shown_loss = loss
-            .as_f64()
-            .map_or(String::new(), |loss| format!(", loss {loss:.4}"));
+        let shown_loss = loss.as_f64().map_or(String::new(), |loss| format!(", loss {loss:.4}"));
         let mut lines = vec![format!(
             "{}: {steps} of {} in {}{shown_loss}",
             recipe,

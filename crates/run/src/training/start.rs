@@ -158,8 +158,7 @@ impl Start {
     /// A file that is damaged.
     pub(crate) fn states(&self) -> Result<Option<Vec<StateArray>>> {
         let from = self.checkpoint.as_ref();
-        from.map(|from| read_states(&from.dir, &from.manifest))
-            .transpose()
+        from.map(|from| read_states(&from.dir, &from.manifest)).transpose()
     }
 
     /// Refuses to go on with other data than the run had; `unit` is what its size counts.
@@ -175,13 +174,7 @@ impl Start {
         if before == now {
             return Ok(());
         }
-        let path = self
-            .config
-            .data
-            .path
-            .as_deref()
-            .unwrap_or(Path::new(""))
-            .display();
+        let path = self.config.data.path.as_deref().unwrap_or(Path::new("")).display();
         let how = if before.size == now.size {
             "its contents differ".to_string()
         } else {

@@ -15,8 +15,7 @@ fn mutated(sound: &str, random: &mut SplitMix64) -> String {
         let end = (at + 1 + random.below(8) as usize).min(text.len());
         match random.below(4) {
             0 if at < text.len() => {
-                text[at] =
-                    ['0', '9', '-', '.', 'e', '"', '[', ']', '=', '\n', '牛', '\0'][random.below(12) as usize]
+                text[at] = ['0', '9', '-', '.', 'e', '"', '[', ']', '=', '\n', '牛', '\0'][random.below(12) as usize]
             }
             1 => text.insert(at, ['1', '_', '\'', '#', '{', ','][random.below(6) as usize]),
             2 => drop(text.drain(at..end)),

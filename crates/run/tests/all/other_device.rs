@@ -63,10 +63,7 @@ fn a_recipe_runs_and_resumes_on_the_reference_evaluator_with_the_losses_of_the_c
     let (found, answer) = run_on(&reference, &dir.path().join("reference"));
     let (expected, cpu_answer) = run_on(&cpu, &dir.path().join("cpu"));
     for (found, expected) in found.iter().zip(&expected) {
-        assert!(
-            (found - expected).abs() <= 1e-5 * expected,
-            "{found} for {expected}"
-        );
+        assert!((found - expected).abs() <= 1e-5 * expected, "{found} for {expected}");
     }
     assert!(answer.starts_with("123+456=") && cpu_answer.starts_with("123+456="));
 }

@@ -27,9 +27,7 @@ fn rounded(array: &Array) -> HostArray {
     match array.ty.dtype {
         lessen_graph::DType::F32 => HostArray::F32(elements.map(|&x| x as f32).collect()),
         lessen_graph::DType::F64 => HostArray::F64(array.data.clone()),
-        lessen_graph::DType::BF16 => {
-            HostArray::BF16(elements.map(|&x| lessen_graph::bf16_bits(x as f32)).collect())
-        }
+        lessen_graph::DType::BF16 => HostArray::BF16(elements.map(|&x| lessen_graph::bf16_bits(x as f32)).collect()),
         lessen_graph::DType::I32 => HostArray::I32(elements.map(|&x| x as i32).collect()),
         lessen_graph::DType::U32 => HostArray::U32(elements.map(|&x| x as u32).collect()),
         lessen_graph::DType::Bool => HostArray::Bool(elements.map(|&x| x as u8).collect()),
@@ -87,10 +85,7 @@ impl Backend for ReferenceBackend {
     }
 
     fn upload(&mut self, state: &str, data: Host<'_>) -> Result<()> {
-        let (ty, held) = self
-            .states
-            .get_mut(state)
-            .ok_or_else(|| missing("state", state))?;
+        let (ty, held) = self.states.get_mut(state).ok_or_else(|| missing("state", state))?;
         *held = rounded(&array(ty, data)?);
         Ok(())
     }
@@ -112,10 +107,7 @@ impl Backend for ReferenceBackend {
             let name = &input.name;
             let host = match input.kind {
                 InputKind::State => self.states.get(name).map(|(_, held)| held.host()),
-                InputKind::Data => data
-                    .iter()
-                    .find(|(given, _)| given == name)
-                    .map(|(_, host)| *host),
+                InputKind::Data => data.iter().find(|(given, _)| given == name).map(|(_, host)| *host),
             };
             let host = host.ok_or_else(|| missing("input", name))?;
             inputs.insert(name.clone(), array(graph.ty(input.value), host)?);

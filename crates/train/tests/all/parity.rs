@@ -72,9 +72,7 @@ impl Inputs {
 fn trainer(name: &str, optimizer: OptimizerConfig) -> Trainer {
     let dir = fixture(name);
     let model = Model::from_dir(&dir).unwrap();
-    let weights = checkpoint::load(&dir, &model.parameters(), &|_| false)
-        .unwrap()
-        .weights;
+    let weights = checkpoint::load(&dir, &model.parameters(), &|_| false).unwrap().weights;
     let options = TrainerOptions {
         optimizer,
         ..TrainerOptions::new(1e-3)

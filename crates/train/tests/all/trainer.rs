@@ -208,9 +208,7 @@ fn mistakes_with_inputs_and_memory_are_sentences() {
         budget: Some(100),
         ..TrainerOptions::new(0.1)
     };
-    let tight = Trainer::new(device(1), options, |cx| loss(cx, ROWS))
-        .err()
-        .unwrap();
+    let tight = Trainer::new(device(1), options, |cx| loss(cx, ROWS)).err().unwrap();
     assert!(
         tight.to_string().contains("below the floor of") && tight.exit_code() == 2,
         "{tight}"
@@ -240,10 +238,7 @@ fn a_failed_step_leaves_parameters_states_and_sums_as_they_were() {
             assert_eq!((failing.weights().unwrap(), failing.state().unwrap()), before);
 
             batches[accumulate - 1].1 = &whole;
-            let (found, expected) = (
-                failing.step_on(&batches).unwrap(),
-                twin.step_on(&batches).unwrap(),
-            );
+            let (found, expected) = (failing.step_on(&batches).unwrap(), twin.step_on(&batches).unwrap());
             assert_eq!(
                 (found.step, found.loss.to_bits()),
                 (expected.step, expected.loss.to_bits())
@@ -300,9 +295,7 @@ fn functions_are_held_to_the_budget_and_count_in_its_floor() {
     let free = TrainerOptions::new(0.01);
     let step = StepGraphs::new(&free, |cx| loss(cx, ROWS));
     let backend = device(1);
-    let peak = StepPlans::new(backend.as_ref(), &free, &step)
-        .unwrap()
-        .peak_bytes();
+    let peak = StepPlans::new(backend.as_ref(), &free, &step).unwrap().peak_bytes();
     let floor = step.floor_bytes(backend.as_ref(), &free).unwrap();
     let budget = TrainerOptions {
         budget: Some(peak),
@@ -327,9 +320,5 @@ fn functions_are_held_to_the_budget_and_count_in_its_floor() {
         ..free
     };
     let plans = StepPlans::new(backend.as_ref(), &enough, &both).unwrap();
-    assert!(
-        plans.peak_bytes() <= needed,
-        "{} for {needed}",
-        plans.peak_bytes()
-    );
+    assert!(plans.peak_bytes() <= needed, "{} for {needed}", plans.peak_bytes());
 }

@@ -141,10 +141,7 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
 }
 
 /// The kernel of [`ops::AttentionBackward`].
-pub(in super::super) fn attention_backward_kernel(
-    op: &ops::AttentionBackward,
-    types: &Types<'_>,
-) -> Option<Kernel> {
+pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, types: &Types<'_>) -> Option<Kernel> {
     if !types.floats_are_f32() {
         return None;
     }
@@ -176,7 +173,5 @@ pub(in super::super) fn attention_backward_kernel(
 
 /// Queries, keys and values are read in any layout in which a head's rows are dense.
 fn reading_heads(kernel: WholeKernel) -> WholeKernel {
-    (0..3).fold(kernel, |kernel, input| {
-        kernel.reading(input, Reads::DenseLastAxis)
-    })
+    (0..3).fold(kernel, |kernel, input| kernel.reading(input, Reads::DenseLastAxis))
 }

@@ -3,8 +3,8 @@
 use super::super::gemm::gemm_scaled;
 use super::super::rows::Rows;
 use super::head::{
-    BLOCK, Head, WeightDropout, keep_factors, matrix, matrix_mut, random_row, scale_row, transposed,
-    visible_scores, without_masked,
+    BLOCK, Head, WeightDropout, keep_factors, matrix, matrix_mut, random_row, scale_row, transposed, visible_scores,
+    without_masked,
 };
 use crate::math::exp;
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store, sum};
@@ -91,14 +91,7 @@ unsafe fn backward_body<L: Level>(
                     lse: *lse.add(i),
                     delta: deltas[i - begin],
                 };
-                weigh_row_backward::<L>(
-                    head,
-                    query,
-                    row,
-                    scores.at(i - begin),
-                    d_scores.at(i - begin),
-                    halves,
-                );
+                weigh_row_backward::<L>(head, query, row, scores.at(i - begin), d_scores.at(i - begin), halves);
             }
             gemm_scaled(
                 1.0,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::super::gemm::gemm_scaled;
 use super::super::rows::Rows;
 use super::head::{
-    BLOCK, Head, WeightDropout, keep_factors, matrix, matrix_mut, random_row, scale_row, transposed,
-    visible_scores, without_masked,
+    BLOCK, Head, WeightDropout, keep_factors, matrix, matrix_mut, random_row, scale_row, transposed, visible_scores,
+    without_masked,
 };
 use crate::math::{exp, log};
 use crate::simd::{LANES, Level, chunks, dispatch, fold, larger, load, store, sum};
@@ -65,8 +65,7 @@ unsafe fn forward_body<L: Level>(
             }
             for i in begin..end {
                 random_row(head, i, row, halves);
-                totals[i - begin] =
-                    weigh_row::<L>(head, shifts[i - begin], row, scores.at(i - begin), halves);
+                totals[i - begin] = weigh_row::<L>(head, shifts[i - begin], row, scores.at(i - begin), halves);
             }
             for i in 0..LANES {
                 shifts[i] += log::<L>(totals[i]);
@@ -112,22 +111,12 @@ unsafe fn hide_row(head: &Head, visible: usize, row: usize, scores: *mut f32) ->
         }
     });
     let largest = fold(largest, larger);
-    if largest == f32::NEG_INFINITY {
-        0.0
-    } else {
-        largest
-    }
+    if largest == f32::NEG_INFINITY { 0.0 } else { largest }
 }
 
 /// Turns a row of scores into the weights `e^(S - shift)` with dropout; returns their sum without dropout.
 #[inline(always)]
-unsafe fn weigh_row<L: Level>(
-    head: &Head,
-    shift: f32,
-    row: usize,
-    scores: *mut f32,
-    halves: *const u16,
-) -> f32 {
+unsafe fn weigh_row<L: Level>(head: &Head, shift: f32, row: usize, scores: *mut f32, halves: *const u16) -> f32 {
     let mut sums = [0.0; LANES];
     chunks!(row, |j, _len| {
         // SAFETY: the rows of scores and of half-words have whole numbers of chunks.

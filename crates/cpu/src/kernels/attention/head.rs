@@ -85,10 +85,7 @@ pub(super) fn matrix_mut(x: Rows<f32>, r: usize) -> (*mut f32, isize, isize) {
 /// chunks.
 #[inline(always)]
 pub(super) unsafe fn random_row(head: &Head, i: usize, row: usize, halves: *mut u16) {
-    if let Some(WeightDropout {
-        stream, key, first, ..
-    }) = head.dropout
-    {
+    if let Some(WeightDropout { stream, key, first, .. }) = head.dropout {
         // SAFETY: `halves` has room for a row.
         unsafe { random_halves(key, stream, first.wrapping_add((i * head.tk) as u64), row, halves) }
     }
@@ -96,12 +93,7 @@ pub(super) unsafe fn random_row(head: &Head, i: usize, row: usize, halves: *mut 
 
 /// The scores of a chunk from key `j` on, -inf for keys that are not visible.
 #[inline(always)]
-pub(super) unsafe fn visible_scores(
-    head: &Head,
-    visible: usize,
-    j: usize,
-    scores: *const f32,
-) -> [f32; LANES] {
+pub(super) unsafe fn visible_scores(head: &Head, visible: usize, j: usize, scores: *const f32) -> [f32; LANES] {
     // SAFETY: the row has a whole number of chunks, and the mask `tk` bytes.
     unsafe {
         let mut s = load(scores.add(j), 1, LANES, 0.0);
@@ -114,11 +106,7 @@ pub(super) unsafe fn visible_scores(
         if j + LANES > visible {
             let left = visible.saturating_sub(j) as u32;
             for i in 0..LANES {
-                s[i] = if (i as u32) < left {
-                    s[i]
-                } else {
-                    f32::NEG_INFINITY
-                };
+                s[i] = if (i as u32) < left { s[i] } else { f32::NEG_INFINITY };
             }
         }
         s

@@ -94,10 +94,7 @@ fn others_are_accurate() {
         assert_within("elu", &x, &y, elu, 2.0);
         // Near zero the relative error counts, too.
         for (&x, &y) in x.iter().zip(&y).filter(|(x, _)| x.abs() < 0.1 && x.abs() > 1e-30) {
-            assert!(
-                (f64::from(y) / elu(x.into()) - 1.0).abs() < 3e-7,
-                "elu({x}) = {y}"
-            );
+            assert!((f64::from(y) / elu(x.into()) - 1.0).abs() < 3e-7, "elu({x}) = {y}");
         }
     });
 }

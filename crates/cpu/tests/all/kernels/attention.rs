@@ -64,12 +64,7 @@ fn exact(c: Case, scale: f64, q: &[f32], k: &[f32], v: &[f32], mask: &[u8], d_o:
         };
         let dp: Vec<f64> = seen
             .iter()
-            .map(|&j| {
-                factor(j)
-                    * (0..dv)
-                        .map(|e| w(d_o[i * dv + e]) * w(v[j * dv + e]))
-                        .sum::<f64>()
-            })
+            .map(|&j| factor(j) * (0..dv).map(|e| w(d_o[i * dv + e]) * w(v[j * dv + e])).sum::<f64>())
             .collect();
         let delta: f64 = p.iter().zip(&dp).map(|(p, dp)| p * dp).sum();
         for (at, &j) in seen.iter().enumerate() {
@@ -89,14 +84,7 @@ fn exact(c: Case, scale: f64, q: &[f32], k: &[f32], v: &[f32], mask: &[u8], d_o:
 
 /// Runs a case with operands that lie in this way; returns all results, dense. Keys and values behind the mask are
 /// `hidden`, where that is given.
-fn run_hiding(
-    c: Case,
-    scale: f32,
-    seed: u64,
-    lie: Lie,
-    cut: bool,
-    hidden: Option<f32>,
-) -> ([Vec<f32>; 5], Exact) {
+fn run_hiding(c: Case, scale: f32, seed: u64, lie: Lie, cut: bool, hidden: Option<f32>) -> ([Vec<f32>; 5], Exact) {
     let Case { tq, tk, d, dv, .. } = c;
     let mut random = Random::new(seed);
     let mut q = random_block(&mut random, tq, d, lie, 2.0);
@@ -186,10 +174,7 @@ fn check(c: Case, lie: Lie) {
 fn check_hiding(c: Case, lie: Lie, hidden: Option<f32>) {
     let (got, e) = run_hiding(c, 0.3, (c.tq * 7 + c.tk) as u64, lie, true, hidden);
     let expected = [&e.o, &e.lse, &e.dq, &e.dk, &e.dv];
-    for (name, (got, expected)) in ["o", "lse", "dq", "dk", "dv"]
-        .iter()
-        .zip(got.iter().zip(expected))
-    {
+    for (name, (got, expected)) in ["o", "lse", "dq", "dk", "dv"].iter().zip(got.iter().zip(expected)) {
         // Sums of up to `tk` terms of about 1.
         let largest = expected
             .iter()
@@ -216,11 +201,7 @@ fn all_rules_and_odd_sizes() {
             (3, 0),
         ] {
             for rules in 0..8 {
-                let (causal, masked, p) = (
-                    rules & 1 != 0,
-                    rules & 2 != 0,
-                    if rules & 4 != 0 { 0.25 } else { 0.0 },
-                );
+                let (causal, masked, p) = (rules & 1 != 0, rules & 2 != 0, if rules & 4 != 0 { 0.25 } else { 0.0 });
                 check(
                     Case {
                         tq,
@@ -431,11 +412,7 @@ fn a_later_key_that_is_nan_does_not_reach_earlier_queries() {
         }
         let [finite, poisoned] = &results;
         for i in 0..(t - 1) * d {
-            assert!(
-                (finite[i] - poisoned[i]).abs() < 1e-6,
-                "element {i}: {}",
-                poisoned[i]
-            );
+            assert!((finite[i] - poisoned[i]).abs() < 1e-6, "element {i}: {}", poisoned[i]);
         }
         assert!(poisoned[(t - 1) * d..].iter().all(|x| x.is_nan()));
     });

@@ -77,23 +77,14 @@ fn integers_and_truth_values() {
         assert_eq!(run::<i32, f32>(DType::I32, DType::F32, &x), x.map(|x| x as f32));
         assert_eq!(run::<i32, f64>(DType::I32, DType::F64, &x), x.map(f64::from));
         assert_eq!(run::<i32, u32>(DType::I32, DType::U32, &x), x.map(|x| x as u32));
-        assert_eq!(
-            run::<i32, u8>(DType::I32, DType::Bool, &x),
-            x.map(|x| u8::from(x != 0))
-        );
-        assert_eq!(
-            run::<i32, u16>(DType::I32, DType::BF16, &x),
-            x.map(|x| bf16(x as f32))
-        );
+        assert_eq!(run::<i32, u8>(DType::I32, DType::Bool, &x), x.map(|x| u8::from(x != 0)));
+        assert_eq!(run::<i32, u16>(DType::I32, DType::BF16, &x), x.map(|x| bf16(x as f32)));
         let u = x.map(|x| x as u32);
         assert_eq!(run::<u32, f32>(DType::U32, DType::F32, &u), u.map(|x| x as f32));
         assert_eq!(run::<u32, f64>(DType::U32, DType::F64, &u), u.map(f64::from));
         assert_eq!(run::<u32, i32>(DType::U32, DType::I32, &u), x);
         let b = [0u8, 1, 2, 0, 255];
-        assert_eq!(
-            run::<u8, f32>(DType::Bool, DType::F32, &b),
-            [0.0, 1.0, 1.0, 0.0, 1.0]
-        );
+        assert_eq!(run::<u8, f32>(DType::Bool, DType::F32, &b), [0.0, 1.0, 1.0, 0.0, 1.0]);
         assert_eq!(run::<u8, i32>(DType::Bool, DType::I32, &b), [0, 1, 1, 0, 1]);
         assert_eq!(
             run::<u8, u16>(DType::Bool, DType::BF16, &b),
@@ -117,10 +108,7 @@ fn strides_and_in_place() {
                     let before = y.clone();
                     // SAFETY: the blocks have these sizes.
                     unsafe { cast(DType::F32, DType::I32, n, c, x.rows().cast(), y.rows().cast()) };
-                    assert_eq!(
-                        y.values(),
-                        x.values().iter().map(|&x| x as i32).collect::<Vec<_>>()
-                    );
+                    assert_eq!(y.values(), x.values().iter().map(|&x| x as i32).collect::<Vec<_>>());
                     assert!(y.same_gaps(&before));
                 }
             }

@@ -19,9 +19,7 @@ fn indices(shape: &[usize]) -> Vec<Vec<usize>> {
 }
 
 fn dense(shape: &[usize]) -> Vec<usize> {
-    (0..shape.len())
-        .map(|a| shape[a + 1..].iter().product())
-        .collect()
+    (0..shape.len()).map(|a| shape[a + 1..].iter().product()).collect()
 }
 
 fn offset(index: &[usize], strides: &[usize]) -> usize {
@@ -36,13 +34,7 @@ fn check<T: Copy + PartialEq + std::fmt::Debug>(
     value: impl Fn(usize) -> T,
     other: T,
 ) {
-    let end = |strides: &[usize]| {
-        indices(shape)
-            .iter()
-            .map(|i| offset(i, strides) + 1)
-            .max()
-            .unwrap_or(0)
-    };
+    let end = |strides: &[usize]| indices(shape).iter().map(|i| offset(i, strides) + 1).max().unwrap_or(0);
     let x: Vec<T> = (0..end(from)).map(value).collect();
     let mut y = vec![other; end(to)];
     let mut expected = y.clone();
@@ -55,14 +47,7 @@ fn check<T: Copy + PartialEq + std::fmt::Debug>(
     while row < rows {
         let next = (row + rows / 3 + 1).min(rows);
         // SAFETY: both sides have all elements of the shape.
-        unsafe {
-            plan.copy(
-                size_of::<T>(),
-                x.as_ptr().cast(),
-                y.as_mut_ptr().cast(),
-                row..next,
-            )
-        };
+        unsafe { plan.copy(size_of::<T>(), x.as_ptr().cast(), y.as_mut_ptr().cast(), row..next) };
         row = next;
     }
     assert_eq!(y, expected, "{shape:?} {from:?} {to:?}");
@@ -117,11 +102,7 @@ fn products_in_all_layouts_and_sizes() {
     for (m, k, n) in sizes {
         for layout in 0..8 {
             for accumulate in [false, true] {
-                let (a, b, mut c) = (
-                    random.vec(m * k, 1.0),
-                    random.vec(k * n, 1.0),
-                    random.vec(m * n, 1.0),
-                );
+                let (a, b, mut c) = (random.vec(m * k, 1.0), random.vec(k * n, 1.0), random.vec(m * n, 1.0));
                 let strides = |flip: bool, rows: usize, columns: usize| {
                     if flip {
                         (1, rows as isize)
@@ -133,10 +114,7 @@ fn products_in_all_layouts_and_sizes() {
                 let (br, bc) = strides(layout & 2 != 0, k, n);
                 let (cr, cc) = strides(layout & 4 != 0, m, n);
                 let at = |i: usize, j: usize, r: isize, c: isize| i * r as usize + j * c as usize;
-                let mut expected: Vec<f64> = c
-                    .iter()
-                    .map(|&c| if accumulate { c.into() } else { 0.0 })
-                    .collect();
+                let mut expected: Vec<f64> = c.iter().map(|&c| if accumulate { c.into() } else { 0.0 }).collect();
                 for i in 0..m {
                     for j in 0..n {
                         for l in 0..k {
@@ -150,11 +128,7 @@ fn products_in_all_layouts_and_sizes() {
                 }
                 // SAFETY: the matrices have these sizes.
                 unsafe {
-                    let (a, b, c) = (
-                        (a.as_ptr(), ar, ac),
-                        (b.as_ptr(), br, bc),
-                        (c.as_mut_ptr(), cr, cc),
-                    );
+                    let (a, b, c) = ((a.as_ptr(), ar, ac), (b.as_ptr(), br, bc), (c.as_mut_ptr(), cr, cc));
                     gemm(m, k, n, a, b, c, accumulate);
                 }
                 assert!(

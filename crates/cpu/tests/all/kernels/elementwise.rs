@@ -117,10 +117,7 @@ fn functions_read_and_write_all_strides() {
                             worst_error(&y.values(), &expected, 0.1) < 3e-7,
                             "{kind:?} {n}x{c} {from:?} {to:?}"
                         );
-                        assert!(
-                            y.same_gaps(&before),
-                            "{kind:?} {n}x{c} {from:?} {to:?} wrote beside"
-                        );
+                        assert!(y.same_gaps(&before), "{kind:?} {n}x{c} {from:?} {to:?} wrote beside");
                     }
                 }
             }
@@ -146,20 +143,12 @@ fn binary_is_exact_in_all_strides_and_in_place() {
                             .collect();
                         // SAFETY: the blocks have these sizes.
                         unsafe { elementwise::binary(kind, n, c, a.rows(), b.rows(), y.rows()) };
-                        assert_eq!(
-                            y.values(),
-                            expected,
-                            "{kind:?} {n}x{c} {a_lie:?} {b_lie:?} {to:?}"
-                        );
+                        assert_eq!(y.values(), expected, "{kind:?} {n}x{c} {a_lie:?} {b_lie:?} {to:?}");
                         assert!(y.same_gaps(&before));
                         if a_lie == to {
                             // SAFETY: as above; the output lies exactly where an input lies.
                             unsafe { elementwise::binary(kind, n, c, a.rows(), b.rows(), a.rows()) };
-                            assert_eq!(
-                                a.values(),
-                                expected,
-                                "{kind:?} in place {n}x{c} {a_lie:?} {b_lie:?}"
-                            );
+                            assert_eq!(a.values(), expected, "{kind:?} in place {n}x{c} {a_lie:?} {b_lie:?}");
                         }
                     }
                 }
@@ -214,11 +203,7 @@ fn integers_compute_and_compare_as_the_evaluator() {
                 let (ar, yr) = (Rows::dense(a.as_mut_ptr(), 10), Rows::dense(y.as_mut_ptr(), 10));
                 // SAFETY: one row each, one scalar.
                 unsafe { elementwise::compare(kind, 1, 10, ar, Rows::scalar(&mut b), yr) };
-                assert_eq!(
-                    y,
-                    values.map(|a| u8::from(kind.eval(a.into(), b.into()))),
-                    "{kind:?}"
-                );
+                assert_eq!(y, values.map(|a| u8::from(kind.eval(a.into(), b.into()))), "{kind:?}");
                 // SAFETY: the same bits as another type of the same size.
                 unsafe {
                     let b = Rows::scalar(&mut b).cast::<u32>();
@@ -237,10 +222,7 @@ fn integers_compute_and_compare_as_the_evaluator() {
 fn powers_of_zero_have_derivatives_when_compiled() {
     let trace = Trace::new();
     let exponents = Array::f32(&[4], vec![0.0, 1.0, 2.0, 3.0]);
-    let (x, b) = (
-        trace.input("x", DType::F32, &[4]),
-        trace.input("b", DType::F32, &[4]),
-    );
+    let (x, b) = (trace.input("x", DType::F32, &[4]), trace.input("b", DType::F32, &[4]));
     let mut derivatives = vec![x.pow(b)];
     for order in 0..3 {
         let gradient = derivatives[order].sum().grad(&[x])[0];
@@ -274,15 +256,9 @@ fn integers_wrap_when_compiled_and_when_folded() {
     let values = [0, 1, -1, 7, -7, i32::MAX, i32::MIN];
     let pairs: Vec<(i32, i32)> = values.iter().flat_map(|&a| values.map(|b| (a, b))).collect();
     let array = |of: fn(&(i32, i32)) -> i32| Array::i32(&[49], &pairs.iter().map(of).collect::<Vec<_>>());
-    let inputs = HashMap::from([
-        ("a".to_string(), array(|p| p.0)),
-        ("b".to_string(), array(|p| p.1)),
-    ]);
+    let inputs = HashMap::from([("a".to_string(), array(|p| p.0)), ("b".to_string(), array(|p| p.1))]);
     let trace = Trace::new();
-    let (a, b) = (
-        trace.input("a", DType::I32, &[49]),
-        trace.input("b", DType::I32, &[49]),
-    );
+    let (a, b) = (trace.input("a", DType::I32, &[49]), trace.input("b", DType::I32, &[49]));
     let ways = [a + b, a - b, a * b, a / b, a.maximum(b), a.minimum(b)];
     for (i, y) in ways.into_iter().enumerate() {
         // The two halves of a number are exact in f32.

@@ -1,9 +1,7 @@
 //! CPU levels: one is chosen, and those with a fused multiply-add give the same bits.
 
 use super::support::*;
-use lessen_cpu::kernels::{
-    Rows, activation, cross_entropy, elementwise, norm, optimizer, random, reduce, softmax,
-};
+use lessen_cpu::kernels::{Rows, activation, cross_entropy, elementwise, norm, optimizer, random, reduce, softmax};
 use lessen_cpu::simd::CpuLevel;
 use lessen_graph::ops::{ReduceKind, UnaryKind};
 
@@ -51,19 +49,7 @@ fn results() -> Vec<u32> {
             eps: 1e-8,
             weight_decay: 0.1,
         };
-        optimizer::adamw(
-            c,
-            gp,
-            tp,
-            gp,
-            x.as_ptr(),
-            y.as_mut_ptr(),
-            sp,
-            sp.add(c),
-            0.1,
-            2.0,
-            k,
-        );
+        optimizer::adamw(c, gp, tp, gp, x.as_ptr(), y.as_mut_ptr(), sp, sp.add(c), 0.1, 2.0, k);
     }
     [&y, &a, &b, &sums].into_iter().for_each(|v| keep(v));
     all

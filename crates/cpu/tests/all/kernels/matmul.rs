@@ -17,8 +17,7 @@ fn assert_same(what: &str, trace: Trace, inputs: &HashMap<String, Array>) {
     for (name, expected) in evaluate(&graph, inputs).unwrap() {
         assert_eq!(got[&name].len(), expected.data.len(), "{what}, {name}");
         for (i, (&got, &expected)) in got[&name].iter().zip(&expected.data).enumerate() {
-            let near =
-                got == expected as f32 || (f64::from(got) - expected).abs() <= 1e-5 * (1.0 + expected.abs());
+            let near = got == expected as f32 || (f64::from(got) - expected).abs() <= 1e-5 * (1.0 + expected.abs());
             assert!(near, "{what}, {name}, element {i}: {got}, not {expected}");
         }
     }
@@ -51,10 +50,7 @@ fn an_operand_with_stride_zero_gives_the_product_and_its_derivatives() {
             let product = x.matmul_t(y);
             trace.output("product", product);
             trace.output("product of the copy", x.matmul(y.transpose(-1, -2)));
-            for (name, gradient) in ["da", "db"]
-                .into_iter()
-                .zip((product * product).sum().grad(&[x, y]))
-            {
+            for (name, gradient) in ["da", "db"].into_iter().zip((product * product).sum().grad(&[x, y])) {
                 trace.output(name, gradient * (1.0 / 256.0));
             }
             assert_same(&format!("{a:?} {b:?}"), trace, &inputs);

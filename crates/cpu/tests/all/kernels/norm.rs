@@ -16,20 +16,12 @@ macro_rules! reference {
                 let x: Vec<$t> = x.iter().map(|&x| x.into()).collect();
                 let dy: Vec<$t> = dy.iter().map(|&x| x.into()).collect();
                 let size = c as $t;
-                let mean = if center {
-                    x.iter().sum::<$t>() / size
-                } else {
-                    0.0
-                };
+                let mean = if center { x.iter().sum::<$t>() / size } else { 0.0 };
                 let variance = x.iter().map(|x| (x - mean) * (x - mean)).sum::<$t>() / size;
                 let rstd = 1.0 / (variance + <$t>::from(EPS)).sqrt();
                 let xhat: Vec<$t> = x.iter().map(|x| (x - mean) * rstd).collect();
                 let g: Vec<$t> = (0..c).map(|j| dy[j] * <$t>::from(gamma[j])).collect();
-                let m1 = if center {
-                    g.iter().sum::<$t>() / size
-                } else {
-                    0.0
-                };
+                let m1 = if center { g.iter().sum::<$t>() / size } else { 0.0 };
                 let m2 = (0..c).map(|j| g[j] * xhat[j]).sum::<$t>() / size;
                 for j in 0..c {
                     let shift = if center { <$t>::from(beta[j]) } else { 0.0 };
@@ -54,8 +46,7 @@ fn check(center: bool, n: usize, c: usize, lie: Lie, scale: f32, offset: f32) {
     let (gamma, beta) = (random.vec(c, 2.0), random.vec(c, 1.0));
     let mut dy = random_block(&mut random, n, c, lie, 1.0);
     let mut y = random_block(&mut random, n, c, lie, 1.0);
-    let (mut mean, mut rstd, mut dgamma, mut dbeta) =
-        (vec![0.0; n], vec![9.0; n], vec![0.0; c], vec![0.0; c]);
+    let (mut mean, mut rstd, mut dgamma, mut dbeta) = (vec![0.0; n], vec![9.0; n], vec![0.0; c], vec![0.0; c]);
     let (e, p) = (
         exact(center, c, &x.values(), &gamma, &beta, &dy.values()),
         plain(center, c, &x.values(), &gamma, &beta, &dy.values()),
@@ -126,16 +117,7 @@ fn check(center: bool, n: usize, c: usize, lie: Lie, scale: f32, offset: f32) {
 #[test]
 fn norms_in_all_sizes_and_strides() {
     at_all_levels(|_| {
-        for (n, c) in [
-            (1, 1),
-            (3, 2),
-            (5, 10),
-            (2, 63),
-            (4, 64),
-            (3, 65),
-            (2, 384),
-            (7, 130),
-        ] {
+        for (n, c) in [(1, 1), (3, 2), (5, 10), (2, 63), (4, 64), (3, 65), (2, 384), (7, 130)] {
             for lie in WRITABLE {
                 for center in [true, false] {
                     check(center, n, c, lie, 2.0, 0.3);
@@ -164,10 +146,7 @@ fn constant_rows_and_nan() {
             let (g, b) = (gamma.as_ptr(), beta.as_ptr());
             norm::layer_norm(3, 70, rows, g, b, EPS, rows, mean.as_mut_ptr(), rstd.as_mut_ptr());
         }
-        assert!(
-            x.data[..70].iter().all(|&y| y == 0.5),
-            "a constant row gives beta"
-        );
+        assert!(x.data[..70].iter().all(|&y| y == 0.5), "a constant row gives beta");
         assert!(
             x.data[70..140].iter().all(|y| y.is_nan()),
             "NaN in a row is seen in all of it"

@@ -53,19 +53,7 @@ fn adamw_follows_its_equations_for_steps() {
                     // SAFETY: all have `n` elements; the new second mean lies where the gradient lies.
                     unsafe {
                         let g = g.as_mut_ptr();
-                        adamw(
-                            n,
-                            pp,
-                            g,
-                            mp,
-                            vp,
-                            p2.as_mut_ptr(),
-                            m2.as_mut_ptr(),
-                            g,
-                            lr,
-                            t as f32,
-                            k,
-                        );
+                        adamw(n, pp, g, mp, vp, p2.as_mut_ptr(), m2.as_mut_ptr(), g, lr, t as f32, k);
                     }
                     (p, m, v) = (p2, m2, g);
                 }

@@ -17,10 +17,7 @@ fn bits(key: [u32; 2], stream: u32, first: u64, n: usize) -> Vec<u32> {
 fn known_answers() {
     at_all_levels(|_| {
         // From the test vectors of the authors' library: counter and key of zeros.
-        assert_eq!(
-            bits([0, 0], 0, 0, 4),
-            [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]
-        );
+        assert_eq!(bits([0, 0], 0, 0, 4), [0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8]);
         // Others, whose counter ends in 0 as ours does, from the scalar definition.
         for (key, stream, block) in [
             ([1, 2], 3, 0u64),
@@ -38,18 +35,12 @@ fn any_piece_of_a_stream_is_the_same() {
         let whole: Vec<u32> = (0..300).flat_map(|b| philox::block([5, 6], 7, b)).collect();
         for first in [0, 1, 2, 3, 4, 63, 64, 65, 130] {
             for n in [0, 1, 3, 64, 65, 200, 1000] {
-                assert_eq!(
-                    bits([5, 6], 7, first as u64, n),
-                    whole[first..first + n],
-                    "{first} {n}"
-                );
+                assert_eq!(bits([5, 6], 7, first as u64, n), whole[first..first + n], "{first} {n}");
             }
         }
         // Across the end of the low word of the counter.
         let first = (u64::from(u32::MAX) - 1) * 4 + 1;
-        let end: Vec<u32> = (0..20)
-            .flat_map(|b| philox::block([5, 6], 7, first / 4 + b))
-            .collect();
+        let end: Vec<u32> = (0..20).flat_map(|b| philox::block([5, 6], 7, first / 4 + b)).collect();
         assert_eq!(bits([5, 6], 7, first, 70), end[1..71]);
     });
 }

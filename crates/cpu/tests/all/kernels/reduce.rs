@@ -47,13 +47,7 @@ fn reductions_in_all_strides() {
                 let e: f64 = v.iter().map(|&x| f64::from(x)).sum();
                 // One sum has an error by chance; what it may be goes by the number of terms.
                 let size = v.iter().map(|x| f64::from(x.abs())).sum::<f64>() / 8.0;
-                assert_close(
-                    &format!("all {what}"),
-                    &[all],
-                    &[v.iter().sum()],
-                    &[e],
-                    size.max(1.0),
-                );
+                assert_close(&format!("all {what}"), &[all], &[v.iter().sum()], &[e], size.max(1.0));
             }
         }
     });
@@ -120,15 +114,7 @@ fn gather_and_scatter_add() {
                 for (part, columns) in [ranges(0..2), ranges(2..rows)].concat() {
                     // SAFETY: as above; the ranges of rows and of columns make up all of them.
                     unsafe {
-                        gather::scatter_add(
-                            n,
-                            c,
-                            ids.as_ptr(),
-                            updates.rows(),
-                            out.as_mut_ptr(),
-                            part,
-                            columns,
-                        );
+                        gather::scatter_add(n, c, ids.as_ptr(), updates.rows(), out.as_mut_ptr(), part, columns);
                     }
                 }
                 assert_eq!(out, expected, "{c} {lie:?}");

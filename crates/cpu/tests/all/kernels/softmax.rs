@@ -50,17 +50,9 @@ fn softmax_and_log_softmax_in_all_strides() {
                     assert!(y.same_gaps(&x), "{what}");
                     let (mut de, mut dp) = (vec![], vec![]);
                     for (y, dy) in y.values().chunks(c).zip(dy.values().chunks(c)) {
-                        let dot: f64 = y
-                            .iter()
-                            .zip(dy)
-                            .map(|(&y, &dy)| f64::from(y) * f64::from(dy))
-                            .sum();
+                        let dot: f64 = y.iter().zip(dy).map(|(&y, &dy)| f64::from(y) * f64::from(dy)).sum();
                         let dot_plain: f32 = y.iter().zip(dy).map(|(y, dy)| y * dy).sum();
-                        de.extend(
-                            y.iter()
-                                .zip(dy)
-                                .map(|(&y, &dy)| f64::from(y) * (f64::from(dy) - dot)),
-                        );
+                        de.extend(y.iter().zip(dy).map(|(&y, &dy)| f64::from(y) * (f64::from(dy) - dot)));
                         dp.extend(y.iter().zip(dy).map(|(y, dy)| y * (dy - dot_plain)));
                     }
                     // SAFETY: as above.
@@ -91,18 +83,9 @@ fn rows_of_special_values() {
         unsafe { softmax::softmax(5, 70, rows, rows) };
         assert!(x[..70].iter().all(|&y| y == 0.0), "a row of -inf gives zeros");
         assert_eq!(x[70..73], [0.5, 0.5, 0.0]);
-        assert!(
-            x[140..210].iter().all(|y| (y - 1.0 / 70.0).abs() < 1e-8),
-            "no overflow"
-        );
-        assert!(
-            x[210..280].iter().all(|y| y.is_nan()),
-            "NaN is seen in the whole row"
-        );
-        assert!(
-            x[280..].iter().all(|y| (y - 1.0 / 70.0).abs() < 1e-8),
-            "no underflow"
-        );
+        assert!(x[140..210].iter().all(|y| (y - 1.0 / 70.0).abs() < 1e-8), "no overflow");
+        assert!(x[210..280].iter().all(|y| y.is_nan()), "NaN is seen in the whole row");
+        assert!(x[280..].iter().all(|y| (y - 1.0 / 70.0).abs() < 1e-8), "no underflow");
     });
 }
 
@@ -178,17 +161,7 @@ fn a_label_that_is_no_class_gives_nan() {
         unsafe {
             let l = labels.as_ptr();
             cross_entropy(3, 4, rows, l, -100, 0.0, loss.as_mut_ptr(), lse.as_mut_ptr());
-            cross_entropy_backward(
-                3,
-                4,
-                rows,
-                lse.as_ptr(),
-                l,
-                Rows::scalar(&mut one),
-                -100,
-                0.0,
-                rows,
-            );
+            cross_entropy_backward(3, 4, rows, lse.as_ptr(), l, Rows::scalar(&mut one), -100, 0.0, rows);
         }
         assert!(loss[0].is_nan() && loss[1].is_nan());
         assert!((loss[2] - 4f32.ln()).abs() < 2e-7);

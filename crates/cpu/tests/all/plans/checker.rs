@@ -118,8 +118,7 @@ fn alive_apart(plan: &Plan) -> Result<(), String> {
         for &(b, other_at, other_len, (other_first, other_last)) in &values[i + 1..] {
             let together = first <= other_last && other_first <= last;
             let overlap = at < other_at + other_len && other_at < at + len;
-            let taken_over =
-                (last == other_first || other_last == first) && (at, len) == (other_at, other_len);
+            let taken_over = (last == other_first || other_last == first) && (at, len) == (other_at, other_len);
             if together && overlap && !taken_over {
                 return Err(format!("%{a} and %{b} are alive together and overlap"));
             }
@@ -184,8 +183,7 @@ impl Checker<'_> {
                 if matches!(plan.storage(base), Storage::Local(_)) && made.contains(&base) {
                     continue;
                 }
-                self.intact(base)
-                    .map_err(|e| format!("{}: {e}", node.op.name()))?;
+                self.intact(base).map_err(|e| format!("{}: {e}", node.op.name()))?;
             }
             for &output in &node.outputs {
                 self.may_overwrite(step, position, output)?;

@@ -216,12 +216,7 @@ fn nothing_is_recomputed_from_data_that_backward_does_not_read() {
     trace.in_phase(Phase::Update, || trace.assign(w, w - g * 0.125));
     let plan = compile(&trace.finish(), &OPTIONS).unwrap();
     let x = plan.graph().inputs.iter().find(|i| i.name == "x").unwrap().value;
-    let nodes = |s: usize| {
-        plan.steps()[s]
-            .nodes
-            .iter()
-            .map(|id| &plan.graph().nodes[id.index()])
-    };
+    let nodes = |s: usize| plan.steps()[s].nodes.iter().map(|id| &plan.graph().nodes[id.index()]);
     let last = plan.lifetime(x).unwrap().1;
     assert!(nodes(last).any(|n| n.inputs.contains(&x)));
     assert!(nodes(last).all(|n| n.phase == Phase::Forward));

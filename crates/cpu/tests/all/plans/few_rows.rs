@@ -149,9 +149,7 @@ fn a_cache_of_keys_and_values_needs_no_particular_first_values() {
             ("position".to_string(), Array::i32(&[], &[3])),
             (
                 "seen".to_string(),
-                Array::from_fn(Type::new(DType::Bool, &[1, length]), |i| {
-                    f64::from(u8::from(i[1] == 3))
-                }),
+                Array::from_fn(Type::new(DType::Bool, &[1, length]), |i| f64::from(u8::from(i[1] == 3))),
             ),
             ("keys".to_string(), cache.clone()),
             ("values".to_string(), cache),

@@ -141,12 +141,7 @@ impl<'g> Writer<'g> {
     /// A partner that broadcasts with `x`.
     fn partner(&mut self, x: Tensor<'g>) -> (Tensor<'g>, bool) {
         let shape = x.shape();
-        let same: Vec<_> = self
-            .pool
-            .iter()
-            .copied()
-            .filter(|(t, _)| t.shape() == shape)
-            .collect();
+        let same: Vec<_> = self.pool.iter().copied().filter(|(t, _)| t.shape() == shape).collect();
         match self.random.below(4) {
             0 => (x.scalar_like(0.75), true),
             1 => {

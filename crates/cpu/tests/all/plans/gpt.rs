@@ -6,8 +6,7 @@ use lessen_compile::Plan;
 use lessen_cpu::{Device, Executable, Store};
 use lessen_graph::ops::AdamW;
 use lessen_graph::{
-    Array, AttentionOptions, DType, Graph, Phase, Tensor, Trace, Type, attention, clip_coefficient,
-    global_norm,
+    Array, AttentionOptions, DType, Graph, Phase, Tensor, Trace, Type, attention, clip_coefficient, global_norm,
 };
 
 use crate::plans::runner;
@@ -184,8 +183,7 @@ impl<'g> Model<'g> {
                 let shape = parameter.shape();
                 let [m, v] = ["m", "v"].map(|kind| {
                     let name = format!("{kind}.{name}");
-                    self.inputs
-                        .insert(name.clone(), Array::full(Type::f32(&shape), 0.0));
+                    self.inputs.insert(name.clone(), Array::full(Type::f32(&shape), 0.0));
                     self.trace.state(&name, DType::F32, &shape)
                 });
                 let new = self.trace.apply(rule, &[*parameter, gradient, m, v, rate, next]);
@@ -245,10 +243,7 @@ impl Training {
         let ids = random.ids(&[batch, length], vocabulary);
         // A task that can be learnt: the label of a token is the next number.
         let mut labels = ids.clone();
-        labels
-            .data
-            .iter_mut()
-            .for_each(|l| *l = (*l + 1.0) % vocabulary as f64);
+        labels.data.iter_mut().for_each(|l| *l = (*l + 1.0) % vocabulary as f64);
         labels.data[0] = -100.0;
         inputs.insert("ids".to_string(), ids);
         inputs.insert("labels".to_string(), labels);

@@ -104,10 +104,7 @@ fn large_values_do_not_join_a_group_of_few_rows() {
         let producer = plan.graph().producer(value).unwrap();
         let step = plan.steps().iter().find(|s| s.nodes.contains(&producer)).unwrap();
         let rows = step.rows.unwrap().rows;
-        assert_eq!(
-            rows, shape[0],
-            "the product of the gradient {i} and the coefficient"
-        );
+        assert_eq!(rows, shape[0], "the product of the gradient {i} and the coefficient");
     }
 }
 

@@ -114,13 +114,7 @@ fn an_operation_from_outside_runs_and_trains_on_the_cpu() {
     };
     let mut executable = Executable::load(compile(&graph, &options).unwrap());
     check(executable.plan()).unwrap();
-    let left: Vec<&str> = executable
-        .plan()
-        .graph()
-        .nodes
-        .iter()
-        .map(|n| n.op.name())
-        .collect();
+    let left: Vec<&str> = executable.plan().graph().nodes.iter().map(|n| n.op.name()).collect();
     assert!(
         !left.contains(&"test.helu") && !left.contains(&"test.sum_and_product"),
         "{left:?}"

@@ -23,11 +23,7 @@ fn largest(values: impl Iterator<Item = f64>) -> f64 {
 
 fn close(name: &str, found: &[f64], expected: &[f64], relative: f64, absolute: f64) -> Result<(), String> {
     if found.len() != expected.len() {
-        return Err(format!(
-            "{name} has {} elements, not {}",
-            found.len(),
-            expected.len()
-        ));
+        return Err(format!("{name} has {} elements, not {}", found.len(), expected.len()));
     }
     let tolerance = relative * largest(expected.iter().copied()) + absolute;
     for (i, (&f, &e)) in found.iter().zip(expected).enumerate() {
@@ -66,9 +62,7 @@ fn checked(
 }
 
 fn check_passes(program: &Program, expected: &Results, random: &mut Random) -> Result<(), String> {
-    let run = |name: &str, graph: &Graph, pass: &dyn Fn(&Graph) -> Graph| {
-        checked(name, graph, pass, program, expected)
-    };
+    let run = |name: &str, graph: &Graph, pass: &dyn Fn(&Graph) -> Graph| checked(name, graph, pass, program, expected);
     let graph = run("lowering", &program.graph, &|g: &Graph| {
         passes::lower(g, &|op| CPU.supports(op))
     })?;
@@ -80,18 +74,14 @@ fn check_passes(program: &Program, expected: &Results, random: &mut Random) -> R
         &passes::eliminate_common_subexpressions,
     )?;
     let graph = run("dead code", &graph, &passes::eliminate_dead_code)?;
-    let graph = run("materialization", &graph, &|g: &Graph| {
-        passes::materialize(g, &CPU)
-    })?;
+    let graph = run("materialization", &graph, &|g: &Graph| passes::materialize(g, &CPU))?;
     let chosen: Vec<ValueId> = graph
         .nodes
         .iter()
         .filter(|n| n.phase == Phase::Forward && random.chance(40))
         .flat_map(|n| n.outputs.clone())
         .collect();
-    run("recomputation", &graph, &|g: &Graph| {
-        passes::recompute(g, &chosen)
-    })?;
+    run("recomputation", &graph, &|g: &Graph| passes::recompute(g, &chosen))?;
     Ok(())
 }
 
@@ -104,11 +94,7 @@ fn check_runs(program: &Program, expected: &Results, random: &mut Random) -> Res
     };
     let (plan, found) = run_once(&program.graph, &options, &program.inputs);
     check(&plan)?;
-    let (relative, absolute) = if program.coarse {
-        (2e-2, 1e-2)
-    } else {
-        (5e-5, 5e-6)
-    };
+    let (relative, absolute) = if program.coarse { (2e-2, 1e-2) } else { (5e-5, 5e-6) };
     for (name, array) in expected {
         let values: Vec<f64> = found[name].iter().map(|&x| f64::from(x)).collect();
         close(name, &values, &array.data, relative, absolute)?;
@@ -191,9 +177,7 @@ fn random_programs_reach_every_operation_and_every_kind_of_storage() {
         partial += plan.steps().iter().map(|s| s.partials.len()).sum::<usize>();
         whole += plan.steps().iter().filter(|s| s.rows.is_none()).count();
         let storage = storage(&plan);
-        local += (storage.iter())
-            .filter(|s| matches!(s, Storage::Local(_)))
-            .count();
+        local += (storage.iter()).filter(|s| matches!(s, Storage::Local(_))).count();
         let mut taken = HashSet::new();
         let arena = (storage.iter()).filter(|s| matches!(s, Storage::Arena(_) | Storage::State(_)));
         in_place += arena.filter(|s| !taken.insert(format!("{s:?}"))).count();

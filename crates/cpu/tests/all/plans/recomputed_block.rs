@@ -122,10 +122,7 @@ fn train(repeated: &[usize]) -> (Plan, Vec<(String, Vec<u32>)>) {
     assert!(losses[STEPS - 1] < losses[0], "{losses:?}");
     let mut results = runner::results(&executable, &store);
     results.insert("losses".to_string(), losses);
-    assert_eq!(
-        executable.plan().peak_bytes(),
-        executable.measured_peak_bytes(&store)
-    );
+    assert_eq!(executable.plan().peak_bytes(), executable.measured_peak_bytes(&store));
     (executable.plan().clone(), runner::bits(&results))
 }
 
@@ -137,10 +134,7 @@ fn one_recomputed_block_gives_the_same_parameters_and_a_lower_peak() {
     for ((name, a), (_, b)) in parameters.iter().zip(&same) {
         assert!(a == b, "`{name}` differs when block 0 is recomputed");
     }
-    assert!(
-        recomputed.flops().0 > kept.flops().0,
-        "the block's products run twice"
-    );
+    assert!(recomputed.flops().0 > kept.flops().0, "the block's products run twice");
     let hidden = BATCH * LENGTH * 4 * WIDTH * size_of::<f32>();
     let (before, after) = (kept.peak_bytes(), recomputed.peak_bytes());
     assert!(

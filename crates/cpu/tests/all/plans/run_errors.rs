@@ -11,14 +11,7 @@ use crate::plans::gpt::{FEW_TOKENS, WIDE_BATCH, training};
 use crate::plans::runner;
 use crate::plans::runner::{Options, compile};
 
-const DTYPES: [DType; 6] = [
-    DType::F32,
-    DType::F64,
-    DType::BF16,
-    DType::I32,
-    DType::U32,
-    DType::Bool,
-];
+const DTYPES: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool];
 
 fn options() -> Options {
     Options {
@@ -76,15 +69,8 @@ fn inputs_that_are_missing_or_of_another_type_are_named() {
     );
     assert_eq!(short, "the input `x` takes f32[150,4], not 599 elements of f32");
     let floats = [1.0; 150];
-    let dtype = error(
-        &graph,
-        store,
-        &[("x", Host::F32(&x)), ("labels", Host::F32(&floats))],
-    );
-    assert_eq!(
-        dtype,
-        "the input `labels` takes i32[150], not 150 elements of f32"
-    );
+    let dtype = error(&graph, store, &[("x", Host::F32(&x)), ("labels", Host::F32(&floats))]);
+    assert_eq!(dtype, "the input `labels` takes i32[150], not 150 elements of f32");
     assert_eq!(store.f32("w").unwrap(), [0.5; 12], "the states are as before");
 }
 
@@ -93,10 +79,7 @@ fn states_that_are_missing_or_of_another_type_are_named() {
     let graph = small();
     let (x, labels) = ([0.0; 600], [1; 150]);
     let data = [("x", Host::F32(&x[..])), ("labels", Host::I32(&labels[..]))];
-    assert_eq!(
-        error(&graph, &mut Store::new(), &data),
-        "the store has no state `w`"
-    );
+    assert_eq!(error(&graph, &mut Store::new(), &data), "the store has no state `w`");
     let mut store = Store::new();
     store.insert_f32("w", &[3, 4], &[0.5; 12]);
     assert_eq!(
@@ -178,8 +161,7 @@ fn an_index_out_of_range_is_an_error_for_every_operation_and_dtype() {
         let mut executable = Executable::load(compiled(graph));
         let mut device = Device::new(2).unwrap();
         let text = lessen_graph::print(graph);
-        let mut run =
-            |ids: [i32; 5]| executable.run(&mut device, &mut Store::new(), &[("ids", Host::I32(&ids))]);
+        let mut run = |ids: [i32; 5]| executable.run(&mut device, &mut Store::new(), &[("ids", Host::I32(&ids))]);
         run([0, 6, 3, 1, 2]).unwrap_or_else(|e| panic!("{e} in\n{text}"));
         for bad in [7, -1, i32::MIN] {
             let error = run([0, 6, bad, 1, 2]).expect_err(&text).to_string();
@@ -251,10 +233,7 @@ fn executables_share_a_device_and_a_store() {
     trace.output("tokens", tokens * 1.0);
     let mut reader = Executable::load(compiled(&trace.finish()));
     reader.run(&mut device, &mut stores[0], &[]).unwrap();
-    assert_eq!(
-        reader.output_f32("tokens").unwrap(),
-        stores[0].f32("tokens").unwrap()
-    );
+    assert_eq!(reader.output_f32("tokens").unwrap(), stores[0].f32("tokens").unwrap());
 }
 
 #[test]
@@ -280,10 +259,7 @@ fn empty_values_and_graphs_without_steps_run() {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[2, 3]);
     trace.output("turned", x.transpose(0, 1));
-    let inputs = HashMap::from([(
-        "x".to_string(),
-        Array::f32(&[2, 3], (0..6).map(f64::from).collect()),
-    )]);
+    let inputs = HashMap::from([("x".to_string(), Array::f32(&[2, 3], (0..6).map(f64::from).collect()))]);
     let (_, found) = runner::run_once(&trace.finish(), &options(), &inputs);
     assert_eq!(found["turned"], [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
 }

@@ -34,9 +34,7 @@ impl Options {
     }
 
     fn target(&self) -> CpuTarget {
-        CpuTarget {
-            threads: self.threads,
-        }
+        CpuTarget { threads: self.threads }
     }
 }
 
@@ -105,10 +103,7 @@ pub fn run(
     inputs: &HashMap<String, Array>,
 ) -> Result<()> {
     let names: Vec<String> = executable.data_inputs().map(|(n, _)| n.to_string()).collect();
-    let data: Vec<(String, Data)> = names
-        .into_iter()
-        .map(|n| (n.clone(), Data::of(&inputs[&n])))
-        .collect();
+    let data: Vec<(String, Data)> = names.into_iter().map(|n| (n.clone(), Data::of(&inputs[&n]))).collect();
     let hosts: Vec<(&str, Host<'_>)> = data.iter().map(|(n, d)| (n.as_str(), d.host())).collect();
     executable.run(device, store, &hosts)
 }

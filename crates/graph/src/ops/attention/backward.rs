@@ -74,9 +74,7 @@ impl Op for AttentionBackward {
         for_each_index(&lse.ty.shape, |index| {
             let (b, h, i) = (index[0], index[1], index[2]);
             let (scores, keeps) = op.query_scores(inputs, b, h, i);
-            let delta: f64 = (0..n.value)
-                .map(|d| dy.at(&[b, i, h, d]) * o.at(&[b, i, h, d]))
-                .sum();
+            let delta: f64 = (0..n.value).map(|d| dy.at(&[b, i, h, d]) * o.at(&[b, i, h, d])).sum();
             for j in (0..n.keys).filter(|&j| scores[j] != f64::NEG_INFINITY) {
                 let weight = (scores[j] - lse.at(index)).exp();
                 let drop = if keeps[j] { dropout_scale(op.p) } else { 0.0 };

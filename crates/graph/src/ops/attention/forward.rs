@@ -83,11 +83,7 @@ impl Op for Attention {
         // A row without a visible key has sum 0 and lse -inf; its weights are zeros, not NaN.
         let empty = sum.eq(sum.scalar_like(0.0));
         let divisor = empty.select(sum.scalar_like(1.0), sum);
-        let o = self
-            .drop(powers / divisor, key)
-            .matmul(v)
-            .transpose(1, 2)
-            .cast(dtype);
+        let o = self.drop(powers / divisor, key).matmul(v).transpose(1, 2).cast(dtype);
         Some(vec![o, lse.reshape(&rows)])
     }
 
@@ -122,27 +118,16 @@ pub struct AttentionOptions<'g> {
 /// Attention of queries `[B, Tq, H, D]` to keys `[B, Tk, H, D]` and values `[B, Tk, H, Dv]`: `[B, Tq, H,
 /// Dv]`. See [`Attention`].
 #[track_caller]
-pub fn attention<'g>(
-    q: Tensor<'g>,
-    k: Tensor<'g>,
-    v: Tensor<'g>,
-    options: AttentionOptions<'g>,
-) -> Tensor<'g> {
+pub fn attention<'g>(q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, options: AttentionOptions<'g>) -> Tensor<'g> {
     let dropout = options.dropout.filter(|(p, _)| *p != 0.0);
     let mut inputs = vec![q, k, v];
     inputs.extend(options.mask);
     inputs.extend(dropout.map(|(_, key)| key));
     let op = Attention {
         causal: options.causal,
-        scale: options
-            .scale
-            .unwrap_or_else(|| 1.0 / (q.dim(-1).max(1) as f64).sqrt()),
+        scale: options.scale.unwrap_or_else(|| 1.0 / (q.dim(-1).max(1) as f64).sqrt()),
         p: dropout.map_or(0.0, |(p, _)| p),
-        stream: if dropout.is_some() {
-            q.trace().new_stream()
-        } else {
-            0
-        },
+        stream: if dropout.is_some() { q.trace().new_stream() } else { 0 },
         masked: options.mask.is_some(),
     };
     q.trace().apply(op, &inputs)[0]

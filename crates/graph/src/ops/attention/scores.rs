@@ -116,13 +116,7 @@ impl Attention {
 
     /// The scores of one query and whether each weight is kept; invisible keys score `-inf`. The inputs end
     /// with the mask and the key.
-    pub(super) fn query_scores(
-        &self,
-        inputs: &[&Array],
-        b: usize,
-        h: usize,
-        i: usize,
-    ) -> (Vec<f64>, Vec<bool>) {
+    pub(super) fn query_scores(&self, inputs: &[&Array], b: usize, h: usize, i: usize) -> (Vec<f64>, Vec<bool>) {
         let (q, k) = (inputs[0], inputs[1]);
         let n = AttentionSizes::of(&q.ty, &k.ty, &inputs[2].ty);
         let mut rest = inputs.iter().rev();
@@ -140,8 +134,7 @@ impl Attention {
                     .sum::<f64>()
         };
         let first = ((b * n.heads + h) * n.queries + i) * n.keys;
-        let keeps =
-            |j: usize| key.is_none_or(|key| dropout_keeps(key, self.stream, (first + j) as u64, threshold));
+        let keeps = |j: usize| key.is_none_or(|key| dropout_keeps(key, self.stream, (first + j) as u64, threshold));
         ((0..n.keys).map(score).collect(), (0..n.keys).map(keeps).collect())
     }
 
@@ -159,9 +152,7 @@ impl Attention {
             (Some(past), Some(mask)) => Some(past.and(mask)),
             (past, mask) => past.or(mask),
         };
-        visible.map_or(scores, |v| {
-            v.select(scores, scores.scalar_like(f64::NEG_INFINITY))
-        })
+        visible.map_or(scores, |v| v.select(scores, scores.scalar_like(f64::NEG_INFINITY)))
     }
 
     /// Dropout of weights `[B, H, Tq, Tk]`.

@@ -96,16 +96,8 @@ impl Op for MatMul {
                 for j in 0..n {
                     let mut sum = 0.0;
                     for l in 0..k {
-                        let x = if self.transpose_a {
-                            a[l * m + i]
-                        } else {
-                            a[i * k + l]
-                        };
-                        let y = if self.transpose_b {
-                            b[j * k + l]
-                        } else {
-                            b[l * n + j]
-                        };
+                        let x = if self.transpose_a { a[l * m + i] } else { a[i * k + l] };
+                        let y = if self.transpose_b { b[j * k + l] } else { b[l * n + j] };
                         sum += x * y;
                     }
                     data.push(sum);

@@ -17,11 +17,7 @@ impl Elementwise for Elu {
     const INPUTS: usize = 1;
 
     fn element(&self, x: &[f64]) -> f64 {
-        if x[0] > 0.0 {
-            x[0]
-        } else {
-            self.alpha * x[0].exp_m1()
-        }
+        if x[0] > 0.0 { x[0] } else { self.alpha * x[0].exp_m1() }
     }
 
     fn flops(&self) -> f64 {

@@ -48,10 +48,7 @@ impl Op for Gather {
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let rows = cx.inputs[0].shape()[0];
-        vec![
-            cx.cotangents[0].map(|dy| dy.scatter_add(cx.inputs[1], rows)),
-            None,
-        ]
+        vec![cx.cotangents[0].map(|dy| dy.scatter_add(cx.inputs[1], rows)), None]
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
@@ -77,10 +74,7 @@ impl Op for Gather {
 /// If it is out of range.
 pub(crate) fn row(op: &str, id: f64, position: usize, rows: usize) -> usize {
     let inside = id >= 0.0 && id < rows as f64;
-    assert!(
-        inside,
-        "{op}: the id {id} at position {position} is not in 0..{rows}"
-    );
+    assert!(inside, "{op}: the id {id} at position {position} is not in 0..{rows}");
     id as usize
 }
 

@@ -43,9 +43,7 @@ fn row_type(logits: &Type, labels: &Type, ignore: i64, smoothing: f64) -> Result
         )));
     }
     if !(0.0..=1.0).contains(&smoothing) {
-        return Err(Error::user(format!(
-            "label smoothing {smoothing} is not in 0..=1"
-        )));
+        return Err(Error::user(format!("label smoothing {smoothing} is not in 0..=1")));
     }
     if i32::try_from(ignore).is_err() {
         return Err(Error::user(format!("the ignored label {ignore} is beyond i32")));
@@ -92,10 +90,7 @@ impl Op for CrossEntropy {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 2)?;
-        Ok(vec![
-            row_type(&inputs[0], &inputs[1], self.ignore, self.smoothing)?;
-            2
-        ])
+        Ok(vec![row_type(&inputs[0], &inputs[1], self.ignore, self.smoothing)?; 2])
     }
 
     /// # Panics
@@ -200,11 +195,7 @@ impl Op for CrossEntropyBackward {
             };
             let even = self.smoothing / z.len() as f64;
             data.extend(z.iter().enumerate().map(|(j, z)| {
-                let target = if j == label {
-                    1.0 - self.smoothing + even
-                } else {
-                    even
-                };
+                let target = if j == label { 1.0 - self.smoothing + even } else { even };
                 dloss * ((z - lse).exp() - target)
             }));
         }
@@ -251,8 +242,7 @@ impl<'g> Tensor<'g> {
     /// is `ignore`. See [`CrossEntropy`].
     #[track_caller]
     pub fn cross_entropy_rows(self, labels: Tensor<'g>, ignore: i64, smoothing: f64) -> Tensor<'g> {
-        self.trace()
-            .apply(CrossEntropy { ignore, smoothing }, &[self, labels])[0]
+        self.trace().apply(CrossEntropy { ignore, smoothing }, &[self, labels])[0]
     }
 
     /// The mean of [`Tensor::cross_entropy_rows`] over the rows whose label is not `ignore`; 0 if there are
@@ -260,10 +250,7 @@ impl<'g> Tensor<'g> {
     #[track_caller]
     pub fn cross_entropy_with(self, labels: Tensor<'g>, ignore: i64, smoothing: f64) -> Tensor<'g> {
         let losses = self.cross_entropy_rows(labels, ignore, smoothing);
-        let count = labels
-            .ne(labels.scalar_like(ignore as f64))
-            .cast(losses.dtype())
-            .sum();
+        let count = labels.ne(labels.scalar_like(ignore as f64)).cast(losses.dtype()).sum();
         losses.sum() / count.maximum(count.scalar_like(1.0))
     }
 

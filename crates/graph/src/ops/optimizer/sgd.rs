@@ -48,12 +48,7 @@ impl Op for Sgd {
         for (i, &g) in inputs[1].data.iter().enumerate() {
             let d = g + self.weight_decay * p[i];
             b[i] = self.momentum * b[i] + d;
-            p[i] -= lr
-                * if self.nesterov {
-                    d + self.momentum * b[i]
-                } else {
-                    b[i]
-                };
+            p[i] -= lr * if self.nesterov { d + self.momentum * b[i] } else { b[i] };
         }
         arrays(outputs, [p, b])
     }

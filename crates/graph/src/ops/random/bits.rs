@@ -42,10 +42,7 @@ impl Op for RandomBits {
         let key = key_of(inputs[0]);
         let n = outputs[0].numel();
         let words = (0..n.div_ceil(4) as u64).flat_map(|b| philox::block(key, self.stream, b));
-        vec![Array::new(
-            outputs[0].clone(),
-            words.take(n).map(f64::from).collect(),
-        )]
+        vec![Array::new(outputs[0].clone(), words.take(n).map(f64::from).collect())]
     }
 
     fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {

@@ -45,11 +45,7 @@ impl Op for Dropout {
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let (key, threshold, scale) = (
-            key_of(inputs[1]),
-            dropout_threshold(self.p),
-            dropout_scale(self.p),
-        );
+        let (key, threshold, scale) = (key_of(inputs[1]), dropout_threshold(self.p), dropout_scale(self.p));
         let keeps = |i: usize| dropout_keeps(key, self.stream, i as u64, threshold);
         let data = inputs[0]
             .data

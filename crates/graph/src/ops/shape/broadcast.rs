@@ -128,12 +128,7 @@ impl<'g> Tensor<'g> {
         if self.shape() == shape {
             return self;
         }
-        self.trace().apply1(
-            Broadcast {
-                shape: shape.to_vec(),
-            },
-            &[self],
-        )
+        self.trace().apply1(Broadcast { shape: shape.to_vec() }, &[self])
     }
 
     /// Both tensors broadcast to their common shape.

@@ -73,12 +73,7 @@ impl<'g> Tensor<'g> {
         if self.shape() == shape {
             return self;
         }
-        self.trace().apply1(
-            Reshape {
-                shape: shape.to_vec(),
-            },
-            &[self],
-        )
+        self.trace().apply1(Reshape { shape: shape.to_vec() }, &[self])
     }
 
     /// The same elements with an axis of extent 1 inserted; `axis` may count from the end of the new shape.

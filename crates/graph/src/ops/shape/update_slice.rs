@@ -68,8 +68,7 @@ impl Op for UpdateSlice {
         let (base, update, index) = (inputs[0], inputs[1], inputs[2]);
         let axis = self.axis as isize;
         let (n, len) = (base.dim(axis), update.dim(axis));
-        let clamp =
-            |x: Tensor<'g>, last: usize| x.maximum(x.scalar_like(0.0)).minimum(x.scalar_like(last as f64));
+        let clamp = |x: Tensor<'g>, last: usize| x.maximum(x.scalar_like(0.0)).minimum(x.scalar_like(last as f64));
         let position = base.trace().iota(DType::I32, &[n], 0) - clamp(index, n - len);
         let nearest = clamp(position, len - 1);
         let spread = update.transpose(0, axis).gather(nearest).transpose(0, axis);

@@ -83,8 +83,7 @@ impl<'g> Writer<'g> {
     }
 
     pub(super) fn attention(&mut self) {
-        let [b, tq, h, d] =
-            [[1, 2, 3].as_slice(), &[1, 3, 20, 70], &[1, 2], &[1, 4, 6]].map(|of| self.random.pick(of));
+        let [b, tq, h, d] = [[1, 2, 3].as_slice(), &[1, 3, 20, 70], &[1, 2], &[1, 4, 6]].map(|of| self.random.pick(of));
         let causal = self.random.chance(50);
         let tk = if causal || self.random.chance(50) {
             tq
@@ -110,9 +109,7 @@ impl<'g> Writer<'g> {
             self.leaf(&[b, tk, h, dv])
         };
         let mask = self.random.chance(50).then(|| {
-            let mut visible = Array::from_fn(Type::new(DType::Bool, &[b, tk]), |_| {
-                f64::from(self.random.chance(70))
-            });
+            let mut visible = Array::from_fn(Type::new(DType::Bool, &[b, tk]), |_| f64::from(self.random.chance(70)));
             visible.data[0] = 1.0;
             self.data(visible)
         });
