@@ -2,8 +2,7 @@
 
 use std::collections::HashSet;
 
-use lessen_graph::ops::Identity;
-use lessen_graph::{Graph, Layout, NodeId, ValueId};
+use lessen_graph::{Def, Fold, Graph, Layout, Node, NodeId, ValueId};
 
 use crate::place::Place;
 
@@ -51,12 +50,12 @@ pub(crate) fn index_uses(graph: &Graph, places: &[Place]) -> Vec<IndexUse> {
             continue;
         }
         let source = match graph.producer(base) {
-            None => {
-                let input = graph.inputs.iter().position(|input| input.value == base);
-                IndexSource::Input(input.expect("a value without a node is an input"))
-            }
             Some(p) if graph.nodes[p.index()].inputs.is_empty() => IndexSource::Constant(base),
             Some(_) => IndexSource::Computed(NodeId(i as u32)),
+            None => match graph.values[base.index()].def {
+                Def::Input(input) => IndexSource::Input(input),
+                Def::Node(..) => unreachable!("the base has no producer"),
+            },
         };
         uses.push(IndexUse {
             source,
@@ -78,8 +77,16 @@ fn origin(graph: &Graph, places: &[Place], mut value: ValueId) -> (ValueId, Layo
             && graph.ty(value).shape == graph.ty(*base).shape;
         let producer = graph.producer(*base).map(|p| &graph.nodes[p.index()]);
         match producer {
-            Some(node) if whole && node.op.is::<Identity>() => value = node.inputs[0],
+            Some(node) if whole && copies(graph, node) => value = node.inputs[0],
             _ => return (*base, layout.clone()),
         }
     }
+}
+
+/// Whether a node returns its first input unchanged, whatever that is.
+fn copies(graph: &Graph, node: &Node) -> bool {
+    let known = vec![None; node.inputs.len()];
+    node.op
+        .fold(&known, &graph.input_types(node), &graph.output_types(node))
+        == Fold::Input(0)
 }

@@ -48,6 +48,12 @@ impl Plan {
         values
     }
 
+    /// The names of [`Plan::reference_nodes`]: scope and operation, such as `h.0.mlp swish`.
+    pub fn reference_names(&self) -> Vec<String> {
+        let name = |id: &lessen_graph::NodeId| describe(&self.graph, self.graph.nodes[id.index()].outputs[0]).0;
+        self.reference_nodes.iter().map(name).collect()
+    }
+
     /// Floating-point operations of matrix products (attention's included) in one run, and of everything else.
     pub fn flops(&self) -> (f64, f64) {
         let (mut products, mut others) = (0.0, 0.0);

@@ -175,7 +175,7 @@ fn encode(examples: &Examples, tokenizer: &Tokenizer, max_length: usize) -> Resu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Target;
+    use crate::LabelKind;
 
     /// The texts "", "a", "ab", "abc" and so on, truncated to 3 tokens, labelled by their index.
     fn classes(count: usize, batch: usize, order: Order) -> ExampleBatches {
@@ -260,7 +260,7 @@ mod tests {
 
     #[test]
     fn texts_without_labels_have_ignored_ones() {
-        let target = Target::Classes(vec!["x".into(), "y".into()]);
+        let target = LabelKind::Classes(vec!["x".into(), "y".into()]);
         let examples = Examples::unlabelled(vec![("a".into(), None)], &target);
         let tokenizer = Tokenizer::characters(["a"], 1);
         let source = ExampleBatches::new(&examples, &tokenizer, 4, 1, Order::InOrder).unwrap();
@@ -272,7 +272,7 @@ mod tests {
     fn impossible_sizes_are_errors() {
         let tokenizer = Tokenizer::characters(["a"], 1);
         let new = |count, length, batch| {
-            let examples = Examples::unlabelled(vec![("a".into(), None); count], &Target::Score);
+            let examples = Examples::unlabelled(vec![("a".into(), None); count], &LabelKind::Score);
             ExampleBatches::new(&examples, &tokenizer, length, batch, Order::InOrder)
                 .map(|_| ())
                 .unwrap_err()

@@ -16,7 +16,7 @@ pub enum Labels {
 
 /// The kind of label of a dataset.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Target {
+pub enum LabelKind {
     /// One of these classes; labels are indices into the names.
     Classes(Vec<String>),
     /// A real number (regression).
@@ -34,10 +34,10 @@ pub struct Examples {
 
 impl Examples {
     /// Makes examples to predict: every class is [`IGNORE`], every score 0.
-    pub fn unlabelled(texts: Vec<(String, Option<String>)>, target: &Target) -> Examples {
+    pub fn unlabelled(texts: Vec<(String, Option<String>)>, target: &LabelKind) -> Examples {
         let labels = match target {
-            Target::Classes(_) => Labels::Classes(vec![IGNORE; texts.len()]),
-            Target::Score => Labels::Scores(vec![0.0; texts.len()]),
+            LabelKind::Classes(_) => Labels::Classes(vec![IGNORE; texts.len()]),
+            LabelKind::Score => Labels::Scores(vec![0.0; texts.len()]),
         };
         Examples { texts, labels }
     }
@@ -70,7 +70,7 @@ pub struct Dataset {
     /// Further evaluation splits by name, if the folder has them.
     pub more: Vec<(&'static str, Examples)>,
     /// The kind of label.
-    pub target: Target,
+    pub target: LabelKind,
     /// The metrics, the one that selects the best checkpoint first.
     pub metrics: Vec<Metric>,
 }
@@ -79,8 +79,8 @@ impl Dataset {
     /// Returns the class names in label order; `None` for a regression.
     pub fn class_names(&self) -> Option<&[String]> {
         match &self.target {
-            Target::Classes(names) => Some(names),
-            Target::Score => None,
+            LabelKind::Classes(names) => Some(names),
+            LabelKind::Score => None,
         }
     }
 

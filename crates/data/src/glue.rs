@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
-use crate::examples::{Dataset, Examples, Labels, Target};
+use crate::examples::{Dataset, Examples, LabelKind, Labels};
 use crate::files::{numbered_lines, quoted, read_text};
 use crate::metrics::Metric;
 
@@ -89,9 +89,9 @@ impl GlueTask {
     }
 
     /// Returns the kind of label.
-    pub fn target(self) -> Target {
+    pub fn target(self) -> LabelKind {
         let names: &[&str] = match self {
-            Stsb => return Target::Score,
+            Stsb => return LabelKind::Score,
             Cola => &["unacceptable", "acceptable"],
             Sst2 => &["negative", "positive"],
             Mrpc => &["not_equivalent", "equivalent"],
@@ -100,7 +100,7 @@ impl GlueTask {
             Wnli => &["not_entailment", "entailment"],
             Mnli => &["entailment", "neutral", "contradiction"],
         };
-        Target::Classes(names.iter().map(|name| name.to_string()).collect())
+        LabelKind::Classes(names.iter().map(|name| name.to_string()).collect())
     }
 
     /// Returns the metrics, the one that selects the best checkpoint first.
@@ -239,7 +239,7 @@ impl GlueTask {
             }
             let cell = cells[label].trim();
             match (&mut examples.labels, &target) {
-                (Labels::Classes(labels), Target::Classes(names)) => {
+                (Labels::Classes(labels), LabelKind::Classes(names)) => {
                     let class = match layout.by_name {
                         true => names.iter().position(|name| name == cell),
                         false => cell.parse().ok().filter(|&class: &usize| class < names.len()),
@@ -263,7 +263,7 @@ impl GlueTask {
                     };
                     scores.push(score.ok_or_else(wrong)?);
                 }
-                (Labels::Classes(_), Target::Score) => unreachable!("labels were made for this target"),
+                (Labels::Classes(_), LabelKind::Score) => unreachable!("labels were made for this target"),
             }
             let second = second.map(|second| cells[second].to_string());
             examples.texts.push((cells[first].to_string(), second));

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use lessen_base::{Error, Result};
 
-use crate::examples::{Dataset, Examples, Labels, Target};
+use crate::examples::{Dataset, Examples, LabelKind, Labels};
 use crate::files::{numbered_lines, quoted, read_text};
 use crate::metrics::Metric;
 
@@ -61,7 +61,7 @@ pub fn read(dir: &Path) -> Result<Dataset> {
             vec![]
         },
         train: into_examples(train),
-        target: Target::Classes(names),
+        target: LabelKind::Classes(names),
         metrics: vec![Metric::Accuracy],
     })
 }

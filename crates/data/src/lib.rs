@@ -53,7 +53,7 @@ pub use adder::Adder;
 pub use batch::{Batch, Field, IGNORE};
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;
-pub use examples::{Dataset, Examples, Labels, Target};
+pub use examples::{Dataset, Examples, LabelKind, Labels};
 pub use glue::GlueTask;
 pub use lessen_base::{Error, Result};
 pub use metrics::{Metric, exact_rows};

@@ -110,6 +110,7 @@ impl Forecast {
             "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
             "update_placement": self.placement(),
             "choices": choices,
+            "reference_nodes": plans.step.reference_names(),
             "largest": largest,
         })
     }
@@ -147,6 +148,11 @@ impl Forecast {
             show_size(recomputed),
             counted(plans.step.recomputed().len() as u64, "value")
         );
+        for name in plans.step.reference_names() {
+            text += &format!(
+                "slow: {name} runs by its reference evaluation, since the device has no kernel for its types\n"
+            );
+        }
         text += &format!("compiled in {:.1} ms\n", plans.compile_time().as_secs_f64() * 1e3);
         text += &format!("\nthe largest values of {} steps\n", plans.step.steps().len());
         for row in plans.step.largest(LARGEST) {

@@ -12,7 +12,7 @@ use crate::task::model::number_classes;
 use crate::task::{RunTask, SavedModel};
 use crate::wording::name_of;
 use lessen_base::{Error, Result};
-use lessen_data::{Adder, ExampleBatches, Examples, Order, Source, Target, adder};
+use lessen_data::{Adder, ExampleBatches, Examples, LabelKind, Order, Source, adder};
 use lessen_nn::{BatchShape, Task, Weights};
 use lessen_train::{Generator, Sampling, Session};
 use std::path::Path;
@@ -98,8 +98,8 @@ impl<'a> SavedRun<'a> {
         let model = &self.saved.model;
         let target = match (self.goal_is_sum(), model.task()) {
             (true, _) => return self.answer(text),
-            (_, Task::Regression) => Target::Score,
-            (_, Task::Classification { .. }) => Target::Classes(model.labels().to_vec()),
+            (_, Task::Regression) => LabelKind::Score,
+            (_, Task::Classification { .. }) => LabelKind::Classes(model.labels().to_vec()),
             _ => {
                 return Err(Error::user(
                     "this run is a language model; continue texts with `lessen generate`",
@@ -122,7 +122,7 @@ impl<'a> SavedRun<'a> {
         let function = session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
         let results = session.run(function, &evaluation::inputs_of(&batch))?;
         let logits = results.f32("logits").unwrap_or_default();
-        if target == Target::Score {
+        if target == LabelKind::Score {
             return Ok(Prediction::Score(logits.first().copied().map_or(f64::NAN, f64::from)));
         }
         let labels = model.labels();

@@ -7,7 +7,7 @@ use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store};
 
 /// The constants of AdamW.
 #[derive(Clone, Copy, Debug)]
-pub struct AdamW {
+pub struct AdamWConstants {
     /// Decay of the mean of gradients.
     pub beta1: f64,
     /// Decay of the mean of squared gradients.
@@ -20,7 +20,7 @@ pub struct AdamW {
 
 /// The constants of stochastic gradient descent.
 #[derive(Clone, Copy, Debug)]
-pub struct Sgd {
+pub struct SgdConstants {
     /// Decay of the velocity.
     pub momentum: f64,
     /// Whether the step looks ahead along the velocity. Nesterov 1983.
@@ -40,7 +40,7 @@ dispatch! {
     /// lie, and overlaps nothing otherwise.
     pub unsafe fn adamw(
         n: usize, p: *const f32, g: *const f32, m: *const f32, v: *const f32, p2: *mut f32, m2: *mut f32,
-        v2: *mut f32, lr: f32, t: f32, constants: AdamW,
+        v2: *mut f32, lr: f32, t: f32, constants: AdamWConstants,
     ) = adamw_body;
 
     /// One step of stochastic gradient descent: `d = g + wd p`, `v2 = momentum v + d`, `p2 = p - lr (nesterov
@@ -50,7 +50,7 @@ dispatch! {
     /// As for [`adamw`]; `v` is not read if `v2` is null.
     pub unsafe fn sgd(
         n: usize, p: *const f32, g: *const f32, v: *const f32, p2: *mut f32, v2: *mut f32, lr: f32,
-        constants: Sgd,
+        constants: SgdConstants,
     ) = sgd_body;
 }
 
@@ -66,9 +66,9 @@ unsafe fn adamw_body<L: Level>(
     v2: *mut f32,
     lr: f32,
     t: f32,
-    constants: AdamW,
+    constants: AdamWConstants,
 ) {
-    let AdamW {
+    let AdamWConstants {
         beta1,
         beta2,
         eps,
@@ -114,7 +114,7 @@ unsafe fn sgd_body<L: Level>(
     p2: *mut f32,
     v2: *mut f32,
     lr: f32,
-    constants: Sgd,
+    constants: SgdConstants,
 ) {
     let (momentum, decay) = (constants.momentum as f32, constants.weight_decay as f32);
     chunks!(n, |j, len| {
@@ -150,7 +150,7 @@ pub(super) fn adamw_kernel(op: &ops::AdamW, types: &Types<'_>) -> Option<Kernel>
     if !types.floats_are_f32() {
         return None;
     }
-    let constants = AdamW {
+    let constants = AdamWConstants {
         beta1: op.beta1,
         beta2: op.beta2,
         eps: op.eps,
@@ -171,7 +171,7 @@ pub(super) fn sgd_kernel(op: &ops::Sgd, types: &Types<'_>) -> Option<Kernel> {
     if !types.floats_are_f32() {
         return None;
     }
-    let constants = Sgd {
+    let constants = SgdConstants {
         momentum: op.momentum,
         nesterov: op.nesterov,
         weight_decay: op.weight_decay,

@@ -59,7 +59,7 @@ fn columns_are_those_of_the_task() {
     let data = read_two(Stsb, stsb, stsb).unwrap();
     assert_eq!(
         (data.train.labels, data.target),
-        (Labels::Scores(vec![3.8]), Target::Score)
+        (Labels::Scores(vec![3.8]), LabelKind::Score)
     );
 
     let sst = "sentence\tlabel\nit 's a charming\t1\n";

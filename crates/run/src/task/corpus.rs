@@ -8,8 +8,8 @@ use crate::recipe::value::Origin;
 use crc32c::{crc32c, crc32c_append};
 use lessen_base::{Error, Result};
 use lessen_data::{
-    Adder, Dataset, ExampleBatches, Examples, GlueTask, Labels, Order, Source, Target, Text, Tokenizer, WindowBatches,
-    labelled,
+    Adder, Dataset, ExampleBatches, Examples, GlueTask, LabelKind, Labels, Order, Source, Text, Tokenizer,
+    WindowBatches, labelled,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -63,8 +63,8 @@ impl Corpus {
             Corpus::Adder => Goal::Sum,
             Corpus::Text(_) => Goal::NextToken,
             Corpus::Labelled(data) => match &data.target {
-                Target::Classes(names) => Goal::Classes(names.clone(), data.metrics.clone()),
-                Target::Score => Goal::Score(data.metrics.clone()),
+                LabelKind::Classes(names) => Goal::Classes(names.clone(), data.metrics.clone()),
+                LabelKind::Score => Goal::Score(data.metrics.clone()),
             },
         }
     }
@@ -172,10 +172,10 @@ impl Corpus {
 }
 
 /// The digest of a split. Bytes that no text has end the parts.
-fn digest_of(target: &Target, split: &Examples) -> DataDigest {
+fn digest_of(target: &LabelKind, split: &Examples) -> DataDigest {
     let mut crc = 0;
     let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
-    if let Target::Classes(names) = target {
+    if let LabelKind::Classes(names) = target {
         names.iter().for_each(|name| add(name.as_bytes(), 0xFF));
     }
     for (first, second) in &split.texts {

@@ -43,7 +43,7 @@ fn results() -> Vec<u32> {
         keep(&y);
         reduce::sum_cols(n, c, rows, sp);
         reduce::reduce_rows(ReduceKind::Sum, n, c, rows, yr.ptr);
-        let k = optimizer::AdamW {
+        let k = optimizer::AdamWConstants {
             beta1: 0.9,
             beta2: 0.99,
             eps: 1e-8,

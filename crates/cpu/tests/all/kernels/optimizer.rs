@@ -1,7 +1,7 @@
 //! Optimizer kernels against plain `f64`.
 
 use super::support::*;
-use lessen_cpu::kernels::optimizer::{AdamW, Sgd, adamw, sgd};
+use lessen_cpu::kernels::optimizer::{AdamWConstants, SgdConstants, adamw, sgd};
 
 /// Error relative to the magnitude of what was added up.
 fn assert_near(what: &str, got: &[f32], expected: &[f64]) {
@@ -22,7 +22,7 @@ fn adamw_follows_its_equations_for_steps() {
     at_all_levels(|_| {
         let mut random = Random::new(1);
         for n in [0, 1, 63, 64, 65, 1000] {
-            let k = AdamW {
+            let k = AdamWConstants {
                 beta1: 0.9,
                 beta2: 0.999,
                 eps: 1e-8,
@@ -79,7 +79,7 @@ fn sgd_with_and_without_momentum() {
                 (0.9, true, 0.0),
                 (0.5, true, 0.2),
             ] {
-                let k = Sgd {
+                let k = SgdConstants {
                     momentum,
                     nesterov,
                     weight_decay,
