@@ -16,7 +16,7 @@ pub struct Arena {
     len: usize,
 }
 
-// SAFETY: an arena owns its memory; it gives out a pointer only, and who uses that answers for it.
+// SAFETY: an arena owns its memory and hands out a raw pointer only; its users uphold the aliasing rules.
 unsafe impl Send for Arena {}
 // SAFETY: as above; the arena itself does not change through a shared reference.
 unsafe impl Sync for Arena {}

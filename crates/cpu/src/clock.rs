@@ -1,9 +1,9 @@
-//! Where the time of a run goes.
+//! Profiling: the time of a run, split into products and all kernels.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Where the time of a run went, as seconds of all threads together.
+/// The profile of a run, in seconds summed over all threads.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Profile {
     /// In matrix products, attention's included.
@@ -21,7 +21,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Runs `f` and counts its time.
+    /// Runs `f` and adds its time to the profile.
     #[inline]
     pub(crate) fn time(&self, product: bool, f: impl FnOnce()) {
         if !self.on {
@@ -36,7 +36,7 @@ impl Clock {
         }
     }
 
-    /// What was collected.
+    /// Returns the profile so far.
     pub(crate) fn profile(&self) -> Profile {
         let seconds = |nanos: &AtomicU64| nanos.load(Ordering::Relaxed) as f64 * 1e-9;
         Profile {

@@ -5,13 +5,13 @@
 //! minimax fits with coefficients rounded one after the other. A function's level only says whether
 //! multiply-add is fused.
 
-// Written with a digit more than needed, coefficients are told apart from round numbers.
+// Coefficients are written with one digit more than needed, to tell them from round numbers.
 #![allow(clippy::excessive_precision)]
 
 use crate::simd::{Level, fma};
 
-/// `c[0] + c[1] x + ...` by Estrin's scheme in groups of four: its chain of dependent operations is less than
-/// half as long as that of Horner's rule, and chains are what these functions spend their time on.
+/// `c[0] + c[1] x + ...` by Estrin's scheme in groups of four. Its dependency chain is less than half as long as that of
+/// Horner's rule, and latency bounds these functions.
 #[inline(always)]
 fn poly<L: Level, const N: usize>(x: f32, c: [f32; N]) -> f32 {
     let square = x * x;
@@ -78,7 +78,7 @@ pub(crate) fn exp<L: Level>(x: f32) -> f32 {
     (p + 1.0) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
-/// `e^x - 1` for `x <= 0` without cancellation; for other `x` the result means nothing.
+/// `e^x - 1` for `x <= 0` without cancellation; for other `x` the result is undefined.
 #[inline(always)]
 pub(crate) fn exp_minus_one_below_zero<L: Level>(x: f32) -> f32 {
     let x = if x > 0.0 { 0.0 } else { x };
@@ -199,7 +199,7 @@ pub(crate) fn sigmoid<L: Level>(x: f32) -> f32 {
     1.0 / (1.0 + exp::<L>(-x))
 }
 
-/// Up to here [`sin_shifted`] is accurate; beyond, its result means nothing.
+/// The largest `|x|` for which [`sin_shifted`] is accurate; beyond it the result is undefined.
 pub(crate) const TRIGONOMETRIC_LIMIT: f32 = 8192.0;
 
 /// `x` less the nearest multiple `n` of pi/2, and `n`.

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// How long an idle worker spins before it sleeps. Waking a sleeping thread takes about as long.
+/// The time that an idle worker spins before it sleeps, which is about the time that waking it takes.
 const SPIN: Duration = Duration::from_micros(50);
 
 /// A task: called with its number and the number of the thread that runs it, 0 being the caller's.
@@ -22,7 +22,7 @@ type Task<'a> = &'a (dyn Fn(usize, usize) + Sync);
 pub struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// Held while a job runs, for callers on several threads.
+    /// Held while a job runs: jobs of several calling threads run one after the other.
     running: Mutex<()>,
 }
 
@@ -40,8 +40,8 @@ struct Shared {
     stop: AtomicBool,
 }
 
-/// The job that is open: its tasks and how many there are. The lifetime is a lie that [`Pool::run`] makes
-/// true.
+/// The open job: its task function and the number of tasks. The `'static` lifetime is upheld by [`Pool::run`], which
+/// returns only after all threads have left the job.
 struct Job {
     task: Option<Task<'static>>,
     tasks: usize,
@@ -220,7 +220,7 @@ impl Shared {
         }
     }
 
-    /// A worker's life.
+    /// The main loop of a worker.
     fn work(&self, index: usize) {
         let mut seen = 0;
         while let Some(epoch) = self.wait(index, seen) {
@@ -240,7 +240,7 @@ impl Shared {
         }
     }
 
-    /// Waits for an open job after the one seen last, first spinning, then sleeping; none when the pool goes.
+    /// Waits for an open job after the one seen last, first spinning, then sleeping; none when the pool is dropped.
     fn wait(&self, index: usize, seen: usize) -> Option<usize> {
         let start = Instant::now();
         loop {

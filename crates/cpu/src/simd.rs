@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 /// Elements in a chunk.
 pub(crate) const LANES: usize = 64;
 
-/// What a kernel body may assume of the CPU.
+/// The instructions that a kernel body may assume.
 pub(crate) trait Level: Copy {
     /// Whether `mul_add` is one instruction.
     const FMA: bool;
@@ -27,7 +27,7 @@ pub(crate) struct V4;
 /// AVX2 and FMA.
 #[derive(Clone, Copy)]
 pub(crate) struct V3;
-/// Whatever the target guarantees.
+/// The baseline of the compilation target.
 #[derive(Clone, Copy)]
 pub(crate) struct Baseline;
 
@@ -51,7 +51,7 @@ pub(crate) fn fma<L: Level>(a: f32, b: f32, c: f32) -> f32 {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 #[repr(u8)]
 pub enum CpuLevel {
-    /// Whatever the target guarantees: SSE2 on x86-64.
+    /// The baseline of the compilation target: SSE2 on x86-64.
     Baseline = 1,
     /// x86-64-v3: AVX2 and FMA.
     V3 = 2,

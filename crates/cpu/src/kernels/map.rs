@@ -5,19 +5,19 @@ use crate::simd::{Baseline, LANES, Level, chunks, dispatch, load, store};
 
 /// A function of one element, written without branches so that loops over it vectorize.
 pub(crate) trait Map: Copy {
-    /// What it takes.
+    /// The input element type.
     type X: Element;
-    /// What it gives.
+    /// The output element type.
     type Y: Element;
     /// The function.
     fn map<L: Level>(self, x: Self::X) -> Self::Y;
 }
 
-/// A function of two elements, likewise.
+/// A function of two elements, written without branches so that loops over it vectorize.
 pub(crate) trait Zip: Copy {
-    /// What it takes, twice.
+    /// The element type of both inputs.
     type X: Element;
-    /// What it gives.
+    /// The output element type.
     type Y: Element;
     /// The function.
     fn zip<L: Level>(self, a: Self::X, b: Self::X) -> Self::Y;
@@ -70,7 +70,7 @@ dispatch! {
     ) = zip_body;
 }
 
-/// [`map`] compiled for the lowest level alone, for functions that memory is slower than at any level.
+/// [`map`] compiled for the lowest CPU level alone, for functions that are bound by memory bandwidth at every level.
 ///
 /// # Safety
 /// As for [`map`].

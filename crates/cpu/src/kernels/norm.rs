@@ -1,8 +1,8 @@
 //! Layer normalization (Ba, Kiros and Hinton 2016), root-mean-square normalization (Zhang and Sennrich 2019),
 //! and their derivatives.
 //!
-//! Every function takes `n` rows of `c >= 1` elements. A row is in the L1 cache after its first reading, so
-//! that the variance takes a pass of its own, which is exact where the mean is large.
+//! Every function takes `n` rows of `c >= 1` elements. A row is in the L1 cache after its first pass, so the
+//! variance gets a second pass, which avoids cancellation where the mean is large.
 
 use lessen_graph::ops;
 
@@ -222,7 +222,7 @@ unsafe fn rms_norm_backward_body<L: Level>(
     }
 }
 
-/// What a row's derivative needs besides the row.
+/// The statistics that a row's derivative reads besides the row.
 #[derive(Clone, Copy)]
 struct Row {
     c: usize,

@@ -8,9 +8,9 @@ use super::kernel::{Kernel, RowKernel, Types, WholeKernel};
 use super::rows::{Rows, flatten};
 use crate::simd::{LANES, Level, dispatch, load, store};
 
-/// Blocks made at once; each is 4 words.
+/// Philox blocks computed at once; each is 4 words.
 const BLOCKS: usize = 16;
-/// Words and half-words made at once.
+/// Words and half-words computed at once.
 const WORDS: usize = 4 * BLOCKS;
 const HALVES: usize = 8 * BLOCKS;
 
@@ -46,8 +46,8 @@ dispatch! {
 
 /// The words of blocks `first..first + BLOCKS`, in order, two in each element, the first in its low half.
 ///
-/// A word sits in the low half of a 64-bit lane, where one multiplication gives both halves of a product;
-/// what the high half holds is of no account until the end.
+/// A word is kept in the low half of a 64-bit lane, where one multiplication gives both halves of a product. The high half
+/// is ignored until the end.
 #[inline(always)]
 fn blocks(key: [u32; 2], stream: u32, first: u64) -> [u64; WORDS / 2] {
     const LOW: u64 = 0xffff_ffff;
@@ -90,7 +90,7 @@ unsafe fn random_bits_body<L: Level>(key: [u32; 2], stream: u32, first: u64, n: 
     }
 }
 
-/// Half-words `first..first + n` of a stream, those that decide on dropout.
+/// Computes the half-words `first..first + n` of a stream, which dropout compares with its threshold.
 ///
 /// # Safety
 /// `out` has `n` elements.
@@ -110,13 +110,13 @@ pub(super) unsafe fn random_halves(key: [u32; 2], stream: u32, first: u64, n: us
     }
 }
 
-/// The threshold of dropout with probability `p`, and what kept elements are multiplied by.
+/// The threshold of dropout with probability `p`, and the scale of kept elements.
 pub(super) fn threshold_and_scale(p: f64) -> (u16, f32) {
     let threshold = dropout_threshold(p).min(0xffff);
     (threshold as u16, (65536.0 / (65536.0 - f64::from(threshold))) as f32)
 }
 
-/// What decides on dropout.
+/// The constants of a dropout.
 #[derive(Clone, Copy)]
 struct Mask {
     key: [u32; 2],
@@ -206,7 +206,7 @@ fn halves(pairs: [u64; WORDS / 2]) -> [u16; HALVES + 8] {
 
 #[inline(always)]
 fn keep(mask: Mask, halves: &[u16; HALVES + 8], from: usize, xs: &[f32; LANES]) -> [f32; LANES] {
-    // It never exceeds this; saying so spares the loop a check.
+    // States the bound, so that the compiler drops the check in the loop.
     let from = from.min(HALVES + 8 - LANES);
     let halves = &halves[from..from + LANES];
     let mut ys = [0.0; LANES];

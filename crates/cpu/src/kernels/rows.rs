@@ -45,7 +45,7 @@ impl<T> Rows<T> {
         Rows { ptr, row: 0, col: 0 }
     }
 
-    /// The same places as elements of another type; the strides keep counting elements.
+    /// The same positions as elements of another type; strides still count elements.
     pub fn cast<U>(self) -> Rows<U> {
         Rows {
             ptr: self.ptr.cast(),
@@ -72,7 +72,7 @@ impl<T> Rows<T> {
         self.row == self.col * c
     }
 
-    /// Rows and columns exchanged.
+    /// The transposed block.
     #[inline(always)]
     pub(crate) fn exchanged(self) -> Rows<T> {
         Rows {
@@ -83,8 +83,7 @@ impl<T> Rows<T> {
     }
 }
 
-/// For work on each element alone: shadows the sizes and operands such that there is one row where all allow
-/// it.
+/// Shadows the sizes and operands of an elementwise loop by those of one long row, where all operands allow it.
 macro_rules! flatten {
     ($n:ident, $c:ident, $($x:ident),+) => {
         let ($n, $c, $($x),+) = if $n == 1 || $c == 0 {

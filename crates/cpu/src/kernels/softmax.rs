@@ -32,7 +32,7 @@ dispatch! {
     ) = softmax_backward_body;
 }
 
-/// The largest element of a row that is no NaN; -inf if there is none. A NaN shows in the sum that follows.
+/// The largest element of a row, NaNs ignored; -inf if there is none. The following sum propagates a NaN.
 #[inline(always)]
 pub(super) unsafe fn row_shift(c: usize, (x, col): (*const f32, usize)) -> f32 {
     let mut largest = [f32::NEG_INFINITY; LANES];
