@@ -46,8 +46,8 @@ dispatch! {
 
 /// The words of blocks `first..first + BLOCKS`, in order, two in each element, the first in its low half.
 ///
-/// A word is kept in the low half of a 64-bit lane, where one multiplication gives both halves of a product. The high half
-/// is ignored until the end.
+/// A word is kept in the low half of a 64-bit lane, where one multiplication gives both halves of a product. The high
+/// half is ignored until the end.
 #[inline(always)]
 fn blocks(key: [u32; 2], stream: u32, first: u64) -> [u64; WORDS / 2] {
     const LOW: u64 = 0xffff_ffff;

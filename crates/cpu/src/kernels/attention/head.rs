@@ -29,7 +29,7 @@ pub struct Head {
 }
 
 /// Dropout of a head's weights: that of query `i` and key `j` has the index `first + i tk + j`; see
-/// [`dropout`](super::random::dropout).
+/// [`dropout`](crate::kernels::random::dropout).
 #[derive(Clone, Copy, Debug)]
 pub struct WeightDropout {
     /// Probability of zero.
@@ -48,13 +48,13 @@ impl Head {
         self.tk.next_multiple_of(LANES)
     }
 
-    /// Number of `f32` that [`forward`] needs as scratch.
+    /// Number of `f32` that [`forward`](super::forward) needs as scratch.
     pub fn forward_scratch(&self) -> usize {
         // Scores, a row of half-words.
         BLOCK.min(self.tq) * self.row() + self.row() / 2
     }
 
-    /// Number of `f32` that [`backward`] needs as scratch.
+    /// Number of `f32` that [`backward`](super::backward) needs as scratch.
     pub fn backward_scratch(&self) -> usize {
         // Scores, their derivatives, a row of half-words.
         2 * BLOCK.min(self.tq) * self.row() + self.row() / 2
