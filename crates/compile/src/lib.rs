@@ -5,6 +5,24 @@
 //! [`compile`] is the entry point. Nothing here knows a device: what a plan must know of one is behind [`Target`], and
 //! what runs a plan is a [`Backend`].
 
+//!
+//! ```
+//! use lessen_compile::{Options, compile, dump_schedule};
+//! use lessen_cpu::CpuTarget;
+//! use lessen_graph::{DType, Trace};
+//!
+//! let trace = Trace::new();
+//! let x = trace.input("x", DType::F32, &[256, 64]);
+//! let w = trace.state("w", DType::F32, &[64, 64]);
+//! trace.output("y", x.matmul(w).gelu());
+//!
+//! // Product and activation share a step, so that the product exists as blocks of rows only.
+//! let plan = compile(&trace.finish(), &Options::default(), &CpuTarget { threads: 2 })?;
+//! assert_eq!(plan.steps().len(), 1);
+//! println!("{} bytes\n{}", plan.peak_bytes(), dump_schedule(&plan));
+//! # Ok::<(), lessen_base::Error>(())
+//! ```
+
 #![forbid(unsafe_code)]
 
 mod backend;
