@@ -4,6 +4,7 @@ use crate::device::NewBackend;
 use crate::folder::Folder;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
+use crate::recipe::phases::Recipe;
 use crate::recipe::value::SettingValue;
 use crate::task::corpus::has_pairs;
 use crate::task::evaluation::{self, Scores, evaluate};
@@ -43,8 +44,9 @@ impl<'a> SavedRun<'a> {
     /// A folder without a run, or with a damaged one.
     pub fn open(root: &Path, best: bool, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
         let folder = Folder::open(root)?;
-        let config = Config::new(folder.settings()?)?;
-        let saved = SavedModel::read(&config, &folder.usable_model(best)?)?;
+        let (dir, phase) = folder.usable_model(best)?;
+        let config = config_of(Recipe::new(folder.settings()?)?, phase.as_deref(), &dir)?;
+        let saved = SavedModel::read(&config, &dir)?;
         let weights = saved.weights()?;
         Ok(SavedRun {
             config,
@@ -70,7 +72,8 @@ impl<'a> SavedRun<'a> {
             let text = path.display().to_string();
             settings.set_named("data.path", SettingValue::Text(text.clone()), format!("--data {text}"))?;
         }
-        let mut task = RunTask::assemble(Config::new(settings)?, Some(self.saved.clone()))?;
+        let config = Config::of(settings, self.config.phase.as_deref())?;
+        let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
         let mut weights = self.weights.clone();
         if let Goal::Classes(names, _) = &task.goal {
             number_classes(&mut task.model, &mut weights, names)?;
@@ -195,4 +198,23 @@ impl<'a> SavedRun<'a> {
         let answer = self.generator()?.generate(&question, &sampling)?;
         Ok(Prediction::Sum(adder.show(&question, &answer)))
     }
+}
+
+/// The settings of the phase that a model is of; of the last one where none is named.
+///
+/// # Errors
+/// A phase that the recipe does not have.
+fn config_of(mut recipe: Recipe, phase: Option<&str>, dir: &Path) -> Result<Config> {
+    let found = match phase {
+        Some(_) => recipe.phases.iter().position(|config| config.phase.as_deref() == phase),
+        None => recipe.phases.len().checked_sub(1),
+    };
+    let found = found.ok_or_else(|| {
+        Error::user(format!(
+            "{} is of the phase {}, which the run's config.toml lacks; restore the file",
+            dir.display(),
+            phase.unwrap_or_default()
+        ))
+    })?;
+    Ok(recipe.phases.swap_remove(found))
 }

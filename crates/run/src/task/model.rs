@@ -70,6 +70,22 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
     Model::from_dir_as(dir, wanted)
 }
 
+/// Refuses a phase that changes what the checkpoint to start from decides.
+///
+/// # Errors
+/// The first such key.
+pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Result<()> {
+    for name in FIXED {
+        if before.settings.get(name) != now.settings.get(name) {
+            let (place, shown) = (now.place(name), init.display());
+            return Err(Error::user(format!(
+                "{place} cannot change the checkpoint {shown}; leave it out of the phase"
+            )));
+        }
+    }
+    Ok(())
+}
+
 /// The model that the recipe's own keys describe.
 pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
     let m = &config.model;

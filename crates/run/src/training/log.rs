@@ -4,16 +4,18 @@ use super::progress::Progress;
 use crate::folder::Folder;
 use crate::folder::events::Events;
 use crate::folder::metrics::Metrics;
+use crate::recipe::phases::in_phase;
 use crate::task::evaluation::Scores;
 use lessen_base::Result;
 use lessen_train::StepReport;
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 /// The log of a run.
 pub(crate) struct Log {
     metrics: Metrics,
     events: Events,
     progress: Progress,
+    phase: Option<String>,
 }
 
 impl Log {
@@ -26,7 +28,21 @@ impl Log {
             metrics: Metrics::open(&folder.metrics(), done)?,
             events: Events::create(folder.root(), done)?,
             progress: Progress::new(total, done),
+            phase: None,
         })
+    }
+
+    /// What follows belongs to this phase.
+    pub(crate) fn enter(&mut self, phase: Option<&str>) {
+        self.phase = phase.map(str::to_string);
+    }
+
+    /// Adds a line to the metrics.
+    fn write(&mut self, mut line: Map<String, Value>) -> Result<()> {
+        if let Some(phase) = &self.phase {
+            line.insert("phase".into(), json!(phase));
+        }
+        self.metrics.write(&line.into())
     }
 
     /// Logs a step; `speed` says how fast the run is.
@@ -44,9 +60,11 @@ impl Log {
             scalars.push(("train/gradient_norm", f64::from(norm)));
         }
         line.insert("step_ms".into(), json!(report.time.as_secs_f64() * 1e3));
-        self.metrics.write(&line.into())?;
+        self.write(line)?;
         self.events.scalars(report.step, &scalars)?;
-        self.progress.step(report.step, report.loss, speed);
+        let phase = self.phase.as_ref().map(|name| format!("{}  ", in_phase(name)));
+        let speed = format!("{}{speed}", phase.unwrap_or_default());
+        self.progress.step(report.step, report.loss, &speed);
         Ok(())
     }
 
@@ -63,7 +81,7 @@ impl Log {
         let tags: Vec<(&str, f64)> = tags.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         self.events.scalars(step, &tags)?;
         line.insert("step".into(), json!(step));
-        self.metrics.write(&line.into())?;
+        self.write(line)?;
         self.note(&format!("step {step}: dev {}", scores.show()));
         Ok(())
     }
