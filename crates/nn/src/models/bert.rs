@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
-use crate::config::{Fields, put_identity};
+use crate::config::{Fields, put_activation, put_identity};
 use crate::context::Context;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
@@ -122,7 +122,6 @@ impl BertConfig {
             ("intermediate_size", json!(self.intermediate_size)),
             ("max_position_embeddings", json!(self.max_position_embeddings)),
             ("type_vocab_size", json!(self.type_vocab_size)),
-            ("hidden_act", json!(self.hidden_act.name())),
             ("hidden_dropout_prob", json!(self.hidden_dropout_prob)),
             ("attention_probs_dropout_prob", json!(self.attention_probs_dropout_prob)),
             ("classifier_dropout", json!(self.classifier_dropout)),
@@ -131,6 +130,7 @@ impl BertConfig {
         ] {
             map.insert(field.into(), value);
         }
+        put_activation(&mut map, "hidden_act", self.hidden_act);
         map
     }
 

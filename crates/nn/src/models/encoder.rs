@@ -157,7 +157,7 @@ impl LessenEncoder {
             ("heads", json!(c.heads)),
             ("ffn", json!(c.ffn)),
             ("max_length", json!(c.max_length)),
-            ("activation", json!(c.activation.name())),
+            ("activation", json!(c.activation.to_string())),
             ("dropout", json!(c.dropout)),
             ("layer_norm_eps", json!(c.layer_norm_eps)),
             ("initializer_range", json!(c.initializer_range)),

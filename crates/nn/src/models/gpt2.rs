@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs};
 use crate::activation::Activation;
-use crate::config::{Fields, put_identity};
+use crate::config::{Fields, put_activation, put_identity};
 use crate::context::Context;
 use crate::init::Init;
 use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, positions, split_heads};
@@ -170,7 +170,6 @@ impl GPT2LMHeadModel {
             ("n_layer", json!(c.n_layer)),
             ("n_head", json!(c.n_head)),
             ("n_inner", json!(c.n_inner)),
-            ("activation_function", json!(c.activation_function.name())),
             ("embd_pdrop", json!(c.embd_pdrop)),
             ("attn_pdrop", json!(c.attn_pdrop)),
             ("resid_pdrop", json!(c.resid_pdrop)),
@@ -179,6 +178,7 @@ impl GPT2LMHeadModel {
         ] {
             map.insert(field.into(), value);
         }
+        put_activation(&mut map, "activation_function", c.activation_function);
         map
     }
 }

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::recipe::keys::{KEYS, Keys};
     use crate::recipe::value::Kind;
-    use lessen_nn::ScheduleKind;
+    use lessen_nn::{Activation, ScheduleKind};
 
     fn config(text: &str) -> Result<Config> {
         let mut settings = Settings::parse(text, "mine.toml").unwrap();
@@ -226,6 +226,9 @@ mod tests {
         );
         assert_eq!((config.model.kind, config.model.dropout), (ModelKind::Gpt2, None));
         assert_eq!(config.place("train.lr"), "train.lr = 0.5 (mine.toml line 1)");
+        assert_eq!(config.model.activation, None);
+        let config = self::config(&format!("{text}\nmodel.activation = \"helu:0.05\"")).unwrap();
+        assert_eq!(config.model.activation, Some(Activation::Helu(0.05)));
     }
 
     #[test]

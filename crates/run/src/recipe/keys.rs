@@ -2,10 +2,10 @@
 //! what `lessen recipes --keys` prints.
 
 use super::names;
-use super::value::{Kind, SettingValue};
+use super::value::{Form, Kind, SettingValue};
 use super::words::{Word, words};
 use lessen_compile::Placement;
-use lessen_nn::ScheduleKind;
+use lessen_nn::{Activation, ScheduleKind};
 use std::path::PathBuf;
 
 /// A key that recipes and `--set` may give.
@@ -149,6 +149,18 @@ macro_rules! word_fields {
     };
 }
 
+macro_rules! form_fields {
+    ($($name:ident),*) => {
+        $(impl Field for $name {
+            fn of(value: Option<&SettingValue>) -> Option<$name> {
+                String::of(value)?.parse().ok()
+            }
+        })*
+    };
+}
+
+form_fields!(Activation);
+
 word_fields!(ModelKind, DataFormat, OptimizerKind, ScheduleKind, Placement);
 
 /// Makes a structure for each section, [`Keys`] of all sections, and [`KEYS`].
@@ -200,6 +212,10 @@ macro_rules! keys {
 const SHARE: Kind = Kind::Number(0.0, 1.0);
 const NOT_NEGATIVE: Kind = Kind::Number(0.0, f64::MAX);
 const PATH: Kind = Kind::Path(&[]);
+const ACTIVATION: Kind = Kind::Form(Form {
+    words: Activation::words,
+    accepts: |text| text.parse::<Activation>().is_ok(),
+});
 
 keys! {
     /// The run itself.
@@ -216,6 +232,9 @@ keys! {
         width: usize [Kind::Count(1)] = "128", "size of the hidden states";
         heads: usize [Kind::Count(1)] = "4", "attention heads; they share the width";
         ffn: usize [Kind::Count(1)] = "512", "inner size of the feed-forward layers";
+        activation: Option<Activation> [ACTIVATION],
+            "function of the feed-forward layers, also of a checkpoint's model (default: the checkpoint's, else gelu_new \
+             for gpt2 and gelu for the others)";
         dropout: Option<f64> [SHARE],
             "share of dropped values, also of a checkpoint's model (default: the checkpoint's, else 0.1)";
         vocab: usize [Kind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";

@@ -285,6 +285,11 @@ mod tests {
             "my.toml line 1: model.dropout must be a number from 0 to 1, not -1.0"
         );
         assert_eq!(
+            error("model.activation = \"helu:-1\""),
+            "my.toml line 1: model.activation must be one of gelu, gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, \
+             relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA with a number ALPHA from 0 on, not \"helu:-1\""
+        );
+        assert_eq!(
             error("[optimizer]\nkind = \"adam\""),
             "my.toml line 2: optimizer.kind must be one of adamw, sgd, not \"adam\""
         );
