@@ -100,9 +100,9 @@ pub fn attend<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>,
         v,
         AttentionOptions {
             causal: how.causal,
-            scale: None,
             mask: how.mask,
             dropout,
+            ..AttentionOptions::default()
         },
     )
 }

@@ -182,6 +182,7 @@ fn of_networks() -> Vec<Sample> {
             p,
             stream: 1,
             masked,
+            ..ops::Attention::default()
         };
         let (q, k, v): (&[usize], &[usize], &[usize]) = (&[2, 5, 3, 4], &[2, 9, 3, 4], &[2, 9, 3, 6]);
         let (o, lse): (&[usize], &[usize]) = (&[2, 5, 3, 6], &[2, 3, 5]);

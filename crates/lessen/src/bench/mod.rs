@@ -1,0 +1,4 @@
+//! What `lessen bench` measures.
+
+pub mod attention;
+pub mod step;
