@@ -38,7 +38,7 @@ impl Activation {
         let runs = self.runs as usize;
         let (mut table, mut found) = (String::new(), Vec::new());
         // A block that lies in the cache, and one that does not.
-        for rows in [16, 16384] {
+        for rows in [64, 16384] {
             let times = activation::elements(&self.activation, rows, 10 * runs)?;
             let what = format!("{rows} rows of 3072 elements");
             table += &self.report(&what, &times, (rows * 3072) as f64, &mut found);
