@@ -10,4 +10,5 @@ mod mutations;
 mod optimizer;
 mod parity;
 mod properties;
+mod statistics;
 mod support;
