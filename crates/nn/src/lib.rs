@@ -30,6 +30,7 @@ mod labels;
 pub mod layers;
 mod model;
 pub mod models;
+mod observations;
 pub mod optimizer;
 mod schedule;
 pub mod statistics;

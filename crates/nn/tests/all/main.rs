@@ -7,6 +7,7 @@ mod config;
 mod encoder;
 mod init;
 mod mutations;
+mod observations;
 mod optimizer;
 mod parity;
 mod properties;
