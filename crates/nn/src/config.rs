@@ -17,6 +17,9 @@ const LARGEST: u64 = 1 << 24;
 /// The largest accepted number of layers. The graph grows with each, so a mistyped number would exhaust the memory.
 const DEEPEST: usize = 1024;
 
+/// The field for an activation that transformers does not have.
+const OWN_ACTIVATION: &str = "lessen_activation";
+
 /// The fields of a `config.json`, and the path of the file for error messages.
 #[derive(Clone, Debug)]
 pub struct Fields {
@@ -155,20 +158,32 @@ impl Fields {
             .transpose()
     }
 
-    /// Returns an optional activation.
+    /// Returns an optional activation: what [`put_activation`] writes, or a word in the field itself.
     pub fn activation_or(&self, field: &str, default: Activation) -> Result<Activation> {
-        let Some(name) = self.word(field)? else {
-            return Ok(default);
+        let read = |field: &str| {
+            let word = self.word(field)?;
+            let parsed = word.map(|word| {
+                word.parse::<Activation>().map_err(|_| {
+                    let known = Activation::words();
+                    self.error(
+                        field,
+                        format!("names the activation `{word}`, which Lessen does not have; it has {known}"),
+                    )
+                })
+            });
+            parsed.transpose()
         };
-        Activation::from_name(name).ok_or_else(|| {
-            let known = Activation::ALL
-                .map(|activation| activation.names().join(", "))
-                .join(", ");
-            self.error(
-                field,
-                format!("names the activation `{name}`, which Lessen does not have; it has {known}"),
-            )
-        })
+        let (shown, own) = (read(field)?.unwrap_or(default), read(OWN_ACTIVATION)?);
+        match own {
+            Some(own) if own.transformers_name() != shown.transformers_name() => Err(self.error(
+                OWN_ACTIVATION,
+                format!(
+                    "is `{own}`, for which `{field}` must be `{}`, not `{shown}`; correct one of the two",
+                    own.transformers_name()
+                ),
+            )),
+            own => Ok(own.unwrap_or(shown)),
+        }
     }
 
     /// Refuses a field that is present with another value than `only`, the one that Lessen implements.
@@ -203,4 +218,15 @@ pub fn put_identity(map: &mut Map<String, Value>, architecture: &str, model_type
         "dtype"
     };
     map.insert(field.into(), Value::from("float32"));
+}
+
+/// Writes an activation: transformers' name for its values in `field`, and its own word beside it where that says more.
+pub fn put_activation(map: &mut Map<String, Value>, field: &str, activation: Activation) {
+    let (name, word) = (activation.transformers_name(), activation.to_string());
+    map.insert(field.into(), Value::from(name));
+    if word == name {
+        map.remove(OWN_ACTIVATION);
+    } else {
+        map.insert(OWN_ACTIVATION.into(), Value::from(word));
+    }
 }

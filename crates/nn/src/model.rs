@@ -5,6 +5,7 @@ use std::path::Path;
 use lessen_graph::{Tensor, Trace};
 use serde_json::{Map, Value, json};
 
+use crate::activation::Activation;
 use crate::config::Fields;
 use crate::context::{Context, ParamSpec};
 use crate::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassification};
@@ -256,6 +257,26 @@ impl Model {
             Model::BertForMaskedLM(model) => model.config.set_dropout(p),
             Model::GPT2LMHeadModel(model) => model.config.set_dropout(p),
             Model::LessenEncoder(model) => model.config.dropout = p,
+        }
+    }
+
+    /// The activation of the feed-forward layers.
+    pub fn activation(&self) -> Activation {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.hidden_act,
+            Model::BertForMaskedLM(model) => model.config.hidden_act,
+            Model::GPT2LMHeadModel(model) => model.config.activation_function,
+            Model::LessenEncoder(model) => model.config.activation,
+        }
+    }
+
+    /// Replaces the activation of the feed-forward layers.
+    pub fn set_activation(&mut self, activation: Activation) {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.hidden_act = activation,
+            Model::BertForMaskedLM(model) => model.config.hidden_act = activation,
+            Model::GPT2LMHeadModel(model) => model.config.activation_function = activation,
+            Model::LessenEncoder(model) => model.config.activation = activation,
         }
     }
 

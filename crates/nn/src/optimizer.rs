@@ -53,8 +53,8 @@ impl OptimizerConfig {
 /// corrects the bias of their moments by the steps since then.
 pub type Joined = BTreeMap<String, u64>;
 
-/// The name of the data input (`f32[]`) with the number of the step, for parameters that joined after `joined` steps: the
-/// step number less `joined`.
+/// The name of the data input (`f32[]`) with the number of the step, for parameters that joined after `joined` steps:
+/// the step number less `joined`.
 pub fn steps_input(joined: u64) -> String {
     match joined {
         0 => "t".to_string(),

@@ -131,6 +131,8 @@ fn of_structure() -> Vec<Sample> {
             &[],
         ),
         sample(ops::Gather, &[x, &[2, 9]]).with(1, DType::I32),
+        sample(ops::Histogram::STANDARD, &[x]),
+        sample(ops::Histogram::STANDARD, &[&[300, 70]]),
         sample(
             ops::Iota {
                 ty: ty(&[2, 3]),
@@ -182,6 +184,7 @@ fn of_networks() -> Vec<Sample> {
             p,
             stream: 1,
             masked,
+            ..ops::Attention::default()
         };
         let (q, k, v): (&[usize], &[usize], &[usize]) = (&[2, 5, 3, 4], &[2, 9, 3, 4], &[2, 9, 3, 6]);
         let (o, lse): (&[usize], &[usize]) = (&[2, 5, 3, 6], &[2, 3, 5]);

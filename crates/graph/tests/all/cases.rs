@@ -5,6 +5,7 @@ use std::sync::Arc;
 use lessen_graph::ops::*;
 use lessen_graph::{Array, DType, Op, Type};
 
+use crate::attentions;
 use crate::prng::Prng;
 
 /// How often an operation can be differentiated, compared with central differences.
@@ -27,7 +28,7 @@ pub struct Case {
     pub outputs: Vec<Vec<usize>>,
 }
 
-fn case(op: impl Op, inputs: &[&Array], smooth: Smooth) -> Case {
+pub(crate) fn case(op: impl Op, inputs: &[&Array], smooth: Smooth) -> Case {
     let types: Vec<Type> = inputs.iter().map(|a| a.ty.clone()).collect();
     let outputs = op.infer(&types).unwrap_or_else(|e| panic!("{}: {e}", op.name()));
     let all: Vec<usize> = (0..outputs.len()).filter(|&i| outputs[i].dtype.is_float()).collect();
@@ -46,7 +47,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     let mut all = elementwise(r);
     all.extend(structure(r));
     all.extend(networks(r));
-    all.extend(attentions(r));
+    all.extend(attentions::cases(r));
     all
 }
 
@@ -229,6 +230,12 @@ fn structure(r: &mut Prng) -> Vec<Case> {
             all.push(case(Reduce { kind, axes }, &[&x], Twice));
         }
     }
+    let bins = Histogram {
+        least: -2,
+        most: 1,
+        parts: 2,
+    };
+    all.push(case(bins, &[&x], No));
     for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
         let op = MatMul {
             transpose_a,
@@ -270,47 +277,6 @@ fn networks(r: &mut Prng) -> Vec<Case> {
         all.push(case(CrossEntropy { ignore: -7, smoothing }, &[&x, &labels], Twice));
         let backward = CrossEntropyBackward { ignore: -7, smoothing };
         all.push(case(backward, &[&x, &r.normal(&[2, 2]), &labels, &mean], Twice));
-    }
-    all
-}
-
-fn attentions(r: &mut Prng) -> Vec<Case> {
-    let mut all = Vec::new();
-    // Queries, keys, head, value, causal, masked, p. The last but one has queries without a visible key.
-    for (tq, tk, d, dv, causal, masked, p) in [
-        (2, 3, 2, 2, false, false, 0.0),
-        (2, 3, 2, 1, true, false, 0.0),
-        (2, 2, 1, 2, false, true, 0.4),
-        (3, 2, 2, 2, true, true, 0.0),
-        (3, 3, 1, 1, true, false, 0.4),
-    ] {
-        let [q, k, v] = [[2, tq, 2, d], [2, tk, 2, d], [2, tk, 2, dv]].map(|shape| r.normal(&shape));
-        let (mask, key) = (r.bools(&[2, tk]), r.key());
-        let op = Attention {
-            causal,
-            scale: 0.7,
-            p,
-            stream: 3,
-            masked,
-        };
-        let rest: Vec<&Array> = masked
-            .then_some(&mask)
-            .into_iter()
-            .chain((p > 0.0).then_some(&key))
-            .collect();
-        let mut forward = case(op, &[&[&q, &k, &v], &rest[..]].concat(), Smooth::Twice);
-        if masked || tq > tk {
-            // The lse of a query without a visible key is infinite, so that there is no difference to take.
-            forward.outputs.truncate(1);
-        }
-        all.push(forward);
-        let (o, lse, dy) = (
-            r.normal(&[2, tq, 2, dv]),
-            r.floats(&[2, 2, tq], 0.5, 2.0),
-            r.normal(&[2, tq, 2, dv]),
-        );
-        let inputs = [&[&q, &k, &v, &o, &lse, &dy], &rest[..]].concat();
-        all.push(case(AttentionBackward::of(op), &inputs, Smooth::Twice));
     }
     all
 }

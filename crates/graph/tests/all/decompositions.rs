@@ -48,10 +48,7 @@ fn decompositions_keep_the_types_of_bf16() {
     let head = bf16(&[1, 2, 1, 3]);
     let attention = Attention {
         causal: true,
-        scale: 1.0,
-        p: 0.0,
-        stream: 0,
-        masked: false,
+        ..Attention::default()
     };
     let all: [(&dyn Op, Vec<Type>); 4] = [
         (&LayerNorm { eps: 1e-5 }, vec![bf16(&[2, 3]), bf16(&[3]), bf16(&[3])]),

@@ -198,21 +198,20 @@ fn even_attention(queries: usize, op: Attention, rest: &[&Array]) -> Vec<Array> 
     eval(op, &[&[&q, &k, &v], rest].concat())
 }
 
-const PLAIN: Attention = Attention {
-    causal: false,
-    scale: 1.0,
-    p: 0.0,
-    stream: 0,
-    masked: false,
-};
-
 #[test]
 fn attention_sees_what_is_visible() {
-    let found = even_attention(1, PLAIN, &[]);
+    let found = even_attention(1, Attention::default(), &[]);
     near(&found[0], &[1111.0 / 4.0]);
     near(&found[1], &[4f64.ln()]);
     // The last query is aligned with the last key.
-    let found = even_attention(2, Attention { causal: true, ..PLAIN }, &[]);
+    let found = even_attention(
+        2,
+        Attention {
+            causal: true,
+            ..Attention::default()
+        },
+        &[],
+    );
     near(&found[0], &[111.0 / 3.0, 1111.0 / 4.0]);
     near(&found[1], &[3f64.ln(), 4f64.ln()]);
     let mask = Array::new(Type::new(DType::Bool, &[1, 4]), vec![0.0, 1.0, 0.0, 1.0]);
@@ -221,13 +220,20 @@ fn attention_sees_what_is_visible() {
         Attention {
             causal: true,
             masked: true,
-            ..PLAIN
+            ..Attention::default()
         },
         &[&mask],
     );
     near(&found[0], &[10.0, 1010.0 / 2.0]);
     // Of six queries to four keys the first two see none.
-    let found = even_attention(6, Attention { causal: true, ..PLAIN }, &[]);
+    let found = even_attention(
+        6,
+        Attention {
+            causal: true,
+            ..Attention::default()
+        },
+        &[],
+    );
     near(&found[0], &[0.0, 0.0, 1.0, 11.0 / 2.0, 111.0 / 3.0, 1111.0 / 4.0]);
     near(&found[1], &[-INF, -INF, 0.0, 2f64.ln(), 3f64.ln(), 4f64.ln()]);
 }
@@ -244,10 +250,10 @@ fn attention_drops_weights_by_their_flat_index() {
     let op = Attention {
         p: 0.5,
         stream: 8,
-        ..PLAIN
+        ..Attention::default()
     };
     let found = eval(op, &[&q, &k, &v, &key]);
-    let whole = eval(PLAIN, &[&q, &k, &v]);
+    let whole = eval(Attention::default(), &[&q, &k, &v]);
     assert_near("lse does not know of dropout", &found[1], &whole[1], 0.0);
     let words = [key.data[0] as u32, key.data[1] as u32];
     let mut expected = Array::full(found[0].ty.clone(), 0.0);

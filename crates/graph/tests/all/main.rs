@@ -1,6 +1,7 @@
 //! Tests of the crate. Every operation: evaluation, derivatives of first and second order, decomposition, row-wise
 //! structure, views, text form. Graphs: evaluation, lowering, names, the verifier, size, messages for mistakes.
 
+mod attentions;
 mod cases;
 mod check;
 mod decompositions;

@@ -112,7 +112,7 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
         (
             |_, x| made(attention(x, x, x, AttentionOptions::default())),
             "attention: q f32[2,3], k f32[2,3] and v f32[2,3] are not \
-             [B,Tq,H,D], [B,Tk,H,D] and [B,Tk,H,Dv] of one dtype",
+             [B,Tq,H,D], [B,Tk,G,D] and [B,Tk,G,Dv] of one dtype, G a divisor of H",
         ),
         (|_, x| made(x.grad(&[x])), "grad needs a float scalar, not f32[2,3]"),
         (

@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, mean_pool, multi_head, positions};
+use crate::observations::activate;
 use lessen_base::Result;
 
 /// The configuration of an encoder; fields are named as in its `config.json`.
@@ -157,7 +158,7 @@ impl LessenEncoder {
             ("heads", json!(c.heads)),
             ("ffn", json!(c.ffn)),
             ("max_length", json!(c.max_length)),
-            ("activation", json!(c.activation.name())),
+            ("activation", json!(c.activation.to_string())),
             ("dropout", json!(c.dropout)),
             ("layer_norm_eps", json!(c.layer_norm_eps)),
             ("initializer_range", json!(c.initializer_range)),
@@ -187,7 +188,8 @@ fn layer<'g>(cx: &Context<'g>, c: &EncoderConfig, x: Tensor<'g>, mask: Tensor<'g
 
     let h = layer_norm(cx, "norm2", x, c.layer_norm_eps);
     let y = cx.scope("mlp", |cx| {
-        let inner = c.activation.apply(linear(cx, "up", h, c.ffn, c.weight()));
+        let inner = linear(cx, "up", h, c.ffn, c.weight());
+        let inner = activate(cx, c.activation, inner, Some(mask));
         linear(cx, "down", inner, c.width, c.weight())
     });
     x + cx.dropout(y, c.dropout)

@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs};
 use crate::activation::Activation;
-use crate::config::{Fields, put_identity};
+use crate::config::{Fields, put_activation, put_identity};
 use crate::context::Context;
 use crate::init::Init;
 use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, positions, split_heads};
+use crate::observations::{self, activate};
 use lessen_base::Result;
 
 /// The configuration of a GPT-2; fields are named as in transformers' `config.json`.
@@ -152,6 +153,7 @@ impl GPT2LMHeadModel {
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
+        observations::logits(cx, logits, labels);
         Outputs {
             loss: logits.cross_entropy(labels),
             logits,
@@ -170,7 +172,6 @@ impl GPT2LMHeadModel {
             ("n_layer", json!(c.n_layer)),
             ("n_head", json!(c.n_head)),
             ("n_inner", json!(c.n_inner)),
-            ("activation_function", json!(c.activation_function.name())),
             ("embd_pdrop", json!(c.embd_pdrop)),
             ("attn_pdrop", json!(c.attn_pdrop)),
             ("resid_pdrop", json!(c.resid_pdrop)),
@@ -179,6 +180,7 @@ impl GPT2LMHeadModel {
         ] {
             map.insert(field.into(), value);
         }
+        put_activation(&mut map, "activation_function", c.activation_function);
         map
     }
 }
@@ -231,7 +233,7 @@ fn block<'g>(
         conv1d(
             cx,
             "c_proj",
-            c.activation_function.apply(inner),
+            activate(cx, c.activation_function, inner, None),
             c.n_embd,
             c.residual_weight(),
         )

@@ -177,8 +177,8 @@ impl Folder {
         self.checkpoints().remove_after(step)
     }
 
-    /// The model to use: the last one, or that of the newest checkpoint of a run that has not ended; and its phase, unless
-    /// that is the last one.
+    /// The model to use: the last one, or that of the newest checkpoint of a run that has not ended; and its phase,
+    /// unless that is the last one.
     ///
     /// # Errors
     /// A run that has saved no model.

@@ -1,6 +1,6 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
-use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RunKeys, TrainKeys};
+use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RecordKeys, RunKeys, TrainKeys};
 use super::phases::Recipe;
 use super::settings::Settings;
 use super::value::Origin;
@@ -25,6 +25,8 @@ pub struct Config {
     pub train: TrainKeys,
     /// Optimizer.
     pub optimizer: OptimizerConfig,
+    /// Recorded statistics.
+    pub record: RecordKeys,
     /// When parameters are updated.
     pub placement: Placement,
     /// Where all this comes from, for messages and for `config.toml`.
@@ -69,6 +71,7 @@ impl Config {
             data: keys.data,
             train: keys.train,
             optimizer,
+            record: keys.record,
             placement: keys.optimizer.placement,
             settings,
         };
@@ -211,7 +214,7 @@ mod tests {
     use super::*;
     use crate::recipe::keys::{KEYS, Keys};
     use crate::recipe::value::{Kind, SettingValue};
-    use lessen_nn::ScheduleKind;
+    use lessen_nn::{Activation, ScheduleKind};
 
     fn config(text: &str) -> Result<Config> {
         let mut settings = Settings::parse(text, "mine.toml").unwrap();
@@ -234,6 +237,9 @@ mod tests {
         );
         assert_eq!((config.model.kind, config.model.dropout), (ModelKind::Gpt2, None));
         assert_eq!(config.place("train.lr"), "train.lr = 0.5 (mine.toml line 1)");
+        assert_eq!(config.model.activation, None);
+        let config = self::config(&format!("{text}\nmodel.activation = \"helu:0.05\"")).unwrap();
+        assert_eq!(config.model.activation, Some(Activation::Helu(0.05)));
     }
 
     #[test]
@@ -255,6 +261,7 @@ mod tests {
                     "data.format" => keys.data.format.word(),
                     "train.schedule" => keys.train.schedule.word(),
                     "optimizer.kind" => keys.optimizer.kind.word(),
+                    "record.split" => keys.record.split.word(),
                     "optimizer.placement" => keys.optimizer.placement.word(),
                     other => panic!("{other} has no line in this test"),
                 })

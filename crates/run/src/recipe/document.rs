@@ -90,8 +90,8 @@ fn flatten(prefix: &str, table: &DeTable<'_>, is_key: &dyn Fn(&str) -> bool, fou
     }
 }
 
-/// The tables of a list of tables (`[[name]]`), each with the byte at which it begins; none where the value is something
-/// else.
+/// The tables of a list of tables (`[[name]]`), each with the byte at which it begins; none where the value is
+/// something else.
 pub(crate) fn tables<'t, 'a>(value: &'t Spanned<DeValue<'a>>) -> Option<Vec<(usize, &'t DeTable<'a>)>> {
     let DeValue::Array(list) = value.get_ref() else {
         return None;

@@ -2,10 +2,10 @@
 //! what `lessen recipes --keys` prints.
 
 use super::names;
-use super::value::{Kind, SettingValue};
+use super::value::{Form, Kind, SettingValue};
 use super::words::{Word, words};
 use lessen_compile::Placement;
-use lessen_nn::ScheduleKind;
+use lessen_nn::{Activation, ScheduleKind};
 use std::path::PathBuf;
 
 /// A key that recipes and `--set` may give.
@@ -54,6 +54,18 @@ words! {
         Adamw = "adamw",
         /// Stochastic gradient descent with momentum.
         Sgd = "sgd",
+    }
+}
+
+words! {
+    /// Which batches statistics are recorded on.
+    pub enum RecordSplit {
+        /// That of the step to come, with its dropout.
+        Train = "train",
+        /// The first one of the split `dev`, without dropout.
+        Dev = "dev",
+        /// Both of them.
+        Both = "both",
     }
 }
 
@@ -149,7 +161,26 @@ macro_rules! word_fields {
     };
 }
 
-word_fields!(ModelKind, DataFormat, OptimizerKind, ScheduleKind, Placement);
+macro_rules! form_fields {
+    ($($name:ident),*) => {
+        $(impl Field for $name {
+            fn of(value: Option<&SettingValue>) -> Option<$name> {
+                String::of(value)?.parse().ok()
+            }
+        })*
+    };
+}
+
+form_fields!(Activation);
+
+word_fields!(
+    ModelKind,
+    DataFormat,
+    OptimizerKind,
+    RecordSplit,
+    ScheduleKind,
+    Placement
+);
 
 /// Makes a structure for each section, [`Keys`] of all sections, and [`KEYS`].
 macro_rules! keys {
@@ -200,6 +231,10 @@ macro_rules! keys {
 const SHARE: Kind = Kind::Number(0.0, 1.0);
 const NOT_NEGATIVE: Kind = Kind::Number(0.0, f64::MAX);
 const PATH: Kind = Kind::Path(&[]);
+const ACTIVATION: Kind = Kind::Form(Form {
+    words: Activation::words,
+    accepts: |text| text.parse::<Activation>().is_ok(),
+});
 
 keys! {
     /// The run itself.
@@ -216,6 +251,9 @@ keys! {
         width: usize [Kind::Count(1)] = "128", "size of the hidden states";
         heads: usize [Kind::Count(1)] = "4", "attention heads; they share the width";
         ffn: usize [Kind::Count(1)] = "512", "inner size of the feed-forward layers";
+        activation: Option<Activation> [ACTIVATION],
+            "function of the feed-forward layers, also of a checkpoint's model (default: the checkpoint's, else gelu_new \
+             for gpt2 and gelu for the others)";
         dropout: Option<f64> [SHARE],
             "share of dropped values, also of a checkpoint's model (default: the checkpoint's, else 0.1)";
         vocab: usize [Kind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";
@@ -259,6 +297,15 @@ keys! {
         beta2: f64 [SHARE] = "0.999", "AdamW: decay of the mean squared gradient";
         epsilon: f64 [NOT_NEGATIVE] = "1e-8", "AdamW: added to the root of the mean squared gradient";
         momentum: f64 [SHARE] = "0.9", "SGD: share of the last step that is kept";
+    }
+    /// Statistics of values inside the model, which change nothing of the training.
+    record: RecordKeys {
+        every: u64 [Kind::Count(0)] = "0",
+            "steps between recordings, each before its step; the last step has one too, 0 is none at all";
+        what: String [Kind::Text] = "\"*\"",
+            "values, separated by commas: activations, attention, or names, in which * stands for any characters";
+        split: RecordSplit [Kind::Choice(RecordSplit::WORDS)] = "\"train\"",
+            "recorded on the batch of the step, with its dropout, on the first one of the split dev, or both";
     }
 }
 

@@ -16,6 +16,10 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ),
     ("model.ffn", &["intermediate_size", "d_ff", "n_inner", "mlp"]),
     (
+        "model.activation",
+        &["hidden_act", "activation_function", "act_fn", "nonlinearity"],
+    ),
+    (
         "model.dropout",
         &["dropout_rate", "dropout_prob", "hidden_dropout_prob"],
     ),

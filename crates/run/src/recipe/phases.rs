@@ -59,8 +59,8 @@ impl Phase {
     }
 }
 
-/// Whether a key may differ between phases: neither what names run and data, nor what decides the vocabulary, the kind of
-/// the model or random numbers.
+/// Whether a key may differ between phases: neither what names run and data, nor what decides the vocabulary, the kind
+/// of the model or random numbers.
 fn may_change(key: &str) -> bool {
     match key.split_once('.') {
         Some(("data", name)) => name == "max_length",

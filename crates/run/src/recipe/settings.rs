@@ -203,8 +203,8 @@ pub(crate) fn tables_of(values: &Values, prefix: &str) -> String {
     text
 }
 
-/// Gives a key a value. `prefix` goes before its name in messages; `None` stands for a list, a table or a date, which no
-/// key takes.
+/// Gives a key a value. `prefix` goes before its name in messages; `None` stands for a list, a table or a date, which
+/// no key takes.
 ///
 /// # Errors
 /// An unknown key, a value of the wrong kind.
@@ -335,6 +335,11 @@ mod tests {
         assert_eq!(
             error("model.dropout = -1"),
             "my.toml line 1: model.dropout must be a number from 0 to 1, not -1.0"
+        );
+        assert_eq!(
+            error("model.activation = \"helu:-1\""),
+            "my.toml line 1: model.activation must be one of gelu, gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, \
+             relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA with a number ALPHA from 0 on, not \"helu:-1\""
         );
         assert_eq!(
             error("[optimizer]\nkind = \"adam\""),

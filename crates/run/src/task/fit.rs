@@ -122,6 +122,16 @@ pub(crate) fn check_saved(
     let whose = format!("the model in {}", dir.display());
     check_vocabulary(tokenizer, model, &whose)?;
     check_length(config, model, &whose, "restore the run's config.toml")?;
+    if let Some(activation) = config
+        .model
+        .activation
+        .filter(|activation| *activation != model.activation())
+    {
+        return Err(Error::user(format!(
+            "model.activation = {activation} is not that of {whose}, {}; restore the run's config.toml",
+            model.activation()
+        )));
+    }
     let Some(described) = described else {
         return Ok(());
     };

@@ -44,6 +44,9 @@ pub(crate) fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model>
     if let Some(dropout) = config.model.dropout {
         model.set_dropout(dropout);
     }
+    if let Some(activation) = config.model.activation {
+        model.set_activation(activation);
+    }
     set_labels(&mut model, goal);
     Ok(model)
 }

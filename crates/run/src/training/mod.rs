@@ -4,6 +4,7 @@ pub mod interrupt;
 mod log;
 mod phase_result;
 mod progress;
+mod recording;
 pub mod report;
 pub(crate) mod stage;
 mod start;
@@ -254,14 +255,14 @@ impl Run {
 
     /// One step, on as many batches as are accumulated, or as are left of the last epoch.
     fn step(&mut self, batches: &mut Prefetch) -> Result<StepReport> {
-        let (goal, train) = (&self.stage.task.goal, &self.stage.task.config.train);
         let done = self.trainer.done() - self.stage.begun;
-        let made: Vec<Batch> = (0..self.stage.steps.batches_after(done, train))
-            .map(|_| batches.next_batch())
-            .collect::<Result<_>>()?;
+        let count = self.stage.steps.batches_after(done, &self.stage.task.config.train);
+        let made: Vec<Batch> = (0..count).map(|_| batches.next_batch()).collect::<Result<_>>()?;
+        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
+        recording::record(self, &inputs[0])?;
+        let (goal, train) = (&self.stage.task.goal, &self.stage.task.config.train);
         let weights: Vec<f64> = made.iter().map(|batch| goal.weight_of(batch)).collect();
         let whole: f64 = weights.iter().sum::<f64>().max(1.0);
-        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
         let report = if train.accumulate == 1 {
             self.trainer.step(&inputs[0])?
         } else {

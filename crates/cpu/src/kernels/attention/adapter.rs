@@ -102,9 +102,15 @@ impl Heads {
     }
 }
 
+/// Whether the loops compute this attention: softmax without biases, segments, offset and shared heads of keys.
+fn is_plain(op: &ops::Attention, types: &Types<'_>) -> bool {
+    let plain = (op.weighting, op.bias) == (ops::Weighting::Softmax, ops::AttentionBias::None);
+    plain && !op.segmented && !op.placed && types.inputs[0].shape[2] == types.inputs[1].shape[2]
+}
+
 /// The kernel of [`ops::Attention`].
 pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
+    if !types.floats_are_f32() || !is_plain(op, types) {
         return None;
     }
     let all = heads(*op, types);
@@ -142,7 +148,7 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
 
 /// The kernel of [`ops::AttentionBackward`].
 pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
+    if !types.floats_are_f32() || !is_plain(&op.forward(), types) {
         return None;
     }
     let all = heads(op.forward(), types);

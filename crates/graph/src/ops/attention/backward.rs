@@ -1,22 +1,27 @@
-//! The derivative of attention: the scores are made again, a query at a time, from `q`, `k` and the row's
-//! `lse`.
+//! The derivative of attention: the scores are made again, a query at a time, from the inputs and, for a softmax, the
+//! row's `lse`.
 
 use lessen_base::{Error, Result};
 
 use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
+use crate::grad::vjp;
 use crate::named::Named;
-use crate::op::{Cost, Op};
-use crate::ops::attention::scores::{Attention, AttentionSizes};
-use crate::philox::dropout_scale;
+use crate::op::{Cost, IndexInput, Op};
+use crate::ops::attention::bias::Fire;
+use crate::ops::attention::operation::{Attention, AttentionSizes};
+use crate::ops::attention::query::Operands;
+use crate::ops::attention::scores::{heads_first, heads_last};
 use crate::trace::Tensor;
 use crate::types::Type;
 
-/// Inputs: `q`, `k`, `v`, `o`, `lse` and `do` (the cotangent of `o`), then the mask and the dropout key as in
-/// [`Attention`]. Outputs `dq`, `dk`, `dv`.
+/// Inputs: `q`, `k`, `v`, for a softmax `o` and `lse`, then `do` (the cotangent of `o`), then what the fields of
+/// [`Attention`] ask for. Outputs `dq`, `dk`, `dv`, with [`AttentionBias::Fire`](crate::ops::AttentionBias) the
+/// derivatives of its parameters, and with a learned weight its derivative.
 ///
-/// With `P_ij = e^(s_ij - lse_i)`, `dP_ij = drop(do_i · v_j)` and `delta_i = do_i · o_i`: `dS = P (dP -
-/// delta)`, `dq_i = scale sum_j dS_ij k_j`, `dk_j = scale sum_i dS_ij q_i`, `dv_j = sum_i drop(P_ij) do_i`.
+/// With the weights `P` and `dP_ij = drop(do_i · v_j)`, `dS` follows from the derivative of the weighting; for a softmax
+/// of exponents `z` it begins with `dz = P (dP - delta)`, `delta_i = do_i · o_i`. Then `dq_i = scale sum_j dS_ij k_j`,
+/// `dk_j = scale sum_i dS_ij q_i`, `dv_j = sum_i drop(P_ij) do_i`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AttentionBackward {
     forward: Attention,
@@ -31,6 +36,28 @@ impl AttentionBackward {
     /// The attention whose derivative this is.
     pub fn forward(&self) -> Attention {
         self.forward
+    }
+
+    /// Inputs between `v` and those that the fields ask for: `o`, `lse` and `do`, or `do` alone.
+    pub fn between(&self) -> usize {
+        if self.forward.weighting.is_softmax() { 3 } else { 1 }
+    }
+
+    /// For each input of the forward operation whether its derivative is among the outputs, in order.
+    pub(super) fn differentiable(&self) -> Vec<bool> {
+        let op = self.forward;
+        let one = |present: bool, differentiable: bool| present.then_some(differentiable);
+        let singles = [one(op.masked, false), one(op.segmented, false), one(op.placed, false)];
+        let fire = if op.has_fire() { Fire::<()>::COUNT } else { 0 };
+        let mut all = vec![true; 3];
+        all.extend(singles.into_iter().flatten());
+        all.extend(vec![true; fire]);
+        all.extend(
+            [one(op.weighting.is_learned(), true), one(op.p > 0.0, false)]
+                .into_iter()
+                .flatten(),
+        );
+        all
     }
 }
 
@@ -56,61 +83,104 @@ impl Op for AttentionBackward {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        let [o, lse] = self.forward.check(inputs, 3)?;
-        if inputs[3] != o || inputs[4] != lse || inputs[5] != o {
+        let between = self.between();
+        let outputs = self.forward.check(inputs, between)?;
+        let expected: Vec<&Type> = match between {
+            1 => vec![&outputs[0]],
+            _ => vec![&outputs[0], &outputs[1], &outputs[0]],
+        };
+        let found = &inputs[3..3 + between];
+        if !found.iter().eq(expected.iter().copied()) {
+            let list = |types: &[&Type]| types.iter().map(|ty| ty.to_string()).collect::<Vec<_>>().join(", ");
             return Err(Error::user(format!(
-                "o, lse and do must be {o}, {lse} and {o}, not {}, {} and {}",
-                inputs[3], inputs[4], inputs[5]
+                "the results of attention and the cotangent must be {}, not {}",
+                list(&expected),
+                list(&found.iter().collect::<Vec<_>>())
             )));
         }
-        Ok(inputs[..3].to_vec())
+        let forward = inputs[..3].iter().chain(&inputs[3 + between..]);
+        let pairs = forward.zip(self.differentiable());
+        Ok(pairs.filter(|(_, has)| *has).map(|(ty, _)| ty.clone()).collect())
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let (q, k, v, o, lse, dy) = (inputs[0], inputs[1], inputs[2], inputs[3], inputs[4], inputs[5]);
-        let n = AttentionSizes::of(&q.ty, &k.ty, &v.ty);
-        let [mut dq, mut dk, mut dv] = [0, 1, 2].map(|i| Array::full(outputs[i].clone(), 0.0));
-        let op = self.forward;
-        for_each_index(&lse.ty.shape, |index| {
+        let (op, between) = (self.forward, self.between());
+        let (q, k, v, dy) = (inputs[0], inputs[1], inputs[2], inputs[2 + between]);
+        let operands = Operands::new(op, inputs, 3 + between);
+        let n = operands.n;
+        let mut all: Vec<Array> = outputs.iter().map(|ty| Array::full(ty.clone(), 0.0)).collect();
+        for_each_index(&[n.batch, n.heads, n.queries], |index| {
             let (b, h, i) = (index[0], index[1], index[2]);
-            let (scores, keeps) = op.query_scores(inputs, b, h, i);
-            let delta: f64 = (0..n.value).map(|d| dy.at(&[b, i, h, d]) * o.at(&[b, i, h, d])).sum();
-            for j in (0..n.keys).filter(|&j| scores[j] != f64::NEG_INFINITY) {
-                let weight = (scores[j] - lse.at(index)).exp();
-                let drop = if keeps[j] { dropout_scale(op.p) } else { 0.0 };
-                let mut dweight = 0.0;
+            let kv = n.kv_head(h);
+            let scores = operands.scores(b, h, i);
+            let seen = |j: &usize| scores.values[*j] != f64::NEG_INFINITY;
+            let dweights: Vec<f64> = (0..n.keys)
+                .map(|j| {
+                    let product = |d| dy.at(&[b, i, h, d]) * v.at(&[b, j, kv, d]);
+                    scores.factors[j] * (0..n.value).map(product).sum::<f64>()
+                })
+                .collect();
+            let softmax = op.weighting.is_softmax().then(|| {
+                let delta = (0..n.value)
+                    .map(|d| dy.at(&[b, i, h, d]) * inputs[3].at(&[b, i, h, d]))
+                    .sum();
+                (inputs[4].at(index), delta)
+            });
+            let found = scores.cotangents(&op.weighting, softmax, &dweights);
+            for j in (0..n.keys).filter(seen) {
                 for d in 0..n.value {
-                    dweight += drop * dy.at(&[b, i, h, d]) * v.at(&[b, j, h, d]);
-                    let at = dv.offset(&[b, j, h, d]);
-                    dv.data[at] += drop * weight * dy.at(&[b, i, h, d]);
+                    let at = all[2].offset(&[b, j, kv, d]);
+                    all[2].data[at] += scores.factors[j] * found.weights[j] * dy.at(&[b, i, h, d]);
                 }
-                let dscore = op.scale * weight * (dweight - delta);
                 for d in 0..n.head {
-                    let (to_q, to_k) = (dq.offset(&[b, i, h, d]), dk.offset(&[b, j, h, d]));
-                    dq.data[to_q] += dscore * k.data[to_k];
-                    dk.data[to_k] += dscore * q.data[to_q];
+                    let (to_q, to_k) = (all[0].offset(&[b, i, h, d]), all[1].offset(&[b, j, kv, d]));
+                    all[0].data[to_q] += op.scale * found.scores[j] * k.data[to_k];
+                    all[1].data[to_k] += op.scale * found.scores[j] * q.data[to_q];
                 }
             }
+            let rest = &mut all[3..];
+            operands.add_fire_derivatives((h, i), &scores, &found.scores, rest);
+            if op.weighting.is_learned() {
+                rest[rest.len() - 1].data[h] += found.weight;
+            }
         });
-        vec![dq, dk, dv]
+        all
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
-        let (op, dtype) = (self.forward, inputs[0].dtype());
-        let [q, k, v, o, dy] = [0, 1, 2, 3, 5].map(|i| inputs[i].cast(dtype.accumulator()).transpose(1, 2));
-        let (mask, key) = op.mask_and_key(&inputs[6..]);
-        // Rows without a visible key have `lse = -inf`; with 0 in its place their weights are zeros, not NaN.
-        let lse = inputs[4].finite_or_zero().unsqueeze(-1);
-        let weights = (op.scores(q, k, mask) - lse).exp();
-        let dweights = op.drop(dy.matmul_t(v), key);
-        let dscores = weights * (dweights - (dy * o).sum_last()) * op.scale;
-        let dropped = op.drop(weights, key);
-        let gradients = [
-            dscores.matmul(k),
-            dscores.transpose(2, 3).matmul(q),
-            dropped.transpose(2, 3).matmul(dy),
+        let (op, between) = (self.forward, self.between());
+        let (q, k, v, dy) = (inputs[0], inputs[1], inputs[2], inputs[2 + between]);
+        let n = AttentionSizes::of(&q.ty(), &k.ty(), &v.ty());
+        // Copies, so that the derivative of the biases ends at the parameters of FIRE.
+        let rest: Vec<Tensor<'g>> = inputs[3 + between..].iter().map(|x| x.identity()).collect();
+        let all = op.scores(q, k, &rest);
+        let (q4, k4, v4, dy4) = (
+            heads_first(q, n.heads),
+            heads_first(k, n.heads),
+            heads_first(v, n.heads),
+            heads_first(dy, n.heads),
+        );
+        let softmax = op.weighting.is_softmax().then(|| {
+            // Rows without a visible key have `lse = -inf`; with 0 in its place their weights are zeros, not NaN.
+            let lse = inputs[4].finite_or_zero().unsqueeze(-1);
+            (lse, (dy4 * heads_first(inputs[3], n.heads)).sum_last())
+        });
+        let dweights = all.drop(dy4.matmul_t(v4));
+        let (weights, dscores, dweight) = all.cotangents(softmax, dweights);
+        let dproducts = dscores * op.scale;
+        let mut found = vec![
+            heads_last(dproducts.matmul(k4), n.heads, q.dtype()),
+            heads_last(dproducts.transpose(2, 3).matmul(q4), n.kv_heads, q.dtype()),
+            heads_last(all.drop(weights).transpose(2, 3).matmul(dy4), n.kv_heads, q.dtype()),
         ];
-        Some(gradients.map(|g| g.transpose(1, 2).cast(dtype)).to_vec())
+        if let (Some(biases), Some(fire)) = (all.biases, op.extras(&rest).fire) {
+            let dbiases = dscores.sum_axes(&[0]).reshape(&biases.shape());
+            let wrt = fire.into_array();
+            let gradients = vjp(&[biases], &[Some(dbiases)], &wrt).into_iter().zip(wrt);
+            found.extend(gradients.map(|(found, x)| found.unwrap_or_else(|| x.full_like(0.0))));
+        }
+        found.extend(dweight.map(|d| d.cast(q.dtype()).reshape(&[n.heads])));
+        Some(found)
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
@@ -125,5 +195,9 @@ impl Op for AttentionBackward {
 
     fn is_contraction(&self) -> bool {
         true
+    }
+
+    fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
+        self.forward.starts_input(inputs, 3 + self.between())
     }
 }

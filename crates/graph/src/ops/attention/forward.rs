@@ -1,17 +1,19 @@
-//! Scaled dot-product attention of several heads (Vaswani et al. 2017), in the form of FlashAttention (Dao et
-//! al. 2022): the scores exist only inside the operation; what it leaves for the derivative is one number per
-//! row.
+//! Scaled dot-product attention of several heads (Vaswani et al. 2017) and its relatives, in the form of FlashAttention
+//! (Dao et al. 2022): scores and weights exist only inside the operation; what it leaves for the derivative is at most
+//! one number per row.
 
 use lessen_base::Result;
 
 use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
 use crate::named::Named;
-use crate::op::{Cost, Op, Vjp};
+use crate::op::{Cost, IndexInput, Op, Vjp};
 use crate::ops::attention::backward::AttentionBackward;
-use crate::ops::attention::scores::{Attention, AttentionSizes};
-use crate::ops::rules::log_sum_exp;
-use crate::philox::dropout_scale;
+use crate::ops::attention::bias::{AttentionBias, Fire};
+use crate::ops::attention::operation::{Attention, AttentionSizes};
+use crate::ops::attention::query::Operands;
+use crate::ops::attention::scores::{heads_first, heads_last};
+use crate::ops::attention::weighting::Weighting;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -25,66 +27,67 @@ impl Op for Attention {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        Ok(self.check(inputs, 0)?.to_vec())
+        self.check(inputs, 0)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let n = AttentionSizes::of(&inputs[0].ty, &inputs[1].ty, &inputs[2].ty);
+        let operands = Operands::new(*self, inputs, 3);
+        let n = operands.n;
         let mut o = Array::full(outputs[0].clone(), 0.0);
-        let mut lses = Vec::with_capacity(outputs[1].numel());
-        for_each_index(&outputs[1].shape, |index| {
+        let mut lses = Vec::new();
+        for_each_index(&[n.batch, n.heads, n.queries], |index| {
             let (b, h, i) = (index[0], index[1], index[2]);
-            let (scores, keeps) = self.query_scores(inputs, b, h, i);
-            let lse = log_sum_exp(&scores);
-            lses.push(lse);
-            for j in (0..n.keys).filter(|&j| keeps[j] && scores[j] != f64::NEG_INFINITY) {
-                let weight = (scores[j] - lse).exp() * dropout_scale(self.p);
+            let scores = operands.scores(b, h, i);
+            let (weights, lse) = scores.weights(&self.weighting);
+            lses.extend(lse);
+            for j in (0..n.keys).filter(|&j| weights[j] * scores.factors[j] != 0.0) {
                 for d in 0..n.value {
                     let at = o.offset(&[b, i, h, d]);
-                    o.data[at] += weight * inputs[2].at(&[b, j, h, d]);
+                    o.data[at] += weights[j] * scores.factors[j] * inputs[2].at(&[b, j, n.kv_head(h), d]);
                 }
             }
         });
-        vec![o, Array::new(outputs[1].clone(), lses)]
+        let lse = outputs.get(1).map(|ty| Array::new(ty.clone(), lses));
+        std::iter::once(o).chain(lse).collect()
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        let [Some(dy), None] = cx.cotangents else {
+        // The derivative of `lse` is that of the decomposition.
+        let Some(dy) = cx.cotangents[0].filter(|_| cx.cotangents[1..].iter().all(Option::is_none)) else {
             return Vec::new();
         };
-        let inputs = [&cx.inputs[..3], cx.outputs, &[*dy], &cx.inputs[3..]].concat();
-        let mut found: Vec<_> = dy
-            .trace()
-            .apply(AttentionBackward::of(*self), &inputs)
+        let outputs = if self.weighting.is_softmax() { cx.outputs } else { &[] };
+        let inputs = [&cx.inputs[..3], outputs, &[dy], &cx.inputs[3..]].concat();
+        let backward = AttentionBackward::of(*self);
+        let mut found = dy.trace().apply(backward, &inputs).into_iter();
+        let differentiable = backward.differentiable();
+        differentiable
             .into_iter()
-            .map(Some)
-            .collect();
-        found.resize(cx.inputs.len(), None);
-        found
+            .map(|has| if has { found.next() } else { None })
+            .collect()
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
-        let dtype = inputs[0].dtype();
-        let [q, k, v] = [0, 1, 2].map(|i| inputs[i].cast(dtype.accumulator()).transpose(1, 2));
-        let rows = [q.dim(0), q.dim(1), q.dim(2)];
-        if k.dim(2) == 0 {
+        let (q, k, v) = (inputs[0], inputs[1], inputs[2]);
+        let n = AttentionSizes::of(&q.ty(), &k.ty(), &v.ty());
+        let dtype = q.dtype();
+        if n.keys == 0 {
             // No query has a visible key, and there is no maximum to take.
-            let o = [rows[0], rows[2], rows[1], v.dim(3)];
             let trace = q.trace();
-            let lse = trace.full(q.dtype(), &rows, f64::NEG_INFINITY);
-            return Some(vec![trace.full(dtype, &o, 0.0), lse]);
+            let o = trace.full(dtype, &[n.batch, n.queries, n.heads, n.value], 0.0);
+            let rows = [n.batch, n.heads, n.queries];
+            let lse = || trace.full(dtype.accumulator(), &rows, f64::NEG_INFINITY);
+            return Some(
+                std::iter::once(o)
+                    .chain(self.weighting.is_softmax().then(lse))
+                    .collect(),
+            );
         }
-        let (mask, key) = self.mask_and_key(&inputs[3..]);
-        let scores = self.scores(q, k, mask);
-        let max = scores.max_last().finite_or_zero();
-        let powers = (scores - max).exp();
-        let sum = powers.sum_last();
-        let lse = max + sum.log();
-        // A row without a visible key has sum 0 and lse -inf; its weights are zeros, not NaN.
-        let empty = sum.eq(sum.scalar_like(0.0));
-        let divisor = empty.select(sum.scalar_like(1.0), sum);
-        let o = self.drop(powers / divisor, key).matmul(v).transpose(1, 2).cast(dtype);
-        Some(vec![o, lse.reshape(&rows)])
+        let scores = self.scores(q, k, &inputs[3..]);
+        let (weights, lse) = scores.weights();
+        let o = scores.drop(weights).matmul(heads_first(v, n.heads));
+        let lse = lse.map(|lse| lse.reshape(&[n.batch, n.heads, n.queries]));
+        Some(std::iter::once(heads_last(o, n.heads, dtype)).chain(lse).collect())
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
@@ -100,35 +103,77 @@ impl Op for Attention {
     fn is_contraction(&self) -> bool {
         true
     }
+
+    fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
+        self.starts_input(inputs, 3)
+    }
+}
+
+/// A position bias with its parameters.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum PositionBias<'g> {
+    /// None.
+    #[default]
+    None,
+    /// ALiBi.
+    Alibi,
+    /// FIRE with these parameters.
+    Fire(Fire<Tensor<'g>>),
 }
 
 /// Options of [`attention`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttentionOptions<'g> {
+    /// How scores become weights.
+    pub weighting: Weighting,
+    /// For a learned weighting the weights `[H]`.
+    pub weight: Option<Tensor<'g>>,
+    /// What is added to scores for positions.
+    pub bias: PositionBias<'g>,
     /// Whether a query sees no later key.
     pub causal: bool,
-    /// What the scores are multiplied by; `1 / sqrt(D)` if not given, 1 without any elements.
+    /// What the products are multiplied by; `1 / sqrt(D)` if not given, 1 without any elements.
     pub scale: Option<f64>,
     /// `bool[B, Tk]`: true where the key may be attended to.
     pub mask: Option<Tensor<'g>>,
+    /// `i32[S + 1]`: the starts of segments, see [`Attention`].
+    pub starts: Option<Tensor<'g>>,
+    /// `i32[]`: the position of the first query among the keys.
+    pub offset: Option<Tensor<'g>>,
     /// Probability that an attention weight becomes zero, and the key `u32[2]` of the random bits.
     pub dropout: Option<(f64, Tensor<'g>)>,
 }
 
-/// Attention of queries `[B, Tq, H, D]` to keys `[B, Tk, H, D]` and values `[B, Tk, H, Dv]`: `[B, Tq, H,
-/// Dv]`. See [`Attention`].
+impl<'g> AttentionOptions<'g> {
+    /// The operation with these options, and its inputs after `q`, `k` and `v`; `q` gives the default scale.
+    pub fn operation(&self, q: Tensor<'g>) -> (Attention, Vec<Tensor<'g>>) {
+        let dropout = self.dropout.filter(|(p, _)| *p != 0.0);
+        let (bias, fire) = match self.bias {
+            PositionBias::None => (AttentionBias::None, None),
+            PositionBias::Alibi => (AttentionBias::Alibi, None),
+            PositionBias::Fire(fire) => (AttentionBias::Fire, Some(fire.into_array())),
+        };
+        let op = Attention {
+            weighting: self.weighting,
+            bias,
+            causal: self.causal,
+            scale: self.scale.unwrap_or_else(|| 1.0 / (q.dim(-1).max(1) as f64).sqrt()),
+            p: dropout.map_or(0.0, |(p, _)| p),
+            stream: if dropout.is_some() { q.trace().new_stream() } else { 0 },
+            masked: self.mask.is_some(),
+            segmented: self.starts.is_some(),
+            placed: self.offset.is_some(),
+        };
+        let single = self.mask.into_iter().chain(self.starts).chain(self.offset);
+        let rest = single.chain(fire.into_iter().flatten()).chain(self.weight);
+        (op, rest.chain(dropout.map(|(_, key)| key)).collect())
+    }
+}
+
+/// Attention of queries `[B, Tq, H, D]` to keys `[B, Tk, G, D]` and values `[B, Tk, G, Dv]`: `[B, Tq, H, Dv]`. See
+/// [`Attention`].
 #[track_caller]
 pub fn attention<'g>(q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, options: AttentionOptions<'g>) -> Tensor<'g> {
-    let dropout = options.dropout.filter(|(p, _)| *p != 0.0);
-    let mut inputs = vec![q, k, v];
-    inputs.extend(options.mask);
-    inputs.extend(dropout.map(|(_, key)| key));
-    let op = Attention {
-        causal: options.causal,
-        scale: options.scale.unwrap_or_else(|| 1.0 / (q.dim(-1).max(1) as f64).sqrt()),
-        p: dropout.map_or(0.0, |(p, _)| p),
-        stream: if dropout.is_some() { q.trace().new_stream() } else { 0 },
-        masked: options.mask.is_some(),
-    };
-    q.trace().apply(op, &inputs)[0]
+    let (op, rest) = options.operation(q);
+    q.trace().apply(op, &[&[q, k, v], &rest[..]].concat())[0]
 }

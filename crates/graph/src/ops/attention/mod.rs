@@ -1,13 +1,20 @@
 //! Attention and its derivative.
 
 mod backward;
+pub mod bias;
 mod forward;
+mod operation;
+mod query;
 mod scores;
+pub mod weighting;
 
-pub use forward::{AttentionOptions, attention};
-pub use scores::AttentionSizes;
+pub use bias::{AttentionBias, FIRE_EPSILON, FIRE_LENGTH, Fire, alibi_slope};
+pub use forward::{AttentionOptions, PositionBias, attention};
+pub use operation::{AttentionSizes, Extras};
+pub use scores::AttentionScores;
+pub use weighting::{Divisor, Weighting};
 
 operations! {
     backward::{AttentionBackward},
-    scores::{Attention},
+    operation::{Attention},
 }

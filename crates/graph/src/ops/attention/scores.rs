@@ -1,173 +1,248 @@
-//! Scores of attention: what the operation and its derivative share, both of which compute them again from `q` and `k`.
-
-use lessen_base::{Error, Result};
+//! Scores and weights of attention as tensors: what the decompositions of the operation and of its derivative share.
 
 use crate::array::Array;
-use crate::ops::rules::{arity, float, key, key_of, probability};
-use crate::philox::{dropout_keeps, dropout_threshold};
+use crate::grad::vjp;
+use crate::ops::attention::bias::{AttentionBias, Fire, alibi_slope};
+use crate::ops::attention::operation::{Attention, AttentionSizes, Extras};
+use crate::ops::attention::weighting::{Divisor, Weighting};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// Inputs: `q[B, Tq, H, D]`, `k[B, Tk, H, D]`, `v[B, Tk, H, Dv]` (`Dv` may differ from `D`), then the mask
-/// `bool[B, Tk]` if `masked` (true: the key may be attended to), then the key `u32[2]` of dropout if `p > 0`.
-/// Outputs `o[B, Tq, H, Dv]` and `lse[B, H, Tq]` of the accumulator dtype of `q`.
-///
-/// With `s_ij = scale q_i · k_j` over the visible keys `j` of query `i`: `lse_i = log sum_j e^s_ij`, `o_i = sum_j
-/// drop(e^(s_ij - lse_i)) v_j`. Causal: key `j` is visible to query `i` if `j <= i + Tk - Tq`. A query without a
-/// visible key has `o = 0` and `lse = -inf`. Dropout is that of [`Dropout`](crate::ops::Dropout) with the flat index
-/// `((b H + h) Tq + i) Tk + j`.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Attention {
-    /// Whether a query sees no later key.
-    pub causal: bool,
-    /// What the scores are multiplied by.
-    pub scale: f64,
-    /// Probability that dropout makes an attention weight zero.
-    pub p: f64,
-    /// Stream of the dropout's random bits.
-    pub stream: u32,
-    /// Whether there is a mask among the inputs.
-    pub masked: bool,
+/// Positions of queries and keys, as tensors of the scores' dtype.
+struct Positions<'g> {
+    /// `[Tq, 1]`
+    queries: Tensor<'g>,
+    /// `[Tq, Tk]`
+    distances: Tensor<'g>,
+    /// Which keys the positions allow, if not all: a shape that broadcasts to `[B, H, Tq, Tk]`.
+    visible: Option<Tensor<'g>>,
 }
 
-/// The extents of an attention.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct AttentionSizes {
-    /// Sequences in the batch.
-    pub batch: usize,
-    /// Heads.
-    pub heads: usize,
-    /// Queries per sequence.
-    pub queries: usize,
-    /// Keys per sequence.
-    pub keys: usize,
-    /// Extent of a head of `q` and `k`.
-    pub head: usize,
-    /// Extent of a head of `v`.
-    pub value: usize,
+/// The scores of attention, heads first, in the accumulator dtype.
+pub struct AttentionScores<'g> {
+    op: Attention,
+    /// `[B, H, Tq, Tk]`; `-inf` where the query does not see the key.
+    pub scores: Tensor<'g>,
+    /// Which keys queries see, if not all: a shape that broadcasts to that of the scores.
+    pub visible: Option<Tensor<'g>>,
+    /// What positions add to the scores, `[H, Tq, Tk]`.
+    pub(super) biases: Option<Tensor<'g>>,
+    weight: Option<Tensor<'g>>,
+    key: Option<Tensor<'g>>,
 }
-
-impl AttentionSizes {
-    /// From the types of `q`, `k` and `v`.
-    pub fn of(q: &Type, k: &Type, v: &Type) -> AttentionSizes {
-        AttentionSizes {
-            batch: q.shape[0],
-            heads: q.shape[2],
-            queries: q.shape[1],
-            keys: k.shape[1],
-            head: q.shape[3],
-            value: v.shape[3],
-        }
-    }
-
-    /// Number of scores.
-    pub fn scores(&self) -> usize {
-        self.batch * self.heads * self.queries * self.keys
-    }
-}
-
-named!("attention": Attention {
-    causal,
-    scale,
-    p,
-    stream,
-    masked,
-});
 
 impl Attention {
-    /// Checks `q`, `k`, `v` and, after `between` other inputs, the mask and the key; the types of `o` and
-    /// `lse`.
-    pub(super) fn check(&self, inputs: &[Type], between: usize) -> Result<[Type; 2]> {
-        probability(self.p)?;
-        arity(
-            inputs,
-            3 + between + usize::from(self.masked) + usize::from(self.p > 0.0),
-        )?;
-        let (q, k, v) = (&inputs[0], &inputs[1], &inputs[2]);
-        float(q)?;
-        let fits = [k, v].iter().all(|t| t.dtype == q.dtype && t.rank() == 4)
-            && q.rank() == 4
-            && (q.shape[0], q.shape[2], q.shape[3]) == (k.shape[0], k.shape[2], k.shape[3])
-            && k.shape[..3] == v.shape[..3];
-        if !fits {
-            return Err(Error::user(format!(
-                "q {q}, k {k} and v {v} are not [B,Tq,H,D], [B,Tk,H,D] and [B,Tk,H,Dv] of one dtype"
-            )));
-        }
-        let n = AttentionSizes::of(q, k, v);
-        let mut rest = inputs[3 + between..].iter();
-        if self.masked {
-            let (mask, expected) = (
-                rest.next().expect("counted"),
-                Type::new(DType::Bool, &[n.batch, n.keys]),
-            );
-            if *mask != expected {
-                return Err(Error::user(format!("the mask must be {expected}, not {mask}")));
-            }
-        }
-        if self.p > 0.0 {
-            key(rest.next().expect("counted"))?;
-        }
-        Ok([
-            Type::new(q.dtype, &[n.batch, n.queries, n.heads, n.value]),
-            Type::new(q.dtype.accumulator(), &[n.batch, n.heads, n.queries]),
-        ])
-    }
-
-    /// The scores of one query and whether each weight is kept; invisible keys score `-inf`. The inputs end
-    /// with the mask and the key.
-    pub(super) fn query_scores(&self, inputs: &[&Array], b: usize, h: usize, i: usize) -> (Vec<f64>, Vec<bool>) {
-        let (q, k) = (inputs[0], inputs[1]);
-        let n = AttentionSizes::of(&q.ty, &k.ty, &inputs[2].ty);
-        let mut rest = inputs.iter().rev();
-        let key = (self.p > 0.0).then(|| key_of(rest.next().expect("checked")));
-        let mask = self.masked.then(|| *rest.next().expect("checked"));
-        let threshold = dropout_threshold(self.p);
-        let score = |j: usize| {
-            let past = !self.causal || j + n.queries <= i + n.keys;
-            if !past || mask.is_some_and(|m| m.at(&[b, j]) == 0.0) {
-                return f64::NEG_INFINITY;
-            }
-            self.scale
-                * (0..n.head)
-                    .map(|d| q.at(&[b, i, h, d]) * k.at(&[b, j, h, d]))
-                    .sum::<f64>()
-        };
-        let first = ((b * n.heads + h) * n.queries + i) * n.keys;
-        let keeps = |j: usize| key.is_none_or(|key| dropout_keeps(key, self.stream, (first + j) as u64, threshold));
-        ((0..n.keys).map(score).collect(), (0..n.keys).map(keeps).collect())
-    }
-
-    /// The scores `[B, H, Tq, Tk]` as a tensor, `-inf` where the key is invisible, from heads-first `q` and
-    /// `k`.
-    pub(super) fn scores<'g>(&self, q: Tensor<'g>, k: Tensor<'g>, mask: Option<Tensor<'g>>) -> Tensor<'g> {
-        let scores = q.matmul_t(k) * self.scale;
-        let (queries, keys) = (q.dim(2), k.dim(2));
-        let past = self.causal.then(|| {
-            let positions = |axis| q.trace().iota(DType::I32, &[queries, keys], axis);
-            positions(1).le(positions(0) + (keys as f64 - queries as f64))
-        });
-        let mask = mask.map(|m| m.reshape(&[m.dim(0), 1, 1, keys]));
-        let visible = match (past, mask) {
+    /// The scores of an attention with these inputs, and what makes weights of them; `rest` are the inputs after `v`.
+    pub fn scores<'g>(&self, q: Tensor<'g>, k: Tensor<'g>, rest: &[Tensor<'g>]) -> AttentionScores<'g> {
+        let extras = self.extras(rest);
+        let dtype = q.dtype().accumulator();
+        let n = AttentionSizes::of(&q.ty(), &k.ty(), &k.ty());
+        let products = heads_first(q, n.heads).matmul_t(heads_first(k, n.heads)) * self.scale;
+        let needs_positions = self.causal || self.segmented || self.bias != AttentionBias::None;
+        let positions = needs_positions.then(|| self.positions(&extras, n, dtype, q));
+        let biases = self.biases(&extras, n, positions.as_ref(), dtype);
+        let biased = biases.map_or(products, |biases| products + biases);
+        let mask = extras.mask.map(|m| m.reshape(&[n.batch, 1, 1, n.keys]));
+        let visible = match (positions.and_then(|p| p.visible), mask) {
             (Some(past), Some(mask)) => Some(past.and(mask)),
             (past, mask) => past.or(mask),
         };
-        visible.map_or(scores, |v| v.select(scores, scores.scalar_like(f64::NEG_INFINITY)))
+        AttentionScores {
+            op: *self,
+            scores: visible.map_or(biased, |v| v.select(biased, biased.scalar_like(f64::NEG_INFINITY))),
+            visible,
+            biases,
+            weight: extras.weight.map(|weight| weight.cast(dtype).reshape(&[n.heads, 1, 1])),
+            key: extras.key,
+        }
+    }
+
+    fn positions<'g>(
+        &self,
+        extras: &Extras<Tensor<'g>>,
+        n: AttentionSizes,
+        dtype: DType,
+        like: Tensor<'g>,
+    ) -> Positions<'g> {
+        let trace = like.trace();
+        let grid = [n.queries, n.keys];
+        let (rows, columns) = (trace.iota(dtype, &grid, 0), trace.iota(dtype, &grid, 1));
+        if let Some(starts) = extras.starts {
+            let tokens = trace.iota(DType::I32, &[n.keys, starts.dim(0)], 0);
+            let begun = tokens.ge(starts).cast(dtype);
+            let (index, start) = (begun.sum_last(), (begun * starts.cast(dtype)).max_last());
+            let inside = index
+                .gt(index.scalar_like(0.0))
+                .and(index.lt(index.scalar_like(starts.dim(0) as f64)));
+            let same = index.eq(index.transpose(0, 1)).and(inside);
+            let visible = if self.causal { columns.le(rows).and(same) } else { same };
+            let queries = trace.iota(dtype, &[n.queries, 1], 0) - start;
+            return Positions {
+                queries: inside.select(queries, queries.scalar_like(0.0)),
+                distances: (rows - columns).abs(),
+                visible: Some(visible),
+            };
+        }
+        let offset = match extras.offset {
+            Some(offset) => offset.cast(dtype),
+            None => trace.full(dtype, &[], n.keys as f64 - n.queries as f64),
+        };
+        let positions = rows + offset;
+        Positions {
+            queries: trace.iota(dtype, &[n.queries, 1], 0) + offset,
+            distances: (positions - columns).abs(),
+            visible: self.causal.then(|| columns.le(positions)),
+        }
+    }
+
+    /// What positions add to scores, `[H, Tq, Tk]`.
+    fn biases<'g>(
+        &self,
+        extras: &Extras<Tensor<'g>>,
+        n: AttentionSizes,
+        positions: Option<&Positions<'g>>,
+        dtype: DType,
+    ) -> Option<Tensor<'g>> {
+        let positions = positions?;
+        match (self.bias, extras.fire) {
+            (AttentionBias::Alibi, _) => {
+                let slopes = (0..n.heads).map(|h| -alibi_slope(h, n.heads)).collect();
+                let slopes = Array::new(Type::new(dtype, &[n.heads, 1, 1]), slopes);
+                Some(positions.distances * positions.distances.trace().constant(slopes))
+            }
+            (AttentionBias::Fire, Some(fire)) => {
+                let fire = Fire::from_array(fire.into_array().map(|parameter| parameter.cast(dtype)));
+                Some(fire.biases(positions.queries, positions.distances))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl<'g> AttentionScores<'g> {
+    /// The number of keys that each query sees, at least 1.
+    fn count(&self) -> Tensor<'g> {
+        let one = self.scores.scalar_like(1.0);
+        match self.visible {
+            Some(visible) => visible.cast(self.scores.dtype()).sum_last().maximum(one),
+            None => self.scores.scalar_like(self.scores.dim(-1).max(1) as f64),
+        }
+    }
+
+    fn divisor(&self, by: Divisor) -> Tensor<'g> {
+        match by {
+            Divisor::One => self.scores.scalar_like(1.0),
+            Divisor::Keys => self.count(),
+            Divisor::Constant(c) => self.scores.scalar_like(c),
+        }
+    }
+
+    /// The scores, 0 where a key is not seen.
+    fn finite(&self) -> Tensor<'g> {
+        let (scores, visible) = (self.scores, self.visible);
+        visible.map_or(scores, |v| v.select(scores, scores.scalar_like(0.0)))
+    }
+
+    fn hidden(&self, x: Tensor<'g>) -> Tensor<'g> {
+        let visible = self.visible;
+        visible.map_or(x, |v| v.select(x, x.scalar_like(f64::NEG_INFINITY)))
+    }
+
+    /// What softmax is applied to; `scores` are finite.
+    fn exponents(&self, scores: Tensor<'g>) -> Tensor<'g> {
+        match self.op.weighting.temperature() {
+            Some(temperature) => {
+                let normalized = temperature.normalize(scores, self.visible);
+                self.hidden(self.weight.map_or(normalized, |weight| normalized * weight))
+            }
+            None => self.scores,
+        }
+    }
+
+    /// The weights before dropout, and for a softmax its `lse`, `[B, H, Tq, 1]`.
+    pub fn weights(&self) -> (Tensor<'g>, Option<Tensor<'g>>) {
+        let scores = self.scores;
+        match self.op.weighting {
+            Weighting::Softmax | Weighting::Norm(_) => {
+                let exponents = self.exponents(self.finite());
+                let max = exponents.max_last().finite_or_zero();
+                let powers = (exponents - max).exp();
+                let sum = powers.sum_last();
+                // A row without a visible key has sum 0 and lse -inf; its weights are zeros, not NaN.
+                let empty = sum.eq(sum.scalar_like(0.0));
+                let divisor = empty.select(sum.scalar_like(1.0), sum);
+                (powers / divisor, Some(max + sum.log()))
+            }
+            Weighting::Relu(by) => (scores.relu() / self.divisor(by), None),
+            Weighting::Sigmoid(by) => ((scores - self.divisor(by).log()).sigmoid(), None),
+        }
+    }
+
+    /// The weights before dropout, and the cotangents of the scores and of the learned weight from those of the weights
+    /// before dropout; `softmax` holds `lse` and `delta`, `[B, H, Tq, 1]`.
+    pub(super) fn cotangents(
+        &self,
+        softmax: Option<(Tensor<'g>, Tensor<'g>)>,
+        dweights: Tensor<'g>,
+    ) -> (Tensor<'g>, Tensor<'g>, Option<Tensor<'g>>) {
+        let Some((lse, delta)) = softmax else {
+            let weights = self.weights().0;
+            let dscores = match self.op.weighting {
+                Weighting::Relu(by) => {
+                    let zero = weights.scalar_like(0.0);
+                    weights.gt(zero).select(dweights / self.divisor(by), zero)
+                }
+                _ => weights * (1.0 - weights) * dweights,
+            };
+            return (weights, dscores, None);
+        };
+        if self.op.weighting == Weighting::Softmax {
+            let weights = (self.scores - lse).exp();
+            return (weights, weights * (dweights - delta), None);
+        }
+        // Copies, so that the derivative ends at the scores and at the weight.
+        let scores = self.finite().identity();
+        let own = AttentionScores {
+            weight: self.weight.map(Tensor::identity),
+            ..*self
+        };
+        let exponents = own.exponents(scores);
+        let weights = (exponents - lse).exp();
+        let dexponents = weights * (dweights - delta);
+        let wrt: Vec<Tensor<'g>> = std::iter::once(scores).chain(own.weight).collect();
+        let mut found = vjp(&[exponents], &[Some(dexponents)], &wrt).into_iter().zip(&wrt);
+        let mut next = || found.next().map(|(found, x)| found.unwrap_or_else(|| x.full_like(0.0)));
+        let dscores = next().unwrap_or(dexponents);
+        (weights, dscores, next())
     }
 
     /// Dropout of weights `[B, H, Tq, Tk]`.
-    pub(super) fn drop<'g>(&self, weights: Tensor<'g>, key: Option<Tensor<'g>>) -> Tensor<'g> {
-        key.map_or(weights, |key| weights.dropout_of(self.p, self.stream, key))
+    pub(super) fn drop(&self, weights: Tensor<'g>) -> Tensor<'g> {
+        let key = self.key;
+        key.map_or(weights, |key| weights.dropout_of(self.op.p, self.op.stream, key))
     }
+}
 
-    /// The mask and the key among the last inputs.
-    pub(super) fn mask_and_key<'g>(&self, rest: &[Tensor<'g>]) -> (Option<Tensor<'g>>, Option<Tensor<'g>>) {
-        let mask = self.masked.then(|| rest[0]);
-        (mask, (self.p > 0.0).then(|| rest[usize::from(self.masked)]))
+/// `[B, T, G, D]` as `[B, H, T, D]` in the accumulator dtype, every head of `G` repeated for its `H / G` queries.
+pub(super) fn heads_first(x: Tensor<'_>, heads: usize) -> Tensor<'_> {
+    let x = x.cast(x.dtype().accumulator()).transpose(1, 2);
+    let [b, g, t, d] = [0, 1, 2, 3].map(|axis| x.dim(axis));
+    if g == heads {
+        return x;
     }
+    let repeated = x.reshape(&[b, g, 1, t, d]).broadcast_to(&[b, g, heads / g, t, d]);
+    repeated.reshape(&[b, heads, t, d])
+}
 
-    /// The share of the scores that has to be computed.
-    pub(super) fn share(&self) -> f64 {
-        if self.causal { 0.5 } else { 1.0 }
-    }
+/// The sum over the queries of each head of keys: the derivative of [`heads_first`].
+pub(super) fn heads_last<'g>(x: Tensor<'g>, kv_heads: usize, dtype: DType) -> Tensor<'g> {
+    let [b, h, t, d] = [0, 1, 2, 3].map(|axis| x.dim(axis));
+    let summed = if h == kv_heads {
+        x
+    } else {
+        x.reshape(&[b, kv_heads, h / kv_heads, t, d])
+            .sum_axes(&[2])
+            .reshape(&[b, kv_heads, t, d])
+    };
+    summed.transpose(1, 2).cast(dtype)
 }

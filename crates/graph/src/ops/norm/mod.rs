@@ -5,6 +5,7 @@ pub mod log_softmax;
 pub mod rms_norm;
 pub mod softmax;
 mod statistics;
+pub mod temperature;
 
 operations! {
     layer_norm::{LayerNorm, LayerNormBackward},

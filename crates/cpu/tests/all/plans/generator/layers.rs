@@ -120,9 +120,9 @@ impl<'g> Writer<'g> {
             v,
             AttentionOptions {
                 causal,
-                scale: None,
                 mask,
                 dropout,
+                ..AttentionOptions::default()
             },
         );
         self.push(y, false);
