@@ -9,6 +9,7 @@
 //! - [`recipe`] reads what a run is to be, from built-in recipes, files and flags; its keys are one table.
 //! - [`task`] assembles goal, data and model, and checks that they go together.
 //! - [`training`] is the loop; it leaves a [`folder`].
+//! - [`experiment`] trains the runs of a grid and writes a page with what came out.
 //! - [`saved_run`] evaluates a run, also at other [`lengths`], and asks it; [`forecast`] says beforehand what a run
 //!   would take.
 //!
@@ -38,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 pub mod device;
+pub mod experiment;
 pub mod folder;
 pub mod forecast;
 pub mod lengths;

@@ -2,6 +2,7 @@
 
 mod bench;
 mod eval;
+mod experiment;
 mod generate;
 mod plan;
 mod predict;
@@ -17,6 +18,8 @@ use lessen_run::Result;
 pub enum Command {
     /// Train a model by a recipe (by default the built-in adder) and leave a folder with all that came out
     Train(train::Train),
+    /// Train the runs of a grid, as a file describes it, and write a page with what came out
+    Experiment(experiment::Experiment),
     /// Score the model of a run on a split of its data
     Eval(eval::Eval),
     /// Ask the classifier of a run about a text
@@ -36,6 +39,7 @@ impl Command {
     pub fn run(self) -> Result<u8> {
         match self {
             Command::Train(command) => command.run(),
+            Command::Experiment(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Predict(command) => command.run(),
             Command::Generate(command) => command.run(),

@@ -8,6 +8,7 @@
 //! best/                  model and tokenizer of the best evaluation, its step and score
 //! model/                 model and tokenizer at the end
 //! report.json, report.md the results
+//! diverged.txt           why the run ended, where a loss was no number
 //! ```
 
 pub mod checkpoints;
@@ -26,6 +27,9 @@ use lessen_base::atomic::{recover, unwritable, write_file};
 use lessen_base::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// The file that says why the loss of a run was no number, until the run goes on.
+pub const DIVERGED: &str = "diverged.txt";
 
 /// The folder of a run that has been created or opened.
 #[derive(Clone, Debug)]
@@ -171,7 +175,8 @@ impl Folder {
     /// # Errors
     /// A folder that cannot be written to.
     pub(crate) fn remove_after(&self, step: u64) -> Result<()> {
-        for path in [self.model(), self.root.join("report.json"), self.root.join("report.md")] {
+        let files = ["report.json", "report.md", DIVERGED].map(|name| self.root.join(name));
+        for path in files.into_iter().chain([self.model()]) {
             remove_atomically(&path)?;
         }
         self.checkpoints().remove_after(step)

@@ -89,6 +89,14 @@ impl Settings {
         })?;
         let (name, value) = (name.trim(), value.trim());
         let value = parse_value(value).unwrap_or_else(|| SettingValue::Text(value.to_string()));
+        self.set_at(name, value, origin)
+    }
+
+    /// Gives a key a value, `phase.NAME.KEY` that of a phase.
+    ///
+    /// # Errors
+    /// An unknown phase or key, a value of the wrong kind.
+    pub(crate) fn set_at(&mut self, name: &str, value: SettingValue, origin: Origin) -> Result<()> {
         match phases::split(name) {
             Some((phase, key)) => phases::find(&mut self.phases, phase, &origin)?.set(key, Some(value), origin),
             None => set(&mut self.values, "", name, Some(value), origin),
@@ -151,6 +159,14 @@ impl Settings {
             }
         }
         self
+    }
+
+    /// What is set otherwise than in other settings, as `KEY = VALUE`, without the phases.
+    pub(crate) fn beyond(&self, other: &Settings) -> Vec<String> {
+        let own = KEYS.iter().filter_map(|key| Some((key.name, self.get(key.name)?)));
+        own.filter(|(name, value)| other.get(name) != Some(value))
+            .map(|(name, value)| format!("`{name} = {value}`"))
+            .collect()
     }
 
     /// All settings as TOML that [`Settings::parse`] reads back.

@@ -16,6 +16,15 @@ pub enum Goal {
 }
 
 impl Goal {
+    /// The names of the scores of an evaluation.
+    pub(crate) fn scores(&self) -> Vec<&'static str> {
+        match self {
+            Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(|metric| metric.name()).collect(),
+            Goal::Sum => vec![Metric::Accuracy.name()],
+            Goal::NextToken => Vec::new(),
+        }
+    }
+
     /// The weight of a batch in a mean: the number of its predictions, tokens or examples.
     pub fn weight_of(&self, batch: &Batch) -> f64 {
         match self {

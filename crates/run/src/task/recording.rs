@@ -46,6 +46,23 @@ impl RecordKeys {
     }
 }
 
+/// The names under which the functions that [`add`] has added record numbers in the metrics.
+pub(crate) fn names(record: &RecordKeys, graphs: &StepGraphs) -> Vec<String> {
+    let functions = record
+        .functions()
+        .filter_map(|(split, position)| Some((split, graphs.functions.get(position)?)));
+    functions
+        .flat_map(|(split, graph)| {
+            let numbers = graph
+                .outputs
+                .iter()
+                .filter(|output| graph.ty(output.value).numel() == 1);
+            let named = move |name: &str| format!("{}/{name}", split.prefix());
+            numbers.map(move |output| named(&output.name)).collect::<Vec<_>>()
+        })
+        .collect()
+}
+
 /// Adds the functions that record to the graphs of training.
 ///
 /// # Errors

@@ -12,6 +12,7 @@ mod steps;
 mod timing;
 
 pub use self::start::Request;
+pub(crate) use self::timing::median;
 
 use self::log::Log;
 use self::report::{Outcome, Report};
@@ -20,7 +21,7 @@ use self::start::Start;
 use self::timing::Timing;
 use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Manifest, write_best};
-use crate::folder::{Folder, NewFolderGuard};
+use crate::folder::{DIVERGED, Folder, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Scores, evaluate, inputs_of};
@@ -362,9 +363,11 @@ impl Run {
             }
         };
         let place = self.stage.task.config.place("train.lr");
-        Error::user(format!(
-            "{what}; {good}; lower {place} or clip the gradient with train.clip_norm, and {how}"
-        ))
+        let sentence = format!("{what}; {good}; lower {place} or clip the gradient with train.clip_norm, and {how}");
+        if let Err(error) = self.folder.write(DIVERGED, &format!("{sentence}\n")) {
+            self.log.note(&format!("warning: {error}"));
+        }
+        Error::user(sentence)
     }
 
     fn report(&self, scores: Option<&Scores>, interrupted: bool) -> Result<Report> {

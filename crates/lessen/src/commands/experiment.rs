@@ -1,0 +1,65 @@
+//! `lessen experiment`
+
+use crate::{say, tell};
+use clap::Args;
+use lessen::device_named;
+use lessen_run::experiment::{self, Options};
+use lessen_run::recipe::settings::Settings;
+use lessen_run::training::interrupt;
+use lessen_run::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// Flags of `lessen experiment`.
+#[derive(Args)]
+pub struct Experiment {
+    /// TOML file of the experiment (`docs/experiments.md` describes the form)
+    file: PathBuf,
+    /// Folder for the runs; those that are in it already are skipped, or go on [default: runs/NAME]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// File for the page of results, instead of the one that the experiment names
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Another value for a key in the recipe of every run; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Device to run on
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    device: String,
+    /// Print one JSON object and nothing else on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+impl Experiment {
+    /// Runs what is left of it; the exit code.
+    pub fn run(self) -> Result<u8> {
+        let name = self.file.file_stem().unwrap_or_default();
+        if name.is_empty() {
+            let shown = self.file.display();
+            return Err(Error::user(format!(
+                "'{shown}' is no file; name the TOML file of an experiment"
+            )));
+        }
+        let experiment = experiment::Experiment::load(&self.file)?;
+        let flags: String = self.set.iter().map(|set| format!(" --set {set}")).collect();
+        let change = |settings: &mut Settings| self.set.iter().try_for_each(|set| settings.set_flag(set));
+        let options = Options {
+            out: self.out.clone().unwrap_or_else(|| Path::new("runs").join(name)),
+            page: self.page.clone(),
+            change: &change,
+            command: format!("lessen experiment {}{flags}", self.file.display()),
+        };
+        let finished = experiment.run(&options, &|| device_named(&self.device))?;
+        if self.json {
+            say(&format!("{}\n", finished.to_json()));
+        } else if !finished.interrupted {
+            say(finished.to_text());
+        }
+        if finished.interrupted {
+            tell(finished.to_text().trim_end());
+            return Ok(interrupt::EXIT_CODE);
+        }
+        Ok(0)
+    }
+}

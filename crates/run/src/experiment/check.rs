@@ -1,0 +1,134 @@
+//! What can be wrong with the runs of an experiment, found before the first of them: each is planned as `lessen plan`
+//! would, and its folder compared with its settings.
+
+use super::grid::{Grid, GridRun};
+use super::measure::{Measure, known_keys};
+use super::results::State;
+use crate::folder::Folder;
+use crate::recipe::phases::Recipe;
+use crate::recipe::settings::Settings;
+use crate::task::RunTask;
+use crate::task::recording;
+use crate::training::stage::in_place;
+use lessen_base::{Error, Result};
+use lessen_compile::Backend;
+use lessen_train::StepPlans;
+use std::path::Path;
+
+/// Settings of the data, which decide whether two runs can share what was read.
+const DATA: [&str; 9] = [
+    "data.path",
+    "data.format",
+    "data.task",
+    "data.tokenizer",
+    "data.min_count",
+    "data.held_out",
+    "data.shuffle",
+    "model.init",
+    "model.kind",
+];
+
+/// Checks every run; says how far each has got.
+///
+/// # Errors
+/// A mistake in the settings of a run, with the run's name; a measure that a run does not have; a folder of other
+/// settings.
+pub(super) fn check(
+    grid: &Grid,
+    runs: &[GridRun],
+    measures: &[Measure],
+    out: &Path,
+    backend: &dyn Backend,
+) -> Result<Vec<State>> {
+    let mut states = Vec::with_capacity(runs.len());
+    let mut read: Option<RunTask> = None;
+    for run in runs {
+        let title = grid.title(run.point, run.seed);
+        // Seeds change no plan.
+        if run.seed == grid.seeds[0] {
+            let task =
+                planned(run, measures, read.take(), backend).map_err(|error| error.at(format!("the run {title}")))?;
+            read = Some(task);
+        }
+        states.push(state(&out.join(&run.folder), &run.settings)?);
+    }
+    Ok(states)
+}
+
+/// Plans all phases of a run and checks the measures against what they record. Returns the first phase's task, whose data
+/// the next run may share.
+fn planned(run: &GridRun, measures: &[Measure], read: Option<RunTask>, backend: &dyn Backend) -> Result<RunTask> {
+    let recipe = Recipe::new(run.settings.clone().with_absolute_paths())?;
+    let mut tasks: Vec<RunTask> = Vec::new();
+    for config in &recipe.phases {
+        let shared = tasks.last().or(read.as_ref().filter(|task| {
+            let same = |key: &&str| task.config.settings.get(key) == config.settings.get(key);
+            DATA.iter().all(|key| same(&key))
+        }));
+        let task = match shared {
+            Some(shared) => shared.later(config.clone()),
+            None => RunTask::assemble(config.clone(), None),
+        };
+        let task = task.and_then(|task| {
+            task.data()?;
+            let options = task.options(1);
+            StepPlans::new(backend, &options, &task.graphs(&options)?)?.check_memory()?;
+            Ok(task)
+        });
+        tasks.push(task.map_err(|error| in_place(config, error))?);
+    }
+    let phases: Vec<&str> = recipe
+        .phases
+        .iter()
+        .filter_map(|config| config.phase.as_deref())
+        .collect();
+    let mut known = std::collections::BTreeSet::new();
+    for task in &tasks {
+        let graphs = task.graphs(&task.options(1))?;
+        let statistics = recording::names(&task.config.record, &graphs);
+        known.extend(known_keys(
+            task.config.train.clip_norm > 0.0,
+            &task.goal.scores(),
+            statistics.into_iter(),
+        ));
+    }
+    for measure in measures {
+        measure.check(&known, &phases, &format!("the recipe {}", recipe.name()))?;
+        if let Some((length, task)) = measure.length.zip(tasks.last()) {
+            let tokens = length.tokens(task.config.data.max_length)?;
+            task.model.check_length(tokens).map_err(|_| {
+                Error::user(format!(
+                    "the measure {} needs positions for {tokens} tokens, and the model has learned ones for {} only; \
+                     choose model.position = none, rope, alibi or fire, or a shorter length",
+                    measure.name,
+                    task.model.max_length()
+                ))
+            })?;
+        }
+    }
+    Ok(tasks.swap_remove(0))
+}
+
+/// How far the run in a folder has got.
+///
+/// # Errors
+/// A folder that holds something else, or a run with other settings.
+fn state(root: &Path, wanted: &Settings) -> Result<State> {
+    let state = State::of(root);
+    if state == State::New {
+        Folder::check_free(root)?;
+        return Ok(state);
+    }
+    let (found, wanted) = (
+        Folder::open(root)?.settings()?,
+        Recipe::new(wanted.clone().with_absolute_paths())?,
+    );
+    match found.difference(&wanted.settings, &[]) {
+        None => Ok(state),
+        Some((key, old, new)) => Err(Error::user(format!(
+            "the run in {} has {key} = {old}, and the experiment says {new}; remove that folder, or name another for the \
+             experiment with --out",
+            root.display()
+        ))),
+    }
+}

@@ -1,0 +1,385 @@
+//! Experiments as files: the runs of a grid, one after another, and a page with what came out. `docs/experiments.md`
+//! describes the form.
+//!
+//! ```text
+//! file ──▶ Experiment ──▶ check of every run ──▶ runs, new, resumed or skipped ──▶ records ──▶ table, claims, plots, page
+//! ```
+
+mod check;
+mod claim;
+mod grid;
+mod machine;
+mod measure;
+mod page;
+mod plot;
+mod reader;
+mod results;
+mod summary;
+mod svg;
+
+use self::check::check;
+use self::claim::{Claim, check_name, find};
+use self::grid::{Grid, GridRun};
+use self::measure::Measure;
+use self::page::About;
+use self::plot::Plot;
+use self::reader::Reader;
+use self::results::{Record, State};
+use crate::device::NewBackend;
+use crate::recipe::document::Document;
+use crate::recipe::settings::Settings;
+use crate::recipe::{self, BUILT_IN};
+use crate::training::{Request, train};
+use crate::wording::{counted, show_duration, tell};
+use lessen_base::{Error, Result};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// A number of a paper.
+#[derive(Clone, Debug)]
+struct Paper {
+    point: String,
+    measure: String,
+    value: f64,
+    place: String,
+}
+
+/// An experiment as its file describes it.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    title: String,
+    text: Vec<String>,
+    recipe: String,
+    /// The settings of the recipe alone, and those of all runs.
+    base: (Settings, Settings),
+    /// The page of results, if the file names one.
+    page: Option<PathBuf>,
+    grid: Grid,
+    measures: Vec<Measure>,
+    papers: Vec<Paper>,
+    claims: Vec<Claim>,
+    plots: Vec<Plot>,
+}
+
+/// How to run an experiment.
+pub struct Options<'a> {
+    /// The folder of its runs; those in it are skipped, or go on.
+    pub out: PathBuf,
+    /// Another page than the file's.
+    pub page: Option<PathBuf>,
+    /// Puts flags over the settings of every run.
+    pub change: &'a dyn Fn(&mut Settings) -> Result<()>,
+    /// The command as it was given, for the page.
+    pub command: String,
+}
+
+/// What came out of an experiment.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    /// Whether it was stopped before its end; then there is no page.
+    pub interrupted: bool,
+    json: Value,
+    text: String,
+}
+
+impl Finished {
+    /// One JSON object.
+    pub fn to_json(&self) -> &Value {
+        &self.json
+    }
+
+    /// For people.
+    pub fn to_text(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Experiment {
+    /// Reads the file of an experiment. Relative paths in it start at its folder.
+    ///
+    /// # Errors
+    /// A file that cannot be read, a key that is unknown, missing or has a wrong value, an empty grid.
+    pub fn load(file: &Path) -> Result<Experiment> {
+        let shown = file.display().to_string();
+        let text = fs::read_to_string(file).map_err(|error| {
+            Error::user(format!(
+                "the experiment {shown} cannot be read ({error}); check the path"
+            ))
+        })?;
+        Experiment::read(&Document::parse(&text, &shown, file.parent())?)
+    }
+
+    fn read(document: &Document<'_>) -> Result<Experiment> {
+        let mut reader = Reader::new(document);
+        let folder = document.folder().unwrap_or(Path::new(""));
+        let title = reader.required("title", "title = \"Warm-up\"")?;
+        let text = reader.texts("text")?;
+        let recipe = reader.required("recipe", "recipe = \"adder\"")?;
+        let page = reader.text("page")?.map(|page| folder.join(page));
+        let mut base = match BUILT_IN.iter().any(|built_in| built_in.name == recipe) {
+            true => recipe::load(&recipe)?,
+            false => recipe::load(&folder.join(&recipe).display().to_string())?,
+        };
+        let recipe_alone = base.clone();
+        base.merge(document, &reader.table("set")?)?;
+        let grid = Grid::read(document, &mut reader, &base)?;
+        let measures = reader.tables("measure")?.into_iter().map(Measure::read);
+        let measures: Vec<Measure> = measures.collect::<Result<_>>()?;
+        if measures.is_empty() {
+            return Err(reader.missing("measure", "[[measure]] with value = \"dev_loss\""));
+        }
+        for (index, measure) in measures.iter().enumerate() {
+            if measures[..index].iter().any(|other| other.name == measure.name) {
+                let name = &measure.name;
+                return Err(reader.error(&format!(
+                    "two measures are called '{name}'; give them names of their own"
+                )));
+            }
+        }
+        let papers = reader
+            .tables("paper")?
+            .into_iter()
+            .map(Paper::read)
+            .collect::<Result<_>>()?;
+        let claims = reader
+            .tables("claim")?
+            .into_iter()
+            .map(Claim::read)
+            .collect::<Result<_>>()?;
+        let plots = reader
+            .tables("plot")?
+            .into_iter()
+            .map(|table| Plot::read(table, &grid.axes));
+        let experiment = Experiment {
+            title,
+            text,
+            recipe,
+            base: (recipe_alone, base),
+            page,
+            plots: plots.collect::<Result<_>>()?,
+            grid,
+            measures,
+            papers,
+            claims,
+        };
+        reader.finish()?;
+        experiment.check_names()?;
+        Ok(experiment)
+    }
+
+    /// Refuses names of points and measures that there are not.
+    fn check_names(&self) -> Result<()> {
+        let points: Vec<&str> = self.grid.points.iter().map(|point| point.name.as_str()).collect();
+        for paper in &self.papers {
+            check_name(&paper.place, "point", &paper.point, &points)?;
+            find(&paper.place, &paper.measure, &self.measures)?;
+        }
+        self.claims
+            .iter()
+            .try_for_each(|claim| claim.check(&points, &self.measures))?;
+        self.plots
+            .iter()
+            .try_for_each(|plot| plot.check(&self.grid.points, &self.measures))
+    }
+
+    /// Runs what is left of the experiment, one run after another, and writes the page.
+    ///
+    /// # Errors
+    /// A mistake in any run, before the first of them; a run that fails for another reason than a loss that is no
+    /// number; a page that cannot be written.
+    pub fn run(&self, options: &Options<'_>, new_backend: NewBackend<'_>) -> Result<Finished> {
+        let runs = self.grid.runs(options.change)?;
+        let backend = new_backend()?;
+        let machine = machine::describe(backend.target().workers());
+        let states = check(&self.grid, &runs, &self.measures, &options.out, backend.as_ref())?;
+        drop(backend);
+        let left = states.iter().filter(|state| !state.is_over()).count();
+        tell(&format!(
+            "{}: {} in {}, {left} left to do",
+            self.title,
+            counted(runs.len() as u64, "run"),
+            options.out.display()
+        ));
+        let mut clock = Clock::new(left);
+        for (number, (run, state)) in runs.iter().zip(states).enumerate() {
+            if state.is_over() {
+                continue;
+            }
+            let title = self.grid.title(run.point, run.seed);
+            tell(&format!(
+                "run {} of {}: {title}{}",
+                number + 1,
+                runs.len(),
+                clock.so_far()
+            ));
+            if self
+                .train(run, state, options, new_backend)
+                .map_err(|error| error.at(format!("the run {title}")))?
+            {
+                let text = format!("{title} was stopped; the same command goes on with it\n");
+                let json = json!({ "title": self.title, "interrupted": true });
+                return Ok(Finished {
+                    interrupted: true,
+                    json,
+                    text,
+                });
+            }
+            clock.finished();
+        }
+        self.finish(&runs, options, &machine, new_backend)
+    }
+
+    /// Trains a run; whether it was interrupted.
+    fn train(&self, run: &GridRun, state: State, options: &Options<'_>, new_backend: NewBackend<'_>) -> Result<bool> {
+        let root = options.out.join(&run.folder);
+        let request = match state {
+            State::Broken => Request::resume(root.clone(), None, |_| Ok(()))?,
+            _ => Request::new(run.settings.clone(), root.clone()),
+        };
+        match train(&request, new_backend) {
+            Ok(report) => Ok(report.interrupted),
+            // A loss that is no number is a result, too.
+            Err(error) if State::of(&root) == State::Diverged => {
+                tell(&format!("warning: {error}"));
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Collects the records of all runs and writes the page.
+    fn finish(
+        &self,
+        runs: &[GridRun],
+        options: &Options<'_>,
+        machine: &str,
+        new_backend: NewBackend<'_>,
+    ) -> Result<Finished> {
+        let wants_course = |measure: &Measure| self.plots.iter().any(|plot| plot.is_course_of(measure));
+        let mut records = Vec::with_capacity(runs.len());
+        let mut seconds = 0.0;
+        for run in runs {
+            let root = options.out.join(&run.folder);
+            let own = (run.point, run.seed);
+            records.push(Record::of(&root, own, &self.measures, &wants_course, new_backend)?);
+            seconds += results::step_seconds(&root)?;
+        }
+        let (recipe, mut all) = self.base.clone();
+        (options.change)(&mut all)?;
+        let about = About {
+            command: &options.command,
+            fixed: &all.beyond(&recipe),
+            machine,
+            time: &format!("{} of training steps", show_duration(seconds)),
+        };
+        let page = options.page.as_ref().or(self.page.as_ref());
+        if let Some(page) = page {
+            self.write_page(page, &records, &about)?;
+        }
+        let verdicts = self.verdicts(&records);
+        let mut text = self.table(&records);
+        for (claim, verdict, how) in &verdicts {
+            text += &format!("{}: {claim} ({how})\n", verdict.word());
+        }
+        if let Some(page) = page {
+            text += &format!("written to {}\n", page.display());
+        }
+        let claims: Vec<Value> = verdicts
+            .iter()
+            .map(|(claim, verdict, how)| json!({ "claim": claim, "verdict": verdict.word(), "measured": how }))
+            .collect();
+        let json = json!({
+            "title": self.title,
+            "interrupted": false,
+            "page": page.map(|page| page.display().to_string()),
+            "runs": runs.iter().zip(&records).map(|(run, record)| self.record_json(run, record)).collect::<Vec<_>>(),
+            "table": self.table_json(&records),
+            "claims": claims,
+        });
+        Ok(Finished {
+            interrupted: false,
+            json,
+            text,
+        })
+    }
+
+    fn record_json(&self, run: &GridRun, record: &Record) -> Value {
+        let measures = self.measures.iter().zip(&record.numbers);
+        let numbers: Map<String, Value> = measures
+            .map(|(measure, number)| (measure.name.clone(), json!(number)))
+            .collect();
+        json!({
+            "point": self.grid.points[record.point].name,
+            "seed": record.seed,
+            "folder": run.folder,
+            "diverged": record.diverged,
+            "measures": numbers,
+        })
+    }
+
+    fn table_json(&self, records: &[Record]) -> Value {
+        let row = |(index, point): (usize, &grid::Point)| {
+            let cells = self.measures.iter().enumerate().map(|(number, measure)| {
+                let found = results::summary(records, index, number);
+                let found = found.map(|s| json!({ "mean": s.mean, "deviation": s.deviation, "runs": s.count }));
+                (measure.name.clone(), json!(found))
+            });
+            json!({ "point": point.name, "measures": cells.collect::<Map<_, _>>() })
+        };
+        self.grid.points.iter().enumerate().map(row).collect()
+    }
+}
+
+impl Paper {
+    fn read(mut reader: Reader<'_, '_>) -> Result<Paper> {
+        let point = reader.required("point", "point = \"softmax\"")?;
+        let measure = reader.required("measure", "measure = \"dev_loss\"")?;
+        let value = reader.number("value")?;
+        let value = value.ok_or_else(|| reader.missing("value", "value = 1.25"))?;
+        let place = reader.origin().to_string();
+        reader.finish()?;
+        Ok(Paper {
+            point,
+            measure,
+            value,
+            place,
+        })
+    }
+}
+
+/// How long the runs take.
+struct Clock {
+    start: Instant,
+    left: usize,
+    done: usize,
+}
+
+impl Clock {
+    fn new(left: usize) -> Clock {
+        Clock {
+            start: Instant::now(),
+            left,
+            done: 0,
+        }
+    }
+
+    fn finished(&mut self) {
+        (self.done, self.left) = (self.done + 1, self.left.saturating_sub(1));
+    }
+
+    /// The time so far and what is left at the same pace; nothing before the first run is over.
+    fn so_far(&self) -> String {
+        if self.done == 0 {
+            return String::new();
+        }
+        let seconds = self.start.elapsed().as_secs_f64();
+        let left = seconds / self.done as f64 * self.left as f64;
+        format!(
+            "; {} so far, about {} left",
+            show_duration(seconds),
+            show_duration(left)
+        )
+    }
+}

@@ -1,0 +1,150 @@
+//! What the runs of an experiment have left in their folders.
+
+use super::measure::{Measure, Outcome};
+use super::summary::Summary;
+use crate::device::NewBackend;
+use crate::folder::{DIVERGED, Folder, metrics};
+use crate::lengths::Length;
+use crate::saved_run::SavedRun;
+use lessen_base::atomic::write_file;
+use lessen_base::{Error, Result};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::path::Path;
+
+/// The losses at other lengths, beside the run's own files.
+const LENGTHS: &str = "lengths.json";
+
+/// What was measured of a run.
+#[derive(Clone, Debug)]
+pub(super) struct Record {
+    /// The number of its point.
+    pub point: usize,
+    pub seed: u64,
+    /// The number of every measure, if there is one; none of a run that diverged.
+    pub numbers: Vec<Option<f64>>,
+    /// The course of every measure over the steps; empty where no plot shows it.
+    pub courses: Vec<Vec<(u64, f64)>>,
+    /// Whether its loss was no number at some step.
+    pub diverged: bool,
+}
+
+/// How far a run has got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    New,
+    /// It was killed or interrupted.
+    Broken,
+    Finished,
+    /// Its loss was no number at some step.
+    Diverged,
+}
+
+impl State {
+    /// How far the run in a folder has got; the folder may not exist.
+    pub(super) fn of(root: &Path) -> State {
+        let has = |name: &str| root.join(name).is_file();
+        match () {
+            () if !has("config.toml") => State::New,
+            () if has(DIVERGED) => State::Diverged,
+            () if has("report.json") && root.join("model").is_dir() => State::Finished,
+            () => State::Broken,
+        }
+    }
+
+    /// Whether there is nothing left to do.
+    pub(super) fn is_over(self) -> bool {
+        matches!(self, State::Finished | State::Diverged)
+    }
+}
+
+impl Record {
+    /// Reads what a run that is over has left; evaluates it at the lengths that the measures ask for, once.
+    ///
+    /// # Errors
+    /// Files that cannot be read or written to.
+    pub(super) fn of(
+        root: &Path,
+        (point, seed): (usize, u64),
+        measures: &[Measure],
+        wants_course: &dyn Fn(&Measure) -> bool,
+        new_backend: NewBackend<'_>,
+    ) -> Result<Record> {
+        let diverged = State::of(root) == State::Diverged;
+        let folder = Folder::open(root)?;
+        let lengths = measures.iter().filter_map(|measure| measure.length);
+        let outcome = Outcome {
+            metrics: metrics::lines(&folder.metrics())?,
+            report: if diverged {
+                Value::Null
+            } else {
+                read_json(&root.join("report.json"))?
+            },
+            lengths: if diverged {
+                Value::Null
+            } else {
+                at_lengths(root, lengths, new_backend)?
+            },
+        };
+        let number = |measure: &Measure| if diverged { None } else { measure.of(&outcome) };
+        let course = |measure: &Measure| match wants_course(measure) {
+            true => measure.course(&outcome),
+            false => Vec::new(),
+        };
+        Ok(Record {
+            point,
+            seed,
+            numbers: measures.iter().map(number).collect(),
+            courses: measures.iter().map(course).collect(),
+            diverged,
+        })
+    }
+}
+
+/// How long the steps of a run took, in seconds.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(super) fn step_seconds(root: &Path) -> Result<f64> {
+    let lines = metrics::lines(&Folder::open(root)?.metrics())?;
+    Ok(lines.iter().filter_map(|line| line["step_ms"].as_f64()).sum::<f64>() / 1e3)
+}
+
+/// Mean and spread of a measure at a point.
+pub(super) fn summary(records: &[Record], point: usize, measure: usize) -> Option<Summary> {
+    let own = records.iter().filter(|record| record.point == point);
+    let numbers: Vec<f64> = own.filter_map(|record| record.numbers[measure]).collect();
+    Summary::of(&numbers)
+}
+
+/// The losses of a finished run at these lengths.
+fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: NewBackend<'_>) -> Result<Value> {
+    let path = root.join(LENGTHS);
+    let mut known: Map<String, Value> = match path.is_file() {
+        true => read_json(&path)?.as_object().cloned().unwrap_or_default(),
+        false => Map::new(),
+    };
+    let missing: Vec<Length> = lengths
+        .filter(|length| !known.contains_key(&length.to_string()))
+        .collect();
+    if !missing.is_empty() {
+        let run = SavedRun::open(root, false, new_backend)?;
+        for length in missing {
+            let (_, scores) = run.evaluate_at(None, "dev", length)?;
+            known.insert(length.to_string(), json!(scores.loss));
+        }
+        write_file(&path, format!("{}\n", json!(known)).as_bytes())?;
+    }
+    Ok(Value::Object(known))
+}
+
+fn read_json(path: &Path) -> Result<Value> {
+    let unreadable = |error: &dyn std::fmt::Display| {
+        let shown = path.display();
+        Error::user(format!(
+            "{shown} cannot be read ({error}); remove the folder of the run, so that it is run again"
+        ))
+    };
+    let text = fs::read_to_string(path).map_err(|error| unreadable(&error))?;
+    serde_json::from_str(&text).map_err(|error| unreadable(&error))
+}
