@@ -55,15 +55,15 @@ pub(super) fn check(
     Ok(states)
 }
 
-/// Plans all phases of a run and checks the measures against what they record. Returns the first phase's task, whose data
-/// the next run may share.
+/// Plans all phases of a run and checks the measures against what they record. Returns the first phase's task, whose
+/// data the next run may share.
 fn planned(run: &GridRun, measures: &[Measure], read: Option<RunTask>, backend: &dyn Backend) -> Result<RunTask> {
     let recipe = Recipe::new(run.settings.clone().with_absolute_paths())?;
     let mut tasks: Vec<RunTask> = Vec::new();
     for config in &recipe.phases {
         let shared = tasks.last().or(read.as_ref().filter(|task| {
             let same = |key: &&str| task.config.settings.get(key) == config.settings.get(key);
-            DATA.iter().all(|key| same(&key))
+            DATA.iter().all(same)
         }));
         let task = match shared {
             Some(shared) => shared.later(config.clone()),

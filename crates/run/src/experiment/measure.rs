@@ -137,7 +137,7 @@ impl Measure {
     /// The number of a run; none where it has no such number.
     pub(super) fn of(&self, outcome: &Outcome) -> Option<f64> {
         if let Some(length) = self.length {
-            return outcome.lengths.get(&length.to_string())?.as_f64();
+            return outcome.lengths.get(length.to_string())?.as_f64();
         }
         if OF_THE_RUN.contains(&self.value.as_str()) {
             let number = &outcome.report[&self.value];

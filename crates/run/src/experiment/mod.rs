@@ -2,7 +2,7 @@
 //! describes the form.
 //!
 //! ```text
-//! file ──▶ Experiment ──▶ check of every run ──▶ runs, new, resumed or skipped ──▶ records ──▶ table, claims, plots, page
+//! file ──▶ Experiment ──▶ check of every run ──▶ runs: new, resumed or skipped ──▶ records ──▶ table, claims, plots
 //! ```
 
 mod check;
@@ -29,7 +29,7 @@ use crate::device::NewBackend;
 use crate::recipe::document::Document;
 use crate::recipe::settings::Settings;
 use crate::recipe::{self, BUILT_IN};
-use crate::training::{Request, train};
+use crate::training::{Request, interrupt, train};
 use crate::wording::{counted, show_duration, tell};
 use lessen_base::{Error, Result};
 use serde_json::{Map, Value, json};
@@ -208,6 +208,9 @@ impl Experiment {
                 continue;
             }
             let title = self.grid.title(run.point, run.seed);
+            if interrupt::asked() {
+                return Ok(self.stopped(&title));
+            }
             tell(&format!(
                 "run {} of {}: {title}{}",
                 number + 1,
@@ -218,17 +221,20 @@ impl Experiment {
                 .train(run, state, options, new_backend)
                 .map_err(|error| error.at(format!("the run {title}")))?
             {
-                let text = format!("{title} was stopped; the same command goes on with it\n");
-                let json = json!({ "title": self.title, "interrupted": true });
-                return Ok(Finished {
-                    interrupted: true,
-                    json,
-                    text,
-                });
+                return Ok(self.stopped(&title));
             }
             clock.finished();
         }
         self.finish(&runs, options, &machine, new_backend)
+    }
+
+    /// What came out where the run of this title was stopped.
+    fn stopped(&self, title: &str) -> Finished {
+        Finished {
+            interrupted: true,
+            json: json!({ "title": self.title, "interrupted": true }),
+            text: format!("{title} was stopped; the same command goes on with it\n"),
+        }
     }
 
     /// Trains a run; whether it was interrupted.

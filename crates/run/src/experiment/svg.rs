@@ -1,5 +1,5 @@
-//! Plots as SVG: axes with ticks, lines with bands, a legend. The file needs nothing else, and its colours suit light and
-//! dark surroundings: it has a ground of its own, which follows the reader's scheme.
+//! Plots as SVG: axes with ticks, lines with bands, a legend. The file needs nothing else, and its colours suit light
+//! and dark surroundings: it has a ground of its own, which follows the reader's scheme.
 
 use std::fmt::Write;
 

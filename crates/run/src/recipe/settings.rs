@@ -1,7 +1,7 @@
 //! The settings of a run: values for the [`KEYS`], each with the place it comes from.
 //!
 //! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest. A recipe may have
-//! [phases](super::phases), each a list of changes to the settings of the phase before.
+//! [`phases`], each a list of changes to the settings of the phase before.
 
 use super::document::{Document, leaves};
 use super::keys::{self, KEYS, Key, Keys};
