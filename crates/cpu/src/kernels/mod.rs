@@ -25,6 +25,7 @@ pub mod random;
 pub mod reduce;
 mod reduce_axes;
 pub(crate) mod reference;
+pub mod rope;
 mod rows;
 pub mod softmax;
 pub(crate) mod table;

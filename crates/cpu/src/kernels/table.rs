@@ -9,7 +9,7 @@ use lessen_graph::{Op, RowWise, ops};
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
     activation, attention, cast, cross_entropy, elementwise, gather, join, matmul, norm, optimizer, random,
-    reduce_axes, softmax,
+    reduce_axes, rope, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -51,6 +51,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Reshape>(nothing),
         entry::<ops::RmsNorm>(norm::rms_norm_kernel),
         entry::<ops::RmsNormBackward>(norm::rms_norm_backward_kernel),
+        entry::<ops::Rope>(rope::rope_kernel),
         entry::<ops::ScatterAdd>(gather::scatter_add_kernel),
         entry::<ops::Select>(elementwise::select_kernel),
         entry::<ops::Sgd>(optimizer::sgd_kernel),

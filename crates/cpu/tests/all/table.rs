@@ -233,6 +233,14 @@ fn of_networks() -> Vec<Sample> {
         sample(ops::LayerNorm { eps: 1e-3 }, &[x, row, row]),
         sample(ops::LayerNormBackward, &[x, row, rows, rows, x]),
         sample(ops::LogSoftmax, &[x]),
+        sample(
+            ops::Rope {
+                base: 10000.0,
+                inverse: false,
+            },
+            &[&[2, 5, 3, 6], &[5]],
+        )
+        .with(1, DType::I32),
         sample(ops::RmsNorm { eps: 1e-3 }, &[x, row]),
         sample(ops::RmsNormBackward, &[x, row, rows, x]),
         sample(ops::Softmax, &[x]),

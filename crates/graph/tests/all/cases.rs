@@ -48,6 +48,11 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(structure(r));
     all.extend(networks(r));
     all.extend(attentions::cases(r));
+    for (shape, inverse) in [([2, 3, 2, 4], false), ([1, 2, 1, 6], true)] {
+        let positions = Array::i32(&[shape[1]], &[-2, 700, 3][..shape[1]]);
+        let op = Rope { base: 100.0, inverse };
+        all.push(case(op, &[&r.normal(&shape), &positions], Smooth::Twice));
+    }
     all
 }
 

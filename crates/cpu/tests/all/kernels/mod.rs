@@ -12,5 +12,6 @@ mod optimizer;
 mod product_cuts;
 mod random;
 mod reduce;
+mod rope;
 mod softmax;
 mod support;
