@@ -20,6 +20,7 @@ pub(crate) mod kernel;
 mod map;
 pub mod matmul;
 pub mod norm;
+pub mod norm_logits;
 pub mod optimizer;
 pub mod random;
 pub mod reduce;

@@ -8,8 +8,8 @@ use lessen_graph::{Op, RowWise, ops};
 
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
-    activation, attention, cast, cross_entropy, elementwise, gather, join, matmul, norm, optimizer, random,
-    reduce_axes, rope, softmax,
+    activation, attention, cast, cross_entropy, elementwise, gather, join, matmul, norm, norm_logits, optimizer,
+    random, reduce_axes, rope, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -43,6 +43,8 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
         entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
         entry::<ops::MatMul>(matmul::matmul_kernel),
+        entry::<ops::NormLogits>(norm_logits::norm_logits_kernel),
+        entry::<ops::NormLogitsBackward>(norm_logits::norm_logits_backward_kernel),
         entry::<ops::Pad>(join::pad_kernel),
         entry::<ops::Permute>(nothing),
         entry::<ops::RandomBits>(random::random_bits_kernel),

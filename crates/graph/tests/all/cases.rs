@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lessen_graph::ops::norm::temperature::{Clip, Temperature};
 use lessen_graph::ops::*;
 use lessen_graph::{Array, DType, Op, Type};
 
@@ -272,6 +273,24 @@ fn networks(r: &mut Prng) -> Vec<Case> {
         case(RmsNorm { eps: 1e-2 }, &[&x, &gamma], Twice),
         case(RmsNormBackward, &[&x, &gamma, &rstd, &y], Twice),
     ];
+    // Rows whose bounds hold and rows whose bounds do not; random rows deviate by about 1.
+    for (centered, clip, tau) in [
+        (true, Clip::AtMost(0.2), 1.0),
+        (true, Clip::AtMost(30.0), 0.7),
+        (true, Clip::AtLeast(0.1), 1.0),
+        (true, Clip::AtLeast(9.0), 1.3),
+        (false, Clip::AtMost(f64::INFINITY), 0.5),
+    ] {
+        let temperature = Temperature {
+            centered,
+            clip,
+            tau,
+            learned: false,
+        };
+        all.push(case(NormLogits { temperature }, &[&x], Twice));
+        let slopes = r.floats(&[2, 2], 0.1, 0.3);
+        all.push(case(NormLogitsBackward { centered }, &[&x, &rstd, &slopes, &y], Twice));
+    }
     for smoothing in [0.0, 0.2] {
         all.push(case(CrossEntropy { ignore: -7, smoothing }, &[&x, &labels], Twice));
         let backward = CrossEntropyBackward { ignore: -7, smoothing };

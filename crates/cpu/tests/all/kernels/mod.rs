@@ -8,6 +8,7 @@ mod elementwise;
 mod levels;
 mod matmul;
 mod norm;
+mod norm_logits;
 mod optimizer;
 mod product_cuts;
 mod random;
