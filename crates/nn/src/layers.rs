@@ -5,6 +5,7 @@ use lessen_graph::ops::attention::{AttentionOptions, attention};
 
 use crate::context::Context;
 use crate::init::Init;
+use crate::observations;
 
 /// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as in PyTorch's `nn.Linear`)
 /// and `NAME.bias` of shape `[out]`, initially zero.
@@ -94,17 +95,14 @@ pub fn multi_head<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<
 #[track_caller]
 pub fn attend<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
     let dropout = (cx.training() && how.dropout > 0.0).then(|| (how.dropout, cx.key()));
-    attention(
-        q,
-        k,
-        v,
-        AttentionOptions {
-            causal: how.causal,
-            mask: how.mask,
-            dropout,
-            ..AttentionOptions::default()
-        },
-    )
+    let options = AttentionOptions {
+        causal: how.causal,
+        mask: how.mask,
+        dropout,
+        ..AttentionOptions::default()
+    };
+    observations::attention(cx, q, k, options);
+    attention(q, k, v, options)
 }
 
 /// Reshapes `[B, T, H·D]` to `[B, T, H, D]`.

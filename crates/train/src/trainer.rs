@@ -6,6 +6,7 @@
 use crate::array::StateArray;
 use crate::options::TrainerOptions;
 use crate::plans::{StepGraphs, StepPlans};
+use crate::recording::Statistics;
 use crate::session::{Function, Inputs, Results, Session};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Host};
@@ -143,8 +144,7 @@ impl Trainer {
         let (rate, number) = ([lr as f32], [(self.done + 1) as f32]);
         let (mut loss, mut gradient_norm) = (0.0, None);
         for (index, (share, inputs)) in batches.iter().enumerate() {
-            let draw = self.done * self.options.accumulate as u64 + index as u64;
-            let key = [folded(self.options.seed), draw as u32];
+            let key = self.key(index);
             let share = [*share];
             let own: [(&str, Host<'_>); 4] = [
                 ("lr", Host::F32(&rate)),
@@ -195,6 +195,26 @@ impl Trainer {
     /// As [`Trainer::step`].
     pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
         self.session.run(function, inputs)
+    }
+
+    /// Runs a function that records statistics (see [`StepGraphs::with_recording`]) on a batch. Where it has dropout,
+    /// that is the dropout of the next step's first batch. Nothing that training depends on changes.
+    ///
+    /// # Errors
+    /// As [`Trainer::step`].
+    pub fn record(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Statistics> {
+        let key = self.key(0);
+        let all: Vec<(&str, Host<'_>)> = [("key", Host::U32(&key))]
+            .into_iter()
+            .chain(inputs.iter().copied())
+            .collect();
+        Statistics::of_run(&mut self.session, function, &all)
+    }
+
+    /// The random key of batch number `index` of the next step.
+    fn key(&self, index: usize) -> [u32; 2] {
+        let draw = self.done * self.options.accumulate as u64 + index as u64;
+        [folded(self.options.seed), draw as u32]
     }
 
     /// The functions that were planned together with the step, in order.

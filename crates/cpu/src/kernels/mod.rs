@@ -15,6 +15,7 @@ pub mod cross_entropy;
 pub mod elementwise;
 pub mod gather;
 pub mod gemm;
+pub mod histogram;
 mod join;
 pub(crate) mod kernel;
 mod map;

@@ -8,8 +8,8 @@ use lessen_graph::{Op, RowWise, ops};
 
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
-    activation, attention, cast, cross_entropy, elementwise, gather, join, matmul, norm, norm_logits, optimizer,
-    random, reduce_axes, rope, softmax,
+    activation, attention, cast, cross_entropy, elementwise, gather, histogram, join, matmul, norm, norm_logits,
+    optimizer, random, reduce_axes, rope, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -37,6 +37,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Gelu>(activation::gelu_kernel),
         entry::<ops::GeluBackward>(activation::gelu_backward_kernel),
         entry::<ops::Helu>(activation::helu_kernel),
+        entry::<ops::Histogram>(histogram::histogram_kernel),
         entry::<ops::Identity>(join::identity_kernel),
         entry::<ops::Iota>(nothing),
         entry::<ops::LayerNorm>(norm::layer_norm_kernel),

@@ -132,6 +132,8 @@ fn of_structure() -> Vec<Sample> {
             &[],
         ),
         sample(ops::Gather, &[x, &[2, 9]]).with(1, DType::I32),
+        sample(ops::Histogram::STANDARD, &[x]),
+        sample(ops::Histogram::STANDARD, &[&[300, 70]]),
         sample(
             ops::Iota {
                 ty: ty(&[2, 3]),

@@ -236,6 +236,12 @@ fn structure(r: &mut Prng) -> Vec<Case> {
             all.push(case(Reduce { kind, axes }, &[&x], Twice));
         }
     }
+    let bins = Histogram {
+        least: -2,
+        most: 1,
+        parts: 2,
+    };
+    all.push(case(bins, &[&x], No));
     for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
         let op = MatMul {
             transpose_a,

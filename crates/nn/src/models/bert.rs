@@ -12,6 +12,7 @@ use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head, positions};
 use crate::loss::Loss;
+use crate::observations::{self, activate};
 use lessen_base::Result;
 
 /// The configuration of a BERT; fields are named as in transformers' `config.json`.
@@ -188,7 +189,10 @@ fn layer<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, mask: Tensor<'g>) 
     let y = cx.scope("intermediate", |cx| {
         linear(cx, "dense", x, c.intermediate_size, c.weight())
     });
-    cx.scope("output", |cx| add_and_norm(cx, c, x, c.hidden_act.apply(y)))
+    let inner = cx.at("intermediate");
+    cx.scope("output", |cx| {
+        add_and_norm(cx, c, x, activate(&inner, c.hidden_act, y, Some(mask)))
+    })
 }
 
 fn self_attention<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
@@ -235,8 +239,8 @@ impl BertForSequenceClassification {
         let c = &self.config;
         let pooled = cx.scope("bert", |cx| {
             let first = bert(cx, c, batch).slice(1, 0, 1).reshape(&[batch.size, c.hidden_size]);
-            cx.scope("pooler", |cx| linear(cx, "dense", first, c.hidden_size, c.weight()))
-                .tanh()
+            let pooled = cx.scope("pooler", |cx| linear(cx, "dense", first, c.hidden_size, c.weight()));
+            activate(&cx.at("pooler"), Activation::Tanh, pooled, None)
         });
         let pooled = cx.dropout(pooled, c.classifier_dropout.unwrap_or(c.hidden_dropout_prob));
         c.loss
@@ -278,7 +282,9 @@ impl BertForMaskedLM {
         );
         cx.scope("cls.predictions", |cx| {
             let x = cx.scope("transform", |cx| {
-                let x = c.hidden_act.apply(linear(cx, "dense", x, c.hidden_size, c.weight()));
+                let x = linear(cx, "dense", x, c.hidden_size, c.weight());
+                let mask = cx.input("mask", DType::Bool, &batch.tokens());
+                let x = activate(cx, c.hidden_act, x, Some(mask));
                 layer_norm(cx, "LayerNorm", x, c.layer_norm_eps)
             });
             c.loss
@@ -290,6 +296,7 @@ impl BertForMaskedLM {
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
+        observations::logits(cx, logits, labels);
         Outputs {
             loss: logits.cross_entropy(labels),
             logits,

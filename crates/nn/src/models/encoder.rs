@@ -12,6 +12,7 @@ use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, mean_pool, multi_head, positions};
 use crate::loss::Loss;
+use crate::observations::activate;
 use lessen_base::Result;
 
 /// The configuration of an encoder; fields are named as in its `config.json`.
@@ -194,7 +195,8 @@ fn layer<'g>(cx: &Context<'g>, c: &EncoderConfig, x: Tensor<'g>, mask: Tensor<'g
 
     let h = layer_norm(cx, "norm2", x, c.layer_norm_eps);
     let y = cx.scope("mlp", |cx| {
-        let inner = c.activation.apply(linear(cx, "up", h, c.ffn, c.weight()));
+        let inner = linear(cx, "up", h, c.ffn, c.weight());
+        let inner = activate(cx, c.activation, inner, Some(mask));
         linear(cx, "down", inner, c.width, c.weight())
     });
     x + cx.dropout(y, c.dropout)

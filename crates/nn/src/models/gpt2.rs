@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::init::Init;
 use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, positions, split_heads};
 use crate::loss::Loss;
+use crate::observations::{self, activate};
 use lessen_base::Result;
 
 /// The configuration of a GPT-2; fields are named as in transformers' `config.json`.
@@ -157,6 +158,7 @@ impl GPT2LMHeadModel {
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
+        observations::logits(cx, logits, labels);
         Outputs {
             loss: logits.cross_entropy(labels),
             logits,
@@ -237,7 +239,7 @@ fn block<'g>(
         conv1d(
             cx,
             "c_proj",
-            c.activation_function.apply(inner),
+            activate(cx, c.activation_function, inner, None),
             c.n_embd,
             c.residual_weight(),
         )

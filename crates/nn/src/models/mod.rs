@@ -8,6 +8,7 @@ pub mod gpt2_cache;
 use lessen_graph::{DType, Tensor};
 
 use crate::context::Context;
+use crate::observations;
 
 /// The size of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -41,6 +42,7 @@ pub struct Outputs<'g> {
 fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>) -> Outputs<'g> {
     if logits.dim(-1) > 1 {
         let labels = cx.input("labels", DType::I32, &[batch.size]);
+        observations::logits(cx, logits, labels);
         return Outputs {
             loss: logits.cross_entropy(labels),
             logits,

@@ -1,6 +1,6 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
-use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RunKeys, TrainKeys};
+use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RecordKeys, RunKeys, TrainKeys};
 use super::settings::Settings;
 use super::value::{Origin, SettingValue};
 use super::words::Word;
@@ -22,6 +22,8 @@ pub struct Config {
     pub train: TrainKeys,
     /// Optimizer.
     pub optimizer: OptimizerConfig,
+    /// Recorded statistics.
+    pub record: RecordKeys,
     /// When parameters are updated.
     pub placement: Placement,
     /// Where all this comes from, for messages and for `config.toml`.
@@ -61,6 +63,7 @@ impl Config {
             data: keys.data,
             train: keys.train,
             optimizer,
+            record: keys.record,
             placement: keys.optimizer.placement,
             settings,
         };
@@ -250,6 +253,7 @@ mod tests {
                     "data.format" => keys.data.format.word(),
                     "train.schedule" => keys.train.schedule.word(),
                     "optimizer.kind" => keys.optimizer.kind.word(),
+                    "record.split" => keys.record.split.word(),
                     "optimizer.placement" => keys.optimizer.placement.word(),
                     other => panic!("{other} has no line in this test"),
                 })

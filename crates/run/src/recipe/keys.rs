@@ -57,6 +57,18 @@ words! {
     }
 }
 
+words! {
+    /// Which batches statistics are recorded on.
+    pub enum RecordSplit {
+        /// That of the step to come, with its dropout.
+        Train = "train",
+        /// The first one of the split `dev`, without dropout.
+        Dev = "dev",
+        /// Both of them.
+        Both = "both",
+    }
+}
+
 words!(ScheduleKind {
     Constant = "constant",
     Linear = "linear",
@@ -161,7 +173,14 @@ macro_rules! form_fields {
 
 form_fields!(Activation, Loss);
 
-word_fields!(ModelKind, DataFormat, OptimizerKind, ScheduleKind, Placement);
+word_fields!(
+    ModelKind,
+    DataFormat,
+    OptimizerKind,
+    RecordSplit,
+    ScheduleKind,
+    Placement
+);
 
 /// Makes a structure for each section, [`Keys`] of all sections, and [`KEYS`].
 macro_rules! keys {
@@ -286,6 +305,15 @@ keys! {
         beta2: f64 [SHARE] = "0.999", "AdamW: decay of the mean squared gradient";
         epsilon: f64 [NOT_NEGATIVE] = "1e-8", "AdamW: added to the root of the mean squared gradient";
         momentum: f64 [SHARE] = "0.9", "SGD: share of the last step that is kept";
+    }
+    /// Statistics of values inside the model, which change nothing of the training.
+    record: RecordKeys {
+        every: u64 [Kind::Count(0)] = "0",
+            "steps between recordings, each before its step; the last step has one too, 0 is none at all";
+        what: String [Kind::Text] = "\"*\"",
+            "values, separated by commas: activations, attention, or names, in which * stands for any characters";
+        split: RecordSplit [Kind::Choice(RecordSplit::WORDS)] = "\"train\"",
+            "recorded on the batch of the step, with its dropout, on the first one of the split dev, or both";
     }
 }
 

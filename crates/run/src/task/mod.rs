@@ -5,6 +5,7 @@ pub mod evaluation;
 mod fit;
 pub mod goal;
 pub(crate) mod model;
+pub(crate) mod recording;
 
 use self::corpus::Corpus;
 use self::goal::Goal;
@@ -169,13 +170,14 @@ impl RunTask {
         }
     }
 
-    /// The graphs of training: the step, and the evaluation as its only function.
+    /// The graphs of training: the step, and as its functions the evaluation and what records statistics.
     ///
     /// # Errors
-    /// An evaluation with parameters that the step does not have.
+    /// An evaluation with parameters that the step does not have; nothing to record of what is asked for.
     pub fn graphs(&self, options: &TrainerOptions) -> Result<StepGraphs> {
         let graphs = StepGraphs::new(options, |cx| self.model.forward(cx, self.shape).loss);
-        graphs.with_function(|cx| evaluation::trace(cx, &self.model, &self.goal, self.shape))
+        let graphs = graphs.with_function(|cx| evaluation::trace(cx, &self.model, &self.goal, self.shape))?;
+        recording::add(graphs, self)
     }
 
     /// The first weights of training, and how they differ from the checkpoint to start from.

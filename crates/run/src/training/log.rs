@@ -2,12 +2,14 @@
 
 use super::progress::Progress;
 use crate::folder::Folder;
-use crate::folder::events::Events;
+use crate::folder::events::{Bins, Events};
 use crate::folder::metrics::Metrics;
 use crate::task::evaluation::Scores;
+use crate::task::recording::RecordedSplit;
 use lessen_base::Result;
-use lessen_train::StepReport;
-use serde_json::{Map, json};
+use lessen_nn::statistics::histogram_edges;
+use lessen_train::{Statistics, StepReport};
+use serde_json::{Map, Value, json};
 
 /// The log of a run.
 pub(crate) struct Log {
@@ -66,6 +68,40 @@ impl Log {
         self.metrics.write(&line.into())?;
         self.note(&format!("step {step}: dev {}", scores.show()));
         Ok(())
+    }
+
+    /// Logs statistics that were recorded on a batch of a split before a step.
+    ///
+    /// # Errors
+    /// Files that cannot be written to.
+    pub(crate) fn statistics(&mut self, step: u64, split: RecordedSplit, statistics: &Statistics) -> Result<()> {
+        let edges = histogram_edges();
+        let named = |name: &str| format!("{}/{name}", split.prefix());
+        let mut line = Map::new();
+        line.insert("step".into(), json!(step));
+        let scalars: Vec<(String, f64)> = statistics
+            .scalars
+            .iter()
+            .map(|(name, value)| (named(name), *value))
+            .collect();
+        for (name, value) in &scalars {
+            line.insert(name.clone(), json!(value));
+        }
+        let mut histograms = Vec::new();
+        for (name, counts) in &statistics.histograms {
+            let bins = Bins { edges: &edges, counts }.trimmed();
+            let full = bins.counts.iter().enumerate().filter(|(_, count)| **count > 0.0);
+            let full: Vec<Value> = full
+                .map(|(i, count)| json!([bins.edges[i], bins.edges[i + 1], count]))
+                .collect();
+            line.insert(named(name), Value::Array(full));
+            histograms.push((named(name), bins));
+        }
+        self.metrics.write(&line.into())?;
+        let scalars: Vec<(&str, f64)> = scalars.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        self.events.scalars(step, &scalars)?;
+        let histograms: Vec<(&str, Bins<'_>)> = histograms.iter().map(|(name, bins)| (name.as_str(), *bins)).collect();
+        self.events.histograms(step, &histograms)
     }
 
     /// Says something that stays.

@@ -3,6 +3,7 @@
 pub mod interrupt;
 mod log;
 mod progress;
+mod recording;
 pub mod report;
 mod start;
 mod steps;
@@ -188,13 +189,13 @@ impl Run {
 
     /// One step, on as many batches as are accumulated, or as are left of the last epoch.
     fn step(&mut self, batches: &mut Prefetch) -> Result<StepReport> {
+        let count = self.steps.batches_after(self.trainer.done(), &self.task.config.train);
+        let made: Vec<Batch> = (0..count).map(|_| batches.next_batch()).collect::<Result<_>>()?;
+        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
+        recording::record(self, &inputs[0])?;
         let (goal, train) = (&self.task.goal, &self.task.config.train);
-        let made: Vec<Batch> = (0..self.steps.batches_after(self.trainer.done(), train))
-            .map(|_| batches.next_batch())
-            .collect::<Result<_>>()?;
         let weights: Vec<f64> = made.iter().map(|batch| goal.weight_of(batch)).collect();
         let whole: f64 = weights.iter().sum::<f64>().max(1.0);
-        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
         let report = if train.accumulate == 1 {
             self.trainer.step(&inputs[0])?
         } else {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 11] = [
+const FREE: [&str; 14] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -27,6 +27,9 @@ const FREE: [&str; 11] = [
     "model.init",
     "model.vocab",
     "optimizer.placement",
+    "record.every",
+    "record.what",
+    "record.split",
 ];
 
 /// What to train and where.

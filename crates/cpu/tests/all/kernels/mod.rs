@@ -5,6 +5,7 @@ mod attention;
 mod cast;
 mod copy;
 mod elementwise;
+mod histogram;
 mod levels;
 mod matmul;
 mod norm;

@@ -1,5 +1,6 @@
 //! `lessen bench`
 
+mod activation;
 mod attention;
 mod step;
 
@@ -18,6 +19,8 @@ pub struct Bench {
 enum What {
     /// Training steps of a GPT, of BERT-base, and of the `thucnews` recipe
     Step(step::Step),
+    /// Inference with different activations: time per element and of whole models
+    Activation(activation::Activation),
     /// One attention layer, forward or with its derivative, fused or as a graph of simple operations
     Attention(attention::Attention),
 }
@@ -27,6 +30,7 @@ impl Bench {
     pub fn run(self) -> Result<u8> {
         match self.what {
             What::Step(step) => step.run(),
+            What::Activation(activation) => activation.run(),
             What::Attention(attention) => attention.run(),
         }
     }
