@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::activation::Activation;
 use crate::config::Fields;
 use crate::context::{Context, ParamSpec};
+use crate::loss::Loss;
 use crate::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassification};
 use crate::models::encoder::{EncoderConfig, LessenEncoder};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
@@ -149,15 +150,19 @@ impl Model {
     }
 
     /// Reads a model of this class with the dimensions of `DIR/config.json`, which may describe another class of the
-    /// same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type` of the
-    /// replaced head is ignored.
+    /// same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type` and the
+    /// loss of the replaced head are ignored.
     ///
     /// # Errors
     /// As [`Model::from_dir`]; a model of another family.
     pub fn from_dir_as(dir: &Path, architecture: Architecture) -> Result<Model> {
         let fields = Fields::read(&dir.join("config.json"))?;
         architecture.check_family(&fields, family(&fields)?)?;
-        Model::from_fields(&fields, architecture)
+        let mut model = Model::from_fields(&fields, architecture)?;
+        if Architecture::of(&fields) != Ok(architecture) {
+            model.set_loss(Loss::default());
+        }
+        Ok(model)
     }
 
     fn from_fields(fields: &Fields, architecture: Architecture) -> Result<Model> {
@@ -280,6 +285,26 @@ impl Model {
         }
     }
 
+    /// What the cross entropy is taken of.
+    pub fn loss(&self) -> Loss {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.loss,
+            Model::BertForMaskedLM(model) => model.config.loss,
+            Model::GPT2LMHeadModel(model) => model.config.loss,
+            Model::LessenEncoder(model) => model.config.loss,
+        }
+    }
+
+    /// Replaces what the cross entropy is taken of. A regression has none, and nothing changes.
+    pub fn set_loss(&mut self, loss: Loss) {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.loss = loss,
+            Model::BertForMaskedLM(model) => model.config.loss = loss,
+            Model::GPT2LMHeadModel(model) => model.config.loss = loss,
+            Model::LessenEncoder(model) => model.config.loss = loss,
+        }
+    }
+
     /// Number of tokens in the vocabulary.
     pub fn vocab_size(&self) -> usize {
         match self {
@@ -334,7 +359,7 @@ impl Model {
     }
 
     /// Adds the model without its loss and returns the logits: `f32[B, classes]` (`f32[B, 1]` for a regression) or
-    /// `f32[B, T, vocabulary]`. Declares no inputs for labels or targets.
+    /// `f32[B, T, vocabulary]`, as softmax takes them. Declares no inputs for labels or targets.
     ///
     /// # Panics
     /// If `T` is above [`Model::max_length`]; see [`Model::check_length`].

@@ -6,11 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
-use crate::config::{Fields, put_activation, put_identity};
+use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::context::Context;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head, positions};
+use crate::loss::Loss;
 use crate::observations::{self, activate};
 use lessen_base::Result;
 
@@ -43,6 +44,8 @@ pub struct BertConfig {
     pub layer_norm_eps: f64,
     /// Standard deviation of the initial values of matrices.
     pub initializer_range: f64,
+    /// What the cross entropy is taken of.
+    pub loss: Loss,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
@@ -66,6 +69,7 @@ impl Default for BertConfig {
             classifier_dropout: None,
             layer_norm_eps: 1e-12,
             initializer_range: 0.02,
+            loss: Loss::default(),
             labels: numbered_labels(2),
             fields: Map::new(),
         }
@@ -100,6 +104,7 @@ impl BertConfig {
                 .transpose()?,
             layer_norm_eps: fields.positive_or("layer_norm_eps", default.layer_norm_eps)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
+            loss: fields.loss()?,
             labels: fields.labels()?,
             fields: fields.clone().into_map(),
         };
@@ -132,6 +137,7 @@ impl BertConfig {
             map.insert(field.into(), value);
         }
         put_activation(&mut map, "hidden_act", self.hidden_act);
+        put_loss(&mut map, self.loss);
         map
     }
 
@@ -237,7 +243,8 @@ impl BertForSequenceClassification {
             activate(&cx.at("pooler"), Activation::Tanh, pooled, None)
         });
         let pooled = cx.dropout(pooled, c.classifier_dropout.unwrap_or(c.hidden_dropout_prob));
-        linear(cx, "classifier", pooled, c.labels.len(), c.weight())
+        c.loss
+            .normalize(linear(cx, "classifier", pooled, c.labels.len(), c.weight()))
     }
 
     /// Loss over `labels` (`i32[B]`), or for a regression over `targets` and `weights` (`f32[B]`).
@@ -280,7 +287,8 @@ impl BertForMaskedLM {
                 let x = activate(cx, c.hidden_act, x, Some(mask));
                 layer_norm(cx, "LayerNorm", x, c.layer_norm_eps)
             });
-            x.matmul_t(words) + cx.param("bias", &[c.vocab_size], Init::Zeros)
+            c.loss
+                .normalize(x.matmul_t(words) + cx.param("bias", &[c.vocab_size], Init::Zeros))
         })
     }
 

@@ -6,11 +6,12 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
-use crate::config::{Fields, put_identity};
+use crate::config::{Fields, put_identity, put_loss};
 use crate::context::Context;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, mean_pool, multi_head, positions};
+use crate::loss::Loss;
 use crate::observations::activate;
 use lessen_base::Result;
 
@@ -39,6 +40,8 @@ pub struct EncoderConfig {
     pub initializer_range: f64,
     /// Id of the padding token.
     pub pad_token_id: usize,
+    /// What the cross entropy is taken of.
+    pub loss: Loss,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
@@ -60,6 +63,7 @@ impl Default for EncoderConfig {
             layer_norm_eps: 1e-5,
             initializer_range: 0.02,
             pad_token_id: 0,
+            loss: Loss::default(),
             labels: numbered_labels(2),
             fields: Map::new(),
         }
@@ -85,6 +89,7 @@ impl EncoderConfig {
             layer_norm_eps: fields.positive_or("layer_norm_eps", default.layer_norm_eps)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
             pad_token_id: fields.index_or("pad_token_id", default.pad_token_id)?,
+            loss: fields.loss()?,
             labels: fields.labels()?,
             fields: fields.clone().into_map(),
         };
@@ -138,7 +143,8 @@ impl LessenEncoder {
         let pooled = cx
             .trace()
             .in_scope("pool", || cx.dropout(mean_pool(x, mask), c.dropout));
-        linear(cx, "classifier", pooled, c.labels.len(), c.weight())
+        c.loss
+            .normalize(linear(cx, "classifier", pooled, c.labels.len(), c.weight()))
     }
 
     /// Loss over `labels` (`i32[B]`), or for a regression over `targets` and `weights` (`f32[B]`).
@@ -166,6 +172,7 @@ impl LessenEncoder {
         ] {
             map.insert(field.into(), value);
         }
+        put_loss(&mut map, c.loss);
         put_labels(&mut map, &c.labels);
         map
     }

@@ -6,10 +6,11 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs};
 use crate::activation::Activation;
-use crate::config::{Fields, put_activation, put_identity};
+use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::context::Context;
 use crate::init::Init;
 use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, positions, split_heads};
+use crate::loss::Loss;
 use crate::observations::{self, activate};
 use lessen_base::Result;
 
@@ -40,6 +41,8 @@ pub struct Gpt2Config {
     pub layer_norm_epsilon: f64,
     /// Standard deviation of the initial values of matrices.
     pub initializer_range: f64,
+    /// What the cross entropy is taken of.
+    pub loss: Loss,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -60,6 +63,7 @@ impl Default for Gpt2Config {
             resid_pdrop: 0.1,
             layer_norm_epsilon: 1e-5,
             initializer_range: 0.02,
+            loss: Loss::default(),
             fields: Map::new(),
         }
     }
@@ -89,6 +93,7 @@ impl Gpt2Config {
             resid_pdrop: fields.dropout_or("resid_pdrop", default.resid_pdrop)?,
             layer_norm_epsilon: fields.positive_or("layer_norm_epsilon", default.layer_norm_epsilon)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
+            loss: fields.loss()?,
             fields: fields.clone().into_map(),
         };
         fields.divides("n_embd", config.n_embd, "n_head", config.n_head)?;
@@ -181,6 +186,7 @@ impl GPT2LMHeadModel {
             map.insert(field.into(), value);
         }
         put_activation(&mut map, "activation_function", c.activation_function);
+        put_loss(&mut map, c.loss);
         map
     }
 }
@@ -244,5 +250,5 @@ fn block<'g>(
 /// Logits of the next token, `[.., vocab_size]`, from hidden states `[.., n_embd]`.
 pub(super) fn head<'g>(cx: &Context<'g>, c: &Gpt2Config, x: Tensor<'g>) -> Tensor<'g> {
     let words = cx.param("transformer.wte.weight", &[c.vocab_size, c.n_embd], c.weight());
-    cx.trace().in_scope("lm_head", || x.matmul_t(words))
+    cx.trace().in_scope("lm_head", || c.loss.normalize(x.matmul_t(words)))
 }

@@ -5,7 +5,7 @@ use super::names;
 use super::value::{Form, Kind, SettingValue};
 use super::words::{Word, words};
 use lessen_compile::Placement;
-use lessen_nn::{Activation, ScheduleKind};
+use lessen_nn::{Activation, Loss, ScheduleKind};
 use std::path::PathBuf;
 
 /// A key that recipes and `--set` may give.
@@ -171,7 +171,7 @@ macro_rules! form_fields {
     };
 }
 
-form_fields!(Activation);
+form_fields!(Activation, Loss);
 
 word_fields!(
     ModelKind,
@@ -236,6 +236,11 @@ const ACTIVATION: Kind = Kind::Form(Form {
     accepts: |text| text.parse::<Activation>().is_ok(),
 });
 
+const LOSS: Kind = Kind::Form(Form {
+    words: Loss::words,
+    accepts: |text| text.parse::<Loss>().is_ok(),
+});
+
 keys! {
     /// The run itself.
     run: RunKeys {
@@ -282,6 +287,9 @@ keys! {
             "shape of the learning rate after the warm-up";
         warmup: u64 [Kind::Count(0)] = "0",
             "steps in which the learning rate rises: from 0, with one-cycle from a 25th of its highest";
+        loss: Loss [LOSS] = "\"softmax\"",
+            "cross entropy: that of the logits, or of logits divided by their deviation (norm_softmax) or root mean square \
+             (logit_norm); evaluations report the same loss";
         weight_decay: f64 [NOT_NEGATIVE] = "0.0", "decay of matrices; biases, norms and other vectors have none";
         clip_norm: f64 [NOT_NEGATIVE] = "0.0", "greatest norm of the gradient over all parameters; 0 is no limit";
         seed: u64 [Kind::Count(0)] = "1", "decides initial parameters, order of the data and dropout";

@@ -37,6 +37,7 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("train.steps", &["max_steps", "num_steps"]),
     ("train.epochs", &["num_epochs", "num_train_epochs"]),
     ("train.lr", &["learning_rate"]),
+    ("train.loss", &["criterion", "loss_function", "loss_fn"]),
     ("train.schedule", &["scheduler", "lr_scheduler_type"]),
     ("train.warmup", &["warmup_steps"]),
     ("train.clip_norm", &["max_grad_norm", "grad_clip", "gradient_clipping"]),

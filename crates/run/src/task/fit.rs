@@ -4,7 +4,7 @@ use super::goal::Goal;
 use crate::recipe::config::Config;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
-use lessen_nn::{BatchShape, Model, Task};
+use lessen_nn::{BatchShape, Loss, Model, Task};
 use std::path::Path;
 
 /// Tokens by which a model's vocabulary may be larger than its tokenizer's: many models are padded to a round number of
@@ -122,16 +122,7 @@ pub(crate) fn check_saved(
     let whose = format!("the model in {}", dir.display());
     check_vocabulary(tokenizer, model, &whose)?;
     check_length(config, model, &whose, "restore the run's config.toml")?;
-    if let Some(activation) = config
-        .model
-        .activation
-        .filter(|activation| *activation != model.activation())
-    {
-        return Err(Error::user(format!(
-            "model.activation = {activation} is not that of {whose}, {}; restore the run's config.toml",
-            model.activation()
-        )));
-    }
+    check_words(config, model, &whose)?;
     let Some(described) = described else {
         return Ok(());
     };
@@ -150,6 +141,40 @@ pub(crate) fn check_saved(
     Err(Error::user(format!(
         "the settings under [model] describe {what}, unlike {whose}; restore the run's config.toml"
     )))
+}
+
+/// Refuses a saved model of other words than the run's settings.
+fn check_words(config: &Config, model: &Model, whose: &str) -> Result<()> {
+    let activation = config.model.activation.map(|activation| activation.to_string());
+    for (name, wanted, found) in [
+        ("model.activation", activation, model.activation().to_string()),
+        (
+            "train.loss",
+            Some(config.train.loss.to_string()),
+            model.loss().to_string(),
+        ),
+    ] {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            return Err(Error::user(format!(
+                "{name} = {wanted} is not that of {whose}, {found}; restore the run's config.toml"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a normalized cross entropy where scores are learned.
+///
+/// # Errors
+/// The key.
+pub(crate) fn check_loss(config: &Config, goal: &Goal) -> Result<()> {
+    match (config.train.loss, goal) {
+        (Loss::Norm(_), Goal::Score(_)) => Err(Error::user(format!(
+            "{} is a cross entropy, but the data has scores, which are learned by squared errors; leave it out",
+            config.place("train.loss")
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses data that asks for other answers than the model gives.

@@ -99,6 +99,7 @@ impl RunTask {
             Some(corpus) => corpus.goal(),
             None => assumed_goal(&config),
         };
+        fit::check_loss(&config, &goal)?;
         let (dir, model, tokenizer) = match saved {
             Some(saved) => {
                 fit::check_goal(&goal, &saved.model)?;

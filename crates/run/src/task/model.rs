@@ -47,6 +47,7 @@ pub(crate) fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model>
     if let Some(activation) = config.model.activation {
         model.set_activation(activation);
     }
+    model.set_loss(config.train.loss);
     set_labels(&mut model, goal);
     Ok(model)
 }

@@ -61,7 +61,7 @@ impl Weighting {
     }
 
     /// Checks the ranges of numbers.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let divisor = |divisor: Divisor| !matches!(divisor, Divisor::Constant(c) if !(c > 0.0 && c.is_finite()));
         let valid = match *self {
             Weighting::Softmax => true,
