@@ -17,6 +17,9 @@ use lessen_nn::{BatchShape, Task, Weights};
 use lessen_train::{Generator, Sampling, Session};
 use std::path::Path;
 
+/// The most tokens whose keys and values are kept where a model's positions are unlimited.
+const MOST_KEPT: usize = 1 << 14;
+
 /// What a model says of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prediction {
@@ -156,12 +159,13 @@ impl<'a> SavedRun<'a> {
                 "the prompt has no tokens; give at least one character with --prompt",
             ));
         }
-        let mut generator = self.generator()?;
         let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
         let sampling = Sampling {
             tokens: sampling.tokens.min(most),
             ..*sampling
         };
+        let kept = tokens.len().saturating_add(sampling.tokens).min(MOST_KEPT);
+        let mut generator = self.generator(kept)?;
         let added = generator.generate(&tokens, &sampling)?;
         self.saved.tokenizer.decode(&added)
     }
@@ -170,8 +174,8 @@ impl<'a> SavedRun<'a> {
         self.config.data.format == DataFormat::Adder
     }
 
-    fn generator(&self) -> Result<Generator> {
-        Generator::new((self.new_backend)()?, &self.saved.model, &self.weights)
+    fn generator(&self, most: usize) -> Result<Generator> {
+        Generator::new((self.new_backend)()?, &self.saved.model, &self.weights, most)
     }
 
     /// The answer of a model that adds.
@@ -192,7 +196,7 @@ impl<'a> SavedRun<'a> {
             top_k: None,
             seed: 0,
         };
-        let answer = self.generator()?.generate(&question, &sampling)?;
+        let answer = self.generator(adder::LENGTH)?.generate(&question, &sampling)?;
         Ok(Prediction::Sum(adder.show(&question, &answer)))
     }
 }
