@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use lessen_graph::Trace;
-//! use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, optimizer};
+//! use lessen_nn::{BatchShape, Context, Joined, Model, OptimizerConfig, optimizer};
 //! use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 //!
 //! let config = EncoderConfig { vocab_size: 100, ..EncoderConfig::default() };
@@ -15,7 +15,8 @@
 //! let trace = Trace::new();
 //! let cx = Context::new(&trace, true);
 //! let outputs = model.forward(&cx, BatchShape { size: 8, length: 16 });
-//! let update = optimizer::update(&cx, outputs.loss, &OptimizerConfig::adamw(0.01), Some(1.0));
+//! let adamw = OptimizerConfig::adamw(0.01);
+//! let update = optimizer::update(&cx, outputs.loss, &adamw, Some(1.0), &Joined::new());
 //! assert_eq!(update.states.len(), 2 * cx.params().len());
 //! ```
 
@@ -49,7 +50,7 @@ pub use lessen_base::{Error, Result};
 pub use loss::Loss;
 pub use model::{Architecture, Model, Task};
 pub use models::{BatchShape, Outputs};
-pub use optimizer::{OptimizerConfig, Update};
+pub use optimizer::{Joined, OptimizerConfig, Update};
 pub use position::Position;
 pub use schedule::{Schedule, ScheduleKind};
 pub use statistics::{Selection, Statistic};

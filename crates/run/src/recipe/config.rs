@@ -1,17 +1,20 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
 use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RecordKeys, RunKeys, TrainKeys};
+use super::phases::Recipe;
 use super::settings::Settings;
-use super::value::{Origin, SettingValue};
+use super::value::Origin;
 use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
 use lessen_data::adder;
 use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
 
-/// A whole recipe.
+/// A recipe, or a phase of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// The phase; none in a recipe without phases.
+    pub phase: Option<String>,
     /// Name and budget.
     pub run: RunKeys,
     /// Model.
@@ -31,17 +34,21 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the settings of a recipe.
+    /// Reads the settings of a recipe without phases.
+    ///
+    /// # Errors
+    /// Settings that do not go together, and a recipe with phases, which [`Recipe::new`] reads.
+    pub fn new(settings: Settings) -> Result<Config> {
+        let mut phases = Recipe::new(settings)?.phases;
+        let single = phases.pop_if(|config| config.phase.is_none());
+        single.ok_or_else(|| Error::user("the recipe has phases; name one without them"))
+    }
+
+    /// Reads the settings of a phase, or of a recipe without phases.
     ///
     /// # Errors
     /// Settings that do not go together.
-    pub fn new(mut settings: Settings) -> Result<Config> {
-        if settings.text("data.format") == Some(DataFormat::Adder.word())
-            && settings.origin("data.max_length") == Origin::Default
-        {
-            let own = SettingValue::Count(adder::LENGTH as u64);
-            settings.set_named("data.max_length", own, "the adder's own length".to_string())?;
-        }
+    pub(crate) fn of(settings: Settings, phase: Option<&str>) -> Result<Config> {
         let keys = settings.keys()?;
         let weight_decay = keys.train.weight_decay;
         let optimizer = match keys.optimizer.kind {
@@ -58,6 +65,7 @@ impl Config {
             },
         };
         let config = Config {
+            phase: phase.map(str::to_string),
             run: keys.run,
             model: keys.model,
             data: keys.data,
@@ -233,7 +241,7 @@ impl Config {
 mod tests {
     use super::*;
     use crate::recipe::keys::{KEYS, Keys};
-    use crate::recipe::value::Kind;
+    use crate::recipe::value::{Kind, SettingValue};
     use lessen_nn::{Activation, ScheduleKind};
 
     fn config(text: &str) -> Result<Config> {

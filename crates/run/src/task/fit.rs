@@ -4,7 +4,7 @@ use super::goal::Goal;
 use crate::recipe::config::Config;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
-use lessen_nn::{Architecture, AttentionConfig, BatchShape, Loss, Model, Position, Task};
+use lessen_nn::{Architecture, AttentionConfig, BatchShape, Loss, Model, Task};
 use std::path::Path;
 
 /// Tokens by which a model's vocabulary may be larger than its tokenizer's: many models are padded to a round number of
@@ -175,25 +175,6 @@ fn check_words(config: &Config, model: &Model, described: Option<&Model>, whose:
         }
     }
     Ok(())
-}
-
-/// Refuses settings of FIRE for a model with other positions.
-///
-/// # Errors
-/// The key.
-pub(crate) fn check_fire(config: &Config, model: &Model) -> Result<()> {
-    let position = model.attention().position;
-    let given = [
-        ("model.fire_width", config.model.fire_width.is_some()),
-        ("model.fire_shared", config.model.fire_shared.is_some()),
-    ];
-    match given.into_iter().find(|(_, given)| *given) {
-        Some((name, _)) if position != Position::Fire => Err(Error::user(format!(
-            "{} has no effect on a model with model.position = {position}; leave it out, or choose fire",
-            config.place(name)
-        ))),
-        _ => Ok(()),
-    }
 }
 
 /// Refuses other positions than the checkpoint's where these cannot be taken away or added: in a BERT, whose norms follow

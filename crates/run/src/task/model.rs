@@ -53,7 +53,6 @@ pub(crate) fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model>
     if let Some(dropout) = config.model.dropout {
         model.set_dropout(dropout);
     }
-    fit::check_fire(config, &model)?;
     set_labels(&mut model, goal);
     model.set_loss(config.train.loss);
     Ok(model)
@@ -102,6 +101,22 @@ fn attention_over(config: &Config, own: AttentionConfig) -> AttentionConfig {
         fire_width: m.fire_width.unwrap_or(own.fire_width),
         fire_shared: m.fire_shared.unwrap_or(own.fire_shared),
     }
+}
+
+/// Refuses a phase that changes what the checkpoint to start from decides.
+///
+/// # Errors
+/// The first such key.
+pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Result<()> {
+    for name in FIXED {
+        if before.settings.get(name) != now.settings.get(name) {
+            let (place, shown) = (now.place(name), init.display());
+            return Err(Error::user(format!(
+                "{place} cannot change the checkpoint {shown}; leave it out of the phase"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The model that the recipe's own keys describe.
