@@ -151,6 +151,15 @@ impl Fields {
         }
     }
 
+    /// Returns an optional truth value.
+    pub fn switch_or(&self, field: &str, default: bool) -> Result<bool> {
+        self.get(field).map_or(Ok(default), |value| {
+            value
+                .as_bool()
+                .ok_or_else(|| self.error(field, format!("must be true or false, it is {value}")))
+        })
+    }
+
     /// Returns an optional string.
     pub fn word(&self, field: &str) -> Result<Option<&str>> {
         self.get(field)
@@ -251,7 +260,7 @@ pub fn put_loss(map: &mut Map<String, Value>, loss: Loss) {
 }
 
 /// Writes a field of our own, which transformers ignores, or removes it.
-fn put_own(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
+pub(crate) fn put_own(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
     match value {
         Some(value) => map.insert(field.into(), value),
         None => map.remove(field),

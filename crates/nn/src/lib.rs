@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod activation;
+mod attention;
 pub mod checkpoint;
 mod config;
 mod context;
@@ -34,11 +35,13 @@ mod model;
 pub mod models;
 mod observations;
 pub mod optimizer;
+mod position;
 mod schedule;
 pub mod statistics;
 mod weights;
 
 pub use activation::Activation;
+pub use attention::AttentionConfig;
 pub use config::Fields;
 pub use context::{Context, ParamSpec, Recorded, StateSpec};
 pub use init::Init;
@@ -48,6 +51,7 @@ pub use loss::Loss;
 pub use model::{Architecture, Model, Task};
 pub use models::{BatchShape, Outputs};
 pub use optimizer::{Joined, OptimizerConfig, Update};
+pub use position::Position;
 pub use schedule::{Schedule, ScheduleKind};
 pub use statistics::{Selection, Statistic};
 pub use weights::{Weight, Weights, initialize, initialize_missing};

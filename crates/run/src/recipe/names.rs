@@ -16,6 +16,20 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ),
     ("model.ffn", &["intermediate_size", "d_ff", "n_inner", "mlp"]),
     (
+        "model.kv_heads",
+        &["num_key_value_heads", "n_kv_heads", "num_kv_heads", "n_head_kv"],
+    ),
+    ("model.attention", &["attention_type", "attn", "softmax_variant"]),
+    (
+        "model.position",
+        &[
+            "position_embedding",
+            "position_embedding_type",
+            "pos_emb",
+            "positional_encoding",
+        ],
+    ),
+    (
         "model.activation",
         &["hidden_act", "activation_function", "act_fn", "nonlinearity"],
     ),

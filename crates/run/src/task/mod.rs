@@ -277,7 +277,7 @@ fn described(config: &Config, saved: &Model, tokenizer: &Tokenizer) -> Option<Mo
     let sizes = Sizes {
         vocab: saved.vocab_size(),
         pad: tokenizer.pad_id(),
-        length: saved.max_length(),
+        length: saved.max_length().unwrap_or(config.data.max_length),
     };
     let mut model = model::from_scratch(config, sizes);
     if !saved.labels().is_empty() {
