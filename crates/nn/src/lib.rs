@@ -23,29 +23,35 @@
 #![forbid(unsafe_code)]
 
 mod activation;
+mod attention;
 pub mod checkpoint;
 mod config;
 mod context;
 mod init;
 mod labels;
 pub mod layers;
+mod loss;
 mod model;
 pub mod models;
 mod observations;
 pub mod optimizer;
+mod position;
 mod schedule;
 pub mod statistics;
 mod weights;
 
 pub use activation::Activation;
+pub use attention::AttentionConfig;
 pub use config::Fields;
 pub use context::{Context, ParamSpec, Recorded, StateSpec};
 pub use init::Init;
 pub use labels::{numbered_labels, reorder_classes, same_classes};
 pub use lessen_base::{Error, Result};
+pub use loss::Loss;
 pub use model::{Architecture, Model, Task};
 pub use models::{BatchShape, Outputs};
 pub use optimizer::{Joined, OptimizerConfig, Update};
+pub use position::Position;
 pub use schedule::{Schedule, ScheduleKind};
 pub use statistics::{Selection, Statistic};
 pub use weights::{Weight, Weights, initialize, initialize_missing};

@@ -15,10 +15,14 @@ use crate::task::model::number_classes;
 use crate::task::{RunTask, SavedModel};
 use crate::wording::{counted, name_of};
 use lessen_base::{Error, Result};
+use lessen_compile::Backend;
 use lessen_data::{Adder, ExampleBatches, Examples, LabelKind, Order, Source, adder};
 use lessen_nn::{BatchShape, Task, Weights};
 use lessen_train::{Generator, Sampling, Session};
 use std::path::Path;
+
+/// The most tokens whose keys and values are kept where a model's positions are unlimited.
+const MOST_KEPT: usize = 1 << 14;
 
 /// What a model says of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -58,6 +62,29 @@ impl<'a> SavedRun<'a> {
         })
     }
 
+    /// The settings of the model's phase.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The model and its tokenizer.
+    pub(crate) fn saved(&self) -> &SavedModel {
+        &self.saved
+    }
+
+    /// The parameters.
+    pub(crate) fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// A device.
+    ///
+    /// # Errors
+    /// A device that cannot be opened.
+    pub(crate) fn backend(&self) -> Result<Box<dyn Backend>> {
+        (self.new_backend)()
+    }
+
     /// The folder that the model was read from.
     pub fn source(&self) -> &Path {
         &self.saved.dir
@@ -88,12 +115,12 @@ impl<'a> SavedRun<'a> {
         }
         let (trained, batch) = (self.config.data.max_length, self.config.train.batch);
         let tokens = length.tokens(trained)?;
-        if self.saved.model.check_length(tokens).is_err() {
+        if let Some(most) = self.saved.model.max_length().filter(|most| tokens > *most) {
             return Err(Error::user(format!(
                 "--length {length}: {} has learned positions for {} only; of models with model.position = none, rope, \
                  alibi or fire any length can be asked",
                 self.source().display(),
-                counted(self.saved.model.max_length() as u64, "token")
+                counted(most as u64, "token")
             )));
         }
         let mut settings = self.settings_for(data)?;
@@ -208,12 +235,13 @@ impl<'a> SavedRun<'a> {
                 "the prompt has no tokens; give at least one character with --prompt",
             ));
         }
-        let mut generator = self.generator()?;
         let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
         let sampling = Sampling {
             tokens: sampling.tokens.min(most),
             ..*sampling
         };
+        let kept = tokens.len().saturating_add(sampling.tokens).min(MOST_KEPT);
+        let mut generator = self.generator(kept)?;
         let added = generator.generate(&tokens, &sampling)?;
         self.saved.tokenizer.decode(&added)
     }
@@ -222,8 +250,8 @@ impl<'a> SavedRun<'a> {
         self.config.data.format == DataFormat::Adder
     }
 
-    fn generator(&self) -> Result<Generator> {
-        Generator::new((self.new_backend)()?, &self.saved.model, &self.weights)
+    fn generator(&self, most: usize) -> Result<Generator> {
+        Generator::new((self.new_backend)()?, &self.saved.model, &self.weights, most)
     }
 
     /// The answer of a model that adds.
@@ -244,7 +272,7 @@ impl<'a> SavedRun<'a> {
             top_k: None,
             seed: 0,
         };
-        let answer = self.generator()?.generate(&question, &sampling)?;
+        let answer = self.generator(adder::LENGTH)?.generate(&question, &sampling)?;
         Ok(Prediction::Sum(adder.show(&question, &answer)))
     }
 }

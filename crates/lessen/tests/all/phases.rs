@@ -389,3 +389,52 @@ fn phases_may_start_from_a_checkpoint() {
     }
     assert_eq!(metrics(&dir.join("whole")), metrics(&dir.join("run")));
 }
+
+/// The recipe of FLARE: learned positions, then FIRE, then ReLU in the place of softmax.
+const FLARE: &str = "[model]\nlayers = 1\nwidth = 16\nheads = 2\nffn = 32\nattention = \"softmax\"\n\
+                     position = \"learned\"\n[data]\nformat = \"text\"\npath = \"text.txt\"\nmax_length = 16\n[train]\n\
+                     batch = 4\nsteps = 8\nlr = 0.01\ncheckpoint_every = 4\neval_every = 4\n[[phase]]\n\
+                     name = \"learned\"\n[[phase]]\nname = \"fire\"\nmodel.position = \"fire\"\n[[phase]]\n\
+                     name = \"relu\"\nmodel.attention = \"relu:keys\"\ntrain = { steps = 4 }\n";
+
+#[test]
+fn positions_and_weights_of_attention_change_between_phases() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("text.txt"), "abcabcabc\n".repeat(60)).unwrap();
+    fs::write(dir.join("flare.toml"), FLARE).unwrap();
+    let output = lessen(dir, &["train", "flare.toml", "--out", "whole"]);
+    let message = stderr(&output);
+    assert!(output.status.success(), "{message}");
+    assert!(
+        message.contains("of the phase before, such as transformer.wpe.weight; left out"),
+        "{message}"
+    );
+    assert!(
+        message.contains("fire") && message.contains("; starting with new ones"),
+        "{message}"
+    );
+    let model = dir.join("whole/model/config.json");
+    let config: Value = serde_json::from_slice(&fs::read(model).unwrap()).unwrap();
+    assert!(
+        config.to_string().contains("relu:keys") && config.to_string().contains("fire"),
+        "{config}"
+    );
+    // From any checkpoint, the end is the same.
+    succeed(dir, &["train", "flare.toml", "--out", "run"]);
+    for _ in 0..2 {
+        fs::remove_dir_all(dir.join("run/checkpoints/step-20")).unwrap();
+        succeed(dir, &["train", "--resume", "--out", "run"]);
+        let read = |run: &str| fs::read(dir.join(run).join("model/model.safetensors")).unwrap();
+        assert!(read("whole") == read("run"));
+    }
+    // FIRE reaches any length, and learned positions do not.
+    let found = json(dir, &["eval", "whole", "--length", "1x,2x,4x", "--json"]);
+    let lengths = found["lengths"].as_array().unwrap();
+    assert!(
+        lengths.iter().all(|length| length["dev_loss"].as_f64().unwrap() > 0.0),
+        "{found}"
+    );
+    let report: Value = serde_json::from_slice(&fs::read(dir.join("whole/report.json")).unwrap()).unwrap();
+    assert_eq!(lengths[0]["dev_loss"], report["dev_loss"]);
+}

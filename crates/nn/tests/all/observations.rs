@@ -111,7 +111,7 @@ fn statistics_of_attention_are_those_of_the_keys_that_queries_see() {
             heads: SHAPE[2],
             causal,
             mask: mask.map(|mask| trace.input("mask", DType::Bool, &mask.ty.shape)),
-            dropout: 0.0,
+            ..Attend::default()
         };
         attend(&cx, x, y, y, how);
         cx.recorded()
@@ -171,8 +171,8 @@ fn scores_are_formed_of_a_few_sequences() {
         let how = Attend {
             heads: 2,
             causal: true,
-            mask: None,
             dropout: 0.5,
+            ..Attend::default()
         };
         attend(&cx, q, k, k, how);
         let formed = Type::f32(&[sequences, 2, length, length]);

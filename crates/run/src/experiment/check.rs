@@ -5,6 +5,8 @@ use super::grid::{Grid, GridRun};
 use super::measure::{Measure, known_keys};
 use super::results::State;
 use crate::folder::Folder;
+use crate::lengths::Length;
+use crate::recipe::keys::DataFormat;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::task::RunTask;
@@ -95,18 +97,27 @@ fn planned(run: &GridRun, measures: &[Measure], read: Option<RunTask>, backend: 
     for measure in measures {
         measure.check(&known, &phases, &format!("the recipe {}", recipe.name()))?;
         if let Some((length, task)) = measure.length.zip(tasks.last()) {
-            let tokens = length.tokens(task.config.data.max_length)?;
-            task.model.check_length(tokens).map_err(|_| {
-                Error::user(format!(
-                    "the measure {} needs positions for {tokens} tokens, and the model has learned ones for {} only; \
-                     choose model.position = none, rope, alibi or fire, or a shorter length",
-                    measure.name,
-                    task.model.max_length()
-                ))
-            })?;
+            check_length(measure, length, task)?;
         }
     }
     Ok(tasks.swap_remove(0))
+}
+
+/// Refuses an evaluation at a length that the positions of a model do not reach.
+fn check_length(measure: &Measure, length: Length, task: &RunTask) -> Result<()> {
+    let tokens = length.tokens(task.config.data.max_length)?;
+    match task.model.max_length() {
+        Some(most) if tokens > most => Err(Error::user(format!(
+            "the measure {} needs positions for {tokens} tokens, and the model has learned ones for {most} only; choose \
+             model.position = none, rope, alibi or fire, or a shorter length",
+            measure.name
+        ))),
+        _ if task.config.data.format != DataFormat::Text => Err(Error::user(format!(
+            "the measure {} has a length, which is for language models on texts; leave it out",
+            measure.name
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// How far the run in a folder has got.

@@ -8,7 +8,7 @@ use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
 use lessen_data::adder;
-use lessen_nn::{OptimizerConfig, Schedule};
+use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
 
 /// A recipe, or a phase of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +118,7 @@ impl Config {
                 format!("= {heads} does not divide model.width = {width}; choose a divisor"),
             );
         }
+        self.check_attention()?;
         for (name, size, most) in [
             // Work is done for each of them, so larger numbers would not end in reasonable time.
             ("model.layers", model.layers, 1 << 10),
@@ -126,6 +127,7 @@ impl Config {
             // Beyond this no memory holds an array.
             ("model.width", model.width, 1 << 28),
             ("model.ffn", model.ffn, 1 << 28),
+            ("model.fire_width", model.fire_width.unwrap_or(1), 1 << 16),
             ("model.vocab", model.vocab, 1 << 28),
             ("data.max_length", self.data.max_length, 1 << 28),
             ("train.batch", train.batch, 1 << 28),
@@ -155,6 +157,32 @@ impl Config {
             }
         }
         self.check_kind()
+    }
+
+    /// Checks the attention of a model from scratch.
+    fn check_attention(&self) -> Result<()> {
+        let model = &self.model;
+        if model.init.is_some() {
+            return Ok(());
+        }
+        let mistake = match (model.kv_heads, model.kind) {
+            (None, _) => None,
+            (Some(count), ModelKind::Encoder) => (!model.heads.is_multiple_of(count))
+                .then(|| format!("does not divide model.heads = {}; choose a divisor", model.heads)),
+            (Some(_), kind) => Some(format!(
+                "is not for model.kind = {kind}, whose checkpoints hold keys and values of every head; leave it out, or \
+                 choose encoder"
+            )),
+        };
+        if let Some(mistake) = mistake {
+            return Err(Error::user(format!("{} {mistake}", self.place("model.kv_heads"))));
+        }
+        let attention = AttentionConfig {
+            position: model.position.unwrap_or_default(),
+            ..AttentionConfig::default()
+        };
+        let checked = attention.check(model.width / model.heads);
+        checked.map_err(|error| Error::user(format!("{}: {error}", self.place("model.position"))))
     }
 
     /// Checks that the keys of `data` suit the format.
@@ -258,6 +286,7 @@ mod tests {
                 })?;
                 Ok::<_, &crate::recipe::keys::Key>(match key.name {
                     "model.kind" => keys.model.kind.word(),
+                    "model.position" => keys.model.position.map_or("", Word::word),
                     "data.format" => keys.data.format.word(),
                     "train.schedule" => keys.train.schedule.word(),
                     "optimizer.kind" => keys.optimizer.kind.word(),

@@ -99,6 +99,7 @@ impl RunTask {
             Some(corpus) => corpus.goal(),
             None => assumed_goal(&config),
         };
+        fit::check_loss(&config, &goal)?;
         let (dir, model, tokenizer) = match saved {
             Some(saved) => {
                 fit::check_goal(&goal, &saved.model)?;
@@ -133,6 +134,7 @@ impl RunTask {
     /// # Errors
     /// Settings that do not go together with the data or the checkpoint that the run started from.
     pub fn later(&self, mut config: Config) -> Result<RunTask> {
+        fit::check_loss(&config, &self.goal)?;
         if let Some(init) = &self.config.model.init {
             model::check_unchanged(init, &self.config, &config)?;
             // The checkpoint that the run started from may be gone.
@@ -276,7 +278,7 @@ fn described(config: &Config, saved: &Model, tokenizer: &Tokenizer) -> Option<Mo
     let sizes = Sizes {
         vocab: saved.vocab_size(),
         pad: tokenizer.pad_id(),
-        length: saved.max_length(),
+        length: saved.max_length().unwrap_or(config.data.max_length),
     };
     let mut model = model::from_scratch(config, sizes);
     if !saved.labels().is_empty() {

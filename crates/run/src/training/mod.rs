@@ -111,7 +111,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     } = run;
     drop(trainer);
     let (task, seed) = (&stage.task, stage.task.config.train.seed);
-    let generator = || Generator::new(new_backend()?, &task.model, &weights);
+    let generator = |most| Generator::new(new_backend()?, &task.model, &weights, most);
     report.show(showcase(&task.goal, &tokenizer, dev.as_ref(), seed, generator)?);
     report.write(&folder)?;
     Ok(report)
