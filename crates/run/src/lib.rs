@@ -10,8 +10,8 @@
 //! - [`task`] assembles goal, data and model, and checks that they go together.
 //! - [`training`] is the loop; it leaves a [`folder`].
 //! - [`experiment`] trains the runs of a grid and writes a page with what came out.
-//! - [`saved_run`] evaluates a run, also at other [`lengths`], and asks it; [`attention_sample`] takes an attention layer
-//!   of it out; [`forecast`] says beforehand what a run would take.
+//! - [`saved_run`] evaluates a run, also at other [`lengths`], and asks it; [`attention_sample`] takes an attention
+//!   layer of it out; [`forecast`] says beforehand what a run would take.
 //!
 //! The device comes from the caller. Every mistake of a user is an [`Error::User`] of one sentence that names the
 //! thing, the place and the remedy.

@@ -189,6 +189,11 @@ fn a_mistake_anywhere_is_told_before_the_first_run() {
     );
     assert!(with("over = \"lr\"", "over = \"rate\"").contains("plot.over must be one of lr, step, not rate"));
     assert!(with("recipe = \"adder\"", "recipe = \"ader\"").contains("there is no recipe and no file called"));
+    assert_eq!(
+        with("at = 3", "at = 7"),
+        "error: the run 'AdamW, lr 0.001', seed 1: the measure loss after step 7 is after step 7, but the run has 6 steps; \
+         choose a step that it has"
+    );
     let memory = with("optimizer.kind = \"sgd\"", "train.batch = 100000000");
     assert!(
         memory.starts_with("error: the run 'SGD, lr 0.001', seed 1: the plan needs "),

@@ -2,7 +2,7 @@
 //! would, and its folder compared with its settings.
 
 use super::grid::{Grid, GridRun};
-use super::measure::{Measure, known_keys};
+use super::measure::{At, Measure, known_keys};
 use super::results::State;
 use crate::folder::Folder;
 use crate::lengths::Length;
@@ -12,6 +12,7 @@ use crate::recipe::settings::Settings;
 use crate::task::RunTask;
 use crate::task::recording;
 use crate::training::stage::in_place;
+use crate::wording::counted;
 use lessen_base::{Error, Result};
 use lessen_compile::Backend;
 use lessen_train::StepPlans;
@@ -94,13 +95,31 @@ fn planned(run: &GridRun, measures: &[Measure], read: Option<RunTask>, backend: 
             statistics.into_iter(),
         ));
     }
+    let all_steps = tasks.iter().map(|task| match task.config.train.steps {
+        0 => None,
+        steps => Some(steps),
+    });
+    let steps: Option<u64> = all_steps.sum();
     for measure in measures {
+        check_step(measure, steps)?;
         measure.check(&known, &phases, &format!("the recipe {}", recipe.name()))?;
         if let Some((length, task)) = measure.length.zip(tasks.last()) {
             check_length(measure, length, task)?;
         }
     }
     Ok(tasks.swap_remove(0))
+}
+
+/// Refuses a number after a step that a run of so many steps does not have, where the number is known.
+fn check_step(measure: &Measure, steps: Option<u64>) -> Result<()> {
+    match (measure.at, steps) {
+        (At::Step(step), Some(steps)) if step > steps => Err(Error::user(format!(
+            "the measure {} is after step {step}, but the run has {}; choose a step that it has",
+            measure.name,
+            counted(steps, "step")
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses an evaluation at a length that the positions of a model do not reach.

@@ -154,7 +154,7 @@ impl Experiment {
 
     /// Claims, what was measured of them, and verdicts.
     fn claim_table(&self, records: &[Record]) -> String {
-        let mut text = "| the paper's claim | measured | verdict |\n|---|---|---|\n".to_string();
+        let mut text = "| claim | measured | verdict |\n|---|---|---|\n".to_string();
         for (claim, verdict, how) in self.verdicts(records) {
             text += &format!("| {} | {} | **{}** |\n", cell(claim), cell(&how), verdict.word());
         }
