@@ -15,6 +15,7 @@ use crate::task::model::number_classes;
 use crate::task::{RunTask, SavedModel};
 use crate::wording::{counted, name_of};
 use lessen_base::{Error, Result};
+use lessen_compile::Backend;
 use lessen_data::{Adder, ExampleBatches, Examples, LabelKind, Order, Source, adder};
 use lessen_nn::{BatchShape, Task, Weights};
 use lessen_train::{Generator, Sampling, Session};
@@ -59,6 +60,29 @@ impl<'a> SavedRun<'a> {
             weights,
             new_backend,
         })
+    }
+
+    /// The settings of the model's phase.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The model and its tokenizer.
+    pub(crate) fn saved(&self) -> &SavedModel {
+        &self.saved
+    }
+
+    /// The parameters.
+    pub(crate) fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// A device.
+    ///
+    /// # Errors
+    /// A device that cannot be opened.
+    pub(crate) fn backend(&self) -> Result<Box<dyn Backend>> {
+        (self.new_backend)()
     }
 
     /// The folder that the model was read from.
