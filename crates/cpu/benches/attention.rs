@@ -31,7 +31,9 @@ impl Settings {
 /// Numbers of about the standard normal distribution.
 fn random(seed: &mut u64, n: usize) -> Vec<f32> {
     let mut next = || {
-        *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        *seed = seed
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (*seed >> 40) as f32 / (1u64 << 24) as f32 - 0.5
     };
     (0..n).map(|_| (0..12).map(|_| next()).sum()).collect()
@@ -78,7 +80,10 @@ fn main() {
         _ => PositionBias::None,
     };
     let options = AttentionOptions {
-        weighting: settings.text("attention", "softmax").parse().expect("a kind of attention"),
+        weighting: settings
+            .text("attention", "softmax")
+            .parse()
+            .expect("a kind of attention"),
         bias,
         causal,
         ..AttentionOptions::default()

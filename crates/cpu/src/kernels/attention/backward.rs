@@ -154,12 +154,7 @@ impl Operands {
 }
 
 #[inline(always)]
-unsafe fn backward_lanes<L: Level, const W: usize>(
-    head: &Head,
-    g: &Gradients,
-    blocks: &[Block],
-    scratch: *mut f32,
-) {
+unsafe fn backward_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, blocks: &[Block], scratch: *mut f32) {
     let size = block_scratch::<W>(head.d, head.dv);
     let operands = |b: usize| Operands::at::<W>(head, blocks[b], scratch.wrapping_add(b * size));
     let weights = scratch.wrapping_add(blocks.len() * size);

@@ -203,7 +203,11 @@ fn sum_phase(parts: Parts, dense: Vec<Vec<usize>>, kv_heads: usize) -> Phase {
         let (pair, first) = (task / chunks, task % chunks * ROWS);
         let rows = first..parts.keys.min(first + ROWS);
         let from = parts.panel(w, which, pair, 0);
-        let to: Rows<f32> = head_of(w.outputs[1 + which], &dense[1 + which], (pair / kv_heads, pair % kv_heads));
+        let to: Rows<f32> = head_of(
+            w.outputs[1 + which],
+            &dense[1 + which],
+            (pair / kv_heads, pair % kv_heads),
+        );
         // SAFETY: see `Work`; the parts have been written, and each task writes rows of its own.
         unsafe { add_parts(parts.count, parts.part(which), rows, parts.sizes[which], from, to) };
     });

@@ -204,7 +204,11 @@ unsafe fn grow<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Sums, 
         let (mut shift, mut down, mut grown) = ([0.0; W], [0.0; W], 0);
         for i in 0..W {
             // Where nothing is visible yet, all scores are -inf, and so must be their distance from the shift.
-            shift[i] = if largest[i] == f32::NEG_INFINITY { 0.0 } else { largest[i] };
+            shift[i] = if largest[i] == f32::NEG_INFINITY {
+                0.0
+            } else {
+                largest[i]
+            };
             down[i] = exp_below_zero::<L>(before[i] - shift[i]);
             grown |= u32::from(before[i] != largest[i]);
         }

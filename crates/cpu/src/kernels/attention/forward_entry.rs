@@ -1,7 +1,7 @@
 //! The table entry of attention.
 
-use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::ops::AttentionBias;
+use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Phase, Types, WholeKernel};
@@ -73,4 +73,3 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
     let scratch = forward_scratch(blocks, head, value) * size_of::<f32>();
     reading_heads(kernel.with_scratch(scratch)).into()
 }
-

@@ -41,7 +41,13 @@ impl Heads {
     }
 
     /// A head of a sequence, or of a segment, with `operands` of `[B, T, H, D]` at these strides.
-    pub(super) fn head(&self, w: &Work<'_>, strides: &[Vec<usize>], (b, h): (usize, usize), segment: &Range<usize>) -> Head {
+    pub(super) fn head(
+        &self,
+        w: &Work<'_>,
+        strides: &[Vec<usize>],
+        (b, h): (usize, usize),
+        segment: &Range<usize>,
+    ) -> Head {
         let AttentionSizes {
             heads,
             queries,
@@ -51,8 +57,8 @@ impl Heads {
             ..
         } = self.sizes;
         let kv = self.sizes.kv_head(h);
-        let [q, k, v] = [(0, h), (1, kv), (2, kv)]
-            .map(|(i, h)| head_of(w.inputs[i], &strides[i], (b, h)).from(segment.start));
+        let [q, k, v] =
+            [(0, h), (1, kv), (2, kv)].map(|(i, h)| head_of(w.inputs[i], &strides[i], (b, h)).from(segment.start));
         let mask = self.extras.mask.map_or(std::ptr::null(), |input| {
             w.inputs[input].wrapping_add(b * keys + segment.start).cast_const()
         });
@@ -93,7 +99,12 @@ impl Heads {
     }
 
     /// Calls `run` with each segment, or the one sequence, and the queries of its blocks that begin among `tokens`.
-    pub(super) fn for_each_segment(&self, w: &Work<'_>, tokens: &Range<usize>, mut run: impl FnMut(Range<usize>, Range<usize>)) {
+    pub(super) fn for_each_segment(
+        &self,
+        w: &Work<'_>,
+        tokens: &Range<usize>,
+        mut run: impl FnMut(Range<usize>, Range<usize>),
+    ) {
         let Some(input) = self.extras.starts else {
             return run(0..self.sizes.queries, tokens.clone());
         };

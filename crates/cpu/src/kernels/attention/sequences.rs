@@ -29,7 +29,12 @@ pub(super) fn segments(starts: &[i32], tokens: usize) -> impl Iterator<Item = Ra
 
 /// The queries of a segment in those blocks that begin among `tokens`, counted from the start of the segment.
 pub(super) fn queries_among(segment: &Range<usize>, tokens: &Range<usize>) -> Range<usize> {
-    let at = |token: usize| token.saturating_sub(segment.start).next_multiple_of(BLOCK).min(segment.len());
+    let at = |token: usize| {
+        token
+            .saturating_sub(segment.start)
+            .next_multiple_of(BLOCK)
+            .min(segment.len())
+    };
     if segment.start >= tokens.end {
         return 0..0;
     }
@@ -39,6 +44,10 @@ pub(super) fn queries_among(segment: &Range<usize>, tokens: &Range<usize>) -> Ra
 /// Cuts queries into those for wide blocks and those for one narrow block.
 pub(super) fn wide_and_narrow(queries: Range<usize>) -> [(Range<usize>, bool); 2] {
     let rest = queries.len() % BLOCK;
-    let middle = if rest > BLOCK / 2 { queries.end } else { queries.end - rest };
+    let middle = if rest > BLOCK / 2 {
+        queries.end
+    } else {
+        queries.end - rest
+    };
     [(queries.start..middle, true), (middle..queries.end, false)]
 }

@@ -104,7 +104,12 @@ unsafe fn pack(keys: &[u32], x: Rows<f32>, c: usize, to: *mut f32) -> Packed {
                 if x.col == 1 {
                     store(to.add(j), 1, len, &load(row.add(j) as *const f32, 1, len, 0.0));
                 } else {
-                    store(to.add(j), 1, len, &load(row.add(j * x.col) as *const f32, x.col, len, 0.0));
+                    store(
+                        to.add(j),
+                        1,
+                        len,
+                        &load(row.add(j * x.col) as *const f32, x.col, len, 0.0),
+                    );
                 }
             }
         });

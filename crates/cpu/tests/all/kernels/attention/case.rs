@@ -93,7 +93,11 @@ impl Case {
                     w2: input("w2", &[self.heads, WIDTH]),
                     b2: input("b2", &[self.heads]),
                 };
-                wrt.extend(["dc", "dl", "dw1", "db1", "dw2", "db2"].into_iter().zip(fire.into_array()));
+                wrt.extend(
+                    ["dc", "dl", "dw1", "db1", "dw2", "db2"]
+                        .into_iter()
+                        .zip(fire.into_array()),
+                );
                 PositionBias::Fire(fire)
             }
             "alibi" => PositionBias::Alibi,
@@ -134,7 +138,12 @@ impl Case {
         add("v", &[self.batch, self.keys, self.kv_heads, self.dv], 1.0);
         add("dy", &[self.batch, self.queries, self.heads, self.dv], 1.0);
         add("weight", &[self.heads], 2.0);
-        for (name, shape) in [("w1", vec![WIDTH]), ("b1", vec![WIDTH]), ("w2", vec![self.heads, WIDTH]), ("b2", vec![self.heads])] {
+        for (name, shape) in [
+            ("w1", vec![WIDTH]),
+            ("b1", vec![WIDTH]),
+            ("w2", vec![self.heads, WIDTH]),
+            ("b2", vec![self.heads]),
+        ] {
             add(name, &shape, 2.0);
         }
         let scalar = |dtype, x: f64| Array::new(Type::new(dtype, &[]), vec![x]);
@@ -142,9 +151,17 @@ impl Case {
         // L = 64: some rows lie before it, and some behind.
         inputs.insert("l".to_string(), scalar(DType::F32, 0.1246337890625));
         inputs.insert("key".to_string(), of(DType::U32, vec![11.0, 12.0]));
-        inputs.insert("offset".to_string(), scalar(DType::I32, f64::from(self.offset.unwrap_or(0))));
-        inputs.insert("starts".to_string(), of(DType::I32, self.starts.iter().map(|&s| s as f64).collect()));
-        let shown = (0..self.batch * self.keys).map(|_| f64::from(u8::from(random.below(3) > 0))).collect();
+        inputs.insert(
+            "offset".to_string(),
+            scalar(DType::I32, f64::from(self.offset.unwrap_or(0))),
+        );
+        inputs.insert(
+            "starts".to_string(),
+            of(DType::I32, self.starts.iter().map(|&s| s as f64).collect()),
+        );
+        let shown = (0..self.batch * self.keys)
+            .map(|_| f64::from(u8::from(random.below(3) > 0)))
+            .collect();
         let mask = Array::new(Type::new(DType::Bool, &[self.batch, self.keys]), shown);
         inputs.insert("mask".to_string(), mask);
         inputs
@@ -158,7 +175,11 @@ impl Case {
     pub fn check_with(&self, inputs: &Arrays) {
         let graph = self.graph();
         let (plan, got) = run_once(&graph, &Options::default(), inputs);
-        assert_eq!(plan.reference_nodes().len(), 0, "{self:?} runs by its reference evaluation");
+        assert_eq!(
+            plan.reference_nodes().len(),
+            0,
+            "{self:?} runs by its reference evaluation"
+        );
         let unfused = lower(&graph, &|op| !op.name().starts_with("attention")).into_owned();
         let plain = run_once(&unfused, &Options::default(), inputs).1;
         let exact = evaluate_exactly(&graph, inputs).expect("the graph evaluates");
@@ -167,7 +188,13 @@ impl Case {
             let error = |found: &[f32]| {
                 let pairs = found.iter().zip(&expected.data);
                 pairs
-                    .map(|(&f, &e)| if f64::from(f) == e { 0.0 } else { (f64::from(f) - e).abs() })
+                    .map(|(&f, &e)| {
+                        if f64::from(f) == e {
+                            0.0
+                        } else {
+                            (f64::from(f) - e).abs()
+                        }
+                    })
                     .fold(0.0, |worst, e| if e > worst || e.is_nan() { e } else { worst })
             };
             let (ours, theirs) = (error(&got[name]), error(&plain[name]));
