@@ -37,8 +37,11 @@ const NAMED: [(Activation, &[&str]); 6] = [
     (Activation::Elu(1.0), &["elu"]),
 ];
 
+/// An activation from its alpha.
+type OfAlpha = fn(f64) -> Activation;
+
 /// Activations that take a parameter.
-const WITH_ALPHA: [(&str, fn(f64) -> Activation); 2] = [("elu", Activation::Elu), ("helu", Activation::Helu)];
+const WITH_ALPHA: [(&str, OfAlpha); 2] = [("elu", Activation::Elu), ("helu", Activation::Helu)];
 
 impl Activation {
     /// All words, for messages.
@@ -51,15 +54,14 @@ impl Activation {
         format!("{} with a number ALPHA from 0 on", all.join(", "))
     }
 
-    /// The name that transformers' `config.json` gives the function whose values this one has: that of the activation
-    /// itself, `relu` for HeLU, and `elu` for an ELU of any alpha, since transformers knows no other.
+    /// The name for transformers' `config.json`: that of the activation itself, or `relu` for those that transformers
+    /// does not have. HeLU has the values of ReLU, ELU has them above 0 only.
     pub fn transformers_name(self) -> &'static str {
-        let same_values = match self {
-            Activation::Elu(_) => Activation::Elu(1.0),
-            Activation::Helu(_) => Activation::Relu,
+        let known = match self {
+            Activation::Elu(_) | Activation::Helu(_) => Activation::Relu,
             activation => activation,
         };
-        let named = NAMED.iter().find(|(activation, _)| *activation == same_values);
+        let named = NAMED.iter().find(|(activation, _)| *activation == known);
         named.map_or("", |(_, names)| names[0])
     }
 
@@ -135,8 +137,8 @@ mod tests {
             }
         }
         for (word, activation, transformers) in [
-            ("elu", Activation::Elu(1.0), "elu"),
-            ("elu:0.5", Activation::Elu(0.5), "elu"),
+            ("elu", Activation::Elu(1.0), "relu"),
+            ("elu:0.5", Activation::Elu(0.5), "relu"),
             ("helu:0.05", Activation::Helu(0.05), "relu"),
             ("helu:0", Activation::Helu(0.0), "relu"),
             ("helu:2", Activation::Helu(2.0), "relu"),

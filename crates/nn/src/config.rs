@@ -246,7 +246,7 @@ pub fn put_identity(map: &mut Map<String, Value>, architecture: &str, model_type
     map.insert(field.into(), Value::from("float32"));
 }
 
-/// Writes an activation: transformers' name for its values in `field`, and its own word beside it where that says more.
+/// Writes an activation: a name that transformers knows in `field`, and its own word beside it where that says more.
 pub fn put_activation(map: &mut Map<String, Value>, field: &str, activation: Activation) {
     let (name, word) = (activation.transformers_name(), activation.to_string());
     map.insert(field.into(), Value::from(name));

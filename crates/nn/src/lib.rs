@@ -23,6 +23,7 @@
 #![forbid(unsafe_code)]
 
 mod activation;
+mod architecture;
 mod attention;
 pub mod checkpoint;
 mod config;
@@ -41,6 +42,7 @@ pub mod statistics;
 mod weights;
 
 pub use activation::Activation;
+pub use architecture::Architecture;
 pub use attention::AttentionConfig;
 pub use config::Fields;
 pub use context::{Context, ParamSpec, Recorded, StateSpec};
@@ -48,7 +50,7 @@ pub use init::Init;
 pub use labels::{numbered_labels, reorder_classes, same_classes};
 pub use lessen_base::{Error, Result};
 pub use loss::Loss;
-pub use model::{Architecture, Model, Task};
+pub use model::{Model, Task};
 pub use models::{BatchShape, Outputs};
 pub use optimizer::{Joined, OptimizerConfig, Update};
 pub use position::Position;

@@ -258,3 +258,21 @@ fn check_length(config: &Config, model: &Model, whose: &str, remedy: &str) -> Re
         config.place("data.max_length")
     )))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::settings::Settings;
+
+    #[test]
+    fn a_normalized_cross_entropy_is_refused_for_scores() {
+        let text = "model.kind = \"bert\"\ndata.format = \"glue\"\ntrain.loss = \"norm_softmax\"";
+        let config = Config::new(Settings::parse(text, "mine.toml").unwrap()).unwrap();
+        assert_eq!(check_loss(&config, &Goal::Classes(Vec::new(), Vec::new())), Ok(()));
+        assert_eq!(
+            check_loss(&config, &Goal::Score(Vec::new())).unwrap_err().to_string(),
+            "train.loss = \"norm_softmax\" (mine.toml line 3) is a cross entropy, but the data has scores, which are \
+             learned by squared errors; leave it out"
+        );
+    }
+}

@@ -1,5 +1,6 @@
 //! The tests of the crate in one binary.
 
+mod attention_keys;
 mod mutations;
 mod other_device;
 mod properties;

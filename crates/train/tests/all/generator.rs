@@ -3,13 +3,17 @@
 use crate::support::device;
 use lessen_compile::Host;
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{BatchShape, Model, Weights, initialize};
+use lessen_nn::{AttentionConfig, BatchShape, Model, Position, Weights, initialize};
 use lessen_train::{Generator, Sampling, Session};
 
 const VOCAB: usize = 23;
 const POSITIONS: usize = 12;
 
 fn model() -> (Model, Weights) {
+    model_with(AttentionConfig::default())
+}
+
+fn model_with(attention: AttentionConfig) -> (Model, Weights) {
     let mut config = Gpt2Config {
         vocab_size: VOCAB,
         n_positions: POSITIONS,
@@ -17,6 +21,7 @@ fn model() -> (Model, Weights) {
         n_layer: 2,
         n_head: 2,
         initializer_range: 0.5,
+        attention,
         ..Gpt2Config::default()
     };
     config.set_dropout(0.0);
@@ -41,10 +46,9 @@ fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
     (0..VOCAB).max_by(|&a, &b| last[a].total_cmp(&last[b])).unwrap() as i32
 }
 
-#[test]
-fn the_cache_changes_no_token() {
-    let (model, weights) = model();
-    let mut generator = Generator::new(device(1), &model, &weights, 40).unwrap();
+/// Checks what a generator says that keeps `capacity` tokens, when it is asked for 30.
+fn check_generation(what: &str, (model, weights): &(Model, Weights), most: usize, capacity: usize) {
+    let mut generator = Generator::new(device(1), model, weights, most).unwrap();
     let sampling = Sampling {
         tokens: 30,
         temperature: 0.0,
@@ -53,19 +57,44 @@ fn the_cache_changes_no_token() {
     };
     let prompt = [3, 1, 4, 1, 5];
     let found = generator.generate(&prompt, &sampling).unwrap();
-    // A full cache is read anew from the last half of the positions.
+    // A full cache is read anew from the last half of it.
     let mut text = prompt.to_vec();
     let mut start = 0;
     for _ in 0..sampling.tokens {
-        if text.len() - start > POSITIONS {
-            start = text.len() - POSITIONS / 2;
+        if text.len() - start > capacity {
+            start = text.len() - capacity / 2;
         }
-        text.push(next(&model, &weights, &text[start..]));
+        text.push(next(model, weights, &text[start..]));
     }
-    assert_eq!(found, text[prompt.len()..]);
+    assert_eq!(found, text[prompt.len()..], "{what}");
     assert!(found.iter().any(|token| *token != found[0]), "{found:?}");
     // A generator can be asked again.
-    assert_eq!(generator.generate(&prompt, &sampling).unwrap(), found);
+    assert_eq!(generator.generate(&prompt, &sampling).unwrap(), found, "{what}");
+}
+
+#[test]
+fn the_cache_changes_no_token() {
+    check_generation("learned", &model(), 40, POSITIONS);
+}
+
+#[test]
+fn without_a_table_of_positions_the_cache_is_as_large_as_asked() {
+    for (position, weighting) in [
+        (Position::None, "relu:2"),
+        (Position::Rope, "softmax"),
+        (Position::Alibi, "norm_softmax"),
+        (Position::Fire, "sigmoid:keys"),
+    ] {
+        let attention = AttentionConfig {
+            weighting: weighting.parse().unwrap(),
+            position,
+            ..AttentionConfig::default()
+        };
+        let model = model_with(attention);
+        for most in [40, 10] {
+            check_generation(&format!("{position}, {most}"), &model, most, most);
+        }
+    }
 }
 
 #[test]

@@ -1,0 +1,105 @@
+//! Model classes, as `config.json` names them.
+
+use serde_json::Value;
+
+use crate::config::Fields;
+use crate::models::bert::{BertForMaskedLM, BertForSequenceClassification};
+use crate::models::encoder::LessenEncoder;
+use crate::models::gpt2::GPT2LMHeadModel;
+use lessen_base::Result;
+
+/// A model class, by its name in the field `architectures` of `config.json`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Architecture {
+    /// BERT with a classification or regression head.
+    BertForSequenceClassification,
+    /// BERT with a masked-language-model head.
+    BertForMaskedLM,
+    /// GPT-2 with a language-model head.
+    GPT2LMHeadModel,
+    /// Lessen's small encoder with a classification or regression head.
+    LessenEncoder,
+}
+
+impl Architecture {
+    /// All classes.
+    pub const ALL: [Architecture; 4] = [
+        Architecture::BertForSequenceClassification,
+        Architecture::BertForMaskedLM,
+        Architecture::GPT2LMHeadModel,
+        Architecture::LessenEncoder,
+    ];
+
+    /// The name in `architectures`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Architecture::BertForSequenceClassification => BertForSequenceClassification::ARCHITECTURE,
+            Architecture::BertForMaskedLM => BertForMaskedLM::ARCHITECTURE,
+            Architecture::GPT2LMHeadModel => GPT2LMHeadModel::ARCHITECTURE,
+            Architecture::LessenEncoder => LessenEncoder::ARCHITECTURE,
+        }
+    }
+
+    /// The family in `model_type`.
+    pub fn model_type(self) -> &'static str {
+        match self {
+            Architecture::BertForSequenceClassification | Architecture::BertForMaskedLM => "bert",
+            Architecture::GPT2LMHeadModel => "gpt2",
+            Architecture::LessenEncoder => "lessen-encoder",
+        }
+    }
+
+    /// The class of the checkpoint that a `config.json` describes.
+    pub(crate) fn of(fields: &Fields) -> Result<Architecture> {
+        let known = || Architecture::ALL.map(Architecture::name).join(", ");
+        match fields.get("architectures") {
+            Some(value) => {
+                let name = value.get(0).and_then(Value::as_str);
+                // The class without a head has all parameters of the language model, whose head is tied.
+                let name = name.map(|name| {
+                    if name == "GPT2Model" {
+                        GPT2LMHeadModel::ARCHITECTURE
+                    } else {
+                        name
+                    }
+                });
+                Architecture::ALL
+                    .into_iter()
+                    .find(|a| Some(a.name()) == name)
+                    .ok_or_else(|| {
+                        fields.error("architectures", format!("is {value}, and Lessen has only {}", known()))
+                    })
+            }
+            None => {
+                let family = fields.word("model_type")?;
+                let of_family = |a: &Architecture| Some(a.model_type()) == family;
+                let mut candidates = Architecture::ALL.into_iter().filter(of_family);
+                match (candidates.next(), candidates.next()) {
+                    (Some(only), None) => Ok(only),
+                    _ => Err(fields.error(
+                        "architectures",
+                        format!("is missing; it names the model's class, one of {}", known()),
+                    )),
+                }
+            }
+        }
+    }
+
+    /// Refuses a `model_type` of another family.
+    pub(crate) fn check_family(self, fields: &Fields, family: &str) -> Result<()> {
+        if family == self.model_type() {
+            return Ok(());
+        }
+        let (name, needed) = (self.name(), self.model_type());
+        let what = format!("is `{family}`, but {name} needs a `{needed}` model");
+        Err(fields.error("model_type", what))
+    }
+}
+
+/// The family in a `config.json`: its `model_type`, or else that of its class.
+pub(crate) fn family(fields: &Fields) -> Result<&str> {
+    match fields.word("model_type")? {
+        Some(family) => Ok(family),
+        None => Ok(Architecture::of(fields)?.model_type()),
+    }
+}
