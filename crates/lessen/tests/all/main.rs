@@ -5,6 +5,7 @@ mod command_line;
 mod commands;
 mod from_checkpoint;
 mod glue;
+mod recording;
 mod resume;
 mod resume_refused;
 mod support;
