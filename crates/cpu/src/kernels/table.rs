@@ -8,8 +8,8 @@ use lessen_graph::{Op, RowWise, ops};
 
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
-    activation, attention, cast, cross_entropy, elementwise, gather, histogram, join, matmul, norm, optimizer, random,
-    reduce_axes, softmax,
+    activation, attention, bits, cast, cross_entropy, elementwise, gather, histogram, join, matmul, norm, optimizer,
+    random, reduce_axes, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -44,6 +44,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
         entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
         entry::<ops::MatMul>(matmul::matmul_kernel),
+        entry::<ops::PackBits>(bits::pack_bits_kernel),
         entry::<ops::Pad>(join::pad_kernel),
         entry::<ops::Permute>(nothing),
         entry::<ops::RandomBits>(random::random_bits_kernel),
@@ -61,6 +62,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::SoftmaxBackward>(softmax::softmax_backward_kernel),
         entry::<ops::Split>(nothing),
         entry::<ops::Unary>(elementwise::unary_kernel),
+        entry::<ops::UnpackBits>(bits::unpack_bits_kernel),
         entry::<ops::UpdateSlice>(join::update_slice_kernel),
     ])
 });
