@@ -5,6 +5,7 @@ use crate::recipe::words::Word;
 use crate::task::RunTask;
 use crate::wording::counted;
 use lessen_base::Result;
+use lessen_compile::passes::Packed;
 use lessen_compile::{Backend, Plan};
 use lessen_nn::BatchShape;
 use lessen_train::{StepPlans, TrainerOptions, show_size};
@@ -77,15 +78,15 @@ impl Forecast {
     /// One JSON object. Cost counts floating-point operations.
     pub fn to_json(&self) -> Value {
         let plans = self.plans();
-        let choices: Vec<Value> = plans
-            .step
-            .recomputed()
-            .iter()
-            .map(|choice| {
-                let cost = json!(choice.flops);
-                json!({ "value": choice.name, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
-            })
-            .collect();
+        let recomputed = plans.step.recomputed().iter().map(|choice| {
+            let cost = json!(choice.flops);
+            json!({ "value": choice.name, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
+        });
+        let packed = plans.step.packed().iter().map(|choice| {
+            let (bytes, kept) = (choice.freed, choice.bytes);
+            json!({ "value": choice.name, "bytes": bytes, "kept": kept, "way": "bits", "cost": 0.0, "error": 0 })
+        });
+        let choices: Vec<Value> = recomputed.chain(packed).collect();
         let largest: Vec<Value> = plans
             .step
             .largest(LARGEST)
@@ -148,6 +149,16 @@ impl Forecast {
             show_size(recomputed),
             counted(plans.step.recomputed().len() as u64, "value")
         );
+        let packed = plans.step.packed();
+        if !packed.is_empty() {
+            let sum = |bytes: fn(&Packed) -> usize| show_size(packed.iter().map(bytes).sum());
+            text += &format!(
+                "kept as bits  {:>10} instead of {} in {}\n",
+                sum(|choice| choice.bytes),
+                sum(|choice| choice.freed),
+                counted(packed.len() as u64, "value")
+            );
+        }
         for name in plans.step.reference_names() {
             text += &format!(
                 "slow: {name} runs by its reference evaluation, since the device has no kernel for its types\n"
