@@ -121,7 +121,7 @@ def flare_table(sides):
         for tokens in LENGTHS:
             for heads in HEADS:
                 for title, ours, theirs in passes():
-                    flags = [*ours, "--attention", "relu:keys", "--position", "fire"]
+                    flags = ours if trained else [*ours, "--attention", "relu:keys", "--position", "fire"]
                     case = {
                         "fused": lambda t=tokens, h=heads, f=flags, w=trained: sides.ours(t, h, *f, trained=w),
                     }

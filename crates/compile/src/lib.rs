@@ -57,4 +57,4 @@ pub use place::{Place, RowLayout, natural_rows, places, row_layout};
 pub use plan::Plan;
 pub use planned::{Partial, PlannedStep, RowsPlan, Storage};
 pub use report::ValueReport;
-pub use target::{KernelKind, RowBlocks, RowGroup, Target};
+pub use target::{KernelKind, RowBlocks, RowGroup, Scratch, Target};

@@ -65,6 +65,10 @@ pub struct PlannedStep {
     pub scratch_per_worker: usize,
     /// Byte within a worker's scratch where the kernels' own scratch begins, behind the local values.
     pub kernel_scratch: usize,
+    /// Byte of the arena where the scratch that all workers share begins.
+    pub shared_offset: usize,
+    /// Its bytes.
+    pub shared_scratch: usize,
     /// Sums over rows.
     pub partials: Vec<Partial>,
 }

@@ -8,7 +8,7 @@ use crate::place::Place;
 use crate::planned::{Partial, PlannedStep, RowsPlan, Storage};
 use crate::schedule::Step;
 use crate::state::StateWrites;
-use crate::target::{RowGroup, Target};
+use crate::target::{RowGroup, Scratch, Target};
 
 /// A scheduled graph.
 pub(crate) struct Program<'a> {
@@ -41,6 +41,8 @@ struct Draft {
     scratch: Option<BufferId>,
     scratch_per_worker: usize,
     kernel_scratch: usize,
+    /// Scratch that all workers share, and its bytes.
+    shared: Option<(BufferId, usize)>,
     partials: Vec<(ValueId, BufferId, usize)>,
 }
 
@@ -122,6 +124,8 @@ impl Draft {
             scratch_offset: self.scratch.map_or(0, |buffer| offsets[buffer.0]),
             scratch_per_worker: self.scratch_per_worker,
             kernel_scratch: self.kernel_scratch,
+            shared_offset: self.shared.map_or(0, |(buffer, _)| offsets[buffer.0]),
+            shared_scratch: self.shared.map_or(0, |(_, bytes)| bytes),
             partials: self.partials.into_iter().map(partial).collect(),
         }
     }
@@ -187,12 +191,13 @@ impl Planner<'_> {
         self.note_reads(step, true);
         let mut locals: Vec<(ValueId, Buffer)> = Vec::new();
         let mut partials = Vec::new();
-        let mut kernel_bytes = 0;
+        let mut kernel_bytes = Scratch::default();
         for (position, id) in step.nodes.iter().enumerate() {
             let node = &program.graph.nodes[id.index()];
             let (inputs, outputs) = (program.graph.input_types(node), program.graph.output_types(node));
-            let scratch = self.target.scratch_bytes(node.op.as_ref(), &inputs, &outputs);
-            kernel_bytes = kernel_bytes.max(scratch);
+            let scratch = self.target.scratch(node.op.as_ref(), &inputs, &outputs);
+            kernel_bytes.worker = kernel_bytes.worker.max(scratch.worker);
+            kernel_bytes.shared = kernel_bytes.shared.max(scratch.shared);
             let row_wise = &program.row_wise[id.index()];
             for (k, &v) in node.outputs.iter().enumerate() {
                 let sum = matches!(row_wise, RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum);
@@ -232,13 +237,15 @@ impl Planner<'_> {
         for ((v, _), offset) in locals.iter().zip(offsets) {
             self.storage[v.index()] = Storage::Local(offset);
         }
-        let scratch_per_worker = local_bytes + aligned(kernel_bytes);
+        let scratch_per_worker = local_bytes + aligned(kernel_bytes.worker);
         let all = scratch_per_worker * self.target.workers();
         Draft {
             rows,
             scratch: (all > 0).then(|| self.new_buffer(all, s, s)),
             scratch_per_worker,
             kernel_scratch: local_bytes,
+            shared: (kernel_bytes.shared > 0)
+                .then(|| (self.new_buffer(kernel_bytes.shared, s, s), kernel_bytes.shared)),
             partials,
         }
     }

@@ -24,8 +24,17 @@ pub trait Target: Send + Sync {
     /// itself: in such a group few workers would work on a large value.
     fn widest_row(&self) -> usize;
 
-    /// Scratch bytes that each worker needs while it runs this operation.
-    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize;
+    /// The scratch memory of this operation while it runs.
+    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch;
+}
+
+/// Bytes that a kernel needs while it runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Scratch {
+    /// Those of each worker.
+    pub worker: usize,
+    /// Those that all workers share; none for a kernel that runs on blocks of rows.
+    pub shared: usize,
 }
 
 /// How a device runs an operation.

@@ -20,6 +20,7 @@ pub(crate) struct Bound {
     scratch_offset: usize,
     scratch_per_worker: usize,
     kernel_scratch: usize,
+    shared_offset: usize,
     /// End of the highest part of the arena that the step is handed.
     pub(crate) reach: usize,
 }
@@ -95,6 +96,7 @@ impl Binder<'_> {
             scratch_offset: step.scratch_offset,
             scratch_per_worker: step.scratch_per_worker,
             kernel_scratch: step.kernel_scratch,
+            shared_offset: step.shared_offset,
             reach: self.reach(step),
         })
     }
@@ -114,7 +116,11 @@ impl Binder<'_> {
             0 => 0,
             bytes => step.scratch_offset + aligned(bytes * plan.workers()),
         };
-        ends.chain(partials).max().unwrap_or(0).max(scratch)
+        let shared = match step.shared_scratch {
+            0 => 0,
+            bytes => step.shared_offset + aligned(bytes),
+        };
+        ends.chain(partials).chain([scratch, shared]).max().unwrap_or(0)
     }
 
     /// Whether a kernel reads all inputs of a node where they lie.
@@ -223,7 +229,9 @@ impl Binder<'_> {
 
 /// Whether a step has the scratch that a kernel needs.
 fn has_scratch(step: &PlannedStep, kernel: &WholeKernel) -> bool {
-    step.kernel_scratch.is_multiple_of(ALIGNMENT) && step.scratch_per_worker >= step.kernel_scratch + kernel.scratch
+    step.kernel_scratch.is_multiple_of(ALIGNMENT)
+        && step.scratch_per_worker >= step.kernel_scratch + kernel.scratch.worker
+        && step.shared_scratch >= kernel.scratch.shared
 }
 
 /// Where the memory of a value in the arena ends; 0 for other values.
@@ -246,14 +254,15 @@ impl Bound {
             Kind::Group(group) => group.run(pool, context, local),
             Kind::Whole(whole) => {
                 let scratch = |worker: usize| local(worker).wrapping_add(self.kernel_scratch);
-                whole.run(pool, context, scratch);
+                let shared = Address(context.bases.arena.wrapping_add(self.shared_offset));
+                whole.run(pool, context, scratch, shared);
             }
         }
     }
 }
 
 impl Whole {
-    fn run(&self, pool: &Pool, context: &Context<'_>, scratch: impl Fn(usize) -> *mut u8 + Sync) {
+    fn run(&self, pool: &Pool, context: &Context<'_>, scratch: impl Fn(usize) -> *mut u8 + Sync, shared: Address) {
         let at = |l: &Location| context.bases.at(*l, std::ptr::null_mut());
         let all = self.inputs.iter().chain(&self.outputs).map(at);
         let mut few = [std::ptr::null_mut(); MAX_OPERANDS];
@@ -273,7 +282,7 @@ impl Whole {
                     inputs,
                     outputs,
                     scratch: scratch(worker),
-                    shared: scratch(0),
+                    shared: shared.get(),
                     index_errors: context.index_errors,
                 };
                 context.clock.time(self.product, || (phase.run)(&work, task));

@@ -78,6 +78,23 @@ pub(crate) fn exp<L: Level>(x: f32) -> f32 {
     (p + 1.0) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
+/// `e^x` for `x <= 0`, and 0 below -87: weights of a softmax less their largest score. The error is at most about 2 units
+/// in the last place plus `|x|` of them; for `x > 88` the result is undefined.
+#[inline(always)]
+pub(crate) fn exp_below_zero<L: Level>(x: f32) -> f32 {
+    // The low bits of the sum are the exponent of 2^n, bias included.
+    const ROUND_BIASED: f32 = ROUND + 127.0;
+    let shifted = fma::<L>(x, std::f32::consts::LOG2_E, ROUND_BIASED);
+    let r = fma::<L>(x, std::f32::consts::LOG2_E, ROUND_BIASED - shifted);
+    let p = fma::<L>(1.532_649_33e-4, r, 1.339_081_21e-3);
+    let p = fma::<L>(p, r, 9.618_505_84e-3);
+    let p = fma::<L>(p, r, 5.550_359_93e-2);
+    let p = fma::<L>(p, r, 2.402_264_77e-1);
+    let p = fma::<L>(p, r, std::f32::consts::LN_2);
+    let y = fma::<L>(p, r, 1.0) * f32::from_bits(shifted.to_bits() << 23);
+    if x < -87.0 { 0.0 } else { y }
+}
+
 /// `e^x - 1` for `x <= 0` without cancellation; for other `x` the result is undefined.
 #[inline(always)]
 pub(crate) fn exp_minus_one_below_zero<L: Level>(x: f32) -> f32 {
@@ -223,6 +240,22 @@ fn sin_cos_near<L: Level>(r: f32) -> (f32, f32) {
     (
         fma::<L>(s, square * r, r),
         fma::<L>(c, square * square, fma::<L>(square, -0.5, 1.0)),
+    )
+}
+
+/// Cosine and sine of an angle whose magnitude is below 2^31, which is reduced in `f64`.
+#[inline(always)]
+pub(crate) fn cos_sin<L: Level>(angle: f64) -> (f32, f32) {
+    /// The sum with it rounds to whole numbers, which then lie in the last bits.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    let shifted = angle * std::f64::consts::FRAC_2_PI + ROUND;
+    let n = shifted.to_bits() as i32;
+    let (s, c) = sin_cos_near::<L>((angle - (shifted - ROUND) * std::f64::consts::FRAC_PI_2) as f32);
+    let (cos, sin) = if n & 1 == 0 { (c, s) } else { (s, c) };
+    let negative_cos = n.wrapping_add(1) & 2 != 0;
+    (
+        if negative_cos { -cos } else { cos },
+        if n & 2 != 0 { -sin } else { sin },
     )
 }
 

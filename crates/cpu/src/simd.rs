@@ -19,6 +19,8 @@ pub(crate) const LANES: usize = 64;
 pub(crate) trait Level: Copy {
     /// Whether `mul_add` is one instruction.
     const FMA: bool;
+    /// Elements of a vector register.
+    const REGISTER: usize;
 }
 
 /// AVX-512 with F, VL, BW, DQ, CD.
@@ -33,12 +35,15 @@ pub(crate) struct Baseline;
 
 impl Level for V4 {
     const FMA: bool = true;
+    const REGISTER: usize = 16;
 }
 impl Level for V3 {
     const FMA: bool = true;
+    const REGISTER: usize = 8;
 }
 impl Level for Baseline {
     const FMA: bool = cfg!(any(target_arch = "aarch64", target_feature = "fma"));
+    const REGISTER: usize = 4;
 }
 
 /// `a * b + c`, with one rounding where that is fast.

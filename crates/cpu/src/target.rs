@@ -1,6 +1,6 @@
 //! What the planner must know of a CPU; what it asks about operations is answered by the table of kernels.
 
-use lessen_compile::{KernelKind, RowBlocks, RowGroup, Target};
+use lessen_compile::{KernelKind, RowBlocks, RowGroup, Scratch, Target};
 use lessen_graph::{Layout, Op, Type};
 
 use crate::device::CpuTarget;
@@ -55,10 +55,10 @@ impl Target for CpuTarget {
         1 << 13
     }
 
-    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
+    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
         match kernel(op, &Types { inputs, outputs }) {
             Some(Kernel::Whole(kernel)) => kernel.scratch,
-            _ => 0,
+            _ => Scratch::default(),
         }
     }
 }

@@ -14,7 +14,8 @@ const NO_LABEL: f64 = -100.0;
 const MOST_SCORES: usize = 1 << 22;
 
 /// Applies an activation to `x`, `[B, T, W]`, which is observed as `pre_activation` where the padding mask
-/// (`bool[B, T]`), if there is one, is true.
+/// (`bool[B, T]`), if there is one, is true. With HeLU `only_helu_learns` is the share of elements whose derivative is 1
+/// though that of ReLU is 0.
 #[track_caller]
 pub(crate) fn activate<'g>(
     cx: &Context<'g>,
@@ -23,7 +24,14 @@ pub(crate) fn activate<'g>(
     mask: Option<Tensor<'g>>,
 ) -> Tensor<'g> {
     if cx.observes("pre_activation") {
-        let statistics = [Statistic::Summary, Statistic::Histogram];
+        let mut statistics = vec![Statistic::Summary, Statistic::Histogram];
+        if let Activation::Helu(alpha) = activation {
+            statistics.push(Statistic::Share {
+                name: "only_helu_learns",
+                above: -alpha,
+                up_to: 0.0,
+            });
+        }
         cx.observe_where("pre_activation", &statistics, x, mask.map(|mask| mask.unsqueeze(-1)));
     }
     activation.apply(x)

@@ -27,7 +27,7 @@ pub struct StepGraphs {
 impl StepGraphs {
     /// Traces the loss and adds derivative and update.
     pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> StepGraphs {
-        let (optimizer, clip) = (&options.optimizer, options.clip_norm);
+        let (optimizer, clip, joined) = (&options.optimizer, options.clip_norm, &options.joined);
         let accumulates = options.accumulate > 1;
         let trace = Trace::new();
         let cx = Context::new(&trace, true);
@@ -36,7 +36,7 @@ impl StepGraphs {
         let sums = if accumulates {
             optimizer::accumulate(&cx, value)
         } else {
-            finish_update(&trace, optimizer::update(&cx, value, optimizer, clip));
+            finish_update(&trace, optimizer::update(&cx, value, optimizer, clip, joined));
             Vec::new()
         };
         let params = cx.params();
@@ -44,7 +44,7 @@ impl StepGraphs {
         let apply = accumulates.then(|| {
             let trace = Trace::new();
             let cx = Context::new(&trace, true);
-            finish_update(&trace, optimizer::apply(&cx, &params, optimizer, clip));
+            finish_update(&trace, optimizer::apply(&cx, &params, optimizer, clip, joined));
             drop(cx);
             trace.finish()
         });

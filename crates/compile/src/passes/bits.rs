@@ -1,8 +1,9 @@
 //! Bits: what backward reads of a forward value only through truth values is kept as one bit for each element.
 //!
 //! The derivative of HeLU asks of its input whether it is above `-alpha`, that of a maximum over some axes whether an
-//! element attains it. Such a predicate of forward values is computed in the forward phase where that frees more than its
-//! bits take; see [`hoist`]. [`recompute`](super::recompute) then keeps truth values as [`PackBits`] instead of bytes.
+//! element attains it. Such a predicate of forward values is computed in the forward phase where that frees more than
+//! its bits take; see [`hoist`]. [`recompute`](super::recompute) then keeps truth values as [`PackBits`] instead of
+//! bytes.
 //!
 //! A value that is kept for another reader stays as it is, and so does one that backward recomputes without a matrix
 //! product, or that others are recomputed from: freeing it would free nothing.
@@ -331,8 +332,8 @@ impl<'a> Search<'a> {
     }
 }
 
-/// For each node, whether it is behind the forward phase, depends on no other values than forward ones, and works element
-/// by element.
+/// For each node, whether it is behind the forward phase, depends on no other values than forward ones, and works
+/// element by element.
 fn derived(forward: &Forward<'_>) -> Vec<bool> {
     let graph = forward.graph;
     let mut derived = vec![false; graph.nodes.len()];

@@ -1,6 +1,6 @@
 //! What a kernel is: a loop with what the planner and the executor must know of it.
 
-use lessen_compile::{natural_rows, row_layout};
+use lessen_compile::{Scratch, natural_rows, row_layout};
 use lessen_graph::{DType, Layout, Op, Role, RowWise, Type, numel};
 
 use super::rows::Rows;
@@ -165,8 +165,7 @@ type Phases = Box<dyn Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync>;
 /// A kernel that computes whole values.
 pub(crate) struct WholeKernel {
     pub(crate) phases: Phases,
-    /// Scratch bytes of each worker.
-    pub(crate) scratch: usize,
+    pub(crate) scratch: Scratch,
     /// What differs from [`Reads::Dense`].
     reads: Vec<(usize, Reads)>,
 }
@@ -176,7 +175,7 @@ impl WholeKernel {
     pub(crate) fn phases(phases: impl Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync + 'static) -> WholeKernel {
         WholeKernel {
             phases: Box::new(phases),
-            scratch: 0,
+            scratch: Scratch::default(),
             reads: Vec::new(),
         }
     }
@@ -192,8 +191,15 @@ impl WholeKernel {
     }
 
     /// The same, with this much scratch for each worker.
-    pub(crate) fn with_scratch(self, bytes: usize) -> WholeKernel {
-        WholeKernel { scratch: bytes, ..self }
+    pub(crate) fn with_scratch(mut self, bytes: usize) -> WholeKernel {
+        self.scratch.worker = bytes;
+        self
+    }
+
+    /// The same, with this much scratch that all workers share: a phase hands it to the next one.
+    pub(crate) fn with_shared(mut self, bytes: usize) -> WholeKernel {
+        self.scratch.shared = bytes;
+        self
     }
 
     /// The same, reading an input in these layouts.
@@ -344,7 +350,7 @@ pub(crate) struct Work<'a> {
     pub(crate) outputs: &'a [*mut u8],
     /// The worker's scratch.
     pub(crate) scratch: *mut u8,
-    /// The first worker's scratch, which a phase hands to the next one through.
+    /// The scratch that all workers share.
     pub(crate) shared: *mut u8,
     pub(crate) index_errors: &'a IndexErrors,
 }

@@ -219,7 +219,7 @@ fn over_all(kind: ReduceKind, n: usize) -> WholeKernel {
         let phase = |tasks, run| Phase { tasks, run };
         vec![phase(parts, first), phase(1, second)]
     })
-    .with_scratch(parts * size_of::<f32>())
+    .with_shared(parts * size_of::<f32>())
 }
 
 fn combine(kind: ReduceKind, a: f32, b: f32) -> f32 {

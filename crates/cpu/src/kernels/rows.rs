@@ -66,6 +66,15 @@ impl<T> Rows<T> {
         self.ptr.wrapping_add(r * self.row + j * self.col)
     }
 
+    /// The rows from row `r` on.
+    #[inline(always)]
+    pub(crate) fn from(self, r: usize) -> Rows<T> {
+        Rows {
+            ptr: self.at(r),
+            ..self
+        }
+    }
+
     /// Whether rows of `c` elements are one run of elements that lie `col` apart.
     #[inline(always)]
     pub(crate) fn is_run_of(&self, c: usize) -> bool {

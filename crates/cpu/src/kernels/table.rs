@@ -8,8 +8,8 @@ use lessen_graph::{Op, RowWise, ops};
 
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
-    activation, attention, bits, cast, cross_entropy, elementwise, gather, histogram, join, matmul, norm, optimizer,
-    random, reduce_axes, softmax,
+    activation, attention, bits, cast, cross_entropy, elementwise, gather, histogram, join, matmul, norm, norm_logits,
+    optimizer, random, reduce_axes, rope, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -44,6 +44,8 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
         entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
         entry::<ops::MatMul>(matmul::matmul_kernel),
+        entry::<ops::NormLogits>(norm_logits::norm_logits_kernel),
+        entry::<ops::NormLogitsBackward>(norm_logits::norm_logits_backward_kernel),
         entry::<ops::PackBits>(bits::pack_bits_kernel),
         entry::<ops::Pad>(join::pad_kernel),
         entry::<ops::Permute>(nothing),
@@ -53,6 +55,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Reshape>(nothing),
         entry::<ops::RmsNorm>(norm::rms_norm_kernel),
         entry::<ops::RmsNormBackward>(norm::rms_norm_backward_kernel),
+        entry::<ops::Rope>(rope::rope_kernel),
         entry::<ops::ScatterAdd>(gather::scatter_add_kernel),
         entry::<ops::Select>(elementwise::select_kernel),
         entry::<ops::Sgd>(optimizer::sgd_kernel),

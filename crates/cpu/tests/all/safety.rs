@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use lessen_base::Result;
-use lessen_compile::{KernelKind, Plan, RowBlocks, RowGroup, Target, compile};
+use lessen_compile::{KernelKind, Plan, RowBlocks, RowGroup, Scratch, Target, compile};
 use lessen_cpu::{CpuTarget, Device, Executable};
 use lessen_graph::ops::{AttentionOptions, attention};
 use lessen_graph::{
@@ -62,10 +62,10 @@ impl Target for Liar {
         HONEST.widest_row()
     }
 
-    fn scratch_bytes(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
+    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
         match self.0 {
-            Lie::NoScratch => 0,
-            _ => HONEST.scratch_bytes(op, inputs, outputs),
+            Lie::NoScratch => Scratch::default(),
+            _ => HONEST.scratch(op, inputs, outputs),
         }
     }
 }

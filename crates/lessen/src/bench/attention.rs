@@ -4,51 +4,30 @@
 use std::time::Instant;
 
 use lessen_base::{Error, Result, SplitMix64};
-use lessen_compile::{Options, Plan};
+use lessen_compile::Options;
 use lessen_cpu::{Device, Executable, Store, peak_flops};
-use lessen_graph::ops::{Fire, Weighting};
-use lessen_graph::{AttentionOptions, DType, Graph, Op, PositionBias, Tensor, Trace, Type, vjp};
+use lessen_graph::ops::{Attention, AttentionBias};
+use lessen_graph::{DType, Graph, Op, Tensor, Trace, Type, vjp};
+use lessen_run::attention_sample::AttentionSample;
 use serde_json::{Value, json};
 
-/// Width of the hidden layer of FIRE.
+/// Width of the hidden layer of FIRE in random inputs.
 const FIRE_WIDTH: usize = 32;
 
-/// What is added to scores.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Bias {
-    /// Nothing.
-    None,
-    /// ALiBi.
-    Alibi,
-    /// FIRE.
-    Fire,
-}
+/// Shape and elements of an input.
+type Input = (Vec<usize>, Vec<f32>);
 
 /// One attention layer to measure.
 #[derive(Clone, Debug)]
 pub struct Case {
-    /// How scores become weights.
-    pub weighting: Weighting,
-    /// What is added to scores.
-    pub bias: Bias,
-    /// Whether a query sees no later key.
-    pub causal: bool,
-    /// Sequences.
-    pub batch: usize,
-    /// Tokens of each sequence.
-    pub tokens: usize,
-    /// Heads.
-    pub heads: usize,
-    /// Extent of a head.
-    pub head: usize,
+    op: Attention,
+    /// `q`, `k`, `v` and what the operation reads besides.
+    inputs: Vec<Input>,
     /// Whether the derivative runs too.
     pub backward: bool,
     /// Whether the operation is replaced by simpler ones, so that scores and biases are tensors.
     pub unfused: bool,
 }
-
-/// Values of the inputs by name: `q`, `k`, `v`, and for FIRE its parameters.
-pub type Values = Vec<(String, Vec<f32>)>;
 
 /// What was measured of a case.
 #[derive(Clone, Debug)]
@@ -71,80 +50,76 @@ impl Measured {
 }
 
 impl Case {
-    /// Names and shapes of the inputs.
-    fn inputs(&self) -> Vec<(&'static str, Vec<usize>)> {
-        let heads = vec![self.batch, self.tokens, self.heads, self.head];
-        let mut all: Vec<_> = ["q", "k", "v", "do"].map(|name| (name, heads.clone())).into();
-        if self.bias == Bias::Fire {
-            all.extend([
-                ("c", vec![]),
-                ("l", vec![]),
-                ("w1", vec![FIRE_WIDTH]),
-                ("b1", vec![FIRE_WIDTH]),
-            ]);
-            all.extend([("w2", vec![self.heads, FIRE_WIDTH]), ("b2", vec![self.heads])]);
+    /// An attention on pseudo-random inputs: standard normal, and FIRE as it is initialized. `op` says what it reads;
+    /// queries, keys and values have the shape `[batch, tokens, heads, size]`.
+    pub fn random(op: Attention, [batch, tokens, heads, size]: [usize; 4]) -> Case {
+        let mut random = SplitMix64::new(42);
+        let mut normal = |shape: &[usize]| {
+            let mut one = || {
+                let (a, b) = (random.unit().max(f64::MIN_POSITIVE), random.unit());
+                ((-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()) as f32
+            };
+            (shape.to_vec(), (0..shape.iter().product()).map(|_| one()).collect())
+        };
+        let mut inputs: Vec<Input> = (0..3).map(|_| normal(&[batch, tokens, heads, size])).collect();
+        if op.bias == AttentionBias::Fire {
+            inputs.extend([(vec![], vec![0.1]), (vec![], vec![1.0])]);
+            let shapes: [&[usize]; 4] = [&[FIRE_WIDTH], &[FIRE_WIDTH], &[heads, FIRE_WIDTH], &[heads]];
+            inputs.extend(shapes.map(&mut normal));
         }
-        if self.weighting.is_learned() {
-            all.push(("weight", vec![self.heads]));
+        if op.weighting.is_learned() {
+            inputs.push((vec![heads], vec![1.0; heads]));
         }
-        all
+        Case {
+            op,
+            inputs,
+            backward: false,
+            unfused: false,
+        }
+    }
+
+    /// The attention of a trained model. Where `heads` differs from its own number, its heads are repeated or left out.
+    pub fn trained(sample: AttentionSample, heads: usize) -> Case {
+        let rest: Vec<usize> = (3..sample.inputs.len()).collect();
+        let extras = sample.op.extras(&rest);
+        let by_head: Vec<usize> = extras
+            .fire
+            .iter()
+            .flat_map(|fire| [fire.w2, fire.b2])
+            .chain(extras.weight)
+            .collect();
+        let inputs = sample.inputs.iter().enumerate().map(|(i, (shape, values))| match i {
+            0..3 => with_heads(shape, values, 2, heads),
+            _ if by_head.contains(&i) => with_heads(shape, values, 0, heads),
+            _ => (shape.clone(), values.clone()),
+        });
+        Case {
+            op: sample.op,
+            inputs: inputs.collect(),
+            backward: false,
+            unfused: false,
+        }
+    }
+
+    fn operands(&self) -> &[usize] {
+        &self.inputs[0].0
     }
 
     fn graph(&self) -> Graph {
         let trace = Trace::new();
-        let states: Vec<Tensor<'_>> = self
-            .inputs()
-            .iter()
-            .map(|(name, shape)| trace.state(name, DType::F32, shape))
-            .collect();
-        let (q, k, v, d_o) = (states[0], states[1], states[2], states[3]);
-        let parameters = &states[4..];
-        let bias = match (self.bias, parameters) {
-            (Bias::None, _) => PositionBias::None,
-            (Bias::Alibi, _) => PositionBias::Alibi,
-            (Bias::Fire, parameters) => PositionBias::Fire(Fire::from_array(std::array::from_fn(|i| parameters[i]))),
-        };
-        let options = AttentionOptions {
-            weighting: self.weighting,
-            weight: parameters.last().copied().filter(|_| self.weighting.is_learned()),
-            bias,
-            causal: self.causal,
-            ..AttentionOptions::default()
-        };
-        let (op, rest) = options.operation(q);
-        let inputs = [&[q, k, v], &rest[..]].concat();
-        let decomposed = self.unfused.then(|| op.decompose(&inputs)).flatten();
-        let o = decomposed.unwrap_or_else(|| trace.apply(op, &inputs))[0];
+        let state = |(i, (shape, _)): (usize, &Input)| trace.state(&i.to_string(), DType::F32, shape);
+        let inputs: Vec<Tensor<'_>> = self.inputs.iter().enumerate().map(state).collect();
+        let decomposed = self.unfused.then(|| self.op.decompose(&inputs)).flatten();
+        let o = decomposed.unwrap_or_else(|| trace.apply(self.op, &inputs))[0];
         trace.output("o", one_element(o));
         if self.backward {
-            let wrt: Vec<Tensor<'_>> = states.iter().copied().filter(|x| x.id() != d_o.id()).collect();
-            for (i, gradient) in vjp(&[o], &[Some(d_o)], &wrt).into_iter().flatten().enumerate() {
+            let d_o = trace.state("do", DType::F32, &o.shape());
+            for (i, gradient) in vjp(&[o], &[Some(d_o)], &inputs).into_iter().flatten().enumerate() {
                 trace.output(&format!("gradient.{i}"), one_element(gradient));
             }
         }
-        drop(states);
+        drop(inputs);
         trace.finish()
-    }
-
-    /// Pseudo-random inputs: standard normal, and FIRE as it is initialized.
-    pub fn random_values(&self) -> Values {
-        let mut random = SplitMix64::new(42);
-        let mut normal = || {
-            let (a, b) = (random.unit().max(f64::MIN_POSITIVE), random.unit());
-            ((-2.0 * a.ln()).sqrt() * (std::f64::consts::TAU * b).cos()) as f32
-        };
-        self.inputs()
-            .into_iter()
-            .map(|(name, shape)| {
-                let n: usize = shape.iter().product();
-                let values = match name {
-                    "c" => vec![0.1],
-                    "l" | "weight" => vec![1.0; n],
-                    _ => (0..n).map(|_| normal()).collect(),
-                };
-                (name.to_string(), values)
-            })
-            .collect()
     }
 }
 
@@ -154,20 +129,41 @@ fn one_element(x: Tensor<'_>) -> Tensor<'_> {
     x.reshape(&[n]).slice(0, 0, 1)
 }
 
+/// An array whose heads along an axis are repeated or left out, so that there are `heads` of them.
+fn with_heads(shape: &[usize], values: &[f32], axis: usize, heads: usize) -> Input {
+    let (own, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
+    let blocks = values.chunks_exact((own * inner).max(1));
+    let head = |block: &[f32], h: usize| block[h % own * inner..][..inner].to_vec();
+    let values = blocks.flat_map(|block| (0..heads).flat_map(|h| head(block, h)).collect::<Vec<_>>());
+    let mut shape = shape.to_vec();
+    shape[axis] = heads;
+    (shape, values.collect())
+}
+
 /// Runs a case: two runs to warm up, then `runs` timed ones.
 ///
 /// # Errors
-/// A sentence when the plan or a run fails, and when a value is missing or of another size.
-pub fn measure(case: &Case, values: &Values, runs: usize) -> Result<Measured> {
+/// A sentence when the plan or a run fails.
+pub fn measure(case: &Case, runs: usize) -> Result<Measured> {
     let mut device = Device::from_env()?;
-    let plan: Plan = device.compile(&case.graph(), &Options::default())?;
+    let plan = device.compile(&case.graph(), &Options::default())?;
     let mut store = Store::new();
-    for (name, shape) in case.inputs() {
-        let found = values.iter().find(|(known, _)| known == name);
-        let found = found.filter(|(_, values)| values.len() == shape.iter().product::<usize>());
-        let (_, values) =
-            found.ok_or_else(|| Error::user(format!("there are no values of shape {shape:?} for {name}")))?;
-        store.insert_f32(name, &shape, values);
+    for (i, (shape, values)) in case.inputs.iter().enumerate() {
+        if values.len() != shape.iter().product::<usize>() {
+            return Err(Error::user(format!(
+                "input {i} of shape {shape:?} has {} elements",
+                values.len()
+            )));
+        }
+        store.insert_f32(&i.to_string(), shape, values);
+    }
+    let [batch, tokens, heads, _] = case.operands() else {
+        return Err(Error::user("attention needs queries of shape [B,T,H,D]".to_string()));
+    };
+    let value = case.inputs[2].0.last().copied().unwrap_or_default();
+    let o = [*batch, *tokens, *heads, value];
+    if case.backward {
+        store.insert_f32("do", &o, &vec![1.0; o.iter().product()]);
     }
     let (peak_bytes, flops) = (plan.peak_bytes(), plan.flops().0);
     let mut program = Executable::load(plan);
@@ -180,8 +176,9 @@ pub fn measure(case: &Case, values: &Values, runs: usize) -> Result<Measured> {
         }
     }
     ms.sort_by(f64::total_cmp);
-    let heads = Type::f32(&[case.batch, case.tokens, case.heads, case.head]).bytes();
-    let operands = heads * if case.backward { 8 } else { 5 };
+    let inputs: usize = case.inputs.iter().map(|(shape, _)| Type::f32(shape).bytes()).sum();
+    let o = Type::f32(&o).bytes();
+    let operands = if case.backward { 2 * (inputs + o) } else { inputs + o };
     Ok(Measured {
         ms,
         peak_bytes,
@@ -192,14 +189,15 @@ pub fn measure(case: &Case, values: &Values, runs: usize) -> Result<Measured> {
 
 /// What `--json` prints of a case.
 pub fn to_json(case: &Case, m: &Measured) -> Value {
+    let [batch, tokens, heads, head] = [0, 1, 2, 3].map(|axis| case.operands()[axis]);
     json!({
-        "attention": case.weighting.to_string(),
-        "position": format!("{:?}", case.bias).to_lowercase(),
-        "causal": case.causal,
-        "batch": case.batch,
-        "tokens": case.tokens,
-        "heads": case.heads,
-        "head": case.head,
+        "attention": case.op.weighting.to_string(),
+        "position": case.op.bias.name(),
+        "causal": case.op.causal,
+        "batch": batch,
+        "tokens": tokens,
+        "heads": heads,
+        "head": head,
         "backward": case.backward,
         "unfused": case.unfused,
         "ms": m.median_ms(),

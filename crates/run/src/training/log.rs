@@ -4,6 +4,7 @@ use super::progress::Progress;
 use crate::folder::Folder;
 use crate::folder::events::{Bins, Events};
 use crate::folder::metrics::Metrics;
+use crate::recipe::phases::in_phase;
 use crate::task::evaluation::Scores;
 use crate::task::recording::RecordedSplit;
 use lessen_base::Result;
@@ -16,6 +17,7 @@ pub(crate) struct Log {
     metrics: Metrics,
     events: Events,
     progress: Progress,
+    phase: Option<String>,
 }
 
 impl Log {
@@ -28,7 +30,21 @@ impl Log {
             metrics: Metrics::open(&folder.metrics(), done)?,
             events: Events::create(folder.root(), done)?,
             progress: Progress::new(total, done),
+            phase: None,
         })
+    }
+
+    /// What follows belongs to this phase.
+    pub(crate) fn enter(&mut self, phase: Option<&str>) {
+        self.phase = phase.map(str::to_string);
+    }
+
+    /// Adds a line to the metrics.
+    fn write(&mut self, mut line: Map<String, Value>) -> Result<()> {
+        if let Some(phase) = &self.phase {
+            line.insert("phase".into(), json!(phase));
+        }
+        self.metrics.write(&line.into())
     }
 
     /// Logs a step; `speed` says how fast the run is.
@@ -46,9 +62,11 @@ impl Log {
             scalars.push(("train/gradient_norm", f64::from(norm)));
         }
         line.insert("step_ms".into(), json!(report.time.as_secs_f64() * 1e3));
-        self.metrics.write(&line.into())?;
+        self.write(line)?;
         self.events.scalars(report.step, &scalars)?;
-        self.progress.step(report.step, report.loss, speed);
+        let phase = self.phase.as_ref().map(|name| format!("{}  ", in_phase(name)));
+        let speed = format!("{}{speed}", phase.unwrap_or_default());
+        self.progress.step(report.step, report.loss, &speed);
         Ok(())
     }
 
@@ -65,7 +83,7 @@ impl Log {
         let tags: Vec<(&str, f64)> = tags.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         self.events.scalars(step, &tags)?;
         line.insert("step".into(), json!(step));
-        self.metrics.write(&line.into())?;
+        self.write(line)?;
         self.note(&format!("step {step}: dev {}", scores.show()));
         Ok(())
     }
@@ -97,7 +115,7 @@ impl Log {
             line.insert(named(name), Value::Array(full));
             histograms.push((named(name), bins));
         }
-        self.metrics.write(&line.into())?;
+        self.write(line)?;
         let scalars: Vec<(&str, f64)> = scalars.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         self.events.scalars(step, &scalars)?;
         let histograms: Vec<(&str, Bins<'_>)> = histograms.iter().map(|(name, bins)| (name.as_str(), *bins)).collect();

@@ -11,8 +11,8 @@ use lessen_train::Inputs;
 /// # Errors
 /// Data that does not fit the model; files that cannot be written to.
 pub(super) fn record(run: &mut Run, batch: &Inputs<'_>) -> Result<()> {
-    let (step, keys) = (run.trainer.done() + 1, &run.task.config.record);
-    if !keys.is_due(step, run.steps.total) {
+    let (step, keys) = (run.trainer.done() + 1, &run.stage.task.config.record);
+    if !keys.is_due(step, run.stage.end()) {
         return Ok(());
     }
     for (split, position) in keys.functions() {

@@ -1,7 +1,7 @@
 //! A device made of the reference evaluator, which computes in `f64` and rounds only what it keeps.
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, DeviceMemory, Host, KernelKind, Plan, ProgramId, RowBlocks, RowGroup, Target};
+use lessen_compile::{Backend, DeviceMemory, Host, KernelKind, Plan, ProgramId, RowBlocks, RowGroup, Scratch, Target};
 use lessen_graph::{Array, InputKind, Layout, Op, Type, evaluate};
 use lessen_train::HostArray;
 use std::collections::HashMap;
@@ -174,7 +174,7 @@ impl Target for ReferenceTarget {
         usize::MAX
     }
 
-    fn scratch_bytes(&self, _: &dyn Op, _: &[Type], _: &[Type]) -> usize {
-        0
+    fn scratch(&self, _: &dyn Op, _: &[Type], _: &[Type]) -> Scratch {
+        Scratch::default()
     }
 }

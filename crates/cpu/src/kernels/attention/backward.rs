@@ -1,213 +1,292 @@
-//! The backward loop of attention for one head.
+//! The derivative of attention with tiles over queries and keys: the weights of a tile are made again, and its five
+//! products are added to the gradients of the block's queries and of the tile's keys and values.
 
-use super::super::gemm::gemm_scaled;
+use std::ops::Range;
+
 use super::super::rows::Rows;
-use super::head::{
-    BLOCK, Head, WeightDropout, keep_factors, matrix, matrix_mut, random_row, scale_row, transposed, visible_scores,
-    without_masked,
-};
-use crate::math::exp;
-use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store, sum};
+use super::dropout::{Kept, kept};
+use super::head::{BLOCK, Block, Head, TILE};
+use super::lanes::{from_lanes, load, store, to_lanes, to_rows};
+use super::product::{Left, PANEL, Panel, product};
+use super::scores::{has_hidden, hide, scores};
+use super::tile::{Tile, Tiles, tile_scratch};
+use super::weights::{counts, weights_of};
+use crate::simd::{Level, dispatch, fma};
+use lessen_graph::ops::Weighting;
+
+/// Blocks of queries that a tile of keys meets while it is in the cache.
+pub(super) const GROUP: usize = 4;
+
+/// What the derivative reads and writes of one head of queries, besides what [`Head`] has.
+#[derive(Clone, Copy)]
+pub(super) struct Gradients {
+    /// Results of the forward pass, where the weights are a softmax.
+    pub(super) o: Rows<f32>,
+    pub(super) lse: *const f32,
+    pub(super) d_o: Rows<f32>,
+    pub(super) dq: Rows<f32>,
+    /// To be added to: rows of `d` elements and zeros up to a multiple of [`PANEL`].
+    pub(super) dk: Panel,
+    /// To be added to: rows of `dv` elements and zeros up to a multiple of [`PANEL`].
+    pub(super) dv: Panel,
+}
+
+/// Number of `f32` that [`backward`] needs as scratch.
+pub(super) fn backward_scratch(d: usize, dv: usize) -> usize {
+    GROUP * block_scratch::<BLOCK>(d, dv) + 2 * TILE * BLOCK + tile_scratch(d, dv)
+}
+
+fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
+    (2 * d + dv + d.next_multiple_of(PANEL) + dv.next_multiple_of(PANEL) + 2) * W
+}
 
 dispatch! {
-    /// The derivative of [`forward`](super::forward) from its inputs and results: `dq`, `dk` and
-    /// `dv` from `d_o`.
+    /// Writes the derivatives of blocks of queries, and adds their shares to those of keys and values. The blocks have
+    /// half the lanes where `wide` is false; there are at most [`GROUP`].
     ///
     /// # Safety
-    /// As for [`forward`](super::forward), with [`Head::backward_scratch`] elements of scratch.
-    pub unsafe fn backward(
-        head: &Head, q: Rows<f32>, k: Rows<f32>, v: Rows<f32>, o: Rows<f32>, lse: *const f32, d_o: Rows<f32>,
-        dq: Rows<f32>, dk: Rows<f32>, dv: Rows<f32>, scratch: *mut f32,
+    /// The operands of the head and of the gradients exist, `scratch` has [`backward_scratch`] elements; what is written
+    /// overlaps nothing.
+    pub(super) unsafe fn backward(
+        head: &Head, g: &Gradients, blocks: &[Block], wide: bool, scratch: *mut f32,
     ) = backward_body;
 }
 
 #[inline(always)]
-unsafe fn backward_body<L: Level>(
-    head: &Head,
-    q: Rows<f32>,
-    k: Rows<f32>,
-    v: Rows<f32>,
-    o: Rows<f32>,
-    lse: *const f32,
-    d_o: Rows<f32>,
-    dq: Rows<f32>,
-    dk: Rows<f32>,
-    dv: Rows<f32>,
-    scratch: *mut f32,
-) {
-    let Head {
-        tq,
-        tk,
-        d,
-        dv: size,
-        scale,
-        ..
-    } = *head;
-    // The last block of queries sees all keys, so that it comes first and writes what the others add to.
-    let blocks = tq.div_ceil(BLOCK);
-    for block in (0..blocks).rev() {
-        let (begin, end) = (block * BLOCK, tq.min((block + 1) * BLOCK));
-        let (n, keys, add) = (end - begin, head.visible(end - 1), block + 1 < blocks);
-        let row = keys.next_multiple_of(LANES);
-        // SAFETY: `scratch` has two blocks of scores and a row of half-words; everything else lies within the
-        // operands.
-        unsafe {
-            let scores = Rows::dense(scratch, row);
-            let d_scores = Rows::dense(scratch.add(BLOCK.min(tq) * head.row()), row);
-            let halves = d_scores.ptr.add(BLOCK.min(tq) * head.row()).cast::<u16>();
-            gemm_scaled(
-                scale,
-                n,
-                d,
-                keys,
-                matrix(q, begin),
-                transposed(k, 0),
-                matrix_mut(scores, 0),
-                false,
-            );
-            gemm_scaled(
-                1.0,
-                n,
-                size,
-                keys,
-                matrix(d_o, begin),
-                transposed(v, 0),
-                matrix_mut(d_scores, 0),
-                false,
-            );
-            // One lane for each query of the block. Two loops, so that no row waits for its own product.
-            let mut deltas = [0.0; LANES];
-            for i in begin..end {
-                deltas[i - begin] = if o.col == 1 && d_o.col == 1 {
-                    dot::<L>(size, (o.at(i), 1), (d_o.at(i), 1))
-                } else {
-                    dot::<L>(size, (o.at(i), o.col), (d_o.at(i), d_o.col))
-                };
-            }
-            for i in begin..end {
-                random_row(head, i, row, halves);
-                let query = Query {
-                    visible: head.visible(i),
-                    lse: *lse.add(i),
-                    delta: deltas[i - begin],
-                };
-                weigh_row_backward::<L>(head, query, row, scores.at(i - begin), d_scores.at(i - begin), halves);
-            }
-            gemm_scaled(
-                1.0,
-                keys,
-                n,
-                size,
-                transposed(scores, 0),
-                matrix(d_o, begin),
-                matrix_mut(dv, 0),
-                add,
-            );
-            gemm_scaled(
-                scale,
-                n,
-                keys,
-                d,
-                matrix(d_scores, 0),
-                matrix(k, 0),
-                matrix_mut(dq, begin),
-                false,
-            );
-            for i in begin..end {
-                without_masked(scale, (keys, d_scores.at(i - begin)), k, d, (dq.at(i), dq.col));
-            }
-            gemm_scaled(
-                scale,
-                keys,
-                n,
-                d,
-                transposed(d_scores, 0),
-                matrix(q, begin),
-                matrix_mut(dk, 0),
-                add,
-            );
+unsafe fn backward_body<L: Level>(head: &Head, g: &Gradients, blocks: &[Block], wide: bool, scratch: *mut f32) {
+    // SAFETY: passed on.
+    unsafe {
+        if wide {
+            backward_lanes::<L, BLOCK>(head, g, blocks, scratch);
+        } else {
+            backward_lanes::<L, { BLOCK / 2 }>(head, g, blocks, scratch);
         }
     }
-    if tq == 0 {
-        for j in 0..tk {
-            // SAFETY: row `j` lies within the operands.
+}
+
+/// A block of queries with its operands.
+struct Operands {
+    block: Block,
+    /// In lanes, `d` rows, scaled.
+    queries: *mut f32,
+    /// The same, in rows of `d` elements and zeros.
+    query_rows: Panel,
+    /// The cotangent of the results in lanes, `dv` rows.
+    d_o: *mut f32,
+    /// The same, in rows of `dv` elements and zeros.
+    d_o_rows: Panel,
+    /// The derivative of the scaled queries, in lanes.
+    dq: *mut f32,
+    /// See [`weights_of`].
+    shift: *mut f32,
+    /// The product of the query's rows of `o` and `do`, where the weights are a softmax.
+    delta: *mut f32,
+}
+
+impl Operands {
+    #[inline(always)]
+    fn at<const W: usize>(head: &Head, block: Block, scratch: *mut f32) -> Operands {
+        let (d, dv) = (head.d, head.dv);
+        let mut next = scratch;
+        let mut take = |rows: usize| {
+            let at = next;
+            next = next.wrapping_add(rows * W);
+            at
+        };
+        let (wide_d, wide_dv) = (d.next_multiple_of(PANEL), dv.next_multiple_of(PANEL));
+        Operands {
+            block,
+            queries: take(d),
+            query_rows: Panel {
+                ptr: take(wide_d),
+                row: wide_d,
+            },
+            d_o: take(dv),
+            d_o_rows: Panel {
+                ptr: take(wide_dv),
+                row: wide_dv,
+            },
+            dq: take(d),
+            shift: take(1),
+            delta: take(1),
+        }
+    }
+
+    /// Copies the block's operands into the lanes and rows.
+    #[inline(always)]
+    unsafe fn fill<L: Level, const W: usize>(&self, head: &Head, g: &Gradients) {
+        let block = self.block;
+        // SAFETY: the operands exist.
+        unsafe {
+            let mut shift = [0.0; W];
+            let mut factors = [1.0; W];
+            match head.weighting {
+                Weighting::Softmax | Weighting::Norm(_) => {
+                    for i in 0..block.n {
+                        let lse = *g.lse.add(block.first + i);
+                        // Where nothing is visible, all scores are -inf, and so must be their distance from the shift.
+                        shift[i] = if lse == f32::NEG_INFINITY { 0.0 } else { lse };
+                    }
+                }
+                Weighting::Relu(by) => counts::<W>(head, block, by, |i, by| factors[i] = 1.0 / by),
+                Weighting::Sigmoid(by) => counts::<W>(head, block, by, |i, by| shift[i] = by.ln()),
+            }
+            store(self.shift, shift);
+            to_lanes::<W>(block, head.d, head.scale, head.q, self.queries);
+            to_rows::<W>(block, head.d, &[head.scale; W], head.q, self.query_rows);
+            to_rows::<W>(block, head.dv, &factors, g.d_o, self.d_o_rows);
+            let rows = Rows::dense(self.d_o_rows.ptr, self.d_o_rows.row);
+            let whole = Block { first: 0, n: W };
+            to_lanes::<W>(whole, head.dv, 1.0, rows, self.d_o);
+            self.dq.write_bytes(0, head.d * W);
+            let mut delta = [0.0; W];
+            if head.weighting.is_softmax() {
+                for i in 0..block.n {
+                    let o = g.o.from(block.first + i);
+                    for j in 0..head.dv {
+                        delta[i] = fma::<L>(*o.element(0, j), *self.d_o_rows.at(i).ptr.add(j), delta[i]);
+                    }
+                }
+            }
+            store(self.delta, delta);
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn backward_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, blocks: &[Block], scratch: *mut f32) {
+    let size = block_scratch::<W>(head.d, head.dv);
+    let operands = |b: usize| Operands::at::<W>(head, blocks[b], scratch.wrapping_add(b * size));
+    let weights = scratch.wrapping_add(blocks.len() * size);
+    let (cotangents, packed) = (weights.wrapping_add(TILE * W), weights.wrapping_add(2 * TILE * W));
+    let end = blocks.iter().map(|&block| head.visible_to(block)).max().unwrap_or(0);
+    // SAFETY: the scratch has room for the blocks and two tiles; the rest is passed on.
+    unsafe {
+        for b in 0..blocks.len() {
+            operands(b).fill::<L, W>(head, g);
+        }
+        let mut tiles = Tiles::new(head, end, packed);
+        while let Some(tile) = tiles.next() {
+            for b in 0..blocks.len() {
+                if tile.first() < head.visible_to(blocks[b]) {
+                    add_tile::<L, W>(head, g, &tile, &operands(b), weights, cotangents);
+                }
+            }
+        }
+        for b in 0..blocks.len() {
+            let operands = operands(b);
+            from_lanes::<W>(operands.block, head.d, &[head.scale; W], operands.dq, g.dq);
+        }
+    }
+}
+
+/// Adds what a block of queries and a tile of keys give to the gradients.
+#[inline(always)]
+unsafe fn add_tile<L: Level, const W: usize>(
+    head: &Head,
+    g: &Gradients,
+    tile: &Tile,
+    operands: &Operands,
+    weights: *mut f32,
+    cotangents: *mut f32,
+) {
+    let block = operands.block;
+    // SAFETY: the rows of lanes exist.
+    unsafe {
+        scores::<L, W>(head, block, tile, operands.queries, weights);
+        tile.times_lanes::<W>(tile.v, operands.d_o, cotangents);
+        let kept = kept(head, block, tile);
+        weigh::<L, W>(head, tile, operands, kept.as_ref(), weights, cotangents);
+        if has_hidden::<W>(head, block, tile) {
+            // What is behind a hidden key may be NaN.
+            hide::<W>(head, block, tile, cotangents, 0.0);
+        }
+        tile.add_weighted::<W>(head, block, tile.k, cotangents, operands.dq);
+        add_to_keys::<W>(tile, block.n, weights, operands.d_o_rows, head.dv, g.dv);
+        add_to_keys::<W>(tile, block.n, cotangents, operands.query_rows, head.d, g.dk);
+    }
+}
+
+/// Adds `sum_i w[r][i] y[i]` to the row of each key: shares of the gradients of keys and values.
+#[inline(always)]
+unsafe fn add_to_keys<const W: usize>(tile: &Tile, n: usize, w: *mut f32, y: Panel, c: usize, to: Panel) {
+    for run in tile.runs() {
+        let w = Left {
+            ptr: w.wrapping_add(run.row * W),
+            row: W,
+            col: 1,
+        };
+        // SAFETY: the rows exist.
+        unsafe { product(run.n, n, c.next_multiple_of(PANEL), w, y, to.at(run.key), true) };
+    }
+}
+
+/// Turns scores into weights with dropout, and the derivatives of weights with dropout into those of the scores.
+#[inline(always)]
+unsafe fn weigh<L: Level, const W: usize>(
+    head: &Head,
+    tile: &Tile,
+    operands: &Operands,
+    kept: Option<&Kept>,
+    weights: *mut f32,
+    cotangents: *mut f32,
+) {
+    // SAFETY: the rows of lanes exist.
+    let (shift, delta) = unsafe { (load::<W>(operands.shift), load::<W>(operands.delta)) };
+    for r in 0..tile.n {
+        let factors = kept.map(|kept| kept.factors::<W>(r));
+        // SAFETY: as above.
+        unsafe {
+            let mut p = load::<W>(weights.add(r * W));
+            let mut d = load::<W>(cotangents.add(r * W));
+            if let Some(factors) = factors {
+                for i in 0..W {
+                    d[i] *= factors[i];
+                }
+            }
+            match head.weighting {
+                Weighting::Softmax | Weighting::Norm(_) => {
+                    p = weights_of::<L, W>(&head.weighting, p, &shift);
+                    for i in 0..W {
+                        d[i] = p[i] * (d[i] - delta[i]);
+                    }
+                }
+                Weighting::Relu(_) => {
+                    for i in 0..W {
+                        d[i] = if p[i] <= 0.0 { 0.0 } else { d[i] };
+                    }
+                    p = weights_of::<L, W>(&head.weighting, p, &shift);
+                }
+                Weighting::Sigmoid(_) => {
+                    p = weights_of::<L, W>(&head.weighting, p, &shift);
+                    for i in 0..W {
+                        d[i] *= p[i] * (1.0 - p[i]);
+                    }
+                }
+            }
+            if let Some(factors) = factors {
+                for i in 0..W {
+                    p[i] *= factors[i];
+                }
+            }
+            store(weights.add(r * W), p);
+            store(cotangents.add(r * W), d);
+        }
+    }
+}
+
+/// Sums parts of the gradient of keys or values in order: rows `rows` of `to`, `c` elements each.
+///
+/// # Safety
+/// There are `parts` parts, `part` elements apart, whose rows are those of `from`; `to` overlaps nothing.
+pub(super) unsafe fn add_parts(parts: usize, part: usize, rows: Range<usize>, c: usize, from: Panel, to: Rows<f32>) {
+    for r in rows {
+        for j in 0..c {
+            // SAFETY: the elements exist.
             unsafe {
-                scale_row(d, (dk.at(j), dk.col), 0.0);
-                scale_row(size, (dv.at(j), dv.col), 0.0);
+                let first = from.at(r).ptr.add(j);
+                *to.element(r, j) = (0..parts).fold(0.0, |sum, p| sum + *first.add(p * part));
             }
         }
     }
-}
-
-/// What the derivative of a row of weights needs: `delta` is the product of the query's rows of `O` and `dO`.
-#[derive(Clone, Copy)]
-struct Query {
-    visible: usize,
-    lse: f32,
-    delta: f32,
-}
-
-/// Turns a row of scores `S` into weights with dropout, and a row of `dO V^T` into `dS = P (dP - delta)`.
-#[inline(always)]
-unsafe fn weigh_row_backward<L: Level>(
-    head: &Head,
-    query: Query,
-    row: usize,
-    scores: *mut f32,
-    d_scores: *mut f32,
-    halves: *const u16,
-) {
-    let Query { visible, lse, delta } = query;
-    // Where nothing is visible, all scores are -inf, and so must be their distance from `lse`.
-    let lse = if lse == f32::NEG_INFINITY { 0.0 } else { lse };
-    chunks!(row, |j, _len| {
-        // SAFETY: rows of scores and of half-words have whole numbers of chunks.
-        unsafe {
-            let mut s = visible_scores(head, visible, j, scores);
-            let mut ds = load(d_scores.add(j) as *const f32, 1, LANES, 0.0);
-            for i in 0..LANES {
-                s[i] = exp::<L>(s[i] - lse);
-            }
-            let weights = s;
-            if let Some(WeightDropout { p, .. }) = head.dropout {
-                let factors = keep_factors(p, halves.add(j));
-                for i in 0..LANES {
-                    ds[i] = s[i] * fma::<L>(ds[i], factors[i], -delta);
-                    s[i] *= factors[i];
-                }
-            } else {
-                for i in 0..LANES {
-                    ds[i] = s[i] * (ds[i] - delta);
-                }
-            }
-            // A key of no weight has no influence, whatever its value is.
-            for i in 0..LANES {
-                ds[i] = if (weights[i] == 0.0) & ds[i].is_nan() {
-                    0.0
-                } else {
-                    ds[i]
-                };
-            }
-            store(scores.add(j), 1, LANES, &s);
-            store(d_scores.add(j), 1, LANES, &ds);
-        }
-    });
-}
-
-#[inline(always)]
-unsafe fn dot<L: Level>(c: usize, (a, a_col): (*const f32, usize), (b, b_col): (*const f32, usize)) -> f32 {
-    let mut sums = [0.0; LANES];
-    chunks!(c, |j, len| {
-        // SAFETY: elements j..j+len lie within both rows.
-        unsafe {
-            let (x, y) = (
-                load(a.add(j * a_col), a_col, len, 0.0),
-                load(b.add(j * b_col), b_col, len, 0.0),
-            );
-            for i in 0..LANES {
-                sums[i] = fma::<L>(x[i], y[i], sums[i]);
-            }
-        }
-    });
-    sum(sums)
 }

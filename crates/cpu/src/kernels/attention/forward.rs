@@ -1,139 +1,226 @@
-//! The forward loop of attention for one head.
+//! Attention with tiles over queries and keys, for weights that need no statistic of a row beforehand.
+//!
+//! For a softmax, the largest score of a query and the sum of its powers are kept while tiles come, and what has been
+//! added up is scaled down when the largest score grows (FlashAttention, Dao et al. 2022).
 
 use std::ops::Range;
 
-use super::super::gemm::gemm_scaled;
+use lessen_graph::ops::Weighting;
+
 use super::super::rows::Rows;
-use super::head::{
-    BLOCK, Head, WeightDropout, keep_factors, matrix, matrix_mut, random_row, scale_row, transposed, visible_scores,
-    without_masked,
-};
-use crate::math::{exp, log};
-use crate::simd::{LANES, Level, chunks, dispatch, fold, larger, load, store, sum};
+use super::dropout::kept;
+use super::head::{BLOCK, Block, Head, TILE};
+use super::lanes::{from_lanes, load, store, to_lanes};
+use super::scores::scores;
+use super::tile::{Tile, Tiles, tile_scratch};
+use super::weights::{counts, weights_of};
+use crate::math::{exp_below_zero, log};
+use crate::simd::{Level, dispatch, larger};
+
+/// Number of `f32` that [`forward`] needs as scratch for this many blocks of queries.
+pub(super) fn forward_scratch(blocks: usize, d: usize, dv: usize) -> usize {
+    blocks * block_scratch::<BLOCK>(d, dv) + TILE * BLOCK + tile_scratch(d, dv)
+}
+
+fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
+    (d + dv + 2) * W
+}
 
 dispatch! {
-    /// Computes rows `queries` of `o` (`tq x dv`), and for each the logarithm of the sum of `e^S` in `lse`
-    /// (`tq` elements; -inf where no key is visible). Threads take ranges of queries of their own; cut them
-    /// at multiples of [`BLOCK`], so that the result does not depend on the ranges.
+    /// Computes rows `queries` of `o`, and for a softmax the logarithm of the sum of the powers of each row's scores in
+    /// `lse`; -inf where no key is visible. The queries are one group of blocks, of half the lanes where `wide` is false.
     ///
     /// # Safety
-    /// The operands cover the shapes of the head, `mask` `tk` bytes if it is not null, `scratch`
-    /// [`Head::forward_scratch`] elements; what is written overlaps nothing.
-    pub unsafe fn forward(
-        head: &Head, q: Rows<f32>, k: Rows<f32>, v: Rows<f32>, o: Rows<f32>, lse: *mut f32,
-        queries: Range<usize>, scratch: *mut f32,
+    /// The operands of the head exist, `o` and `lse` have a row for each query, `scratch` has [`forward_scratch`]
+    /// elements for all blocks; what is written overlaps nothing.
+    pub(super) unsafe fn forward(
+        head: &Head, queries: Range<usize>, wide: bool, o: Rows<f32>, lse: *mut f32, scratch: *mut f32,
     ) = forward_body;
 }
 
 #[inline(always)]
 unsafe fn forward_body<L: Level>(
     head: &Head,
-    q: Rows<f32>,
-    k: Rows<f32>,
-    v: Rows<f32>,
+    queries: Range<usize>,
+    wide: bool,
     o: Rows<f32>,
     lse: *mut f32,
-    queries: Range<usize>,
     scratch: *mut f32,
 ) {
-    let mut begin = queries.start;
-    while begin < queries.end {
-        let end = queries.end.min(begin + BLOCK);
-        let keys = head.visible(end - 1);
-        let row = keys.next_multiple_of(LANES);
-        let scores = Rows::dense(scratch, row);
-        // SAFETY: `scratch` has a block of scores and a row of half-words after it; everything else lies
-        // within the operands.
-        unsafe {
-            let halves = scratch.add(BLOCK.min(head.tq) * head.row()).cast::<u16>();
-            let product = matrix_mut(scores, 0);
-            gemm_scaled(
-                head.scale,
-                end - begin,
-                head.d,
-                keys,
-                matrix(q, begin),
-                transposed(k, 0),
-                product,
-                false,
-            );
-            // One lane for each query of the block. Two loops, so that no row waits for its own largest
-            // score.
-            let (mut totals, mut shifts) = ([1.0; LANES], [0.0; LANES]);
-            for i in begin..end {
-                shifts[i - begin] = hide_row(head, head.visible(i), row, scores.at(i - begin));
-            }
-            for i in begin..end {
-                random_row(head, i, row, halves);
-                totals[i - begin] = weigh_row::<L>(head, shifts[i - begin], row, scores.at(i - begin), halves);
-            }
-            for i in 0..LANES {
-                shifts[i] += log::<L>(totals[i]);
-                totals[i] = if totals[i] == 0.0 { 0.0 } else { 1.0 / totals[i] };
-            }
-            store(lse.add(begin), 1, end - begin, &shifts);
-            let weights = matrix(scores, 0);
-            gemm_scaled(
-                1.0,
-                end - begin,
-                keys,
-                head.dv,
-                weights,
-                matrix(v, 0),
-                matrix_mut(o, begin),
-                false,
-            );
-            for i in begin..end {
-                without_masked(1.0, (keys, scores.at(i - begin)), v, head.dv, (o.at(i), o.col));
-                if o.col == 1 {
-                    scale_row(head.dv, (o.at(i), 1), totals[i - begin]);
-                } else {
-                    scale_row(head.dv, (o.at(i), o.col), totals[i - begin]);
-                }
-            }
+    // SAFETY: passed on.
+    unsafe {
+        if wide {
+            forward_lanes::<L, BLOCK>(head, queries, o, lse, scratch);
+        } else {
+            forward_lanes::<L, { BLOCK / 2 }>(head, queries, o, lse, scratch);
         }
-        begin = end;
     }
 }
 
-/// Makes the scores of keys that are not visible -inf; returns the largest score, or 0 if no key is visible.
-#[inline(always)]
-unsafe fn hide_row(head: &Head, visible: usize, row: usize, scores: *mut f32) -> f32 {
-    let mut largest = [f32::NEG_INFINITY; LANES];
-    chunks!(row, |j, _len| {
-        // SAFETY: the row has a whole number of chunks.
-        unsafe {
-            let s = visible_scores(head, visible, j, scores);
-            for i in 0..LANES {
-                largest[i] = larger(s[i], largest[i]);
-            }
-            store(scores.add(j), 1, LANES, &s);
-        }
-    });
-    let largest = fold(largest, larger);
-    if largest == f32::NEG_INFINITY { 0.0 } else { largest }
+/// What a block of queries collects, in lanes.
+struct Sums {
+    block: Block,
+    /// `d` rows.
+    queries: *mut f32,
+    /// `dv` rows.
+    values: *mut f32,
+    /// The largest score of each query so far; another shift of scores where the weights are no softmax.
+    largest: *mut f32,
+    /// The sum of the powers of the scores less the largest.
+    total: *mut f32,
 }
 
-/// Turns a row of scores into the weights `e^(S - shift)` with dropout; returns their sum without dropout.
 #[inline(always)]
-unsafe fn weigh_row<L: Level>(head: &Head, shift: f32, row: usize, scores: *mut f32, halves: *const u16) -> f32 {
-    let mut sums = [0.0; LANES];
-    chunks!(row, |j, _len| {
-        // SAFETY: the rows of scores and of half-words have whole numbers of chunks.
-        unsafe {
-            let mut s = load(scores.add(j) as *const f32, 1, LANES, 0.0);
-            for i in 0..LANES {
-                s[i] = exp::<L>(s[i] - shift);
-                sums[i] += s[i];
-            }
-            if let Some(WeightDropout { p, .. }) = head.dropout {
-                let factors = keep_factors(p, halves.add(j));
-                for i in 0..LANES {
-                    s[i] *= factors[i];
+unsafe fn forward_lanes<L: Level, const W: usize>(
+    head: &Head,
+    queries: Range<usize>,
+    o: Rows<f32>,
+    lse: *mut f32,
+    scratch: *mut f32,
+) {
+    let size = block_scratch::<W>(head.d, head.dv);
+    let blocks = queries.len().div_ceil(W);
+    let sums = |b: usize| {
+        let first = queries.start + b * W;
+        let at = scratch.wrapping_add(b * size);
+        Sums {
+            block: Block {
+                first,
+                n: W.min(queries.end - first),
+            },
+            queries: at,
+            values: at.wrapping_add(head.d * W),
+            largest: at.wrapping_add((head.d + head.dv) * W),
+            total: at.wrapping_add((head.d + head.dv + 1) * W),
+        }
+    };
+    let weights = scratch.wrapping_add(blocks * size);
+    // SAFETY: the scratch has room for the blocks and a tile; the rest is passed on.
+    unsafe {
+        for b in 0..blocks {
+            let sums = sums(b);
+            to_lanes::<W>(sums.block, head.d, head.scale, head.q, sums.queries);
+            sums.values.write_bytes(0, head.dv * W);
+            store(sums.largest, first_shift::<W>(head, sums.block));
+            store(sums.total, [0.0; W]);
+        }
+        let packed = weights.wrapping_add(TILE * BLOCK);
+        let mut tiles = Tiles::new(head, head.visible(queries.end - 1), packed);
+        while let Some(tile) = tiles.next() {
+            for b in 0..blocks {
+                let sums = sums(b);
+                if tile.first() < head.visible_to(sums.block) {
+                    add_tile::<L, W>(head, &tile, &sums, weights);
                 }
             }
-            store(scores.add(j), 1, LANES, &s);
         }
-    });
-    sum(sums)
+        for b in 0..blocks {
+            finish::<L, W>(head, &sums(b), o, lse);
+        }
+    }
+}
+
+/// The shift of a block's scores to begin with; see [`weights_of`].
+#[inline(always)]
+fn first_shift<const W: usize>(head: &Head, block: Block) -> [f32; W] {
+    let mut shift = [0.0; W];
+    match head.weighting {
+        Weighting::Softmax | Weighting::Norm(_) => shift = [f32::NEG_INFINITY; W],
+        Weighting::Sigmoid(by) => counts::<W>(head, block, by, |i, by| shift[i] = by.ln()),
+        Weighting::Relu(_) => {}
+    }
+    shift
+}
+
+/// Writes the results of a block.
+#[inline(always)]
+unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32>, lse: *mut f32) {
+    let block = sums.block;
+    let mut factors = [1.0; W];
+    // SAFETY: the rows of lanes and those of the results exist.
+    unsafe {
+        match head.weighting {
+            Weighting::Softmax | Weighting::Norm(_) => {
+                let (total, largest) = (load::<W>(sums.total), load::<W>(sums.largest));
+                let mut lses = [0.0; W];
+                for i in 0..W {
+                    lses[i] = largest[i] + log::<L>(total[i]);
+                    factors[i] = if total[i] == 0.0 { 0.0 } else { 1.0 / total[i] };
+                }
+                lse.add(block.first).copy_from_nonoverlapping(lses.as_ptr(), block.n);
+            }
+            Weighting::Relu(by) => counts::<W>(head, block, by, |i, by| factors[i] = 1.0 / by),
+            Weighting::Sigmoid(_) => {}
+        }
+        from_lanes::<W>(block, head.dv, &factors, sums.values, o);
+    }
+}
+
+/// Adds a tile of keys to what a block has collected.
+#[inline(always)]
+unsafe fn add_tile<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Sums, weights: *mut f32) {
+    // SAFETY: the rows of lanes exist.
+    unsafe {
+        scores::<L, W>(head, sums.block, tile, sums.queries, weights);
+        let shift = if head.weighting.is_softmax() {
+            grow::<L, W>(head, tile, sums, weights)
+        } else {
+            load::<W>(sums.largest)
+        };
+        let mut powers = [0.0; W];
+        for r in 0..tile.n {
+            let p = weights_of::<L, W>(&head.weighting, load::<W>(weights.add(r * W)), &shift);
+            for i in 0..W {
+                powers[i] += p[i];
+            }
+            store(weights.add(r * W), p);
+        }
+        let mut total = load::<W>(sums.total);
+        for i in 0..W {
+            total[i] += powers[i];
+        }
+        store(sums.total, total);
+        if let Some(kept) = kept(head, sums.block, tile) {
+            kept.apply::<W>(tile, weights);
+        }
+        tile.add_weighted::<W>(head, sums.block, tile.v, weights, sums.values);
+    }
+}
+
+/// Scales down what a block has collected where a tile has larger scores; returns the largest ones so far.
+#[inline(always)]
+unsafe fn grow<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Sums, scores: *const f32) -> [f32; W] {
+    // SAFETY: the rows of lanes exist.
+    unsafe {
+        let before = load::<W>(sums.largest);
+        let mut largest = before;
+        for r in 0..tile.n {
+            let s = load::<W>(scores.add(r * W));
+            for i in 0..W {
+                largest[i] = larger(s[i], largest[i]);
+            }
+        }
+        store(sums.largest, largest);
+        let (mut shift, mut down, mut grown) = ([0.0; W], [0.0; W], 0);
+        for i in 0..W {
+            // Where nothing is visible yet, all scores are -inf, and so must be their distance from the shift.
+            shift[i] = if largest[i] == f32::NEG_INFINITY {
+                0.0
+            } else {
+                largest[i]
+            };
+            down[i] = exp_below_zero::<L>(before[i] - shift[i]);
+            grown |= u32::from(before[i] != largest[i]);
+        }
+        if grown != 0 {
+            for row in (0..head.dv).map(|j| sums.values.add(j * W)).chain([sums.total]) {
+                let mut x = load::<W>(row);
+                for i in 0..W {
+                    x[i] *= down[i];
+                }
+                store(row, x);
+            }
+        }
+        shift
+    }
 }

@@ -1,175 +1,113 @@
-//! What one head of attention is, and what its forward and backward loops share.
+//! What one head of attention is: one sequence of queries and one of keys and values, and the rules between them.
 
-use super::super::random::{random_halves, threshold_and_scale};
+use std::ops::Range;
+
+use lessen_graph::ops::Weighting;
+
 use super::super::rows::Rows;
-use crate::simd::{LANES, chunks, load, store};
 
-/// Queries in a block: one in each lane.
-pub const BLOCK: usize = LANES;
+/// Queries in a block at most, one in each lane.
+pub(super) const BLOCK: usize = 64;
 
-/// One head: sizes and rules.
-#[derive(Clone, Copy, Debug)]
-pub struct Head {
+/// Keys in a tile at most.
+pub(super) const TILE: usize = 64;
+
+/// One head.
+#[derive(Clone, Copy)]
+pub(super) struct Head {
     /// Number of queries.
-    pub tq: usize,
+    pub(super) queries: usize,
     /// Number of keys.
-    pub tk: usize,
+    pub(super) keys: usize,
     /// Size of a query and of a key.
-    pub d: usize,
+    pub(super) d: usize,
     /// Size of a value.
-    pub dv: usize,
+    pub(super) dv: usize,
+    pub(super) q: Rows<f32>,
+    pub(super) k: Rows<f32>,
+    pub(super) v: Rows<f32>,
     /// What products of queries and keys are multiplied by.
-    pub scale: f32,
-    /// Whether a query sees no later keys.
-    pub causal: bool,
+    pub(super) scale: f32,
+    /// How scores become weights.
+    pub(super) weighting: Weighting,
+    /// What positions add to scores.
+    pub(super) bias: Bias,
+    /// Whether a query sees no later key.
+    pub(super) causal: bool,
+    /// The position of query 0 among the keys.
+    pub(super) first: i64,
     /// For each key, whether it is visible (not 0); null if all are.
-    pub mask: *const u8,
+    pub(super) mask: *const u8,
     /// Dropout of the weights.
-    pub dropout: Option<WeightDropout>,
+    pub(super) dropout: Option<WeightDropout>,
 }
 
-/// Dropout of a head's weights: that of query `i` and key `j` has the index `first + i tk + j`; see
+/// What positions add to scores.
+#[derive(Clone, Copy)]
+pub(super) enum Bias {
+    /// Nothing.
+    None,
+    /// `-slope |p - j|`
+    Alibi { slope: f32 },
+}
+
+/// Dropout of a head's weights: that of query `i` and key `j` has the index `first + i row + j`; see
 /// [`dropout`](crate::kernels::random::dropout).
 #[derive(Clone, Copy, Debug)]
-pub struct WeightDropout {
+pub(super) struct WeightDropout {
     /// Probability of zero.
-    pub p: f64,
+    pub(super) p: f64,
     /// The stream of random bits.
-    pub stream: u32,
+    pub(super) stream: u32,
     /// Their key.
-    pub key: [u32; 2],
+    pub(super) key: [u32; 2],
     /// Index of the head's first weight.
-    pub first: u64,
+    pub(super) first: u64,
+    /// Indices from one query to the next.
+    pub(super) row: u64,
+}
+
+/// Queries that lie in the lanes of a vector.
+#[derive(Clone, Copy)]
+pub(super) struct Block {
+    /// The first query.
+    pub(super) first: usize,
+    /// Number of queries.
+    pub(super) n: usize,
 }
 
 impl Head {
-    /// Elements of a row of scores in memory: a whole number of chunks.
-    pub(super) fn row(&self) -> usize {
-        self.tk.next_multiple_of(LANES)
-    }
-
-    /// Number of `f32` that [`forward`](super::forward) needs as scratch.
-    pub fn forward_scratch(&self) -> usize {
-        // Scores, a row of half-words.
-        BLOCK.min(self.tq) * self.row() + self.row() / 2
-    }
-
-    /// Number of `f32` that [`backward`](super::backward) needs as scratch.
-    pub fn backward_scratch(&self) -> usize {
-        // Scores, their derivatives, a row of half-words.
-        2 * BLOCK.min(self.tq) * self.row() + self.row() / 2
-    }
-
-    /// The keys that query `i` sees, but for the mask: the first this many.
+    /// The keys that queries up to `i` see, but for the mask: the first this many.
     pub(super) fn visible(&self, i: usize) -> usize {
         if self.causal {
-            (i + 1 + self.tk).saturating_sub(self.tq).min(self.tk)
+            (i as i64 + 1 + self.first).clamp(0, self.keys as i64) as usize
         } else {
-            self.tk
+            self.keys
         }
     }
-}
 
-/// A matrix for a product from row `r` on, and its transpose.
-pub(super) fn matrix(x: Rows<f32>, r: usize) -> (*const f32, isize, isize) {
-    (x.at(r), x.row as isize, x.col as isize)
-}
-pub(super) fn transposed(x: Rows<f32>, r: usize) -> (*const f32, isize, isize) {
-    (x.at(r), x.col as isize, x.row as isize)
-}
-pub(super) fn matrix_mut(x: Rows<f32>, r: usize) -> (*mut f32, isize, isize) {
-    (x.at(r), x.row as isize, x.col as isize)
-}
-
-/// Makes the half-words that decide on a query's weights, if there is dropout, up to a whole number of
-/// chunks.
-#[inline(always)]
-pub(super) unsafe fn random_row(head: &Head, i: usize, row: usize, halves: *mut u16) {
-    if let Some(WeightDropout { stream, key, first, .. }) = head.dropout {
-        // SAFETY: `halves` has room for a row.
-        unsafe { random_halves(key, stream, first.wrapping_add((i * head.tk) as u64), row, halves) }
+    /// The keys that some query of a block sees, but for the mask.
+    pub(super) fn visible_to(&self, block: Block) -> usize {
+        self.visible(block.first + block.n - 1)
     }
-}
 
-/// The scores of a chunk from key `j` on, -inf for keys that are not visible.
-#[inline(always)]
-pub(super) unsafe fn visible_scores(head: &Head, visible: usize, j: usize, scores: *const f32) -> [f32; LANES] {
-    // SAFETY: the row has a whole number of chunks, and the mask `tk` bytes.
-    unsafe {
-        let mut s = load(scores.add(j), 1, LANES, 0.0);
-        if !head.mask.is_null() {
-            let mask = load(head.mask.add(j), 1, LANES.min(head.tk - j), 0);
-            for i in 0..LANES {
-                s[i] = if mask[i] == 0 { f32::NEG_INFINITY } else { s[i] };
-            }
+    /// How many of these keys the mask shows.
+    pub(super) fn shown(&self, keys: Range<usize>) -> usize {
+        if self.mask.is_null() {
+            return keys.len();
         }
-        if j + LANES > visible {
-            let left = visible.saturating_sub(j) as u32;
-            for i in 0..LANES {
-                s[i] = if (i as u32) < left { s[i] } else { f32::NEG_INFINITY };
-            }
-        }
-        s
+        // SAFETY: the mask has a byte for each key.
+        keys.filter(|&key| unsafe { *self.mask.add(key) } != 0).count()
     }
-}
 
-/// What dropout multiplies a chunk of weights by.
-#[inline(always)]
-pub(super) unsafe fn keep_factors(p: f64, halves: *const u16) -> [f32; LANES] {
-    let (threshold, scale) = threshold_and_scale(p);
-    // SAFETY: the row of half-words has a whole number of chunks.
-    let halves = unsafe { load(halves, 1, LANES, 0) };
-    let mut factors = [0.0; LANES];
-    for i in 0..LANES {
-        factors[i] = if halves[i] >= threshold { scale } else { 0.0 };
-    }
-    factors
-}
-
-#[inline(always)]
-pub(super) unsafe fn scale_row(c: usize, (y, col): (*mut f32, usize), a: f32) {
-    chunks!(c, |j, len| {
-        // SAFETY: elements j..j+len lie within the row. A product of zero weights is zero whatever the values
-        // are.
-        unsafe {
-            let mut ys = load(y.add(j * col) as *const f32, col, len, 0.0);
-            for i in 0..LANES {
-                ys[i] = if a == 0.0 { 0.0 } else { ys[i] * a };
-            }
-            store(y.add(j * col), col, len, &ys);
-        }
-    });
-}
-
-/// Makes a row of a product `y = scale w X` that is NaN anew, as the sum over the rows of `X` whose weight is not zero:
-/// what is behind a masked key may be anything, and 0 times NaN would be NaN.
-///
-/// # Safety
-/// `w` has `n` elements, `x` covers `n` rows of `c` elements, and `y` has `c` elements that lie `col` apart.
-#[inline(always)]
-pub(super) unsafe fn without_masked(
-    scale: f32,
-    (n, w): (usize, *const f32),
-    x: Rows<f32>,
-    c: usize,
-    (y, col): (*mut f32, usize),
-) {
-    // SAFETY: the elements lie within the row.
-    if !(0..c).any(|j| unsafe { (*y.add(j * col)).is_nan() }) {
-        return;
-    }
-    for j in 0..c {
-        let mut sum = 0.0;
-        for key in 0..n {
-            // SAFETY: the weight and the row exist.
-            unsafe {
-                let weight = *w.add(key);
-                if weight != 0.0 {
-                    sum += weight * *x.element(key, j);
-                }
-            }
-        }
-        // SAFETY: the element lies within the row.
-        unsafe { *y.add(j * col) = scale * sum };
+    /// The lanes of a block that see key `j`, but for the mask.
+    pub(super) fn lanes_that_see(&self, block: Block, key: usize) -> (usize, usize) {
+        let hidden = key as i64 - self.first - block.first as i64;
+        let from = if self.causal {
+            hidden.clamp(0, block.n as i64)
+        } else {
+            0
+        };
+        (from as usize, block.n)
     }
 }

@@ -1,18 +1,17 @@
-//! Scaled dot-product attention (Vaswani et al. 2017) and its derivative, one head of one example at a time. Scores
-//! exist for one block of queries at a time, and the backward pass computes them again, as in FlashAttention
-//! (Dao et al. 2022).
-//!
-//! With queries `Q` of `tq x d`, keys `K` of `tk x d` and values `V` of `tk x dv`: `S = scale Q K^T`, `P =
-//! softmax(S)` over the visible keys, `O = dropout(P) V`. Key `j` is visible to query `i` if the mask says so
-//! and, when causal, `j <= i + tk - tq`. A query that sees no key gives zeros, and its gradients are zeros. What is
-//! behind a key that is not visible may be anything, NaN included.
-
-mod adapter;
+//! Scaled dot-product attention (Vaswani et al. 2017), its relatives and their derivatives.
 mod backward;
+mod backward_entry;
+mod dropout;
 mod forward;
+mod forward_entry;
 mod head;
+mod heads;
+mod lanes;
+mod product;
+mod scores;
+mod sequences;
+mod tile;
+mod weights;
 
-pub(super) use adapter::{attention_backward_kernel, attention_kernel};
-pub use backward::backward;
-pub use forward::forward;
-pub use head::{BLOCK, Head, WeightDropout};
+pub(super) use backward_entry::attention_backward_kernel;
+pub(super) use forward_entry::attention_kernel;

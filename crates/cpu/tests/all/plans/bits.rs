@@ -1,5 +1,5 @@
-//! Forward values of which backward reads truth values only are kept as bits, exactly where that saves memory, and no bit
-//! of the results depends on it.
+//! Forward values of which backward reads truth values only are kept as bits, exactly where that saves memory, and no
+//! bit of the results depends on it.
 
 use std::collections::HashMap;
 

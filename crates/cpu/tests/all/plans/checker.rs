@@ -168,6 +168,10 @@ impl Checker<'_> {
             return Err("the scratch ends behind the arena".to_string());
         }
         self.arena.write(step.scratch_offset, scratch, Tag::Scratch);
+        if step.shared_offset + step.shared_scratch > plan.arena_bytes() {
+            return Err("the shared scratch ends behind the arena".to_string());
+        }
+        self.arena.write(step.shared_offset, step.shared_scratch, Tag::Scratch);
         for partial in &step.partials {
             let len = partial.parts * self.bytes(partial.value);
             if partial.offset + len > plan.arena_bytes() {

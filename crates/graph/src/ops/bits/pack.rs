@@ -1,5 +1,5 @@
-//! Truth values packed into words, 32 to each, and taken apart again: what a plan keeps of a value of which backward needs
-//! a comparison alone.
+//! Truth values packed into words, 32 to each, and taken apart again: what a plan keeps of a value of which backward
+//! needs a comparison alone.
 
 use lessen_base::{Error, Result};
 
@@ -14,8 +14,8 @@ use crate::types::{DType, Type};
 /// Bits of a word.
 const WORD: usize = 32;
 
-/// `bool[.., n]` as `u32[.., ceil(n / 32)]`: bit `i % 32` of word `i / 32` of a row says whether element `i` is true, the
-/// lowest bit being number 0. Bits behind the last element are 0.
+/// `bool[.., n]` as `u32[.., ceil(n / 32)]`: bit `i % 32` of word `i / 32` of a row says whether element `i` is true,
+/// the lowest bit being number 0. Bits behind the last element are 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PackBits;
 

@@ -1,11 +1,14 @@
 //! `lessen bench attention`
 
 use clap::{Args, ValueEnum};
-use lessen::bench::attention::{self, Bias, Case};
-use lessen_graph::ops::Weighting;
+use lessen::bench::attention::{self, Case};
+use lessen::device;
+use lessen_graph::ops::{Attention as Operation, AttentionBias, Weighting};
 use lessen_run::Result;
+use lessen_run::saved_run::SavedRun;
 use lessen_train::show_size;
 use serde_json::{Value, json};
+use std::path::PathBuf;
 
 use crate::say;
 
@@ -41,6 +44,12 @@ enum Pass {
 /// Flags of `lessen bench attention`.
 #[derive(Args)]
 pub struct Attention {
+    /// Run of a language model whose own attention and inputs, on its validation text, are measured
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["attention", "position", "head", "batch", "full"])]
+    run: Option<PathBuf>,
+    /// Layer of that model, from 0
+    #[arg(long, default_value_t = 0)]
+    layer: usize,
     /// How scores become weights, such as softmax, norm_softmax:gamma=inf, relu:keys
     #[arg(long, default_value = "softmax")]
     attention: Weighting,
@@ -80,14 +89,12 @@ impl Attention {
     /// Measures; the exit code.
     pub fn run(self) -> Result<u8> {
         let (mut table, mut found) = (String::new(), Vec::new());
-        for case in self.cases() {
-            let m = attention::measure(&case, &case.random_values(), self.runs as usize)?;
+        for (tokens, heads, case) in self.cases()? {
+            let m = attention::measure(&case, self.runs as usize)?;
             let pass = if case.backward { "both" } else { "forward" };
             let form = if case.unfused { "unfused" } else { "fused" };
             table += &format!(
-                "{:>6} tokens {:>3} heads  {pass:<7} {form:<7} {:>10.3} ms  {:>7.1} GFLOP/s  {:>12} beside operands\n",
-                case.tokens,
-                case.heads,
+                "{tokens:>6} tokens {heads:>3} heads  {pass:<7} {form:<7} {:>10.3} ms  {:>7.1} GFLOP/s  {:>12} beside operands\n",
                 m.median_ms(),
                 m.flops / m.median_ms() * 1e-6,
                 show_size(m.scratch_bytes)
@@ -104,30 +111,48 @@ impl Attention {
         Ok(0)
     }
 
-    fn cases(&self) -> Vec<Case> {
+    /// Tokens, heads and the case.
+    fn cases(&self) -> Result<Vec<(usize, usize, Case)>> {
         let bias = match self.position {
-            Position::None => Bias::None,
-            Position::Alibi => Bias::Alibi,
-            Position::Fire => Bias::Fire,
+            Position::None => AttentionBias::None,
+            Position::Alibi => AttentionBias::Alibi,
+            Position::Fire => AttentionBias::Fire,
         };
+        let op = Operation {
+            weighting: self.attention,
+            bias,
+            causal: !self.full,
+            scale: 1.0 / (self.head.max(1) as f64).sqrt(),
+            ..Operation::default()
+        };
+        let backend = || device();
+        let run = self
+            .run
+            .as_ref()
+            .map(|dir| SavedRun::open(dir, false, &backend))
+            .transpose()?;
         let mut all = Vec::new();
-        for &tokens in &self.tokens {
-            for &heads in &self.heads {
-                for &pass in &self.pass {
-                    all.extend(self.form.iter().map(|&form| Case {
-                        weighting: self.attention,
-                        bias,
-                        causal: !self.full,
-                        batch: self.batch.max(1),
-                        tokens: tokens.max(1),
-                        heads: heads.max(1),
-                        head: self.head.max(1),
-                        backward: pass == Pass::Both,
-                        unfused: form == Form::Unfused,
-                    }));
-                }
+        for tokens in self.tokens.iter().map(|&tokens| tokens.max(1)) {
+            let sample = run
+                .as_ref()
+                .map(|run| run.attention_sample(self.layer, tokens))
+                .transpose()?;
+            for heads in self.heads.iter().map(|&heads| heads.max(1)) {
+                let case = match &sample {
+                    Some(sample) => Case::trained(sample.clone(), heads),
+                    None => Case::random(op, [self.batch.max(1), tokens, heads, self.head.max(1)]),
+                };
+                let both = self
+                    .pass
+                    .iter()
+                    .flat_map(|pass| self.form.iter().map(move |form| (pass, form)));
+                all.extend(both.map(|(&pass, &form)| {
+                    let mut case = case.clone();
+                    (case.backward, case.unfused) = (pass == Pass::Both, form == Form::Unfused);
+                    (tokens, heads, case)
+                }));
             }
         }
-        all
+        Ok(all)
     }
 }

@@ -1,0 +1,75 @@
+//! The table entry of attention.
+
+use lessen_graph::ops::AttentionBias;
+use lessen_graph::ops::attention::AttentionSizes;
+use lessen_graph::{Layout, ops};
+
+use super::super::kernel::{Kernel, Phase, Types, WholeKernel};
+use super::forward::{forward, forward_scratch};
+use super::head::BLOCK;
+use super::heads::{Heads, head_of, reading_heads};
+use super::sequences::wide_and_narrow;
+
+/// Whether the loops compute this attention.
+pub(super) fn is_supported(op: &ops::Attention) -> bool {
+    op.weighting.temperature().is_none() && op.bias != AttentionBias::Fire
+}
+
+/// The kernel of [`ops::Attention`].
+pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() || !is_supported(op) {
+        return None;
+    }
+    let all = Heads::new(*op, types, 3);
+    let AttentionSizes {
+        batch,
+        heads,
+        queries,
+        head,
+        value,
+        ..
+    } = all.sizes;
+    let out = Layout::dense(&[batch, queries, heads, value]).strides;
+    let (blocks, softmax) = (all.group(), op.weighting.is_softmax());
+    let kernel = WholeKernel::phases(move |strides| {
+        let (strides, out, all) = (strides[..3].to_vec(), out.clone(), all.clone());
+        let size = all.group() * BLOCK;
+        let groups = queries.div_ceil(size);
+        vec![Phase {
+            tasks: batch * heads * groups,
+            run: Box::new(move |w, task| {
+                let (pair, group) = (task / groups, task % groups);
+                let (b, h) = (pair / heads, pair % heads);
+                // Later queries see more keys: they come first, so that no task is long at the end.
+                let first = (groups - 1 - group) * size;
+                let tokens = first..queries.min(first + size);
+                let o = head_of(w.outputs[0], &out, (b, h));
+                let lse = match softmax {
+                    true => w.y(1).wrapping_add(pair * queries),
+                    false => std::ptr::null_mut(),
+                };
+                all.for_each_segment(w, &tokens, |segment, range| {
+                    let head = all.head(w, &strides, (b, h), &segment);
+                    let (o, lse) = (o.from(segment.start), lse.wrapping_add(segment.start));
+                    for (range, wide) in wide_and_narrow(range) {
+                        if !range.is_empty() {
+                            // SAFETY: see `Work`; each task writes rows of its own, and its worker has the scratch.
+                            unsafe { forward(&head, range, wide, o, lse, w.scratch.cast()) };
+                        }
+                    }
+                });
+                all.for_each_gap(w, &tokens, |token| {
+                    // SAFETY: as above.
+                    unsafe {
+                        o.at(token).write_bytes(0, value);
+                        if softmax {
+                            *lse.add(token) = f32::NEG_INFINITY;
+                        }
+                    }
+                });
+            }),
+        }]
+    });
+    let scratch = forward_scratch(blocks, head, value) * size_of::<f32>();
+    reading_heads(kernel.with_scratch(scratch)).into()
+}

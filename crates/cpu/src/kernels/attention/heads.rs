@@ -1,0 +1,147 @@
+//! What the table entries of attention share: which heads, sequences and segments there are, and where they lie.
+
+use std::ops::Range;
+
+use lessen_graph::ops;
+use lessen_graph::ops::AttentionBias;
+use lessen_graph::ops::attention::{AttentionSizes, Extras, alibi_slope};
+
+use super::super::kernel::{Reads, Types, WholeKernel, Work};
+use super::super::rows::Rows;
+use super::head::{Bias, Head, WeightDropout};
+use super::sequences::{group, queries_among, segments};
+
+/// What forward and backward share: the operation's fields and the extents.
+#[derive(Clone)]
+pub(super) struct Heads {
+    pub(super) op: ops::Attention,
+    pub(super) sizes: AttentionSizes,
+    /// Where the inputs that the fields ask for are.
+    extras: Extras<usize>,
+    /// Number of starts of segments.
+    starts: usize,
+}
+
+impl Heads {
+    /// From the types of inputs, `before` of which come before those that the fields ask for.
+    pub(super) fn new(op: ops::Attention, types: &Types<'_>, before: usize) -> Heads {
+        let places: Vec<usize> = (before..types.inputs.len()).collect();
+        let extras = op.extras(&places);
+        Heads {
+            op,
+            sizes: AttentionSizes::of(&types.inputs[0], &types.inputs[1], &types.inputs[2]),
+            starts: extras.starts.map_or(0, |input| types.inputs[input].numel()),
+            extras,
+        }
+    }
+
+    /// Blocks of queries of one task.
+    pub(super) fn group(&self) -> usize {
+        group(self.sizes.batch * self.sizes.heads, self.sizes.queries)
+    }
+
+    /// A head of a sequence, or of a segment, with `operands` of `[B, T, H, D]` at these strides.
+    pub(super) fn head(
+        &self,
+        w: &Work<'_>,
+        strides: &[Vec<usize>],
+        (b, h): (usize, usize),
+        segment: &Range<usize>,
+    ) -> Head {
+        let AttentionSizes {
+            heads,
+            queries,
+            keys,
+            head,
+            value,
+            ..
+        } = self.sizes;
+        let kv = self.sizes.kv_head(h);
+        let [q, k, v] =
+            [(0, h), (1, kv), (2, kv)].map(|(i, h)| head_of(w.inputs[i], &strides[i], (b, h)).from(segment.start));
+        let mask = self.extras.mask.map_or(std::ptr::null(), |input| {
+            w.inputs[input].wrapping_add(b * keys + segment.start).cast_const()
+        });
+        let dropout = self.extras.key.map(|input| WeightDropout {
+            p: self.op.p,
+            stream: self.op.stream,
+            key: w.key(input),
+            first: ((b * heads + h) * queries + segment.start) as u64 * keys as u64 + segment.start as u64,
+            row: keys as u64,
+        });
+        let (queries, keys) = match self.op.segmented {
+            true => (segment.len(), segment.len()),
+            false => (queries, keys),
+        };
+        // SAFETY: see `Work`; the offset is one number.
+        let offset = |input: usize| i64::from(unsafe { *w.inputs[input].cast::<i32>() });
+        Head {
+            queries,
+            keys,
+            d: head,
+            dv: value,
+            q,
+            k,
+            v,
+            scale: self.op.scale as f32,
+            weighting: self.op.weighting,
+            bias: match self.op.bias {
+                AttentionBias::Alibi => Bias::Alibi {
+                    slope: alibi_slope(h, heads) as f32,
+                },
+                _ => Bias::None,
+            },
+            causal: self.op.causal,
+            first: self.extras.offset.map_or(keys as i64 - queries as i64, offset),
+            mask,
+            dropout,
+        }
+    }
+
+    /// Calls `run` with each segment, or the one sequence, and the queries of its blocks that begin among `tokens`.
+    pub(super) fn for_each_segment(
+        &self,
+        w: &Work<'_>,
+        tokens: &Range<usize>,
+        mut run: impl FnMut(Range<usize>, Range<usize>),
+    ) {
+        let Some(input) = self.extras.starts else {
+            return run(0..self.sizes.queries, tokens.clone());
+        };
+        // SAFETY: see `Work`; the starts are dense.
+        let starts = unsafe { std::slice::from_raw_parts(w.inputs[input].cast::<i32>(), self.starts) };
+        w.index_errors.check(starts, self.sizes.keys + 1);
+        for segment in segments(starts, self.sizes.keys) {
+            let queries = queries_among(&segment, tokens);
+            if !queries.is_empty() {
+                run(segment, queries);
+            }
+        }
+    }
+
+    /// Calls `run` with the tokens of a range that are in no segment.
+    pub(super) fn for_each_gap(&self, w: &Work<'_>, tokens: &Range<usize>, mut run: impl FnMut(usize)) {
+        let Some(input) = self.extras.starts else { return };
+        // SAFETY: see `Work`; the starts are dense.
+        let starts = unsafe { std::slice::from_raw_parts(w.inputs[input].cast::<i32>(), self.starts) };
+        let mut from = tokens.start;
+        for segment in segments(starts, self.sizes.keys).chain([tokens.end..tokens.end]) {
+            (from..segment.start.min(tokens.end)).for_each(&mut run);
+            from = from.max(segment.end);
+        }
+    }
+}
+
+/// A head of a tensor `[B, T, H, D]` with these strides.
+pub(super) fn head_of(ptr: *mut u8, strides: &[usize], (b, h): (usize, usize)) -> Rows<f32> {
+    Rows {
+        ptr: ptr.cast::<f32>().wrapping_add(b * strides[0] + h * strides[2]),
+        row: strides[1],
+        col: strides[3],
+    }
+}
+
+/// Queries, keys and values are read in any layout in which a head's rows are dense.
+pub(super) fn reading_heads(kernel: WholeKernel) -> WholeKernel {
+    (0..3).fold(kernel, |kernel, input| kernel.reading(input, Reads::DenseLastAxis))
+}

@@ -1,0 +1,53 @@
+//! How queries are cut into tasks: sequences of a batch, or segments of one run of tokens, and blocks of their queries.
+
+use std::ops::Range;
+
+use super::head::BLOCK;
+
+/// Tasks that a phase has at least, where there are as many blocks of queries.
+const TASKS: usize = 24;
+
+/// Blocks of queries of one task at most: a tile of keys meets them all while it is in the cache.
+const GROUP: usize = 8;
+
+/// Blocks of queries of one task, for `sequences` of this many queries. This depends on shapes alone.
+pub(super) fn group(sequences: usize, queries: usize) -> usize {
+    let blocks = queries.div_ceil(BLOCK);
+    (sequences * blocks / TASKS).min(blocks).clamp(1, GROUP)
+}
+
+/// The segments that `starts` describes in `tokens` tokens: disjoint and ascending, whatever the starts are.
+pub(super) fn segments(starts: &[i32], tokens: usize) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut end = 0;
+    starts.windows(2).map(move |pair| {
+        let [first, last] = [pair[0], pair[1]].map(|start| (start.max(0) as usize).min(tokens));
+        let segment = end.max(first)..last.max(end.max(first));
+        end = segment.end;
+        segment
+    })
+}
+
+/// The queries of a segment in those blocks that begin among `tokens`, counted from the start of the segment.
+pub(super) fn queries_among(segment: &Range<usize>, tokens: &Range<usize>) -> Range<usize> {
+    let at = |token: usize| {
+        token
+            .saturating_sub(segment.start)
+            .next_multiple_of(BLOCK)
+            .min(segment.len())
+    };
+    if segment.start >= tokens.end {
+        return 0..0;
+    }
+    at(tokens.start)..at(tokens.end)
+}
+
+/// Cuts queries into those for wide blocks and those for one narrow block.
+pub(super) fn wide_and_narrow(queries: Range<usize>) -> [(Range<usize>, bool); 2] {
+    let rest = queries.len() % BLOCK;
+    let middle = if rest > BLOCK / 2 {
+        queries.end
+    } else {
+        queries.end - rest
+    };
+    [(queries.start..middle, true), (middle..queries.end, false)]
+}

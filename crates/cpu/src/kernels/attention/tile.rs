@@ -1,0 +1,228 @@
+//! Tiles of keys: the keys and values that a mask shows, one after the other, and their products with blocks of queries.
+
+use super::super::rows::Rows;
+use super::head::{Block, Head, TILE};
+use super::product::{Left, Panel, product};
+use crate::simd::{chunks, load, store};
+
+/// Visible keys, ascending, and where their vectors have been copied to.
+pub(super) struct Tile {
+    keys: [u32; TILE],
+    /// Number of keys.
+    pub(super) n: usize,
+    /// Keys, in rows of `d` elements.
+    pub(super) k: Packed,
+    /// Values, in rows of `dv` elements.
+    pub(super) v: Packed,
+}
+
+/// Rows of `c` elements without gaps.
+#[derive(Clone, Copy)]
+pub(super) struct Packed {
+    ptr: *mut f32,
+    c: usize,
+}
+
+/// Keys that lie next to each other: those from `key` on are in rows from `row` on of the tile.
+#[derive(Clone, Copy)]
+pub(super) struct KeyRun {
+    pub(super) row: usize,
+    pub(super) key: usize,
+    pub(super) n: usize,
+}
+
+/// Number of `f32` that the vectors of a tile take.
+pub(super) fn tile_scratch(d: usize, dv: usize) -> usize {
+    TILE * (d.next_multiple_of(16) + dv.next_multiple_of(16))
+}
+
+/// The tiles of the keys that the mask of a head shows, and that come before `end`.
+pub(super) struct Tiles<'a> {
+    head: &'a Head,
+    from: usize,
+    end: usize,
+    scratch: *mut f32,
+}
+
+impl<'a> Tiles<'a> {
+    /// With memory of [`tile_scratch`] elements for the vectors of one tile.
+    pub(super) fn new(head: &'a Head, end: usize, scratch: *mut f32) -> Tiles<'a> {
+        Tiles {
+            head,
+            from: 0,
+            end,
+            scratch,
+        }
+    }
+
+    /// The next tile; its vectors lie where those of the one before lay.
+    ///
+    /// # Safety
+    /// The operands of the head and the memory exist.
+    #[inline(always)]
+    pub(super) unsafe fn next(&mut self) -> Option<Tile> {
+        let Head { mask, d, dv, k, v, .. } = *self.head;
+        let mut keys = [0; TILE];
+        let mut n = 0;
+        if mask.is_null() {
+            n = TILE.min(self.end - self.from);
+            for r in 0..TILE {
+                keys[r] = (self.from + r) as u32;
+            }
+            self.from += n;
+        } else {
+            while self.from < self.end && n < TILE {
+                keys[n] = self.from as u32;
+                // SAFETY: the mask has a byte for each key.
+                n += usize::from(unsafe { *mask.add(self.from) } != 0);
+                self.from += 1;
+            }
+        }
+        let values = self.scratch.wrapping_add(TILE * d.next_multiple_of(16));
+        // SAFETY: the rows exist, and the memory has room for them.
+        let packed = unsafe { [pack(&keys[..n], k, d, self.scratch), pack(&keys[..n], v, dv, values)] };
+        let [k, v] = packed;
+        (n > 0).then_some(Tile { keys, n, k, v })
+    }
+}
+
+/// Copies the rows of `x` at these keys, unless they lie so already.
+#[inline(always)]
+unsafe fn pack(keys: &[u32], x: Rows<f32>, c: usize, to: *mut f32) -> Packed {
+    if let [first, .., last] = *keys
+        && (last - first) as usize == keys.len() - 1
+        && (x.row, x.col) == (c, 1)
+    {
+        let ptr = x.at(first as usize);
+        return Packed { ptr, c };
+    }
+    for (r, &key) in keys.iter().enumerate() {
+        let (row, to) = (x.at(key as usize), to.wrapping_add(r * c));
+        chunks!(c, |j, len| {
+            // SAFETY: the row exists, and the memory has room for it.
+            unsafe {
+                if x.col == 1 {
+                    store(to.add(j), 1, len, &load(row.add(j) as *const f32, 1, len, 0.0));
+                } else {
+                    store(
+                        to.add(j),
+                        1,
+                        len,
+                        &load(row.add(j * x.col) as *const f32, x.col, len, 0.0),
+                    );
+                }
+            }
+        });
+    }
+    Packed { ptr: to, c }
+}
+
+impl Packed {
+    /// As a factor, and as a transposed one.
+    fn rows(self) -> Left {
+        Left {
+            ptr: self.ptr,
+            row: self.c,
+            col: 1,
+        }
+    }
+    fn columns(self) -> Left {
+        Left {
+            ptr: self.ptr,
+            row: 1,
+            col: self.c,
+        }
+    }
+
+    /// Whether all elements of the first `n` rows are finite.
+    #[inline(always)]
+    unsafe fn is_finite(self, n: usize) -> bool {
+        // SAFETY: the rows exist.
+        let elements = unsafe { std::slice::from_raw_parts(self.ptr, n * self.c) };
+        // Numbers have the order of their bits, and infinities and NaN follow.
+        let largest = elements.iter().fold(0, |largest, x| x.abs().to_bits().max(largest));
+        largest < f32::INFINITY.to_bits()
+    }
+}
+
+impl Tile {
+    /// The key of a row.
+    #[inline(always)]
+    pub(super) fn key(&self, row: usize) -> usize {
+        self.keys[row] as usize
+    }
+
+    /// The first and the last key.
+    pub(super) fn first(&self) -> usize {
+        self.key(0)
+    }
+    pub(super) fn last(&self) -> usize {
+        self.key(self.n - 1)
+    }
+
+    /// The runs of keys, in order.
+    pub(super) fn runs(&self) -> impl Iterator<Item = KeyRun> + '_ {
+        let mut row = 0;
+        std::iter::from_fn(move || {
+            if row == self.n {
+                return None;
+            }
+            let (first, key) = (row, self.key(row));
+            let breaks = |r: &usize| self.key(*r) != key + (*r - first);
+            row = if self.last() - key == self.n - 1 - first {
+                self.n
+            } else {
+                (first..self.n).find(breaks).unwrap_or(self.n)
+            };
+            let n = row - first;
+            Some(KeyRun { row: first, key, n })
+        })
+    }
+
+    /// `to[r][i] = sum_c x[r][c] y[c][i]`: scores, with `x` the keys and `y` the queries in lanes.
+    ///
+    /// # Safety
+    /// `x` is one of the tile's, `y` has a row for each of its columns and `to` for each of its rows, of `W` lanes.
+    pub(super) unsafe fn times_lanes<const W: usize>(&self, x: Packed, y: *mut f32, to: *mut f32) {
+        let (y, to) = (Panel { ptr: y, row: W }, Panel { ptr: to, row: W });
+        // SAFETY: passed on.
+        unsafe { product(self.n, x.c, W, x.rows(), y, to, false) };
+    }
+
+    /// `to[c][i] += sum_r x[r][c] w[r][i]`: values with the weights `w`. What a query does not see has no influence on
+    /// it, whatever it is.
+    ///
+    /// # Safety
+    /// `x` is one of the tile's, `w` has a row for each of its rows and `to` for each of its columns, of `W` lanes.
+    #[inline(always)]
+    pub(super) unsafe fn add_weighted<const W: usize>(
+        &self,
+        head: &Head,
+        block: Block,
+        x: Packed,
+        w: *mut f32,
+        to: *mut f32,
+    ) {
+        // SAFETY: passed on.
+        unsafe {
+            if head.lanes_that_see(block, self.last()).0 > 0 && !x.is_finite(self.n) {
+                return self.add_visible::<W>(head, block, x, w, to);
+            }
+            let (w, to) = (Panel { ptr: w, row: W }, Panel { ptr: to, row: W });
+            product(x.c, self.n, W, x.columns(), w, to, true);
+        }
+    }
+
+    /// [`Tile::add_weighted`] without the terms of lanes that do not see a key.
+    unsafe fn add_visible<const W: usize>(&self, head: &Head, block: Block, x: Packed, w: *mut f32, to: *mut f32) {
+        for r in 0..self.n {
+            let (from, end) = head.lanes_that_see(block, self.key(r));
+            for j in 0..x.c {
+                for i in from..end {
+                    // SAFETY: the elements exist.
+                    unsafe { *to.add(j * W + i) += *w.add(r * W + i) * *x.ptr.add(r * x.c + j) };
+                }
+            }
+        }
+    }
+}

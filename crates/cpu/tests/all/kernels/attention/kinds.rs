@@ -1,0 +1,95 @@
+//! All weightings with all biases and rules.
+
+use super::case::Case;
+use crate::kernels::support::at_all_levels;
+
+const WEIGHTINGS: [&str; 6] = ["softmax", "relu", "relu:keys", "relu:3", "sigmoid", "sigmoid:keys"];
+
+fn rules(weighting: &'static str, bias: &'static str) -> Vec<Case> {
+    let case = Case {
+        weighting,
+        bias,
+        ..Case::default()
+    };
+    vec![
+        case.clone(),
+        Case {
+            causal: true,
+            ..case.clone()
+        },
+        Case {
+            batch: 2,
+            queries: 33,
+            keys: 130,
+            masked: true,
+            p: 0.25,
+            ..case.clone()
+        },
+        Case {
+            queries: 130,
+            keys: 33,
+            causal: true,
+            masked: true,
+            heads: 4,
+            ..case.clone()
+        },
+        Case {
+            queries: 150,
+            keys: 150,
+            starts: vec![3, 3, 20, 90, 149],
+            causal: true,
+            p: 0.5,
+            ..case.clone()
+        },
+        Case {
+            queries: 100,
+            keys: 100,
+            starts: vec![0, 70, 100],
+            masked: true,
+            heads: 4,
+            d: 32,
+            dv: 64,
+            ..case.clone()
+        },
+        Case {
+            queries: 5,
+            keys: 90,
+            offset: Some(70),
+            causal: true,
+            ..case.clone()
+        },
+        Case {
+            queries: 70,
+            keys: 70,
+            heads: 10,
+            kv_heads: 10,
+            d: 64,
+            dv: 32,
+            causal: true,
+            ..case
+        },
+    ]
+}
+
+fn check(weighting: &'static str) {
+    at_all_levels(|_| {
+        for bias in ["none", "alibi"] {
+            rules(weighting, bias).iter().for_each(Case::check);
+        }
+    });
+}
+
+#[test]
+fn softmax() {
+    check(WEIGHTINGS[0]);
+}
+
+#[test]
+fn relu() {
+    WEIGHTINGS[1..4].iter().for_each(|weighting| check(weighting));
+}
+
+#[test]
+fn sigmoid() {
+    WEIGHTINGS[4..].iter().for_each(|weighting| check(weighting));
+}

@@ -1,0 +1,49 @@
+//! Lengths around the tiles, and long ones.
+
+use super::case::Case;
+
+#[test]
+fn odd_lengths() {
+    for length in [0, 1, 2, 7, 63, 64, 65, 129, 200] {
+        for weighting in ["softmax", "relu:keys", "sigmoid"] {
+            for causal in [false, true] {
+                Case {
+                    weighting,
+                    causal,
+                    ..Case::of_length(length)
+                }
+                .check();
+            }
+        }
+    }
+}
+
+#[test]
+fn lengths_that_differ() {
+    for (queries, keys) in [(0, 3), (3, 0), (1, 200), (200, 1), (64, 65), (65, 64), (3, 4097)] {
+        for causal in [false, true] {
+            Case {
+                queries,
+                keys,
+                causal,
+                ..Case::default()
+            }
+            .check();
+        }
+    }
+}
+
+#[test]
+fn long_sequences() {
+    for (length, causal) in [(700, false), (1025, true)] {
+        Case {
+            causal,
+            heads: 1,
+            kv_heads: 1,
+            d: 4,
+            dv: 3,
+            ..Case::of_length(length)
+        }
+        .check();
+    }
+}

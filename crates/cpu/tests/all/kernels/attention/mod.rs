@@ -1,0 +1,7 @@
+//! Attention on a CPU against its reference evaluation in `f64`.
+
+mod case;
+mod extremes;
+mod kinds;
+mod lengths;
+mod threads;
