@@ -74,24 +74,28 @@ struct Variant {
     bits: Vec<Packed>,
 }
 
-/// A simplified graph as it is and, where that makes a difference, with bits.
+/// A simplified graph as it is and, where that makes a difference, with bits: first where they lessen what is kept between
+/// the phases, then also where they spare recomputing as much, which takes room at the peak.
 fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
-    let mut all = Vec::new();
+    let mut with_bits: Vec<Variant> = Vec::new();
     if remat::trains(&simple) {
-        let hoisted = bits::hoist(&simple, remat::SMALLEST);
-        let (graph, freed) = match &hoisted {
-            Some(hoisted) => (&hoisted.graph, hoisted.freed.clone()),
-            None => (&simple, HashMap::new()),
-        };
-        let bits = bits::packable(graph, &freed, target);
-        if !bits.is_empty() {
-            let graph = checked(graph.clone());
-            all.push(Variant { graph, bits });
+        for even in [false, true] {
+            let hoisted = bits::hoist(&simple, remat::SMALLEST, even);
+            let (graph, freed) = match hoisted {
+                Some(hoisted) => (checked(hoisted.graph), hoisted.freed),
+                None => (simple.clone(), HashMap::new()),
+            };
+            let bits = bits::packable(&graph, &freed, target);
+            if bits.len() > with_bits.last().map_or(0, |last| last.bits.len()) {
+                with_bits.push(Variant { graph, bits });
+            }
         }
     }
-    let bits = Vec::new();
-    all.insert(0, Variant { graph: simple, bits });
-    all
+    let plain = Variant {
+        graph: simple,
+        bits: Vec::new(),
+    };
+    std::iter::once(plain).chain(with_bits).collect()
 }
 
 /// The plan that recomputes less, or else takes fewer bytes; the first of equals. Of two floors the lower one.

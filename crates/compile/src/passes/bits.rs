@@ -86,10 +86,11 @@ pub(crate) fn packable(graph: &Graph, freed: &HashMap<ValueId, usize>, target: &
 }
 
 /// Computes predicates in the forward phase where the values that this frees, of at least `least` bytes each, are larger
-/// than the bits; none where there is no such predicate.
-pub fn hoist(graph: &Graph, least: usize) -> Option<Hoisted> {
+/// than the bits and what backward could not recompute without them; with `even` also where they are as large as the
+/// latter. None where there is no such predicate.
+pub fn hoist(graph: &Graph, least: usize, even: bool) -> Option<Hoisted> {
     let search = Search::new(graph, least)?;
-    let chosen = search.chosen();
+    let chosen = search.chosen(even);
     if chosen.is_empty() {
         return None;
     }
@@ -272,23 +273,24 @@ impl<'a> Search<'a> {
         lost
     }
 
-    /// Whether what is freed takes more bytes than the bits and what is lost.
-    fn pays(&self, unit: &Unit) -> bool {
+    /// Whether what is freed takes more bytes than the bits and what is lost; with `even`, no fewer than what is lost.
+    fn pays(&self, unit: &Unit, even: bool) -> bool {
         let bytes = |values: &BTreeSet<ValueId>| values.iter().map(|&v| self.graph.ty(v).bytes()).sum::<usize>();
         let bits: usize = unit.predicates.iter().map(|&v| packed_bytes(self.graph.ty(v))).sum();
-        bytes(&unit.values) > bits + bytes(&self.lost(&unit.values))
+        let (freed, lost) = (bytes(&unit.values), bytes(&self.lost(&unit.values)));
+        freed > bits + lost || even && freed >= lost
     }
 
     /// The units that pay: values that share a predicate, or else several such units that lose the same values.
-    fn chosen(&self) -> Vec<Unit> {
+    fn chosen(&self, even: bool) -> Vec<Unit> {
         let single = self.operands.iter().map(|(&predicate, values)| Unit {
             values: values.clone(),
             predicates: BTreeSet::from([predicate]),
         });
         let units = joined(single.collect(), |unit| unit.values.clone());
-        let (mut chosen, others): (Vec<Unit>, Vec<Unit>) = units.into_iter().partition(|unit| self.pays(unit));
+        let (mut chosen, others): (Vec<Unit>, Vec<Unit>) = units.into_iter().partition(|unit| self.pays(unit, even));
         let groups = joined(others, |unit| self.lost(&unit.values));
-        chosen.extend(groups.into_iter().filter(|unit| self.pays(unit)));
+        chosen.extend(groups.into_iter().filter(|unit| self.pays(unit, even)));
         chosen
     }
 

@@ -82,7 +82,7 @@ fn check_passes(program: &Program, expected: &Results, random: &mut Random) -> R
         .flat_map(|n| n.outputs.clone())
         .collect();
     run("recomputation", &graph, &|g: &Graph| passes::recompute(g, &chosen, &[]))?;
-    let hoisted = |g: &Graph| passes::hoist(g, 0).map_or_else(|| g.clone(), |hoisted| hoisted.graph);
+    let hoisted = |g: &Graph| passes::hoist(g, 0, true).map_or_else(|| g.clone(), |hoisted| hoisted.graph);
     let graph = run("hoisting of predicates", &graph, &hoisted)?;
     let places = places(&graph);
     let has_bits = |v: &ValueId| {
