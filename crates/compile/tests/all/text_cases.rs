@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Calls are
-//! - `pass NAME`; `pass recompute %3 %4 bits %5` names the values to recompute and to keep as bits; `hoist
-//!   even` frees also where as much is lost. The graph that a pass returns must also verify and, where the case's inputs are floats, evaluate to the same results;
+//! - `pass NAME`; `pass recompute %3 %4 bits %5` names the values to recompute and to keep as bits; `pass hoist even`
+//!   frees also where as much is lost. The graph that a pass returns must also verify and, where the case's inputs are
+//!   floats, evaluate to the same results;
 //! - `schedule` and `memory`, the plan for two workers, with `separate` for updates after the whole backward phase;
 //! - `derivative %7 of %0 %1`: the graph with the gradients of `%7` as outputs `d0`, `d1`.
 //!
