@@ -2,7 +2,7 @@
 
 use lessen_graph::Graph;
 
-use crate::passes::{Recompute, remat};
+use crate::passes::{Packed, Recompute, remat};
 use crate::plan::Plan;
 
 /// The number of steps of the coarse search over sets of recomputed products.
@@ -17,8 +17,8 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
-    /// The choices of a graph; none for a graph without backward phase.
-    pub fn of(graph: &Graph) -> Choices {
+    /// The choices of a graph, of which backward keeps some values as bits; none for a graph without backward phase.
+    pub fn of(graph: &Graph, bits: &[Packed]) -> Choices {
         if !remat::trains(graph) {
             return Choices {
                 free: Vec::new(),
@@ -27,7 +27,7 @@ impl Choices {
         }
         Choices {
             free: remat::free(graph),
-            priced: remat::priced(graph),
+            priced: remat::priced(graph, bits),
         }
     }
 

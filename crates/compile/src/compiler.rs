@@ -1,5 +1,7 @@
 //! From a graph to a plan: the list of passes, and the search for a plan within the budget.
 
+use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::time::Instant;
 
 use lessen_base::{Error, Result};
@@ -7,7 +9,7 @@ use lessen_graph::{Graph, ValueId, verify};
 
 use crate::choices::Choices;
 use crate::options::Options;
-use crate::passes::{self, Recompute};
+use crate::passes::{self, Packed, Recompute, bits, remat};
 use crate::plan::Plan;
 use crate::planner::plan;
 use crate::target::Target;
@@ -20,9 +22,12 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     let start = Instant::now();
     verify(graph)?;
     let simple = simplify(graph, target);
-    let try_out = |chosen| plan_recomputing(&simple, chosen, options, target);
     let budget = options.budget.unwrap_or(usize::MAX);
-    let mut plan = Choices::of(&simple).within(budget, try_out).map_err(|floor| {
+    let found = variants(simple, target)
+        .iter()
+        .map(|variant| variant.within(budget, options, target))
+        .reduce(better);
+    let mut plan = found.expect("at least one variant").map_err(|floor| {
         Error::user(format!(
             "the budget of {budget} bytes is below the floor of {floor} bytes; allow at least that, or take a smaller \
              batch"
@@ -39,8 +44,15 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
 pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Result<usize> {
     verify(graph)?;
     let simple = simplify(graph, target);
-    let try_out = |chosen| plan_recomputing(&simple, chosen, options, target);
-    Ok(Choices::of(&simple).floor(try_out))
+    let floor = |variant: &Variant| {
+        let choices = Choices::of(&variant.graph, &variant.bits);
+        choices.floor(|chosen| variant.plan(chosen, options, target))
+    };
+    Ok(variants(simple, target)
+        .iter()
+        .map(floor)
+        .min()
+        .expect("at least one variant"))
 }
 
 /// The passes that decide nothing about memory.
@@ -53,17 +65,76 @@ fn simplify(graph: &Graph, target: &dyn Target) -> Graph {
     checked(passes::materialize(&graph, target))
 }
 
-fn plan_recomputing(graph: &Graph, chosen: Vec<Recompute>, options: &Options, target: &dyn Target) -> Plan {
-    let values: Vec<ValueId> = chosen.iter().map(|c| c.value).collect();
-    let graph = if values.is_empty() {
-        graph.clone()
-    } else {
-        let graph = checked(passes::recompute(graph, &values));
-        checked(passes::eliminate_dead_code(&graph))
+/// A plan within the budget, or the least bytes of all that were tried.
+type Found = std::result::Result<Plan, usize>;
+
+/// A graph, and those of its forward values that backward has as bits where it does not recompute them.
+struct Variant {
+    graph: Graph,
+    bits: Vec<Packed>,
+}
+
+/// A simplified graph as it is and, where that makes a difference, with bits: first where they lessen what is kept between
+/// the phases, then also where they spare recomputing as much, which takes room at the peak.
+fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
+    let mut with_bits: Vec<Variant> = Vec::new();
+    if remat::trains(&simple) {
+        for even in [false, true] {
+            let hoisted = bits::hoist(&simple, remat::SMALLEST, even);
+            let (graph, freed) = match hoisted {
+                Some(hoisted) => (checked(hoisted.graph), hoisted.freed),
+                None => (simple.clone(), HashMap::new()),
+            };
+            let bits = bits::packable(&graph, &freed, target);
+            if bits.len() > with_bits.last().map_or(0, |last| last.bits.len()) {
+                with_bits.push(Variant { graph, bits });
+            }
+        }
+    }
+    let plain = Variant {
+        graph: simple,
+        bits: Vec::new(),
     };
-    Plan {
-        recomputed: chosen,
-        ..plan(graph, options, target)
+    std::iter::once(plain).chain(with_bits).collect()
+}
+
+/// The plan that recomputes less, or else takes fewer bytes; the first of equals. Of two floors the lower one.
+fn better(one: Found, other: Found) -> Found {
+    match (one, other) {
+        (Err(one), Err(other)) => Err(one.min(other)),
+        (Err(_), Ok(plan)) | (Ok(plan), Err(_)) => Ok(plan),
+        (Ok(one), Ok(other)) => {
+            let flops = |plan: &Plan| plan.recomputed.iter().map(|choice| choice.flops).sum::<f64>();
+            let order = flops(&other).total_cmp(&flops(&one));
+            match order.then(other.peak_bytes().cmp(&one.peak_bytes())) {
+                Ordering::Less => Ok(other),
+                _ => Ok(one),
+            }
+        }
+    }
+}
+
+impl Variant {
+    fn within(&self, budget: usize, options: &Options, target: &dyn Target) -> Found {
+        Choices::of(&self.graph, &self.bits).within(budget, |chosen| self.plan(chosen, options, target))
+    }
+
+    fn plan(&self, chosen: Vec<Recompute>, options: &Options, target: &dyn Target) -> Plan {
+        let values: Vec<ValueId> = chosen.iter().map(|c| c.value).collect();
+        let is_kept = |bits: &&Packed| !values.contains(&bits.value);
+        let packed: Vec<Packed> = self.bits.iter().filter(is_kept).cloned().collect();
+        let graph = if values.is_empty() && packed.is_empty() {
+            self.graph.clone()
+        } else {
+            let bits: Vec<ValueId> = packed.iter().map(|packed| packed.value).collect();
+            let graph = checked(passes::recompute(&self.graph, &values, &bits));
+            checked(passes::eliminate_dead_code(&graph))
+        };
+        Plan {
+            recomputed: chosen,
+            packed,
+            ..plan(graph, options, target)
+        }
     }
 }
 

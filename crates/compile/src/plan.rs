@@ -7,7 +7,7 @@ use std::time::Duration;
 use lessen_graph::{Assign, Graph, NodeId, RowWise, ValueId};
 
 use crate::indices::IndexUse;
-use crate::passes::Recompute;
+use crate::passes::{Packed, Recompute};
 use crate::place::Place;
 use crate::planned::{PlannedStep, Storage};
 
@@ -28,6 +28,7 @@ pub struct Plan {
     pub(crate) state_bytes: usize,
     pub(crate) constant_bytes: usize,
     pub(crate) recomputed: Vec<Recompute>,
+    pub(crate) packed: Vec<Packed>,
     pub(crate) reference_nodes: Vec<NodeId>,
     pub(crate) workers: usize,
     pub(crate) compile_time: Duration,
@@ -107,6 +108,11 @@ impl Plan {
     /// Forward values that backward recomputes.
     pub fn recomputed(&self) -> &[Recompute] {
         &self.recomputed
+    }
+
+    /// Forward values that backward has as one bit for each element.
+    pub fn packed(&self) -> &[Packed] {
+        &self.packed
     }
 
     /// Nodes that the device runs by their reference evaluation, which is slow, because it has no kernel for their

@@ -93,6 +93,7 @@ pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan
         state_bytes,
         constant_bytes,
         recomputed: Vec::new(),
+        packed: Vec::new(),
         reference_nodes,
         workers: target.workers(),
         compile_time: Duration::ZERO,

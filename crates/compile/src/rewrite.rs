@@ -28,6 +28,11 @@ impl Rewriter {
         self.map[old.index()].expect("a value is mapped before it is read")
     }
 
+    /// Whether the old graph's value `old` is mapped.
+    pub fn has(&self, old: ValueId) -> bool {
+        self.map[old.index()].is_some()
+    }
+
     /// Maps the old graph's value `old` to `new`.
     pub fn set(&mut self, old: ValueId, new: ValueId) {
         self.map[old.index()] = Some(new);
@@ -42,8 +47,13 @@ impl Rewriter {
 
     /// Copies a node of the old graph.
     pub fn copy(&mut self, node: &Node) {
+        self.copy_to(node, node.phase);
+    }
+
+    /// Copies a node of the old graph into a phase.
+    pub fn copy_to(&mut self, node: &Node, phase: Phase) {
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| self.get(v)).collect();
-        let outputs = self.push(node.op.clone(), &inputs, node.phase, &node.scope);
+        let outputs = self.push(node.op.clone(), &inputs, phase, &node.scope);
         for (&old, new) in node.outputs.iter().zip(outputs) {
             self.set(old, new);
         }

@@ -8,12 +8,15 @@ use lessen_base::{Error, Result};
 
 use crate::named::Standard;
 use crate::op::Op;
-use crate::ops::{attention, contraction, elementwise, index, loss, norm, optimizer, random, reduction, shape, source};
+use crate::ops::{
+    attention, bits, contraction, elementwise, index, loss, norm, optimizer, random, reduction, shape, source,
+};
 use crate::registry::Registry;
 
 /// The operations by kind.
 const KINDS: &[&[Standard]] = &[
     attention::OPERATIONS,
+    bits::OPERATIONS,
     contraction::OPERATIONS,
     elementwise::OPERATIONS,
     index::OPERATIONS,

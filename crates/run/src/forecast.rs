@@ -7,6 +7,7 @@ use crate::task::RunTask;
 use crate::training::stage::{in_place, joined_after};
 use crate::wording::counted;
 use lessen_base::{Error, Result};
+use lessen_compile::passes::Packed;
 use lessen_compile::{Backend, Plan};
 use lessen_nn::{BatchShape, Joined};
 use lessen_train::{StepPlans, TrainerOptions, show_size};
@@ -172,15 +173,15 @@ impl PhaseForecast {
     /// One JSON object. Cost counts floating-point operations.
     fn to_json(&self) -> Value {
         let plans = self.plans();
-        let choices: Vec<Value> = plans
-            .step
-            .recomputed()
-            .iter()
-            .map(|choice| {
-                let cost = json!(choice.flops);
-                json!({ "value": choice.name, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
-            })
-            .collect();
+        let recomputed = plans.step.recomputed().iter().map(|choice| {
+            let cost = json!(choice.flops);
+            json!({ "value": choice.name, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
+        });
+        let packed = plans.step.packed().iter().map(|choice| {
+            let (bytes, kept) = (choice.freed, choice.bytes);
+            json!({ "value": choice.name, "bytes": bytes, "kept": kept, "way": "bits", "cost": 0.0, "error": 0 })
+        });
+        let choices: Vec<Value> = recomputed.chain(packed).collect();
         let largest: Vec<Value> = plans
             .step
             .largest(LARGEST)
@@ -249,6 +250,16 @@ impl PhaseForecast {
             show_size(recomputed),
             counted(plans.step.recomputed().len() as u64, "value")
         );
+        let packed = plans.step.packed();
+        if !packed.is_empty() {
+            let sum = |bytes: fn(&Packed) -> usize| show_size(packed.iter().map(bytes).sum());
+            text += &format!(
+                "kept as bits  {:>10} instead of {} in {}\n",
+                sum(|choice| choice.bytes),
+                sum(|choice| choice.freed),
+                counted(packed.len() as u64, "value")
+            );
+        }
         for name in plans.step.reference_names() {
             text += &format!(
                 "slow: {name} runs by its reference evaluation, since the device has no kernel for its types\n"

@@ -1,5 +1,6 @@
 //! The passes: each takes a graph and returns an equal, better one.
 
+pub(crate) mod bits;
 mod cse;
 mod dead_code;
 mod fold;
@@ -7,6 +8,7 @@ mod lower;
 mod materialize;
 pub(crate) mod remat;
 
+pub use bits::{Hoisted, Packed, hoist};
 pub use cse::eliminate_common_subexpressions;
 pub use dead_code::eliminate_dead_code;
 pub use fold::fold_constants;

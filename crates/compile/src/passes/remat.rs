@@ -7,15 +7,18 @@
 //! operations.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
+use lessen_graph::ops::{PackBits, UnpackBits};
 use lessen_graph::{Def, Graph, InputKind, Node, Phase, RowWise, ValueId};
 
+use super::bits::Packed;
 use crate::place::{Place, places};
 use crate::report::describe;
 use crate::rewrite::Rewriter;
 
 /// The least bytes of a value that is worth recomputing.
-const SMALLEST: usize = 16 << 10;
+pub(crate) const SMALLEST: usize = 16 << 10;
 
 /// A forward value that backward could recompute.
 #[derive(Clone, Debug)]
@@ -31,15 +34,15 @@ pub struct Recompute {
 }
 
 /// The forward values that backward reads, and the price of recomputing each.
-struct Forward<'a> {
-    graph: &'a Graph,
-    places: Vec<Place>,
+pub(super) struct Forward<'a> {
+    pub graph: &'a Graph,
+    pub places: Vec<Place>,
     /// Whether backward reads a base.
-    kept: Vec<bool>,
+    pub kept: Vec<bool>,
 }
 
 impl Forward<'_> {
-    fn new(graph: &Graph) -> Forward<'_> {
+    pub fn new(graph: &Graph) -> Forward<'_> {
         let places = places(graph);
         let mut kept = vec![false; graph.values.len()];
         for node in graph.nodes.iter().filter(|n| n.phase != Phase::Forward) {
@@ -50,16 +53,16 @@ impl Forward<'_> {
         Forward { graph, places, kept }
     }
 
-    fn base(&self, value: ValueId) -> ValueId {
+    pub fn base(&self, value: ValueId) -> ValueId {
         self.places[value.index()].base
     }
 
-    fn producer(&self, base: ValueId) -> Option<&Node> {
+    pub fn producer(&self, base: ValueId) -> Option<&Node> {
         self.graph.producer(base).map(|id| &self.graph.nodes[id.index()])
     }
 
     /// Whether a base cannot be recomputed because it is an input, a constant or a value of a later phase.
-    fn source(&self, base: ValueId) -> bool {
+    pub fn source(&self, base: ValueId) -> bool {
         self.producer(base)
             .is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward)
     }
@@ -74,7 +77,7 @@ impl Forward<'_> {
 
     /// For every base what recomputing it costs from what backward reads anyway; none where that is not possible.
     /// Products are recomputed only if `products` is set.
-    fn prices(&self, products: bool) -> Vec<Option<f64>> {
+    pub fn prices(&self, products: bool) -> Vec<Option<f64>> {
         let mut prices = vec![None; self.graph.values.len()];
         // Inputs come before the values that are computed from them.
         for i in 0..prices.len() {
@@ -107,11 +110,12 @@ impl Forward<'_> {
         })
     }
 
-    fn candidates(&self, products: bool) -> Vec<Recompute> {
+    fn candidates(&self, products: bool, bits: &[Packed]) -> Vec<Recompute> {
         let prices = self.prices(products);
+        let packed: HashMap<ValueId, usize> = bits.iter().map(|packed| (packed.value, packed.bytes)).collect();
         let candidate = |i: usize| {
             let value = ValueId(i as u32);
-            let bytes = self.graph.ty(value).bytes();
+            let bytes = packed.get(&value).copied().unwrap_or(self.graph.ty(value).bytes());
             if !self.kept[i] || self.source(value) || bytes < SMALLEST {
                 return None;
             }
@@ -128,13 +132,14 @@ impl Forward<'_> {
 
 /// Forward values that backward can recompute with row-wise operations alone.
 pub(crate) fn free(graph: &Graph) -> Vec<Recompute> {
-    Forward::new(graph).candidates(false)
+    Forward::new(graph).candidates(false, &[])
 }
 
-/// Forward values whose recomputation takes matrix products, the cheapest per byte first.
-pub(crate) fn priced(graph: &Graph) -> Vec<Recompute> {
+/// Forward values whose recomputation takes matrix products, the cheapest per byte first. Those of `bits` take no more
+/// bytes than their bits.
+pub(crate) fn priced(graph: &Graph, bits: &[Packed]) -> Vec<Recompute> {
     let mut found: Vec<Recompute> = Forward::new(graph)
-        .candidates(true)
+        .candidates(true, bits)
         .into_iter()
         .filter(|c| c.flops > 0.0)
         .collect();
@@ -146,11 +151,12 @@ pub(crate) fn priced(graph: &Graph) -> Vec<Recompute> {
     found
 }
 
-/// Makes backward recompute these forward values, each once, just before its first reader in backward.
-pub fn recompute(graph: &Graph, values: &[ValueId]) -> Graph {
+/// Makes backward recompute these forward values, each once, just before its first reader in backward. Those of `bits`,
+/// which are truth values with rows, it takes from bits that the forward phase packs.
+pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
     let forward = Forward::new(graph);
     let mut dropped = vec![false; graph.values.len()];
-    for value in values {
+    for value in values.iter().chain(bits) {
         dropped[value.index()] = true;
     }
     let mut clones = Clones {
@@ -158,10 +164,12 @@ pub fn recompute(graph: &Graph, values: &[ValueId]) -> Graph {
         dropped,
         rewriter: Rewriter::new(graph),
         made: HashMap::new(),
+        bits: bits.iter().map(|&value| (value, None)).collect(),
     };
     for node in &graph.nodes {
         if node.phase == Phase::Forward {
             clones.rewriter.copy(node);
+            clones.pack(node);
             continue;
         }
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| clones.read(v)).collect();
@@ -178,9 +186,24 @@ struct Clones<'a> {
     dropped: Vec<bool>,
     rewriter: Rewriter,
     made: HashMap<ValueId, ValueId>,
+    /// The words of the values that are kept as bits, once they are there.
+    bits: HashMap<ValueId, Option<ValueId>>,
 }
 
 impl Clones<'_> {
+    /// Packs those of a forward node's outputs that are kept as bits.
+    fn pack(&mut self, node: &Node) {
+        for output in &node.outputs {
+            if let Some(words) = self.bits.get_mut(output) {
+                let value = self.rewriter.get(*output);
+                let packed = self
+                    .rewriter
+                    .push(Arc::new(PackBits), &[value], Phase::Forward, &node.scope);
+                *words = Some(packed[0]);
+            }
+        }
+    }
+
     /// What backward reads for a value: a recomputation if it is dropped.
     fn read(&mut self, value: ValueId) -> ValueId {
         let base = self.forward.base(value);
@@ -203,6 +226,17 @@ impl Clones<'_> {
             }
             let producer = forward.graph.producer(value);
             let node = &forward.graph.nodes[producer.expect("sources are read, not recomputed").index()];
+            if let Some(&Some(words)) = self.bits.get(&value) {
+                let unpack = UnpackBits {
+                    width: forward.graph.ty(value).last(),
+                };
+                let unpacked = self
+                    .rewriter
+                    .push(Arc::new(unpack), &[words], Phase::Backward, &node.scope);
+                self.made.insert(value, unpacked[0]);
+                pending.pop();
+                continue;
+            }
             let missing = |input: &ValueId| !self.at_hand(*input) && !self.made.contains_key(input);
             let open: Vec<ValueId> = node.inputs.iter().copied().filter(missing).collect();
             if !open.is_empty() {

@@ -10,8 +10,9 @@
 //! ```
 //!
 //! Calls are
-//! - `pass NAME`; `pass recompute %3 %4` names the values to recompute. The graph that a pass returns must also verify
-//!   and, where the case's inputs are floats, evaluate to the same results;
+//! - `pass NAME`; `pass recompute %3 %4 bits %5` names the values to recompute and to keep as bits; `pass hoist even`
+//!   frees also where as much is lost. The graph that a pass returns must also verify and, where the case's inputs are
+//!   floats, evaluate to the same results;
 //! - `schedule` and `memory`, the plan for two workers, with `separate` for updates after the whole backward phase;
 //! - `derivative %7 of %0 %1`: the graph with the gradients of `%7` as outputs `d0`, `d1`.
 //!
@@ -55,7 +56,15 @@ fn run_pass(words: &[&str], graph: &Graph) -> Graph {
         ["fold"] => passes::fold_constants(graph),
         ["lower"] => passes::lower(graph, &standard),
         ["materialize"] => passes::materialize(graph, &TARGET),
-        ["recompute", values @ ..] => passes::recompute(graph, &values.iter().map(|w| value(w)).collect::<Vec<_>>()),
+        ["hoist"] | ["hoist", "even"] => {
+            let hoisted = passes::hoist(graph, 0, words.len() > 1);
+            hoisted.map_or_else(|| graph.clone(), |hoisted| hoisted.graph)
+        }
+        ["recompute", values @ ..] => {
+            let (values, bits) = values.split_at(values.iter().position(|w| *w == "bits").unwrap_or(values.len()));
+            let named = |words: &[&str]| words.iter().map(|w| value(w)).collect::<Vec<_>>();
+            passes::recompute(graph, &named(values), &named(bits.get(1..).unwrap_or_default()))
+        }
         other => panic!("there is no pass {other:?}"),
     }
 }

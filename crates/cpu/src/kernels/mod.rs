@@ -9,6 +9,7 @@
 
 pub mod activation;
 pub mod attention;
+pub mod bits;
 pub mod cast;
 pub mod copy;
 pub mod cross_entropy;

@@ -8,7 +8,7 @@ use lessen_graph::{Op, RowWise, ops};
 
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
-    activation, attention, cast, cross_entropy, elementwise, gather, histogram, join, matmul, norm, norm_logits,
+    activation, attention, bits, cast, cross_entropy, elementwise, gather, histogram, join, matmul, norm, norm_logits,
     optimizer, random, reduce_axes, rope, softmax,
 };
 
@@ -46,6 +46,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::MatMul>(matmul::matmul_kernel),
         entry::<ops::NormLogits>(norm_logits::norm_logits_kernel),
         entry::<ops::NormLogitsBackward>(norm_logits::norm_logits_backward_kernel),
+        entry::<ops::PackBits>(bits::pack_bits_kernel),
         entry::<ops::Pad>(join::pad_kernel),
         entry::<ops::Permute>(nothing),
         entry::<ops::RandomBits>(random::random_bits_kernel),
@@ -64,6 +65,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::SoftmaxBackward>(softmax::softmax_backward_kernel),
         entry::<ops::Split>(nothing),
         entry::<ops::Unary>(elementwise::unary_kernel),
+        entry::<ops::UnpackBits>(bits::unpack_bits_kernel),
         entry::<ops::UpdateSlice>(join::update_slice_kernel),
     ])
 });

@@ -14,6 +14,7 @@ macro_rules! operations {
 }
 
 pub mod attention;
+pub mod bits;
 pub mod contraction;
 pub mod elementwise;
 pub mod index;
@@ -27,6 +28,7 @@ pub mod shape;
 pub mod source;
 
 pub use attention::*;
+pub use bits::*;
 pub use contraction::*;
 pub use elementwise::*;
 pub use index::*;

@@ -242,6 +242,14 @@ fn structure(r: &mut Prng) -> Vec<Case> {
         parts: 2,
     };
     all.push(case(bins, &[&x], No));
+    let bools = Array::from_fn(Type::new(DType::Bool, &[2, 3, 40]), |i| {
+        f64::from(i[2] % (2 + i[1]) == i[0])
+    });
+    all.push(case(PackBits, &[&bools], No));
+    let words = Array::from_fn(Type::new(DType::U32, &[3, 2]), |i| {
+        (0xA5C3_0F69u32 >> (i[0] + 3 * i[1])).into()
+    });
+    all.push(case(UnpackBits { width: 40 }, &[&words], No));
     for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
         let op = MatMul {
             transpose_a,

@@ -97,6 +97,21 @@ fn histograms_count_by_signed_octaves() {
 }
 
 #[test]
+fn truth_values_are_packed_row_by_row() {
+    let bools = Array::from_fn(Type::new(DType::Bool, &[2, 34]), |i| {
+        f64::from(i[1] == i[0] || i[1] > 31)
+    });
+    let words = &eval(PackBits, &[&bools])[0];
+    assert_eq!(words.ty, Type::new(DType::U32, &[2, 2]));
+    assert_data(words, &[1.0, 3.0, 2.0, 3.0]);
+    assert_data(&eval(UnpackBits { width: 34 }, &[words])[0], &bools.data);
+    let highest = Array::new(Type::new(DType::U32, &[1]), vec![f64::from(1u32 << 31)]);
+    assert_eq!(eval(UnpackBits { width: 32 }, &[&highest])[0].data[31], 1.0);
+    assert!(UnpackBits { width: 33 }.infer(&[highest.ty]).is_err());
+    assert!(PackBits.infer(&[Type::f32(&[2])]).is_err() && PackBits.infer(&[Type::new(DType::Bool, &[])]).is_err());
+}
+
+#[test]
 fn whole_numbers_wrap_and_divide_by_zero() {
     const MIN: i32 = i32::MIN;
     const MAX: i32 = i32::MAX;

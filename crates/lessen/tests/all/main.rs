@@ -8,6 +8,7 @@ mod from_checkpoint;
 mod glue;
 mod lengths;
 mod phases;
+mod recording;
 mod resume;
 mod resume_refused;
 mod support;

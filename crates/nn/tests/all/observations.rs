@@ -68,8 +68,11 @@ fn every_model_observes_activations_attention_and_logits() {
 
 const SHAPE: [usize; 4] = [2, 4, 2, 3];
 
-/// Scores and weights of the keys that real queries see, row by row, in plain loops.
-fn rows(q: &Array, k: &Array, mask: Option<&Array>, causal: bool) -> Vec<(Vec<f64>, Vec<f64>)> {
+/// Scores and weights of one query.
+type Row = (Vec<f64>, Vec<f64>);
+
+/// The rows of the keys that real queries see, in plain loops.
+fn rows(q: &Array, k: &Array, mask: Option<&Array>, causal: bool) -> Vec<Row> {
     let [batch, length, heads, width] = SHAPE;
     let mut rows = Vec::new();
     for (b, h, i) in (0..batch).flat_map(|b| (0..heads).flat_map(move |h| (0..length).map(move |i| (b, h, i)))) {
@@ -134,7 +137,7 @@ fn statistics_of_attention_are_those_of_the_keys_that_queries_see() {
             let center = mean(&mut row.iter().copied());
             mean(&mut row.iter().map(|x| (x - center).powi(2))).sqrt()
         };
-        let all = |pick: fn(&(Vec<f64>, Vec<f64>)) -> &Vec<f64>| rows.iter().flat_map(pick).copied();
+        let all = |pick: fn(&Row) -> &Vec<f64>| rows.iter().flat_map(pick).copied();
         for (name, expected) in [
             ("attention_scores/count", all(|row| &row.0).count() as f64),
             ("attention_scores/mean", mean(&mut all(|row| &row.0))),

@@ -2,6 +2,7 @@
 
 mod activation;
 mod attention;
+mod bits;
 mod cast;
 mod copy;
 mod elementwise;

@@ -1,6 +1,7 @@
 //! Whole graphs on the CPU: what the compiler plans and the executor runs, against the reference evaluator and against
 //! the promises that a plan makes.
 
+mod bits;
 mod checker;
 mod corners;
 mod few_rows;

@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use lessen_compile::{Placement, Storage, Target, passes};
+use lessen_compile::{Placement, Storage, Target, passes, places};
 use lessen_cpu::CpuTarget;
-use lessen_graph::{Array, Graph, Phase, Registry, ValueId, evaluate, print, verify};
+use lessen_graph::{Array, DType, Graph, Phase, Registry, ValueId, evaluate, print, verify};
 
 use crate::plans::checker::check;
 use crate::plans::generator::{Program, program};
@@ -81,7 +81,19 @@ fn check_passes(program: &Program, expected: &Results, random: &mut Random) -> R
         .filter(|n| n.phase == Phase::Forward && random.chance(40))
         .flat_map(|n| n.outputs.clone())
         .collect();
-    run("recomputation", &graph, &|g: &Graph| passes::recompute(g, &chosen))?;
+    run("recomputation", &graph, &|g: &Graph| passes::recompute(g, &chosen, &[]))?;
+    let hoisted = |g: &Graph| passes::hoist(g, 0, true).map_or_else(|| g.clone(), |hoisted| hoisted.graph);
+    let graph = run("hoisting of predicates", &graph, &hoisted)?;
+    let places = places(&graph);
+    let has_bits = |v: &ValueId| {
+        let ty = graph.ty(*v);
+        ty.dtype == DType::Bool && ty.rank() > 0 && places[v.index()].base == *v
+    };
+    let forward = graph.nodes.iter().filter(|n| n.phase == Phase::Forward);
+    let packed: Vec<ValueId> = forward.flat_map(|n| n.outputs.clone()).filter(has_bits).collect();
+    run("keeping of bits", &graph, &|g: &Graph| {
+        passes::recompute(g, &[], &packed)
+    })?;
     Ok(())
 }
 

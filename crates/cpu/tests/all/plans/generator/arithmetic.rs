@@ -51,13 +51,23 @@ impl<'g> Writer<'g> {
         let (y, exact) = match self.random.below(9) {
             0 if self.random.chance(50) => (x.helu(0.25), true),
             0 => (x.relu(), true),
+            1 if self.random.chance(20) => (x.histogram(), true),
             1 => (x.abs(), true),
             2 => (x.sign() * x, false),
             3 => (x.elu(0.7), false),
             4 => (x.maximum(other), true),
             5 => (x.minimum(other), true),
             6 => (x.gt(other).select(x.sin(), other), false),
-            7 => (x.le(other).cast(DType::F32), true),
+            7 => {
+                let below = x.le(other);
+                let packed = below.rank() > 0 && self.random.chance(50);
+                let below = if packed {
+                    below.pack_bits().unpack_bits(below.dim(-1))
+                } else {
+                    below
+                };
+                (below.cast(DType::F32), true)
+            }
             _ => {
                 let both = x.lt(x.scalar_like(0.5)).and(x.ge(x.scalar_like(-0.5)));
                 (both.select(x, x.scalar_like(2.0)), true)

@@ -1,0 +1,7 @@
+//! Truth values as bits.
+
+pub mod pack;
+
+operations! {
+    pack::{PackBits, UnpackBits},
+}

@@ -1,0 +1,139 @@
+//! Truth values packed into words, 32 to each, and taken apart again: what a plan keeps of a value of which backward
+//! needs a comparison alone.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::Named;
+use crate::op::{Op, RowWise, Vjp};
+use crate::ops::rules::{all_rows, arity, rows};
+use crate::trace::Tensor;
+use crate::types::{DType, Type};
+
+/// Bits of a word.
+const WORD: usize = 32;
+
+/// `bool[.., n]` as `u32[.., ceil(n / 32)]`: bit `i % 32` of word `i / 32` of a row says whether element `i` is true,
+/// the lowest bit being number 0. Bits behind the last element are 0.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PackBits;
+
+named!("pack_bits": PackBits {});
+
+/// The truth values `bool[.., width]` of words `u32[.., ceil(width / 32)]` that [`PackBits`] made.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct UnpackBits {
+    /// Elements of a row.
+    pub width: usize,
+}
+
+named!("unpack_bits": UnpackBits { width });
+
+impl PackBits {
+    /// The type of the words of a type; none of what has no rows of truth values.
+    pub fn packed(ty: &Type) -> Option<Type> {
+        let (width, lead) = ty.shape.split_last()?;
+        let shape = [lead, &[width.div_ceil(WORD)]].concat();
+        (ty.dtype == DType::Bool).then(|| Type::new(DType::U32, &shape))
+    }
+}
+
+impl Op for PackBits {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        let words = PackBits::packed(&inputs[0]);
+        let words = words.ok_or_else(|| Error::user(format!("needs rows of bool, not {}", inputs[0])))?;
+        Ok(vec![words])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let row_words = |row: &[f64]| -> Vec<f64> {
+            let word = |bits: &[f64]| {
+                (0..)
+                    .zip(bits)
+                    .map(|(i, &bit)| f64::from(u32::from(bit != 0.0) << i))
+                    .sum()
+            };
+            row.chunks(WORD).map(word).collect()
+        };
+        let width = inputs[0].ty.last().max(1);
+        vec![Array::new(
+            outputs[0].clone(),
+            inputs[0].data.chunks(width).flat_map(row_words).collect(),
+        )]
+    }
+
+    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![None]
+    }
+
+    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+        all_rows(inputs, outputs, rows(&inputs[0]))
+    }
+}
+
+impl Op for UnpackBits {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        let words = &inputs[0];
+        match words.shape.split_last() {
+            Some((&last, lead)) if words.dtype == DType::U32 && last == self.width.div_ceil(WORD) => {
+                Ok(vec![Type::new(DType::Bool, &[lead, &[self.width]].concat())])
+            }
+            _ => Err(Error::user(format!(
+                "rows of {} bits are u32[.., {}], not {words}",
+                self.width,
+                self.width.div_ceil(WORD)
+            ))),
+        }
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let bit = |row: &[f64], i: usize| f64::from(row[i / WORD] as u32 >> (i % WORD) & 1);
+        let row_bits = |row: &[f64]| -> Vec<f64> { (0..self.width).map(|i| bit(row, i)).collect() };
+        let words = inputs[0].ty.last().max(1);
+        vec![Array::new(
+            outputs[0].clone(),
+            inputs[0].data.chunks(words).flat_map(row_bits).collect(),
+        )]
+    }
+
+    fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        vec![None]
+    }
+
+    fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
+        all_rows(inputs, outputs, rows(&inputs[0]))
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// Truth values `[.., n]` as words `u32[.., ceil(n / 32)]`. See [`PackBits`].
+    #[track_caller]
+    pub fn pack_bits(self) -> Tensor<'g> {
+        self.trace().apply1(PackBits, &[self])
+    }
+
+    /// The truth values `[.., width]` of words. See [`UnpackBits`].
+    #[track_caller]
+    pub fn unpack_bits(self, width: usize) -> Tensor<'g> {
+        self.trace().apply1(UnpackBits { width }, &[self])
+    }
+}
