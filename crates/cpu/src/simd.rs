@@ -186,6 +186,18 @@ macro_rules! chunks {
 }
 pub(crate) use chunks;
 
+/// Asks for the cache line of an element, which need not exist, where the CPU can be asked.
+#[inline(always)]
+pub(crate) fn prefetch(x: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch changes nothing, and no address makes it fail.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(x.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
+}
+
 /// Loads `len <= LANES` elements that lie `col` apart, the remaining lanes being `fill`.
 ///
 /// # Safety

@@ -6,8 +6,8 @@ use std::ops::Range;
 use super::super::rows::Rows;
 use super::dropout::{Kept, kept};
 use super::head::{BLOCK, Block, Head, TILE};
-use super::lanes::{from_lanes, load, store, to_lanes, to_rows};
-use super::product::{Left, PANEL, Panel, product};
+use super::lanes::{from_rows, load, store, to_lanes, to_rows};
+use super::product::{Left, PANEL, Panel, product, wide};
 use super::scores::{has_hidden, hide, scores};
 use super::tile::{Tile, Tiles, tile_scratch};
 use super::weights::{counts, weights_of};
@@ -25,9 +25,9 @@ pub(super) struct Gradients {
     pub(super) lse: *const f32,
     pub(super) d_o: Rows<f32>,
     pub(super) dq: Rows<f32>,
-    /// To be added to: rows of `d` elements and zeros up to a multiple of [`PANEL`].
+    /// To be added to: rows of `d` elements and zeros up to a multiple of [`PANEL`](super::product::PANEL).
     pub(super) dk: Panel,
-    /// To be added to: rows of `dv` elements and zeros up to a multiple of [`PANEL`].
+    /// To be added to: rows of `dv` elements and zeros up to a multiple of [`PANEL`](super::product::PANEL).
     pub(super) dv: Panel,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn backward_scratch(d: usize, dv: usize) -> usize {
 }
 
 fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
-    (2 * d + dv + d.next_multiple_of(PANEL) + dv.next_multiple_of(PANEL) + 2) * W
+    (d + dv + 2 * wide(d) + wide(dv) + 2) * W
 }
 
 dispatch! {
@@ -75,8 +75,8 @@ struct Operands {
     d_o: *mut f32,
     /// The same, in rows of `dv` elements and zeros.
     d_o_rows: Panel,
-    /// The derivative of the scaled queries, in lanes.
-    dq: *mut f32,
+    /// The derivative of the scaled queries, in rows of `d` elements and zeros.
+    dq: Panel,
     /// See [`weights_of`].
     shift: *mut f32,
     /// The product of the query's rows of `o` and `do`, where the weights are a softmax.
@@ -93,7 +93,7 @@ impl Operands {
             next = next.wrapping_add(rows * W);
             at
         };
-        let (wide_d, wide_dv) = (d.next_multiple_of(PANEL), dv.next_multiple_of(PANEL));
+        let (wide_d, wide_dv) = (wide(d), wide(dv));
         Operands {
             block,
             queries: take(d),
@@ -106,15 +106,18 @@ impl Operands {
                 ptr: take(wide_dv),
                 row: wide_dv,
             },
-            dq: take(d),
+            dq: Panel {
+                ptr: take(wide_d),
+                row: wide_d,
+            },
             shift: take(1),
             delta: take(1),
         }
     }
 
-    /// Copies the block's operands into the lanes and rows.
+    /// Copies the block's operands into the lanes and rows; `spare` is memory of a tile.
     #[inline(always)]
-    unsafe fn fill<L: Level, const W: usize>(&self, head: &Head, g: &Gradients) {
+    unsafe fn fill<L: Level, const W: usize>(&self, head: &Head, g: &Gradients, spare: *mut f32) {
         let block = self.block;
         // SAFETY: the operands exist.
         unsafe {
@@ -132,20 +135,33 @@ impl Operands {
                 Weighting::Sigmoid(by) => counts::<W>(head, block, by, |i, by| shift[i] = by.ln()),
             }
             store(self.shift, shift);
-            to_lanes::<W>(block, head.d, head.scale, head.q, self.queries);
             to_rows::<W>(block, head.d, &[head.scale; W], head.q, self.query_rows);
+            to_lanes::<W>(head.d, self.query_rows, self.queries);
             to_rows::<W>(block, head.dv, &factors, g.d_o, self.d_o_rows);
-            let rows = Rows::dense(self.d_o_rows.ptr, self.d_o_rows.row);
-            let whole = Block { first: 0, n: W };
-            to_lanes::<W>(whole, head.dv, 1.0, rows, self.d_o);
-            self.dq.write_bytes(0, head.d * W);
+            to_lanes::<W>(head.dv, self.d_o_rows, self.d_o);
+            self.dq.ptr.write_bytes(0, self.dq.row * W);
             let mut delta = [0.0; W];
             if head.weighting.is_softmax() {
-                for i in 0..block.n {
-                    let o = g.o.from(block.first + i);
-                    for j in 0..head.dv {
-                        delta[i] = fma::<L>(*o.element(0, j), *self.d_o_rows.at(i).ptr.add(j), delta[i]);
+                // In the order in which the products of values and cotangents are summed, so that a query of one key
+                // has a derivative of exactly zero.
+                let mut first = 0;
+                while first < head.dv {
+                    let c = (head.dv - first).min(PANEL);
+                    let rows = Panel { ptr: spare, row: PANEL };
+                    let lanes = spare.wrapping_add(W * PANEL);
+                    let o = Rows {
+                        ptr: g.o.element(0, first),
+                        ..g.o
+                    };
+                    to_rows::<W>(block, c, &[1.0; W], o, rows);
+                    to_lanes::<W>(c, rows, lanes);
+                    for j in 0..c {
+                        let (o, d_o) = (load::<W>(lanes.add(j * W)), load::<W>(self.d_o.add((first + j) * W)));
+                        for i in 0..W {
+                            delta[i] = fma::<L>(o[i], d_o[i], delta[i]);
+                        }
                     }
+                    first += c;
                 }
             }
             store(self.delta, delta);
@@ -168,7 +184,7 @@ unsafe fn backward_lanes<L: Level, const W: usize>(
     // SAFETY: the scratch has room for the blocks and two tiles; the rest is passed on.
     unsafe {
         for b in 0..blocks.len() {
-            operands(b).fill::<L, W>(head, g);
+            operands(b).fill::<L, W>(head, g, weights);
         }
         let mut tiles = Tiles::new(head, end, packed);
         while let Some(tile) = tiles.next() {
@@ -176,11 +192,12 @@ unsafe fn backward_lanes<L: Level, const W: usize>(
                 if tile.first() < head.visible_to(blocks[b]) {
                     add_tile::<L, W>(head, g, &tile, &operands(b), weights, cotangents);
                 }
+                tiles.prefetch(b, blocks.len());
             }
         }
         for b in 0..blocks.len() {
             let operands = operands(b);
-            from_lanes::<W>(operands.block, head.d, &[head.scale; W], operands.dq, g.dq);
+            from_rows::<W>(operands.block, head.d, &[head.scale; W], operands.dq, g.dq);
         }
     }
 }
@@ -222,7 +239,7 @@ unsafe fn add_to_keys<const W: usize>(tile: &Tile, n: usize, w: *mut f32, y: Pan
             col: 1,
         };
         // SAFETY: the rows exist.
-        unsafe { product(run.n, n, c.next_multiple_of(PANEL), w, y, to.at(run.key), true) };
+        unsafe { product(run.n, n, wide(c), w, y, to.at(run.key), true) };
     }
 }
 

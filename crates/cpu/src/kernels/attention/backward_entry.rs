@@ -11,7 +11,7 @@ use super::backward::{GROUP, Gradients, add_parts, backward, backward_scratch};
 use super::forward_entry::is_supported;
 use super::head::{BLOCK, Block};
 use super::heads::{Heads, head_of, reading_heads};
-use super::product::{PANEL, Panel};
+use super::product::{Panel, wide};
 use super::sequences::wide_and_narrow;
 
 /// Tasks that there are at least, where there are as many blocks of queries.
@@ -46,8 +46,8 @@ impl Parts {
             pairs,
             keys: sizes.keys,
             sizes: columns,
-            rows: columns.map(|c| c.next_multiple_of(PANEL)),
-            direct: count == 1 && columns.iter().all(|c| c.is_multiple_of(PANEL)),
+            rows: columns.map(wide),
+            direct: count == 1 && columns.iter().all(|&c| c == wide(c)),
         }
     }
 

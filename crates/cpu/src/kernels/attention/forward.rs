@@ -10,7 +10,8 @@ use lessen_graph::ops::Weighting;
 use super::super::rows::Rows;
 use super::dropout::kept;
 use super::head::{BLOCK, Block, Head, TILE};
-use super::lanes::{from_lanes, load, store, to_lanes};
+use super::lanes::{from_rows, load, scale_rows, store, to_lanes, to_rows};
+use super::product::{Panel, wide};
 use super::scores::scores;
 use super::tile::{Tile, Tiles, tile_scratch};
 use super::weights::{counts, weights_of};
@@ -23,7 +24,7 @@ pub(super) fn forward_scratch(blocks: usize, d: usize, dv: usize) -> usize {
 }
 
 fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
-    (d + dv + 2) * W
+    (d + wide(d).max(wide(dv)) + 2) * W
 }
 
 dispatch! {
@@ -57,13 +58,13 @@ unsafe fn forward_body<L: Level>(
     }
 }
 
-/// What a block of queries collects, in lanes.
+/// What a block of queries collects.
 struct Sums {
     block: Block,
-    /// `d` rows.
+    /// In lanes, `d` rows.
     queries: *mut f32,
-    /// `dv` rows.
-    values: *mut f32,
+    /// Wide rows of `dv` elements.
+    values: Panel,
     /// The largest score of each query so far; another shift of scores where the weights are no softmax.
     largest: *mut f32,
     /// The sum of the powers of the scores less the largest.
@@ -89,9 +90,12 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
                 n: W.min(queries.end - first),
             },
             queries: at,
-            values: at.wrapping_add(head.d * W),
-            largest: at.wrapping_add((head.d + head.dv) * W),
-            total: at.wrapping_add((head.d + head.dv + 1) * W),
+            values: Panel {
+                ptr: at.wrapping_add((head.d + 2) * W),
+                row: wide(head.dv),
+            },
+            largest: at.wrapping_add(head.d * W),
+            total: at.wrapping_add((head.d + 1) * W),
         }
     };
     let weights = scratch.wrapping_add(blocks * size);
@@ -99,8 +103,14 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
     unsafe {
         for b in 0..blocks {
             let sums = sums(b);
-            to_lanes::<W>(sums.block, head.d, head.scale, head.q, sums.queries);
-            sums.values.write_bytes(0, head.dv * W);
+            // The queries pass through the memory of the values.
+            let rows = Panel {
+                row: wide(head.d),
+                ..sums.values
+            };
+            to_rows::<W>(sums.block, head.d, &[head.scale; W], head.q, rows);
+            to_lanes::<W>(head.d, rows, sums.queries);
+            sums.values.ptr.write_bytes(0, sums.values.row * W);
             store(sums.largest, first_shift::<W>(head, sums.block));
             store(sums.total, [0.0; W]);
         }
@@ -112,6 +122,7 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
                 if tile.first() < head.visible_to(sums.block) {
                     add_tile::<L, W>(head, &tile, &sums, weights);
                 }
+                tiles.prefetch(b, blocks);
             }
         }
         for b in 0..blocks {
@@ -152,7 +163,7 @@ unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32
             Weighting::Relu(by) => counts::<W>(head, block, by, |i, by| factors[i] = 1.0 / by),
             Weighting::Sigmoid(_) => {}
         }
-        from_lanes::<W>(block, head.dv, &factors, sums.values, o);
+        from_rows::<W>(block, head.dv, &factors, sums.values, o);
     }
 }
 
@@ -163,7 +174,7 @@ unsafe fn add_tile<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Su
     unsafe {
         scores::<L, W>(head, sums.block, tile, sums.queries, weights);
         let shift = if head.weighting.is_softmax() {
-            grow::<L, W>(head, tile, sums, weights)
+            grow::<L, W>(tile, sums, weights)
         } else {
             load::<W>(sums.largest)
         };
@@ -189,7 +200,7 @@ unsafe fn add_tile<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Su
 
 /// Scales down what a block has collected where a tile has larger scores; returns the largest ones so far.
 #[inline(always)]
-unsafe fn grow<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Sums, scores: *const f32) -> [f32; W] {
+unsafe fn grow<L: Level, const W: usize>(tile: &Tile, sums: &Sums, scores: *const f32) -> [f32; W] {
     // SAFETY: the rows of lanes exist.
     unsafe {
         let before = load::<W>(sums.largest);
@@ -209,13 +220,12 @@ unsafe fn grow<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Sums, 
             grown |= u32::from(before[i] != largest[i]);
         }
         if grown != 0 {
-            for row in (0..head.dv).map(|j| sums.values.add(j * W)).chain([sums.total]) {
-                let mut x = load::<W>(row);
-                for i in 0..W {
-                    x[i] *= down[i];
-                }
-                store(row, x);
+            let mut total = load::<W>(sums.total);
+            for i in 0..W {
+                total[i] *= down[i];
             }
+            store(sums.total, total);
+            scale_rows::<W>(&down, sums.values);
         }
         shift
     }

@@ -10,6 +10,11 @@ use crate::simd::{Level, dispatch, fma};
 /// Rows of `B` and `C` have a multiple of this many elements.
 pub(super) const PANEL: usize = 32;
 
+/// Elements of a row of at least `c` in an operand.
+pub(super) fn wide(c: usize) -> usize {
+    c.next_multiple_of(PANEL)
+}
+
 /// A factor that is read element by element: element `(i, p)` lies `i * row + p * col` elements from the first.
 #[derive(Clone, Copy)]
 pub(super) struct Left {
