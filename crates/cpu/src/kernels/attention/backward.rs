@@ -1,15 +1,13 @@
 //! The derivative of attention with tiles over queries and keys: the weights of a tile are made again, and its five
 //! products are added to the gradients of the block's queries and of the tile's keys and values.
 
-use std::ops::Range;
-
 use super::super::rows::Rows;
 use super::dropout::{Kept, kept};
 use super::head::{BLOCK, Block, Head, TILE};
 use super::lanes::{from_rows, load, store, to_lanes, to_rows};
 use super::product::{Left, PANEL, Panel, product, wide};
 use super::scores::{has_hidden, hide, scores};
-use super::tile::{Tile, Tiles, tile_scratch};
+use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
 use crate::simd::{Level, dispatch, fma};
 use lessen_graph::ops::Weighting;
@@ -33,11 +31,12 @@ pub(super) struct Gradients {
 
 /// Number of `f32` that [`backward`] needs as scratch.
 pub(super) fn backward_scratch(d: usize, dv: usize) -> usize {
-    GROUP * block_scratch::<BLOCK>(d, dv) + 2 * TILE * BLOCK + tile_scratch(d, dv)
+    GROUP * operands_scratch(BLOCK, d, dv) + 2 * TILE * BLOCK + packed_scratch(d) + packed_scratch(dv)
 }
 
-fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
-    (d + dv + 2 * wide(d) + wide(dv) + 2) * W
+/// Number of `f32` of [`Operands`].
+pub(super) fn operands_scratch(lanes: usize, d: usize, dv: usize) -> usize {
+    (d + dv + 2 * wide(d) + wide(dv) + 2) * lanes
 }
 
 dispatch! {
@@ -65,27 +64,27 @@ unsafe fn backward_body<L: Level>(head: &Head, g: &Gradients, blocks: &[Block], 
 }
 
 /// A block of queries with its operands.
-struct Operands {
-    block: Block,
+pub(super) struct Operands {
+    pub(super) block: Block,
     /// In lanes, `d` rows, scaled.
-    queries: *mut f32,
+    pub(super) queries: *mut f32,
     /// The same, in rows of `d` elements and zeros.
-    query_rows: Panel,
+    pub(super) query_rows: Panel,
     /// The cotangent of the results in lanes, `dv` rows.
-    d_o: *mut f32,
+    pub(super) d_o: *mut f32,
     /// The same, in rows of `dv` elements and zeros.
-    d_o_rows: Panel,
+    pub(super) d_o_rows: Panel,
     /// The derivative of the scaled queries, in rows of `d` elements and zeros.
-    dq: Panel,
+    pub(super) dq: Panel,
     /// See [`weights_of`].
-    shift: *mut f32,
+    pub(super) shift: *mut f32,
     /// The product of the query's rows of `o` and `do`, where the weights are a softmax.
-    delta: *mut f32,
+    pub(super) delta: *mut f32,
 }
 
 impl Operands {
     #[inline(always)]
-    fn at<const W: usize>(head: &Head, block: Block, scratch: *mut f32) -> Operands {
+    pub(super) fn at<const W: usize>(head: &Head, block: Block, scratch: *mut f32) -> Operands {
         let (d, dv) = (head.d, head.dv);
         let mut next = scratch;
         let mut take = |rows: usize| {
@@ -117,7 +116,7 @@ impl Operands {
 
     /// Copies the block's operands into the lanes and rows; `spare` is memory of a tile.
     #[inline(always)]
-    unsafe fn fill<L: Level, const W: usize>(&self, head: &Head, g: &Gradients, spare: *mut f32) {
+    pub(super) unsafe fn fill<L: Level, const W: usize>(&self, head: &Head, g: &Gradients, spare: *mut f32) {
         let block = self.block;
         // SAFETY: the operands exist.
         unsafe {
@@ -176,21 +175,23 @@ unsafe fn backward_lanes<L: Level, const W: usize>(
     blocks: &[Block],
     scratch: *mut f32,
 ) {
-    let size = block_scratch::<W>(head.d, head.dv);
+    let size = operands_scratch(W, head.d, head.dv);
     let operands = |b: usize| Operands::at::<W>(head, blocks[b], scratch.wrapping_add(b * size));
     let weights = scratch.wrapping_add(blocks.len() * size);
-    let (cotangents, packed) = (weights.wrapping_add(TILE * W), weights.wrapping_add(2 * TILE * W));
+    let (cotangents, keys) = (weights.wrapping_add(TILE * W), weights.wrapping_add(2 * TILE * W));
+    let values = keys.wrapping_add(packed_scratch(head.d));
     let end = blocks.iter().map(|&block| head.visible_to(block)).max().unwrap_or(0);
     // SAFETY: the scratch has room for the blocks and two tiles; the rest is passed on.
     unsafe {
         for b in 0..blocks.len() {
             operands(b).fill::<L, W>(head, g, weights);
         }
-        let mut tiles = Tiles::new(head, end, packed);
+        let mut tiles = Tiles::new(head, end);
         while let Some(tile) = tiles.next() {
+            let packed = [tile.pack(head.k, head.d, keys), tile.pack(head.v, head.dv, values)];
             for b in 0..blocks.len() {
                 if tile.first() < head.visible_to(blocks[b]) {
-                    add_tile::<L, W>(head, g, &tile, &operands(b), weights, cotangents);
+                    add_tile::<L, W>(head, g, &tile, packed, &operands(b), [weights, cotangents]);
                 }
                 tiles.prefetch(b, blocks.len());
             }
@@ -208,22 +209,22 @@ unsafe fn add_tile<L: Level, const W: usize>(
     head: &Head,
     g: &Gradients,
     tile: &Tile,
+    [keys, values]: [Packed; 2],
     operands: &Operands,
-    weights: *mut f32,
-    cotangents: *mut f32,
+    [weights, cotangents]: [*mut f32; 2],
 ) {
     let block = operands.block;
     // SAFETY: the rows of lanes exist.
     unsafe {
-        scores::<L, W>(head, block, tile, operands.queries, weights);
-        tile.times_lanes::<W>(tile.v, operands.d_o, cotangents);
+        scores::<L, W>(head, block, tile, keys, operands.queries, weights);
+        tile.times_lanes::<W>(values, operands.d_o, cotangents);
         let kept = kept(head, block, tile);
         weigh::<L, W>(head, tile, operands, kept.as_ref(), weights, cotangents);
         if has_hidden::<W>(head, block, tile) {
             // What is behind a hidden key may be NaN.
             hide::<W>(head, block, tile, cotangents, 0.0);
         }
-        tile.add_weighted::<W>(head, block, tile.k, cotangents, operands.dq);
+        tile.add_weighted::<W>(head, block, keys, cotangents, operands.dq);
         add_to_keys::<W>(tile, block.n, weights, operands.d_o_rows, head.dv, g.dv);
         add_to_keys::<W>(tile, block.n, cotangents, operands.query_rows, head.d, g.dk);
     }
@@ -231,7 +232,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
 
 /// Adds `sum_i w[r][i] y[i]` to the row of each key: shares of the gradients of keys and values.
 #[inline(always)]
-unsafe fn add_to_keys<const W: usize>(tile: &Tile, n: usize, w: *mut f32, y: Panel, c: usize, to: Panel) {
+pub(super) unsafe fn add_to_keys<const W: usize>(tile: &Tile, n: usize, w: *mut f32, y: Panel, c: usize, to: Panel) {
     for run in tile.runs() {
         let w = Left {
             ptr: w.wrapping_add(run.row * W),
@@ -293,22 +294,6 @@ unsafe fn weigh<L: Level, const W: usize>(
             }
             store(weights.add(r * W), p);
             store(cotangents.add(r * W), d);
-        }
-    }
-}
-
-/// Sums parts of the gradient of keys or values in order: rows `rows` of `to`, `c` elements each.
-///
-/// # Safety
-/// There are `parts` parts, `part` elements apart, whose rows are those of `from`; `to` overlaps nothing.
-pub(super) unsafe fn add_parts(parts: usize, part: usize, rows: Range<usize>, c: usize, from: Panel, to: Rows<f32>) {
-    for r in rows {
-        for j in 0..c {
-            // SAFETY: the elements exist.
-            unsafe {
-                let first = from.at(r).ptr.add(j);
-                *to.element(r, j) = (0..parts).fold(0.0, |sum, p| sum + *first.add(p * part));
-            }
         }
     }
 }

@@ -13,14 +13,14 @@ use super::head::{BLOCK, Block, Head, TILE};
 use super::lanes::{from_rows, load, scale_rows, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
 use super::scores::scores;
-use super::tile::{Tile, Tiles, tile_scratch};
+use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
 use crate::math::{exp_below_zero, log};
 use crate::simd::{Level, dispatch, larger};
 
 /// Number of `f32` that [`forward`] needs as scratch for this many blocks of queries.
 pub(super) fn forward_scratch(blocks: usize, d: usize, dv: usize) -> usize {
-    blocks * block_scratch::<BLOCK>(d, dv) + TILE * BLOCK + tile_scratch(d, dv)
+    blocks * block_scratch::<BLOCK>(d, dv) + TILE * BLOCK + packed_scratch(d) + packed_scratch(dv)
 }
 
 fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
@@ -114,13 +114,15 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
             store(sums.largest, first_shift::<W>(head, sums.block));
             store(sums.total, [0.0; W]);
         }
-        let packed = weights.wrapping_add(TILE * BLOCK);
-        let mut tiles = Tiles::new(head, head.visible(queries.end - 1), packed);
+        let keys = weights.wrapping_add(TILE * BLOCK);
+        let values = keys.wrapping_add(packed_scratch(head.d));
+        let mut tiles = Tiles::new(head, head.visible(queries.end - 1));
         while let Some(tile) = tiles.next() {
+            let packed = [tile.pack(head.k, head.d, keys), tile.pack(head.v, head.dv, values)];
             for b in 0..blocks {
                 let sums = sums(b);
                 if tile.first() < head.visible_to(sums.block) {
-                    add_tile::<L, W>(head, &tile, &sums, weights);
+                    add_tile::<L, W>(head, &tile, packed, &sums, weights);
                 }
                 tiles.prefetch(b, blocks);
             }
@@ -169,10 +171,16 @@ unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32
 
 /// Adds a tile of keys to what a block has collected.
 #[inline(always)]
-unsafe fn add_tile<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Sums, weights: *mut f32) {
+unsafe fn add_tile<L: Level, const W: usize>(
+    head: &Head,
+    tile: &Tile,
+    [keys, values]: [Packed; 2],
+    sums: &Sums,
+    weights: *mut f32,
+) {
     // SAFETY: the rows of lanes exist.
     unsafe {
-        scores::<L, W>(head, sums.block, tile, sums.queries, weights);
+        scores::<L, W>(head, sums.block, tile, keys, sums.queries, weights);
         let shift = if head.weighting.is_softmax() {
             grow::<L, W>(tile, sums, weights)
         } else {
@@ -194,7 +202,7 @@ unsafe fn add_tile<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Su
         if let Some(kept) = kept(head, sums.block, tile) {
             kept.apply::<W>(tile, weights);
         }
-        tile.add_weighted::<W>(head, sums.block, tile.v, weights, sums.values);
+        tile.add_weighted::<W>(head, sums.block, values, weights, sums.values);
     }
 }
 

@@ -8,11 +8,12 @@ use super::super::kernel::{Kernel, Phase, Types, WholeKernel};
 use super::forward::{forward, forward_scratch};
 use super::head::BLOCK;
 use super::heads::{Heads, head_of, reading_heads};
-use super::sequences::wide_and_narrow;
+use super::norm_forward::{norm_forward, norm_scratch};
+use super::sequences::{lanes, wide_and_narrow};
 
 /// Whether the loops compute this attention.
 pub(super) fn is_supported(op: &ops::Attention) -> bool {
-    op.weighting.temperature().is_none() && op.bias != AttentionBias::Fire
+    op.bias != AttentionBias::Fire
 }
 
 /// The kernel of [`ops::Attention`].
@@ -25,12 +26,15 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
         batch,
         heads,
         queries,
+        keys,
         head,
         value,
         ..
     } = all.sizes;
     let out = Layout::dense(&[batch, queries, heads, value]).strides;
     let (blocks, softmax) = (all.group(), op.weighting.is_softmax());
+    let normalized = op.weighting.temperature().is_some();
+    let lanes = if normalized { lanes(1, keys) } else { BLOCK };
     let kernel = WholeKernel::phases(move |strides| {
         let (strides, out, all) = (strides[..3].to_vec(), out.clone(), all.clone());
         let size = all.group() * BLOCK;
@@ -51,10 +55,14 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                 all.for_each_segment(w, &tokens, |segment, range| {
                     let head = all.head(w, &strides, (b, h), &segment);
                     let (o, lse) = (o.from(segment.start), lse.wrapping_add(segment.start));
-                    for (range, wide) in wide_and_narrow(range) {
-                        if !range.is_empty() {
-                            // SAFETY: see `Work`; each task writes rows of its own, and its worker has the scratch.
-                            unsafe { forward(&head, range, wide, o, lse, w.scratch.cast()) };
+                    let scratch = w.scratch.cast();
+                    for (range, wide) in wide_and_narrow(range, lanes).into_iter().filter(|(range, _)| !range.is_empty()) {
+                        // SAFETY: see `Work`; each task writes rows of its own, and its worker has the scratch.
+                        unsafe {
+                            match all.norm(w, h) {
+                                Some(norm) => norm_forward(&head, norm, range, wide, o, lse, scratch),
+                                None => forward(&head, range, wide, o, lse, scratch),
+                            }
                         }
                     }
                 });
@@ -70,7 +78,11 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
             }),
         }]
     });
-    let scratch = forward_scratch(blocks, head, value) * size_of::<f32>();
-    reading_heads(kernel.with_scratch(scratch)).into()
+    let scratch = if normalized {
+        norm_scratch(blocks * BLOCK / lanes, lanes, keys, head, value)
+    } else {
+        forward_scratch(blocks, head, value)
+    };
+    reading_heads(kernel.with_scratch(scratch * size_of::<f32>())).into()
 }
 

@@ -15,8 +15,6 @@ pub(super) const TILE: usize = 64;
 /// One head.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
-    /// Number of queries.
-    pub(super) queries: usize,
     /// Number of keys.
     pub(super) keys: usize,
     /// Size of a query and of a key.

@@ -3,13 +3,14 @@
 use std::ops::Range;
 
 use lessen_graph::ops;
-use lessen_graph::ops::AttentionBias;
+use lessen_graph::ops::{AttentionBias, Weighting};
 use lessen_graph::ops::attention::{AttentionSizes, Extras, alibi_slope};
 
 use super::super::kernel::{Reads, Types, WholeKernel, Work};
 use super::super::rows::Rows;
 use super::head::{Bias, Head, WeightDropout};
-use super::sequences::{group, queries_among, segments};
+use super::norm_forward::Norm;
+use super::sequences::{group, strips, queries_among, segments};
 
 /// What forward and backward share: the operation's fields and the extents.
 #[derive(Clone)]
@@ -35,9 +36,13 @@ impl Heads {
         }
     }
 
-    /// Blocks of queries of one task.
+    /// Blocks of queries of one task of the forward pass.
     pub(super) fn group(&self) -> usize {
-        group(self.sizes.batch * self.sizes.heads, self.sizes.queries)
+        let group = group(self.sizes.batch * self.sizes.heads, self.sizes.queries);
+        match self.op.weighting {
+            Weighting::Norm(_) => group.min(strips(self.sizes.keys)),
+            _ => group,
+        }
     }
 
     /// A head of a sequence, or of a segment, with `operands` of `[B, T, H, D]` at these strides.
@@ -70,7 +75,6 @@ impl Heads {
         // SAFETY: see `Work`; the offset is one number.
         let offset = |input: usize| i64::from(unsafe { *w.inputs[input].cast::<i32>() });
         Head {
-            queries,
             keys,
             d: head,
             dv: value,
@@ -90,6 +94,14 @@ impl Heads {
             mask,
             dropout,
         }
+    }
+
+    /// How a head is normalized, if it is.
+    pub(super) fn norm(&self, w: &Work<'_>, h: usize) -> Option<Norm> {
+        let temperature = self.op.weighting.temperature()?;
+        // SAFETY: see `Work`; there is a weight for each head.
+        let weight = self.extras.weight.map_or(1.0, |input| unsafe { *w.x(input).add(h) });
+        Some(Norm { temperature, weight })
     }
 
     /// Calls `run` with each segment, or the one sequence, and the queries of its blocks that begin among `tokens`.

@@ -7,9 +7,13 @@ mod forward_entry;
 mod head;
 mod heads;
 mod lanes;
+mod norm_backward;
+mod norm_forward;
+mod parts;
 mod product;
 mod scores;
 mod sequences;
+mod statistics;
 mod tile;
 mod weights;
 

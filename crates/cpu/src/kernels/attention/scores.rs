@@ -2,10 +2,10 @@
 
 use super::head::{Bias, Block, Head};
 use super::lanes::{load, store};
-use super::tile::Tile;
+use super::tile::{Packed, Tile};
 use crate::simd::{Level, fma};
 
-/// Computes the scores of a tile; `queries` are in lanes and scaled. The scores of keys that a query does not see, and of
+/// Computes the scores of a tile with the packed `keys`; `queries` are in lanes and scaled. The scores of keys that a query does not see, and of
 /// lanes behind the block, are -inf.
 ///
 /// # Safety
@@ -15,12 +15,13 @@ pub(super) unsafe fn scores<L: Level, const W: usize>(
     head: &Head,
     block: Block,
     tile: &Tile,
+    keys: Packed,
     queries: *mut f32,
     scores: *mut f32,
 ) {
     // SAFETY: passed on.
     unsafe {
-        tile.times_lanes::<W>(tile.k, queries, scores);
+        tile.times_lanes::<W>(keys, queries, scores);
         match head.bias {
             Bias::None => {}
             Bias::Alibi { slope } => add_alibi::<L, W>(head, block, tile, slope, scores),

@@ -9,16 +9,14 @@ use crate::simd::prefetch;
 /// Elements of a cache line.
 const LINE: usize = 16;
 
-/// Visible keys, ascending, and where their vectors have been copied to.
+/// Visible keys, ascending.
 pub(super) struct Tile {
     keys: [u32; TILE],
     /// Number of keys.
     pub(super) n: usize,
-    pub(super) k: Packed,
-    pub(super) v: Packed,
 }
 
-/// Rows of `c` elements and zeros.
+/// Vectors of the keys of a tile, one after the other: rows of `c` elements and zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
     panel: Panel,
@@ -33,9 +31,9 @@ pub(super) struct KeyRun {
     pub(super) n: usize,
 }
 
-/// Number of `f32` that the vectors of a tile take.
-pub(super) fn tile_scratch(d: usize, dv: usize) -> usize {
-    TILE * (wide(d) + wide(dv))
+/// Number of `f32` that packed vectors of `c` elements take.
+pub(super) fn packed_scratch(c: usize) -> usize {
+    TILE * wide(c)
 }
 
 /// The tiles of the keys that the mask of a head shows, and that come before `end`.
@@ -43,27 +41,20 @@ pub(super) struct Tiles<'a> {
     head: &'a Head,
     from: usize,
     end: usize,
-    scratch: *mut f32,
 }
 
 impl<'a> Tiles<'a> {
-    /// With memory of [`tile_scratch`] elements for the vectors of one tile.
-    pub(super) fn new(head: &'a Head, end: usize, scratch: *mut f32) -> Tiles<'a> {
-        Tiles {
-            head,
-            from: 0,
-            end,
-            scratch,
-        }
+    pub(super) fn new(head: &'a Head, end: usize) -> Tiles<'a> {
+        Tiles { head, from: 0, end }
     }
 
-    /// The next tile; its vectors lie where those of the one before lay.
+    /// The next tile.
     ///
     /// # Safety
-    /// The operands of the head and the memory exist.
+    /// The mask of the head exists.
     #[inline(always)]
     pub(super) unsafe fn next(&mut self) -> Option<Tile> {
-        let Head { mask, d, dv, k, v, .. } = *self.head;
+        let mask = self.head.mask;
         let mut keys = [0; TILE];
         let mut n = 0;
         if mask.is_null() {
@@ -80,11 +71,7 @@ impl<'a> Tiles<'a> {
                 self.from += 1;
             }
         }
-        let values = self.scratch.wrapping_add(TILE * wide(d));
-        // SAFETY: the rows exist, and the memory has room for them.
-        let packed = unsafe { [pack(&keys[..n], k, d, self.scratch), pack(&keys[..n], v, dv, values)] };
-        let [k, v] = packed;
-        (n > 0).then_some(Tile { keys, n, k, v })
+        (n > 0).then_some(Tile { keys, n })
     }
 
     /// Asks for one of some parts of the next tile, while there is other work. A whole tile at a time would be waited
@@ -110,26 +97,6 @@ fn prefetch_row(c: usize, x: Rows<f32>) {
     }
 }
 
-/// Copies the rows of `x` at these keys, unless they lie so already.
-#[inline(always)]
-unsafe fn pack(keys: &[u32], x: Rows<f32>, c: usize, to: *mut f32) -> Packed {
-    let row = wide(c);
-    if let [first, .., last] = *keys
-        && (last - first) as usize == keys.len() - 1
-        && (x.row, x.col) == (row, 1)
-    {
-        let ptr = x.at(first as usize);
-        let panel = Panel { ptr, row };
-        return Packed { panel, c };
-    }
-    let panel = Panel { ptr: to, row };
-    for (r, &key) in keys.iter().enumerate() {
-        // SAFETY: the row exists, and the memory has room for it.
-        unsafe { copy_row(c, 1.0, x.from(key as usize), panel.at(r)) };
-    }
-    Packed { panel, c }
-}
-
 impl Packed {
     /// Whether all elements of the first `n` rows are finite.
     #[inline(always)]
@@ -143,6 +110,26 @@ impl Packed {
 }
 
 impl Tile {
+    /// Copies the rows of `x` at the tile's keys, unless they lie so already.
+    ///
+    /// # Safety
+    /// `x` has rows of `c` elements, and the memory [`packed_scratch`] elements.
+    #[inline(always)]
+    pub(super) unsafe fn pack(&self, x: Rows<f32>, c: usize, to: *mut f32) -> Packed {
+        let row = wide(c);
+        if self.last() - self.first() == self.n - 1 && (x.row, x.col) == (row, 1) {
+            let ptr = x.at(self.first());
+            let panel = Panel { ptr, row };
+            return Packed { panel, c };
+        }
+        let panel = Panel { ptr: to, row };
+        for r in 0..self.n {
+            // SAFETY: passed on.
+            unsafe { copy_row(c, 1.0, x.from(self.key(r)), panel.at(r)) };
+        }
+        Packed { panel, c }
+    }
+
     /// The key of a row.
     #[inline(always)]
     pub(super) fn key(&self, row: usize) -> usize {

@@ -5,7 +5,7 @@ use super::case::Case;
 #[test]
 fn odd_lengths() {
     for length in [0, 1, 2, 7, 63, 64, 65, 129, 200] {
-        for weighting in ["softmax", "relu:keys", "sigmoid"] {
+        for weighting in ["softmax", "norm_softmax:gamma=inf", "relu:keys", "sigmoid"] {
             for causal in [false, true] {
                 Case {
                     weighting,
