@@ -3,10 +3,11 @@
 
 use super::super::rows::Rows;
 use super::dropout::{Kept, kept};
+use super::fire_rows::FireSums;
 use super::head::{BLOCK, Block, Head, TILE};
 use super::lanes::{from_rows, load, store, to_lanes, to_rows};
 use super::product::{Left, PANEL, Panel, product, wide};
-use super::scores::{has_hidden, hide, scores};
+use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
 use crate::simd::{Level, dispatch, fma};
@@ -27,6 +28,8 @@ pub(super) struct Gradients {
     pub(super) dk: Panel,
     /// To be added to: rows of `dv` elements and zeros up to a multiple of [`PANEL`](super::product::PANEL).
     pub(super) dv: Panel,
+    /// Sums for the derivatives of FIRE's parameters.
+    pub(super) fire: Option<FireSums>,
 }
 
 /// Number of `f32` that [`backward`] needs as scratch.
@@ -180,24 +183,31 @@ unsafe fn backward_lanes<L: Level, const W: usize>(
     let weights = scratch.wrapping_add(blocks.len() * size);
     let (cotangents, keys) = (weights.wrapping_add(TILE * W), weights.wrapping_add(2 * TILE * W));
     let values = keys.wrapping_add(packed_scratch(head.d));
+    let fire = |b: usize| g.fire.map(|sums| sums.of_block(b));
     let end = blocks.iter().map(|&block| head.visible_to(block)).max().unwrap_or(0);
     // SAFETY: the scratch has room for the blocks and two tiles; the rest is passed on.
     unsafe {
+        let mut biases: [BlockBias<W>; GROUP] = std::array::from_fn(|b| match blocks.get(b) {
+            Some(&block) => BlockBias::new(head, block),
+            None => BlockBias::None,
+        });
         for b in 0..blocks.len() {
             operands(b).fill::<L, W>(head, g, weights);
+            biases[b].begin(fire(b).as_ref());
         }
         let mut tiles = Tiles::new(head, end);
         while let Some(tile) = tiles.next() {
             let packed = [tile.pack(head.k, head.d, keys), tile.pack(head.v, head.dv, values)];
             for b in 0..blocks.len() {
                 if tile.first() < head.visible_to(blocks[b]) {
-                    add_tile::<L, W>(head, g, &tile, packed, &operands(b), [weights, cotangents]);
+                    add_tile::<L, W>(head, g, (&mut biases[b], fire(b)), &tile, packed, &operands(b), [weights, cotangents]);
                 }
                 tiles.prefetch(b, blocks.len());
             }
         }
         for b in 0..blocks.len() {
             let operands = operands(b);
+            biases[b].finish(operands.block, fire(b).as_ref());
             from_rows::<W>(operands.block, head.d, &[head.scale; W], operands.dq, g.dq);
         }
     }
@@ -208,6 +218,7 @@ unsafe fn backward_lanes<L: Level, const W: usize>(
 unsafe fn add_tile<L: Level, const W: usize>(
     head: &Head,
     g: &Gradients,
+    (bias, fire): (&mut BlockBias<W>, Option<FireSums>),
     tile: &Tile,
     [keys, values]: [Packed; 2],
     operands: &Operands,
@@ -216,7 +227,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
     let block = operands.block;
     // SAFETY: the rows of lanes exist.
     unsafe {
-        scores::<L, W>(head, block, tile, keys, operands.queries, weights);
+        scores::<L, W>(head, block, bias, tile, keys, operands.queries, weights);
         tile.times_lanes::<W>(values, operands.d_o, cotangents);
         let kept = kept(head, block, tile);
         weigh::<L, W>(head, tile, operands, kept.as_ref(), weights, cotangents);
@@ -224,6 +235,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
             // What is behind a hidden key may be NaN.
             hide::<W>(head, block, tile, cotangents, 0.0);
         }
+        bias.collect::<L>(head, block, tile, cotangents, fire.as_ref());
         tile.add_weighted::<W>(head, block, keys, cotangents, operands.dq);
         add_to_keys::<W>(tile, block.n, weights, operands.d_o_rows, head.dv, g.dv);
         add_to_keys::<W>(tile, block.n, cotangents, operands.query_rows, head.d, g.dk);

@@ -7,7 +7,8 @@ use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Phase, Types, WholeKernel, Work};
 use super::backward::{GROUP, Gradients, backward, backward_scratch};
-use super::forward_entry::is_supported;
+use super::fire_parts::FireParts;
+use super::fire_rows::fire_lanes_scratch;
 use super::head::{BLOCK, Block, Head};
 use super::heads::{Heads, head_of, reading_heads};
 use super::norm_backward::{norm_backward, norm_backward_scratch};
@@ -16,7 +17,7 @@ use super::sequences::{lanes, wide_and_narrow};
 
 /// The kernel of [`ops::AttentionBackward`].
 pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() || !is_supported(&op.forward()) {
+    if !types.floats_are_f32() {
         return None;
     }
     let backward = Backward::new(op, types);
@@ -24,12 +25,15 @@ pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, t
     let kernel = WholeKernel::phases(move |strides| {
         let strides = strides[..3].to_vec();
         let (first, sums) = (backward.clone(), backward.parts.sum_phase());
-        let mut phases = vec![Phase {
+        let fire = backward.all.fire.iter();
+        let mut phases: Vec<Phase> = fire.clone().flat_map(FireParts::table_phases).collect();
+        phases.push(Phase {
             tasks: first.parts.pairs * first.parts.count,
             run: Box::new(move |w, index| first.run(w, &strides, index)),
-        }];
+        });
         phases.extend(sums);
         phases.extend(backward.weight_phase());
+        phases.extend(fire.flat_map(|fire| fire.derivative_phases(backward.all.sizes.batch)));
         phases
     });
     let bytes = |elements: usize| elements * size_of::<f32>();
@@ -55,9 +59,14 @@ struct Backward {
 impl Backward {
     fn new(op: &ops::AttentionBackward, types: &Types<'_>) -> Backward {
         let (forward, between) = (op.forward(), op.between());
-        let all = Heads::new(forward, types, 3 + between);
+        let mut all = Heads::new(forward, types, 3 + between);
         let dense = |i: usize| Layout::dense(&types.inputs[i].shape).strides;
         let parts = Parts::new(&all.sizes, [dense(1), dense(2)]);
+        let weights = all.sizes.batch * all.sizes.heads * parts.count;
+        if let Some(fire) = &mut all.fire {
+            fire.tables = parts.scratch() + if forward.weighting.is_learned() { weights } else { 0 };
+            fire.parts = parts.count;
+        }
         let lanes = match forward.weighting.temperature() {
             Some(_) => lanes(2, all.sizes.keys),
             None => BLOCK,
@@ -73,8 +82,13 @@ impl Backward {
         }
     }
 
-    /// Elements of each worker's scratch.
+    /// Elements of each worker's scratch: that of the loops, and that of the sums of FIRE.
     fn scratch(&self) -> usize {
+        let fire = self.all.fire.as_ref();
+        self.loop_scratch() + fire.map_or(0, |fire| GROUP * fire_lanes_scratch(fire.sizes.width))
+    }
+
+    fn loop_scratch(&self) -> usize {
         let AttentionSizes { keys, head, value, .. } = self.all.sizes;
         match self.all.op.weighting.temperature() {
             Some(_) => norm_backward_scratch(self.lanes, keys, head, value),
@@ -82,8 +96,12 @@ impl Backward {
         }
     }
 
-    /// Elements of shared scratch: the parts of the gradients of keys and values, and of the learned weights.
+    /// Elements of shared scratch: the parts of the gradients of keys and values, and of the learned weights; the tables
+    /// and sums of FIRE.
     fn shared(&self) -> usize {
+        if let Some(fire) = &self.all.fire {
+            return fire.tables + fire.sizes.scratch() + fire.sums_scratch(self.all.sizes.batch);
+        }
         let weights = self.all.sizes.batch * self.all.sizes.heads * self.parts.count;
         self.parts.scratch() + self.dweight.map_or(0, |_| weights)
     }
@@ -115,6 +133,9 @@ impl Backward {
                 _ => (at(d_o), std::ptr::null()),
             };
             let mut dweight = 0.0;
+            let lanes = w.scratch.cast::<f32>().wrapping_add(self.loop_scratch());
+            let fire = self.all.fire.as_ref();
+            let fire = fire.map(|fire| fire.sums(w, self.all.sizes.batch, (b, h), part, lanes));
             self.all.for_each_segment(w, &(0..queries), |segment, range| {
                 let head = self.all.head(w, strides, (b, h), &segment);
                 let gradients = Gradients {
@@ -124,6 +145,7 @@ impl Backward {
                     dq: dq.from(segment.start),
                     dk: dk.at(segment.start),
                     dv: dv.at(segment.start),
+                    fire,
                 };
                 let mine = |first: usize| ((segment.start + first) / BLOCK + h) % self.parts.count == part;
                 for (range, wide) in wide_and_narrow(range, self.lanes) {

@@ -12,7 +12,8 @@ use super::dropout::kept;
 use super::head::{BLOCK, Block, Head, TILE};
 use super::lanes::{from_rows, load, scale_rows, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
-use super::scores::scores;
+use super::scores::{BlockBias, scores};
+use super::sequences::GROUP;
 use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
 use crate::math::{exp_below_zero, log};
@@ -101,6 +102,10 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
     let weights = scratch.wrapping_add(blocks * size);
     // SAFETY: the scratch has room for the blocks and a tile; the rest is passed on.
     unsafe {
+        let biases: [BlockBias<W>; GROUP] = std::array::from_fn(|b| match b < blocks {
+            true => BlockBias::new(head, sums(b).block),
+            false => BlockBias::None,
+        });
         for b in 0..blocks {
             let sums = sums(b);
             // The queries pass through the memory of the values.
@@ -122,7 +127,7 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
             for b in 0..blocks {
                 let sums = sums(b);
                 if tile.first() < head.visible_to(sums.block) {
-                    add_tile::<L, W>(head, &tile, packed, &sums, weights);
+                    add_tile::<L, W>(head, &biases[b], &tile, packed, &sums, weights);
                 }
                 tiles.prefetch(b, blocks);
             }
@@ -173,6 +178,7 @@ unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32
 #[inline(always)]
 unsafe fn add_tile<L: Level, const W: usize>(
     head: &Head,
+    bias: &BlockBias<W>,
     tile: &Tile,
     [keys, values]: [Packed; 2],
     sums: &Sums,
@@ -180,7 +186,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
 ) {
     // SAFETY: the rows of lanes exist.
     unsafe {
-        scores::<L, W>(head, sums.block, tile, keys, sums.queries, weights);
+        scores::<L, W>(head, sums.block, bias, tile, keys, sums.queries, weights);
         let shift = if head.weighting.is_softmax() {
             grow::<L, W>(tile, sums, weights)
         } else {

@@ -1,24 +1,19 @@
 //! The table entry of attention.
 
 use lessen_graph::ops::attention::AttentionSizes;
-use lessen_graph::ops::AttentionBias;
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Phase, Types, WholeKernel};
+use super::fire_parts::FireParts;
 use super::forward::{forward, forward_scratch};
 use super::head::BLOCK;
 use super::heads::{Heads, head_of, reading_heads};
 use super::norm_forward::{norm_forward, norm_scratch};
 use super::sequences::{lanes, wide_and_narrow};
 
-/// Whether the loops compute this attention.
-pub(super) fn is_supported(op: &ops::Attention) -> bool {
-    op.bias != AttentionBias::Fire
-}
-
 /// The kernel of [`ops::Attention`].
 pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() || !is_supported(op) {
+    if !types.floats_are_f32() {
         return None;
     }
     let all = Heads::new(*op, types, 3);
@@ -32,6 +27,7 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
         ..
     } = all.sizes;
     let out = Layout::dense(&[batch, queries, heads, value]).strides;
+    let shared = all.fire.as_ref().map_or(0, |fire| fire.sizes.scratch());
     let (blocks, softmax) = (all.group(), op.weighting.is_softmax());
     let normalized = op.weighting.temperature().is_some();
     let lanes = if normalized { lanes(1, keys) } else { BLOCK };
@@ -39,7 +35,8 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
         let (strides, out, all) = (strides[..3].to_vec(), out.clone(), all.clone());
         let size = all.group() * BLOCK;
         let groups = queries.div_ceil(size);
-        vec![Phase {
+        let mut phases: Vec<Phase> = all.fire.iter().flat_map(FireParts::table_phases).collect();
+        phases.push(Phase {
             tasks: batch * heads * groups,
             run: Box::new(move |w, task| {
                 let (pair, group) = (task / groups, task % groups);
@@ -76,13 +73,15 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                     }
                 });
             }),
-        }]
+        });
+        phases
     });
     let scratch = if normalized {
         norm_scratch(blocks * BLOCK / lanes, lanes, keys, head, value)
     } else {
         forward_scratch(blocks, head, value)
     };
-    reading_heads(kernel.with_scratch(scratch * size_of::<f32>())).into()
+    let bytes = |elements: usize| elements * size_of::<f32>();
+    reading_heads(kernel.with_scratch(bytes(scratch)).with_shared(bytes(shared))).into()
 }
 

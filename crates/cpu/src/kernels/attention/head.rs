@@ -5,6 +5,7 @@ use std::ops::Range;
 use lessen_graph::ops::Weighting;
 
 use super::super::rows::Rows;
+use super::fire::FireHead;
 
 /// Queries in a block at most, one in each lane.
 pub(super) const BLOCK: usize = 64;
@@ -47,6 +48,8 @@ pub(super) enum Bias {
     None,
     /// `-slope |p - j|`
     Alibi { slope: f32 },
+    /// Tables of FIRE.
+    Fire(FireHead),
 }
 
 /// Dropout of a head's weights: that of query `i` and key `j` has the index `first + i row + j`; see

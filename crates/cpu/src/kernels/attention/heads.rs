@@ -8,6 +8,8 @@ use lessen_graph::ops::attention::{AttentionSizes, Extras, alibi_slope};
 
 use super::super::kernel::{Reads, Types, WholeKernel, Work};
 use super::super::rows::Rows;
+use super::fire::FireSizes;
+use super::fire_parts::FireParts;
 use super::head::{Bias, Head, WeightDropout};
 use super::norm_forward::Norm;
 use super::sequences::{group, strips, queries_among, segments};
@@ -21,6 +23,7 @@ pub(super) struct Heads {
     extras: Extras<usize>,
     /// Number of starts of segments.
     starts: usize,
+    pub(super) fire: Option<FireParts>,
 }
 
 impl Heads {
@@ -28,9 +31,24 @@ impl Heads {
     pub(super) fn new(op: ops::Attention, types: &Types<'_>, before: usize) -> Heads {
         let places: Vec<usize> = (before..types.inputs.len()).collect();
         let extras = op.extras(&places);
+        let sizes = AttentionSizes::of(&types.inputs[0], &types.inputs[1], &types.inputs[2]);
+        let fire = extras.fire.map(|inputs| {
+            let width = types.inputs[inputs.w1].numel();
+            let AttentionSizes {
+                heads, queries, keys, ..
+            } = sizes;
+            FireParts {
+                sizes: FireSizes::new(heads, width, queries, keys, op.causal, op.placed),
+                inputs,
+                tables: 0,
+                parts: 1,
+                output: 3,
+            }
+        });
         Heads {
             op,
-            sizes: AttentionSizes::of(&types.inputs[0], &types.inputs[1], &types.inputs[2]),
+            sizes,
+            fire,
             starts: extras.starts.map_or(0, |input| types.inputs[input].numel()),
             extras,
         }
@@ -83,11 +101,12 @@ impl Heads {
             v,
             scale: self.op.scale as f32,
             weighting: self.op.weighting,
-            bias: match self.op.bias {
-                AttentionBias::Alibi => Bias::Alibi {
+            bias: match (self.op.bias, &self.fire) {
+                (AttentionBias::Alibi, _) => Bias::Alibi {
                     slope: alibi_slope(h, heads) as f32,
                 },
-                _ => Bias::None,
+                (_, Some(fire)) => Bias::Fire(fire.tables(w).head(fire.parameters(w), h)),
+                (_, None) => Bias::None,
             },
             causal: self.op.causal,
             first: self.extras.offset.map_or(keys as i64 - queries as i64, offset),

@@ -2,6 +2,9 @@
 mod backward;
 mod backward_entry;
 mod dropout;
+mod fire;
+mod fire_parts;
+mod fire_rows;
 mod forward;
 mod forward_entry;
 mod head;

@@ -9,7 +9,7 @@ use super::dropout::{Kept, kept};
 use super::head::{BLOCK, Block, Head, TILE};
 use super::lanes::{from_rows, load, store};
 use super::norm_forward::Norm;
-use super::scores::{has_hidden, hide, scores};
+use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::statistics::{Normalizer, Statistics};
 use super::tile::{Tile, Tiles, packed_scratch};
 use crate::math::exp_below_zero;
@@ -80,12 +80,14 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
     // vectors; the rest is passed on.
     unsafe {
         operands.fill::<L, W>(head, g, weights);
+        let mut bias = BlockBias::<W>::new(head, block);
+        bias.begin(g.fire.as_ref());
         let mut statistics = Statistics::<W>::new();
         let (mut tiles, mut row) = (Tiles::new(head, end), 0);
         while let Some(tile) = tiles.next() {
             let keys = tile.pack(head.k, head.d, packed);
             let to = all_scores.add(row * W);
-            scores::<L, W>(head, block, &tile, keys, operands.queries, to);
+            scores::<L, W>(head, block, &bias, &tile, keys, operands.queries, to);
             statistics.add::<L>(tile.n, has_hidden::<W>(head, block, &tile), to);
             row += tile.n;
         }
@@ -118,11 +120,13 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
             if has_hidden::<W>(head, block, &tile) {
                 hide::<W>(head, block, &tile, rows[1], 0.0);
             }
+            bias.collect::<L>(head, block, &tile, rows[1], g.fire.as_ref());
             tile.add_weighted::<W>(head, block, keys, rows[1], operands.dq);
             add_to_keys::<W>(&tile, block.n, rows[1], operands.query_rows, head.d, g.dk);
             row += tile.n;
         }
         from_rows::<W>(block, head.d, &[head.scale; W], operands.dq, g.dq);
+        bias.finish(block, g.fire.as_ref());
         for i in 0..block.n {
             *dweight += f64::from(sums.dx[i]);
         }

@@ -14,7 +14,7 @@ use super::head::{BLOCK, Block, Head, TILE};
 use super::lanes::{from_rows, load, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
 use super::sequences::GROUP;
-use super::scores::{has_hidden, scores};
+use super::scores::{BlockBias, has_hidden, scores};
 use super::statistics::Statistics;
 use super::tile::{Tile, Tiles, packed_scratch};
 use crate::math::{exp_below_zero, log};
@@ -79,6 +79,7 @@ struct Strip<const W: usize> {
     /// The scores of all keys, a row for each.
     scores: *mut f32,
     statistics: Statistics<W>,
+    bias: BlockBias<W>,
 }
 
 #[inline(always)]
@@ -96,10 +97,13 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
         let first = queries.start + b * W;
         let at = scratch.wrapping_add(b * size);
         let scores = at.wrapping_add(head.d * W);
+        let n = W.min(queries.end.saturating_sub(first));
+        let block = Block { first, n };
         Strip {
-            block: Block {
-                first,
-                n: W.min(queries.end.saturating_sub(first)),
+            block,
+            bias: match n {
+                0 => BlockBias::None,
+                _ => BlockBias::new(head, block),
             },
             queries: at,
             scores,
@@ -131,7 +135,7 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
             for strip in strips.iter_mut() {
                 if tile.first() < head.visible_to(strip.block) {
                     let to = strip.scores.add(row * W);
-                    scores::<L, W>(head, strip.block, &tile, keys, strip.queries, to);
+                    scores::<L, W>(head, strip.block, &strip.bias, &tile, keys, strip.queries, to);
                     let hidden = has_hidden::<W>(head, strip.block, &tile);
                     strip.statistics.add::<L>(tile.n, hidden, to);
                 }
@@ -150,7 +154,8 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
                 if tile.first() < head.visible_to(strip.block) {
                     let from = strip.scores.add(row * W);
                     let (factor, extreme) = (&normalizers[b].factor, &normalizers[b].extreme);
-                    weigh::<L, W>(&tile, factor, extreme, from, weights, &mut totals[b]);
+                    let hidden = has_hidden::<W>(head, strip.block, &tile);
+                    weigh::<L, W>(&tile, factor, extreme, from, hidden, weights, &mut totals[b]);
                     if let Some(kept) = kept(head, strip.block, &tile) {
                         kept.apply::<W>(&tile, weights);
                     }
@@ -179,6 +184,7 @@ unsafe fn weigh<L: Level, const W: usize>(
     factor: &[f32; W],
     extreme: &[f32; W],
     from: *const f32,
+    hidden: bool,
     to: *mut f32,
     total: &mut [f32; W],
 ) {
@@ -189,7 +195,7 @@ unsafe fn weigh<L: Level, const W: usize>(
             let mut s = load::<W>(from.add(r * W));
             for i in 0..W {
                 // The product with a factor that is not positive would not be -inf.
-                let seen = s[i] != f32::NEG_INFINITY;
+                let seen = !hidden | (s[i] != f32::NEG_INFINITY);
                 let power = exp_below_zero::<L>(factor[i] * (s[i] - extreme[i]));
                 s[i] = if seen { power } else { 0.0 };
                 powers[i] += s[i];

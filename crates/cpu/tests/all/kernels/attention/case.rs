@@ -168,7 +168,9 @@ impl Case {
             let largest = expected.data.iter().fold(0f64, |largest, x| largest.max(x.abs()));
             let (ours, theirs) = (errors(&got[name], expected), errors(&plain[name], expected));
             for (what, ours, theirs, factor) in [("mean", ours.0, theirs.0, 2.0), ("largest", ours.1, theirs.1, 4.0)] {
-                let allowed = factor * theirs + little * largest.max(1.0);
+                // Derivatives of parameters are sums of ten thousands of terms of both signs.
+                let terms = if got[name].len() <= self.heads * WIDTH { 20.0 } else { 1.0 };
+                let allowed = factor * theirs + terms * little * largest.max(1.0);
                 assert!(
                     ours <= allowed,
                     "{name} of {self:?}: {what} error {ours:.2e} of {largest:.2e}, the unfused one's is {theirs:.2e}"

@@ -71,7 +71,7 @@ fn rules(weighting: &'static str, bias: &'static str) -> Vec<Case> {
 
 fn check(weighting: &'static str) {
     at_all_levels(|_| {
-        for bias in ["none", "alibi"] {
+        for bias in ["none", "alibi", "fire"] {
             rules(weighting, bias).iter().for_each(Case::check);
         }
     });

@@ -47,3 +47,33 @@ fn long_sequences() {
         .check();
     }
 }
+
+#[test]
+fn fire_before_and_behind_its_length() {
+    // L is about 64.
+    for (length, causal) in [(1, true), (63, true), (65, false), (129, true), (200, false), (450, true)] {
+        for weighting in ["softmax", "relu", "norm_softmax:gamma=inf"] {
+            Case {
+                weighting,
+                bias: "fire",
+                causal,
+                ..Case::of_length(length)
+            }
+            .check();
+        }
+    }
+}
+
+#[test]
+fn fire_far_from_the_keys() {
+    for offset in [-100, 5, 500] {
+        Case {
+            bias: "fire",
+            queries: 70,
+            keys: 90,
+            offset: Some(offset),
+            ..Case::default()
+        }
+        .check();
+    }
+}

@@ -1,0 +1,269 @@
+//! Biases of FIRE for a tile of keys and a block of queries, and the sums that its derivative is made of.
+
+use super::fire::{FireHead, Pieces};
+use super::head::{BLOCK, Block, Head};
+use super::lanes::{load, store};
+use super::tile::Tile;
+use crate::simd::{Level, fma, larger};
+
+/// FIRE for a block of queries.
+#[derive(Clone, Copy)]
+pub(super) struct FireBlock<const W: usize> {
+    /// The position of the first query.
+    position: i64,
+    /// Whether biases depend on offsets alone.
+    uniform: bool,
+    /// One divided by each query's denominator, unless all are the same.
+    inverse: [f32; W],
+    /// The pieces whose sums are not all zeros.
+    touched: (usize, usize),
+}
+
+impl<const W: usize> FireBlock<W> {
+    pub(super) fn new(head: &Head, fire: &FireHead, block: Block) -> FireBlock<W> {
+        let position = head.first + block.first as i64;
+        let offsets = position + 1 - head.visible_to(block) as i64..position + W as i64;
+        let uniform = fire.is_uniform(position + block.n as i64 - 1, offsets);
+        let mut inverse = [0.0; W];
+        if !uniform {
+            for i in 0..block.n {
+                inverse[i] = fire.parameters.inverse((position + i as i64) as f64) as f32;
+            }
+        }
+        FireBlock {
+            position,
+            uniform,
+            inverse,
+            touched: (usize::MAX, 0),
+        }
+    }
+
+    fn offset(&self, tile: &Tile, row: usize) -> i64 {
+        self.position - tile.key(row) as i64
+    }
+
+    /// Adds the biases to scores.
+    ///
+    /// # Safety
+    /// There are as many rows of `W` lanes as the tile has.
+    #[inline(always)]
+    pub(super) unsafe fn add<L: Level>(&self, head: &Head, fire: &FireHead, block: Block, tile: &Tile, rows: *mut f32) {
+        let mut piece = 0;
+        for r in 0..tile.n {
+            let offset = self.offset(tile, r);
+            // SAFETY: the row exists, and the tables have the offsets of a uniform block.
+            unsafe {
+                let mut s = load::<W>(rows.add(r * W));
+                if self.uniform {
+                    let biases = fire.biases::<W>(offset);
+                    for i in 0..W {
+                        s[i] += biases[i];
+                    }
+                } else {
+                    let seen = head.lanes_that_see(block, tile.key(r));
+                    let u = self.arguments(fire, offset);
+                    let (least, largest) = ends(&u, offset, seen);
+                    piece = fire.pieces.find(least, piece);
+                    add_pieces::<L, W>(&fire.pieces, piece, largest, &u, &mut s);
+                }
+                store(rows.add(r * W), s);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn arguments(&self, fire: &FireHead, offset: i64) -> [f32; W] {
+        let mut u = fire.psi::<W>(offset);
+        for i in 0..W {
+            u[i] *= self.inverse[i];
+        }
+        u
+    }
+}
+
+/// The least and the largest argument in a row, of the lanes that see its key: arguments rise or fall with the position
+/// on each side of the key.
+#[inline(always)]
+fn ends<const W: usize>(u: &[f32; W], offset: i64, (from, end): (usize, usize)) -> (f32, f32) {
+    if from >= end {
+        return (0.0, 0.0);
+    }
+    let (a, b) = (u[from], u[end - 1]);
+    let crosses = offset + (from as i64) < 0 && offset + end as i64 - 1 > 0;
+    let least = if b < a { b } else { a };
+    (if crosses { 0.0 } else { least }, larger(a, b))
+}
+
+/// Adds a piecewise linear function of arguments, from one in a piece up to the largest.
+#[inline(always)]
+fn add_pieces<L: Level, const W: usize>(
+    pieces: &Pieces,
+    piece: usize,
+    largest: f32,
+    u: &[f32; W],
+    s: &mut [f32; W],
+) {
+    let (slope, (at, value)) = (pieces.slope(piece), pieces.left(piece));
+    for i in 0..W {
+        s[i] += fma::<L>(slope, u[i] - at, value);
+    }
+    let mut k = piece;
+    while k < pieces.kinks && pieces.kink(k) < largest {
+        let (kink, change) = (pieces.kink(k), pieces.change(k));
+        for i in 0..W {
+            s[i] = fma::<L>(change, larger(u[i] - kink, 0.0), s[i]);
+        }
+        k += 1;
+    }
+}
+
+/// What the derivatives of FIRE's parameters are made of, for one task and one head.
+#[derive(Clone, Copy)]
+pub(super) struct FireSums {
+    /// For each offset, the sum of the derivatives of biases in rows before `L`; from the element of offset 0 on.
+    pub(super) by_offset: *mut f32,
+    /// For the other rows: for each piece the sums of `d` and `d u`, then the derivatives of `c` and `l`.
+    pub(super) totals: *mut f64,
+    /// For each piece and query of a block, the sums of `d`, `d u` and `d dpsi/dc`.
+    pub(super) lanes: *mut f32,
+    /// Hidden units.
+    pub(super) width: usize,
+}
+
+impl FireSums {
+    /// The same with the lanes of one of several blocks.
+    pub(super) fn of_block(&self, block: usize) -> FireSums {
+        FireSums {
+            lanes: self.lanes.wrapping_add(block * fire_lanes_scratch(self.width)),
+            ..*self
+        }
+    }
+}
+
+/// Number of `f32` of the lanes of one block in [`FireSums`].
+pub(super) fn fire_lanes_scratch(width: usize) -> usize {
+    3 * (width + 1) * BLOCK
+}
+
+impl<const W: usize> FireBlock<W> {
+    /// Forgets the sums of the block before.
+    ///
+    /// # Safety
+    /// The memory of the sums exists.
+    #[inline(always)]
+    pub(super) unsafe fn begin(&self, fire: &FireHead, sums: &FireSums) {
+        if !self.uniform {
+            // SAFETY: passed on.
+            unsafe { sums.lanes.write_bytes(0, 3 * (fire.pieces.kinks + 1) * W) };
+        }
+    }
+
+    /// Adds the derivatives of a tile's scores; those of lanes that do not see a key are zeros.
+    ///
+    /// # Safety
+    /// There are as many rows of `W` lanes as the tile has; the memory of the sums exists.
+    #[inline(always)]
+    pub(super) unsafe fn collect<L: Level>(
+        &mut self,
+        head: &Head,
+        fire: &FireHead,
+        block: Block,
+        tile: &Tile,
+        rows: *const f32,
+        sums: &FireSums,
+    ) {
+        let mut piece = 0;
+        for r in 0..tile.n {
+            let offset = self.offset(tile, r);
+            // SAFETY: the row exists, and so do the offsets of a uniform block.
+            unsafe {
+                let d = load::<W>(rows.add(r * W));
+                if self.uniform {
+                    let to = sums.by_offset.offset(offset as isize);
+                    let mut all = load::<W>(to);
+                    for i in 0..W {
+                        all[i] += d[i];
+                    }
+                    store(to, all);
+                    continue;
+                }
+                let seen = head.lanes_that_see(block, tile.key(r));
+                let u = self.arguments(fire, offset);
+                let by_c = fire.psi_by_c::<W>(offset);
+                let (least, largest) = ends(&u, offset, seen);
+                piece = fire.pieces.find(least, piece);
+                let mut k = piece;
+                let mut left = f32::NEG_INFINITY;
+                loop {
+                    let more = k < fire.pieces.kinks && fire.pieces.kink(k) < largest;
+                    let right = if more { fire.pieces.kink(k) } else { f32::INFINITY };
+                    collect_piece::<L, W>(&d, &u, &by_c, (left, right), sums.lanes.add(3 * k * W));
+                    if !more {
+                        self.touched = (self.touched.0.min(piece), self.touched.1.max(k));
+                        break;
+                    }
+                    (left, k) = (right, k + 1);
+                }
+            }
+        }
+    }
+
+    /// Adds the sums of a block to the totals.
+    ///
+    /// # Safety
+    /// The memory of the sums exists.
+    pub(super) unsafe fn finish(&self, fire: &FireHead, block: Block, sums: &FireSums) {
+        if self.uniform {
+            return;
+        }
+        let (pieces, p) = (&fire.pieces, &fire.parameters);
+        let (length, end) = (p.length(), 2 * (pieces.kinks + 1));
+        for i in 0..block.n {
+            let position = (self.position + i as i64) as f64;
+            let reach = position.max(length);
+            let (inverse, by_c, by_x) = (f64::from(self.inverse[i]), p.psi_by_c(reach), p.psi_by_x(reach));
+            // At `p = L`, half of the derivative reaches `l`.
+            let share = match position.total_cmp(&length) {
+                std::cmp::Ordering::Less => 1.0,
+                std::cmp::Ordering::Equal => 0.5,
+                std::cmp::Ordering::Greater => 0.0,
+            };
+            for k in self.touched.0..=self.touched.1 {
+                let slope = f64::from(pieces.slope(k));
+                // SAFETY: the sums and totals of each piece exist.
+                unsafe {
+                    let [d, du, dc] = [0, 1, 2].map(|which| f64::from(*sums.lanes.add((3 * k + which) * W + i)));
+                    *sums.totals.add(2 * k) += d;
+                    *sums.totals.add(2 * k + 1) += du;
+                    *sums.totals.add(end) += slope * inverse * (dc - by_c * du);
+                    *sums.totals.add(end + 1) -= slope * inverse * du * by_x * share * p.length_by_l();
+                }
+            }
+        }
+    }
+}
+
+/// Adds to the sums of a piece what lies between its kinks.
+#[inline(always)]
+unsafe fn collect_piece<L: Level, const W: usize>(
+    d: &[f32; W],
+    u: &[f32; W],
+    by_c: &[f32; W],
+    (left, right): (f32, f32),
+    to: *mut f32,
+) {
+    // SAFETY: the sums of the piece exist.
+    unsafe {
+        let [mut all, mut with_u, mut with_c] = [0, 1, 2].map(|which| load::<W>(to.add(which * W)));
+        for i in 0..W {
+            let inside = (u[i] > left) & (u[i] <= right);
+            let d = if inside { d[i] } else { 0.0 };
+            all[i] += d;
+            with_u[i] = fma::<L>(d, u[i], with_u[i]);
+            with_c[i] = fma::<L>(d, by_c[i], with_c[i]);
+        }
+        store(to, all);
+        store(to.add(W), with_u);
+        store(to.add(2 * W), with_c);
+    }
+}
