@@ -247,6 +247,22 @@ fn sin_cos_near<L: Level>(r: f32) -> (f32, f32) {
     )
 }
 
+/// Cosine and sine of an angle whose magnitude is below 2^31, which is reduced in `f64`.
+#[inline(always)]
+pub(crate) fn cos_sin<L: Level>(angle: f64) -> (f32, f32) {
+    /// The sum with it rounds to whole numbers, which then lie in the last bits.
+    const ROUND: f64 = 6_755_399_441_055_744.0;
+    let shifted = angle * std::f64::consts::FRAC_2_PI + ROUND;
+    let n = shifted.to_bits() as i32;
+    let (s, c) = sin_cos_near::<L>((angle - (shifted - ROUND) * std::f64::consts::FRAC_PI_2) as f32);
+    let (cos, sin) = if n & 1 == 0 { (c, s) } else { (s, c) };
+    let negative_cos = n.wrapping_add(1) & 2 != 0;
+    (
+        if negative_cos { -cos } else { cos },
+        if n & 2 != 0 { -sin } else { sin },
+    )
+}
+
 /// `sin(x + quarters pi/2)` for `|x| <= TRIGONOMETRIC_LIMIT`: with 0 the sine, with 1 the cosine.
 #[inline(always)]
 pub(crate) fn sin_shifted<L: Level>(x: f32, quarters: i32) -> f32 {

@@ -31,8 +31,8 @@
 //! folders, the training loop).
 #![forbid(unsafe_code)]
 
+pub mod bench;
 mod devices;
-pub mod step_bench;
 
 pub use devices::{device, device_named};
 

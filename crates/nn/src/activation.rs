@@ -1,9 +1,15 @@
-//! Activation functions and their names in transformers' `config.json`.
+//! Activation functions: their words in recipes and checkpoints, and their names in transformers' `config.json`.
 
+use std::fmt;
+use std::str::FromStr;
+
+use lessen_base::{Error, Result};
 use lessen_graph::Tensor;
 
 /// An elementwise activation function.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+///
+/// As a word: `gelu`, `gelu_new`, `relu`, `silu`, `tanh`, `elu` (alpha 1), `elu:ALPHA`, `helu:ALPHA`.
+#[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Activation {
     /// `x Φ(x)`, with the error function.
     Gelu,
@@ -15,42 +21,50 @@ pub enum Activation {
     Silu,
     /// The hyperbolic tangent.
     Tanh,
+    /// `x` where `x > 0`, `alpha (exp(x) - 1)` elsewhere (Clevert, Unterthiner and Hochreiter 2015), with its alpha.
+    Elu(f64),
+    /// ReLU whose derivative is 1 where `x > -alpha`, with its alpha; see [`Helu`](lessen_graph::ops::Helu).
+    Helu(f64),
 }
 
+/// Activations and their names, which all mean the same function; the first one is written.
+const NAMED: [(Activation, &[&str]); 6] = [
+    (Activation::Gelu, &["gelu", "gelu_python"]),
+    (Activation::GeluTanh, &["gelu_new", "gelu_fast", "gelu_pytorch_tanh"]),
+    (Activation::Relu, &["relu"]),
+    (Activation::Silu, &["silu", "swish"]),
+    (Activation::Tanh, &["tanh"]),
+    (Activation::Elu(1.0), &["elu"]),
+];
+
+/// Activations that take a parameter.
+const WITH_ALPHA: [(&str, fn(f64) -> Activation); 2] = [("elu", Activation::Elu), ("helu", Activation::Helu)];
+
 impl Activation {
-    /// All activations.
-    pub const ALL: [Activation; 5] = [
-        Activation::Gelu,
-        Activation::GeluTanh,
-        Activation::Relu,
-        Activation::Silu,
-        Activation::Tanh,
-    ];
-
-    /// Its names in transformers, which all mean the same function; the first one is written to `config.json`.
-    pub fn names(self) -> &'static [&'static str] {
-        match self {
-            Activation::Gelu => &["gelu", "gelu_python"],
-            Activation::GeluTanh => &["gelu_new", "gelu_fast", "gelu_pytorch_tanh"],
-            Activation::Relu => &["relu"],
-            Activation::Silu => &["silu", "swish"],
-            Activation::Tanh => &["tanh"],
-        }
+    /// All words, for messages.
+    pub fn words() -> String {
+        let named = NAMED
+            .iter()
+            .flat_map(|(_, names)| names.iter().map(|name| name.to_string()));
+        let with_alpha = WITH_ALPHA.iter().map(|(name, _)| format!("{name}:ALPHA"));
+        let all: Vec<String> = named.chain(with_alpha).collect();
+        format!("{} with a number ALPHA from 0 on", all.join(", "))
     }
 
-    /// The name that is written to `config.json`.
-    pub fn name(self) -> &'static str {
-        self.names()[0]
-    }
-
-    /// The activation with this name in transformers, if Lessen has it.
-    pub fn from_name(name: &str) -> Option<Activation> {
-        Activation::ALL
-            .into_iter()
-            .find(|activation| activation.names().contains(&name))
+    /// The name that transformers' `config.json` gives the function whose values this one has: that of the activation
+    /// itself, `relu` for HeLU, and `elu` for an ELU of any alpha, since transformers knows no other.
+    pub fn transformers_name(self) -> &'static str {
+        let same_values = match self {
+            Activation::Elu(_) => Activation::Elu(1.0),
+            Activation::Helu(_) => Activation::Relu,
+            activation => activation,
+        };
+        let named = NAMED.iter().find(|(activation, _)| *activation == same_values);
+        named.map_or("", |(_, names)| names[0])
     }
 
     /// Applies the activation elementwise.
+    #[track_caller]
     pub fn apply(self, x: Tensor<'_>) -> Tensor<'_> {
         match self {
             Activation::Gelu => x.gelu(),
@@ -58,6 +72,50 @@ impl Activation {
             Activation::Relu => x.relu(),
             Activation::Silu => x.silu(),
             Activation::Tanh => x.tanh(),
+            Activation::Elu(alpha) => x.elu(alpha),
+            Activation::Helu(alpha) => x.helu(alpha),
+        }
+    }
+}
+
+impl fmt::Display for Activation {
+    /// As a word that [`Activation::from_str`] reads back.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some((_, names)) = NAMED.iter().find(|(activation, _)| activation == self) {
+            return f.write_str(names[0]);
+        }
+        match self {
+            Activation::Elu(alpha) => write!(f, "elu:{alpha}"),
+            Activation::Helu(alpha) => write!(f, "helu:{alpha}"),
+            _ => f.write_str(self.transformers_name()),
+        }
+    }
+}
+
+impl FromStr for Activation {
+    type Err = Error;
+
+    /// Reads a word.
+    ///
+    /// # Errors
+    /// An unknown name, or an alpha that is missing, negative, or beyond `f32`.
+    fn from_str(word: &str) -> Result<Activation> {
+        if let Some((activation, _)) = NAMED.iter().find(|(_, names)| names.contains(&word)) {
+            return Ok(*activation);
+        }
+        let (name, alpha) = word.split_once(':').unwrap_or((word, ""));
+        let with_alpha = WITH_ALPHA.iter().find(|(known, _)| *known == name);
+        let alpha = alpha
+            .parse()
+            .ok()
+            .filter(|alpha| (0.0..=f64::from(f32::MAX)).contains(alpha));
+        match with_alpha.zip(alpha) {
+            // The sum with 0 is never -0.
+            Some(((_, make), alpha)) => Ok(make(alpha + 0.0)),
+            None => Err(Error::user(format!(
+                "there is no activation `{word}`; choose one of {}",
+                Activation::words()
+            ))),
         }
     }
 }
@@ -69,14 +127,52 @@ mod tests {
     #[test]
     fn every_name_means_one_activation_and_is_read_back() {
         let mut seen = std::collections::HashSet::new();
-        for activation in Activation::ALL {
-            for name in activation.names() {
-                assert_eq!(Activation::from_name(name), Some(activation), "{name}");
+        for (activation, names) in NAMED {
+            assert_eq!(activation.to_string(), names[0]);
+            for name in names {
+                assert_eq!(name.parse(), Ok(activation), "{name}");
                 assert!(seen.insert(name), "{name} is given twice");
             }
         }
-        for wrong in ["", "Gelu", "gelu ", "quick_gelu"] {
-            assert_eq!(Activation::from_name(wrong), None, "{wrong}");
+        for (word, activation, transformers) in [
+            ("elu", Activation::Elu(1.0), "elu"),
+            ("elu:0.5", Activation::Elu(0.5), "elu"),
+            ("helu:0.05", Activation::Helu(0.05), "relu"),
+            ("helu:0", Activation::Helu(0.0), "relu"),
+            ("helu:2", Activation::Helu(2.0), "relu"),
+        ] {
+            assert_eq!(word.parse(), Ok(activation));
+            assert_eq!(activation.to_string(), word);
+            assert_eq!(activation.transformers_name(), transformers);
+        }
+        assert_eq!("elu:1.0".parse(), Ok(Activation::Elu(1.0)));
+        assert_eq!("helu:-0".parse::<Activation>().unwrap().to_string(), "helu:0");
+    }
+
+    #[test]
+    fn other_words_are_refused_with_all_that_there_are() {
+        for wrong in [
+            "",
+            "Gelu",
+            "gelu ",
+            "quick_gelu",
+            "helu",
+            "helu:",
+            "helu:-0.1",
+            "helu:nan",
+            "helu:inf",
+            "helu:1e39",
+            "elu:x",
+            "gelu:1",
+            "helu:0.1:0.1",
+        ] {
+            assert_eq!(
+                wrong.parse::<Activation>().unwrap_err().to_string(),
+                format!(
+                    "there is no activation `{wrong}`; choose one of gelu, gelu_python, gelu_new, gelu_fast, \
+                     gelu_pytorch_tanh, relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA with a number ALPHA from 0 on"
+                )
+            );
         }
     }
 }

@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::activation::Activation;
 use crate::checkpoint::WANTED_FOLDER;
+use crate::loss::Loss;
 use lessen_base::{Error, Result};
 
 /// The largest accepted size: a matrix of two such sizes has 2^50 bytes in `f32`, so byte counts do not overflow.
@@ -16,6 +17,12 @@ const LARGEST: u64 = 1 << 24;
 
 /// The largest accepted number of layers. The graph grows with each, so a mistyped number would exhaust the memory.
 const DEEPEST: usize = 1024;
+
+/// The field for the softmax of a cross entropy.
+const OWN_LOSS: &str = "lessen_loss";
+
+/// The field for an activation that transformers does not have.
+const OWN_ACTIVATION: &str = "lessen_activation";
 
 /// The fields of a `config.json`, and the path of the file for error messages.
 #[derive(Clone, Debug)]
@@ -144,6 +151,15 @@ impl Fields {
         }
     }
 
+    /// Returns an optional truth value.
+    pub fn switch_or(&self, field: &str, default: bool) -> Result<bool> {
+        self.get(field).map_or(Ok(default), |value| {
+            value
+                .as_bool()
+                .ok_or_else(|| self.error(field, format!("must be true or false, it is {value}")))
+        })
+    }
+
     /// Returns an optional string.
     pub fn word(&self, field: &str) -> Result<Option<&str>> {
         self.get(field)
@@ -155,19 +171,44 @@ impl Fields {
             .transpose()
     }
 
-    /// Returns an optional activation.
+    /// Returns an optional activation: what [`put_activation`] writes, or a word in the field itself.
     pub fn activation_or(&self, field: &str, default: Activation) -> Result<Activation> {
-        let Some(name) = self.word(field)? else {
-            return Ok(default);
+        let read = |field: &str| {
+            let word = self.word(field)?;
+            let parsed = word.map(|word| {
+                word.parse::<Activation>().map_err(|_| {
+                    let known = Activation::words();
+                    self.error(
+                        field,
+                        format!("names the activation `{word}`, which Lessen does not have; it has {known}"),
+                    )
+                })
+            });
+            parsed.transpose()
         };
-        Activation::from_name(name).ok_or_else(|| {
-            let known = Activation::ALL
-                .map(|activation| activation.names().join(", "))
-                .join(", ");
-            self.error(
-                field,
-                format!("names the activation `{name}`, which Lessen does not have; it has {known}"),
-            )
+        let (shown, own) = (read(field)?.unwrap_or(default), read(OWN_ACTIVATION)?);
+        match own {
+            Some(own) if own.transformers_name() != shown.transformers_name() => Err(self.error(
+                OWN_ACTIVATION,
+                format!(
+                    "is `{own}`, for which `{field}` must be `{}`, not `{shown}`; correct one of the two",
+                    own.transformers_name()
+                ),
+            )),
+            own => Ok(own.unwrap_or(shown)),
+        }
+    }
+
+    /// Returns the softmax of the cross entropy, which [`put_loss`] writes.
+    pub fn loss(&self) -> Result<Loss> {
+        let word = self.word(OWN_LOSS)?;
+        word.map_or(Ok(Loss::default()), |word| {
+            word.parse().map_err(|_| {
+                self.error(
+                    OWN_LOSS,
+                    format!("is `{word}`, which Lessen does not have; it has {}", Loss::words()),
+                )
+            })
         })
     }
 
@@ -203,4 +244,25 @@ pub fn put_identity(map: &mut Map<String, Value>, architecture: &str, model_type
         "dtype"
     };
     map.insert(field.into(), Value::from("float32"));
+}
+
+/// Writes an activation: transformers' name for its values in `field`, and its own word beside it where that says more.
+pub fn put_activation(map: &mut Map<String, Value>, field: &str, activation: Activation) {
+    let (name, word) = (activation.transformers_name(), activation.to_string());
+    map.insert(field.into(), Value::from(name));
+    put_own(map, OWN_ACTIVATION, (word != name).then(|| Value::from(word)));
+}
+
+/// Writes the softmax of the cross entropy, unless it is that of the logits as they are.
+pub fn put_loss(map: &mut Map<String, Value>, loss: Loss) {
+    let word = (loss != Loss::default()).then(|| Value::from(loss.to_string()));
+    put_own(map, OWN_LOSS, word);
+}
+
+/// Writes a field of our own, which transformers ignores, or removes it.
+pub(crate) fn put_own(map: &mut Map<String, Value>, field: &str, value: Option<Value>) {
+    match value {
+        Some(value) => map.insert(field.into(), value),
+        None => map.remove(field),
+    };
 }

@@ -1,10 +1,11 @@
 //! Layers as functions: each declares its parameters under `NAME` and applies them to its input.
 
 use lessen_graph::Tensor;
-use lessen_graph::ops::attention::{AttentionOptions, attention};
+use lessen_graph::ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
 
 use crate::context::Context;
 use crate::init::Init;
+use crate::observations;
 
 /// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as in PyTorch's `nn.Linear`)
 /// and `NAME.bias` of shape `[out]`, initially zero.
@@ -72,39 +73,82 @@ pub fn positions<'g>(
 /// Options of an attention layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Attend<'g> {
-    /// Number of heads.
+    /// Number of heads of queries.
     pub heads: usize,
+    /// How scores become weights.
+    pub weighting: Weighting,
+    /// For a learned weighting the weights of heads, `[H]`.
+    pub weight: Option<Tensor<'g>>,
+    /// What is added to scores for positions.
+    pub bias: PositionBias<'g>,
+    /// The positions of queries and keys, `i32[T]`, and the base of the wavelengths, by which [`multi_head`] and
+    /// [`Attend::rotate`] rotate them.
+    pub rotary: Option<(Tensor<'g>, f64)>,
     /// Whether a query attends to keys at and before its own position only.
     pub causal: bool,
     /// Keys that may be attended to, `bool[B, T]`; `None` means all.
     pub mask: Option<Tensor<'g>>,
+    /// The starts of segments, `i32[S + 1]`; see [`Attention`](lessen_graph::ops::Attention).
+    pub starts: Option<Tensor<'g>>,
+    /// The position of the first query among the keys, `i32[]`; otherwise the queries are at the end.
+    pub offset: Option<Tensor<'g>>,
     /// Dropout probability of attention weights in training.
     pub dropout: f64,
 }
 
-/// Multi-head attention (Vaswani et al. 2017): `softmax(q kᵀ / sqrt(D)) v` in every head, for `q` of shape
-/// `[B, Tq, H·D]`, `k` and `v` of shape `[B, Tk, H·D]`; the result has the shape of `q`.
-#[track_caller]
-pub fn multi_head<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
-    let [q, k, v] = [q, k, v].map(|x| split_heads(x, how.heads));
-    merge_heads(attend(cx, q, k, v, how))
+impl Default for Attend<'_> {
+    /// Softmax in one head, every query attending to every key.
+    fn default() -> Self {
+        Attend {
+            heads: 1,
+            weighting: Weighting::Softmax,
+            weight: None,
+            bias: PositionBias::None,
+            rotary: None,
+            causal: false,
+            mask: None,
+            starts: None,
+            offset: None,
+            dropout: 0.0,
+        }
+    }
 }
 
-/// [`multi_head`] on tensors that are already split into heads: `[B, T, H, D]`.
+impl<'g> Attend<'g> {
+    /// Rotates the heads of queries or keys, `[B, T, H, D]`, by their positions, if there are any.
+    #[track_caller]
+    pub fn rotate(&self, x: Tensor<'g>) -> Tensor<'g> {
+        self.rotary.map_or(x, |(positions, base)| x.rope(positions, base))
+    }
+}
+
+/// Multi-head attention (Vaswani et al. 2017): `softmax(q kᵀ / sqrt(D)) v` in every head, or with other weights and
+/// positions, for `q` of shape `[B, Tq, H·D]`, `k` and `v` of shape `[B, Tk, G·D]`, where `G` divides `H` and each head
+/// of `k` and `v` is that of `H / G` heads of `q`. The result has the shape of `q`.
+#[track_caller]
+pub fn multi_head<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
+    let width = q.dim(-1) / how.heads;
+    let [q, k, v] = [q, k, v].map(|x| split_heads(x, x.dim(-1) / width));
+    merge_heads(attend(cx, how.rotate(q), how.rotate(k), v, how))
+}
+
+/// [`multi_head`] on tensors that are already split into heads, `[B, T, H, D]`, and rotated.
 #[track_caller]
 pub fn attend<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, v: Tensor<'g>, how: Attend<'g>) -> Tensor<'g> {
     let dropout = (cx.training() && how.dropout > 0.0).then(|| (how.dropout, cx.key()));
-    attention(
-        q,
-        k,
-        v,
-        AttentionOptions {
-            causal: how.causal,
-            mask: how.mask,
-            dropout,
-            ..AttentionOptions::default()
-        },
-    )
+    let options = AttentionOptions {
+        weighting: how.weighting,
+        weight: how.weight,
+        bias: how.bias,
+        causal: how.causal,
+        scale: None,
+        mask: how.mask,
+        starts: how.starts,
+        offset: how.offset,
+        dropout,
+    };
+    observations::attention(cx, q, k, options);
+    attention(q, k, v, options)
 }
 
 /// Reshapes `[B, T, H·D]` to `[B, T, H, D]`.

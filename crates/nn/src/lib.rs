@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use lessen_graph::Trace;
-//! use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, optimizer};
+//! use lessen_nn::{BatchShape, Context, Joined, Model, OptimizerConfig, optimizer};
 //! use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 //!
 //! let config = EncoderConfig { vocab_size: 100, ..EncoderConfig::default() };
@@ -15,33 +15,43 @@
 //! let trace = Trace::new();
 //! let cx = Context::new(&trace, true);
 //! let outputs = model.forward(&cx, BatchShape { size: 8, length: 16 });
-//! let update = optimizer::update(&cx, outputs.loss, &OptimizerConfig::adamw(0.01), Some(1.0));
+//! let adamw = OptimizerConfig::adamw(0.01);
+//! let update = optimizer::update(&cx, outputs.loss, &adamw, Some(1.0), &Joined::new());
 //! assert_eq!(update.states.len(), 2 * cx.params().len());
 //! ```
 
 #![forbid(unsafe_code)]
 
 mod activation;
+mod attention;
 pub mod checkpoint;
 mod config;
 mod context;
 mod init;
 mod labels;
 pub mod layers;
+mod loss;
 mod model;
 pub mod models;
+mod observations;
 pub mod optimizer;
+mod position;
 mod schedule;
+pub mod statistics;
 mod weights;
 
 pub use activation::Activation;
+pub use attention::AttentionConfig;
 pub use config::Fields;
-pub use context::{Context, ParamSpec, StateSpec};
+pub use context::{Context, ParamSpec, Recorded, StateSpec};
 pub use init::Init;
 pub use labels::{numbered_labels, reorder_classes, same_classes};
 pub use lessen_base::{Error, Result};
+pub use loss::Loss;
 pub use model::{Architecture, Model, Task};
 pub use models::{BatchShape, Outputs};
-pub use optimizer::{OptimizerConfig, Update};
+pub use optimizer::{Joined, OptimizerConfig, Update};
+pub use position::Position;
 pub use schedule::{Schedule, ScheduleKind};
+pub use statistics::{Selection, Statistic};
 pub use weights::{Weight, Weights, initialize, initialize_missing};

@@ -5,8 +5,11 @@ use std::path::Path;
 use lessen_graph::{Tensor, Trace};
 use serde_json::{Map, Value, json};
 
+use crate::activation::Activation;
+use crate::attention::AttentionConfig;
 use crate::config::Fields;
 use crate::context::{Context, ParamSpec};
+use crate::loss::Loss;
 use crate::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassification};
 use crate::models::encoder::{EncoderConfig, LessenEncoder};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
@@ -148,15 +151,19 @@ impl Model {
     }
 
     /// Reads a model of this class with the dimensions of `DIR/config.json`, which may describe another class of the
-    /// same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type` of the
-    /// replaced head is ignored.
+    /// same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type` and the
+    /// loss of the replaced head are ignored.
     ///
     /// # Errors
     /// As [`Model::from_dir`]; a model of another family.
     pub fn from_dir_as(dir: &Path, architecture: Architecture) -> Result<Model> {
         let fields = Fields::read(&dir.join("config.json"))?;
         architecture.check_family(&fields, family(&fields)?)?;
-        Model::from_fields(&fields, architecture)
+        let mut model = Model::from_fields(&fields, architecture)?;
+        if Architecture::of(&fields) != Ok(architecture) {
+            model.set_loss(Loss::default());
+        }
+        Ok(model)
     }
 
     fn from_fields(fields: &Fields, architecture: Architecture) -> Result<Model> {
@@ -259,6 +266,81 @@ impl Model {
         }
     }
 
+    /// The activation of the feed-forward layers.
+    pub fn activation(&self) -> Activation {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.hidden_act,
+            Model::BertForMaskedLM(model) => model.config.hidden_act,
+            Model::GPT2LMHeadModel(model) => model.config.activation_function,
+            Model::LessenEncoder(model) => model.config.activation,
+        }
+    }
+
+    /// Replaces the activation of the feed-forward layers.
+    pub fn set_activation(&mut self, activation: Activation) {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.hidden_act = activation,
+            Model::BertForMaskedLM(model) => model.config.hidden_act = activation,
+            Model::GPT2LMHeadModel(model) => model.config.activation_function = activation,
+            Model::LessenEncoder(model) => model.config.activation = activation,
+        }
+    }
+
+    /// The attention of every layer.
+    pub fn attention(&self) -> AttentionConfig {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.attention,
+            Model::BertForMaskedLM(model) => model.config.attention,
+            Model::GPT2LMHeadModel(model) => model.config.attention,
+            Model::LessenEncoder(model) => model.config.attention,
+        }
+    }
+
+    /// Replaces the attention of every layer. Parameters that the model has before and after keep their names.
+    ///
+    /// # Errors
+    /// See [`AttentionConfig::check`].
+    pub fn set_attention(&mut self, attention: AttentionConfig) -> Result<()> {
+        attention.check(self.head_width())?;
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.attention = attention,
+            Model::BertForMaskedLM(model) => model.config.attention = attention,
+            Model::GPT2LMHeadModel(model) => model.config.attention = attention,
+            Model::LessenEncoder(model) => model.config.attention = attention,
+        }
+        Ok(())
+    }
+
+    /// Width of an attention head.
+    pub fn head_width(&self) -> usize {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.hidden_size / model.config.num_attention_heads,
+            Model::BertForMaskedLM(model) => model.config.hidden_size / model.config.num_attention_heads,
+            Model::GPT2LMHeadModel(model) => model.config.n_embd / model.config.n_head,
+            Model::LessenEncoder(model) => model.config.width / model.config.heads,
+        }
+    }
+
+    /// What the cross entropy is taken of.
+    pub fn loss(&self) -> Loss {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.loss,
+            Model::BertForMaskedLM(model) => model.config.loss,
+            Model::GPT2LMHeadModel(model) => model.config.loss,
+            Model::LessenEncoder(model) => model.config.loss,
+        }
+    }
+
+    /// Replaces what the cross entropy is taken of. A regression has none, and nothing changes.
+    pub fn set_loss(&mut self, loss: Loss) {
+        match self {
+            Model::BertForSequenceClassification(model) => model.config.loss = loss,
+            Model::BertForMaskedLM(model) => model.config.loss = loss,
+            Model::GPT2LMHeadModel(model) => model.config.loss = loss,
+            Model::LessenEncoder(model) => model.config.loss = loss,
+        }
+    }
+
     /// Number of tokens in the vocabulary.
     pub fn vocab_size(&self) -> usize {
         match self {
@@ -269,8 +351,13 @@ impl Model {
         }
     }
 
-    /// Maximum sequence length in tokens: the number of position embeddings.
-    pub fn max_length(&self) -> usize {
+    /// Maximum sequence length in tokens: the number of position embeddings; `None` where there are none, and no limit.
+    pub fn max_length(&self) -> Option<usize> {
+        self.attention().position.is_limited().then(|| self.positions())
+    }
+
+    /// Rows of the table of position embeddings, if there is one.
+    fn positions(&self) -> usize {
         match self {
             Model::BertForSequenceClassification(model) => model.config.max_position_embeddings,
             Model::BertForMaskedLM(model) => model.config.max_position_embeddings,
@@ -279,20 +366,33 @@ impl Model {
         }
     }
 
-    /// Checks that the model has position embeddings for sequences of `length` tokens. Whatever comes from a file or a
-    /// flag is checked with this before [`Model::forward`] or [`Model::logits`] is traced.
+    /// Gives the table of position embeddings at least as many rows, for a model that gets one.
+    pub fn extend_positions(&mut self, length: usize) {
+        let rows = match self {
+            Model::BertForSequenceClassification(model) => &mut model.config.max_position_embeddings,
+            Model::BertForMaskedLM(model) => &mut model.config.max_position_embeddings,
+            Model::GPT2LMHeadModel(model) => &mut model.config.n_positions,
+            Model::LessenEncoder(model) => &mut model.config.max_length,
+        };
+        *rows = length.max(*rows);
+    }
+
+    /// Checks that the model can read sequences of `length` tokens. Whatever comes from a file or a flag is checked with
+    /// this before [`Model::forward`] or [`Model::logits`] is traced.
     ///
     /// # Errors
     /// A length of 0 or above [`Model::max_length`].
     pub fn check_length(&self, length: usize) -> Result<()> {
-        let most = self.max_length();
-        if (1..=most).contains(&length) {
-            return Ok(());
+        match self.max_length() {
+            Some(most) if !(1..=most).contains(&length) => Err(Error::user(format!(
+                "sequences of {length} tokens do not fit the model, which has position embeddings for {most}; set \
+                 data.max_length to a number from 1 to {most}"
+            ))),
+            None if length == 0 => Err(Error::user(
+                "sequences of 0 tokens do not fit the model; set data.max_length to at least 1",
+            )),
+            _ => Ok(()),
         }
-        Err(Error::user(format!(
-            "sequences of {length} tokens do not fit the model, which has position embeddings for {most}; \
-             set data.max_length to a number from 1 to {most}"
-        )))
     }
 
     /// Adds the model to the graph and returns loss and logits.
@@ -313,7 +413,7 @@ impl Model {
     }
 
     /// Adds the model without its loss and returns the logits: `f32[B, classes]` (`f32[B, 1]` for a regression) or
-    /// `f32[B, T, vocabulary]`. Declares no inputs for labels or targets.
+    /// `f32[B, T, vocabulary]`, as softmax takes them. Declares no inputs for labels or targets.
     ///
     /// # Panics
     /// If `T` is above [`Model::max_length`]; see [`Model::check_length`].

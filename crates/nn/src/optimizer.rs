@@ -3,6 +3,8 @@
 //! A training step is one graph, made with [`update`]. With gradient accumulation it is two: [`accumulate`] makes the
 //! graph that runs for every micro-batch, [`apply`] the one that runs after the last. All states start at zero.
 
+use std::collections::BTreeMap;
+
 use lessen_graph::ops::clip::{clip_coefficient, global_norm};
 use lessen_graph::ops::{AdamW, Sgd};
 use lessen_graph::{DType, Phase, Tensor};
@@ -47,6 +49,19 @@ impl OptimizerConfig {
     }
 }
 
+/// After how many steps parameters joined the training, for those that were not there from the first step on: AdamW
+/// corrects the bias of their moments by the steps since then.
+pub type Joined = BTreeMap<String, u64>;
+
+/// The name of the data input (`f32[]`) with the number of the step, for parameters that joined after `joined` steps:
+/// the step number less `joined`.
+pub fn steps_input(joined: u64) -> String {
+    match joined {
+        0 => "t".to_string(),
+        after => format!("t.{after}"),
+    }
+}
+
 /// The states and outputs that an update adds to the graph.
 #[derive(Clone, Debug)]
 pub struct Update<'g> {
@@ -59,11 +74,18 @@ pub struct Update<'g> {
 /// Adds a whole training step: gradients of the loss with respect to all parameters of the context, clipping to the
 /// global norm `clip_norm`, and the update.
 ///
-/// Declares the data inputs `lr` (`f32[]`, the learning rate) and, for AdamW, `t` (`f32[]`, the step number from 1).
-pub fn update<'g>(cx: &Context<'g>, loss: Tensor<'g>, config: &OptimizerConfig, clip_norm: Option<f64>) -> Update<'g> {
+/// Declares the data inputs `lr` (`f32[]`, the learning rate) and, for AdamW, `t` (`f32[]`, the step number from 1) and
+/// those of [`steps_input`] for parameters that joined later.
+pub fn update<'g>(
+    cx: &Context<'g>,
+    loss: Tensor<'g>,
+    config: &OptimizerConfig,
+    clip_norm: Option<f64>,
+    joined: &Joined,
+) -> Update<'g> {
     let params = cx.params();
     let gradients = loss.grad(&tensors(cx, &params));
-    update_with(cx, &params, gradients, config, clip_norm)
+    update_with(cx, &params, gradients, config, clip_norm, joined)
 }
 
 /// Adds the gradients of one micro-batch to the states `gradient.PARAMETER`, which it returns.
@@ -94,6 +116,7 @@ pub fn apply<'g>(
     params: &[ParamSpec],
     config: &OptimizerConfig,
     clip_norm: Option<f64>,
+    joined: &Joined,
 ) -> Update<'g> {
     for param in params {
         cx.param(&param.name, &param.shape, param.init);
@@ -105,7 +128,7 @@ pub fn apply<'g>(
             cx.trace().assign(*gradient, gradient.full_like(0.0));
         }
     });
-    update_with(cx, &cx.params(), gradients, config, clip_norm)
+    update_with(cx, &cx.params(), gradients, config, clip_norm, joined)
 }
 
 fn tensors<'g>(cx: &Context<'g>, params: &[ParamSpec]) -> Vec<Tensor<'g>> {
@@ -127,6 +150,7 @@ fn update_with<'g>(
     mut gradients: Vec<Tensor<'g>>,
     config: &OptimizerConfig,
     clip_norm: Option<f64>,
+    joined: &Joined,
 ) -> Update<'g> {
     let trace = cx.trace();
     trace.in_phase(Phase::Update, || {
@@ -138,20 +162,22 @@ fn update_with<'g>(
         });
         let mut states = Vec::new();
         for ((param, p), gradient) in params.iter().zip(tensors(cx, params)).zip(gradients) {
-            let new = update_one(cx, param, p, gradient, config, &mut states);
+            let joined = joined.get(&param.name).copied().unwrap_or(0);
+            let new = update_one(cx, param, p, gradient, (config, joined), &mut states);
             trace.assign(p, new);
         }
         Update { states, gradient_norm }
     })
 }
 
-/// Returns the new value of one parameter, assigns its optimizer states and appends them to `states`.
+/// Returns the new value of one parameter, which joined after `joined` steps, assigns its optimizer states and appends
+/// them to `states`.
 fn update_one<'g>(
     cx: &Context<'g>,
     param: &ParamSpec,
     p: Tensor<'g>,
     gradient: Tensor<'g>,
-    config: &OptimizerConfig,
+    (config, joined): (&OptimizerConfig, u64),
     states: &mut Vec<StateSpec>,
 ) -> Tensor<'g> {
     let trace = cx.trace();
@@ -174,7 +200,7 @@ fn update_one<'g>(
             eps,
             weight_decay,
         } => {
-            let (m, v, t) = (state("m"), state("v"), cx.input("t", DType::F32, &[]));
+            let (m, v, t) = (state("m"), state("v"), cx.input(&steps_input(joined), DType::F32, &[]));
             let op = AdamW {
                 beta1,
                 beta2,

@@ -1,20 +1,122 @@
-//! The forecast of a run: what its training would take, without running it.
+//! The forecast of a run: what its training would take, phase by phase, without running it.
 
 use crate::recipe::config::Config;
+use crate::recipe::phases::{Recipe, in_phase};
 use crate::recipe::words::Word;
 use crate::task::RunTask;
+use crate::training::stage::{in_place, joined_after};
 use crate::wording::counted;
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Plan};
-use lessen_nn::BatchShape;
+use lessen_nn::{BatchShape, Joined};
 use lessen_train::{StepPlans, TrainerOptions, show_size};
 use serde_json::{Value, json};
 
 /// Values in the list of the largest.
 const LARGEST: usize = 12;
 
-/// What the training of a recipe would take.
+/// What the training of a recipe would take: a forecast for each phase.
 pub struct Forecast {
+    phases: Vec<PhaseForecast>,
+}
+
+impl Forecast {
+    /// Plans a recipe for a device, under the recipe's budget. Without data it assumes the recipe's `model.vocab` and
+    /// `model.classes`.
+    ///
+    /// # Errors
+    /// Settings, data or a checkpoint with a mistake.
+    pub fn new(recipe: Recipe, backend: &dyn Backend) -> Result<Forecast> {
+        let (mut phases, mut joined) = (Vec::with_capacity(recipe.phases.len()), Joined::new());
+        let mut before: Option<RunTask> = None;
+        for (number, config) in recipe.phases.into_iter().enumerate() {
+            let place = config.clone();
+            let phase = || -> Result<RunTask> {
+                let task = match &before {
+                    Some(before) => before.later(config)?,
+                    None => RunTask::assemble(config, None)?,
+                };
+                if let Some(before) = &before {
+                    // When a parameter joins changes the name of an input, but no bytes.
+                    joined = joined_after(&joined, before, &task, number as u64);
+                }
+                phases.push(PhaseForecast::new(&task, &joined, backend)?);
+                Ok(task)
+            };
+            before = Some(phase().map_err(|error| in_place(&place, error))?);
+        }
+        Ok(Forecast { phases })
+    }
+
+    /// The plan of a training step, of this phase where there are several.
+    ///
+    /// # Errors
+    /// A phase that the recipe does not have, or none where it has some.
+    pub fn step(&self, phase: Option<&str>) -> Result<&Plan> {
+        let found = self
+            .phases
+            .iter()
+            .find(|forecast| forecast.config.phase.as_deref() == phase);
+        found.map(|forecast| &forecast.plans().step).ok_or_else(|| {
+            let names = self
+                .phases
+                .iter()
+                .filter_map(|forecast| forecast.config.phase.as_deref());
+            let names: Vec<&str> = names.collect();
+            Error::user(match (phase, names.is_empty()) {
+                (Some(name), true) => format!("the recipe has no phases; leave out --phase {name}"),
+                (Some(name), false) => {
+                    format!(
+                        "there is no phase '{name}'; name one of {} with --phase",
+                        names.join(", ")
+                    )
+                }
+                (None, _) => format!("the recipe has phases; name one of {} with --phase", names.join(", ")),
+            })
+        })
+    }
+
+    /// One JSON object; with phases, the most that any of them takes, and an object for each.
+    pub fn to_json(&self) -> Value {
+        if let [single] = &self.phases[..]
+            && single.config.phase.is_none()
+        {
+            return single.to_json();
+        }
+        let most = |of: fn(&PhaseForecast) -> Option<usize>| {
+            let all: Option<Vec<usize>> = self.phases.iter().map(of).collect();
+            all.and_then(|all| all.into_iter().max())
+        };
+        let peak = most(|forecast| forecast.chosen.as_ref().map(StepPlans::peak_bytes));
+        json!({
+            "recipe": self.phases[0].config.recipe(),
+            "feasible": peak.is_some(),
+            "budget_bytes": self.phases[0].budget,
+            "peak_bytes": peak,
+            "floor_bytes": most(|forecast| Some(forecast.floor)),
+            "unbounded_bytes": most(|forecast| Some(forecast.unbounded.peak_bytes())),
+            "phases": self.phases.iter().map(PhaseForecast::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    /// For people.
+    pub fn to_text(&self) -> String {
+        let texts: Vec<String> = self.phases.iter().map(PhaseForecast::to_text).collect();
+        let peaks: Option<Vec<usize>> = self
+            .phases
+            .iter()
+            .map(|forecast| Some(forecast.chosen.as_ref()?.peak_bytes()))
+            .collect();
+        let whole = match peaks.and_then(|peaks| peaks.into_iter().max()) {
+            Some(peak) if texts.len() > 1 => format!("\npeak memory of all phases {}\n", show_size(peak)),
+            _ => String::new(),
+        };
+        format!("{}{whole}", texts.join("\n"))
+    }
+}
+
+/// What the training of a phase would take.
+struct PhaseForecast {
     config: Config,
     parameters: usize,
     shape: BatchShape,
@@ -25,33 +127,31 @@ pub struct Forecast {
     chosen: Option<StepPlans>,
 }
 
-impl Forecast {
-    /// Plans a recipe for a device, under the recipe's budget. Without data it assumes the recipe's `model.vocab` and
-    /// `model.classes`.
-    ///
-    /// # Errors
-    /// Settings, data or a checkpoint with a mistake.
-    pub fn new(config: Config, backend: &dyn Backend) -> Result<Forecast> {
-        let task = RunTask::assemble(config, None)?;
+impl PhaseForecast {
+    fn new(task: &RunTask, joined: &Joined, backend: &dyn Backend) -> Result<PhaseForecast> {
         let (budget, shape) = (task.config.run.budget, task.shape);
+        let options = TrainerOptions {
+            joined: joined.clone(),
+            ..task.options(1)
+        };
         let free = TrainerOptions {
             budget: None,
-            ..task.options(1)
+            ..options.clone()
         };
         let graphs = task.graphs(&free)?;
         let floor = graphs.floor_bytes(backend, &free)?;
         let unbounded = StepPlans::new(backend, &free, &graphs)?;
         let chosen = match budget {
             Some(budget) if budget < floor => None,
-            _ => Some(StepPlans::new(backend, &task.options(1), &graphs)?),
+            _ => Some(StepPlans::new(backend, &options, &graphs)?),
         };
         let parameters = unbounded
             .params
             .iter()
             .map(|param| param.shape.iter().product::<usize>())
             .sum();
-        Ok(Forecast {
-            config: task.config,
+        Ok(PhaseForecast {
+            config: task.config.clone(),
             parameters,
             shape,
             budget,
@@ -65,17 +165,12 @@ impl Forecast {
         self.chosen.as_ref().unwrap_or(&self.unbounded)
     }
 
-    /// The plan of a training step.
-    pub fn step(&self) -> &Plan {
-        &self.plans().step
-    }
-
     fn placement(&self) -> &'static str {
         self.config.placement.word()
     }
 
     /// One JSON object. Cost counts floating-point operations.
-    pub fn to_json(&self) -> Value {
+    fn to_json(&self) -> Value {
         let plans = self.plans();
         let choices: Vec<Value> = plans
             .step
@@ -95,7 +190,7 @@ impl Forecast {
                 json!({ "name": row.name, "type": ty, "bytes": row.bytes, "first_step": first, "last_step": last })
             })
             .collect();
-        json!({
+        let mut object = json!({
             "recipe": self.config.recipe(),
             "feasible": self.chosen.is_some(),
             "budget_bytes": self.budget,
@@ -112,15 +207,21 @@ impl Forecast {
             "choices": choices,
             "reference_nodes": plans.step.reference_names(),
             "largest": largest,
-        })
+        });
+        if let Some(phase) = &self.config.phase {
+            object["phase"] = json!(phase);
+        }
+        object
     }
 
     /// For people.
-    pub fn to_text(&self) -> String {
+    fn to_text(&self) -> String {
         let plans = self.plans();
+        let phase = self.config.phase.as_ref().map(|name| format!(", {}", in_phase(name)));
         let mut text = format!(
-            "{}: {} parameters, batches of {} x {} tokens, updates {}\n",
+            "{}{}: {} parameters, batches of {} x {} tokens, updates {}\n",
             self.config.recipe(),
+            phase.unwrap_or_default(),
             self.parameters,
             self.shape.size,
             self.shape.length,

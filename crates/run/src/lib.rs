@@ -9,7 +9,8 @@
 //! - [`recipe`] reads what a run is to be, from built-in recipes, files and flags; its keys are one table.
 //! - [`task`] assembles goal, data and model, and checks that they go together.
 //! - [`training`] is the loop; it leaves a [`folder`].
-//! - [`saved_run`] evaluates a run and asks it; [`forecast`] says beforehand what a run would take.
+//! - [`saved_run`] evaluates a run, also at other [`lengths`], and asks it; [`attention_sample`] takes an attention layer of it out; [`forecast`] says beforehand what a run
+//!   would take.
 //!
 //! The device comes from the caller. Every mistake of a user is an [`Error::User`] of one sentence that names the
 //! thing, the place and the remedy.
@@ -36,9 +37,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod attention_sample;
 pub mod device;
 pub mod folder;
 pub mod forecast;
+pub mod lengths;
 pub mod recipe;
 pub mod saved_run;
 mod showcase;

@@ -2,20 +2,27 @@
 
 use crate::device::NewBackend;
 use crate::folder::Folder;
+use crate::lengths::Length;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
+use crate::recipe::phases::Recipe;
+use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::task::corpus::has_pairs;
 use crate::task::evaluation::{self, Scores, evaluate};
 use crate::task::goal::Goal;
 use crate::task::model::number_classes;
 use crate::task::{RunTask, SavedModel};
-use crate::wording::name_of;
+use crate::wording::{counted, name_of};
 use lessen_base::{Error, Result};
+use lessen_compile::Backend;
 use lessen_data::{Adder, ExampleBatches, Examples, LabelKind, Order, Source, adder};
 use lessen_nn::{BatchShape, Task, Weights};
 use lessen_train::{Generator, Sampling, Session};
 use std::path::Path;
+
+/// The most tokens whose keys and values are kept where a model's positions are unlimited.
+const MOST_KEPT: usize = 1 << 14;
 
 /// What a model says of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,8 +50,9 @@ impl<'a> SavedRun<'a> {
     /// A folder without a run, or with a damaged one.
     pub fn open(root: &Path, best: bool, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
         let folder = Folder::open(root)?;
-        let config = Config::new(folder.settings()?)?;
-        let saved = SavedModel::read(&config, &folder.usable_model(best)?)?;
+        let (dir, phase) = folder.usable_model(best)?;
+        let config = config_of(Recipe::new(folder.settings()?)?, phase.as_deref(), &dir)?;
+        let saved = SavedModel::read(&config, &dir)?;
         let weights = saved.weights()?;
         Ok(SavedRun {
             config,
@@ -52,6 +60,29 @@ impl<'a> SavedRun<'a> {
             weights,
             new_backend,
         })
+    }
+
+    /// The settings of the model's phase.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The model and its tokenizer.
+    pub(crate) fn saved(&self) -> &SavedModel {
+        &self.saved
+    }
+
+    /// The parameters.
+    pub(crate) fn weights(&self) -> &Weights {
+        &self.weights
+    }
+
+    /// A device.
+    ///
+    /// # Errors
+    /// A device that cannot be opened.
+    pub(crate) fn backend(&self) -> Result<Box<dyn Backend>> {
+        (self.new_backend)()
     }
 
     /// The folder that the model was read from.
@@ -65,12 +96,60 @@ impl<'a> SavedRun<'a> {
     /// # Errors
     /// Data that is missing, damaged, or does not fit the model; parameters whose loss is no number.
     pub fn evaluate(&self, data: Option<&Path>, split: &str) -> Result<Scores> {
+        self.evaluate_with(self.settings_for(data)?, split)
+    }
+
+    /// Evaluates a language model on a split of a text in windows of another length than in training. Windows follow
+    /// each other without overlap, so at every length each token but the first is predicted once, with what stands
+    /// before it in its window, and the losses, means over all predicted tokens, can be compared.
+    ///
+    /// # Errors
+    /// As [`SavedRun::evaluate`], data that is no text, and a model whose positions do not reach that far.
+    pub fn evaluate_at(&self, data: Option<&Path>, split: &str, length: Length) -> Result<(usize, Scores)> {
+        if self.config.data.format != DataFormat::Text {
+            return Err(Error::user(format!(
+                "--length is for language models on texts; {} is of a run on data.format = {}",
+                self.source().display(),
+                self.config.data.format
+            )));
+        }
+        let (trained, batch) = (self.config.data.max_length, self.config.train.batch);
+        let tokens = length.tokens(trained)?;
+        if let Some(most) = self.saved.model.max_length().filter(|most| tokens > *most) {
+            return Err(Error::user(format!(
+                "--length {length}: {} has learned positions for {} only; of models with model.position = none, rope, \
+                 alibi or fire any length can be asked",
+                self.source().display(),
+                counted(most as u64, "token")
+            )));
+        }
+        let mut settings = self.settings_for(data)?;
+        // As many tokens in a batch as in training.
+        let batch = (batch.saturating_mul(trained) / tokens).max(1);
+        for (key, count) in [("data.max_length", tokens), ("train.batch", batch)] {
+            settings.set_named(key, SettingValue::Count(count as u64), format!("--length {length}"))?;
+        }
+        Ok((tokens, self.evaluate_with(settings, split)?))
+    }
+
+    /// The length of an example in training, in tokens.
+    pub fn trained_length(&self) -> usize {
+        self.config.data.max_length
+    }
+
+    /// The settings of the run, for other data where it is named.
+    fn settings_for(&self, data: Option<&Path>) -> Result<Settings> {
         let mut settings = self.config.settings.clone();
         if let Some(path) = data {
             let text = path.display().to_string();
             settings.set_named("data.path", SettingValue::Text(text.clone()), format!("--data {text}"))?;
         }
-        let mut task = RunTask::assemble(Config::new(settings)?, Some(self.saved.clone()))?;
+        Ok(settings)
+    }
+
+    fn evaluate_with(&self, settings: Settings, split: &str) -> Result<Scores> {
+        let config = Config::of(settings, self.config.phase.as_deref())?;
+        let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
         let mut weights = self.weights.clone();
         if let Goal::Classes(names, _) = &task.goal {
             number_classes(&mut task.model, &mut weights, names)?;
@@ -156,12 +235,13 @@ impl<'a> SavedRun<'a> {
                 "the prompt has no tokens; give at least one character with --prompt",
             ));
         }
-        let mut generator = self.generator()?;
         let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
         let sampling = Sampling {
             tokens: sampling.tokens.min(most),
             ..*sampling
         };
+        let kept = tokens.len().saturating_add(sampling.tokens).min(MOST_KEPT);
+        let mut generator = self.generator(kept)?;
         let added = generator.generate(&tokens, &sampling)?;
         self.saved.tokenizer.decode(&added)
     }
@@ -170,8 +250,8 @@ impl<'a> SavedRun<'a> {
         self.config.data.format == DataFormat::Adder
     }
 
-    fn generator(&self) -> Result<Generator> {
-        Generator::new((self.new_backend)()?, &self.saved.model, &self.weights)
+    fn generator(&self, most: usize) -> Result<Generator> {
+        Generator::new((self.new_backend)()?, &self.saved.model, &self.weights, most)
     }
 
     /// The answer of a model that adds.
@@ -192,7 +272,26 @@ impl<'a> SavedRun<'a> {
             top_k: None,
             seed: 0,
         };
-        let answer = self.generator()?.generate(&question, &sampling)?;
+        let answer = self.generator(adder::LENGTH)?.generate(&question, &sampling)?;
         Ok(Prediction::Sum(adder.show(&question, &answer)))
     }
+}
+
+/// The settings of the phase that a model is of; of the last one where none is named.
+///
+/// # Errors
+/// A phase that the recipe does not have.
+fn config_of(mut recipe: Recipe, phase: Option<&str>, dir: &Path) -> Result<Config> {
+    let found = match phase {
+        Some(_) => recipe.phases.iter().position(|config| config.phase.as_deref() == phase),
+        None => recipe.phases.len().checked_sub(1),
+    };
+    let found = found.ok_or_else(|| {
+        Error::user(format!(
+            "{} is of the phase {}, which the run's config.toml lacks; restore the file",
+            dir.display(),
+            phase.unwrap_or_default()
+        ))
+    })?;
+    Ok(recipe.phases.swap_remove(found))
 }

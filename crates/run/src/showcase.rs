@@ -10,13 +10,14 @@ const SUMS: usize = 8;
 /// Tokens of the text that is shown.
 const TOKENS: usize = 400;
 
-/// Sums with their answers, or a text that the model made up; nothing for classifiers. `seed` decides the text.
+/// Sums with their answers, or a text that the model made up; nothing for classifiers. `seed` decides the
+/// text; `generator` makes a generator that keeps so many tokens.
 pub(crate) fn showcase(
     goal: &Goal,
     tokenizer: &Tokenizer,
     dev: &dyn Source,
     seed: u64,
-    generator: impl FnOnce() -> Result<Generator>,
+    generator: impl FnOnce(usize) -> Result<Generator>,
 ) -> Result<Vec<String>> {
     match goal {
         Goal::Classes(..) | Goal::Score(_) => Ok(Vec::new()),
@@ -28,7 +29,7 @@ pub(crate) fn showcase(
                 top_k: None,
                 seed: 0,
             };
-            let mut generator = generator()?;
+            let mut generator = generator(adder::LENGTH)?;
             let question = adder.question(0, 0).len();
             let batch = dev.eval_batch(0);
             let tokens = batch.get("tokens").and_then(Field::as_i32).unwrap_or_default();
@@ -47,7 +48,7 @@ pub(crate) fn showcase(
             if start.is_empty() {
                 start.push(tokenizer.pad_id());
             }
-            let text = tokenizer.decode(&generator()?.generate(&start, &sampling)?)?;
+            let text = tokenizer.decode(&generator(start.len() + TOKENS)?.generate(&start, &sampling)?)?;
             Ok(text.lines().map(str::to_string).collect())
         }
     }

@@ -12,6 +12,16 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
+/// Things as a list, which is cut short where there are many.
+pub(crate) fn some_of(things: &[String]) -> String {
+    const SHOWN: usize = 8;
+    let shown = things[..things.len().min(SHOWN)].join(", ");
+    match things.len() {
+        0..=SHOWN => shown,
+        count => format!("{shown} and {} more", count - SHOWN),
+    }
+}
+
 /// What to call a loss that is not finite.
 pub(crate) fn name_of(loss: f64) -> &'static str {
     if loss.is_nan() { "no number (NaN)" } else { "infinite" }

@@ -29,18 +29,19 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Prepares a language model with these weights.
+    /// Prepares a language model with these weights. It keeps the keys and values of as many tokens as it has positions;
+    /// of `most` where positions are unlimited.
     ///
     /// # Errors
     /// A model that is none, and one that the memory cannot hold.
-    pub fn new(backend: Box<dyn Backend>, model: &Model, weights: &Weights) -> Result<Generator> {
+    pub fn new(backend: Box<dyn Backend>, model: &Model, weights: &Weights, most: usize) -> Result<Generator> {
         let Model::GPT2LMHeadModel(gpt2) = model else {
             return Err(Error::user(
                 "this model is a classifier, which continues no texts; take a language model",
             ));
         };
         let mut session = Session::new(backend, model.parameters(), weights)?;
-        let (gpt2, capacity) = (gpt2.clone(), model.max_length());
+        let (gpt2, capacity) = (gpt2.clone(), model.max_length().unwrap_or(most.max(1)));
         let decode = session.function(|cx| vec![("logits", gpt2.decode(cx, 1, capacity))])?;
         let end = model.config_json().get("eos_token_id").and_then(|id| id.as_i64());
         let end = end.and_then(|id| i32::try_from(id).ok());
@@ -53,8 +54,8 @@ impl Generator {
         })
     }
 
-    /// The tokens that follow `prompt`, up to the token that ends a text. A text longer than the model's positions
-    /// is continued from its last half.
+    /// The tokens that follow `prompt`, up to the token that ends a text. A text of more tokens than are kept is
+    /// continued from its last half.
     ///
     /// # Errors
     /// A prompt without tokens, or with one that the model does not know.

@@ -1,7 +1,7 @@
 //! How to train: optimizer, schedule, clipping, accumulation, budget.
 
 use lessen_compile::Placement;
-use lessen_nn::{OptimizerConfig, Schedule, ScheduleKind};
+use lessen_nn::{Joined, OptimizerConfig, Schedule, ScheduleKind};
 
 /// How to train.
 #[derive(Clone, Debug)]
@@ -10,6 +10,10 @@ pub struct TrainerOptions {
     pub optimizer: OptimizerConfig,
     /// The learning rate of every step.
     pub schedule: Schedule,
+    /// The step after which the schedule begins: where training goes on from that of another model, its last step.
+    pub schedule_start: u64,
+    /// Parameters that joined after the first step.
+    pub joined: Joined,
     /// Decides the first parameters and everything random inside the model.
     pub seed: u64,
     /// The greatest norm of the gradient over all parameters, which is scaled down to it; none leaves gradients as they
@@ -34,6 +38,8 @@ impl TrainerOptions {
                 warmup: 0,
                 total: 0,
             },
+            schedule_start: 0,
+            joined: Joined::new(),
             seed: 1,
             clip_norm: None,
             accumulate: 1,

@@ -2,11 +2,12 @@
 
 use crate::memory::check_memory;
 use crate::options::TrainerOptions;
+use crate::recording::recording_graph;
 use crate::size::show_size;
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Options, Placement, Plan};
 use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
-use lessen_nn::{Context, ParamSpec, StateSpec, Update, optimizer};
+use lessen_nn::{Context, ParamSpec, Selection, StateSpec, Update, optimizer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -26,7 +27,7 @@ pub struct StepGraphs {
 impl StepGraphs {
     /// Traces the loss and adds derivative and update.
     pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> StepGraphs {
-        let (optimizer, clip) = (&options.optimizer, options.clip_norm);
+        let (optimizer, clip, joined) = (&options.optimizer, options.clip_norm, &options.joined);
         let accumulates = options.accumulate > 1;
         let trace = Trace::new();
         let cx = Context::new(&trace, true);
@@ -35,7 +36,7 @@ impl StepGraphs {
         let sums = if accumulates {
             optimizer::accumulate(&cx, value)
         } else {
-            finish_update(&trace, optimizer::update(&cx, value, optimizer, clip));
+            finish_update(&trace, optimizer::update(&cx, value, optimizer, clip, joined));
             Vec::new()
         };
         let params = cx.params();
@@ -43,7 +44,7 @@ impl StepGraphs {
         let apply = accumulates.then(|| {
             let trace = Trace::new();
             let cx = Context::new(&trace, true);
-            finish_update(&trace, optimizer::apply(&cx, &params, optimizer, clip));
+            finish_update(&trace, optimizer::apply(&cx, &params, optimizer, clip, joined));
             drop(cx);
             trace.finish()
         });
@@ -75,6 +76,23 @@ impl StepGraphs {
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<StepGraphs> {
         self.functions.push(function_graph(&self.params, trace)?);
+        Ok(self)
+    }
+
+    /// Adds a function that records statistics of the values that `model`, the function of the loss or another one over
+    /// the same parameters, observes and `selection` contains; see [`Trainer::record`](crate::Trainer::record). With
+    /// `training` it has the dropout of the step. The step's own graph stays as it is.
+    ///
+    /// # Errors
+    /// A part of the selection that is of no observed value; a parameter that the step does not have.
+    pub fn with_recording(
+        mut self,
+        selection: &Selection,
+        training: bool,
+        model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+    ) -> Result<StepGraphs> {
+        let graph = recording_graph(&self.params, selection, training, model)?;
+        self.functions.push(graph);
         Ok(self)
     }
 
@@ -237,18 +255,23 @@ pub(crate) fn function_graph(
     for (name, value) in trace(&cx) {
         builder.output(name, value);
     }
+    check_params(params, &cx)?;
+    drop(cx);
+    Ok(builder.finish())
+}
+
+/// Refuses a parameter of a graph that is not among `params`.
+pub(crate) fn check_params(params: &[ParamSpec], cx: &Context<'_>) -> Result<()> {
     let is_known = |param: &ParamSpec| {
         let same = |known: &ParamSpec| known.name == param.name && known.shape == param.shape;
         params.iter().any(same)
     };
-    if let Some(param) = cx.params().iter().find(|param| !is_known(param)) {
-        let (name, shape) = (&param.name, &param.shape);
-        return Err(Error::user(format!(
+    match cx.params().iter().find(|param| !is_known(param)) {
+        None => Ok(()),
+        Some(ParamSpec { name, shape, .. }) => Err(Error::user(format!(
             "the model has no parameter `{name}` of shape {shape:?}"
-        )));
+        ))),
     }
-    drop(cx);
-    Ok(builder.finish())
 }
 
 /// Names and types of the states that a graph reads or writes.

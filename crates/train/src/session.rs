@@ -128,10 +128,15 @@ impl Session {
     /// An input that is missing or of another type than declared, an index out of range. No state has changed then.
     pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
         self.backend.run(function.program, inputs)?;
-        Ok(Results {
+        Ok(self.results(function))
+    }
+
+    /// The results of a function's last run.
+    pub(crate) fn results(&self, function: Function) -> Results<'_> {
+        Results {
             backend: self.backend.as_ref(),
             program: function.program,
-        })
+        }
     }
 
     /// Frees a function. Its states stay.

@@ -6,11 +6,14 @@
 use crate::array::StateArray;
 use crate::options::TrainerOptions;
 use crate::plans::{StepGraphs, StepPlans};
+use crate::recording::Statistics;
 use crate::session::{Function, Inputs, Results, Session};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Host};
 use lessen_graph::Tensor;
+use lessen_nn::optimizer::steps_input;
 use lessen_nn::{Context, ParamSpec, Weights, initialize};
+use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 /// What a step did.
@@ -136,30 +139,28 @@ impl Trainer {
 
     fn run_batches(&mut self, batches: &[(f32, &Inputs<'_>)]) -> Result<StepReport> {
         let begun = Instant::now();
+        let scheduled = self.done.saturating_sub(self.options.schedule_start);
         let lr = self
             .options
             .schedule
-            .lr(usize::try_from(self.done).unwrap_or(usize::MAX));
-        let (rate, number) = ([lr as f32], [(self.done + 1) as f32]);
+            .lr(usize::try_from(scheduled).unwrap_or(usize::MAX));
+        let rate = [lr as f32];
+        let numbers = self.step_numbers();
+        let mut scalars: Vec<(&str, Host<'_>)> = vec![("lr", Host::F32(&rate))];
+        scalars.extend(numbers.iter().map(|(name, number)| (name.as_str(), Host::F32(number))));
         let (mut loss, mut gradient_norm) = (0.0, None);
         for (index, (share, inputs)) in batches.iter().enumerate() {
-            let draw = self.done * self.options.accumulate as u64 + index as u64;
-            let key = [folded(self.options.seed), draw as u32];
+            let key = self.key(index);
             let share = [*share];
-            let own: [(&str, Host<'_>); 4] = [
-                ("lr", Host::F32(&rate)),
-                ("t", Host::F32(&number)),
-                ("key", Host::U32(&key)),
-                ("share", Host::F32(&share)),
-            ];
-            let all: Vec<(&str, Host<'_>)> = own.into_iter().chain(inputs.iter().copied()).collect();
+            let mut all = scalars.clone();
+            all.extend([("key", Host::U32(&key)), ("share", Host::F32(&share))]);
+            all.extend_from_slice(inputs);
             let results = self.session.run(self.step, &all)?;
             loss += share[0] * results.scalar("loss").unwrap_or(f32::NAN);
             gradient_norm = results.scalar("gradient_norm");
         }
         if let Some(apply) = self.apply {
-            let own = [("lr", Host::F32(&rate)), ("t", Host::F32(&number))];
-            gradient_norm = self.session.run(apply, &own)?.scalar("gradient_norm");
+            gradient_norm = self.session.run(apply, &scalars)?.scalar("gradient_norm");
         }
         self.done += 1;
         Ok(StepReport {
@@ -169,6 +170,16 @@ impl Trainer {
             gradient_norm,
             time: begun.elapsed(),
         })
+    }
+
+    /// The inputs with the number of the step that comes, counted since the parameters joined.
+    fn step_numbers(&self) -> Vec<(String, [f32; 1])> {
+        let joined: BTreeSet<u64> = self.options.joined.values().copied().chain([0]).collect();
+        let number = |joined: u64| [(self.done + 1).saturating_sub(joined) as f32];
+        joined
+            .into_iter()
+            .map(|joined| (steps_input(joined), number(joined)))
+            .collect()
     }
 
     /// Compiles a graph over the same parameters, without dropout: `trace` returns its results by name. It shares the
@@ -195,6 +206,26 @@ impl Trainer {
     /// As [`Trainer::step`].
     pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
         self.session.run(function, inputs)
+    }
+
+    /// Runs a function that records statistics (see [`StepGraphs::with_recording`]) on a batch. Where it has dropout,
+    /// that is the dropout of the next step's first batch. Nothing that training depends on changes.
+    ///
+    /// # Errors
+    /// As [`Trainer::step`].
+    pub fn record(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Statistics> {
+        let key = self.key(0);
+        let all: Vec<(&str, Host<'_>)> = [("key", Host::U32(&key))]
+            .into_iter()
+            .chain(inputs.iter().copied())
+            .collect();
+        Statistics::of_run(&mut self.session, function, &all)
+    }
+
+    /// The random key of batch number `index` of the next step.
+    fn key(&self, index: usize) -> [u32; 2] {
+        let draw = self.done * self.options.accumulate as u64 + index as u64;
+        [folded(self.options.seed), draw as u32]
     }
 
     /// The functions that were planned together with the step, in order.
@@ -262,6 +293,21 @@ impl Trainer {
             ));
         }
         state.iter().try_for_each(|array| self.session.set_state(array))?;
+        self.done = done;
+        Ok(())
+    }
+
+    /// Goes on after `done` steps of another model with what [`Trainer::state`] returned of it then. States that this
+    /// trainer does not have, or in another dtype or shape, are left out; those that it has beside them begin as zeros.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn carry_on(&mut self, done: u64, state: &[StateArray]) -> Result<()> {
+        for array in state {
+            if self.states.contains(&array.name) && self.session.has_state(array) {
+                self.session.set_state(array)?;
+            }
+        }
         self.done = done;
         Ok(())
     }

@@ -8,8 +8,8 @@ use lessen_graph::{Op, RowWise, ops};
 
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
-    activation, attention, cast, cross_entropy, elementwise, gather, join, matmul, norm, optimizer, random,
-    reduce_axes, softmax,
+    activation, attention, cast, cross_entropy, elementwise, gather, histogram, join, matmul, norm, norm_logits,
+    optimizer, random, reduce_axes, rope, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -37,12 +37,15 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Gelu>(activation::gelu_kernel),
         entry::<ops::GeluBackward>(activation::gelu_backward_kernel),
         entry::<ops::Helu>(activation::helu_kernel),
+        entry::<ops::Histogram>(histogram::histogram_kernel),
         entry::<ops::Identity>(join::identity_kernel),
         entry::<ops::Iota>(nothing),
         entry::<ops::LayerNorm>(norm::layer_norm_kernel),
         entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
         entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
         entry::<ops::MatMul>(matmul::matmul_kernel),
+        entry::<ops::NormLogits>(norm_logits::norm_logits_kernel),
+        entry::<ops::NormLogitsBackward>(norm_logits::norm_logits_backward_kernel),
         entry::<ops::Pad>(join::pad_kernel),
         entry::<ops::Permute>(nothing),
         entry::<ops::RandomBits>(random::random_bits_kernel),
@@ -51,6 +54,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Reshape>(nothing),
         entry::<ops::RmsNorm>(norm::rms_norm_kernel),
         entry::<ops::RmsNormBackward>(norm::rms_norm_backward_kernel),
+        entry::<ops::Rope>(rope::rope_kernel),
         entry::<ops::ScatterAdd>(gather::scatter_add_kernel),
         entry::<ops::Select>(elementwise::select_kernel),
         entry::<ops::Sgd>(optimizer::sgd_kernel),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use lessen_compile::{KernelKind, Target};
 use lessen_cpu::{CpuTarget, Device, Executable, Host, Store};
+use lessen_graph::ops::norm::temperature::Temperature;
 use lessen_graph::ops::{self, BinaryKind, CompareKind, ReduceKind, UnaryKind};
 use lessen_graph::{Array, DType, Graph, Op, Registry, Trace, Type, evaluate, print};
 
@@ -131,6 +132,8 @@ fn of_structure() -> Vec<Sample> {
             &[],
         ),
         sample(ops::Gather, &[x, &[2, 9]]).with(1, DType::I32),
+        sample(ops::Histogram::STANDARD, &[x]),
+        sample(ops::Histogram::STANDARD, &[&[300, 70]]),
         sample(
             ops::Iota {
                 ty: ty(&[2, 3]),
@@ -233,6 +236,21 @@ fn of_networks() -> Vec<Sample> {
         sample(ops::LayerNorm { eps: 1e-3 }, &[x, row, row]),
         sample(ops::LayerNormBackward, &[x, row, rows, rows, x]),
         sample(ops::LogSoftmax, &[x]),
+        sample(
+            ops::Rope {
+                base: 10000.0,
+                inverse: false,
+            },
+            &[&[2, 5, 3, 6], &[5]],
+        )
+        .with(1, DType::I32),
+        sample(
+            ops::NormLogits {
+                temperature: Temperature::default(),
+            },
+            &[x],
+        ),
+        sample(ops::NormLogitsBackward { centered: true }, &[x, rows, rows, x]),
         sample(ops::RmsNorm { eps: 1e-3 }, &[x, row]),
         sample(ops::RmsNormBackward, &[x, row, rows, x]),
         sample(ops::Softmax, &[x]),

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lessen_graph::ops::norm::temperature::{Clip, Temperature};
 use lessen_graph::ops::*;
 use lessen_graph::{Array, DType, Op, Type};
 
@@ -48,6 +49,11 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(structure(r));
     all.extend(networks(r));
     all.extend(attentions::cases(r));
+    for (shape, inverse) in [([2, 3, 2, 4], false), ([1, 2, 1, 6], true)] {
+        let positions = Array::i32(&[shape[1]], &[-2, 700, 3][..shape[1]]);
+        let op = Rope { base: 100.0, inverse };
+        all.push(case(op, &[&r.normal(&shape), &positions], Smooth::Twice));
+    }
     all
 }
 
@@ -230,6 +236,12 @@ fn structure(r: &mut Prng) -> Vec<Case> {
             all.push(case(Reduce { kind, axes }, &[&x], Twice));
         }
     }
+    let bins = Histogram {
+        least: -2,
+        most: 1,
+        parts: 2,
+    };
+    all.push(case(bins, &[&x], No));
     for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
         let op = MatMul {
             transpose_a,
@@ -267,6 +279,24 @@ fn networks(r: &mut Prng) -> Vec<Case> {
         case(RmsNorm { eps: 1e-2 }, &[&x, &gamma], Twice),
         case(RmsNormBackward, &[&x, &gamma, &rstd, &y], Twice),
     ];
+    // Rows whose bounds hold and rows whose bounds do not; random rows deviate by about 1.
+    for (centered, clip, tau) in [
+        (true, Clip::AtMost(0.2), 1.0),
+        (true, Clip::AtMost(30.0), 0.7),
+        (true, Clip::AtLeast(0.1), 1.0),
+        (true, Clip::AtLeast(9.0), 1.3),
+        (false, Clip::AtMost(f64::INFINITY), 0.5),
+    ] {
+        let temperature = Temperature {
+            centered,
+            clip,
+            tau,
+            learned: false,
+        };
+        all.push(case(NormLogits { temperature }, &[&x], Twice));
+        let slopes = r.floats(&[2, 2], 0.1, 0.3);
+        all.push(case(NormLogitsBackward { centered }, &[&x, &rstd, &slopes, &y], Twice));
+    }
     for smoothing in [0.0, 0.2] {
         all.push(case(CrossEntropy { ignore: -7, smoothing }, &[&x, &labels], Twice));
         let backward = CrossEntropyBackward { ignore: -7, smoothing };

@@ -72,6 +72,31 @@ fn binary_functions() {
 }
 
 #[test]
+fn histograms_count_by_signed_octaves() {
+    let bins = Histogram {
+        least: -1,
+        most: 1,
+        parts: 2,
+    };
+    assert_eq!(
+        bins.edges(),
+        [
+            -INF, -2.0, -1.5, -1.0, -0.75, -0.5, 0.0, 0.0, 0.5, 0.75, 1.0, 1.5, 2.0, INF
+        ]
+    );
+    let x = vector(&[
+        -INF, -2.0, -1.9, -0.5, -0.4, 0.0, -0.0, 1e-9, 0.5, 0.74, 0.75, 1.0, 1.99, 2.0, 1e30, INF, NAN,
+    ]);
+    assert_data(
+        &eval(bins, &[&x])[0],
+        &[2.0, 1.0, 0.0, 0.0, 1.0, 1.0, 2.0, 1.0, 2.0, 1.0, 1.0, 1.0, 3.0],
+    );
+    for (least, most, parts) in [(1, 1, 1), (-127, 0, 1), (0, 128, 1), (0, 1, 3), (0, 1, 0), (0, 1, 2048)] {
+        assert!(Histogram { least, most, parts }.infer(&[Type::f32(&[2])]).is_err());
+    }
+}
+
+#[test]
 fn whole_numbers_wrap_and_divide_by_zero() {
     const MIN: i32 = i32::MIN;
     const MAX: i32 = i32::MAX;

@@ -14,6 +14,7 @@ mod helu;
 mod layouts;
 mod mistakes;
 mod names;
+mod norm_logits;
 mod outside_operation;
 mod prng;
 mod products;

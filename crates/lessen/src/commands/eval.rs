@@ -4,6 +4,7 @@ use crate::say;
 use clap::Args;
 use lessen::device_named;
 use lessen_run::Result;
+use lessen_run::lengths::Length;
 use lessen_run::saved_run::SavedRun;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -19,6 +20,9 @@ pub struct Eval {
     /// Split to score
     #[arg(long, value_name = "NAME", default_value = "dev")]
     split: String,
+    /// Windows of other lengths than in training: tokens, or multiples such as 2x,4x; for language models on texts
+    #[arg(long, value_name = "LENGTHS", value_delimiter = ',', allow_hyphen_values = true)]
+    length: Vec<String>,
     /// Take the best model instead of the last one
     #[arg(long)]
     best: bool,
@@ -34,7 +38,15 @@ impl Eval {
     /// Evaluates; the exit code.
     pub fn run(self) -> Result<u8> {
         let backend = || device_named(&self.device);
+        let lengths: Vec<Length> = self
+            .length
+            .iter()
+            .map(|length| Length::parse(length))
+            .collect::<Result<_>>()?;
         let run = SavedRun::open(&self.run_dir, self.best, &backend)?;
+        if !lengths.is_empty() {
+            return self.at(&run, &lengths);
+        }
         let scores = run.evaluate(self.data.as_deref(), &self.split)?;
         let source = run.source().display().to_string();
         if self.json {
@@ -51,6 +63,35 @@ impl Eval {
                 scores.show()
             ));
         }
+        Ok(0)
+    }
+
+    /// Evaluates at these lengths; the exit code.
+    fn at(&self, run: &SavedRun<'_>, lengths: &[Length]) -> Result<u8> {
+        let source = run.source().display().to_string();
+        let mut text = format!(
+            "{source} on {}, by the tokens of a window (1x in training)\n",
+            self.split
+        );
+        let mut found = Vec::new();
+        for length in lengths {
+            let (tokens, scores) = run.evaluate_at(self.data.as_deref(), &self.split, *length)?;
+            let times = tokens as f64 / run.trained_length() as f64;
+            let shown = format!("{times}x");
+            text += &format!("{tokens:>8} {shown:>8}  {}\n", scores.show());
+            let mut object = scores.to_json(&self.split);
+            object.insert("length".into(), json!(tokens));
+            object.insert("times".into(), json!(times));
+            object.insert("examples".into(), json!(scores.examples));
+            found.push(Value::Object(object));
+        }
+        say(&match self.json {
+            true => format!(
+                "{}\n",
+                json!({ "split": self.split, "model": source, "lengths": found })
+            ),
+            false => text,
+        });
         Ok(0)
     }
 }

@@ -7,7 +7,7 @@ use lessen::device_named;
 use lessen_compile::{dump_memory, dump_schedule};
 use lessen_graph::print;
 use lessen_run::forecast::Forecast;
-use lessen_run::recipe::config::Config;
+use lessen_run::recipe::phases::Recipe;
 use lessen_run::{Result, recipe};
 
 /// What `--dump` prints.
@@ -34,6 +34,9 @@ pub struct Plan {
     /// Print this of a training step instead
     #[arg(long, value_name = "WHAT", conflicts_with = "json")]
     dump: Option<Dump>,
+    /// The phase to print it of, in a recipe with phases
+    #[arg(long, value_name = "NAME", requires = "dump")]
+    phase: Option<String>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -45,11 +48,12 @@ impl Plan {
         let mut settings = recipe::load(&self.recipe)?;
         self.over.apply(&mut settings, None)?;
         let backend = device_named(&self.device)?;
-        let forecast = Forecast::new(Config::new(settings)?, backend.as_ref())?;
+        let forecast = Forecast::new(Recipe::new(settings)?, backend.as_ref())?;
+        let step = || forecast.step(self.phase.as_deref());
         say(&match self.dump {
-            Some(Dump::Graph) => print(forecast.step().graph()),
-            Some(Dump::Schedule) => dump_schedule(forecast.step()),
-            Some(Dump::Memory) => dump_memory(forecast.step()),
+            Some(Dump::Graph) => print(step()?.graph()),
+            Some(Dump::Schedule) => dump_schedule(step()?),
+            Some(Dump::Memory) => dump_memory(step()?),
             None if self.json => format!("{}\n", forecast.to_json()),
             None => forecast.to_text(),
         });

@@ -19,7 +19,8 @@ pub struct RecipeArgs {
     /// Most memory for parameters, optimizer, step and evaluation together, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
-    /// Another value for a key of the recipe (`lessen recipes --keys` lists them); may be repeated
+    /// Another value for a key of the recipe (`lessen recipes --keys` lists them), or phase.NAME.KEY=VALUE for one of
+    /// its phases; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
 }

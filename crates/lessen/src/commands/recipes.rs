@@ -40,7 +40,8 @@ impl Recipes {
                 format!("{:<24} {}; {expected}{default}\n", key.name, key.meaning)
             };
             let paths = "\nA relative path in a recipe's file starts at the folder of the file, one in a flag at the current \
-                         folder.\n";
+                         folder.\nA list of [[phase]] tables, each with a name and keys of its own, changes settings \
+                         in the course of a run.\n";
             KEYS.iter().map(line).chain([paths.to_string()]).collect()
         } else if self.json {
             let recipes: Vec<Value> = BUILT_IN

@@ -5,6 +5,8 @@ mod command_line;
 mod commands;
 mod from_checkpoint;
 mod glue;
+mod lengths;
+mod phases;
 mod resume;
 mod resume_refused;
 mod support;

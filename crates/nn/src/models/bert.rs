@@ -6,11 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
-use crate::config::{Fields, put_identity};
+use crate::attention::{AttentionConfig, SharedAttention};
+use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::context::Context;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head, positions};
+use crate::loss::Loss;
+use crate::observations::{self, activate};
 use lessen_base::Result;
 
 /// The configuration of a BERT; fields are named as in transformers' `config.json`.
@@ -42,6 +45,10 @@ pub struct BertConfig {
     pub layer_norm_eps: f64,
     /// Standard deviation of the initial values of matrices.
     pub initializer_range: f64,
+    /// Attention and positions.
+    pub attention: AttentionConfig,
+    /// What the cross entropy is taken of.
+    pub loss: Loss,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
@@ -65,6 +72,8 @@ impl Default for BertConfig {
             classifier_dropout: None,
             layer_norm_eps: 1e-12,
             initializer_range: 0.02,
+            attention: AttentionConfig::default(),
+            loss: Loss::default(),
             labels: numbered_labels(2),
             fields: Map::new(),
         }
@@ -82,11 +91,13 @@ impl BertConfig {
         fields.must_be("add_cross_attention", &json!(false))?;
         let default = BertConfig::default();
         let classifier_dropout = fields.get("classifier_dropout").is_some();
+        let (width, heads) = (fields.size("hidden_size")?, fields.size("num_attention_heads")?);
+        fields.divides("hidden_size", width, "num_attention_heads", heads)?;
         let config = BertConfig {
             vocab_size: fields.size("vocab_size")?,
-            hidden_size: fields.size("hidden_size")?,
+            hidden_size: width,
             num_hidden_layers: fields.depth("num_hidden_layers")?,
-            num_attention_heads: fields.size("num_attention_heads")?,
+            num_attention_heads: heads,
             intermediate_size: fields.size("intermediate_size")?,
             max_position_embeddings: fields.size("max_position_embeddings")?,
             type_vocab_size: fields.size_or("type_vocab_size", default.type_vocab_size)?,
@@ -99,15 +110,11 @@ impl BertConfig {
                 .transpose()?,
             layer_norm_eps: fields.positive_or("layer_norm_eps", default.layer_norm_eps)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
+            attention: AttentionConfig::from_fields(fields, width / heads)?,
+            loss: fields.loss()?,
             labels: fields.labels()?,
             fields: fields.clone().into_map(),
         };
-        fields.divides(
-            "hidden_size",
-            config.hidden_size,
-            "num_attention_heads",
-            config.num_attention_heads,
-        )?;
         Ok(config)
     }
 
@@ -122,7 +129,6 @@ impl BertConfig {
             ("intermediate_size", json!(self.intermediate_size)),
             ("max_position_embeddings", json!(self.max_position_embeddings)),
             ("type_vocab_size", json!(self.type_vocab_size)),
-            ("hidden_act", json!(self.hidden_act.name())),
             ("hidden_dropout_prob", json!(self.hidden_dropout_prob)),
             ("attention_probs_dropout_prob", json!(self.attention_probs_dropout_prob)),
             ("classifier_dropout", json!(self.classifier_dropout)),
@@ -131,6 +137,9 @@ impl BertConfig {
         ] {
             map.insert(field.into(), value);
         }
+        put_activation(&mut map, "hidden_act", self.hidden_act);
+        self.attention.put(&mut map);
+        put_loss(&mut map, self.loss);
         map
     }
 
@@ -159,8 +168,15 @@ pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'
     let types = cx.input("types", DType::I32, &batch.tokens());
     let mask = cx.input("mask", DType::Bool, &batch.tokens());
     let x = cx.scope("embeddings", |cx| embeddings(cx, c, tokens, types));
+    let shared = SharedAttention::new(
+        &cx.at("encoder"),
+        c.attention,
+        c.num_attention_heads,
+        batch.length,
+        None,
+    );
     (0..c.num_hidden_layers).fold(x, |x, i| {
-        cx.scope(&format!("encoder.layer.{i}"), |cx| layer(cx, c, x, mask))
+        cx.scope(&format!("encoder.layer.{i}"), |cx| layer(cx, c, x, mask, shared))
     })
 }
 
@@ -168,38 +184,51 @@ fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, tokens: Tensor<'g>, types: T
     let table = |rows| (rows, c.hidden_size);
     let words = embedding(cx, "word_embeddings", tokens, table(c.vocab_size), c.weight());
     let types = embedding(cx, "token_type_embeddings", types, table(c.type_vocab_size), c.weight());
-    let rows = table(c.max_position_embeddings);
-    let places = positions(cx, "position_embeddings", tokens.dim(-1), rows, c.weight());
-    let x = layer_norm(cx, "LayerNorm", words + types + places, c.layer_norm_eps);
+    let x = words + types;
+    let x = if c.attention.position.is_limited() {
+        let rows = table(c.max_position_embeddings);
+        x + positions(cx, "position_embeddings", tokens.dim(-1), rows, c.weight())
+    } else {
+        x
+    };
+    let x = layer_norm(cx, "LayerNorm", x, c.layer_norm_eps);
     cx.dropout(x, c.hidden_dropout_prob)
 }
 
-fn layer<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
+fn layer<'g>(
+    cx: &Context<'g>,
+    c: &BertConfig,
+    x: Tensor<'g>,
+    mask: Tensor<'g>,
+    shared: SharedAttention<'g>,
+) -> Tensor<'g> {
     let x = cx.scope("attention", |cx| {
-        let y = cx.scope("self", |cx| self_attention(cx, c, x, mask));
+        let y = cx.scope("self", |cx| self_attention(cx, c, x, mask, shared));
         cx.scope("output", |cx| add_and_norm(cx, c, x, y))
     });
     let y = cx.scope("intermediate", |cx| {
         linear(cx, "dense", x, c.intermediate_size, c.weight())
     });
-    cx.scope("output", |cx| add_and_norm(cx, c, x, c.hidden_act.apply(y)))
+    let inner = cx.at("intermediate");
+    cx.scope("output", |cx| {
+        add_and_norm(cx, c, x, activate(&inner, c.hidden_act, y, Some(mask)))
+    })
 }
 
-fn self_attention<'g>(cx: &Context<'g>, c: &BertConfig, x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
+fn self_attention<'g>(
+    cx: &Context<'g>,
+    c: &BertConfig,
+    x: Tensor<'g>,
+    mask: Tensor<'g>,
+    shared: SharedAttention<'g>,
+) -> Tensor<'g> {
     let [q, k, v] = ["query", "key", "value"].map(|name| linear(cx, name, x, c.hidden_size, c.weight()));
-    let (heads, dropout) = (c.num_attention_heads, c.attention_probs_dropout_prob);
-    multi_head(
-        cx,
-        q,
-        k,
-        v,
-        Attend {
-            heads,
-            causal: false,
-            mask: Some(mask),
-            dropout,
-        },
-    )
+    let how = Attend {
+        mask: Some(mask),
+        dropout: c.attention_probs_dropout_prob,
+        ..Attend::default()
+    };
+    multi_head(cx, q, k, v, shared.of_layer(cx, how))
 }
 
 /// `LayerNorm(x + dropout(dense(y)))`
@@ -229,11 +258,12 @@ impl BertForSequenceClassification {
         let c = &self.config;
         let pooled = cx.scope("bert", |cx| {
             let first = bert(cx, c, batch).slice(1, 0, 1).reshape(&[batch.size, c.hidden_size]);
-            cx.scope("pooler", |cx| linear(cx, "dense", first, c.hidden_size, c.weight()))
-                .tanh()
+            let pooled = cx.scope("pooler", |cx| linear(cx, "dense", first, c.hidden_size, c.weight()));
+            activate(&cx.at("pooler"), Activation::Tanh, pooled, None)
         });
         let pooled = cx.dropout(pooled, c.classifier_dropout.unwrap_or(c.hidden_dropout_prob));
-        linear(cx, "classifier", pooled, c.labels.len(), c.weight())
+        c.loss
+            .normalize(linear(cx, "classifier", pooled, c.labels.len(), c.weight()))
     }
 
     /// Loss over `labels` (`i32[B]`), or for a regression over `targets` and `weights` (`f32[B]`).
@@ -271,10 +301,13 @@ impl BertForMaskedLM {
         );
         cx.scope("cls.predictions", |cx| {
             let x = cx.scope("transform", |cx| {
-                let x = c.hidden_act.apply(linear(cx, "dense", x, c.hidden_size, c.weight()));
+                let x = linear(cx, "dense", x, c.hidden_size, c.weight());
+                let mask = cx.input("mask", DType::Bool, &batch.tokens());
+                let x = activate(cx, c.hidden_act, x, Some(mask));
                 layer_norm(cx, "LayerNorm", x, c.layer_norm_eps)
             });
-            x.matmul_t(words) + cx.param("bias", &[c.vocab_size], Init::Zeros)
+            c.loss
+                .normalize(x.matmul_t(words) + cx.param("bias", &[c.vocab_size], Init::Zeros))
         })
     }
 
@@ -282,6 +315,7 @@ impl BertForMaskedLM {
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
+        observations::logits(cx, logits, labels);
         Outputs {
             loss: logits.cross_entropy(labels),
             logits,

@@ -6,11 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
 use crate::activation::Activation;
-use crate::config::{Fields, put_identity};
+use crate::attention::{AttentionConfig, SharedAttention};
+use crate::config::{Fields, put_identity, put_loss, put_own};
 use crate::context::Context;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, mean_pool, multi_head, positions};
+use crate::loss::Loss;
+use crate::observations::activate;
 use lessen_base::Result;
 
 /// The configuration of an encoder; fields are named as in its `config.json`.
@@ -38,6 +41,12 @@ pub struct EncoderConfig {
     pub initializer_range: f64,
     /// Id of the padding token.
     pub pad_token_id: usize,
+    /// Attention heads of keys and values in each layer, a divisor of `heads`; `None` means as many.
+    pub kv_heads: Option<usize>,
+    /// Attention and positions.
+    pub attention: AttentionConfig,
+    /// What the cross entropy is taken of.
+    pub loss: Loss,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
@@ -59,6 +68,9 @@ impl Default for EncoderConfig {
             layer_norm_eps: 1e-5,
             initializer_range: 0.02,
             pad_token_id: 0,
+            kv_heads: None,
+            attention: AttentionConfig::default(),
+            loss: Loss::default(),
             labels: numbered_labels(2),
             fields: Map::new(),
         }
@@ -72,11 +84,13 @@ impl EncoderConfig {
     /// A field that is missing or wrong; the message names file and field.
     pub fn from_fields(fields: &Fields) -> Result<EncoderConfig> {
         let default = EncoderConfig::default();
+        let (width, heads) = (fields.size("width")?, fields.size("heads")?);
+        fields.divides("width", width, "heads", heads)?;
         let config = EncoderConfig {
             vocab_size: fields.size("vocab_size")?,
-            width: fields.size("width")?,
+            width,
             layers: fields.depth("layers")?,
-            heads: fields.size("heads")?,
+            heads,
             ffn: fields.size("ffn")?,
             max_length: fields.size("max_length")?,
             activation: fields.activation_or("activation", default.activation)?,
@@ -84,10 +98,15 @@ impl EncoderConfig {
             layer_norm_eps: fields.positive_or("layer_norm_eps", default.layer_norm_eps)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
             pad_token_id: fields.index_or("pad_token_id", default.pad_token_id)?,
+            kv_heads: fields.get("kv_heads").map(|_| fields.size("kv_heads")).transpose()?,
+            attention: AttentionConfig::from_fields(fields, width / heads)?,
+            loss: fields.loss()?,
             labels: fields.labels()?,
             fields: fields.clone().into_map(),
         };
-        fields.divides("width", config.width, "heads", config.heads)?;
+        if let Some(kv_heads) = config.kv_heads {
+            fields.divides("heads", config.heads, "kv_heads", kv_heads)?;
+        }
         if config.pad_token_id >= config.vocab_size {
             let what = format!(
                 "is {}, not one of the {} tokens",
@@ -128,16 +147,22 @@ impl LessenEncoder {
         let mask = cx.input("mask", DType::Bool, &batch.tokens());
         let x = cx.scope("embeddings", |cx| {
             let words = embedding(cx, "tokens", tokens, (c.vocab_size, c.width), c.weight());
-            words + positions(cx, "positions", batch.length, (c.max_length, c.width), c.weight())
+            if c.attention.position.is_limited() {
+                words + positions(cx, "positions", batch.length, (c.max_length, c.width), c.weight())
+            } else {
+                words
+            }
         });
+        let shared = SharedAttention::new(cx, c.attention, c.heads, batch.length, None);
         let x = (0..c.layers).fold(cx.dropout(x, c.dropout), |x, i| {
-            cx.scope(&format!("layers.{i}"), |cx| layer(cx, c, x, mask))
+            cx.scope(&format!("layers.{i}"), |cx| layer(cx, c, x, mask, shared))
         });
         let x = layer_norm(cx, "norm", x, c.layer_norm_eps);
         let pooled = cx
             .trace()
             .in_scope("pool", || cx.dropout(mean_pool(x, mask), c.dropout));
-        linear(cx, "classifier", pooled, c.labels.len(), c.weight())
+        c.loss
+            .normalize(linear(cx, "classifier", pooled, c.labels.len(), c.weight()))
     }
 
     /// Loss over `labels` (`i32[B]`), or for a regression over `targets` and `weights` (`f32[B]`).
@@ -157,7 +182,7 @@ impl LessenEncoder {
             ("heads", json!(c.heads)),
             ("ffn", json!(c.ffn)),
             ("max_length", json!(c.max_length)),
-            ("activation", json!(c.activation.name())),
+            ("activation", json!(c.activation.to_string())),
             ("dropout", json!(c.dropout)),
             ("layer_norm_eps", json!(c.layer_norm_eps)),
             ("initializer_range", json!(c.initializer_range)),
@@ -165,29 +190,40 @@ impl LessenEncoder {
         ] {
             map.insert(field.into(), value);
         }
+        put_own(&mut map, "kv_heads", c.kv_heads.map(Value::from));
+        c.attention.put(&mut map);
+        put_loss(&mut map, c.loss);
         put_labels(&mut map, &c.labels);
         map
     }
 }
 
-fn layer<'g>(cx: &Context<'g>, c: &EncoderConfig, x: Tensor<'g>, mask: Tensor<'g>) -> Tensor<'g> {
+fn layer<'g>(
+    cx: &Context<'g>,
+    c: &EncoderConfig,
+    x: Tensor<'g>,
+    mask: Tensor<'g>,
+    shared: SharedAttention<'g>,
+) -> Tensor<'g> {
     let h = layer_norm(cx, "norm1", x, c.layer_norm_eps);
     let y = cx.scope("attention", |cx| {
-        let qkv = linear(cx, "qkv", h, 3 * c.width, c.weight()).split(-1, &[c.width; 3]);
+        let kv_width = c.width / c.heads * c.kv_heads.unwrap_or(c.heads);
+        let sizes = [c.width, kv_width, kv_width];
+        let qkv = linear(cx, "qkv", h, sizes.iter().sum(), c.weight()).split(-1, &sizes);
         let how = Attend {
-            heads: c.heads,
-            causal: false,
             mask: Some(mask),
             dropout: c.dropout,
+            ..Attend::default()
         };
-        let y = multi_head(cx, qkv[0], qkv[1], qkv[2], how);
+        let y = multi_head(cx, qkv[0], qkv[1], qkv[2], shared.of_layer(cx, how));
         linear(cx, "out", y, c.width, c.weight())
     });
     let x = x + cx.dropout(y, c.dropout);
 
     let h = layer_norm(cx, "norm2", x, c.layer_norm_eps);
     let y = cx.scope("mlp", |cx| {
-        let inner = c.activation.apply(linear(cx, "up", h, c.ffn, c.weight()));
+        let inner = linear(cx, "up", h, c.ffn, c.weight());
+        let inner = activate(cx, c.activation, inner, Some(mask));
         linear(cx, "down", inner, c.width, c.weight())
     });
     x + cx.dropout(y, c.dropout)

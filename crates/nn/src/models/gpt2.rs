@@ -6,10 +6,13 @@ use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs};
 use crate::activation::Activation;
-use crate::config::{Fields, put_identity};
+use crate::attention::{AttentionConfig, SharedAttention};
+use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::context::Context;
 use crate::init::Init;
 use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, positions, split_heads};
+use crate::loss::Loss;
+use crate::observations::{self, activate};
 use lessen_base::Result;
 
 /// The configuration of a GPT-2; fields are named as in transformers' `config.json`.
@@ -39,6 +42,10 @@ pub struct Gpt2Config {
     pub layer_norm_epsilon: f64,
     /// Standard deviation of the initial values of matrices.
     pub initializer_range: f64,
+    /// Attention and positions.
+    pub attention: AttentionConfig,
+    /// What the cross entropy is taken of.
+    pub loss: Loss,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -59,6 +66,8 @@ impl Default for Gpt2Config {
             resid_pdrop: 0.1,
             layer_norm_epsilon: 1e-5,
             initializer_range: 0.02,
+            attention: AttentionConfig::default(),
+            loss: Loss::default(),
             fields: Map::new(),
         }
     }
@@ -75,12 +84,14 @@ impl Gpt2Config {
         fields.must_be("add_cross_attention", &json!(false))?;
         fields.must_be("tie_word_embeddings", &json!(true))?;
         let default = Gpt2Config::default();
+        let (width, heads) = (fields.size("n_embd")?, fields.size("n_head")?);
+        fields.divides("n_embd", width, "n_head", heads)?;
         let config = Gpt2Config {
             vocab_size: fields.size("vocab_size")?,
             n_positions: fields.size("n_positions")?,
-            n_embd: fields.size("n_embd")?,
+            n_embd: width,
             n_layer: fields.depth("n_layer")?,
-            n_head: fields.size("n_head")?,
+            n_head: heads,
             n_inner: fields.get("n_inner").map(|_| fields.size("n_inner")).transpose()?,
             activation_function: fields.activation_or("activation_function", default.activation_function)?,
             embd_pdrop: fields.dropout_or("embd_pdrop", default.embd_pdrop)?,
@@ -88,9 +99,10 @@ impl Gpt2Config {
             resid_pdrop: fields.dropout_or("resid_pdrop", default.resid_pdrop)?,
             layer_norm_epsilon: fields.positive_or("layer_norm_epsilon", default.layer_norm_epsilon)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
+            attention: AttentionConfig::from_fields(fields, width / heads)?,
+            loss: fields.loss()?,
             fields: fields.clone().into_map(),
         };
-        fields.divides("n_embd", config.n_embd, "n_head", config.n_head)?;
         Ok(config)
     }
 
@@ -134,15 +146,7 @@ impl GPT2LMHeadModel {
         let c = &self.config;
         let tokens = cx.input("tokens", DType::I32, &batch.tokens());
         let x = cx.scope("transformer", |cx| {
-            let rows = (c.n_positions, c.n_embd);
-            let places = positions(cx, "wpe", batch.length, rows, c.weight());
-            let how = Attend {
-                heads: c.n_head,
-                causal: true,
-                mask: None,
-                dropout: c.attn_pdrop,
-            };
-            hidden_states(cx, c, tokens, places, |cx, _, q, k, v| attend(cx, q, k, v, how))
+            hidden_states(cx, c, tokens, None, |cx, _, [q, k, v], how| attend(cx, q, k, v, how))
         });
         head(cx, c, x)
     }
@@ -152,6 +156,7 @@ impl GPT2LMHeadModel {
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         let labels = cx.input("labels", DType::I32, &batch.tokens());
+        observations::logits(cx, logits, labels);
         Outputs {
             loss: logits.cross_entropy(labels),
             logits,
@@ -170,7 +175,6 @@ impl GPT2LMHeadModel {
             ("n_layer", json!(c.n_layer)),
             ("n_head", json!(c.n_head)),
             ("n_inner", json!(c.n_inner)),
-            ("activation_function", json!(c.activation_function.name())),
             ("embd_pdrop", json!(c.embd_pdrop)),
             ("attn_pdrop", json!(c.attn_pdrop)),
             ("resid_pdrop", json!(c.resid_pdrop)),
@@ -179,49 +183,66 @@ impl GPT2LMHeadModel {
         ] {
             map.insert(field.into(), value);
         }
+        put_activation(&mut map, "activation_function", c.activation_function);
+        c.attention.put(&mut map);
+        put_loss(&mut map, c.loss);
         map
     }
 }
 
-/// Embeddings, blocks and the final norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`) and their position
-/// embeddings.
+/// Embeddings, blocks and the final norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`), of which the first one has the
+/// position `first` (`i32[]`), or 0.
 ///
-/// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`): training attends to the whole text,
-/// generation to the key/value cache.
+/// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`, queries and keys rotated where positions
+/// are rotary) and options: training attends to the whole text, generation to the key/value cache.
 pub(super) fn hidden_states<'g>(
     cx: &Context<'g>,
     c: &Gpt2Config,
     tokens: Tensor<'g>,
-    places: Tensor<'g>,
-    attend: impl Fn(&Context<'g>, usize, Tensor<'g>, Tensor<'g>, Tensor<'g>) -> Tensor<'g>,
+    first: Option<Tensor<'g>>,
+    attend: impl Fn(&Context<'g>, usize, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
 ) -> Tensor<'g> {
+    let length = tokens.dim(-1);
+    let places = c.attention.position.is_limited().then(|| places(cx, c, length, first));
     let words = embedding(cx, "wte", tokens, (c.vocab_size, c.n_embd), c.weight());
-    let x = cx.dropout(words + places, c.embd_pdrop);
-    let x = (0..c.n_layer).fold(x, |x, i| {
+    let x = places.map_or(words, |places| words + places);
+    let shared = SharedAttention::new(cx, c.attention, c.n_head, length, first);
+    let x = (0..c.n_layer).fold(cx.dropout(x, c.embd_pdrop), |x, i| {
         cx.scope(&format!("h.{i}"), |cx| {
-            block(cx, c, x, |cx, q, k, v| attend(cx, i, q, k, v))
+            block(cx, c, x, shared, |cx, qkv, how| attend(cx, i, qkv, how))
         })
     });
     layer_norm(cx, "ln_f", x, c.layer_norm_epsilon)
+}
+
+/// The position embeddings `[T, n_embd]` of `length` tokens from the position `first` on; a single token if it is given.
+fn places<'g>(cx: &Context<'g>, c: &Gpt2Config, length: usize, first: Option<Tensor<'g>>) -> Tensor<'g> {
+    let rows = (c.n_positions, c.n_embd);
+    match first {
+        None => positions(cx, "wpe", length, rows, c.weight()),
+        Some(first) => cx.param("wpe.weight", &[rows.0, rows.1], c.weight()).gather(first),
+    }
 }
 
 fn block<'g>(
     cx: &Context<'g>,
     c: &Gpt2Config,
     x: Tensor<'g>,
-    attend: impl FnOnce(&Context<'g>, Tensor<'g>, Tensor<'g>, Tensor<'g>) -> Tensor<'g>,
+    shared: SharedAttention<'g>,
+    attend: impl FnOnce(&Context<'g>, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
 ) -> Tensor<'g> {
     let h = layer_norm(cx, "ln_1", x, c.layer_norm_epsilon);
     let y = cx.scope("attn", |cx| {
         let qkv = conv1d(cx, "c_attn", h, 3 * c.n_embd, c.weight()).split(-1, &[c.n_embd; 3]);
         let [q, k, v] = [0, 1, 2].map(|i| split_heads(qkv[i], c.n_head));
-        conv1d(
-            cx,
-            "c_proj",
-            merge_heads(attend(cx, q, k, v)),
-            c.n_embd,
-            c.residual_weight(),
-        )
+        let how = Attend {
+            causal: true,
+            dropout: c.attn_pdrop,
+            ..Attend::default()
+        };
+        let how = shared.of_layer(cx, how);
+        let y = attend(cx, [how.rotate(q), how.rotate(k), v], how);
+        conv1d(cx, "c_proj", merge_heads(y), c.n_embd, c.residual_weight())
     });
     let x = x + cx.dropout(y, c.resid_pdrop);
 
@@ -231,7 +252,7 @@ fn block<'g>(
         conv1d(
             cx,
             "c_proj",
-            c.activation_function.apply(inner),
+            activate(cx, c.activation_function, inner, None),
             c.n_embd,
             c.residual_weight(),
         )
@@ -242,5 +263,5 @@ fn block<'g>(
 /// Logits of the next token, `[.., vocab_size]`, from hidden states `[.., n_embd]`.
 pub(super) fn head<'g>(cx: &Context<'g>, c: &Gpt2Config, x: Tensor<'g>) -> Tensor<'g> {
     let words = cx.param("transformer.wte.weight", &[c.vocab_size, c.n_embd], c.weight());
-    cx.trace().in_scope("lm_head", || x.matmul_t(words))
+    cx.trace().in_scope("lm_head", || c.loss.normalize(x.matmul_t(words)))
 }

@@ -10,7 +10,7 @@ use lessen_graph::{DType, Tensor};
 use super::BatchShape;
 use super::gpt2::{GPT2LMHeadModel, Gpt2Config, head, hidden_states};
 use crate::context::{Context, StateSpec};
-use crate::layers::{Attend, attend, positions};
+use crate::layers::attend;
 
 impl GPT2LMHeadModel {
     /// The cache states for `size` texts of at most `capacity` tokens. Their initial values do not matter.
@@ -27,7 +27,8 @@ impl GPT2LMHeadModel {
     /// after it are padding. Fills the cache from its start.
     ///
     /// # Panics
-    /// If the prompt is longer than the capacity, or the capacity than the model's positions.
+    /// If the prompt is longer than the capacity, or the capacity than the model's positions, if it has a table
+    /// of them.
     #[track_caller]
     pub fn prefill<'g>(&self, cx: &Context<'g>, prompt: BatchShape, capacity: usize) -> Tensor<'g> {
         let c = &self.config;
@@ -36,23 +37,12 @@ impl GPT2LMHeadModel {
             "a prompt of {} tokens for {capacity} in the cache",
             prompt.length
         );
-        assert!(
-            capacity <= c.n_positions,
-            "a cache of {capacity} tokens for {} positions",
-            c.n_positions
-        );
+        check_capacity(c, capacity);
         let tokens = cx.input("tokens", DType::I32, &prompt.tokens());
         let position = cx.input("position", DType::I32, &[]);
         let start = cx.trace().full(DType::I32, &[], 0.0);
         let x = cx.scope("transformer", |cx| {
-            let places = positions(cx, "wpe", prompt.length, (c.n_positions, c.n_embd), c.weight());
-            let how = Attend {
-                heads: c.n_head,
-                causal: true,
-                mask: None,
-                dropout: 0.0,
-            };
-            hidden_states(cx, c, tokens, places, |cx, layer, q, k, v| {
+            hidden_states(cx, c, tokens, None, |cx, layer, [q, k, v], how| {
                 write(cx, cache(c, layer, "k", prompt.size, capacity), k, start);
                 write(cx, cache(c, layer, "v", prompt.size, capacity), v, start);
                 attend(cx, q, k, v, how)
@@ -69,27 +59,16 @@ impl GPT2LMHeadModel {
     /// Writes its keys and values into the cache.
     ///
     /// # Panics
-    /// If the capacity is larger than the model's positions.
+    /// If the capacity is larger than the model's positions, if it has a table
+    /// of them.
     #[track_caller]
     pub fn decode<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
         let c = &self.config;
-        assert!(
-            capacity <= c.n_positions,
-            "a cache of {capacity} tokens for {} positions",
-            c.n_positions
-        );
+        check_capacity(c, capacity);
         let tokens = cx.input("tokens", DType::I32, &[size, 1]);
         let position = cx.input("position", DType::I32, &[]);
-        let past = cx.trace().iota(DType::I32, &[size, capacity], 1).le(position);
         let x = cx.scope("transformer", |cx| {
-            let table = cx.param("wpe.weight", &[c.n_positions, c.n_embd], c.weight());
-            let how = Attend {
-                heads: c.n_head,
-                causal: false,
-                mask: Some(past),
-                dropout: 0.0,
-            };
-            hidden_states(cx, c, tokens, table.gather(position), |cx, layer, q, k, v| {
+            hidden_states(cx, c, tokens, Some(position), |cx, layer, [q, k, v], how| {
                 let keys = write(cx, cache(c, layer, "k", size, capacity), k, position);
                 let values = write(cx, cache(c, layer, "v", size, capacity), v, position);
                 attend(cx, q, keys, values, how)
@@ -97,6 +76,16 @@ impl GPT2LMHeadModel {
         });
         head(cx, c, x.reshape(&[size, c.n_embd]))
     }
+}
+
+/// Checks that a model with a table of positions has as many as the cache has tokens.
+#[track_caller]
+fn check_capacity(c: &Gpt2Config, capacity: usize) {
+    let positions = c.n_positions;
+    assert!(
+        capacity <= positions || !c.attention.position.is_limited(),
+        "a cache of {capacity} tokens for {positions} positions"
+    );
 }
 
 /// The cache of one layer's keys (`k`) or values (`v`).

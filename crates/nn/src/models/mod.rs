@@ -8,6 +8,7 @@ pub mod gpt2_cache;
 use lessen_graph::{DType, Tensor};
 
 use crate::context::Context;
+use crate::observations;
 
 /// The size of a batch.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,7 +31,7 @@ impl BatchShape {
 pub struct Outputs<'g> {
     /// Mean loss over the labels, `f32[]`.
     pub loss: Tensor<'g>,
-    /// Logits: `f32[B, classes]` or `f32[B, T, vocabulary]`; for a regression the prediction `f32[B]`.
+    /// Logits, as softmax takes them: `f32[B, classes]` or `f32[B, T, vocabulary]`; for a regression the prediction `f32[B]`.
     pub logits: Tensor<'g>,
 }
 
@@ -41,6 +42,7 @@ pub struct Outputs<'g> {
 fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>) -> Outputs<'g> {
     if logits.dim(-1) > 1 {
         let labels = cx.input("labels", DType::I32, &[batch.size]);
+        observations::logits(cx, logits, labels);
         return Outputs {
             loss: logits.cross_entropy(labels),
             logits,

@@ -3,7 +3,7 @@
 use crate::support::{Arrays, arrays, assert_close, model};
 use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate_exactly, verify};
 use lessen_nn::models::gpt2::GPT2LMHeadModel;
-use lessen_nn::{BatchShape, Context, Model};
+use lessen_nn::{AttentionConfig, BatchShape, Context, Model, Position, initialize_missing};
 
 const TEXTS: usize = 2;
 const LENGTH: usize = 9;
@@ -12,7 +12,17 @@ const CAPACITY: usize = 12;
 const TOKENS: [[i32; LENGTH]; TEXTS] = [[5, 17, 3, 59, 0, 22, 8, 41, 30], [12, 12, 7, 1, 33, 9, 50, 2, 26]];
 
 fn gpt2() -> (GPT2LMHeadModel, Arrays) {
-    let (Model::GPT2LMHeadModel(model), weights) = model("gpt2-tiny") else {
+    gpt2_with(AttentionConfig::default())
+}
+
+/// The recorded model with another attention, whose own parameters are drawn.
+fn gpt2_with(attention: AttentionConfig) -> (GPT2LMHeadModel, Arrays) {
+    let (mut model, mut weights) = model("gpt2-tiny");
+    model.set_attention(attention).unwrap();
+    let parameters = model.parameters();
+    initialize_missing(&mut weights, &parameters, 1);
+    weights.retain(|name, _| parameters.iter().any(|param| param.name == *name));
+    let Model::GPT2LMHeadModel(model) = model else {
         panic!("another model")
     };
     (model, arrays(&weights))
@@ -59,8 +69,27 @@ fn whole(model: &GPT2LMHeadModel, weights: &Arrays) -> impl Fn(usize) -> Array {
 
 #[test]
 fn prompt_and_continuation_equal_the_whole_text() {
-    let (model, weights) = gpt2();
-    let expected = whole(&model, &weights);
+    for position in Position::ALL {
+        for weighting in [
+            "softmax",
+            "norm_softmax:gamma=inf,learned",
+            "logit_norm",
+            "relu:keys",
+            "sigmoid:keys",
+        ] {
+            let attention = AttentionConfig {
+                weighting: weighting.parse().unwrap(),
+                position,
+                ..AttentionConfig::default()
+            };
+            let (model, weights) = gpt2_with(attention);
+            check(&format!("{weighting}, {position}"), &model, &weights);
+        }
+    }
+}
+
+fn check(what: &str, model: &GPT2LMHeadModel, weights: &Arrays) {
+    let expected = whole(model, weights);
     for padding in [0, 3] {
         let prompt = BatchShape {
             size: TEXTS,
@@ -87,10 +116,20 @@ fn prompt_and_continuation_equal_the_whole_text() {
             state.insert(spec.name, Array::full(Type::f32(&spec.shape), 7.0));
         }
         let logits = run(&prefill, &mut state, tokens(0, PROMPT, padding), PROMPT - 1);
-        assert_close("the prompt's scores", &logits, &expected(PROMPT - 1), 1e-12);
+        assert_close(
+            &format!("the prompt's scores, {what}"),
+            &logits,
+            &expected(PROMPT - 1),
+            1e-12,
+        );
         for place in PROMPT..LENGTH {
             let logits = run(&decode, &mut state, tokens(place, place + 1, 0), place);
-            assert_close(&format!("the scores at {place}"), &logits, &expected(place), 1e-12);
+            assert_close(
+                &format!("the scores at {place}, {what}"),
+                &logits,
+                &expected(place),
+                1e-12,
+            );
         }
     }
 }

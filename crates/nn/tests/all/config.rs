@@ -3,7 +3,8 @@
 use std::fs;
 
 use crate::support::{Folder, fixture};
-use lessen_nn::{Architecture, Model, Task, numbered_labels};
+use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+use lessen_nn::{Activation, Architecture, Model, Task, numbered_labels};
 use serde_json::{Map, Value, json};
 
 fn config(name: &str) -> Map<String, Value> {
@@ -44,7 +45,7 @@ fn models_are_recognised_and_their_configurations_kept() {
     for (name, architecture, task) in cases {
         let model = Model::from_dir(&fixture(name)).unwrap();
         assert_eq!((model.architecture(), model.task()), (architecture, task));
-        assert_eq!((model.vocab_size(), model.max_length()), (60, 32));
+        assert_eq!((model.vocab_size(), model.max_length()), (60, Some(32)));
         assert_eq!(model.config_json(), config(name), "transformers' own file comes back");
     }
 }
@@ -117,6 +118,49 @@ fn activations_have_the_names_of_transformers() {
 }
 
 #[test]
+fn activations_of_our_own_leave_a_file_that_transformers_reads() {
+    for (name, field) in [("bert-tiny-cls", "hidden_act"), ("gpt2-tiny", "activation_function")] {
+        let folder = Folder::new();
+        for (activation, shown, own) in [
+            (Activation::Helu(0.05), "relu", json!("helu:0.05")),
+            (Activation::Elu(0.5), "elu", json!("elu:0.5")),
+            (Activation::Elu(1.0), "elu", Value::Null),
+            (Activation::Silu, "silu", Value::Null),
+        ] {
+            // The same file again, so that a field of an earlier activation must go.
+            let mut model = Model::from_dir(&fixture(name)).unwrap();
+            model.set_activation(Activation::Helu(1.0));
+            fs::write(
+                folder.file("config.json"),
+                Value::Object(model.config_json()).to_string(),
+            )
+            .unwrap();
+            let mut model = Model::from_dir(&folder.0).unwrap();
+            assert_eq!(model.activation(), Activation::Helu(1.0));
+            model.set_activation(activation);
+            let json = model.config_json();
+            assert_eq!(json[field], shown);
+            assert_eq!(json.get("lessen_activation").unwrap_or(&Value::Null), &own);
+            fs::write(folder.file("config.json"), Value::Object(json).to_string()).unwrap();
+            assert_eq!(Model::from_dir(&folder.0).unwrap().activation(), activation);
+        }
+    }
+    let config = EncoderConfig {
+        activation: Activation::Helu(0.01),
+        ..EncoderConfig::default()
+    };
+    let model = Model::from(LessenEncoder { config });
+    let folder = Folder::new();
+    assert_eq!(model.config_json()["activation"], "helu:0.01");
+    fs::write(
+        folder.file("config.json"),
+        Value::Object(model.config_json()).to_string(),
+    )
+    .unwrap();
+    assert_eq!(Model::from_dir(&folder.0).unwrap().activation(), Activation::Helu(0.01));
+}
+
+#[test]
 fn dropout_is_overridden_everywhere() {
     for (name, changes, dropouts) in [
         ("bert-tiny-cls", json!({ "classifier_dropout": 0.4 }), 3),
@@ -185,7 +229,21 @@ fn mistakes_name_file_and_field() {
             "bert-tiny-mlm",
             json!({ "hidden_act": "mish" }),
             "the field `hidden_act` names the activation `mish`, which Lessen does not have; it has gelu, \
-             gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu, swish, tanh",
+             gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA \
+             with a number ALPHA from 0 on",
+        ),
+        (
+            "bert-tiny-cls",
+            json!({ "hidden_act": "relu", "lessen_activation": "helu:-1" }),
+            "the field `lessen_activation` names the activation `helu:-1`, which Lessen does not have; it has gelu, \
+             gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA \
+             with a number ALPHA from 0 on",
+        ),
+        (
+            "gpt2-tiny",
+            json!({ "activation_function": "gelu", "lessen_activation": "helu:0.05" }),
+            "the field `lessen_activation` is `helu:0.05`, for which `activation_function` must be `relu`, not `gelu`; \
+             correct one of the two",
         ),
         (
             "bert-tiny-mlm",

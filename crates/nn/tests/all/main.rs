@@ -1,5 +1,6 @@
 //! Tests of the public interface, in one binary.
 
+mod attention_kinds;
 mod cache;
 mod checkpoint;
 mod checkpoint_faults;
@@ -7,7 +8,9 @@ mod config;
 mod encoder;
 mod init;
 mod mutations;
+mod observations;
 mod optimizer;
 mod parity;
 mod properties;
+mod statistics;
 mod support;

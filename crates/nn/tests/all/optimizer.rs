@@ -2,7 +2,7 @@
 
 use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly, verify};
-use lessen_nn::{Context, Init, OptimizerConfig, StateSpec, optimizer};
+use lessen_nn::{Context, Init, Joined, OptimizerConfig, StateSpec, optimizer};
 
 /// Mean cross entropy of `x W + b` with `x` of `[rows, 3]` and two classes.
 fn loss<'g>(cx: &Context<'g>, rows: usize) -> lessen_graph::Tensor<'g> {
@@ -47,7 +47,7 @@ fn with(state: &Arrays, data: Arrays, scalars: &[(&str, f64)]) -> Arrays {
 fn step(config: &OptimizerConfig, clip_norm: Option<f64>) -> Arrays {
     let trace = Trace::new();
     let cx = Context::new(&trace, true);
-    let update = optimizer::update(&cx, loss(&cx, 4), config, clip_norm);
+    let update = optimizer::update(&cx, loss(&cx, 4), config, clip_norm, &Joined::new());
     if let Some(norm) = update.gradient_norm {
         trace.output("norm", norm);
     }
@@ -178,7 +178,7 @@ fn accumulated_batches_equal_one_large_batch() {
     verify(&accumulate).unwrap();
     let trace = Trace::new();
     let cx = Context::new(&trace, true);
-    let update = optimizer::apply(&cx, &params, &config, clip);
+    let update = optimizer::apply(&cx, &params, &config, clip, &Joined::new());
     trace.output("norm", update.gradient_norm.unwrap());
     let states = update.states;
     let apply = trace.finish();

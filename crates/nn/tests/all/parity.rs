@@ -45,7 +45,14 @@ fn training(model: &Model) -> (Graph, Vec<lessen_nn::StateSpec>) {
     let cx = Context::new(&trace, true);
     let outputs = model.forward(&cx, BATCH);
     trace.output("loss", outputs.loss);
-    let states = optimizer::update(&cx, outputs.loss, &OptimizerConfig::adamw(0.01), None).states;
+    let states = optimizer::update(
+        &cx,
+        outputs.loss,
+        &OptimizerConfig::adamw(0.01),
+        None,
+        &Default::default(),
+    )
+    .states;
     (trace.finish(), states)
 }
 

@@ -1,11 +1,13 @@
-//! TensorBoard event files: scalars over steps.
+//! TensorBoard event files: scalars and histograms over steps.
 //!
 //! A file is a sequence of records, each the length (u64), a checksum of the length, an `Event` message of protocol
-//! buffers and its checksum, all little-endian. The few fields that scalars need are encoded here by hand:
+//! buffers and its checksum, all little-endian. The few fields that are needed are encoded here by hand:
 //!
 //! ```text
 //! Event   { 1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary, 7: SessionLog }
-//! Summary { 1: repeated Value { 1: string tag, 2: float simple_value } }
+//! Summary { 1: repeated Value { 1: string tag, 2: float simple_value, 5: HistogramProto histo } }
+//! HistogramProto { 1: double min, 2: double max, 3: double num, 4: double sum, 5: double sum_squares,
+//!                  6: packed double bucket_limit, 7: packed double bucket }
 //! SessionLog { 1: enum status, START = 1 }
 //! ```
 
@@ -58,10 +60,54 @@ impl Events {
         self.append(&event(seconds(), step, &summary(scalars)))
     }
 
+    /// Adds histograms of one step.
+    ///
+    /// # Errors
+    /// A file that cannot be written to.
+    pub fn histograms(&mut self, step: u64, histograms: &[(&str, Bins<'_>)]) -> Result<()> {
+        let values: Vec<u8> = histograms
+            .iter()
+            .flat_map(|(tag, bins)| histogram_value(tag, *bins))
+            .collect();
+        self.append(&event(seconds(), step, &field_bytes(5, &values)))
+    }
+
     fn append(&mut self, message: &[u8]) -> Result<()> {
         self.file
             .write_all(&record(message))
             .map_err(|error| unwritable(&self.path, &error))
+    }
+}
+
+/// Bins of a histogram.
+#[derive(Clone, Copy, Debug)]
+pub struct Bins<'a> {
+    /// Ascending; bin `i` lies between edges `i` and `i + 1`.
+    pub edges: &'a [f64],
+    /// Elements in each bin.
+    pub counts: &'a [f64],
+}
+
+impl<'a> Bins<'a> {
+    /// The same bins without the empty ones at both ends.
+    pub fn trimmed(self) -> Bins<'a> {
+        let is_full = |count: &f64| *count > 0.0;
+        let first = self.counts.iter().position(is_full).unwrap_or(0);
+        let end = self.counts.iter().rposition(is_full).map_or(first, |last| last + 1);
+        Bins {
+            edges: &self.edges[first..=end],
+            counts: &self.counts[first..end],
+        }
+    }
+
+    /// The lower and the upper edge of a bin as TensorBoard can draw them: finite, and not the same.
+    fn drawn(self, bin: usize) -> (f64, f64) {
+        match (self.edges[bin], self.edges[bin + 1]) {
+            (low, high) if low == f64::NEG_INFINITY => (2.0 * high, high),
+            (low, high) if high == f64::INFINITY => (low, 2.0 * low),
+            (low, high) if low == high => (low, low + f64::MIN_POSITIVE),
+            edges => edges,
+        }
     }
 }
 
@@ -106,6 +152,30 @@ fn summary(scalars: &[(&str, f64)]) -> Vec<u8> {
     field_bytes(5, &values)
 }
 
+/// A histogram as a value of a summary. Sums are those of the bins' centres.
+fn histogram_value(tag: &str, bins: Bins<'_>) -> Vec<u8> {
+    let drawn: Vec<(f64, f64)> = (0..bins.counts.len()).map(|bin| bins.drawn(bin)).collect();
+    let moment = |power: i32| {
+        let centres = drawn.iter().map(|(low, high)| low.midpoint(*high).powi(power));
+        centres
+            .zip(bins.counts)
+            .map(|(centre, count)| centre * count)
+            .sum::<f64>()
+    };
+    let (min, max) = (drawn.first().map_or(0.0, |b| b.0), drawn.last().map_or(0.0, |b| b.1));
+    let packed = |values: &mut dyn Iterator<Item = f64>| values.flat_map(f64::to_le_bytes).collect::<Vec<u8>>();
+    let mut histogram = Vec::new();
+    for (number, value) in (1..).zip([min, max, moment(0), moment(1), moment(2)]) {
+        histogram.push(number << 3 | 1);
+        histogram.extend(value.to_le_bytes());
+    }
+    histogram.extend(field_bytes(6, &packed(&mut drawn.iter().map(|b| b.1))));
+    histogram.extend(field_bytes(7, &packed(&mut bins.counts.iter().copied())));
+    let mut value = field_bytes(1, tag.as_bytes());
+    value.extend(field_bytes(5, &histogram));
+    field_bytes(1, &value)
+}
+
 fn field_bytes(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut field = vec![number << 3 | 2];
     varint(bytes.len() as u64, &mut field);
@@ -136,6 +206,58 @@ mod tests {
 
     const RECORDED: &str =
         "2100000000000000017becf609000000000000f83f10ac022a130a110a0a747261696e2f6c6f73731500002040b4ca3a3b";
+
+    #[test]
+    fn a_histogram_has_the_bytes_that_tensorflow_writes() {
+        // Made with tensorboard 2.21: HistogramProto(min=-1.5, max=2.0, num=4.0, sum=3.25, sum_squares=8.3125,
+        // bucket_limit=[-1.0, 1.0, 2.0], bucket=[1.0, 0.0, 3.0]) as the value stat/x/histogram.
+        let bins = Bins {
+            edges: &[-1.5, -1.0, 1.0, 2.0],
+            counts: &[1.0, 0.0, 3.0],
+        };
+        let values = histogram_value("stat/x/histogram", bins);
+        let message = event(1.5, 300, &field_bytes(5, &values));
+        let hex: String = record(&message).iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(hex, RECORDED_HISTOGRAM);
+    }
+
+    const RECORDED_HISTOGRAM: &str = "\
+        8500000000000000e98acc5909000000000000f83f10ac022a770a750a10737461742f782f686973746f6772616d2a610900\
+        0000000000f8bf110000000000000040190000000000001040210000000000000a40290000000000a0204032180000000000\
+        00f0bf000000000000f03f00000000000000403a18000000000000f03f000000000000000000000000000008409ecce59d";
+
+    #[test]
+    fn bins_are_drawn_with_finite_edges_and_some_width() {
+        let edges = [f64::NEG_INFINITY, -2.0, 0.0, 0.0, 4.0, f64::INFINITY];
+        let counts = [1.0, 0.0, 2.0, 0.0, 3.0];
+        let bins = Bins {
+            edges: &edges,
+            counts: &counts,
+        };
+        let drawn: Vec<_> = (0..5).map(|bin| bins.drawn(bin)).collect();
+        assert_eq!(
+            drawn,
+            [
+                (-4.0, -2.0),
+                (-2.0, 0.0),
+                (0.0, f64::MIN_POSITIVE),
+                (0.0, 4.0),
+                (4.0, 8.0)
+            ]
+        );
+        let inner = Bins {
+            edges: &edges,
+            counts: &[0.0, 0.0, 2.0, 0.0, 0.0],
+        }
+        .trimmed();
+        assert_eq!((inner.edges, inner.counts), (&[0.0, 0.0][..], &[2.0][..]));
+        let none = Bins {
+            edges: &edges,
+            counts: &[0.0; 5],
+        }
+        .trimmed();
+        assert!(none.counts.is_empty() && none.edges.len() == 1);
+    }
 
     #[test]
     fn a_file_begins_with_its_version_and_a_resumed_one_with_a_mark() {

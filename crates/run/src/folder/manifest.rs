@@ -9,6 +9,7 @@ use crc32c::crc32c_append;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use lessen_graph::DType;
+use lessen_nn::Joined;
 use lessen_train::{HostArray, StateArray};
 use safetensors::tensor::{Dtype, SafeTensors, TensorView};
 use serde::{Deserialize, Serialize};
@@ -24,13 +25,29 @@ pub const MANIFEST: &str = "training.json";
 /// The file with the best model's step and score.
 pub const BEST: &str = "best.json";
 
-/// The best evaluation so far.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+/// The best evaluation so far; in a run with phases, of the phase.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
     /// Steps done when it was reached.
     pub step: u64,
     /// Its score; greater is better.
     pub score: f64,
+    /// The phase that it belongs to; none in a run without phases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phase: Option<String>,
+}
+
+/// The phase that a checkpoint belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PhaseMark {
+    /// Its name.
+    pub name: String,
+    /// Steps that were done when it began.
+    pub begun: u64,
+    /// Batches that were taken when it began.
+    pub batches: u64,
+    /// The parameters that joined after the first step.
+    pub joined: Joined,
 }
 
 /// What tells a split of the data from other data, wherever it lies.
@@ -58,8 +75,11 @@ pub struct Manifest {
     format: u32,
     /// Steps done.
     pub step: u64,
-    /// Steps that the run was to have in all.
+    /// Steps that the run, or its phase, was to have in all.
     pub(crate) planned_steps: u64,
+    /// The phase; none in a run without phases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) phase: Option<PhaseMark>,
     /// The data of the run.
     pub(crate) data: DataDigests,
     /// Dtype and shape of every state, such as `f32[2, 3]`.
@@ -71,12 +91,13 @@ pub struct Manifest {
 const FORMAT: u32 = 3;
 
 impl Manifest {
-    /// The manifest of a checkpoint after `step` of `planned_steps` steps on this data.
+    /// The manifest of a checkpoint after `step` steps on this data, in a run of `planned_steps`.
     pub(crate) fn new(step: u64, planned_steps: u64, data: DataDigests) -> Manifest {
         Manifest {
             format: FORMAT,
             step,
             planned_steps,
+            phase: None,
             data,
             states: BTreeMap::new(),
             files: BTreeMap::new(),
@@ -166,9 +187,9 @@ fn parse(text: &str) -> std::result::Result<Manifest, String> {
 ///
 /// # Errors
 /// A folder that cannot be written to.
-pub fn write_best(dir: &Path, best: Best) -> Result<()> {
+pub fn write_best(dir: &Path, best: &Best) -> Result<()> {
     let text =
-        serde_json::to_string(&best).map_err(|error| Error::internal(format!("{BEST} cannot be written ({error})")))?;
+        serde_json::to_string(best).map_err(|error| Error::internal(format!("{BEST} cannot be written ({error})")))?;
     write_file(&dir.join(BEST), format!("{text}\n").as_bytes())
 }
 
@@ -313,9 +334,14 @@ mod tests {
         assert_eq!(read_best(dir.path()).unwrap(), None);
         // Of these, a parser that is content with the nearest neighbours misses a bit.
         for score in [265.0 / 277.0, 371.0 / 408.0, 787.0 / 872.0, -0.1, -1e-300 / 3.0] {
-            let best = Best { step: 10, score };
-            write_best(dir.path(), best).unwrap();
+            let best = Best {
+                step: 10,
+                score,
+                phase: None,
+            };
+            write_best(dir.path(), &best).unwrap();
             let found = read_best(dir.path()).unwrap().unwrap();
+            assert_eq!(found, best);
             assert_eq!((found.step, found.score.to_bits()), (10, score.to_bits()), "{score}");
         }
         fs::write(dir.path().join(BEST), "{\"step\": 1").unwrap();

@@ -18,6 +18,7 @@ pub mod names;
 mod new_folder;
 
 use self::checkpoints::{Checkpoints, remove_atomically};
+use self::manifest::Manifest;
 pub(crate) use self::new_folder::NewFolderGuard;
 use self::new_folder::check_free;
 use crate::recipe::settings::Settings;
@@ -176,14 +177,19 @@ impl Folder {
         self.checkpoints().remove_after(step)
     }
 
-    /// The model to use: the last one, or that of the newest checkpoint of a run that has not ended.
+    /// The model to use: the last one, or that of the newest checkpoint of a run that has not ended; and its phase,
+    /// unless that is the last one.
     ///
     /// # Errors
     /// A run that has saved no model.
-    pub fn usable_model(&self, best: bool) -> Result<PathBuf> {
+    pub fn usable_model(&self, best: bool) -> Result<(PathBuf, Option<String>)> {
         let wanted = if best { self.best() } else { self.model() };
         if wanted.is_dir() {
-            return Ok(wanted);
+            let phase = match best {
+                true => manifest::read_best(&wanted)?.and_then(|best| best.phase),
+                false => None,
+            };
+            return Ok((wanted, phase));
         }
         let shown = self.root.display();
         if best {
@@ -192,7 +198,8 @@ impl Folder {
             )));
         }
         let newest = self.checkpoints().newest()?.whole;
-        newest.map(|(path, _)| path).ok_or_else(|| {
+        let phase = |manifest: Manifest| manifest.phase.map(|phase| phase.name);
+        newest.map(|(path, manifest)| (path, phase(manifest))).ok_or_else(|| {
             Error::user(format!(
                 "{shown} has no saved model yet; go on with `lessen train --resume --out {shown}`"
             ))
@@ -202,7 +209,7 @@ impl Folder {
 
 #[cfg(test)]
 mod tests {
-    use super::manifest::{DataDigests, Manifest};
+    use super::manifest::DataDigests;
     use super::*;
     use lessen_base::atomic::write_folder;
 
@@ -283,11 +290,11 @@ mod tests {
         let no_model = folder.usable_model(false).unwrap_err().to_string();
         assert!(no_model.contains("has no saved model yet"), "{no_model}");
         save(&folder, 5);
-        assert!(folder.usable_model(false).unwrap().ends_with("checkpoints/step-5"));
+        assert!(folder.usable_model(false).unwrap().0.ends_with("checkpoints/step-5"));
         let no_best = folder.usable_model(true).unwrap_err().to_string();
         assert!(no_best.contains("has no best model"), "{no_best}");
         write_folder(&folder.model(), fill("last")).unwrap();
-        assert_eq!(folder.usable_model(false).unwrap(), folder.model());
+        assert_eq!(folder.usable_model(false).unwrap(), (folder.model(), None));
     }
 
     #[test]

@@ -1,17 +1,20 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
-use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RunKeys, TrainKeys};
+use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RecordKeys, RunKeys, TrainKeys};
+use super::phases::Recipe;
 use super::settings::Settings;
-use super::value::{Origin, SettingValue};
+use super::value::Origin;
 use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
 use lessen_data::adder;
-use lessen_nn::{OptimizerConfig, Schedule};
+use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
 
-/// A whole recipe.
+/// A recipe, or a phase of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
+    /// The phase; none in a recipe without phases.
+    pub phase: Option<String>,
     /// Name and budget.
     pub run: RunKeys,
     /// Model.
@@ -22,6 +25,8 @@ pub struct Config {
     pub train: TrainKeys,
     /// Optimizer.
     pub optimizer: OptimizerConfig,
+    /// Recorded statistics.
+    pub record: RecordKeys,
     /// When parameters are updated.
     pub placement: Placement,
     /// Where all this comes from, for messages and for `config.toml`.
@@ -29,17 +34,21 @@ pub struct Config {
 }
 
 impl Config {
-    /// Reads the settings of a recipe.
+    /// Reads the settings of a recipe without phases.
+    ///
+    /// # Errors
+    /// Settings that do not go together, and a recipe with phases, which [`Recipe::new`] reads.
+    pub fn new(settings: Settings) -> Result<Config> {
+        let mut phases = Recipe::new(settings)?.phases;
+        let single = phases.pop_if(|config| config.phase.is_none());
+        single.ok_or_else(|| Error::user("the recipe has phases; name one without them"))
+    }
+
+    /// Reads the settings of a phase, or of a recipe without phases.
     ///
     /// # Errors
     /// Settings that do not go together.
-    pub fn new(mut settings: Settings) -> Result<Config> {
-        if settings.text("data.format") == Some(DataFormat::Adder.word())
-            && settings.origin("data.max_length") == Origin::Default
-        {
-            let own = SettingValue::Count(adder::LENGTH as u64);
-            settings.set_named("data.max_length", own, "the adder's own length".to_string())?;
-        }
+    pub(crate) fn of(settings: Settings, phase: Option<&str>) -> Result<Config> {
         let keys = settings.keys()?;
         let weight_decay = keys.train.weight_decay;
         let optimizer = match keys.optimizer.kind {
@@ -56,11 +65,13 @@ impl Config {
             },
         };
         let config = Config {
+            phase: phase.map(str::to_string),
             run: keys.run,
             model: keys.model,
             data: keys.data,
             train: keys.train,
             optimizer,
+            record: keys.record,
             placement: keys.optimizer.placement,
             settings,
         };
@@ -107,6 +118,7 @@ impl Config {
                 format!("= {heads} does not divide model.width = {width}; choose a divisor"),
             );
         }
+        self.check_attention()?;
         for (name, size, most) in [
             // Work is done for each of them, so larger numbers would not end in reasonable time.
             ("model.layers", model.layers, 1 << 10),
@@ -115,6 +127,7 @@ impl Config {
             // Beyond this no memory holds an array.
             ("model.width", model.width, 1 << 28),
             ("model.ffn", model.ffn, 1 << 28),
+            ("model.fire_width", model.fire_width.unwrap_or(1), 1 << 16),
             ("model.vocab", model.vocab, 1 << 28),
             ("data.max_length", self.data.max_length, 1 << 28),
             ("train.batch", train.batch, 1 << 28),
@@ -144,6 +157,32 @@ impl Config {
             }
         }
         self.check_kind()
+    }
+
+    /// Checks the attention of a model from scratch.
+    fn check_attention(&self) -> Result<()> {
+        let model = &self.model;
+        if model.init.is_some() {
+            return Ok(());
+        }
+        let mistake = match (model.kv_heads, model.kind) {
+            (None, _) => None,
+            (Some(count), ModelKind::Encoder) => (!model.heads.is_multiple_of(count))
+                .then(|| format!("does not divide model.heads = {}; choose a divisor", model.heads)),
+            (Some(_), kind) => Some(format!(
+                "is not for model.kind = {kind}, whose checkpoints hold keys and values of every head; leave it out, or \
+                 choose encoder"
+            )),
+        };
+        if let Some(mistake) = mistake {
+            return Err(Error::user(format!("{} {mistake}", self.place("model.kv_heads"))));
+        }
+        let attention = AttentionConfig {
+            position: model.position.unwrap_or_default(),
+            ..AttentionConfig::default()
+        };
+        let checked = attention.check(model.width / model.heads);
+        checked.map_err(|error| Error::user(format!("{}: {error}", self.place("model.position"))))
     }
 
     /// Checks that the keys of `data` suit the format.
@@ -202,8 +241,8 @@ impl Config {
 mod tests {
     use super::*;
     use crate::recipe::keys::{KEYS, Keys};
-    use crate::recipe::value::Kind;
-    use lessen_nn::ScheduleKind;
+    use crate::recipe::value::{Kind, SettingValue};
+    use lessen_nn::{Activation, ScheduleKind};
 
     fn config(text: &str) -> Result<Config> {
         let mut settings = Settings::parse(text, "mine.toml").unwrap();
@@ -226,6 +265,9 @@ mod tests {
         );
         assert_eq!((config.model.kind, config.model.dropout), (ModelKind::Gpt2, None));
         assert_eq!(config.place("train.lr"), "train.lr = 0.5 (mine.toml line 1)");
+        assert_eq!(config.model.activation, None);
+        let config = self::config(&format!("{text}\nmodel.activation = \"helu:0.05\"")).unwrap();
+        assert_eq!(config.model.activation, Some(Activation::Helu(0.05)));
     }
 
     #[test]
@@ -244,9 +286,11 @@ mod tests {
                 })?;
                 Ok::<_, &crate::recipe::keys::Key>(match key.name {
                     "model.kind" => keys.model.kind.word(),
+                    "model.position" => keys.model.position.map_or("", Word::word),
                     "data.format" => keys.data.format.word(),
                     "train.schedule" => keys.train.schedule.word(),
                     "optimizer.kind" => keys.optimizer.kind.word(),
+                    "record.split" => keys.record.split.word(),
                     "optimizer.placement" => keys.optimizer.placement.word(),
                     other => panic!("{other} has no line in this test"),
                 })

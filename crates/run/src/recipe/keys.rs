@@ -2,11 +2,13 @@
 //! what `lessen recipes --keys` prints.
 
 use super::names;
-use super::value::{Kind, SettingValue};
+use super::value::{Form, Kind, SettingValue};
 use super::words::{Word, words};
 use lessen_compile::Placement;
-use lessen_nn::ScheduleKind;
+use lessen_graph::ops::attention::Weighting;
+use lessen_nn::{Activation, Loss, Position, ScheduleKind};
 use std::path::PathBuf;
+use std::str::FromStr;
 
 /// A key that recipes and `--set` may give.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,11 +59,31 @@ words! {
     }
 }
 
+words! {
+    /// Which batches statistics are recorded on.
+    pub enum RecordSplit {
+        /// That of the step to come, with its dropout.
+        Train = "train",
+        /// The first one of the split `dev`, without dropout.
+        Dev = "dev",
+        /// Both of them.
+        Both = "both",
+    }
+}
+
 words!(ScheduleKind {
     Constant = "constant",
     Linear = "linear",
     Cosine = "cosine",
     OneCycle = "one-cycle",
+});
+
+words!(Position {
+    Learned = "learned",
+    None = "none",
+    Rope = "rope",
+    Alibi = "alibi",
+    Fire = "fire",
 });
 
 words!(Placement {
@@ -149,7 +171,27 @@ macro_rules! word_fields {
     };
 }
 
-word_fields!(ModelKind, DataFormat, OptimizerKind, ScheduleKind, Placement);
+macro_rules! form_fields {
+    ($($name:ident),*) => {
+        $(impl Field for $name {
+            fn of(value: Option<&SettingValue>) -> Option<$name> {
+                String::of(value)?.parse().ok()
+            }
+        })*
+    };
+}
+
+form_fields!(Activation, Loss, Weighting);
+
+word_fields!(
+    ModelKind,
+    DataFormat,
+    OptimizerKind,
+    Position,
+    RecordSplit,
+    ScheduleKind,
+    Placement
+);
 
 /// Makes a structure for each section, [`Keys`] of all sections, and [`KEYS`].
 macro_rules! keys {
@@ -200,6 +242,17 @@ macro_rules! keys {
 const SHARE: Kind = Kind::Number(0.0, 1.0);
 const NOT_NEGATIVE: Kind = Kind::Number(0.0, f64::MAX);
 const PATH: Kind = Kind::Path(&[]);
+const ACTIVATION: Kind = form::<Activation>(Activation::words);
+const ATTENTION: Kind = form::<Weighting>(Weighting::words);
+const LOSS: Kind = form::<Loss>(Loss::words);
+
+/// The kind of what is read from these words.
+const fn form<T: FromStr>(words: fn() -> String) -> Kind {
+    Kind::Form(Form {
+        words,
+        accepts: |text| text.parse::<T>().is_ok(),
+    })
+}
 
 keys! {
     /// The run itself.
@@ -216,6 +269,20 @@ keys! {
         width: usize [Kind::Count(1)] = "128", "size of the hidden states";
         heads: usize [Kind::Count(1)] = "4", "attention heads; they share the width";
         ffn: usize [Kind::Count(1)] = "512", "inner size of the feed-forward layers";
+        kv_heads: Option<usize> [Kind::Count(1)],
+            "attention heads of keys and values, a divisor of model.heads; encoder only (default: as many as model.heads)";
+        attention: Option<Weighting> [ATTENTION],
+            "how scores become weights, also of a checkpoint's model (default: the checkpoint's, else softmax)";
+        position: Option<Position> [Kind::Choice(Position::WORDS)],
+            "how the order of tokens is known, also of a checkpoint's model; a length is limited with learned ones only \
+             (default: the checkpoint's, else learned)";
+        fire_width: Option<usize> [Kind::Count(1)],
+            "hidden size of the function of model.position = \"fire\" (default: the checkpoint's, else 32)";
+        fire_shared: Option<bool> [Kind::Switch],
+            "whether all layers share that function (default: the checkpoint's, else true)";
+        activation: Option<Activation> [ACTIVATION],
+            "function of the feed-forward layers, also of a checkpoint's model (default: the checkpoint's, else gelu_new \
+             for gpt2 and gelu for the others)";
         dropout: Option<f64> [SHARE],
             "share of dropped values, also of a checkpoint's model (default: the checkpoint's, else 0.1)";
         vocab: usize [Kind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";
@@ -244,6 +311,9 @@ keys! {
             "shape of the learning rate after the warm-up";
         warmup: u64 [Kind::Count(0)] = "0",
             "steps in which the learning rate rises: from 0, with one-cycle from a 25th of its highest";
+        loss: Loss [LOSS] = "\"softmax\"",
+            "cross entropy: that of the logits, or of logits divided by their deviation (norm_softmax) or root mean square \
+             (logit_norm); evaluations report the same loss";
         weight_decay: f64 [NOT_NEGATIVE] = "0.0", "decay of matrices; biases, norms and other vectors have none";
         clip_norm: f64 [NOT_NEGATIVE] = "0.0", "greatest norm of the gradient over all parameters; 0 is no limit";
         seed: u64 [Kind::Count(0)] = "1", "decides initial parameters, order of the data and dropout";
@@ -259,6 +329,15 @@ keys! {
         beta2: f64 [SHARE] = "0.999", "AdamW: decay of the mean squared gradient";
         epsilon: f64 [NOT_NEGATIVE] = "1e-8", "AdamW: added to the root of the mean squared gradient";
         momentum: f64 [SHARE] = "0.9", "SGD: share of the last step that is kept";
+    }
+    /// Statistics of values inside the model, which change nothing of the training.
+    record: RecordKeys {
+        every: u64 [Kind::Count(0)] = "0",
+            "steps between recordings, each before its step; the last step has one too, 0 is none at all";
+        what: String [Kind::Text] = "\"*\"",
+            "values, separated by commas: activations, attention, or names, in which * stands for any characters";
+        split: RecordSplit [Kind::Choice(RecordSplit::WORDS)] = "\"train\"",
+            "recorded on the batch of the step, with its dropout, on the first one of the split dev, or both";
     }
 }
 

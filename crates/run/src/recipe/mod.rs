@@ -2,8 +2,10 @@
 //! these make.
 
 pub mod config;
+pub(crate) mod document;
 pub mod keys;
 mod names;
+pub mod phases;
 pub mod settings;
 pub mod value;
 pub mod words;
@@ -107,8 +109,7 @@ pub fn load(recipe: &str) -> Result<Settings> {
             "{recipe} line {line} is not valid UTF-8; save the file as UTF-8"
         ))
     })?;
-    let mut settings = Settings::parse(&text, recipe)?;
-    settings.paths_from(path)?;
+    let settings = Settings::parse_file(&text, path)?;
     named(settings, &path.file_stem().unwrap_or_default().to_string_lossy())
 }
 

@@ -16,6 +16,24 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ),
     ("model.ffn", &["intermediate_size", "d_ff", "n_inner", "mlp"]),
     (
+        "model.kv_heads",
+        &["num_key_value_heads", "n_kv_heads", "num_kv_heads", "n_head_kv"],
+    ),
+    ("model.attention", &["attention_type", "attn", "softmax_variant"]),
+    (
+        "model.position",
+        &[
+            "position_embedding",
+            "position_embedding_type",
+            "pos_emb",
+            "positional_encoding",
+        ],
+    ),
+    (
+        "model.activation",
+        &["hidden_act", "activation_function", "act_fn", "nonlinearity"],
+    ),
+    (
         "model.dropout",
         &["dropout_rate", "dropout_prob", "hidden_dropout_prob"],
     ),
@@ -33,6 +51,7 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("train.steps", &["max_steps", "num_steps"]),
     ("train.epochs", &["num_epochs", "num_train_epochs"]),
     ("train.lr", &["learning_rate"]),
+    ("train.loss", &["criterion", "loss_function", "loss_fn"]),
     ("train.schedule", &["scheduler", "lr_scheduler_type"]),
     ("train.warmup", &["warmup_steps"]),
     ("train.clip_norm", &["max_grad_norm", "grad_clip", "gradient_clipping"]),

@@ -1,18 +1,25 @@
 //! The settings of a run: values for the [`KEYS`], each with the place it comes from.
 //!
-//! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest.
+//! A recipe is a TOML file; `--set KEY=VALUE` and other flags go over it; defaults fill the rest. A recipe may have
+//! [phases](super::phases), each a list of changes to the settings of the phase before.
 
+use super::document::{Document, leaves};
 use super::keys::{self, KEYS, Key, Keys};
-use super::value::{Kind, Origin, SettingValue, fit, parse_value, plain};
+use super::phases::{self, Phase};
+use super::value::{Kind, Origin, SettingValue, fit, parse_value};
 use lessen_base::{Error, Result};
 use std::collections::BTreeMap;
 use std::path::Path;
-use toml::de::{DeTable, DeValue};
+use toml::de::DeTable;
 
-/// Values of keys with their origins. A key that may stay open can be missing.
+/// Values of keys with their origins.
+pub(crate) type Values = BTreeMap<&'static str, (SettingValue, Origin)>;
+
+/// Values of keys with their origins, and what the phases change. A key that may stay open can be missing.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
-    values: BTreeMap<&'static str, (SettingValue, Origin)>,
+    pub(crate) values: Values,
+    pub(crate) phases: Vec<Phase>,
 }
 
 impl Settings {
@@ -21,36 +28,58 @@ impl Settings {
     /// # Errors
     /// A text that is no TOML, an unknown key, a value of the wrong kind.
     pub fn parse(text: &str, file: &str) -> Result<Settings> {
+        Settings::of(&Document::parse(text, file, None)?)
+    }
+
+    /// The settings of a recipe's file, over the defaults. Relative paths in it start at the folder of the file.
+    ///
+    /// # Errors
+    /// As [`Settings::parse`].
+    pub(crate) fn parse_file(text: &str, file: &Path) -> Result<Settings> {
+        let shown = file.display().to_string();
+        Settings::of(&Document::parse(text, &shown, file.parent())?)
+    }
+
+    fn of(document: &Document<'_>) -> Result<Settings> {
         let mut settings = Settings {
-            values: BTreeMap::new(),
+            values: Values::new(),
+            phases: Vec::new(),
         };
         for key in KEYS {
             if let Some(default) = key.default {
                 let value = parse_value(default).unwrap_or(SettingValue::Text(default.to_string()));
-                settings.put(key, value, Origin::Default)?;
+                put(&mut settings.values, key, key.name, value, Origin::Default)?;
             }
         }
-        let line_at = |byte: usize| text.as_bytes()[..byte].iter().filter(|&&b| b == b'\n').count() + 1;
-        let document = DeTable::parse(text).map_err(|error| {
-            let line = error.span().map_or(1, |span| line_at(span.start));
-            let reason = error.message().replace('\n', ", ");
-            Error::user(format!(
-                "{file} line {line} is not valid TOML ({reason}); correct the line"
-            ))
-        })?;
-        let mut leaves = Vec::new();
-        flatten("", document.get_ref(), &mut leaves);
-        for (name, start, value) in leaves {
-            let origin = Origin::Line(file.to_string(), line_at(start));
-            settings.set(&name, value, origin)?;
-        }
+        settings.merge(document, document.root())?;
         Ok(settings)
     }
 
-    /// Takes `KEY=VALUE` from `--set`. A value that is no TOML is a text.
+    /// Puts what a table of a document says over the settings; phases in it replace those that there are.
     ///
     /// # Errors
-    /// A missing `=`, an unknown key, a value of the wrong kind.
+    /// An unknown key, a value of the wrong kind, a phase without a name.
+    pub(crate) fn merge(&mut self, document: &Document<'_>, table: &DeTable<'_>) -> Result<()> {
+        let (mut settings, mut listed) = (table.clone(), None);
+        if let Some(list) = settings.remove(phases::KEY) {
+            listed = Some(phases::read(document, &list)?);
+        }
+        for leaf in leaves(&settings, &|name| keys::find(name).is_ok()) {
+            let value = leaf
+                .value
+                .map(|value| from_folder(&leaf.name, value, document.folder()));
+            set(&mut self.values, "", &leaf.name, value, document.origin(leaf.at))?;
+        }
+        if let Some(listed) = listed {
+            self.phases = listed;
+        }
+        Ok(())
+    }
+
+    /// Takes `KEY=VALUE` from `--set`; `phase.NAME.KEY=VALUE` is for a phase. A value that is no TOML is a text.
+    ///
+    /// # Errors
+    /// A missing `=`, an unknown phase or key, a value of the wrong kind.
     pub fn set_flag(&mut self, assignment: &str) -> Result<()> {
         let origin = Origin::Flag(format!("--set {assignment}"));
         let (name, value) = assignment.split_once('=').ok_or_else(|| {
@@ -60,7 +89,10 @@ impl Settings {
         })?;
         let (name, value) = (name.trim(), value.trim());
         let value = parse_value(value).unwrap_or_else(|| SettingValue::Text(value.to_string()));
-        self.set(name, Some(value), origin)
+        match phases::split(name) {
+            Some((phase, key)) => phases::find(&mut self.phases, phase, &origin)?.set(key, Some(value), origin),
+            None => set(&mut self.values, "", name, Some(value), origin),
+        }
     }
 
     /// Takes the value of a flag of its own, such as `--steps 100`; `flag` names it in messages.
@@ -68,26 +100,7 @@ impl Settings {
     /// # Errors
     /// A value of the wrong kind.
     pub fn set_named(&mut self, name: &str, value: SettingValue, flag: String) -> Result<()> {
-        self.set(name, Some(value), Origin::Flag(flag))
-    }
-
-    /// `None` stands for a list, a table or a date, which no key takes.
-    fn set(&mut self, name: &str, value: Option<SettingValue>, origin: Origin) -> Result<()> {
-        let key = keys::find(name)
-            .map_err(|nearest| Error::user(format!("{origin}: there is no key '{name}'; did you mean {nearest}?")))?;
-        let value =
-            value.ok_or_else(|| Error::user(format!("{origin}: {} must be {}", key.name, key.kind.expected())))?;
-        self.put(key, value, origin)
-    }
-
-    fn put(&mut self, key: &'static Key, value: SettingValue, origin: Origin) -> Result<()> {
-        let shown = value.to_string();
-        let value = fit(key.kind, value).ok_or_else(|| {
-            let expected = key.kind.expected();
-            Error::user(format!("{origin}: {} must be {expected}, not {shown}", key.name))
-        })?;
-        self.values.insert(key.name, (value, origin));
-        Ok(())
+        set(&mut self.values, "", name, Some(value), Origin::Flag(flag))
     }
 
     /// Where the value of a key comes from; the default where it has none.
@@ -140,65 +153,104 @@ impl Settings {
         self
     }
 
-    /// Lets the relative paths of a recipe's file start at the folder of the file. Messages still name the line.
-    ///
-    /// # Errors
-    /// None in practice: a path stays a path.
-    pub(crate) fn paths_from(&mut self, file: &Path) -> Result<()> {
-        for key in KEYS {
-            let Kind::Path(words) = key.kind else { continue };
-            let (origin, own) = (self.origin(key.name), self.text(key.name).unwrap_or_default());
-            if matches!(origin, Origin::Line(..)) && !own.is_empty() && !words.contains(&own) {
-                let from_here = file.with_file_name(own).display().to_string();
-                self.set_named(key.name, SettingValue::Text(from_here), origin.to_string())?;
-            }
-        }
-        Ok(())
-    }
-
     /// All settings as TOML that [`Settings::parse`] reads back.
     pub fn to_toml(&self) -> String {
-        let mut text = String::new();
-        let mut section = "";
-        for key in KEYS {
-            let Some((value, _)) = self.values.get(key.name) else {
-                continue;
-            };
-            let (own, name) = key.name.split_once('.').unwrap_or(("", key.name));
-            if own != section {
-                let gap = if section.is_empty() { "" } else { "\n" };
-                text.push_str(&format!("{gap}[{own}]\n"));
-                section = own;
-            }
-            text.push_str(&format!("{name} = {value}\n"));
+        let mut text = tables_of(&self.values, "");
+        for phase in &self.phases {
+            text.push_str(&phase.to_toml());
         }
         text
     }
 
     /// The first key in which `other` differs, with both values as TOML (`nothing` where there is none), leaving out
     /// the keys in `free`.
-    pub fn difference(&self, other: &Settings, free: &[&str]) -> Option<(&'static str, String, String)> {
-        let show = |value: Option<&SettingValue>| value.map_or("nothing".to_string(), SettingValue::to_string);
-        KEYS.iter()
-            .filter(|key| !free.contains(&key.name))
-            .find(|key| self.get(key.name) != other.get(key.name))
-            .map(|key| (key.name, show(self.get(key.name)), show(other.get(key.name))))
+    pub fn difference(&self, other: &Settings, free: &[&str]) -> Option<(String, String, String)> {
+        let own = difference(&self.values, &other.values, free).map(|(key, a, b)| (key.to_string(), a, b));
+        own.or_else(|| phases::difference(&self.phases, &other.phases, free))
     }
 }
 
-type Leaf = (String, usize, Option<SettingValue>);
+/// The first key in which two maps of values differ, as [`Settings::difference`].
+pub(crate) fn difference(a: &Values, b: &Values, free: &[&str]) -> Option<(&'static str, String, String)> {
+    let get = |values: &Values, key: &Key| values.get(key.name).map(|(value, _)| value.to_string());
+    let show = |value: Option<String>| value.unwrap_or("nothing".to_string());
+    KEYS.iter()
+        .filter(|key| !free.contains(&key.name))
+        .map(|key| (key, get(a, key), get(b, key)))
+        .find(|(_, a, b)| a != b)
+        .map(|(key, a, b)| (key.name, show(a), show(b)))
+}
 
-fn flatten(prefix: &str, table: &DeTable<'_>, leaves: &mut Vec<Leaf>) {
-    for (name, value) in table {
-        let full = if prefix.is_empty() {
-            name.get_ref().to_string()
-        } else {
-            format!("{prefix}.{}", name.get_ref())
+/// Values as TOML, a table for each section; `prefix` goes before the tables' names.
+pub(crate) fn tables_of(values: &Values, prefix: &str) -> String {
+    let (mut text, mut section) = (String::new(), "");
+    for key in KEYS {
+        let Some((value, _)) = values.get(key.name) else {
+            continue;
         };
-        match value.get_ref() {
-            DeValue::Table(inner) if keys::find(&full).is_err() && !inner.is_empty() => flatten(&full, inner, leaves),
-            _ => leaves.push((full, name.span().start, plain(value))),
+        let (own, name) = key.name.split_once('.').unwrap_or(("", key.name));
+        if own != section {
+            let gap = if section.is_empty() && prefix.is_empty() {
+                ""
+            } else {
+                "\n"
+            };
+            text.push_str(&format!("{gap}[{prefix}{own}]\n"));
+            section = own;
         }
+        text.push_str(&format!("{name} = {value}\n"));
+    }
+    text
+}
+
+/// Gives a key a value. `prefix` goes before its name in messages; `None` stands for a list, a table or a date, which
+/// no key takes.
+///
+/// # Errors
+/// An unknown key, a value of the wrong kind.
+pub(crate) fn set(
+    values: &mut Values,
+    prefix: &str,
+    name: &str,
+    value: Option<SettingValue>,
+    origin: Origin,
+) -> Result<()> {
+    let key = keys::find(name).map_err(|nearest| {
+        Error::user(format!(
+            "{origin}: there is no key '{prefix}{name}'; did you mean {prefix}{nearest}?"
+        ))
+    })?;
+    let shown = format!("{prefix}{}", key.name);
+    match value {
+        Some(value) => put(values, key, &shown, value, origin),
+        None => {
+            let expected = key.kind.expected();
+            Err(Error::user(format!("{origin}: {shown} must be {expected}")))
+        }
+    }
+}
+
+fn put(values: &mut Values, key: &'static Key, shown: &str, value: SettingValue, origin: Origin) -> Result<()> {
+    let given = value.to_string();
+    let value = fit(key.kind, value).ok_or_else(|| {
+        let expected = key.kind.expected();
+        Error::user(format!("{origin}: {shown} must be {expected}, not {given}"))
+    })?;
+    values.insert(key.name, (value, origin));
+    Ok(())
+}
+
+/// The value of a key in a file: a relative path starts at the folder of the file.
+fn from_folder(name: &str, value: SettingValue, folder: Option<&Path>) -> SettingValue {
+    let Some((folder, Kind::Path(words))) = folder.zip(keys::find(name).ok().map(|key| key.kind)) else {
+        return value;
+    };
+    match fit(Kind::Path(words), value) {
+        Some(SettingValue::Text(path)) if !path.is_empty() && !words.contains(&path.as_str()) => {
+            SettingValue::Text(folder.join(path).display().to_string())
+        }
+        Some(value) => value,
+        None => SettingValue::Text(String::new()),
     }
 }
 
@@ -250,11 +302,11 @@ mod tests {
         settings.set_flag("model.dropout=0").unwrap();
         assert_eq!(
             back.difference(&settings, &[]),
-            Some(("model.dropout", "nothing".into(), "0.0".into()))
+            Some(("model.dropout".into(), "nothing".into(), "0.0".into()))
         );
         assert_eq!(
             back.difference(&settings, &["model.dropout"]),
-            Some(("train.lr", "0.1".into(), "0.2".into()))
+            Some(("train.lr".into(), "0.1".into(), "0.2".into()))
         );
     }
 
@@ -283,6 +335,11 @@ mod tests {
         assert_eq!(
             error("model.dropout = -1"),
             "my.toml line 1: model.dropout must be a number from 0 to 1, not -1.0"
+        );
+        assert_eq!(
+            error("model.activation = \"helu:-1\""),
+            "my.toml line 1: model.activation must be one of gelu, gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, \
+             relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA with a number ALPHA from 0 on, not \"helu:-1\""
         );
         assert_eq!(
             error("[optimizer]\nkind = \"adam\""),

@@ -5,6 +5,21 @@ use std::fmt;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+/// The texts that stand for something with parameters of its own, such as `helu:0.05`.
+#[derive(Clone, Copy, Debug)]
+pub struct Form {
+    /// All of them, for messages.
+    pub words: fn() -> String,
+    /// Whether a text is one of them.
+    pub accepts: fn(&str) -> bool,
+}
+
+impl PartialEq for Form {
+    fn eq(&self, other: &Form) -> bool {
+        (self.words)() == (other.words)()
+    }
+}
+
 /// What values a key takes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
@@ -22,6 +37,8 @@ pub enum Kind {
     Path(&'static [&'static str]),
     /// One of these words.
     Choice(&'static [&'static str]),
+    /// A text of this form.
+    Form(Form),
 }
 
 impl Kind {
@@ -38,6 +55,7 @@ impl Kind {
             Kind::Path([]) => "a path".to_string(),
             Kind::Path(words) => format!("a path, or {}", words.join(", ")),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
+            Kind::Form(form) => format!("one of {}", (form.words)()),
         }
     }
 }
@@ -108,6 +126,7 @@ pub(crate) fn fit(kind: Kind, value: SettingValue) -> Option<SettingValue> {
         (Kind::Choice(words), SettingValue::Text(text)) => {
             words.contains(&text.as_str()).then_some(SettingValue::Text(text))
         }
+        (Kind::Form(form), SettingValue::Text(text)) => (form.accepts)(&text).then_some(SettingValue::Text(text)),
         _ => None,
     }
 }

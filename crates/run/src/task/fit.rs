@@ -4,7 +4,7 @@ use super::goal::Goal;
 use crate::recipe::config::Config;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
-use lessen_nn::{BatchShape, Model, Task};
+use lessen_nn::{Architecture, AttentionConfig, BatchShape, Loss, Model, Task};
 use std::path::Path;
 
 /// Tokens by which a model's vocabulary may be larger than its tokenizer's: many models are padded to a round number of
@@ -122,6 +122,7 @@ pub(crate) fn check_saved(
     let whose = format!("the model in {}", dir.display());
     check_vocabulary(tokenizer, model, &whose)?;
     check_length(config, model, &whose, "restore the run's config.toml")?;
+    check_words(config, model, described, &whose)?;
     let Some(described) = described else {
         return Ok(());
     };
@@ -140,6 +141,73 @@ pub(crate) fn check_saved(
     Err(Error::user(format!(
         "the settings under [model] describe {what}, unlike {whose}; restore the run's config.toml"
     )))
+}
+
+/// Refuses a saved model of other activation, attention, positions or loss than the run's settings. Where `described` is
+/// missing, only keys that are given count.
+fn check_words(config: &Config, model: &Model, described: Option<&Model>, whose: &str) -> Result<()> {
+    let of_model = |model: &Model| {
+        let attention = model.attention();
+        [
+            model.activation().to_string(),
+            attention.weighting.to_string(),
+            attention.position.to_string(),
+        ]
+    };
+    let given = &config.model;
+    let given = [
+        given.activation.map(|activation| activation.to_string()),
+        given.attention.map(|attention| attention.to_string()),
+        given.position.map(|position| position.to_string()),
+    ];
+    let wanted = described.map_or(given, |described| of_model(described).map(Some));
+    let names = ["model.activation", "model.attention", "model.position"];
+    let words = names.into_iter().zip(wanted).zip(of_model(model));
+    let loss = (
+        ("train.loss", Some(config.train.loss.to_string())),
+        model.loss().to_string(),
+    );
+    for ((name, wanted), found) in words.chain([loss]) {
+        if let Some(wanted) = wanted.filter(|wanted| *wanted != found) {
+            return Err(Error::user(format!(
+                "{name} = {wanted} is not that of {whose}, {found}; restore the run's config.toml"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses other positions than the checkpoint's where these cannot be taken away or added: in a BERT, whose norms follow
+/// the sum of words and positions.
+///
+/// # Errors
+/// The key.
+pub(crate) fn check_positions_of_checkpoint(config: &Config, model: &Model, wanted: AttentionConfig) -> Result<()> {
+    let own = model.attention().position;
+    let is_bert = model.architecture().model_type() == Architecture::BertForMaskedLM.model_type();
+    if wanted.position == own || !is_bert {
+        return Ok(());
+    }
+    let dir = config.model.init.as_deref().unwrap_or(Path::new("")).display();
+    Err(Error::user(format!(
+        "{} cannot replace the positions ({own}) of the checkpoint {dir}, a post-LN BERT; leave it out, or train from \
+         scratch without model.init",
+        config.place("model.position")
+    )))
+}
+
+/// Refuses a normalized cross entropy where scores are learned.
+///
+/// # Errors
+/// The key.
+pub(crate) fn check_loss(config: &Config, goal: &Goal) -> Result<()> {
+    match (config.train.loss, goal) {
+        (Loss::Norm(_), Goal::Score(_)) => Err(Error::user(format!(
+            "{} is a cross entropy, but the data has scores, which are learned by squared errors; leave it out",
+            config.place("train.loss")
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// Refuses data that asks for other answers than the model gives.
@@ -182,10 +250,9 @@ fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result
 
 /// Refuses examples that are longer than the model's positions.
 fn check_length(config: &Config, model: &Model, whose: &str, remedy: &str) -> Result<()> {
-    let longest = model.max_length();
-    if config.data.max_length <= longest {
+    let Some(longest) = model.max_length().filter(|longest| config.data.max_length > *longest) else {
         return Ok(());
-    }
+    };
     Err(Error::user(format!(
         "{} is more than the {longest} positions of {whose}; {remedy}",
         config.place("data.max_length")

@@ -5,6 +5,7 @@ pub mod evaluation;
 mod fit;
 pub mod goal;
 pub(crate) mod model;
+pub(crate) mod recording;
 
 use self::corpus::Corpus;
 use self::goal::Goal;
@@ -13,7 +14,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use lessen_base::{Error, Result};
 use lessen_data::{Metric, Source, Tokenizer};
-use lessen_nn::{BatchShape, Model, Weights, checkpoint};
+use lessen_nn::{BatchShape, Joined, Model, Weights, checkpoint};
 use lessen_train::{StepGraphs, TrainerOptions};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -59,8 +60,9 @@ impl SavedModel {
 }
 
 /// Data that was read, and the tokenizer of its texts.
+#[derive(Clone)]
 pub struct TaskData {
-    corpus: Corpus,
+    corpus: Arc<Corpus>,
     /// The tokenizer.
     pub tokenizer: Tokenizer,
 }
@@ -97,6 +99,7 @@ impl RunTask {
             Some(corpus) => corpus.goal(),
             None => assumed_goal(&config),
         };
+        fit::check_loss(&config, &goal)?;
         let (dir, model, tokenizer) = match saved {
             Some(saved) => {
                 fit::check_goal(&goal, &saved.model)?;
@@ -119,7 +122,42 @@ impl RunTask {
             model,
             shape,
             saved: dir,
-            data: data.map(|(corpus, tokenizer)| TaskData { corpus, tokenizer }),
+            data: data.map(|(corpus, tokenizer)| TaskData {
+                corpus: Arc::new(corpus),
+                tokenizer,
+            }),
+        })
+    }
+
+    /// The task of a later phase: the same data and goal, and the model that the phase makes of this one.
+    ///
+    /// # Errors
+    /// Settings that do not go together with the data or the checkpoint that the run started from.
+    pub fn later(&self, mut config: Config) -> Result<RunTask> {
+        if let Some(init) = &self.config.model.init {
+            model::check_unchanged(init, &self.config, &config)?;
+            // The checkpoint that the run started from may be gone.
+            config.model.init = Some(self.saved.as_ref().unwrap_or(init).clone());
+        }
+        let tokenizer = self.data.as_ref().map(|data| &data.tokenizer);
+        let sizes = Sizes {
+            vocab: self.model.vocab_size(),
+            pad: tokenizer.map_or(0, Tokenizer::pad_id),
+            length: config.data.max_length,
+        };
+        let model = sound_model(&config, &self.goal, sizes, tokenizer)?;
+        let shape = BatchShape {
+            size: config.train.batch,
+            length: config.data.max_length,
+        };
+        fit::check_batch(&config, &model, shape)?;
+        Ok(RunTask {
+            config,
+            goal: self.goal.clone(),
+            model,
+            shape,
+            saved: None,
+            data: self.data.clone(),
         })
     }
 
@@ -160,6 +198,8 @@ impl RunTask {
         TrainerOptions {
             optimizer: self.config.optimizer,
             schedule: self.config.schedule(steps),
+            schedule_start: 0,
+            joined: Joined::new(),
             seed: train.seed,
             clip_norm: (train.clip_norm > 0.0).then_some(train.clip_norm),
             accumulate: train.accumulate,
@@ -168,13 +208,14 @@ impl RunTask {
         }
     }
 
-    /// The graphs of training: the step, and the evaluation as its only function.
+    /// The graphs of training: the step, and as its functions the evaluation and what records statistics.
     ///
     /// # Errors
-    /// An evaluation with parameters that the step does not have.
+    /// An evaluation with parameters that the step does not have; nothing to record of what is asked for.
     pub fn graphs(&self, options: &TrainerOptions) -> Result<StepGraphs> {
         let graphs = StepGraphs::new(options, |cx| self.model.forward(cx, self.shape).loss);
-        graphs.with_function(|cx| evaluation::trace(cx, &self.model, &self.goal, self.shape))
+        let graphs = graphs.with_function(|cx| evaluation::trace(cx, &self.model, &self.goal, self.shape))?;
+        recording::add(graphs, self)
     }
 
     /// The first weights of training, and how they differ from the checkpoint to start from.
@@ -216,10 +257,15 @@ fn new_model(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<(M
         pad: tokenizer.as_ref().map_or(0, Tokenizer::pad_id),
         length: config.data.max_length,
     };
+    Ok((sound_model(config, goal, sizes, tokenizer.as_ref())?, tokenizer))
+}
+
+/// The model of a recipe, checked against data and settings.
+fn sound_model(config: &Config, goal: &Goal, sizes: Sizes, tokenizer: Option<&Tokenizer>) -> Result<Model> {
     fit::check_sizes(config, sizes.vocab)?;
     let model = model::build(config, goal, sizes)?;
-    fit::check_new(config, &model, tokenizer.as_ref())?;
-    Ok((model, tokenizer))
+    fit::check_new(config, &model, tokenizer)?;
+    Ok(model)
 }
 
 /// The model that a run's settings describe, with the tokens, positions and classes of the one that it has saved; none
@@ -231,7 +277,7 @@ fn described(config: &Config, saved: &Model, tokenizer: &Tokenizer) -> Option<Mo
     let sizes = Sizes {
         vocab: saved.vocab_size(),
         pad: tokenizer.pad_id(),
-        length: saved.max_length(),
+        length: saved.max_length().unwrap_or(config.data.max_length),
     };
     let mut model = model::from_scratch(config, sizes);
     if !saved.labels().is_empty() {

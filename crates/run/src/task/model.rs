@@ -1,5 +1,6 @@
 //! From a recipe to the model it describes, and to its first weights.
 
+use super::fit;
 use super::goal::Goal;
 use crate::recipe::config::Config;
 use crate::recipe::keys::ModelKind;
@@ -10,9 +11,11 @@ use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{
-    Architecture, Model, Weights, checkpoint, initialize_missing, numbered_labels, reorder_classes, same_classes,
+    Architecture, AttentionConfig, Model, Weights, checkpoint, initialize_missing, numbered_labels, reorder_classes,
+    same_classes,
 };
 use serde_json::{Value, json};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// The sizes that the data decides.
@@ -30,7 +33,13 @@ pub(crate) struct Sizes {
 const DROPOUT: f64 = 0.1;
 
 /// The settings that a checkpoint decides, so that no flag may set them beside it.
-const FIXED: [&str; 4] = ["model.layers", "model.width", "model.heads", "model.ffn"];
+const FIXED: [&str; 5] = [
+    "model.layers",
+    "model.width",
+    "model.heads",
+    "model.kv_heads",
+    "model.ffn",
+];
 
 /// The model of a recipe: in the dimensions of the checkpoint to start from, else in those of the recipe.
 ///
@@ -45,6 +54,7 @@ pub(crate) fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model>
         model.set_dropout(dropout);
     }
     set_labels(&mut model, goal);
+    model.set_loss(config.train.loss);
     Ok(model)
 }
 
@@ -67,7 +77,46 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
             }
         }
     };
-    Model::from_dir_as(dir, wanted)
+    let mut model = Model::from_dir_as(dir, wanted)?;
+    if let Some(activation) = config.model.activation {
+        model.set_activation(activation);
+    }
+    let (own, attention) = (model.attention(), attention_over(config, model.attention()));
+    fit::check_positions_of_checkpoint(config, &model, attention)?;
+    if attention.position.is_limited() && !own.position.is_limited() {
+        model.extend_positions(config.data.max_length);
+    }
+    model
+        .set_attention(attention)
+        .map_err(|error| Error::user(format!("{}: {error}", config.place("model.position"))))?;
+    Ok(model)
+}
+
+/// The attention that the recipe's keys make of another one.
+fn attention_over(config: &Config, own: AttentionConfig) -> AttentionConfig {
+    let m = &config.model;
+    AttentionConfig {
+        weighting: m.attention.unwrap_or(own.weighting),
+        position: m.position.unwrap_or(own.position),
+        fire_width: m.fire_width.unwrap_or(own.fire_width),
+        fire_shared: m.fire_shared.unwrap_or(own.fire_shared),
+    }
+}
+
+/// Refuses a phase that changes what the checkpoint to start from decides.
+///
+/// # Errors
+/// The first such key.
+pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Result<()> {
+    for name in FIXED {
+        if before.settings.get(name) != now.settings.get(name) {
+            let (place, shown) = (now.place(name), init.display());
+            return Err(Error::user(format!(
+                "{place} cannot change the checkpoint {shown}; leave it out of the phase"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The model that the recipe's own keys describe.
@@ -76,7 +125,8 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
     let Sizes { vocab, pad, length } = sizes;
     let dropout = m.dropout.unwrap_or(DROPOUT);
     let pad = usize::try_from(pad).unwrap_or(0);
-    match m.kind {
+    let attention = attention_over(config, AttentionConfig::default());
+    let mut model: Model = match m.kind {
         ModelKind::Gpt2 => {
             let mut config = Gpt2Config {
                 vocab_size: vocab,
@@ -85,6 +135,7 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
                 n_layer: m.layers,
                 n_head: m.heads,
                 n_inner: Some(m.ffn),
+                attention,
                 ..Gpt2Config::default()
             };
             // transformers would assume the tokens of GPT-2's own vocabulary.
@@ -103,6 +154,7 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
                 num_attention_heads: m.heads,
                 intermediate_size: m.ffn,
                 max_position_embeddings: length.max(512),
+                attention,
                 ..BertConfig::default()
             };
             config.fields.insert("pad_token_id".to_string(), json!(pad));
@@ -117,13 +169,19 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
                 heads: m.heads,
                 ffn: m.ffn,
                 max_length: length,
+                kv_heads: m.kv_heads.filter(|count| *count != m.heads),
+                attention,
                 dropout,
                 pad_token_id: pad,
                 ..EncoderConfig::default()
             };
             LessenEncoder { config }.into()
         }
+    };
+    if let Some(activation) = m.activation {
+        model.set_activation(activation);
     }
+    model
 }
 
 fn set_labels(model: &mut Model, goal: &Goal) {
@@ -195,13 +253,19 @@ pub(crate) struct FirstWeights {
 /// checkpoint knows under another number keeps its row of the classifier.
 ///
 /// # Errors
-/// A checkpoint with a damaged tensor, or outside the head with a missing or ill-shaped one.
+/// A checkpoint with a damaged tensor, or with a missing or ill-shaped one that is neither of the head nor new.
 pub(crate) fn first_weights(model: &Model, init: Option<&Path>, seed: u64) -> Result<FirstWeights> {
     let parameters = model.parameters();
     let mut first = match init {
         Some(dir) => {
-            let mut loaded = checkpoint::load(dir, &parameters, &|name| model.is_head(name))?;
             let known = Model::from_dir_as(dir, model.architecture())?;
+            let before = known.parameters();
+            let before: HashMap<&str, &[usize]> = before.iter().map(|p| (&*p.name, &*p.shape)).collect();
+            // What other settings of the attention add to the checkpoint's model is new, too.
+            let added = parameters.iter().filter(|p| before.get(&*p.name) != Some(&&*p.shape));
+            let added: HashSet<&str> = added.map(|p| &*p.name).collect();
+            let may_lack = |name: &str| model.is_head(name) || added.contains(name);
+            let mut loaded = checkpoint::load(dir, &parameters, &may_lack)?;
             if let Some(places) = same_classes(model.labels(), known.labels()) {
                 reorder_classes(&mut loaded.weights, &places);
             }

@@ -2,18 +2,22 @@
 
 use super::progress::Progress;
 use crate::folder::Folder;
-use crate::folder::events::Events;
+use crate::folder::events::{Bins, Events};
 use crate::folder::metrics::Metrics;
+use crate::recipe::phases::in_phase;
 use crate::task::evaluation::Scores;
+use crate::task::recording::RecordedSplit;
 use lessen_base::Result;
-use lessen_train::StepReport;
-use serde_json::{Map, json};
+use lessen_nn::statistics::histogram_edges;
+use lessen_train::{Statistics, StepReport};
+use serde_json::{Map, Value, json};
 
 /// The log of a run.
 pub(crate) struct Log {
     metrics: Metrics,
     events: Events,
     progress: Progress,
+    phase: Option<String>,
 }
 
 impl Log {
@@ -26,7 +30,21 @@ impl Log {
             metrics: Metrics::open(&folder.metrics(), done)?,
             events: Events::create(folder.root(), done)?,
             progress: Progress::new(total, done),
+            phase: None,
         })
+    }
+
+    /// What follows belongs to this phase.
+    pub(crate) fn enter(&mut self, phase: Option<&str>) {
+        self.phase = phase.map(str::to_string);
+    }
+
+    /// Adds a line to the metrics.
+    fn write(&mut self, mut line: Map<String, Value>) -> Result<()> {
+        if let Some(phase) = &self.phase {
+            line.insert("phase".into(), json!(phase));
+        }
+        self.metrics.write(&line.into())
     }
 
     /// Logs a step; `speed` says how fast the run is.
@@ -44,9 +62,11 @@ impl Log {
             scalars.push(("train/gradient_norm", f64::from(norm)));
         }
         line.insert("step_ms".into(), json!(report.time.as_secs_f64() * 1e3));
-        self.metrics.write(&line.into())?;
+        self.write(line)?;
         self.events.scalars(report.step, &scalars)?;
-        self.progress.step(report.step, report.loss, speed);
+        let phase = self.phase.as_ref().map(|name| format!("{}  ", in_phase(name)));
+        let speed = format!("{}{speed}", phase.unwrap_or_default());
+        self.progress.step(report.step, report.loss, &speed);
         Ok(())
     }
 
@@ -63,9 +83,43 @@ impl Log {
         let tags: Vec<(&str, f64)> = tags.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         self.events.scalars(step, &tags)?;
         line.insert("step".into(), json!(step));
-        self.metrics.write(&line.into())?;
+        self.write(line)?;
         self.note(&format!("step {step}: dev {}", scores.show()));
         Ok(())
+    }
+
+    /// Logs statistics that were recorded on a batch of a split before a step.
+    ///
+    /// # Errors
+    /// Files that cannot be written to.
+    pub(crate) fn statistics(&mut self, step: u64, split: RecordedSplit, statistics: &Statistics) -> Result<()> {
+        let edges = histogram_edges();
+        let named = |name: &str| format!("{}/{name}", split.prefix());
+        let mut line = Map::new();
+        line.insert("step".into(), json!(step));
+        let scalars: Vec<(String, f64)> = statistics
+            .scalars
+            .iter()
+            .map(|(name, value)| (named(name), *value))
+            .collect();
+        for (name, value) in &scalars {
+            line.insert(name.clone(), json!(value));
+        }
+        let mut histograms = Vec::new();
+        for (name, counts) in &statistics.histograms {
+            let bins = Bins { edges: &edges, counts }.trimmed();
+            let full = bins.counts.iter().enumerate().filter(|(_, count)| **count > 0.0);
+            let full: Vec<Value> = full
+                .map(|(i, count)| json!([bins.edges[i], bins.edges[i + 1], count]))
+                .collect();
+            line.insert(named(name), Value::Array(full));
+            histograms.push((named(name), bins));
+        }
+        self.write(line)?;
+        let scalars: Vec<(&str, f64)> = scalars.iter().map(|(name, value)| (name.as_str(), *value)).collect();
+        self.events.scalars(step, &scalars)?;
+        let histograms: Vec<(&str, Bins<'_>)> = histograms.iter().map(|(name, bins)| (name.as_str(), *bins)).collect();
+        self.events.histograms(step, &histograms)
     }
 
     /// Says something that stays.

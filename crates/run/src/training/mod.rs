@@ -2,8 +2,11 @@
 
 pub mod interrupt;
 mod log;
+mod phase_result;
 mod progress;
+mod recording;
 pub mod report;
+pub(crate) mod stage;
 mod start;
 mod steps;
 mod timing;
@@ -12,21 +15,21 @@ pub use self::start::Request;
 
 use self::log::Log;
 use self::report::{Outcome, Report};
+use self::stage::{From, Kept, Stage};
 use self::start::Start;
-use self::steps::Steps;
 use self::timing::Timing;
 use crate::device::NewBackend;
-use crate::folder::Folder;
 use crate::folder::manifest::{Best, DataDigests, Manifest, write_best};
+use crate::folder::{Folder, NewFolderGuard};
+use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Scores, evaluate, inputs_of};
 use crate::task::model::{self, FirstWeights};
-use crate::task::{RunTask, SavedModel};
-use crate::wording::{counted, name_of};
+use crate::wording::{counted, name_of, some_of};
 use lessen_base::atomic::write_folder;
 use lessen_base::{Error, Result};
 use lessen_data::{Batch, Prefetch, Source, Tokenizer};
-use lessen_train::{Generator, Inputs, StepPlans, StepReport, Trainer, show_size};
+use lessen_train::{Generator, Inputs, Peak, StepPlans, StepReport, Trainer, show_size};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -39,100 +42,66 @@ const AHEAD: usize = 256;
 /// # Errors
 /// Whatever is wrong with data, checkpoint, settings or folder, before any step; a loss that is no number.
 pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
-    // What to train: all of a new run, or what the newest checkpoint of a run leaves to do.
+    // What to train: all of a new run, or what the newest checkpoint of a run leaves to do; a stage for each phase.
     let start = Start::of(request)?;
-    let saved = start.saved().map(|dir| SavedModel::read(&start.config, dir));
-    let task = RunTask::assemble(start.config.clone(), saved.transpose()?)?;
-    let corpus = task.data()?.corpus();
-    let data = corpus.digests();
-    start.check_data(data, corpus.unit())?;
-    let (training, dev) = (task.training()?, task.evaluation("dev")?);
-    let steps = Steps::of(&task.config.train, training.as_ref());
-    start.check_steps(steps)?;
-
-    // How: the plans of step and evaluation, and the parameters.
-    let options = task.options(steps.total);
-    let backend = new_backend()?;
-    let plans = StepPlans::new(backend.as_ref(), &options, &task.graphs(&options)?)?;
-    plans.check_memory()?;
-    let compile_time = plans.compile_time();
-    let mut first = task.first_weights()?;
-    let mut trainer = Trainer::from_plans(backend, options, plans, &first.weights)?;
-    first.weights.clear();
-    if let (Some(name), Some(dir)) = (trainer.broken_parameter()?, task.source_of_weights()) {
-        return Err(Error::user(format!(
-            "the tensor {name} of the checkpoint {} has values that are no numbers or infinite; start from a sound one",
-            dir.display()
-        )));
-    }
-    if let Some(states) = start.states()? {
-        trainer.resume(start.step(), &states)?;
-    }
+    let left = Stage::left(&start, new_backend)?;
+    let compile_time = left.stages.iter().map(|(_, plans)| plans.compile_time()).sum();
+    let mut stages = left.stages.into_iter();
+    let (stage, plans) = stages.next().ok_or_else(|| Error::internal("a run has no stage"))?;
+    let (training, dev) = match left.sources {
+        Some(sources) => sources,
+        None => (stage.task.training()?, stage.task.evaluation("dev")?),
+    };
+    let (trainer, first) = stage.trainer(left.backend, plans, left.from)?;
 
     // Where.
     interrupt::listen()?;
-    let (folder, mut guard) = start.folder()?;
-    folder.write_settings(&task.config.settings)?;
-    let log = Log::open(&folder, start.step(), steps.total)?;
+    let (folder, guard) = start.folder()?;
+    folder.write_settings(&start.recipe.settings)?;
+    let log = Log::open(&folder, start.step(), left.total)?;
     let mut run = Run {
-        tokenizer: task.data()?.tokenizer.clone(),
+        tokenizer: stage.task.data()?.tokenizer.clone(),
+        data: stage.task.data()?.corpus().digests(),
         timing: Timing::new(compile_time),
-        best: start.best,
-        task,
-        steps,
-        data,
+        best: start.best.clone().filter(|best| best.phase == stage.task.config.phase),
+        start: start.step(),
+        total: left.total,
+        peak: NO_PEAK,
+        recipe: start.recipe,
+        stage,
+        training,
         trainer,
         dev,
         folder,
+        guard,
         log,
     };
     run.announce(&first);
 
-    // The loop.
-    let train = run.task.config.train.clone();
-    let ahead = (2 * train.accumulate).min(AHEAD);
-    let mut batches = Prefetch::start(training, start.step() * train.accumulate as u64, ahead)?;
-    let mut scores = None;
-    for step in start.step() + 1..=steps.total {
-        let report = run.step(&mut batches)?;
-        if let Some(guard) = guard.take() {
-            guard.keep();
-        }
-        if !report.loss.is_finite() {
-            return Err(run.no_loss(&report));
-        }
-        if step == start.step() + 1 {
-            // Not sooner: a run that fails before leaves everything as it was.
-            run.folder.remove_after(start.step())?;
-        }
-        let is_due = |every: u64| step == steps.total || (every > 0 && step.is_multiple_of(every));
-        let interrupted = interrupt::asked() && step < steps.total;
-        if is_due(train.eval_every) {
-            let new = run.evaluate(step)?;
-            run.log.evaluation(step, &new)?;
-            run.keep_best(step, &new)?;
-            scores = Some(new);
-        }
-        if is_due(train.checkpoint_every) || interrupted {
-            run.save_checkpoint(step)?;
-        }
-        if interrupted {
+    // The steps, stage by stage.
+    let scores = loop {
+        let scores = run.train_stage()?;
+        if run.interrupted() {
             run.log.finish();
             return run.report(None, true);
         }
-    }
+        match stages.next() {
+            Some((stage, plans)) => run = run.enter(stage, plans, new_backend)?,
+            None => break scores,
+        }
+    };
 
     // The end.
     let scores = match scores {
         Some(scores) => scores,
-        None => run.evaluate(start.step())?,
+        None => run.evaluate(run.start)?,
     };
     run.log.finish();
     run.save_model(&run.folder.model(), None)?;
     let mut report = run.report(Some(&scores), false)?;
     let weights = run.trainer.weights()?;
     let Run {
-        task,
+        stage,
         tokenizer,
         trainer,
         dev,
@@ -140,61 +109,160 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         ..
     } = run;
     drop(trainer);
-    let generator = || Generator::new(new_backend()?, &task.model, &weights);
-    report.show(showcase(&task.goal, &tokenizer, dev.as_ref(), train.seed, generator)?);
+    let (task, seed) = (&stage.task, stage.task.config.train.seed);
+    let generator = |most| Generator::new(new_backend()?, &task.model, &weights, most);
+    report.show(showcase(&task.goal, &tokenizer, dev.as_ref(), seed, generator)?);
     report.write(&folder)?;
     Ok(report)
 }
 
-/// A run under way.
+/// The peak of no stage.
+const NO_PEAK: Peak = Peak {
+    planned: 0,
+    measured: 0,
+};
+
+/// A run under way, in one of its stages.
 struct Run {
-    task: RunTask,
-    steps: Steps,
+    recipe: Recipe,
+    /// Steps that were done before this process began.
+    start: u64,
+    /// Steps in all.
+    total: u64,
     tokenizer: Tokenizer,
     data: DataDigests,
-    trainer: Trainer,
-    dev: Arc<dyn Source>,
     folder: Folder,
-    best: Option<Best>,
+    /// Of a new run, until its first step.
+    guard: Option<NewFolderGuard>,
     log: Log,
     timing: Timing,
+    /// The most bytes of the stages before this one.
+    peak: Peak,
+    stage: Stage,
+    training: Arc<dyn Source>,
+    dev: Arc<dyn Source>,
+    trainer: Trainer,
+    best: Option<Best>,
 }
 
 impl Run {
-    /// Says what is about to be trained, and where it differs from the checkpoint to start from.
+    /// The steps that are left of the stage; its last evaluation, if there was one.
+    fn train_stage(&mut self) -> Result<Option<Scores>> {
+        self.log.enter(self.stage.task.config.phase.as_deref());
+        let train = self.stage.task.config.train.clone();
+        let ahead = (2 * train.accumulate).min(AHEAD);
+        let (done, end) = (self.trainer.done(), self.stage.end());
+        let mut batches = Prefetch::start(self.training.clone(), self.stage.first_batch(done), ahead)?;
+        let mut scores = None;
+        for step in done + 1..=end {
+            let report = self.step(&mut batches)?;
+            if let Some(guard) = self.guard.take() {
+                guard.keep();
+            }
+            if !report.loss.is_finite() {
+                return Err(self.no_loss(&report));
+            }
+            if step == self.start + 1 {
+                // Not sooner: a run that fails before leaves everything as it was.
+                self.folder.remove_after(self.start)?;
+            }
+            let is_due = |every: u64| step == end || (every > 0 && step.is_multiple_of(every));
+            let stops = self.interrupted();
+            if is_due(train.eval_every) {
+                let new = self.evaluate(step)?;
+                self.log.evaluation(step, &new)?;
+                self.keep_best(step, &new)?;
+                scores = Some(new);
+            }
+            if is_due(train.checkpoint_every) || stops {
+                self.save_checkpoint(step)?;
+            }
+            if stops {
+                break;
+            }
+        }
+        Ok(scores)
+    }
+
+    /// Whether the run is to stop before its end.
+    fn interrupted(&self) -> bool {
+        interrupt::asked() && self.trainer.done() < self.total
+    }
+
+    /// Goes on to the next stage, with the parameters and states that stay.
+    fn enter(self, stage: Stage, plans: StepPlans, new_backend: NewBackend<'_>) -> Result<Run> {
+        let kept = Kept {
+            weights: self.trainer.weights()?,
+            states: self.trainer.state()?,
+        };
+        let peak = self.peak();
+        // The memory of the stage before is freed first.
+        drop(self.trainer);
+        let (trainer, first) = stage.trainer(new_backend()?, plans, From::Before(kept))?;
+        let run = Run {
+            training: stage.task.training()?,
+            dev: stage.task.evaluation("dev")?,
+            peak,
+            trainer,
+            stage,
+            best: None,
+            ..self
+        };
+        run.announce(&first);
+        Ok(run)
+    }
+
+    /// The most bytes of this stage and those before it.
+    fn peak(&self) -> Peak {
+        let (before, now) = (self.peak, self.trainer.peak());
+        Peak {
+            planned: before.planned.max(now.planned),
+            measured: before.measured.max(now.measured),
+        }
+    }
+
+    /// Says what is about to be trained, and where it differs from the checkpoint to start from, or from the stage
+    /// before.
     fn announce(&self, first: &FirstWeights) {
         let shapes = self.trainer.params().iter().map(|param| &param.shape);
         let count: usize = shapes.map(|shape| shape.iter().product::<usize>()).sum();
+        let phase = self.stage.task.config.phase.as_deref();
+        let phase_name = phase.map_or(String::new(), |name| format!(", {}", in_phase(name)));
         self.log.note(&format!(
-            "{}: {} with {count} parameters, {}, peak memory {}, in {}",
-            self.task.config.recipe(),
-            self.task.model.architecture().name(),
-            counted(self.steps.total, "step"),
+            "{}{phase_name}: {} with {count} parameters, {}, peak memory {}, in {}",
+            self.recipe.name(),
+            self.stage.task.model.architecture().name(),
+            counted(self.stage.steps.total, "step"),
             show_size(self.trainer.peak().planned),
             self.folder.root().display()
         ));
+        let before = match self.stage.begun {
+            0 => "the checkpoint",
+            _ => "the phase before",
+        };
         if !first.drawn.is_empty() {
-            let drawn = first.drawn.join(", ");
+            let drawn = some_of(&first.drawn);
             self.log
-                .note(&format!("the checkpoint has no {drawn}; starting with new ones"));
+                .note(&format!("{before} has no {drawn}; starting with new ones"));
         }
         if let Some(unused) = first.unused.first() {
             let tensors = counted(first.unused.len() as u64, "tensor");
             self.log.note(&format!(
-                "the model has no use for {tensors} of the checkpoint, such as {unused}; left out"
+                "the model has no use for {tensors} of {before}, such as {unused}; left out"
             ));
         }
     }
 
     /// One step, on as many batches as are accumulated, or as are left of the last epoch.
     fn step(&mut self, batches: &mut Prefetch) -> Result<StepReport> {
-        let (goal, train) = (&self.task.goal, &self.task.config.train);
-        let made: Vec<Batch> = (0..self.steps.batches_after(self.trainer.done(), train))
-            .map(|_| batches.next_batch())
-            .collect::<Result<_>>()?;
+        let done = self.trainer.done() - self.stage.begun;
+        let count = self.stage.steps.batches_after(done, &self.stage.task.config.train);
+        let made: Vec<Batch> = (0..count).map(|_| batches.next_batch()).collect::<Result<_>>()?;
+        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
+        recording::record(self, &inputs[0])?;
+        let (goal, train) = (&self.stage.task.goal, &self.stage.task.config.train);
         let weights: Vec<f64> = made.iter().map(|batch| goal.weight_of(batch)).collect();
         let whole: f64 = weights.iter().sum::<f64>().max(1.0);
-        let inputs: Vec<_> = made.iter().map(inputs_of).collect();
         let report = if train.accumulate == 1 {
             self.trainer.step(&inputs[0])?
         } else {
@@ -212,7 +280,12 @@ impl Run {
     /// Evaluates on the split `dev`.
     fn evaluate(&mut self, step: u64) -> Result<Scores> {
         let function = self.trainer.functions()[0];
-        let scores = evaluate(self.trainer.session(), function, self.dev.as_ref(), &self.task.goal)?;
+        let scores = evaluate(
+            self.trainer.session(),
+            function,
+            self.dev.as_ref(),
+            &self.stage.task.goal,
+        )?;
         if scores.loss.is_finite() {
             return Ok(scores);
         }
@@ -223,9 +296,10 @@ impl Run {
     /// Saves the model as the best one, if it is.
     fn keep_best(&mut self, step: u64, scores: &Scores) -> Result<()> {
         let score = scores.deciding();
-        if self.best.is_none_or(|best| score > best.score) {
-            let best = Best { step, score };
-            self.save_model(&self.folder.best(), Some(best))?;
+        if self.best.as_ref().is_none_or(|best| score > best.score) {
+            let phase = self.stage.task.config.phase.clone();
+            let best = Best { step, score, phase };
+            self.save_model(&self.folder.best(), Some(&best))?;
             self.best = Some(best);
         }
         Ok(())
@@ -237,27 +311,33 @@ impl Run {
         }
         self.log.sync()?;
         let (weights, states) = (self.trainer.weights()?, self.trainer.state()?);
-        let manifest = Manifest::new(step, self.steps.total, self.data);
-        let fill = |aside: &Path| model::save(aside, &self.task.model, &weights, &self.tokenizer);
+        let mut manifest = Manifest::new(step, self.stage.steps.total, self.data);
+        manifest.phase = self.stage.mark();
+        let fill = |aside: &Path| model::save(aside, &self.stage.task.model, &weights, &self.tokenizer);
         self.folder.checkpoints().save(manifest, &states, fill)
     }
 
     /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
-    fn save_model(&self, dir: &Path, best: Option<Best>) -> Result<()> {
+    fn save_model(&self, dir: &Path, best: Option<&Best>) -> Result<()> {
         let weights = self.trainer.weights()?;
         write_folder(dir, |aside| {
-            model::save(aside, &self.task.model, &weights, &self.tokenizer)?;
+            model::save(aside, &self.stage.task.model, &weights, &self.tokenizer)?;
             best.map_or(Ok(()), |best| write_best(aside, best))
         })
     }
 
-    /// The error of a step without a finite loss. Going on from the parameters before it would lead there again.
+    /// The error of a step without a finite loss. Going on from the parameters before it would lead there again, unless
+    /// they are those of the stage before.
     fn no_loss(&self, report: &StepReport) -> Error {
+        let is_first = report.step == self.stage.begun + 1 && self.stage.begun > 0;
+        let what = format!("the loss of step {} is {}", report.step, name_of(report.loss.into()));
+        if is_first {
+            return self.diverged(report.step, &what);
+        }
         if let Err(error) = self.folder.checkpoints().remove_bad(report.step - 1) {
             self.log.note(&format!("warning: {error}"));
         }
-        let loss = name_of(report.loss.into());
-        self.diverged(report.step - 1, &format!("the loss of step {} is {loss}", report.step))
+        self.diverged(report.step - 1, &what)
     }
 
     /// The error of the parameters after `step` steps, which gave no finite number. All checkpoints before them gave
@@ -281,7 +361,7 @@ impl Run {
                 (none, "go on with --resume")
             }
         };
-        let place = self.task.config.place("train.lr");
+        let place = self.stage.task.config.place("train.lr");
         Error::user(format!(
             "{what}; {good}; lower {place} or clip the gradient with train.clip_norm, and {how}"
         ))
@@ -289,15 +369,15 @@ impl Run {
 
     fn report(&self, scores: Option<&Scores>, interrupted: bool) -> Result<Report> {
         Report::new(&Outcome {
-            recipe: self.task.config.recipe(),
-            goal: &self.task.goal,
+            recipe: &self.recipe,
+            goal: &self.stage.task.goal,
             folder: &self.folder,
             done: self.trainer.done(),
-            total: self.steps.total,
+            total: self.total,
             scores,
-            best: self.best,
+            best: self.best.as_ref(),
             timing: &self.timing,
-            peak: self.trainer.peak(),
+            peak: self.peak(),
             interrupted,
         })
     }

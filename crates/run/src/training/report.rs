@@ -1,9 +1,11 @@
 //! The report of a run: for people, as JSON and as Markdown.
 
+use super::phase_result::PhaseResult;
 use super::timing::Timing;
 use crate::folder::Folder;
 use crate::folder::manifest::Best;
 use crate::folder::metrics;
+use crate::recipe::phases::Recipe;
 use crate::task::evaluation::Scores;
 use crate::task::goal::Goal;
 use crate::wording::{counted, show_duration};
@@ -14,8 +16,7 @@ use std::path::PathBuf;
 
 /// What a report is made from.
 pub(crate) struct Outcome<'a> {
-    /// Name of the recipe.
-    pub recipe: &'a str,
+    pub recipe: &'a Recipe,
     pub goal: &'a Goal,
     pub folder: &'a Folder,
     /// Steps done.
@@ -24,7 +25,7 @@ pub(crate) struct Outcome<'a> {
     pub total: u64,
     /// The last evaluation.
     pub scores: Option<&'a Scores>,
-    pub best: Option<Best>,
+    pub best: Option<&'a Best>,
     pub timing: &'a Timing,
     pub peak: Peak,
     /// Whether the run was stopped before its end.
@@ -59,24 +60,32 @@ impl Report {
             peak,
             interrupted,
         } = *outcome;
-        let history: Vec<Value> = metrics::lines(&folder.metrics())?
-            .into_iter()
-            .filter_map(|mut line| line.get_mut("loss").map(Value::take))
-            .collect();
+        let metrics = metrics::lines(&folder.metrics())?;
+        let losses = metrics.iter().filter_map(|line| line.get("loss"));
+        let history: Vec<Value> = losses.cloned().collect();
         let loss = history.last().cloned().unwrap_or_default();
         let mut json = Map::new();
         let mut put = |key: &str, value: Value| json.insert(key.to_string(), value);
         let shown_loss = loss.as_f64().map_or(String::new(), |loss| format!(", loss {loss:.4}"));
         let mut lines = vec![format!(
             "{}: {steps} of {} in {}{shown_loss}",
-            recipe,
+            recipe.name(),
             counted(total, "step"),
             show_duration(timing.elapsed().as_secs_f64())
         )];
-        put("recipe", json!(recipe));
+        put("recipe", json!(recipe.name()));
         put("steps", json!(steps));
         put("loss", loss);
         put("loss_history", Value::Array(history));
+        let phases: Vec<PhaseResult> = recipe
+            .phases
+            .iter()
+            .filter_map(|config| PhaseResult::of(config.phase.as_deref()?, &metrics))
+            .collect();
+        if !phases.is_empty() {
+            lines.extend(phases.iter().map(PhaseResult::to_text));
+            put("phases", phases.iter().map(PhaseResult::to_json).collect());
+        }
         if let Some(scores) = scores {
             lines.push(format!("dev {}", scores.show()));
             scores

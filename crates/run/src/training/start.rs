@@ -2,9 +2,10 @@
 //! interrupted, or that is to get further than it did.
 
 use super::steps::Steps;
-use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, read_states};
+use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, PhaseMark, read_states};
 use crate::folder::{Folder, NewFolderGuard};
 use crate::recipe::config::Config;
+use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::Origin;
 use crate::wording::{counted, tell};
@@ -15,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 11] = [
+const FREE: [&str; 14] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -27,6 +28,9 @@ const FREE: [&str; 11] = [
     "model.init",
     "model.vocab",
     "optimizer.placement",
+    "record.every",
+    "record.what",
+    "record.split",
 ];
 
 /// What to train and where.
@@ -85,7 +89,9 @@ struct Checkpoint {
 /// Where a run starts.
 pub(crate) struct Start {
     /// The recipe.
-    pub config: Config,
+    pub recipe: Recipe,
+    /// The phase of the checkpoint to go on from, or the first one.
+    at: usize,
     out: PathBuf,
     /// The folder of a run that goes on.
     folder: Option<Folder>,
@@ -101,12 +107,13 @@ impl Start {
     /// # Errors
     /// A folder that cannot be used, and settings that cannot be meant.
     pub(crate) fn of(request: &Request) -> Result<Start> {
-        let config = |request: &Request| Config::new(request.settings.clone().with_absolute_paths());
+        let recipe = |settings: &Settings| Recipe::new(settings.clone().with_absolute_paths());
         let out = request.out.clone();
         let Some(before) = &request.before else {
             Folder::check_free(&out)?;
             return Ok(Start {
-                config: config(request)?,
+                recipe: recipe(&request.settings)?,
+                at: 0,
                 out,
                 folder: None,
                 checkpoint: None,
@@ -133,13 +140,32 @@ impl Start {
             None => format!("{} has no whole checkpoint; starting from step 0", out.display()),
         });
         let checkpoint = newest.whole.map(|(dir, manifest)| Checkpoint { dir, manifest });
+        let recipe = recipe(&request.settings)?;
+        let at = match &checkpoint {
+            Some(from) => phase_of(&recipe, from)?,
+            None => 0,
+        };
+        if at > 0 {
+            check_finished(&Recipe::new(before.clone())?.phases[..at], &recipe)?;
+        }
         Ok(Start {
-            config: config(request)?,
+            recipe,
+            at,
             out,
             folder: Some(folder),
             checkpoint,
             best,
         })
+    }
+
+    /// The settings of the phases that are left to do, the one that has begun included.
+    pub(crate) fn configs(&self) -> &[Config] {
+        &self.recipe.phases[self.at..]
+    }
+
+    /// What the checkpoint to go on from says of its phase; none in a run without phases.
+    pub(crate) fn mark(&self) -> Option<&PhaseMark> {
+        self.checkpoint.as_ref()?.manifest.phase.as_ref()
     }
 
     /// Steps done already.
@@ -174,7 +200,12 @@ impl Start {
         if before == now {
             return Ok(());
         }
-        let path = self.config.data.path.as_deref().unwrap_or(Path::new("")).display();
+        let path = self.configs()[0]
+            .data
+            .path
+            .as_deref()
+            .unwrap_or(Path::new(""))
+            .display();
         let how = if before.size == now.size {
             "its contents differ".to_string()
         } else {
@@ -187,13 +218,15 @@ impl Start {
         )))
     }
 
-    /// Refuses a run that is to end before the step that it has got to, and says so where the rest of the run follows
-    /// another schedule of the learning rate than its beginning did.
+    /// Refuses a run, or a phase of it, that is to end before the step that it has got to, and says so where its rest
+    /// follows another schedule of the learning rate than its beginning did. `steps` are those of the phase.
     pub(crate) fn check_steps(&self, steps: Steps) -> Result<()> {
         let Some(Checkpoint { manifest, .. }) = &self.checkpoint else {
             return Ok(());
         };
-        let (done, train) = (manifest.step, &self.config.train);
+        let begun = manifest.phase.as_ref().map_or(0, |phase| phase.begun);
+        let (config, done) = (&self.configs()[0], manifest.step - begun);
+        let train = &config.train;
         if steps.total < done {
             let key = match train.steps {
                 0 => "train.epochs",
@@ -202,19 +235,23 @@ impl Start {
             return Err(Error::user(format!(
                 "{} ends after {}, but the run {} has done {done} already; resume with at least as many, or start another \
                  run with another --out",
-                self.config.place(key),
+                config.place(key),
                 counted(steps.total, "step"),
                 self.out.display()
             )));
         }
         if steps.total != manifest.planned_steps && train.schedule != ScheduleKind::Constant {
-            let kind = self.config.settings.text("train.schedule").unwrap_or_default();
+            let kind = config.settings.text("train.schedule").unwrap_or_default();
+            let what = match &config.phase {
+                Some(name) => format!("the phase {name}"),
+                None => "the run".to_string(),
+            };
             tell(&format!(
-                "note: the run was planned for {} and has {} now; from step {} on, the learning rate follows a {kind} \
+                "note: {what} was planned for {} and has {} now; from step {} on, the learning rate follows a {kind} \
                  schedule over {}",
                 counted(manifest.planned_steps, "step"),
                 steps.total,
-                done + 1,
+                manifest.step + 1,
                 counted(steps.total, "step")
             ));
         }
@@ -231,6 +268,43 @@ impl Start {
             None => Folder::create(&self.out).map(|(folder, guard)| (folder, Some(guard))),
         }
     }
+}
+
+/// The number of the phase that a checkpoint belongs to.
+///
+/// # Errors
+/// A phase that the recipe does not have.
+fn phase_of(recipe: &Recipe, from: &Checkpoint) -> Result<usize> {
+    let name = from.manifest.phase.as_ref().map(|phase| phase.name.as_str());
+    let found = recipe.phases.iter().position(|config| config.phase.as_deref() == name);
+    found.ok_or_else(|| {
+        let shown = from.dir.display();
+        Error::user(match name {
+            Some(name) => {
+                format!("{shown} is of the phase {name}, which the run's config.toml lacks; restore the file")
+            }
+            None => format!("{shown} is of no phase, but the run's config.toml has phases; restore the file"),
+        })
+    })
+}
+
+/// Refuses another number of steps for a phase that is finished: later ones began where it ended.
+fn check_finished(finished: &[Config], recipe: &Recipe) -> Result<()> {
+    for (before, now) in finished.iter().zip(&recipe.phases) {
+        for (key, changed) in [
+            ("train.steps", before.train.steps != now.train.steps),
+            ("train.epochs", before.train.epochs != now.train.epochs),
+        ] {
+            if changed {
+                return Err(Error::user(format!(
+                    "{} is too late for the phase {}, which the run has finished; leave it out",
+                    now.place(key),
+                    now.phase.as_deref().unwrap_or_default()
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses another checkpoint to start from, where the run goes on from its own.

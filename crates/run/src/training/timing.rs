@@ -35,13 +35,7 @@ impl Timing {
 
     /// The median time of a step in milliseconds; 0 without steps.
     pub(crate) fn median_ms(&self) -> f64 {
-        let mut sorted = self.steps.clone();
-        sorted.sort_by(f64::total_cmp);
-        match sorted.len() {
-            0 => 0.0,
-            n if n % 2 == 1 => sorted[n / 2] * 1e3,
-            n => (sorted[n / 2 - 1] + sorted[n / 2]) * 500.0,
-        }
+        1e3 * median(self.steps.clone())
     }
 
     /// Tokens (for language models) or examples in a second of training, and which of both.
@@ -65,6 +59,16 @@ impl Timing {
             "{rate:.0} {}",
             unit.replace("_per_", "/").replace("samples", "examples")
         )
+    }
+}
+
+/// The median; 0 of nothing.
+pub(crate) fn median(mut numbers: Vec<f64>) -> f64 {
+    numbers.sort_by(f64::total_cmp);
+    match numbers.len() {
+        0 => 0.0,
+        n if n % 2 == 1 => numbers[n / 2],
+        n => (numbers[n / 2 - 1] + numbers[n / 2]) / 2.0,
     }
 }
 

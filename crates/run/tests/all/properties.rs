@@ -1,6 +1,6 @@
 //! Properties of reading untrusted recipes, shared by the seeded tests and the fuzz targets.
 
-use lessen_run::recipe::config::Config;
+use lessen_run::recipe::phases::Recipe;
 use lessen_run::recipe::settings::Settings;
 
 /// Any text of a recipe is refused with one sentence, or gives settings that are the same after they were written and
@@ -17,7 +17,7 @@ pub fn recipe_is_read_or_refused(text: &str) -> bool {
     let written = settings.to_toml();
     let again = Settings::parse(&written, "written.toml").unwrap_or_else(|e| panic!("{e} in:\n{written}"));
     assert_eq!(settings.difference(&again, &[]), None, "in:\n{written}");
-    match Config::new(settings) {
+    match Recipe::new(settings) {
         Ok(_) => true,
         Err(error) => {
             assert_eq!(error.exit_code(), 2, "{error}");

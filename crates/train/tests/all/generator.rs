@@ -44,7 +44,7 @@ fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
 #[test]
 fn the_cache_changes_no_token() {
     let (model, weights) = model();
-    let mut generator = Generator::new(device(1), &model, &weights).unwrap();
+    let mut generator = Generator::new(device(1), &model, &weights, 40).unwrap();
     let sampling = Sampling {
         tokens: 30,
         temperature: 0.0,
@@ -71,7 +71,7 @@ fn the_cache_changes_no_token() {
 #[test]
 fn a_seed_decides_what_is_drawn() {
     let (model, weights) = model();
-    let mut generator = Generator::new(device(1), &model, &weights).unwrap();
+    let mut generator = Generator::new(device(1), &model, &weights, 40).unwrap();
     let mut draw = |seed| {
         let sampling = Sampling {
             tokens: 20,

@@ -2,5 +2,6 @@
 
 mod generator;
 mod parity;
+mod recording;
 mod support;
 mod trainer;

@@ -7,6 +7,7 @@ mod few_rows;
 mod generator;
 mod gpt;
 mod grouping;
+mod helu;
 mod outside_operation;
 pub mod programs;
 mod promises;

@@ -1,10 +1,11 @@
-//! Attention and its derivative.
+//! Attention and its derivative, and rotary position embeddings of queries and keys.
 
 mod backward;
 pub mod bias;
 mod forward;
 mod operation;
 mod query;
+mod rope;
 mod scores;
 pub mod weighting;
 
@@ -17,4 +18,5 @@ pub use weighting::{Divisor, Weighting};
 operations! {
     backward::{AttentionBackward},
     operation::{Attention},
+    rope::{Rope},
 }

@@ -42,6 +42,11 @@ const WORDS: &str = "softmax, norm_softmax, logit_norm, relu and sigmoid; after 
                      tau=NUMBER and learned, relu and sigmoid take the divisor, which is a number or keys";
 
 impl Weighting {
+    /// All words, for messages.
+    pub fn words() -> String {
+        WORDS.to_string()
+    }
+
     /// Whether the weights of a query sum to 1 before dropout.
     pub fn is_softmax(&self) -> bool {
         matches!(self, Weighting::Softmax | Weighting::Norm(_))
@@ -61,7 +66,7 @@ impl Weighting {
     }
 
     /// Checks the ranges of numbers.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let divisor = |divisor: Divisor| !matches!(divisor, Divisor::Constant(c) if !(c > 0.0 && c.is_finite()));
         let valid = match *self {
             Weighting::Softmax => true,

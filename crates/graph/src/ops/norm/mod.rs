@@ -2,6 +2,7 @@
 
 pub mod layer_norm;
 pub mod log_softmax;
+pub mod norm_logits;
 pub mod rms_norm;
 pub mod softmax;
 mod statistics;
@@ -10,6 +11,7 @@ pub mod temperature;
 operations! {
     layer_norm::{LayerNorm, LayerNormBackward},
     log_softmax::{LogSoftmax},
+    norm_logits::{NormLogits, NormLogitsBackward},
     rms_norm::{RmsNorm, RmsNormBackward},
     softmax::{Softmax, SoftmaxBackward},
 }

@@ -101,6 +101,13 @@ impl Temperature {
     /// Rows along the last axis divided by their temperatures, less their means if centered. Only scores that are
     /// `visible` count; the others must be finite, and become zeros.
     pub(crate) fn normalize<'g>(&self, scores: Tensor<'g>, visible: Option<Tensor<'g>>) -> Tensor<'g> {
+        let (deviations, sigma) = self.deviations(scores, visible);
+        deviations / (self.clipped(sigma) * self.tau)
+    }
+
+    /// Rows along the last axis less their means if centered, and their deviations `[.., 1]`, which are
+    /// [`LEAST_TEMPERATURE`] at least.
+    pub(crate) fn deviations<'g>(&self, scores: Tensor<'g>, visible: Option<Tensor<'g>>) -> (Tensor<'g>, Tensor<'g>) {
         let zero = scores.scalar_like(0.0);
         let only_visible = |x: Tensor<'g>| visible.map_or(x, |visible| visible.select(x, zero));
         let count = match visible {
@@ -118,11 +125,15 @@ impl Temperature {
         let sigma = variance
             .maximum(scores.scalar_like(LEAST_TEMPERATURE * LEAST_TEMPERATURE))
             .sqrt();
-        let clipped = match self.clip {
+        (deviations, sigma)
+    }
+
+    /// A deviation within its bound.
+    pub(crate) fn clipped<'g>(&self, sigma: Tensor<'g>) -> Tensor<'g> {
+        match self.clip {
             Clip::AtMost(gamma) if gamma == f64::INFINITY => sigma,
             Clip::AtMost(gamma) => sigma.minimum(sigma.scalar_like(gamma)),
             Clip::AtLeast(floor) => sigma.maximum(sigma.scalar_like(floor)),
-        };
-        deviations / (clipped * self.tau)
+        }
     }
 }

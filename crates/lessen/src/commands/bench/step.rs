@@ -1,24 +1,15 @@
-//! `lessen bench`
+//! `lessen bench step`
 
-use clap::{Args, ValueEnum};
-use lessen::step_bench;
+use clap::Args;
+use lessen::bench::step;
 use lessen_run::Result;
 use lessen_train::{parse_size, show_size};
 
 use crate::say;
 
-/// What there is to measure.
-#[derive(Clone, Copy, ValueEnum)]
-enum What {
-    /// Training steps of a GPT, of BERT-base, and of the `thucnews` recipe
-    Step,
-}
-
-/// Flags of `lessen bench`.
+/// Flags of `lessen bench step`.
 #[derive(Args)]
-pub struct Bench {
-    /// What to measure
-    what: What,
+pub struct Step {
     /// Cases, by letter
     #[arg(long, value_delimiter = ',', default_value = "a,b,c")]
     case: Vec<String>,
@@ -33,13 +24,12 @@ pub struct Bench {
     json: bool,
 }
 
-impl Bench {
+impl Step {
     /// Measures; the exit code.
     pub fn run(self) -> Result<u8> {
-        let What::Step = self.what;
         let budget = self.budget.as_deref().map(parse_size).transpose()?;
         let mut table = String::new();
-        let json = step_bench::run(&self.case, self.steps as usize, budget, |case, m, peak| {
+        let json = step::run(&self.case, self.steps as usize, budget, |case, m, peak| {
             let spread = format!("{:.1} .. {:.1}", m.step_ms[0], m.step_ms[m.step_ms.len() - 1]);
             table += &format!("{}  {}\n", case.letter, case.title);
             table += &format!("   compile        {:>9.1} ms\n", m.compile_ms);

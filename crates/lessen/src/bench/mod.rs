@@ -1,0 +1,5 @@
+//! What `lessen bench` measures.
+
+pub mod activation;
+pub mod attention;
+pub mod step;

@@ -1,0 +1,37 @@
+//! `lessen bench`
+
+mod activation;
+mod attention;
+mod step;
+
+use clap::{Args, Subcommand};
+use lessen_run::Result;
+
+/// Flags of `lessen bench`.
+#[derive(Args)]
+pub struct Bench {
+    #[command(subcommand)]
+    what: What,
+}
+
+/// What there is to measure.
+#[derive(Subcommand)]
+enum What {
+    /// Training steps of a GPT, of BERT-base, and of the `thucnews` recipe
+    Step(step::Step),
+    /// Inference with different activations: time per element and of whole models
+    Activation(activation::Activation),
+    /// One attention layer, forward or with its derivative, fused or as a graph of simple operations
+    Attention(attention::Attention),
+}
+
+impl Bench {
+    /// Measures; the exit code.
+    pub fn run(self) -> Result<u8> {
+        match self.what {
+            What::Step(step) => step.run(),
+            What::Activation(activation) => activation.run(),
+            What::Attention(attention) => attention.run(),
+        }
+    }
+}

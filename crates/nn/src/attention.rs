@@ -1,0 +1,199 @@
+//! The attention that all layers of a model have: how scores become weights, and how positions are known.
+
+use lessen_graph::ops::attention::{Fire, PositionBias, Weighting};
+use lessen_graph::{DType, Tensor};
+use serde_json::{Map, Value};
+
+use crate::config::{Fields, put_own};
+use crate::context::Context;
+use crate::init::Init;
+use crate::layers::Attend;
+use crate::position::Position;
+use lessen_base::{Error, Result};
+
+/// The base of the wavelengths of rotary position embeddings.
+const ROPE_BASE: f64 = 10000.0;
+
+/// The first value of FIRE's parameter `c`; that of `l` is 1.
+const FIRE_C: f64 = 0.1;
+
+const OWN_WEIGHTING: &str = "lessen_attention";
+const OWN_POSITION: &str = "lessen_position";
+const OWN_FIRE_WIDTH: &str = "lessen_fire_width";
+const OWN_FIRE_SHARED: &str = "lessen_fire_shared";
+
+/// The attention of every layer of a model.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct AttentionConfig {
+    /// How scores become weights. A learned weight is the parameter `head_weight` of every layer, initially 1.
+    pub weighting: Weighting,
+    /// How positions are known.
+    pub position: Position,
+    /// Width of the hidden layer of FIRE's function.
+    pub fire_width: usize,
+    /// Whether all layers share the parameters of FIRE, or each has its own.
+    pub fire_shared: bool,
+}
+
+impl Default for AttentionConfig {
+    /// Softmax and learned positions; for FIRE a width of 32 and shared parameters.
+    fn default() -> AttentionConfig {
+        AttentionConfig {
+            weighting: Weighting::Softmax,
+            position: Position::Learned,
+            fire_width: 32,
+            fire_shared: true,
+        }
+    }
+}
+
+impl AttentionConfig {
+    /// Checks that heads of this width can have it.
+    ///
+    /// # Errors
+    /// Rotary position embeddings with an odd width.
+    pub fn check(&self, head_width: usize) -> Result<()> {
+        if self.position != Position::Rope || head_width.is_multiple_of(2) {
+            return Ok(());
+        }
+        Err(Error::user(format!(
+            "rope rotates pairs of elements, but heads have {head_width}; choose another number of heads or position"
+        )))
+    }
+
+    /// Reads what [`AttentionConfig::put`] writes, for heads of this width.
+    pub(crate) fn from_fields(fields: &Fields, head_width: usize) -> Result<AttentionConfig> {
+        let mut config = AttentionConfig::default();
+        if let Some(word) = fields.word(OWN_WEIGHTING)? {
+            let refuse = |_| {
+                let words = Weighting::words();
+                fields.error(
+                    OWN_WEIGHTING,
+                    format!("is `{word}`, which Lessen does not have; it has {words}"),
+                )
+            };
+            config.weighting = word.parse().map_err(refuse)?;
+        }
+        if let Some(word) = fields.word(OWN_POSITION)? {
+            config.position = Position::from_name(word).ok_or_else(|| {
+                let known = Position::ALL.map(Position::name).join(", ");
+                fields.error(
+                    OWN_POSITION,
+                    format!("is `{word}`, which Lessen does not have; it has {known}"),
+                )
+            })?;
+        }
+        config.fire_width = fields.size_or(OWN_FIRE_WIDTH, config.fire_width)?;
+        config.fire_shared = fields.switch_or(OWN_FIRE_SHARED, config.fire_shared)?;
+        let refuse = |_| {
+            fields.error(
+                OWN_POSITION,
+                format!("is `rope`, for which heads of {head_width} are odd"),
+            )
+        };
+        config.check(head_width).map_err(refuse)?;
+        Ok(config)
+    }
+
+    /// Writes what differs from the default, in fields that transformers ignores.
+    pub(crate) fn put(&self, map: &mut Map<String, Value>) {
+        let default = AttentionConfig::default();
+        let fire = self.position == Position::Fire;
+        for (field, differs, value) in [
+            (
+                OWN_WEIGHTING,
+                self.weighting != default.weighting,
+                Value::from(self.weighting.to_string()),
+            ),
+            (
+                OWN_POSITION,
+                self.position != default.position,
+                Value::from(self.position.name()),
+            ),
+            (OWN_FIRE_WIDTH, fire, Value::from(self.fire_width)),
+            (OWN_FIRE_SHARED, fire, Value::from(self.fire_shared)),
+        ] {
+            put_own(map, field, differs.then_some(value));
+        }
+    }
+}
+
+/// What the attentions of one forward pass share.
+#[derive(Clone, Copy)]
+pub(crate) struct SharedAttention<'g> {
+    config: AttentionConfig,
+    heads: usize,
+    /// The parameters of FIRE, where all layers share them.
+    fire: Option<Fire<Tensor<'g>>>,
+    /// The positions of the tokens, `i32[T]`, where they rotate queries and keys.
+    rotary: Option<Tensor<'g>>,
+    /// The position of the first query among the keys.
+    offset: Option<Tensor<'g>>,
+}
+
+impl<'g> SharedAttention<'g> {
+    /// Declares what all layers share, for queries and keys of `length` tokens. The first query has the position
+    /// `offset` (`i32[]`) among the keys, or else the queries are the last ones of as many keys.
+    pub(crate) fn new(
+        cx: &Context<'g>,
+        config: AttentionConfig,
+        heads: usize,
+        length: usize,
+        offset: Option<Tensor<'g>>,
+    ) -> SharedAttention<'g> {
+        let rotary = (config.position == Position::Rope).then(|| {
+            let positions = cx.trace().iota(DType::I32, &[length], 0);
+            offset.map_or(positions, |offset| positions + offset)
+        });
+        let fire = config.position == Position::Fire && config.fire_shared;
+        SharedAttention {
+            config,
+            heads,
+            fire: fire.then(|| fire_parameters(cx, heads, config.fire_width)),
+            rotary,
+            offset,
+        }
+    }
+
+    /// The options of one layer, whose own parameters are declared at `cx`: those of `how` with weighting and
+    /// positions.
+    pub(crate) fn of_layer(&self, cx: &Context<'g>, how: Attend<'g>) -> Attend<'g> {
+        let bias = match self.config.position {
+            Position::Alibi => PositionBias::Alibi,
+            Position::Fire => {
+                let own = || fire_parameters(cx, self.heads, self.config.fire_width);
+                PositionBias::Fire(self.fire.unwrap_or_else(own))
+            }
+            Position::Learned | Position::None | Position::Rope => PositionBias::None,
+        };
+        let weighting = self.config.weighting;
+        let weight = weighting.is_learned();
+        Attend {
+            heads: self.heads,
+            weighting,
+            weight: weight.then(|| cx.param("head_weight", &[self.heads], Init::Ones)),
+            bias,
+            rotary: self.rotary.map(|positions| (positions, ROPE_BASE)),
+            offset: self.offset,
+            ..how
+        }
+    }
+}
+
+/// The parameters of FIRE, initially as PyTorch has those of `nn.Linear`.
+fn fire_parameters<'g>(cx: &Context<'g>, heads: usize, width: usize) -> Fire<Tensor<'g>> {
+    cx.scope("fire", |cx| {
+        let first = Init::Uniform { bound: 1.0 };
+        let second = Init::Uniform {
+            bound: 1.0 / (width as f64).sqrt(),
+        };
+        Fire {
+            c: cx.param("c", &[], Init::Constant(FIRE_C)),
+            l: cx.param("l", &[], Init::Ones),
+            w1: cx.param("w1", &[width], first),
+            b1: cx.param("b1", &[width], first),
+            w2: cx.param("w2", &[heads, width], second),
+            b2: cx.param("b2", &[heads], second),
+        }
+    })
+}

@@ -1,0 +1,85 @@
+//! What models let be recorded of activations and of attention.
+
+use lessen_graph::Tensor;
+use lessen_graph::ops::attention::{AttentionOptions, AttentionSizes};
+
+use crate::activation::Activation;
+use crate::context::Context;
+use crate::statistics::Statistic;
+
+/// The label of a row without a label, as [`Tensor::cross_entropy`] has it.
+const NO_LABEL: f64 = -100.0;
+
+/// The most scores of which statistics are recorded in one attention, unless a single sequence has more.
+const MOST_SCORES: usize = 1 << 22;
+
+/// Applies an activation to `x`, `[B, T, W]`, which is observed as `pre_activation` where the padding mask
+/// (`bool[B, T]`), if there is one, is true. With HeLU `only_helu_learns` is the share of elements whose derivative is 1
+/// though that of ReLU is 0.
+#[track_caller]
+pub(crate) fn activate<'g>(
+    cx: &Context<'g>,
+    activation: Activation,
+    x: Tensor<'g>,
+    mask: Option<Tensor<'g>>,
+) -> Tensor<'g> {
+    if cx.observes("pre_activation") {
+        let mut statistics = vec![Statistic::Summary, Statistic::Histogram];
+        if let Activation::Helu(alpha) = activation {
+            statistics.push(Statistic::Share {
+                name: "only_helu_learns",
+                above: -alpha,
+                up_to: 0.0,
+            });
+        }
+        cx.observe_where("pre_activation", &statistics, x, mask.map(|mask| mask.unsqueeze(-1)));
+    }
+    activation.apply(x)
+}
+
+/// Observes what an attention computes: `attention_scores`, the scores of the keys that queries see, and
+/// `attention_weights`, what becomes of them before dropout. Queries at padding positions do not count. The scores are
+/// formed in the graph only where they are recorded, of as many sequences of the batch as have at most [`MOST_SCORES`]
+/// scores, and of one at least.
+#[track_caller]
+pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, options: AttentionOptions<'g>) {
+    let observed = ["attention_scores", "attention_weights"].map(|name| cx.observes(name));
+    let sizes = AttentionSizes::of(&q.ty(), &k.ty(), &k.ty());
+    if observed == [false; 2] || sizes.scores() == 0 {
+        return;
+    }
+    let sequences = (MOST_SCORES / (sizes.scores() / sizes.batch)).clamp(1, sizes.batch);
+    let few = |x: Tensor<'g>| x.slice(0, 0, sequences);
+    let (q, k) = (few(q), few(k));
+    let mask = options.mask.map(few);
+    let (operation, rest) = AttentionOptions {
+        mask,
+        dropout: None,
+        ..options
+    }
+    .operation(q);
+    let scores = operation.scores(q, k, &rest);
+    let queries = mask.filter(|_| sizes.queries == sizes.keys);
+    let queries = queries.map(|mask| mask.reshape(&[sequences, 1, sizes.queries, 1]));
+    let seen = match (scores.visible, queries) {
+        (Some(visible), Some(queries)) => Some(visible.and(queries)),
+        (visible, queries) => visible.or(queries),
+    };
+    let statistics = [Statistic::Summary, Statistic::Histogram, Statistic::RowDeviation];
+    cx.observe_where("attention_scores", &statistics, scores.scores, seen);
+    let statistics = [Statistic::Summary, Statistic::Histogram, Statistic::RowEntropy];
+    cx.observe_where("attention_weights", &statistics, scores.weights().0, seen);
+}
+
+/// Observes the logits of a cross entropy, `[.., classes]`, as `logits`, and their softmax as `probabilities`, where
+/// `labels` says that there is a label.
+#[track_caller]
+pub(crate) fn logits<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) {
+    if [cx.observes("logits"), cx.observes("probabilities")] == [false; 2] {
+        return;
+    }
+    let seen = Some(labels.ne(labels.scalar_like(NO_LABEL)).unsqueeze(-1));
+    let statistics = [Statistic::Summary, Statistic::Histogram, Statistic::RowDeviation];
+    cx.observe_where("logits", &statistics, logits, seen);
+    cx.observe_where("probabilities", &[Statistic::RowEntropy], logits.softmax(), seen);
+}

@@ -1,0 +1,435 @@
+//! Models with every attention and every way to know positions: derivatives, padding, lengths, names and files.
+
+use std::collections::BTreeSet;
+use std::fs;
+
+use crate::support::{Arrays, Folder, assert_close};
+use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
+use lessen_nn::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassification};
+use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::{
+    Activation, AttentionConfig, BatchShape, Context, Loss, Model, Position, Selection, initialize, numbered_labels,
+};
+use serde_json::Value;
+
+const WEIGHTINGS: [&str; 6] = [
+    "softmax",
+    "norm_softmax",
+    "norm_softmax:gamma=inf,learned",
+    "logit_norm:tau=0.5",
+    "relu:keys",
+    "sigmoid:2",
+];
+
+const BATCH: BatchShape = BatchShape { size: 2, length: 5 };
+
+fn attention(weighting: &str, position: Position, fire_shared: bool) -> AttentionConfig {
+    AttentionConfig {
+        weighting: weighting.parse().unwrap(),
+        position,
+        fire_width: 3,
+        fire_shared,
+    }
+}
+
+/// A small model of every class with this attention.
+fn models(attention: AttentionConfig) -> Vec<Model> {
+    let labels = numbered_labels(3);
+    let encoder = EncoderConfig {
+        vocab_size: 9,
+        width: 8,
+        layers: 2,
+        heads: 4,
+        kv_heads: Some(2),
+        ffn: 6,
+        max_length: 5,
+        initializer_range: 0.5,
+        attention,
+        labels: labels.clone(),
+        ..EncoderConfig::default()
+    };
+    let bert = BertConfig {
+        vocab_size: 9,
+        hidden_size: 8,
+        num_hidden_layers: 2,
+        num_attention_heads: 2,
+        intermediate_size: 6,
+        max_position_embeddings: 5,
+        initializer_range: 0.5,
+        attention,
+        labels,
+        ..BertConfig::default()
+    };
+    let gpt2 = Gpt2Config {
+        vocab_size: 9,
+        n_positions: 5,
+        n_embd: 8,
+        n_layer: 2,
+        n_head: 2,
+        n_inner: Some(6),
+        initializer_range: 0.5,
+        attention,
+        ..Gpt2Config::default()
+    };
+    vec![
+        LessenEncoder { config: encoder }.into(),
+        BertForSequenceClassification { config: bert.clone() }.into(),
+        BertForMaskedLM { config: bert }.into(),
+        GPT2LMHeadModel { config: gpt2 }.into(),
+    ]
+}
+
+/// Two texts of five and three tokens with labels of both kinds, and the model's first parameters.
+fn given(model: &Model) -> Arrays {
+    let mut given = Arrays::new();
+    let texts = [3, 1, 4, 1, 5, 2, 6, 5, 0, 0];
+    given.insert("tokens".into(), Array::i32(&[2, 5], &texts));
+    given.insert("types".into(), Array::i32(&[2, 5], &[0, 0, 0, 1, 1, 0, 0, 0, 0, 0]));
+    let mask = vec![1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, 0.0];
+    given.insert("mask".into(), Array::new(Type::new(DType::Bool, &[2, 5]), mask));
+    let labels = if model.labels().is_empty() {
+        Array::i32(&[2, 5], &[1, 4, 1, 5, -100, 6, 5, -100, -100, -100])
+    } else {
+        Array::i32(&[2], &[2, 0])
+    };
+    given.insert("labels".into(), labels);
+    for (name, weight) in initialize(&model.parameters(), 3) {
+        let data = weight.data.iter().map(|&value| value.into()).collect();
+        given.insert(name, Array::f32(&weight.shape, data));
+    }
+    given
+}
+
+/// The loss, and its derivative in each parameter under the parameter's name.
+fn loss_and_gradients(model: &Model, given: &Arrays) -> Arrays {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, false);
+    let loss = model.forward(&cx, BATCH).loss;
+    trace.output("loss", loss);
+    let params = cx.params();
+    let tensors: Vec<_> = params.iter().map(|param| trace.tensor(param.value)).collect();
+    for (param, gradient) in params.iter().zip(loss.grad(&tensors)) {
+        trace.output(&param.name, gradient);
+    }
+    drop(cx);
+    evaluate_exactly(&trace.finish(), given).unwrap()
+}
+
+/// Compares the derivative along a direction in all parameters with a central difference.
+fn check_derivative(what: &str, model: &Model) {
+    const STEP: f64 = 1e-6;
+    let given = given(model);
+    let found = loss_and_gradients(model, &given);
+    let mut random = lessen_base::SplitMix64::new(7);
+    let (mut before, mut after, mut slope) = (given.clone(), given.clone(), 0.0);
+    for param in model.parameters() {
+        let gradient = &found[&param.name];
+        for (i, derivative) in gradient.data.iter().enumerate() {
+            let direction = random.unit() - 0.5;
+            slope += direction * derivative;
+            before.get_mut(&param.name).unwrap().data[i] -= STEP * direction;
+            after.get_mut(&param.name).unwrap().data[i] += STEP * direction;
+        }
+    }
+    let loss = |given: &Arrays| loss_and_gradients(model, given)["loss"].item();
+    let difference = (loss(&after) - loss(&before)) / (2.0 * STEP);
+    assert!(
+        (difference - slope).abs() < 2e-7 * (1.0 + slope.abs()),
+        "{what}: the derivative is {slope}, the difference {difference}"
+    );
+}
+
+#[test]
+fn derivatives_agree_with_differences() {
+    for position in Position::ALL {
+        for (i, weighting) in WEIGHTINGS.into_iter().enumerate() {
+            for model in models(attention(weighting, position, i % 2 == 0)) {
+                let what = format!("{} with {weighting} and {position}", model.architecture().name());
+                check_derivative(&what, &model);
+            }
+        }
+    }
+}
+
+#[test]
+fn derivatives_of_normalized_losses_agree_with_differences() {
+    for loss in [
+        "norm_softmax",
+        "norm_softmax:gamma=inf,tau=0.5",
+        "norm_softmax:floor=0.1",
+        "logit_norm",
+    ] {
+        for mut model in models(AttentionConfig::default()) {
+            model.set_loss(loss.parse().unwrap());
+            check_derivative(&format!("{} with {loss}", model.architecture().name()), &model);
+        }
+    }
+}
+
+#[test]
+fn activations_are_those_that_the_model_names() {
+    for activation in [Activation::Elu(0.5), Activation::Silu] {
+        for mut model in models(AttentionConfig::default()) {
+            model.set_activation(activation);
+            check_derivative(&format!("{} with {activation}", model.architecture().name()), &model);
+        }
+    }
+    // HeLU has the values of ReLU, and derivatives of its own.
+    for mut model in models(AttentionConfig::default()) {
+        let given = given(&model);
+        let mut with = |activation| {
+            model.set_activation(activation);
+            loss_and_gradients(&model, &given)
+        };
+        let (relu, helu) = (with(Activation::Relu), with(Activation::Helu(0.5)));
+        assert_eq!(relu["loss"], helu["loss"]);
+        assert_ne!(relu, helu);
+        assert_eq!(relu, with(Activation::Helu(0.0)));
+    }
+}
+
+/// The scores of two texts of `length` tokens, the second of which is padded from its third token on with `padding`.
+fn logits(model: &Model, length: usize, padding: i32) -> Array {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, false);
+    trace.output("logits", model.logits(&cx, BatchShape { size: 2, length }));
+    drop(cx);
+    let mut given = given(model);
+    let token = |i: usize| match (i / length, i % length) {
+        (1, 3..) => padding,
+        (text, place) => ((place * place + 2 * text) % 9) as i32,
+    };
+    let tokens: Vec<i32> = (0..2 * length).map(token).collect();
+    given.insert("tokens".into(), Array::i32(&[2, length], &tokens));
+    given.insert("types".into(), Array::i32(&[2, length], &vec![0; 2 * length]));
+    let mask = (0..2 * length).map(|i| f64::from(i < length + 3)).collect();
+    given.insert("mask".into(), Array::new(Type::new(DType::Bool, &[2, length]), mask));
+    evaluate_exactly(&trace.finish(), &given)
+        .unwrap()
+        .remove("logits")
+        .unwrap()
+}
+
+#[test]
+fn padding_changes_no_class() {
+    for position in Position::ALL {
+        for weighting in WEIGHTINGS {
+            for model in &models(attention(weighting, position, true))[..2] {
+                let what = format!("{} with {weighting} and {position}", model.architecture().name());
+                let short = logits(model, 4, 0);
+                assert_close(&what, &logits(model, 4, 7), &short, 1e-13);
+                // The second text alone does not change with the length of the batch.
+                let second = |logits: &Array| Array::f32(&[3], logits.data[3..].to_vec());
+                assert_close(&what, &second(&logits(model, 5, 0)), &second(&short), 1e-13);
+            }
+        }
+    }
+}
+
+#[test]
+fn only_learned_positions_limit_the_length() {
+    for position in Position::ALL {
+        for model in models(attention("softmax", position, true)) {
+            let refused = |length| model.check_length(length).map_err(|error| error.to_string()).err();
+            assert_eq!(refused(5), None);
+            if position == Position::Learned {
+                assert_eq!(model.max_length(), Some(5));
+                assert!(refused(6).unwrap().contains("has position embeddings for 5"));
+            } else {
+                assert_eq!((model.max_length(), refused(40)), (None, None));
+                assert!(refused(0).unwrap().ends_with("set data.max_length to at least 1"));
+                assert!(logits(&model, 40, 0).data.iter().all(|x| x.is_finite()));
+            }
+        }
+    }
+}
+
+#[test]
+fn positions_are_known_where_there_are_any() {
+    // The mean of the states of a text without positions does not depend on the order of its tokens.
+    let swapped = |model: &Model| {
+        let found = |given: &Arrays| {
+            let trace = Trace::new();
+            let cx = Context::new(&trace, false);
+            trace.output("logits", model.logits(&cx, BATCH));
+            drop(cx);
+            evaluate_exactly(&trace.finish(), given)
+                .unwrap()
+                .remove("logits")
+                .unwrap()
+        };
+        let mut given = given(model);
+        let before = found(&given);
+        given.insert("tokens".into(), Array::i32(&[2, 5], &[1, 3, 4, 1, 5, 2, 6, 5, 0, 0]));
+        let after = found(&given);
+        let apart = before.data.iter().zip(&after.data).map(|(a, b)| (a - b).abs());
+        apart.fold(0.0, f64::max)
+    };
+    for position in Position::ALL {
+        let model = &models(attention("softmax", position, true))[0];
+        assert_eq!(swapped(model) > 1e-6, position != Position::None, "{position}");
+    }
+}
+
+#[test]
+fn parameters_keep_their_names_and_only_positions_and_weights_differ() {
+    let names = |model: &Model| -> BTreeSet<String> { model.parameters().into_iter().map(|p| p.name).collect() };
+    let plain = models(AttentionConfig::default());
+    let fire = models(attention("norm_softmax:learned", Position::Fire, true));
+    let own = models(attention("softmax", Position::Fire, false));
+    for (i, [table, layer, shared]) in [
+        ["embeddings.positions.weight", "layers.1.attention", "fire"],
+        [
+            "bert.embeddings.position_embeddings.weight",
+            "bert.encoder.layer.1.attention.self",
+            "bert.encoder.fire",
+        ],
+        [
+            "bert.embeddings.position_embeddings.weight",
+            "bert.encoder.layer.1.attention.self",
+            "bert.encoder.fire",
+        ],
+        ["transformer.wpe.weight", "transformer.h.1.attn", "transformer.fire"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (plain, fire, own) = (names(&plain[i]), names(&fire[i]), names(&own[i]));
+        assert_eq!(plain.difference(&fire).collect::<Vec<_>>(), [table]);
+        let parts = ["b1", "b2", "c", "l", "w1", "w2"];
+        let mut added: Vec<String> = parts.iter().map(|part| format!("{shared}.{part}")).collect();
+        let weights = ["0", "1"].map(|index| format!("{}.head_weight", layer.replace('1', index)));
+        added.extend(weights);
+        added.sort();
+        assert_eq!(fire.difference(&plain).cloned().collect::<Vec<_>>(), added);
+        let added = ["0", "1"].iter().flat_map(|index| {
+            let layer = layer.replace('1', index);
+            parts.iter().map(move |part| format!("{layer}.fire.{part}"))
+        });
+        assert_eq!(
+            own.difference(&plain).cloned().collect::<Vec<_>>(),
+            added.collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn a_file_keeps_attention_positions_and_loss_in_fields_of_our_own() {
+    let folder = Folder::new();
+    let path = folder.file("config.json");
+    let plain = models(AttentionConfig::default());
+    for position in Position::ALL {
+        for weighting in WEIGHTINGS {
+            for (i, mut model) in models(attention(weighting, position, false)).into_iter().enumerate() {
+                model.set_loss("norm_softmax:gamma=2".parse().unwrap());
+                let json = model.config_json();
+                fs::write(&path, Value::Object(json.clone()).to_string()).unwrap();
+                let read = Model::from_dir(&folder.0).unwrap();
+                let expected = AttentionConfig {
+                    fire_width: if position == Position::Fire { 3 } else { 32 },
+                    fire_shared: position != Position::Fire,
+                    ..model.attention()
+                };
+                assert_eq!((read.attention(), read.loss()), (expected, model.loss()));
+                assert_eq!(read.config_json(), json);
+                assert_eq!(read.parameters().len(), model.parameters().len());
+                // What transformers reads is what a plain model has, and a plain model has nothing else.
+                let known = |json: serde_json::Map<String, Value>| -> serde_json::Map<String, Value> {
+                    json.into_iter()
+                        .filter(|(field, _)| !field.starts_with("lessen_"))
+                        .collect()
+                };
+                assert_eq!(known(json), plain[i].config_json());
+                let mut read = read;
+                read.set_attention(AttentionConfig::default()).unwrap();
+                read.set_loss(Loss::default());
+                assert_eq!(read.config_json(), plain[i].config_json());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let folder = Folder::new();
+    let fault = |changes: &[(&str, Value)]| {
+        let mut json = models(AttentionConfig::default())[3].config_json();
+        for (field, value) in changes {
+            json.insert(field.to_string(), value.clone());
+        }
+        fs::write(folder.file("config.json"), Value::Object(json).to_string()).unwrap();
+        let sentence = Model::from_dir(&folder.0).unwrap_err().to_string();
+        sentence.replace(&folder.0.display().to_string(), "DIR")
+    };
+    let message = fault(&[("lessen_attention", "tanh".into())]);
+    assert!(
+        message.starts_with(
+            "DIR/config.json: the field `lessen_attention` is `tanh`, which Lessen does not have; it has softmax, "
+        ),
+        "{message}"
+    );
+    assert_eq!(
+        fault(&[("lessen_position", "sinusoidal".into())]),
+        "DIR/config.json: the field `lessen_position` is `sinusoidal`, which Lessen does not have; it has learned, none, \
+         rope, alibi, fire"
+    );
+    assert_eq!(
+        fault(&[("lessen_position", "rope".into()), ("n_head", 8.into())]),
+        "DIR/config.json: the field `lessen_position` is `rope`, for which heads of 1 are odd"
+    );
+    assert_eq!(
+        fault(&[("lessen_fire_shared", 1.into())]),
+        "DIR/config.json: the field `lessen_fire_shared` must be true or false, it is 1"
+    );
+    let message = fault(&[("lessen_loss", "relu".into())]);
+    assert!(message.contains("the field `lessen_loss` is `relu`, which Lessen does not have; it has softmax, "));
+}
+
+#[test]
+fn shared_heads_of_keys_and_values_are_repeated_ones() {
+    for position in Position::ALL {
+        let grouped = models(attention("softmax", position, true)).remove(0);
+        let Model::LessenEncoder(LessenEncoder { config }) = &grouped else {
+            panic!("another model")
+        };
+        let config = EncoderConfig {
+            kv_heads: None,
+            ..config.clone()
+        };
+        let full = Model::from(LessenEncoder { config });
+        let few = given(&grouped);
+        let mut many = few.clone();
+        for layer in 0..2 {
+            for part in ["weight", "bias"] {
+                let name = format!("layers.{layer}.attention.qkv.{part}");
+                // 4 heads of queries, 2 of keys and 2 of values, each of 2 rows.
+                let rows = &few[&name];
+                let width = rows.data.len() / 16;
+                let head = |index: usize| &rows.data[index * 2 * width..][..2 * width];
+                let order = [0, 1, 2, 3, 4, 4, 5, 5, 6, 6, 7, 7];
+                let data: Vec<f64> = order.iter().flat_map(|&index| head(index).to_vec()).collect();
+                let shape = [&[24], &rows.ty.shape[1..]].concat();
+                many.insert(name, Array::f32(&shape, data));
+            }
+        }
+        let (few, many) = (loss_and_gradients(&grouped, &few), loss_and_gradients(&full, &many));
+        assert!((few["loss"].item() - many["loss"].item()).abs() < 1e-12, "{position}");
+    }
+}
+
+#[test]
+fn helu_records_the_share_that_only_it_lets_learn() {
+    let mut model = models(AttentionConfig::default()).remove(3);
+    model.set_activation(Activation::Helu(0.5));
+    let trace = Trace::new();
+    let cx = Context::recording(&trace, false, &Selection::all());
+    model.forward(&cx, BATCH);
+    let recorded = cx.recorded().unwrap();
+    drop(cx);
+    let name = "transformer.h.0.mlp.pre_activation/only_helu_learns";
+    let share = recorded.iter().find(|recorded| recorded.name == name).unwrap();
+    trace.output("share", share.value);
+    let share = evaluate_exactly(&trace.finish(), &given(&model)).unwrap()["share"].item();
+    assert!(share > 0.0 && share < 1.0, "{share}");
+}

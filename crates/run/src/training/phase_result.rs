@@ -1,0 +1,93 @@
+//! What came out of a phase, from the metrics of its run: also of phases that another process trained.
+
+use super::timing::median;
+use serde_json::{Map, Value, json};
+
+/// The result of a phase.
+pub(crate) struct PhaseResult {
+    name: String,
+    steps: usize,
+    loss: f64,
+    step_ms: f64,
+    /// The scores of its last evaluation, by name.
+    scores: Vec<(String, f64)>,
+}
+
+impl PhaseResult {
+    /// From the lines of `metrics.jsonl`; none where the phase has not begun.
+    pub(crate) fn of(name: &str, metrics: &[Value]) -> Option<PhaseResult> {
+        let own = || metrics.iter().filter(|line| line["phase"] == name);
+        let steps = || own().filter(|line| line.get("loss").is_some());
+        let last = steps().next_back()?;
+        let scores = own()
+            .rfind(|line| line.get("dev_loss").is_some())
+            .and_then(Value::as_object);
+        let scores = scores
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| name.starts_with("dev_"));
+        let times = steps().filter_map(|line| line["step_ms"].as_f64());
+        Some(PhaseResult {
+            name: name.to_string(),
+            steps: steps().count(),
+            loss: last["loss"].as_f64().unwrap_or(f64::NAN),
+            step_ms: median(times.collect()),
+            scores: scores
+                .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
+                .collect(),
+        })
+    }
+
+    /// For people: `phase fire: 500 steps, loss 1.2345, dev_loss 1.5000, 12.3 ms per step`.
+    pub(crate) fn to_text(&self) -> String {
+        let scores: String = self
+            .scores
+            .iter()
+            .map(|(name, score)| format!(", {name} {score:.4}"))
+            .collect();
+        let steps = crate::wording::counted(self.steps as u64, "step");
+        format!(
+            "phase {}: {steps}, loss {:.4}{scores}, {:.1} ms per step",
+            self.name, self.loss, self.step_ms
+        )
+    }
+
+    /// As a JSON object.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut object = Map::new();
+        object.insert("phase".into(), json!(self.name));
+        object.insert("steps".into(), json!(self.steps));
+        object.insert("loss".into(), json!(self.loss));
+        object.insert("step_ms".into(), json!(self.step_ms));
+        object.extend(self.scores.iter().map(|(name, score)| (name.clone(), json!(score))));
+        object.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_ends_with_its_last_loss_and_evaluation() {
+        let lines = [
+            json!({ "step": 1, "loss": 4.0, "step_ms": 1.0, "phase": "a" }),
+            json!({ "step": 1, "dev_loss": 5.0, "phase": "a" }),
+            json!({ "step": 2, "loss": 2.0, "step_ms": 3.0, "phase": "a" }),
+            json!({ "step": 2, "dev_loss": 2.5, "dev_accuracy": 0.5, "phase": "a" }),
+            json!({ "step": 3, "loss": 1.0, "step_ms": 3.0, "phase": "b" }),
+        ];
+        let a = PhaseResult::of("a", &lines).unwrap();
+        assert_eq!(
+            a.to_json().to_string(),
+            r#"{"phase":"a","steps":2,"loss":2.0,"step_ms":2.0,"dev_loss":2.5,"dev_accuracy":0.5}"#
+        );
+        assert_eq!(
+            a.to_text(),
+            "phase a: 2 steps, loss 2.0000, dev_loss 2.5000, dev_accuracy 0.5000, 2.0 ms per step"
+        );
+        let b = PhaseResult::of("b", &lines).unwrap();
+        assert_eq!(b.to_text(), "phase b: 1 step, loss 1.0000, 3.0 ms per step");
+        assert!(PhaseResult::of("c", &lines).is_none());
+    }
+}

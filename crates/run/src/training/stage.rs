@@ -1,0 +1,256 @@
+//! The stages of a run that are left to do: a stage for each phase, or a single one in a run without phases. All are
+//! planned before the first step, so that a mistake in the last one costs no training.
+
+use super::start::Start;
+use super::steps::Steps;
+use crate::folder::manifest::PhaseMark;
+use crate::recipe::config::Config;
+use crate::recipe::phases::in_phase;
+use crate::task::model::FirstWeights;
+use crate::task::{RunTask, SavedModel};
+use lessen_base::{Error, Result};
+use lessen_compile::Backend;
+use lessen_data::Source;
+use lessen_nn::{Joined, OptimizerConfig, Weights, initialize_missing};
+use lessen_train::{StateArray, StepPlans, Trainer, TrainerOptions};
+use std::sync::Arc;
+
+/// A stage of a run.
+pub(crate) struct Stage {
+    /// What it trains.
+    pub task: RunTask,
+    /// Its own steps and batches.
+    pub steps: Steps,
+    /// Steps of the stages before it.
+    pub begun: u64,
+    /// Batches of the stages before it.
+    batches: u64,
+    options: TrainerOptions,
+}
+
+/// What training goes on from.
+pub(crate) enum From {
+    /// The first weights of the stage's model.
+    Beginning,
+    /// A checkpoint of the stage after this many steps of the run.
+    Checkpoint(u64, Vec<StateArray>),
+    /// The end of the stage before.
+    Before(Kept),
+}
+
+/// What a stage leaves to the next one.
+pub(crate) struct Kept {
+    pub weights: Weights,
+    pub states: Vec<StateArray>,
+}
+
+impl Stage {
+    /// The stages that a start leaves to do, in order: at least one, which may have no steps left.
+    ///
+    /// # Errors
+    /// Settings, data or a checkpoint with a mistake, or that do not go together; a budget below the floor, and steps
+    /// that the machine's memory cannot hold.
+    pub(crate) fn left(start: &Start, backend: impl FnOnce() -> Result<Box<dyn Backend>>) -> Result<Left> {
+        let mut tasks = tasks(start)?;
+        let first = &tasks[0];
+        let corpus = first.data()?.corpus();
+        start.check_data(corpus.digests(), corpus.unit())?;
+        let (training, dev) = (first.training()?, first.evaluation("dev")?);
+        let mut steps = vec![Steps::of(&first.config.train, training.as_ref())];
+        start
+            .check_steps(steps[0])
+            .map_err(|error| in_place(&first.config, error))?;
+        for task in &tasks[1..] {
+            let own = || -> Result<Steps> {
+                Ok(match task.config.train.steps {
+                    0 => Steps::of(&task.config.train, task.training()?.as_ref()),
+                    _ => Steps::of(&task.config.train, training.as_ref()),
+                })
+            };
+            steps.push(own().map_err(|error| in_place(&task.config, error))?);
+        }
+
+        let mark = start.mark();
+        let mut joined = mark.map_or_else(Joined::new, |mark| mark.joined.clone());
+        let (mut begun, mut batches) = mark.map_or((0, 0), |mark| (mark.begun, mark.batches));
+        let mut sources = Some((training, dev));
+        let mut from = match start.states()? {
+            Some(states) => From::Checkpoint(start.step(), states),
+            None => From::Beginning,
+        };
+        if tasks.len() > 1 && begun + steps[0].total == start.step() {
+            // The checkpoint is the end of its phase.
+            from = From::Before(Kept {
+                weights: tasks[0].first_weights()?.weights,
+                states: start.states()?.unwrap_or_default(),
+            });
+            joined = joined_after(&joined, &tasks[0], &tasks[1], start.step());
+            (begun, batches) = (start.step(), batches + steps[0].batches);
+            tasks.remove(0);
+            steps.remove(0);
+            sources = None;
+        }
+        let backend = backend()?;
+        let mut stages: Vec<(Stage, StepPlans)> = Vec::with_capacity(tasks.len());
+        for (task, steps) in tasks.into_iter().zip(steps) {
+            if let Some((before, _)) = stages.last() {
+                joined = joined_after(&joined, &before.task, &task, begun);
+            }
+            let options = TrainerOptions {
+                schedule_start: begun,
+                joined: joined.clone(),
+                ..task.options(steps.total)
+            };
+            let stage = Stage {
+                task,
+                steps,
+                begun,
+                batches,
+                options,
+            };
+            let plans = stage.plans(backend.as_ref());
+            let plans = plans.map_err(|error| in_place(&stage.task.config, error))?;
+            stages.push((stage, plans));
+            (begun, batches) = (begun + steps.total, batches + steps.batches);
+        }
+        Ok(Left {
+            stages,
+            total: begun,
+            backend,
+            from,
+            sources,
+        })
+    }
+
+    fn plans(&self, backend: &dyn Backend) -> Result<StepPlans> {
+        let plans = StepPlans::new(backend, &self.options, &self.task.graphs(&self.options)?)?;
+        plans.check_memory()?;
+        Ok(plans)
+    }
+
+    /// The last step of the stage, of all steps of the run.
+    pub(crate) fn end(&self) -> u64 {
+        self.begun + self.steps.total
+    }
+
+    /// The number of the batch that the step after `done` steps of the run begins with.
+    pub(crate) fn first_batch(&self, done: u64) -> u64 {
+        self.batches + (done - self.begun) * self.options.accumulate as u64
+    }
+
+    /// The phase for a checkpoint; none in a run without phases.
+    pub(crate) fn mark(&self) -> Option<PhaseMark> {
+        self.task.config.phase.as_ref().map(|name| PhaseMark {
+            name: name.clone(),
+            begun: self.begun,
+            batches: self.batches,
+            joined: self.options.joined.clone(),
+        })
+    }
+
+    /// The trainer of the stage, and where its first weights come from.
+    ///
+    /// # Errors
+    /// A checkpoint that is damaged, or not finite.
+    pub(crate) fn trainer(
+        &self,
+        backend: Box<dyn Backend>,
+        plans: StepPlans,
+        from: From,
+    ) -> Result<(Trainer, FirstWeights)> {
+        let (mut first, source) = match &from {
+            From::Before(kept) => (self.carried(&kept.weights), None),
+            From::Beginning | From::Checkpoint(..) => (self.task.first_weights()?, self.task.source_of_weights()),
+        };
+        let mut trainer = Trainer::from_plans(backend, self.options.clone(), plans, &first.weights)?;
+        first.weights.clear();
+        if let (Some(name), Some(dir)) = (trainer.broken_parameter()?, source) {
+            return Err(Error::user(format!(
+                "the tensor {name} of the checkpoint {} has values that are no numbers or infinite; start from a sound \
+                 one",
+                dir.display()
+            )));
+        }
+        match from {
+            From::Beginning => {}
+            From::Checkpoint(step, states) => trainer.resume(step, &states)?,
+            From::Before(kept) => trainer.carry_on(self.begun, &kept.states)?,
+        }
+        Ok((trainer, first))
+    }
+
+    /// The parameters of the stage before, as far as this one has them, and new ones for the others.
+    fn carried(&self, before: &Weights) -> FirstWeights {
+        let mut first = FirstWeights::default();
+        let parameters = self.task.model.parameters();
+        for param in &parameters {
+            match before.get(&param.name).filter(|weight| weight.shape == param.shape) {
+                Some(weight) => drop(first.weights.insert(param.name.clone(), weight.clone())),
+                None => first.drawn.push(format!("{} of shape {:?}", param.name, param.shape)),
+            }
+        }
+        let unused = before.keys().filter(|name| !first.weights.contains_key(*name));
+        first.unused = unused.cloned().collect();
+        initialize_missing(&mut first.weights, &parameters, self.options.seed);
+        first
+    }
+}
+
+/// What is left to do of a run.
+pub(crate) struct Left {
+    /// The stages with their plans, in order.
+    pub stages: Vec<(Stage, StepPlans)>,
+    /// The steps of the run in all.
+    pub total: u64,
+    /// The device for the first stage.
+    pub backend: Box<dyn Backend>,
+    /// What the first stage goes on from.
+    pub from: From,
+    /// The batches of the first stage for training and for evaluation, if they have been made.
+    pub sources: Option<(Arc<dyn Source>, Arc<dyn Source>)>,
+}
+
+/// The tasks of the phase that a start is in and of those after it.
+fn tasks(start: &Start) -> Result<Vec<RunTask>> {
+    let mut tasks: Vec<RunTask> = Vec::new();
+    for config in start.configs() {
+        let task = match tasks.last() {
+            Some(before) => before.later(config.clone()),
+            None => {
+                let saved = start.saved().map(|dir| SavedModel::read(config, dir));
+                saved
+                    .transpose()
+                    .and_then(|saved| RunTask::assemble(config.clone(), saved))
+            }
+        };
+        tasks.push(task.map_err(|error| in_place(config, error))?);
+    }
+    Ok(tasks)
+}
+
+/// An error with the phase in front, where there is one.
+pub(crate) fn in_place(config: &Config, error: Error) -> Error {
+    match &config.phase {
+        Some(name) => error.at(in_phase(name)),
+        None => error,
+    }
+}
+
+/// After how many steps the parameters of a stage joined, if they joined those of the stage before it after the first
+/// step, or if the optimizer's state begins anew.
+pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: u64) -> Joined {
+    let is_adamw = |task: &RunTask| matches!(task.config.optimizer, OptimizerConfig::AdamW { .. });
+    let known = old.model.parameters();
+    let stays = |name: &str, shape: &[usize]| {
+        is_adamw(old) && known.iter().any(|param| param.name == name && param.shape == shape)
+    };
+    let parameters = new.model.parameters().into_iter();
+    let since = parameters.map(|param| match stays(&param.name, &param.shape) {
+        true => (before.get(&param.name).copied().unwrap_or(0), param.name),
+        false => (step, param.name),
+    });
+    since
+        .filter(|(since, _)| *since > 0)
+        .map(|(since, name)| (name, since))
+        .collect()
+}
