@@ -74,6 +74,7 @@ mod target;
 
 pub use backend::CpuBackend;
 pub use clock::Profile;
+pub use kernels::attention::TileCounts;
 pub use device::{CpuTarget, Device};
 pub use exec::Executable;
 pub use lessen_compile::Host;

@@ -8,13 +8,11 @@ use super::head::{BLOCK, Block, Head, TILE};
 use super::lanes::{from_rows, load, store, to_lanes, to_rows};
 use super::product::{Left, PANEL, Panel, product, wide};
 use super::scores::{BlockBias, has_hidden, hide, scores};
+use super::sequences::BACKWARD_GROUP;
 use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
 use crate::simd::{Level, dispatch, fma};
 use lessen_graph::ops::Weighting;
-
-/// Blocks of queries that a tile of keys meets while it is in the cache.
-pub(super) const GROUP: usize = 4;
 
 /// What the derivative reads and writes of one head of queries, besides what [`Head`] has.
 #[derive(Clone, Copy)]
@@ -34,7 +32,7 @@ pub(super) struct Gradients {
 
 /// Number of `f32` that [`backward`] needs as scratch.
 pub(super) fn backward_scratch(d: usize, dv: usize) -> usize {
-    GROUP * operands_scratch(BLOCK, d, dv) + 2 * TILE * BLOCK + packed_scratch(d) + packed_scratch(dv)
+    BACKWARD_GROUP * operands_scratch(BLOCK, d, dv) + 2 * TILE * BLOCK + packed_scratch(d) + packed_scratch(dv)
 }
 
 /// Number of `f32` of [`Operands`].
@@ -44,7 +42,7 @@ pub(super) fn operands_scratch(lanes: usize, d: usize, dv: usize) -> usize {
 
 dispatch! {
     /// Writes the derivatives of blocks of queries, and adds their shares to those of keys and values. The blocks have
-    /// half the lanes where `wide` is false; there are at most [`GROUP`].
+    /// half the lanes where `wide` is false; there are at most [`BACKWARD_GROUP`].
     ///
     /// # Safety
     /// The operands of the head and of the gradients exist, `scratch` has [`backward_scratch`] elements; what is written
@@ -187,7 +185,7 @@ unsafe fn backward_lanes<L: Level, const W: usize>(
     let end = blocks.iter().map(|&block| head.visible_to(block)).max().unwrap_or(0);
     // SAFETY: the scratch has room for the blocks and two tiles; the rest is passed on.
     unsafe {
-        let mut biases: [BlockBias<W>; GROUP] = std::array::from_fn(|b| match blocks.get(b) {
+        let mut biases: [BlockBias<W>; BACKWARD_GROUP] = std::array::from_fn(|b| match blocks.get(b) {
             Some(&block) => BlockBias::new(head, block),
             None => BlockBias::None,
         });
@@ -258,7 +256,7 @@ pub(super) unsafe fn add_to_keys<const W: usize>(tile: &Tile, n: usize, w: *mut 
 
 /// Turns scores into weights with dropout, and the derivatives of weights with dropout into those of the scores.
 #[inline(always)]
-unsafe fn weigh<L: Level, const W: usize>(
+pub(super) unsafe fn weigh<L: Level, const W: usize>(
     head: &Head,
     tile: &Tile,
     operands: &Operands,

@@ -2,18 +2,20 @@
 
 use std::ops::Range;
 
+use lessen_graph::ops::Weighting;
 use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Phase, Types, WholeKernel, Work};
-use super::backward::{GROUP, Gradients, backward, backward_scratch};
+use super::backward::{Gradients, backward, backward_scratch};
 use super::fire_parts::FireParts;
 use super::fire_rows::fire_lanes_scratch;
 use super::head::{BLOCK, Block, Head};
 use super::heads::{Heads, head_of, reading_heads};
 use super::norm_backward::{norm_backward, norm_backward_scratch};
 use super::parts::Parts;
-use super::sequences::{lanes, wide_and_narrow};
+use super::relu_backward::relu_backward;
+use super::sequences::{BACKWARD_GROUP, lanes, wide_and_narrow};
 
 /// The kernel of [`ops::AttentionBackward`].
 pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, types: &Types<'_>) -> Option<Kernel> {
@@ -25,8 +27,10 @@ pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, t
     let kernel = WholeKernel::phases(move |strides| {
         let strides = strides[..3].to_vec();
         let (first, sums) = (backward.clone(), backward.parts.sum_phase());
+        let norms = backward.all.norm_phase(&strides);
         let fire = backward.all.fire.iter();
         let mut phases: Vec<Phase> = fire.clone().flat_map(FireParts::table_phases).collect();
+        phases.extend(norms);
         phases.push(Phase {
             tasks: first.parts.pairs * first.parts.count,
             run: Box::new(move |w, index| first.run(w, &strides, index)),
@@ -64,9 +68,10 @@ impl Backward {
         let parts = Parts::new(&all.sizes, [dense(1), dense(2)]);
         let weights = all.sizes.batch * all.sizes.heads * parts.count;
         if let Some(fire) = &mut all.fire {
-            fire.tables = parts.scratch() + if forward.weighting.is_learned() { weights } else { 0 };
             fire.parts = parts.count;
         }
+        let weights = if forward.weighting.is_learned() { weights } else { 0 };
+        all.place(parts.scratch() + weights);
         let lanes = match forward.weighting.temperature() {
             Some(_) => lanes(2, all.sizes.keys),
             None => BLOCK,
@@ -85,7 +90,7 @@ impl Backward {
     /// Elements of each worker's scratch: that of the loops, and that of the sums of FIRE.
     fn scratch(&self) -> usize {
         let fire = self.all.fire.as_ref();
-        self.loop_scratch() + fire.map_or(0, |fire| GROUP * fire_lanes_scratch(fire.sizes.width))
+        self.loop_scratch() + fire.map_or(0, |fire| BACKWARD_GROUP * fire_lanes_scratch(fire.sizes.width))
     }
 
     fn loop_scratch(&self) -> usize {
@@ -99,11 +104,8 @@ impl Backward {
     /// Elements of shared scratch: the parts of the gradients of keys and values, and of the learned weights; the tables
     /// and sums of FIRE.
     fn shared(&self) -> usize {
-        if let Some(fire) = &self.all.fire {
-            return fire.tables + fire.sizes.scratch() + fire.sums_scratch(self.all.sizes.batch);
-        }
-        let weights = self.all.sizes.batch * self.all.sizes.heads * self.parts.count;
-        self.parts.scratch() + self.dweight.map_or(0, |_| weights)
+        let fire = self.all.fire.as_ref();
+        self.all.scratch_end() + fire.map_or(0, |fire| fire.sums_scratch(self.all.sizes.batch))
     }
 
     /// A part of the derivative of a head's learned weight.
@@ -191,10 +193,15 @@ impl Backward {
         }
         let mut blocks = blocks.peekable();
         while blocks.peek().is_some() {
-            let mut group = [Block { first: 0, n: 0 }; GROUP];
+            let mut group = [Block { first: 0, n: 0 }; BACKWARD_GROUP];
             let n = group.iter_mut().zip(&mut blocks).map(|(to, block)| *to = block).count();
             // SAFETY: as above.
-            unsafe { backward(head, gradients, &group[..n], wide, scratch) };
+            unsafe {
+                match head.weighting {
+                    Weighting::Relu(_) => relu_backward(head, gradients, &group[..n], wide, scratch),
+                    _ => backward(head, gradients, &group[..n], wide, scratch),
+                }
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::ops::Range;
 use lessen_graph::ops::attention::{FIRE_EPSILON, FIRE_LENGTH, Fire};
 
 use super::head::BLOCK;
+use crate::simd::larger;
 
 /// Elements of a table that one task makes.
 pub(super) const CHUNK: usize = 1024;
@@ -39,7 +40,13 @@ impl FireSizes {
 
     /// Elements of the tables.
     pub(super) fn scratch(&self) -> usize {
-        1 + self.width + self.heads * (3 * self.width + 2) + (2 + self.heads) * self.span
+        let by_offset = (2 + self.heads) * self.span + self.heads * self.maxima();
+        1 + self.width + self.heads * (3 * self.width + 2) + by_offset
+    }
+
+    /// Number of maxima of a head.
+    fn maxima(&self) -> usize {
+        self.span.div_ceil(BLOCK)
     }
 }
 
@@ -108,17 +115,16 @@ impl Parameters {
     }
 
     /// The argument above which a unit is active, or below which if its slope is negative; none if it never changes for
-    /// `u > 0`.
+    /// `u >= 0`.
     pub(super) fn kink(&self, k: usize) -> Option<f64> {
         let (slope, shift) = self.unit(k);
         let u = -shift / slope;
-        (u > 0.0 && u.is_finite()).then_some(u)
+        (u.is_finite() && (u > 0.0 || u == 0.0 && slope > 0.0)).then_some(u)
     }
 
-    /// Whether a unit is active for arguments just above 0.
+    /// Whether a unit is active for the argument 0.
     pub(super) fn active_at_zero(&self, k: usize) -> bool {
-        let (slope, shift) = self.unit(k);
-        shift > 0.0 || shift == 0.0 && slope > 0.0
+        self.unit(k).1 > 0.0
     }
 }
 
@@ -153,6 +159,12 @@ impl FireTables {
         let FireSizes { heads, width, span, .. } = self.sizes;
         let pieces = 1 + width + heads * (3 * width + 2);
         self.ptr.wrapping_add(pieces + which * span)
+    }
+
+    /// The largest bias in rows before `L` of each run of [`BLOCK`] offsets.
+    fn maxima(&self, head: usize) -> *mut f32 {
+        let FireSizes { heads, .. } = self.sizes;
+        self.by_offset(2 + heads).wrapping_add(head * self.sizes.maxima())
     }
 
     /// Makes the pieces of all heads.
@@ -240,7 +252,11 @@ impl FireTables {
             unsafe {
                 let u = *self.by_offset(0).add(at) * inverse;
                 piece = pieces.find(u, piece);
-                *self.by_offset(2 + head).add(at) = pieces.value(u, piece);
+                let value = pieces.value(u, piece);
+                *self.by_offset(2 + head).add(at) = value;
+                // A chunk has whole runs of offsets with one maximum.
+                let maximum = self.maxima(head).add(at / BLOCK);
+                *maximum = if at % BLOCK == 0 { value } else { larger(*maximum, value) };
             }
         }
     }
@@ -268,6 +284,7 @@ impl FireTables {
             psi: centered(0),
             psi_by_c: centered(1),
             biases: centered(2 + head),
+            maxima: self.maxima(head),
             offsets: (-(back as i64), span as i64 - back as i64),
         }
     }
@@ -341,6 +358,8 @@ pub(super) struct FireHead {
     psi: *const f32,
     psi_by_c: *const f32,
     biases: *const f32,
+    /// The largest bias of each run of [`BLOCK`] offsets, from the first one on.
+    maxima: *const f32,
     /// The offsets that the tables have.
     offsets: (i64, i64),
 }
@@ -365,6 +384,14 @@ impl FireHead {
     pub(super) unsafe fn biases<const W: usize>(&self, first: i64) -> [f32; W] {
         // SAFETY: passed on.
         unsafe { self.biases.offset(first as isize).cast::<[f32; W]>().read_unaligned() }
+    }
+
+    /// A bound of the biases at the offsets from `from` to `to`, in rows before `L`. The tables have these offsets.
+    pub(super) fn largest_bias(&self, from: i64, to: i64) -> f32 {
+        let run = |offset: i64| ((offset.clamp(self.offsets.0, self.offsets.1 - 1) - self.offsets.0) as usize) / BLOCK;
+        // SAFETY: each run has a maximum.
+        let maxima = (run(from)..=run(to)).map(|run| unsafe { *self.maxima.add(run) });
+        maxima.fold(f32::NEG_INFINITY, larger)
     }
 
     /// `psi` at the offsets from `first` on, and its derivative with respect to `c`.

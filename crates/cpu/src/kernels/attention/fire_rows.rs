@@ -9,14 +9,17 @@ use crate::simd::{Level, fma, larger};
 /// FIRE for a block of queries.
 #[derive(Clone, Copy)]
 pub(super) struct FireBlock<const W: usize> {
-    /// The position of the first query.
+    /// The position of the first query, and the number of queries.
     position: i64,
+    n: usize,
     /// Whether biases depend on offsets alone.
     uniform: bool,
     /// One divided by each query's denominator, unless all are the same.
     inverse: [f32; W],
     /// The pieces whose sums are not all zeros.
     touched: (usize, usize),
+    /// Where the search for a piece begins.
+    last_piece: usize,
 }
 
 impl<const W: usize> FireBlock<W> {
@@ -32,10 +35,22 @@ impl<const W: usize> FireBlock<W> {
         }
         FireBlock {
             position,
+            n: block.n,
             uniform,
             inverse,
             touched: (usize::MAX, 0),
+            last_piece: 0,
         }
+    }
+
+    /// Whether biases depend on offsets alone.
+    pub(super) fn uniform(&self) -> bool {
+        self.uniform
+    }
+
+    /// The least and the largest of the inverse denominators: they fall with the position.
+    pub(super) fn inverse_range(&self) -> (f32, f32) {
+        (self.inverse[self.n - 1], self.inverse[0])
     }
 
     fn offset(&self, tile: &Tile, row: usize) -> i64 {
@@ -208,12 +223,36 @@ impl<const W: usize> FireBlock<W> {
         }
     }
 
+    /// [`FireBlock::collect`] for one lane of one row.
+    ///
+    /// # Safety
+    /// The memory of the sums exists.
+    #[inline(always)]
+    pub(super) unsafe fn collect_one(&mut self, fire: &FireHead, tile: &Tile, (row, lane): (usize, usize), d: f32, sums: &FireSums) {
+        let offset = self.offset(tile, row) + lane as i64;
+        // SAFETY: the offsets of a uniform block exist, and the sums of each piece.
+        unsafe {
+            if self.uniform {
+                *sums.by_offset.offset(offset as isize) += d;
+                return;
+            }
+            let u = fire.psi::<1>(offset)[0] * self.inverse[lane];
+            let piece = fire.pieces.find(u, self.last_piece);
+            self.last_piece = piece;
+            self.touched = (self.touched.0.min(piece), self.touched.1.max(piece));
+            let to = sums.lanes.add(3 * piece * W + lane);
+            *to += d;
+            *to.add(W) += d * u;
+            *to.add(2 * W) += d * fire.psi_by_c::<1>(offset)[0];
+        }
+    }
+
     /// Adds the sums of a block to the totals.
     ///
     /// # Safety
     /// The memory of the sums exists.
     pub(super) unsafe fn finish(&self, fire: &FireHead, block: Block, sums: &FireSums) {
-        if self.uniform {
+        if self.uniform || self.touched.0 == usize::MAX {
             return;
         }
         let (pieces, p) = (&fire.pieces, &fire.parameters);

@@ -60,31 +60,24 @@ unsafe fn forward_body<L: Level>(
 }
 
 /// What a block of queries collects.
-struct Sums {
-    block: Block,
+pub(super) struct Sums {
+    pub(super) block: Block,
     /// In lanes, `d` rows.
-    queries: *mut f32,
+    pub(super) queries: *mut f32,
     /// Wide rows of `dv` elements.
-    values: Panel,
+    pub(super) values: Panel,
     /// The largest score of each query so far; another shift of scores where the weights are no softmax.
     largest: *mut f32,
     /// The sum of the powers of the scores less the largest.
     total: *mut f32,
 }
 
-#[inline(always)]
-unsafe fn forward_lanes<L: Level, const W: usize>(
-    head: &Head,
-    queries: Range<usize>,
-    o: Rows<f32>,
-    lse: *mut f32,
-    scratch: *mut f32,
-) {
-    let size = block_scratch::<W>(head.d, head.dv);
-    let blocks = queries.len().div_ceil(W);
-    let sums = |b: usize| {
+impl Sums {
+    /// The sums of block `b` of some queries; `scratch` holds those of all.
+    #[inline(always)]
+    pub(super) fn at<const W: usize>(head: &Head, queries: &Range<usize>, b: usize, scratch: *mut f32) -> Sums {
         let first = queries.start + b * W;
-        let at = scratch.wrapping_add(b * size);
+        let at = scratch.wrapping_add(b * block_scratch::<W>(head.d, head.dv));
         Sums {
             block: Block {
                 first,
@@ -98,8 +91,26 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
             largest: at.wrapping_add(head.d * W),
             total: at.wrapping_add((head.d + 1) * W),
         }
-    };
-    let weights = scratch.wrapping_add(blocks * size);
+    }
+
+    /// The scratch behind the sums of some blocks.
+    #[inline(always)]
+    pub(super) fn end<const W: usize>(head: &Head, blocks: usize, scratch: *mut f32) -> *mut f32 {
+        scratch.wrapping_add(blocks * block_scratch::<W>(head.d, head.dv))
+    }
+}
+
+#[inline(always)]
+unsafe fn forward_lanes<L: Level, const W: usize>(
+    head: &Head,
+    queries: Range<usize>,
+    o: Rows<f32>,
+    lse: *mut f32,
+    scratch: *mut f32,
+) {
+    let blocks = queries.len().div_ceil(W);
+    let sums = |b: usize| Sums::at::<W>(head, &queries, b, scratch);
+    let weights = Sums::end::<W>(head, blocks, scratch);
     // SAFETY: the scratch has room for the blocks and a tile; the rest is passed on.
     unsafe {
         let biases: [BlockBias<W>; GROUP] = std::array::from_fn(|b| match b < blocks {
@@ -152,7 +163,7 @@ fn first_shift<const W: usize>(head: &Head, block: Block) -> [f32; W] {
 
 /// Writes the results of a block.
 #[inline(always)]
-unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32>, lse: *mut f32) {
+pub(super) unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32>, lse: *mut f32) {
     let block = sums.block;
     let mut factors = [1.0; W];
     // SAFETY: the rows of lanes and those of the results exist.

@@ -1,5 +1,6 @@
 //! The table entry of attention.
 
+use lessen_graph::ops::Weighting;
 use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::{Layout, ops};
 
@@ -9,14 +10,16 @@ use super::forward::{forward, forward_scratch};
 use super::head::BLOCK;
 use super::heads::{Heads, head_of, reading_heads};
 use super::norm_forward::{norm_forward, norm_scratch};
+use super::relu_forward::relu_forward;
 use super::sequences::{lanes, wide_and_narrow};
+use super::tile_counts::TileCounts;
 
 /// The kernel of [`ops::Attention`].
 pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>) -> Option<Kernel> {
     if !types.floats_are_f32() {
         return None;
     }
-    let all = Heads::new(*op, types, 3);
+    let mut all = Heads::new(*op, types, 3);
     let AttentionSizes {
         batch,
         heads,
@@ -27,8 +30,10 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
         ..
     } = all.sizes;
     let out = Layout::dense(&[batch, queries, heads, value]).strides;
-    let shared = all.fire.as_ref().map_or(0, |fire| fire.sizes.scratch());
+    all.place(0);
+    let shared = all.scratch_end();
     let (blocks, softmax) = (all.group(), op.weighting.is_softmax());
+    let relu = matches!(op.weighting, Weighting::Relu(_));
     let normalized = op.weighting.temperature().is_some();
     let lanes = if normalized { lanes(1, keys) } else { BLOCK };
     let kernel = WholeKernel::phases(move |strides| {
@@ -36,6 +41,7 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
         let size = all.group() * BLOCK;
         let groups = queries.div_ceil(size);
         let mut phases: Vec<Phase> = all.fire.iter().flat_map(FireParts::table_phases).collect();
+        phases.extend(all.norm_phase(&strides));
         phases.push(Phase {
             tasks: batch * heads * groups,
             run: Box::new(move |w, task| {
@@ -49,6 +55,7 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                     true => w.y(1).wrapping_add(pair * queries),
                     false => std::ptr::null_mut(),
                 };
+                let mut counts = TileCounts::default();
                 all.for_each_segment(w, &tokens, |segment, range| {
                     let head = all.head(w, &strides, (b, h), &segment);
                     let (o, lse) = (o.from(segment.start), lse.wrapping_add(segment.start));
@@ -58,11 +65,13 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                         unsafe {
                             match all.norm(w, h) {
                                 Some(norm) => norm_forward(&head, norm, range, wide, o, lse, scratch),
+                                None if relu => relu_forward(&head, range, wide, o, scratch, &mut counts),
                                 None => forward(&head, range, wide, o, lse, scratch),
                             }
                         }
                     }
                 });
+                w.clock.count(&counts);
                 all.for_each_gap(w, &tokens, |token| {
                     // SAFETY: as above.
                     unsafe {

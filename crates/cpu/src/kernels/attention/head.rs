@@ -35,6 +35,8 @@ pub(super) struct Head {
     pub(super) causal: bool,
     /// The position of query 0 among the keys.
     pub(super) first: i64,
+    /// For each key its norm, where tiles may be skipped; null otherwise.
+    pub(super) key_norms: *const f32,
     /// For each key, whether it is visible (not 0); null if all are.
     pub(super) mask: *const u8,
     /// Dropout of the weights.

@@ -6,13 +6,17 @@ use lessen_graph::ops;
 use lessen_graph::ops::{AttentionBias, Weighting};
 use lessen_graph::ops::attention::{AttentionSizes, Extras, alibi_slope};
 
-use super::super::kernel::{Reads, Types, WholeKernel, Work};
+use super::super::kernel::{Phase, Reads, TaskFn, Types, WholeKernel, Work};
 use super::super::rows::Rows;
+use super::bound::row_norms;
 use super::fire::FireSizes;
 use super::fire_parts::FireParts;
 use super::head::{Bias, Head, WeightDropout};
 use super::norm_forward::Norm;
 use super::sequences::{group, strips, queries_among, segments};
+
+/// Keys whose norms one task computes.
+const NORMS: usize = 256;
 
 /// What forward and backward share: the operation's fields and the extents.
 #[derive(Clone)]
@@ -24,6 +28,8 @@ pub(super) struct Heads {
     /// Number of starts of segments.
     starts: usize,
     pub(super) fire: Option<FireParts>,
+    /// The element of shared scratch where the norms of keys begin.
+    norms: usize,
 }
 
 impl Heads {
@@ -49,9 +55,62 @@ impl Heads {
             op,
             sizes,
             fire,
+            norms: 0,
             starts: extras.starts.map_or(0, |input| types.inputs[input].numel()),
             extras,
         }
+    }
+
+    /// Puts what all heads share into shared scratch from this element on.
+    pub(super) fn place(&mut self, first: usize) {
+        self.norms = first;
+        let norms = self.norms_scratch();
+        if let Some(fire) = &mut self.fire {
+            fire.tables = first + norms;
+        }
+    }
+
+    /// The element of shared scratch behind that.
+    pub(super) fn scratch_end(&self) -> usize {
+        let tables = self.fire.as_ref().map_or(0, |fire| fire.sizes.scratch());
+        self.norms + self.norms_scratch() + tables
+    }
+
+    /// Elements of the norms of keys, which bound the scores where that can show weights to be zeros.
+    fn norms_scratch(&self) -> usize {
+        let bounded = matches!(self.op.weighting, Weighting::Relu(_)) && self.op.bias != AttentionBias::None;
+        let AttentionSizes {
+            batch, kv_heads, keys, ..
+        } = self.sizes;
+        if bounded { batch * kv_heads * keys } else { 0 }
+    }
+
+    /// The phase that computes the norms of keys, if they are needed.
+    pub(super) fn norm_phase(&self, strides: &[Vec<usize>]) -> Option<Phase> {
+        if self.norms_scratch() == 0 {
+            return None;
+        }
+        let (this, strides) = (self.clone(), strides[1].clone());
+        let AttentionSizes {
+            batch,
+            kv_heads,
+            keys,
+            head,
+            ..
+        } = self.sizes;
+        let chunks = keys.div_ceil(NORMS);
+        let run: TaskFn = Box::new(move |w, task| {
+            let (pair, first) = (task / chunks, task % chunks * NORMS);
+            let rows = first..keys.min(first + NORMS);
+            let k = head_of(w.inputs[1], &strides, (pair / kv_heads, pair % kv_heads));
+            let to = w.shared.cast::<f32>().wrapping_add(this.norms + pair * keys);
+            // SAFETY: see `Work`; each task writes norms of its own.
+            unsafe { row_norms(rows, head, k, to) };
+        });
+        Some(Phase {
+            tasks: batch * kv_heads * chunks,
+            run,
+        })
     }
 
     /// Blocks of queries of one task of the forward pass.
@@ -67,6 +126,7 @@ impl Heads {
     pub(super) fn head(&self, w: &Work<'_>, strides: &[Vec<usize>], (b, h): (usize, usize), segment: &Range<usize>) -> Head {
         let AttentionSizes {
             heads,
+            kv_heads,
             queries,
             keys,
             head,
@@ -86,6 +146,7 @@ impl Heads {
             first: ((b * heads + h) * queries + segment.start) as u64 * keys as u64 + segment.start as u64,
             row: keys as u64,
         });
+        let all_keys = keys;
         let (queries, keys) = match self.op.segmented {
             true => (segment.len(), segment.len()),
             false => (queries, keys),
@@ -110,6 +171,10 @@ impl Heads {
             },
             causal: self.op.causal,
             first: self.extras.offset.map_or(keys as i64 - queries as i64, offset),
+            key_norms: match self.norms_scratch() {
+                0 => std::ptr::null(),
+                _ => w.shared.cast::<f32>().wrapping_add(self.norms + (b * kv_heads + kv) * all_keys + segment.start),
+            },
             mask,
             dropout,
         }

@@ -1,6 +1,7 @@
 //! Scaled dot-product attention (Vaswani et al. 2017), its relatives and their derivatives.
 mod backward;
 mod backward_entry;
+mod bound;
 mod dropout;
 mod fire;
 mod fire_parts;
@@ -14,11 +15,17 @@ mod norm_backward;
 mod norm_forward;
 mod parts;
 mod product;
+mod relu_backward;
+mod relu_forward;
 mod scores;
 mod sequences;
+mod sparse;
 mod statistics;
 mod tile;
+mod tile_counts;
 mod weights;
+
+pub use tile_counts::TileCounts;
 
 pub(super) use backward_entry::attention_backward_kernel;
 pub(super) use forward_entry::attention_kernel;

@@ -57,6 +57,18 @@ impl<const W: usize> BlockBias<W> {
         }
     }
 
+    /// [`BlockBias::collect`] for one lane of one row.
+    ///
+    /// # Safety
+    /// The memory of the sums exists.
+    #[inline(always)]
+    pub(super) unsafe fn collect_one(&mut self, tile: &Tile, at: (usize, usize), d: f32, sums: Option<&FireSums>) {
+        if let (BlockBias::Fire(fire, of_block), Some(sums)) = (self, sums) {
+            // SAFETY: passed on.
+            unsafe { of_block.collect_one(fire, tile, at, d, sums) };
+        }
+    }
+
     /// Adds the sums of a block to the totals.
     ///
     /// # Safety

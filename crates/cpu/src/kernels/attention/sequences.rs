@@ -10,6 +10,9 @@ const TASKS: usize = 24;
 /// Blocks of queries of one task at most: a tile of keys meets them all while it is in the cache.
 pub(super) const GROUP: usize = 8;
 
+/// The same of the derivative, where a block has more operands.
+pub(super) const BACKWARD_GROUP: usize = 4;
+
 /// Blocks of queries of one task, for `sequences` of this many queries. This depends on shapes alone.
 pub(super) fn group(sequences: usize, queries: usize) -> usize {
     let blocks = queries.div_ceil(BLOCK);

@@ -23,6 +23,36 @@ pub(super) struct Packed {
     c: usize,
 }
 
+/// Vectors of the keys of a tile that are packed when they are first needed.
+pub(super) struct Vectors {
+    x: Rows<f32>,
+    c: usize,
+    memory: *mut f32,
+    packed: Option<Packed>,
+}
+
+impl Vectors {
+    /// Rows of `c` elements of `x`, with memory of [`packed_scratch`] elements.
+    pub(super) fn new(x: Rows<f32>, c: usize, memory: *mut f32) -> Vectors {
+        Vectors {
+            x,
+            c,
+            memory,
+            packed: None,
+        }
+    }
+
+    /// The packed vectors.
+    ///
+    /// # Safety
+    /// The rows and the memory exist.
+    #[inline(always)]
+    pub(super) unsafe fn packed(&mut self, tile: &Tile) -> Packed {
+        // SAFETY: passed on.
+        *self.packed.get_or_insert_with(|| unsafe { tile.pack(self.x, self.c, self.memory) })
+    }
+}
+
 /// Keys that lie next to each other: those from `key` on are in rows from `row` on of the tile.
 #[derive(Clone, Copy)]
 pub(super) struct KeyRun {
