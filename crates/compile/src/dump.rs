@@ -42,7 +42,11 @@ fn write_schedule(out: &mut String, plan: &Plan) -> fmt::Result {
             write!(out, "{separator} scratch {} x {bytes} at {at}", plan.workers)?;
         }
         if step.shared_scratch > 0 {
-            let separator = if step.rows.is_some() || step.scratch_per_worker > 0 { "," } else { "" };
+            let separator = if step.rows.is_some() || step.scratch_per_worker > 0 {
+                ","
+            } else {
+                ""
+            };
             let (bytes, at) = (step.shared_scratch, step.shared_offset);
             write!(out, "{separator} shared scratch {bytes} at {at}")?;
         }

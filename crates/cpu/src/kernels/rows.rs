@@ -69,7 +69,10 @@ impl<T> Rows<T> {
     /// The rows from row `r` on.
     #[inline(always)]
     pub(crate) fn from(self, r: usize) -> Rows<T> {
-        Rows { ptr: self.at(r), ..self }
+        Rows {
+            ptr: self.at(r),
+            ..self
+        }
     }
 
     /// Whether rows of `c` elements are one run of elements that lie `col` apart.

@@ -170,12 +170,7 @@ impl Operands {
 }
 
 #[inline(always)]
-unsafe fn backward_lanes<L: Level, const W: usize>(
-    head: &Head,
-    g: &Gradients,
-    blocks: &[Block],
-    scratch: *mut f32,
-) {
+unsafe fn backward_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, blocks: &[Block], scratch: *mut f32) {
     let size = operands_scratch(W, head.d, head.dv);
     let operands = |b: usize| Operands::at::<W>(head, blocks[b], scratch.wrapping_add(b * size));
     let weights = scratch.wrapping_add(blocks.len() * size);
@@ -198,9 +193,17 @@ unsafe fn backward_lanes<L: Level, const W: usize>(
             let packed = [tile.pack(head.k, head.d, keys), tile.pack(head.v, head.dv, values)];
             for b in 0..blocks.len() {
                 if tile.first() < head.visible_to(blocks[b]) {
-                    add_tile::<L, W>(head, g, (&mut biases[b], fire(b)), &tile, packed, &operands(b), [weights, cotangents]);
+                    add_tile::<L, W>(
+                        head,
+                        g,
+                        (&mut biases[b], fire(b)),
+                        &tile,
+                        packed,
+                        &operands(b),
+                        [weights, cotangents],
+                    );
                 }
-                tiles.prefetch(b, blocks.len());
+                tiles.prefetch((b, blocks.len()), &[(head.k, head.d), (head.v, head.dv)]);
             }
         }
         for b in 0..blocks.len() {

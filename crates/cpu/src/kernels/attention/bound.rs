@@ -22,13 +22,14 @@ const ROUNDING: f32 = 1e-4;
 /// The rows exist.
 #[inline(always)]
 pub(super) unsafe fn largest_norm<L: Level>(rows: usize, c: usize, panel: Panel) -> f32 {
-    (0..rows).fold(0.0, |largest, i| {
+    let mut largest: f32 = 0.0;
+    for i in 0..rows {
         let row = panel.at(i).ptr;
         // SAFETY: passed on.
         let square = unsafe { dot::<L>(c, (row, 1), row) };
-        if square <= largest { largest } else { square }
-    })
-    .sqrt()
+        largest = if square <= largest { largest } else { square };
+    }
+    largest.sqrt()
 }
 
 dispatch! {
@@ -85,7 +86,11 @@ impl<const W: usize> BlockBias<W> {
         if head.causal {
             from = from.max(0);
         }
-        let nearest = if from <= 0 && to >= 0 { 0 } else { from.abs().min(to.abs()) };
+        let nearest = if from <= 0 && to >= 0 {
+            0
+        } else {
+            from.abs().min(to.abs())
+        };
         match self {
             BlockBias::None => 0.0,
             BlockBias::Alibi { slope } => -slope * nearest as f32,

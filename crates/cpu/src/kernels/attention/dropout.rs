@@ -27,7 +27,15 @@ fn kept_by(dropout: WeightDropout, block: Block, tile: &Tile) -> Kept {
         for run in tile.runs() {
             let first = row.wrapping_add(run.key as u64);
             // SAFETY: a run lies within the tile.
-            unsafe { random_halves(dropout.key, dropout.stream, first, run.n, halves[run.row..].as_mut_ptr()) };
+            unsafe {
+                random_halves(
+                    dropout.key,
+                    dropout.stream,
+                    first,
+                    run.n,
+                    halves[run.row..].as_mut_ptr(),
+                )
+            };
         }
         let mut word = 0;
         for r in 0..TILE {
@@ -82,7 +90,11 @@ impl Kept {
     /// What one weight is multiplied by.
     #[inline(always)]
     pub(super) fn factor(&self, row: usize, lane: usize) -> f32 {
-        if (self.words[row] >> lane) & 1 == 1 { self.scale } else { 0.0 }
+        if (self.words[row] >> lane) & 1 == 1 {
+            self.scale
+        } else {
+            0.0
+        }
     }
 
     /// What a key's weights are multiplied by.

@@ -27,7 +27,14 @@ pub(super) struct FireSizes {
 
 impl FireSizes {
     /// For this many queries and keys.
-    pub(super) fn new(heads: usize, width: usize, queries: usize, keys: usize, causal: bool, placed: bool) -> FireSizes {
+    pub(super) fn new(
+        heads: usize,
+        width: usize,
+        queries: usize,
+        keys: usize,
+        causal: bool,
+        placed: bool,
+    ) -> FireSizes {
         let back = if causal { BLOCK } else { queries.max(keys) };
         let ahead = if placed { queries + keys } else { queries.max(keys) };
         FireSizes {
@@ -256,7 +263,11 @@ impl FireTables {
                 *self.by_offset(2 + head).add(at) = value;
                 // A chunk has whole runs of offsets with one maximum.
                 let maximum = self.maxima(head).add(at / BLOCK);
-                *maximum = if at % BLOCK == 0 { value } else { larger(*maximum, value) };
+                *maximum = if at % BLOCK == 0 {
+                    value
+                } else {
+                    larger(*maximum, value)
+                };
             }
         }
     }

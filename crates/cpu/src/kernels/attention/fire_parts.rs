@@ -89,7 +89,14 @@ impl FireParts {
     }
 
     /// The sums of a task, all zeros; `lanes` is its worker's memory.
-    pub(super) fn sums(&self, w: &Work<'_>, batch: usize, (b, h): (usize, usize), part: usize, lanes: *mut f32) -> FireSums {
+    pub(super) fn sums(
+        &self,
+        w: &Work<'_>,
+        batch: usize,
+        (b, h): (usize, usize),
+        part: usize,
+        lanes: *mut f32,
+    ) -> FireSums {
         let FireSizes { heads, back, span, .. } = self.sizes;
         let task = (b * heads + h) * self.parts + part;
         let by_offset = self.by_offset(w, task);
@@ -125,15 +132,24 @@ impl FireParts {
 
     /// The derivatives of a head's `w2` and `b2`, and its shares of the others.
     fn head_derivatives(&self, w: &Work<'_>, batch: usize, head: usize) {
-        let FireSizes { heads, width, back, span } = self.sizes;
+        let FireSizes {
+            heads,
+            width,
+            back,
+            span,
+        } = self.sizes;
         let (p, pieces) = (self.parameters(w), self.tables(w).pieces(head));
         let tasks = batch * heads * self.parts;
         let of_head = move |parts: usize| {
             (0..batch).flat_map(move |b| (0..parts).map(move |part| (b * heads + head) * parts + part))
         };
-        let own = self.totals(w, tasks).wrapping_add(tasks * self.task_totals() + head * self.head_totals());
+        let own = self
+            .totals(w, tasks)
+            .wrapping_add(tasks * self.task_totals() + head * self.head_totals());
         // The totals of the first task take up the others.
-        let first = self.totals(w, tasks).wrapping_add(head * self.parts * self.task_totals());
+        let first = self
+            .totals(w, tasks)
+            .wrapping_add(head * self.parts * self.task_totals());
         let end = 2 * (pieces.kinks + 1);
         // SAFETY: see `Work`; the sums have been written, and this task alone uses those of the head.
         unsafe {
@@ -165,7 +181,8 @@ impl FireParts {
                 *first.add(end + 1) -= slope * u * length_by_l;
             }
             let [dw2, db2] = [4, 5].map(|k| w.y(self.output + k));
-            let sum = |from: usize, to: usize, which: usize| -> f64 { (from..to).map(|k| *first.add(2 * k + which)).sum() };
+            let sum =
+                |from: usize, to: usize, which: usize| -> f64 { (from..to).map(|k| *first.add(2 * k + which)).sum() };
             for unit in 0..width {
                 let (by_u, shift) = p.unit(unit);
                 // The pieces in which the unit is active: those before its kink, or those behind it.
@@ -204,7 +221,11 @@ impl FireParts {
         let tasks = batch * heads * self.parts;
         let first = self.totals(w, tasks).wrapping_add(tasks * self.task_totals());
         // SAFETY: see `Work`; the totals of heads have been written.
-        let sum = |i: usize| -> f64 { (0..heads).map(|h| unsafe { *first.add(h * self.head_totals() + i) }).sum() };
+        let sum = |i: usize| -> f64 {
+            (0..heads)
+                .map(|h| unsafe { *first.add(h * self.head_totals() + i) })
+                .sum()
+        };
         let [dc, dl, dw1, db1] = [0, 1, 2, 3].map(|k| w.y(self.output + k));
         // SAFETY: see `Work`.
         unsafe {

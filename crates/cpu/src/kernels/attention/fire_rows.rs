@@ -1,7 +1,7 @@
 //! Biases of FIRE for a tile of keys and a block of queries, and the sums that its derivative is made of.
 
 use super::fire::{FireHead, Pieces};
-use super::head::{BLOCK, Block, Head};
+use super::head::{BLOCK, Block, Head, TILE};
 use super::lanes::{load, store};
 use super::tile::Tile;
 use crate::simd::{Level, fma, larger};
@@ -63,27 +63,57 @@ impl<const W: usize> FireBlock<W> {
     /// There are as many rows of `W` lanes as the tile has.
     #[inline(always)]
     pub(super) unsafe fn add<L: Level>(&self, head: &Head, fire: &FireHead, block: Block, tile: &Tile, rows: *mut f32) {
-        let mut piece = 0;
-        for r in 0..tile.n {
-            let offset = self.offset(tile, r);
-            // SAFETY: the row exists, and the tables have the offsets of a uniform block.
-            unsafe {
-                let mut s = load::<W>(rows.add(r * W));
-                if self.uniform {
-                    let biases = fire.biases::<W>(offset);
+        if self.uniform {
+            for r in 0..tile.n {
+                // SAFETY: the row exists, and the table has the offsets of a uniform block.
+                unsafe {
+                    let (mut s, biases) = (load::<W>(rows.add(r * W)), fire.biases::<W>(self.offset(tile, r)));
                     for i in 0..W {
                         s[i] += biases[i];
                     }
-                } else {
-                    let seen = head.lanes_that_see(block, tile.key(r));
-                    let u = self.arguments(fire, offset);
-                    let (least, largest) = ends(&u, offset, seen);
-                    piece = fire.pieces.find(least, piece);
-                    add_pieces::<L, W>(&fire.pieces, piece, largest, &u, &mut s);
+                    store(rows.add(r * W), s);
                 }
-                store(rows.add(r * W), s);
+            }
+            return;
+        }
+        let pieces = self.row_pieces(head, fire, block, tile);
+        for r in 0..tile.n {
+            let u = self.arguments(fire, self.offset(tile, r));
+            // SAFETY: the row exists.
+            unsafe {
+                let s = load::<W>(rows.add(r * W));
+                store(rows.add(r * W), add_pieces::<L, W>(&fire.pieces, pieces[r], &u, s));
             }
         }
+    }
+
+    /// For each row of a tile the pieces that the arguments of its lanes are in: the first and the last.
+    #[inline(always)]
+    fn row_pieces(&self, head: &Head, fire: &FireHead, block: Block, tile: &Tile) -> [(u32, u32); TILE] {
+        let mut pieces = [(0, 0); TILE];
+        let (mut first, mut last) = (0, 0);
+        for r in 0..tile.n {
+            let seen = head.lanes_that_see(block, tile.key(r));
+            let (least, largest) = self.ends(fire, self.offset(tile, r), seen);
+            first = fire.pieces.find(least, first);
+            last = fire.pieces.find(largest, last);
+            pieces[r] = (first as u32, last as u32);
+        }
+        pieces
+    }
+
+    /// The least and the largest argument in a row, of the lanes that see its key: arguments rise or fall with the
+    /// position on each side of the key.
+    #[inline(always)]
+    fn ends(&self, fire: &FireHead, offset: i64, (from, end): (usize, usize)) -> (f32, f32) {
+        if from >= end {
+            return (0.0, 0.0);
+        }
+        let at = |lane: usize| fire.psi::<1>(offset + lane as i64)[0] * self.inverse[lane];
+        let (a, b) = (at(from), at(end - 1));
+        let crosses = offset + (from as i64) < 0 && offset + end as i64 - 1 > 0;
+        let least = if b < a { b } else { a };
+        (if crosses { 0.0 } else { least }, larger(a, b))
     }
 
     #[inline(always)]
@@ -96,40 +126,25 @@ impl<const W: usize> FireBlock<W> {
     }
 }
 
-/// The least and the largest argument in a row, of the lanes that see its key: arguments rise or fall with the position
-/// on each side of the key.
-#[inline(always)]
-fn ends<const W: usize>(u: &[f32; W], offset: i64, (from, end): (usize, usize)) -> (f32, f32) {
-    if from >= end {
-        return (0.0, 0.0);
-    }
-    let (a, b) = (u[from], u[end - 1]);
-    let crosses = offset + (from as i64) < 0 && offset + end as i64 - 1 > 0;
-    let least = if b < a { b } else { a };
-    (if crosses { 0.0 } else { least }, larger(a, b))
-}
-
-/// Adds a piecewise linear function of arguments, from one in a piece up to the largest.
+/// Adds a piecewise linear function of arguments that are in these pieces.
 #[inline(always)]
 fn add_pieces<L: Level, const W: usize>(
     pieces: &Pieces,
-    piece: usize,
-    largest: f32,
+    (first, last): (u32, u32),
     u: &[f32; W],
-    s: &mut [f32; W],
-) {
-    let (slope, (at, value)) = (pieces.slope(piece), pieces.left(piece));
+    mut s: [f32; W],
+) -> [f32; W] {
+    let (slope, (at, value)) = (pieces.slope(first as usize), pieces.left(first as usize));
     for i in 0..W {
         s[i] += fma::<L>(slope, u[i] - at, value);
     }
-    let mut k = piece;
-    while k < pieces.kinks && pieces.kink(k) < largest {
-        let (kink, change) = (pieces.kink(k), pieces.change(k));
+    for k in first..last {
+        let (kink, change) = (pieces.kink(k as usize), pieces.change(k as usize));
         for i in 0..W {
             s[i] = fma::<L>(change, larger(u[i] - kink, 0.0), s[i]);
         }
-        k += 1;
     }
+    s
 }
 
 /// What the derivatives of FIRE's parameters are made of, for one task and one head.
@@ -187,38 +202,38 @@ impl<const W: usize> FireBlock<W> {
         rows: *const f32,
         sums: &FireSums,
     ) {
-        let mut piece = 0;
-        for r in 0..tile.n {
-            let offset = self.offset(tile, r);
-            // SAFETY: the row exists, and so do the offsets of a uniform block.
-            unsafe {
-                let d = load::<W>(rows.add(r * W));
-                if self.uniform {
-                    let to = sums.by_offset.offset(offset as isize);
+        if self.uniform {
+            for r in 0..tile.n {
+                // SAFETY: the row exists, and so do the offsets of a uniform block.
+                unsafe {
+                    let d = load::<W>(rows.add(r * W));
+                    let to = sums.by_offset.offset(self.offset(tile, r) as isize);
                     let mut all = load::<W>(to);
                     for i in 0..W {
                         all[i] += d[i];
                     }
                     store(to, all);
-                    continue;
                 }
-                let seen = head.lanes_that_see(block, tile.key(r));
-                let u = self.arguments(fire, offset);
-                let by_c = fire.psi_by_c::<W>(offset);
-                let (least, largest) = ends(&u, offset, seen);
-                piece = fire.pieces.find(least, piece);
-                let mut k = piece;
-                let mut left = f32::NEG_INFINITY;
-                loop {
-                    let more = k < fire.pieces.kinks && fire.pieces.kink(k) < largest;
-                    let right = if more { fire.pieces.kink(k) } else { f32::INFINITY };
-                    collect_piece::<L, W>(&d, &u, &by_c, (left, right), sums.lanes.add(3 * k * W));
-                    if !more {
-                        self.touched = (self.touched.0.min(piece), self.touched.1.max(k));
-                        break;
-                    }
-                    (left, k) = (right, k + 1);
-                }
+            }
+            return;
+        }
+        let pieces = self.row_pieces(head, fire, block, tile);
+        for r in 0..tile.n {
+            let offset = self.offset(tile, r);
+            // SAFETY: the row exists.
+            let d = unsafe { load::<W>(rows.add(r * W)) };
+            let (u, by_c) = (self.arguments(fire, offset), fire.psi_by_c::<W>(offset));
+            let (first, last) = (pieces[r].0 as usize, pieces[r].1 as usize);
+            self.touched = (self.touched.0.min(first), self.touched.1.max(last));
+            for k in first..=last {
+                let left = if k == first {
+                    f32::NEG_INFINITY
+                } else {
+                    fire.pieces.kink(k - 1)
+                };
+                let right = if k == last { f32::INFINITY } else { fire.pieces.kink(k) };
+                // SAFETY: the sums of each piece exist.
+                unsafe { collect_piece::<L, W>(&d, &u, &by_c, (left, right), sums.lanes.add(3 * k * W)) };
             }
         }
     }
@@ -228,7 +243,14 @@ impl<const W: usize> FireBlock<W> {
     /// # Safety
     /// The memory of the sums exists.
     #[inline(always)]
-    pub(super) unsafe fn collect_one(&mut self, fire: &FireHead, tile: &Tile, (row, lane): (usize, usize), d: f32, sums: &FireSums) {
+    pub(super) unsafe fn collect_one(
+        &mut self,
+        fire: &FireHead,
+        tile: &Tile,
+        (row, lane): (usize, usize),
+        d: f32,
+        sums: &FireSums,
+    ) {
         let offset = self.offset(tile, row) + lane as i64;
         // SAFETY: the offsets of a uniform block exist, and the sums of each piece.
         unsafe {

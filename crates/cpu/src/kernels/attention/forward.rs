@@ -140,7 +140,7 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
                 if tile.first() < head.visible_to(sums.block) {
                     add_tile::<L, W>(head, &biases[b], &tile, packed, &sums, weights);
                 }
-                tiles.prefetch(b, blocks);
+                tiles.prefetch((b, blocks), &[(head.k, head.d), (head.v, head.dv)]);
             }
         }
         for b in 0..blocks {
@@ -240,7 +240,11 @@ unsafe fn grow<L: Level, const W: usize>(tile: &Tile, sums: &Sums, scores: *cons
         let (mut shift, mut down, mut grown) = ([0.0; W], [0.0; W], 0);
         for i in 0..W {
             // Where nothing is visible yet, all scores are -inf, and so must be their distance from the shift.
-            shift[i] = if largest[i] == f32::NEG_INFINITY { 0.0 } else { largest[i] };
+            shift[i] = if largest[i] == f32::NEG_INFINITY {
+                0.0
+            } else {
+                largest[i]
+            };
             down[i] = exp_below_zero::<L>(before[i] - shift[i]);
             grown |= u32::from(before[i] != largest[i]);
         }

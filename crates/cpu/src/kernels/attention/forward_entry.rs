@@ -60,7 +60,10 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                     let head = all.head(w, &strides, (b, h), &segment);
                     let (o, lse) = (o.from(segment.start), lse.wrapping_add(segment.start));
                     let scratch = w.scratch.cast();
-                    for (range, wide) in wide_and_narrow(range, lanes).into_iter().filter(|(range, _)| !range.is_empty()) {
+                    for (range, wide) in wide_and_narrow(range, lanes)
+                        .into_iter()
+                        .filter(|(range, _)| !range.is_empty())
+                    {
                         // SAFETY: see `Work`; each task writes rows of its own, and its worker has the scratch.
                         unsafe {
                             match all.norm(w, h) {
@@ -93,4 +96,3 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
     let bytes = |elements: usize| elements * size_of::<f32>();
     reading_heads(kernel.with_scratch(bytes(scratch)).with_shared(bytes(shared))).into()
 }
-

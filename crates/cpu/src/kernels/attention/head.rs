@@ -106,7 +106,11 @@ impl Head {
     /// The lanes of a block that see key `j`, but for the mask.
     pub(super) fn lanes_that_see(&self, block: Block, key: usize) -> (usize, usize) {
         let hidden = key as i64 - self.first - block.first as i64;
-        let from = if self.causal { hidden.clamp(0, block.n as i64) } else { 0 };
+        let from = if self.causal {
+            hidden.clamp(0, block.n as i64)
+        } else {
+            0
+        };
         (from as usize, block.n)
     }
 }

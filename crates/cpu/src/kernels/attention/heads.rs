@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use lessen_graph::ops;
-use lessen_graph::ops::{AttentionBias, Weighting};
 use lessen_graph::ops::attention::{AttentionSizes, Extras, alibi_slope};
+use lessen_graph::ops::{AttentionBias, Weighting};
 
 use super::super::kernel::{Phase, Reads, TaskFn, Types, WholeKernel, Work};
 use super::super::rows::Rows;
@@ -13,7 +13,7 @@ use super::fire::FireSizes;
 use super::fire_parts::FireParts;
 use super::head::{Bias, Head, WeightDropout};
 use super::norm_forward::Norm;
-use super::sequences::{group, strips, queries_among, segments};
+use super::sequences::{group, queries_among, segments, strips};
 
 /// Keys whose norms one task computes.
 const NORMS: usize = 256;
@@ -123,7 +123,13 @@ impl Heads {
     }
 
     /// A head of a sequence, or of a segment, with `operands` of `[B, T, H, D]` at these strides.
-    pub(super) fn head(&self, w: &Work<'_>, strides: &[Vec<usize>], (b, h): (usize, usize), segment: &Range<usize>) -> Head {
+    pub(super) fn head(
+        &self,
+        w: &Work<'_>,
+        strides: &[Vec<usize>],
+        (b, h): (usize, usize),
+        segment: &Range<usize>,
+    ) -> Head {
         let AttentionSizes {
             heads,
             kv_heads,
@@ -134,8 +140,8 @@ impl Heads {
             ..
         } = self.sizes;
         let kv = self.sizes.kv_head(h);
-        let [q, k, v] = [(0, h), (1, kv), (2, kv)]
-            .map(|(i, h)| head_of(w.inputs[i], &strides[i], (b, h)).from(segment.start));
+        let [q, k, v] =
+            [(0, h), (1, kv), (2, kv)].map(|(i, h)| head_of(w.inputs[i], &strides[i], (b, h)).from(segment.start));
         let mask = self.extras.mask.map_or(std::ptr::null(), |input| {
             w.inputs[input].wrapping_add(b * keys + segment.start).cast_const()
         });
@@ -173,7 +179,10 @@ impl Heads {
             first: self.extras.offset.map_or(keys as i64 - queries as i64, offset),
             key_norms: match self.norms_scratch() {
                 0 => std::ptr::null(),
-                _ => w.shared.cast::<f32>().wrapping_add(self.norms + (b * kv_heads + kv) * all_keys + segment.start),
+                _ => w
+                    .shared
+                    .cast::<f32>()
+                    .wrapping_add(self.norms + (b * kv_heads + kv) * all_keys + segment.start),
             },
             mask,
             dropout,
@@ -189,7 +198,12 @@ impl Heads {
     }
 
     /// Calls `run` with each segment, or the one sequence, and the queries of its blocks that begin among `tokens`.
-    pub(super) fn for_each_segment(&self, w: &Work<'_>, tokens: &Range<usize>, mut run: impl FnMut(Range<usize>, Range<usize>)) {
+    pub(super) fn for_each_segment(
+        &self,
+        w: &Work<'_>,
+        tokens: &Range<usize>,
+        mut run: impl FnMut(Range<usize>, Range<usize>),
+    ) {
         let Some(input) = self.extras.starts else {
             return run(0..self.sizes.queries, tokens.clone());
         };

@@ -69,7 +69,9 @@ pub(super) unsafe fn to_lanes<const W: usize>(c: usize, rows: Panel, to: *mut f3
                 let [a, b, c0, d] = [part(0), part(1), part(2), part(3)];
                 for l in 0..4 {
                     if j + l < c {
-                        to.add((j + l) * W + i).cast::<[f32; 4]>().write_unaligned([a[l], b[l], c0[l], d[l]]);
+                        to.add((j + l) * W + i)
+                            .cast::<[f32; 4]>()
+                            .write_unaligned([a[l], b[l], c0[l], d[l]]);
                     }
                 }
             }

@@ -170,9 +170,19 @@ mod tests {
                     let (m, k) = (64usize, 64usize);
                     let mut x = vec![1e-3f32; 3 * 64 * 64 + 16];
                     let base = x.as_mut_ptr().wrapping_add(x.as_ptr().align_offset(64));
-                    let a = Left { ptr: base, row: if t { 1 } else { 64 }, col: if t { 64 } else { 1 } };
-                    let b = Panel { ptr: base.wrapping_add(4096), row: n };
-                    let c = Panel { ptr: base.wrapping_add(8192), row: n };
+                    let a = Left {
+                        ptr: base,
+                        row: if t { 1 } else { 64 },
+                        col: if t { 64 } else { 1 },
+                    };
+                    let b = Panel {
+                        ptr: base.wrapping_add(4096),
+                        row: n,
+                    };
+                    let c = Panel {
+                        ptr: base.wrapping_add(8192),
+                        row: n,
+                    };
                     let mut best = f64::MAX;
                     for _ in 0..30 {
                         let start = std::time::Instant::now();
@@ -181,7 +191,10 @@ mod tests {
                         }
                         best = best.min(start.elapsed().as_secs_f64() / 500.0);
                     }
-                    println!("{level:?} n {n} transposed {t}: {:.1} GFLOP/s", 2e-9 * (m * k * n) as f64 / best);
+                    println!(
+                        "{level:?} n {n} transposed {t}: {:.1} GFLOP/s",
+                        2e-9 * (m * k * n) as f64 / best
+                    );
                 }
             });
         }

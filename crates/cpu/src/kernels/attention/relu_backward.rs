@@ -72,6 +72,7 @@ unsafe fn relu_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, block
                     let bias = (&mut biases[b], fire(b));
                     let vectors = [&mut keys, &mut values];
                     add_tile::<L, W>(head, g, bias, &tile, vectors, &operands(b), [weights, cotangents]);
+                    tiles.prefetch((b, blocks.len()), &[(head.k, head.d)]);
                 }
             }
         }
@@ -98,13 +99,14 @@ unsafe fn add_tile<L: Level, const W: usize>(
     // SAFETY: the rows of lanes exist.
     unsafe {
         scores::<L, W>(head, block, bias, tile, keys.packed(tile), operands.queries, weights);
-        let nonzeros = NonZeros::of::<W>(tile.n, weights);
+        let nonzeros = NonZeros::of::<L, W>(tile.n, weights);
         if nonzeros.n == 0 {
             return;
         }
         let kept = kept(head, block, tile);
         if nonzeros.are_few::<W>() {
-            nonzeros.for_each(|row, lane| {
+            let mut places = nonzeros.places();
+            while let Some((row, lane)) = places.next() {
                 let key = tile.key(row);
                 let (k, v) = (head.k.from(key), head.v.from(key));
                 let (query, d_o) = (operands.query_rows.at(lane).ptr, operands.d_o_rows.at(lane).ptr);
@@ -115,7 +117,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
                 axpy::<L>(head.d, d, (k.ptr, k.col), operands.dq.at(lane).ptr);
                 axpy::<L>(head.d, d, (query, 1), g.dk.at(key).ptr);
                 bias.collect_one(tile, (row, lane), d, fire.as_ref());
-            });
+            }
             return;
         }
         let (keys, values) = (keys.packed(tile), values.packed(tile));

@@ -98,6 +98,7 @@ unsafe fn relu_lanes<L: Level, const W: usize>(
                     add_tile::<L, W>(head, &biases[b], &tile, [&mut keys, &mut values], &sums, weights)
                 };
                 counts.add_tile(head, sums.block, &tile, found);
+                tiles.prefetch((b, blocks), &[(head.k, head.d)]);
             }
         }
         for b in 0..blocks {
@@ -120,7 +121,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
     // SAFETY: the rows of lanes exist.
     unsafe {
         scores::<L, W>(head, block, bias, tile, keys.packed(tile), sums.queries, weights);
-        let nonzeros = NonZeros::of::<W>(tile.n, weights);
+        let nonzeros = NonZeros::of::<L, W>(tile.n, weights);
         let few = nonzeros.are_few::<W>();
         let found = Found::NonZeros { n: nonzeros.n, few };
         if nonzeros.n == 0 {
@@ -128,12 +129,13 @@ unsafe fn add_tile<L: Level, const W: usize>(
         }
         let kept = kept(head, block, tile);
         if few {
-            nonzeros.for_each(|row, lane| {
+            let mut places = nonzeros.places();
+            while let Some((row, lane)) = places.next() {
                 let factor = kept.as_ref().map_or(1.0, |kept| kept.factor(row, lane));
                 let weight = *weights.add(row * W + lane) * factor;
                 let value = head.v.from(tile.key(row));
                 axpy::<L>(head.dv, weight, (value.ptr, value.col), sums.values.at(lane).ptr);
-            });
+            }
             return found;
         }
         for r in 0..tile.n {

@@ -47,7 +47,12 @@ pub(super) fn segments(starts: &[i32], tokens: usize) -> impl Iterator<Item = Ra
 
 /// The queries of a segment in those blocks that begin among `tokens`, counted from the start of the segment.
 pub(super) fn queries_among(segment: &Range<usize>, tokens: &Range<usize>) -> Range<usize> {
-    let at = |token: usize| token.saturating_sub(segment.start).next_multiple_of(BLOCK).min(segment.len());
+    let at = |token: usize| {
+        token
+            .saturating_sub(segment.start)
+            .next_multiple_of(BLOCK)
+            .min(segment.len())
+    };
     if segment.start >= tokens.end {
         return 0..0;
     }

@@ -1,6 +1,6 @@
 //! Weights of a tile that are mostly zeros: which ones are not, and sums over those alone.
 
-use super::head::{BLOCK, TILE};
+use super::head::TILE;
 use super::lanes::load;
 use crate::simd::{self, LANES, Level, chunks, fma, sum};
 
@@ -22,17 +22,12 @@ impl NonZeros {
     /// # Safety
     /// The rows exist.
     #[inline(always)]
-    pub(super) unsafe fn of<const W: usize>(rows: usize, scores: *const f32) -> NonZeros {
+    pub(super) unsafe fn of<L: Level, const W: usize>(rows: usize, scores: *const f32) -> NonZeros {
         let mut words = [0; TILE];
         let mut n = 0;
         for r in 0..rows {
-            // SAFETY: the row exists.
-            let s = unsafe { load::<W>(scores.add(r * W)) };
-            let mut bits = [0u8; BLOCK];
-            for i in 0..W {
-                bits[i] = u8::from(!(s[i] <= 0.0));
-            }
-            words[r] = word(&bits);
+            // SAFETY: the row exists, and the caller runs on the level's CPU.
+            words[r] = unsafe { L::not_below_zero(&load::<W>(scores.add(r * W))) };
             n += words[r].count_ones() as usize;
         }
         NonZeros { words, rows, n }
@@ -43,30 +38,35 @@ impl NonZeros {
         self.n * SPARSE <= self.rows * W
     }
 
-    /// Calls `run` with the row and the lane of each.
-    #[inline(always)]
-    pub(super) fn for_each(&self, mut run: impl FnMut(usize, usize)) {
-        for r in 0..self.rows {
-            let mut word = self.words[r];
-            while word != 0 {
-                run(r, word.trailing_zeros() as usize);
-                word &= word - 1;
-            }
+    /// The row and the lane of each, in order.
+    pub(super) fn places(&self) -> Places<'_> {
+        Places {
+            words: &self.words[..self.rows],
+            row: 0,
+            word: self.words[0],
         }
     }
 }
 
-/// The bits of bytes that are 0 or 1: of eight at a time, a product moves each to a place of its own in the highest byte.
-#[inline(always)]
-fn word(bytes: &[u8; BLOCK]) -> u64 {
-    let mut word = 0;
-    for (i, eight) in bytes.chunks_exact(8).enumerate() {
-        let eight = u64::from_le_bytes([
-            eight[0], eight[1], eight[2], eight[3], eight[4], eight[5], eight[6], eight[7],
-        ]);
-        word |= (eight.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+/// The places of weights that are not zero.
+pub(super) struct Places<'a> {
+    words: &'a [u64],
+    row: usize,
+    /// What is left of the row.
+    word: u64,
+}
+
+impl Places<'_> {
+    #[inline(always)]
+    pub(super) fn next(&mut self) -> Option<(usize, usize)> {
+        while self.word == 0 {
+            self.row += 1;
+            self.word = *self.words.get(self.row)?;
+        }
+        let lane = self.word.trailing_zeros() as usize;
+        self.word &= self.word - 1;
+        Some((self.row, lane))
     }
-    word
 }
 
 /// `y += a x`
@@ -112,19 +112,4 @@ pub(super) unsafe fn dot<L: Level>(c: usize, (x, col): (*const f32, usize), y: *
         }
     });
     sum(sums)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{BLOCK, word};
-
-    #[test]
-    fn bits_are_in_their_places() {
-        for i in 0..BLOCK {
-            let mut bytes = [0; BLOCK];
-            bytes[i] = 1;
-            assert_eq!(word(&bytes), 1 << i);
-        }
-        assert_eq!(word(&[1; BLOCK]), u64::MAX);
-    }
 }

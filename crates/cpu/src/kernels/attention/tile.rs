@@ -48,8 +48,13 @@ impl Vectors {
     /// The rows and the memory exist.
     #[inline(always)]
     pub(super) unsafe fn packed(&mut self, tile: &Tile) -> Packed {
+        if let Some(packed) = self.packed {
+            return packed;
+        }
         // SAFETY: passed on.
-        *self.packed.get_or_insert_with(|| unsafe { tile.pack(self.x, self.c, self.memory) })
+        let packed = unsafe { tile.pack(self.x, self.c, self.memory) };
+        self.packed = Some(packed);
+        packed
     }
 }
 
@@ -104,17 +109,18 @@ impl<'a> Tiles<'a> {
         (n > 0).then_some(Tile { keys, n })
     }
 
-    /// Asks for one of some parts of the next tile, while there is other work. A whole tile at a time would be waited
+    /// Asks for the rows of keys or values in one of some parts of the next tile, while there is other work. A whole tile at a time would be waited
     /// for.
     #[inline(always)]
-    pub(super) fn prefetch(&self, part: usize, parts: usize) {
+    pub(super) fn prefetch(&self, (part, parts): (usize, usize), of: &[(Rows<f32>, usize)]) {
         if parts == 1 {
             return;
         }
         let rows = self.from + TILE * part / parts..self.from + TILE * (part + 1) / parts;
         for key in rows.start..rows.end.min(self.end) {
-            prefetch_row(self.head.d, self.head.k.from(key));
-            prefetch_row(self.head.dv, self.head.v.from(key));
+            for &(x, c) in of {
+                prefetch_row(c, x.from(key));
+            }
         }
     }
 }
@@ -237,11 +243,7 @@ impl Tile {
             if head.lanes_that_see(block, self.last()).0 > 0 && !x.is_finite(self.n) {
                 return self.add_visible::<W>(head, block, x, w, to);
             }
-            let lanes = Left {
-                ptr: w,
-                row: 1,
-                col: W,
-            };
+            let lanes = Left { ptr: w, row: 1, col: W };
             product(block.n, self.n, x.panel.row, lanes, x.panel, to, true);
         }
     }

@@ -8,7 +8,11 @@ use crate::simd::Level;
 
 /// The weights of scores: `e^(s - shift)` of a softmax, `max(s, 0)`, or `1 / (1 + e^(shift - s))`.
 #[inline(always)]
-pub(super) fn weights_of<L: Level, const W: usize>(weighting: &Weighting, mut s: [f32; W], shift: &[f32; W]) -> [f32; W] {
+pub(super) fn weights_of<L: Level, const W: usize>(
+    weighting: &Weighting,
+    mut s: [f32; W],
+    shift: &[f32; W],
+) -> [f32; W] {
     match weighting {
         Weighting::Softmax | Weighting::Norm(_) => {
             for i in 0..W {

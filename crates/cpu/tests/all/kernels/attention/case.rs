@@ -93,7 +93,11 @@ impl Case {
                     w2: input("w2", &[self.heads, WIDTH]),
                     b2: input("b2", &[self.heads]),
                 };
-                wrt.extend(["dc", "dl", "dw1", "db1", "dw2", "db2"].into_iter().zip(fire.into_array()));
+                wrt.extend(
+                    ["dc", "dl", "dw1", "db1", "dw2", "db2"]
+                        .into_iter()
+                        .zip(fire.into_array()),
+                );
                 PositionBias::Fire(fire)
             }
             "alibi" => PositionBias::Alibi,
@@ -134,7 +138,12 @@ impl Case {
         add("v", &[self.batch, self.keys, self.kv_heads, self.dv], 1.0);
         add("dy", &[self.batch, self.queries, self.heads, self.dv], 1.0);
         add("weight", &[self.heads], 2.0);
-        for (name, shape) in [("w1", vec![WIDTH]), ("b1", vec![WIDTH]), ("w2", vec![self.heads, WIDTH]), ("b2", vec![self.heads])] {
+        for (name, shape) in [
+            ("w1", vec![WIDTH]),
+            ("b1", vec![WIDTH]),
+            ("w2", vec![self.heads, WIDTH]),
+            ("b2", vec![self.heads]),
+        ] {
             add(name, &shape, 2.0);
         }
         let scalar = |dtype, x: f64| Array::new(Type::new(dtype, &[]), vec![x]);
@@ -142,9 +151,17 @@ impl Case {
         // L = 64: some rows lie before it, and some behind.
         inputs.insert("l".to_string(), scalar(DType::F32, 0.1246337890625));
         inputs.insert("key".to_string(), of(DType::U32, vec![11.0, 12.0]));
-        inputs.insert("offset".to_string(), scalar(DType::I32, f64::from(self.offset.unwrap_or(0))));
-        inputs.insert("starts".to_string(), of(DType::I32, self.starts.iter().map(|&s| s as f64).collect()));
-        let shown = (0..self.batch * self.keys).map(|_| f64::from(u8::from(random.below(3) > 0))).collect();
+        inputs.insert(
+            "offset".to_string(),
+            scalar(DType::I32, f64::from(self.offset.unwrap_or(0))),
+        );
+        inputs.insert(
+            "starts".to_string(),
+            of(DType::I32, self.starts.iter().map(|&s| s as f64).collect()),
+        );
+        let shown = (0..self.batch * self.keys)
+            .map(|_| f64::from(u8::from(random.below(3) > 0)))
+            .collect();
         let mask = Array::new(Type::new(DType::Bool, &[self.batch, self.keys]), shown);
         inputs.insert("mask".to_string(), mask);
         inputs
@@ -160,7 +177,11 @@ impl Case {
     pub fn check_with(&self, inputs: &Arrays, little: f64) {
         let graph = self.graph();
         let (plan, got) = run_once(&graph, &Options::default(), inputs);
-        assert_eq!(plan.reference_nodes().len(), 0, "{self:?} runs by its reference evaluation");
+        assert_eq!(
+            plan.reference_nodes().len(),
+            0,
+            "{self:?} runs by its reference evaluation"
+        );
         let unfused = lower(&graph, &|op| !op.name().starts_with("attention")).into_owned();
         let plain = run_once(&unfused, &Options::default(), inputs).1;
         let exact = evaluate_exactly(&graph, inputs).expect("the graph evaluates");
@@ -169,7 +190,11 @@ impl Case {
             let (ours, theirs) = (errors(&got[name], expected), errors(&plain[name], expected));
             for (what, ours, theirs, factor) in [("mean", ours.0, theirs.0, 2.0), ("largest", ours.1, theirs.1, 4.0)] {
                 // Derivatives of parameters are sums of ten thousands of terms of both signs.
-                let terms = if got[name].len() <= self.heads * WIDTH { 20.0 } else { 1.0 };
+                let terms = if got[name].len() <= self.heads * WIDTH {
+                    20.0
+                } else {
+                    1.0
+                };
                 let allowed = factor * theirs + terms * little * largest.max(1.0);
                 assert!(
                     ours <= allowed,
@@ -189,7 +214,11 @@ fn errors(found: &[f32], expected: &Array) -> (f64, f64) {
             false => (f64::from(found) - expected).abs(),
         };
         squares += error * error;
-        largest = if error > largest || error.is_nan() { error } else { largest };
+        largest = if error > largest || error.is_nan() {
+            error
+        } else {
+            largest
+        };
     }
     ((squares / found.len().max(1) as f64).sqrt(), largest)
 }

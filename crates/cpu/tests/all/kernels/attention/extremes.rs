@@ -92,7 +92,9 @@ fn what_is_behind_a_masked_key_may_be_anything() {
                 let mut inputs = clean.clone();
                 let mask = inputs["mask"].data.clone();
                 for (name, c) in [("k", case.d), ("v", case.dv)] {
-                    fill(&mut inputs, name, |i| (mask[i / (case.kv_heads * c)] == 0.0).then_some(hidden));
+                    fill(&mut inputs, name, |i| {
+                        (mask[i / (case.kv_heads * c)] == 0.0).then_some(hidden)
+                    });
                 }
                 let run = |inputs: &Arrays| run_once(&case.graph(), &Options::default(), inputs).1;
                 assert_eq!(run(&clean), run(&inputs), "{weighting}: {hidden}");
@@ -113,7 +115,9 @@ fn a_later_key_that_is_nan_does_not_reach_earlier_queries() {
             let clean = case.inputs();
             let mut inputs = clean.clone();
             for (name, c) in [("k", case.d), ("v", case.dv)] {
-                fill(&mut inputs, name, |i| (i / (case.kv_heads * c) == 69).then_some(f64::NAN));
+                fill(&mut inputs, name, |i| {
+                    (i / (case.kv_heads * c) == 69).then_some(f64::NAN)
+                });
             }
             let run = |inputs: &Arrays| run_once(&case.graph(), &Options::default(), inputs).1;
             let (finite, poisoned) = (run(&clean), run(&inputs));

@@ -51,7 +51,14 @@ fn long_sequences() {
 #[test]
 fn fire_before_and_behind_its_length() {
     // L is about 64.
-    for (length, causal) in [(1, true), (63, true), (65, false), (129, true), (200, false), (450, true)] {
+    for (length, causal) in [
+        (1, true),
+        (63, true),
+        (65, false),
+        (129, true),
+        (200, false),
+        (450, true),
+    ] {
         for weighting in ["softmax", "relu", "norm_softmax:gamma=inf"] {
             Case {
                 weighting,

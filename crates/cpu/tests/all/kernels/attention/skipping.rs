@@ -68,14 +68,13 @@ fn tiles_of_zeros_are_left_out() {
 fn few_weights_are_summed_one_by_one() {
     for (near, slope) in [(-2.5, 0.0), (-2.0, 0.5)] {
         for p in [0.0, 0.25] {
-            let case = Case {
-                p,
-                d: 5,
-                ..case(300)
-            };
+            let case = Case { p, d: 5, ..case(300) };
             let inputs = inputs(&case, near, slope);
             let counts = counts(&case.graph(), &inputs);
-            assert!(counts.nonzeros > 0 && counts.nonzeros < counts.scores / 20, "{counts:?}");
+            assert!(
+                counts.nonzeros > 0 && counts.nonzeros < counts.scores / 20,
+                "{counts:?}"
+            );
             assert!(counts.sparse > counts.tiles / 4, "{counts:?}");
             case.check_with(&inputs, 1e-6);
         }
