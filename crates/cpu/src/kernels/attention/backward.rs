@@ -247,10 +247,9 @@ unsafe fn add_tile<L: Level, const W: usize>(
 #[inline(always)]
 pub(super) unsafe fn add_to_keys<const W: usize>(tile: &Tile, n: usize, w: *mut f32, y: Panel, c: usize, to: Panel) {
     for run in tile.runs() {
-        let w = Left {
+        let w = Left::Rows {
             ptr: w.wrapping_add(run.row * W),
             row: W,
-            col: 1,
         };
         // SAFETY: the rows exist.
         unsafe { product(run.n, n, wide(c), w, y, to.at(run.key), true) };

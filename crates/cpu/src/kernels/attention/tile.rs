@@ -205,10 +205,9 @@ impl Tile {
     /// `x` is one of the tile's, `y` has a row for each of its columns and `to` for each of its rows, of `W` lanes.
     #[inline(always)]
     pub(super) unsafe fn times_lanes<const W: usize>(&self, x: Packed, y: *mut f32, to: *mut f32) {
-        let rows = Left {
+        let rows = Left::Rows {
             ptr: x.panel.ptr,
             row: x.panel.row,
-            col: 1,
         };
         // SAFETY: passed on.
         unsafe {
@@ -243,7 +242,7 @@ impl Tile {
             if head.lanes_that_see(block, self.last()).0 > 0 && !x.is_finite(self.n) {
                 return self.add_visible::<W>(head, block, x, w, to);
             }
-            let lanes = Left { ptr: w, row: 1, col: W };
+            let lanes = Left::Columns { ptr: w, column: W };
             product(block.n, self.n, x.panel.row, lanes, x.panel, to, true);
         }
     }
