@@ -1,16 +1,17 @@
 //! Time and memory of attention: `cargo bench -p lessen-cpu --bench attention -- tokens=2048 heads=12 backward=1`.
 //!
 //! Settings are `key=value`: `tokens`, `heads`, `kv_heads`, `size` (of a head), `batch`, `attention` (a word of recipes),
-//! `bias` (`none`, `alibi`, `fire`), `causal` (0 or 1), `backward` (0 or 1), `fused` (0: the graph of its
-//! decomposition), `threads`, `repeats`. One JSON object is printed: the least time, the rate of the products that a
-//! dense attention computes (half of them where causal), and the bytes of the arena without queries, keys and values.
+//! `bias` (`none`, `alibi`, `fire`), `shift` (of the biases of FIRE: with -4, most weights of `relu` are zeros), `causal`
+//! (0 or 1), `backward` (0 or 1), `fused` (0: the graph of its decomposition), `threads`, `repeats`. One JSON object is
+//! printed: the least time, the rate of the products that a dense attention computes (half of them where causal), the
+//! bytes of the arena, which does not hold queries, keys and values, and what ReLU attention leaves out.
 
 use std::time::Instant;
 
-use lessen_compile::{Backend, Host, Options, compile};
-use lessen_cpu::CpuBackend;
+use lessen_compile::{Options, compile};
+use lessen_cpu::{Device, Executable, Store};
 use lessen_graph::ops::attention::{AttentionOptions, Fire, PositionBias, attention};
-use lessen_graph::{DType, Tensor, Trace, Type, lower};
+use lessen_graph::{DType, Tensor, Trace, lower};
 
 struct Settings(Vec<(String, String)>);
 
@@ -101,37 +102,53 @@ fn main() {
     if settings.number("fused", 1) == 0 {
         graph = lower(&graph, &|op| !op.name().starts_with("attention")).into_owned();
     }
-    let mut cpu = match settings.number("threads", 0) {
-        0 => CpuBackend::from_env(),
-        threads => CpuBackend::new(threads),
+    let mut device = match settings.number("threads", 0) {
+        0 => Device::from_env(),
+        threads => Device::new(threads),
     }
     .expect("a device");
-    let plan = compile(&graph, &Options::default(), cpu.target()).expect("a plan");
+    let plan = compile(&graph, &Options::default(), &device.target()).expect("a plan");
     let arena = plan.arena_bytes();
-    let program = cpu.load(plan).expect("a program");
+    let mut program = Executable::new(plan).expect("a program");
+    let mut store = Store::new();
     let mut seed = 1;
+    let shift: f32 = settings.text("shift", "0").parse().expect("shift is no number");
     for (name, shape) in &states {
-        cpu.allocate(name, &Type::f32(shape)).expect("memory");
         let n = shape.iter().product();
         let values = match name.as_str() {
             "c" => vec![0.1],
             "l" => vec![1.0],
+            "b2" => vec![shift; n],
+            "w2" => random(&mut seed, n).iter().map(|x| 0.1 * x).collect(),
             _ => random(&mut seed, n),
         };
-        cpu.upload(name, Host::F32(&values)).expect("a state");
+        store.insert_f32(name, shape, &values);
     }
-    let mut best = f64::MAX;
-    for _ in 0..settings.number("repeats", 10) {
+    let mut run = |device: &mut Device, program: &mut Executable| {
         let start = Instant::now();
-        cpu.run(program, &[]).expect("a run");
-        best = best.min(start.elapsed().as_secs_f64());
-    }
+        program.run(device, &mut store, &[]).expect("a run");
+        start.elapsed().as_secs_f64()
+    };
+    let best = (0..settings.number("repeats", 10))
+        .map(|_| run(&mut device, &mut program))
+        .fold(f64::MAX, f64::min);
+    program.set_profiling(true);
+    run(&mut device, &mut program);
+    let tiles = program.profile().tiles;
     let share = if causal { 0.5 } else { 1.0 };
     let products = if backward { 7.0 } else { 2.0 };
     let flops = products * 2.0 * (batch * heads * tokens * tokens * size) as f64 * share;
     println!(
-        "{{\"ms\": {:.4}, \"gflops\": {:.1}, \"arena_bytes\": {arena}}}",
+        "{{\"ms\": {:.4}, \"gflops\": {:.1}, \"arena_bytes\": {arena}, \"tiles\": {}, \"skipped\": {}, \"empty\": {}, \
+         \"sparse\": {}, \"scores\": {}, \"skipped_scores\": {}, \"nonzeros\": {}}}",
         best * 1e3,
-        flops / best * 1e-9
+        flops / best * 1e-9,
+        tiles.tiles,
+        tiles.skipped,
+        tiles.empty,
+        tiles.sparse,
+        tiles.scores,
+        tiles.skipped_scores,
+        tiles.nonzeros
     );
 }

@@ -284,6 +284,7 @@ impl Whole {
                     scratch: scratch(worker),
                     shared: shared.get(),
                     index_errors: context.index_errors,
+                    clock: context.clock,
                 };
                 context.clock.time(self.product, || (phase.run)(&work, task));
             });

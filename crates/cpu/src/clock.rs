@@ -1,15 +1,20 @@
-//! Profiling: the time of a run, split into products and all kernels.
+//! Profiling: the time of a run, split into products and all kernels, and what ReLU attention leaves out.
 
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-/// The profile of a run, in seconds summed over all threads.
+use crate::kernels::attention::TileCounts;
+
+/// The profile of a run; times are in seconds, summed over all threads.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Profile {
     /// In matrix products, attention's included.
     pub products: f64,
     /// In all kernels.
     pub kernels: f64,
+    /// Of all forward passes of ReLU attention.
+    pub tiles: TileCounts,
 }
 
 /// Nanoseconds that all threads spent, collected while profiling.
@@ -18,6 +23,7 @@ pub(crate) struct Clock {
     pub(crate) on: bool,
     pub(crate) products: AtomicU64,
     pub(crate) kernels: AtomicU64,
+    pub(crate) tiles: Mutex<TileCounts>,
 }
 
 impl Clock {
@@ -36,12 +42,21 @@ impl Clock {
         }
     }
 
+    /// Adds what a task of ReLU attention has counted.
+    pub(crate) fn count(&self, tiles: &TileCounts) {
+        if self.on {
+            let mut all = self.tiles.lock().unwrap_or_else(PoisonError::into_inner);
+            *all = all.plus(tiles);
+        }
+    }
+
     /// Returns the profile so far.
     pub(crate) fn profile(&self) -> Profile {
         let seconds = |nanos: &AtomicU64| nanos.load(Ordering::Relaxed) as f64 * 1e-9;
         Profile {
             products: seconds(&self.products),
             kernels: seconds(&self.kernels),
+            tiles: *self.tiles.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
 }

@@ -76,6 +76,7 @@ pub use backend::CpuBackend;
 pub use clock::Profile;
 pub use device::{CpuTarget, Device};
 pub use exec::Executable;
+pub use kernels::attention::TileCounts;
 pub use lessen_compile::Host;
 pub use probe::peak_flops;
 pub use store::Store;

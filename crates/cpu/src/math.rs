@@ -82,6 +82,10 @@ pub(crate) fn exp<L: Level>(x: f32) -> f32 {
 /// in the last place plus `|x|` of them; for `x > 88` the result is undefined.
 #[inline(always)]
 pub(crate) fn exp_below_zero<L: Level>(x: f32) -> f32 {
+    if !L::FMA {
+        let y = exp::<L>(x);
+        return if x < -87.0 { 0.0 } else { y };
+    }
     // The low bits of the sum are the exponent of 2^n, bias included.
     const ROUND_BIASED: f32 = ROUND + 127.0;
     let shifted = fma::<L>(x, std::f32::consts::LOG2_E, ROUND_BIASED);

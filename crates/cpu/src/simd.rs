@@ -21,12 +21,31 @@ pub(crate) trait Level: Copy {
     const FMA: bool;
     /// Elements of a vector register.
     const REGISTER: usize;
+
+    /// For each of up to 64 numbers a bit: whether it is not below or equal to zero, NaN included.
+    ///
+    /// # Safety
+    /// The CPU has the level's instructions.
+    #[inline(always)]
+    unsafe fn not_below_zero<const N: usize>(x: &[f32; N]) -> u64 {
+        let mut bytes = [0; LANES];
+        for i in 0..N {
+            bytes[i] = u8::from(!(x[i] <= 0.0));
+        }
+        let mut word = 0;
+        for (i, eight) in bytes.chunks_exact(8).enumerate() {
+            let eight = eight.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte));
+            // Moves each bit to a place of its own in the highest byte.
+            word |= (eight.wrapping_mul(0x0102_0408_1020_4080) >> 56) << (8 * i);
+        }
+        word
+    }
 }
 
 /// AVX-512 with F, VL, BW, DQ, CD.
 #[derive(Clone, Copy)]
 pub(crate) struct V4;
-/// AVX2 and FMA.
+/// AVX2, FMA and POPCNT.
 #[derive(Clone, Copy)]
 pub(crate) struct V3;
 /// The baseline of the compilation target.
@@ -36,6 +55,21 @@ pub(crate) struct Baseline;
 impl Level for V4 {
     const FMA: bool = true;
     const REGISTER: usize = 16;
+
+    /// By the instruction for it, which LLVM does not find: eight times as fast.
+    #[cfg(target_arch = "x86_64")]
+    #[inline(always)]
+    unsafe fn not_below_zero<const N: usize>(x: &[f32; N]) -> u64 {
+        use std::arch::x86_64::{_CMP_NLE_UQ, _mm512_cmp_ps_mask, _mm512_loadu_ps, _mm512_setzero_ps};
+        let mut word = 0;
+        for (i, part) in x.chunks_exact(16).enumerate() {
+            // SAFETY: the CPU has AVX-512, and the part has 16 numbers.
+            let mask =
+                unsafe { _mm512_cmp_ps_mask::<_CMP_NLE_UQ>(_mm512_loadu_ps(part.as_ptr()), _mm512_setzero_ps()) };
+            word |= u64::from(mask) << (16 * i);
+        }
+        word
+    }
 }
 impl Level for V3 {
     const FMA: bool = true;
@@ -70,7 +104,7 @@ impl CpuLevel {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
-            let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2");
+            let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("popcnt");
             let v4 = has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") && has!("avx512cd");
             if v3 && v4 {
                 return CpuLevel::V4;
@@ -139,13 +173,13 @@ macro_rules! dispatch {
         $vis unsafe fn $name $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
             #[cfg(target_arch = "x86_64")]
             {
-                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2")]
+                #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq,avx512cd,avx2,fma,bmi1,bmi2,popcnt")]
                 unsafe fn v4 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
                     // SAFETY: the caller keeps the contract of the public function, which is that of the
                     // body.
                     unsafe { $body::<$crate::simd::V4 $($(, $g)*)?>($($arg),*) }
                 }
-                #[target_feature(enable = "avx2,fma,bmi1,bmi2")]
+                #[target_feature(enable = "avx2,fma,bmi1,bmi2,popcnt")]
                 unsafe fn v3 $(<$($g: $bound),*>)? ($($arg: $ty),*) $(-> $ret)? {
                     // SAFETY: as above.
                     unsafe { $body::<$crate::simd::V3 $($(, $g)*)?>($($arg),*) }
@@ -185,6 +219,18 @@ macro_rules! chunks {
     }};
 }
 pub(crate) use chunks;
+
+/// Asks for the cache line of an element, which need not exist, where the CPU can be asked.
+#[inline(always)]
+pub(crate) fn prefetch(x: *const f32) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch changes nothing, and no address makes it fail.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(x.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = x;
+}
 
 /// Loads `len <= LANES` elements that lie `col` apart, the remaining lanes being `fill`.
 ///
@@ -274,4 +320,37 @@ pub(crate) fn max(a: f32, b: f32) -> f32 {
 #[inline(always)]
 pub(crate) fn min(a: f32, b: f32) -> f32 {
     if (a < b) | a.is_nan() { a } else { b }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    dispatch! {
+        unsafe fn bits(x: &[f32; 64]) -> u64 = bits_body;
+    }
+
+    #[inline(always)]
+    unsafe fn bits_body<L: Level>(x: &[f32; 64]) -> u64 {
+        // SAFETY: `dispatch` calls the level of the CPU.
+        unsafe { L::not_below_zero(x) }
+    }
+
+    #[test]
+    fn bits_are_in_their_places() {
+        for level in [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4] {
+            level.on_this_thread(|| {
+                for i in 0..64 {
+                    for x in [1e-30, f32::NAN, f32::INFINITY] {
+                        let mut all = [0.0; 64];
+                        all[(i + 1) % 64] = -1.0;
+                        all[(i + 2) % 64] = f32::NEG_INFINITY;
+                        all[i] = x;
+                        // SAFETY: there is nothing to keep.
+                        assert_eq!(unsafe { bits(&all) }, 1 << i, "{level:?}");
+                    }
+                }
+            });
+        }
+    }
 }

@@ -4,6 +4,7 @@ use lessen_compile::{Scratch, natural_rows, row_layout};
 use lessen_graph::{DType, Layout, Op, Role, RowWise, Type, numel};
 
 use super::rows::Rows;
+use crate::clock::Clock;
 use crate::index_errors::IndexErrors;
 
 /// The most operands of a row kernel.
@@ -353,6 +354,7 @@ pub(crate) struct Work<'a> {
     /// The scratch that all workers share.
     pub(crate) shared: *mut u8,
     pub(crate) index_errors: &'a IndexErrors,
+    pub(crate) clock: &'a Clock,
 }
 
 impl Work<'_> {

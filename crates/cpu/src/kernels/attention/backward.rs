@@ -1,21 +1,18 @@
 //! The derivative of attention with tiles over queries and keys: the weights of a tile are made again, and its five
 //! products are added to the gradients of the block's queries and of the tile's keys and values.
 
-use std::ops::Range;
-
 use super::super::rows::Rows;
 use super::dropout::{Kept, kept};
+use super::fire_rows::FireSums;
 use super::head::{BLOCK, Block, Head, TILE};
-use super::lanes::{from_lanes, load, store, to_lanes, to_rows};
-use super::product::{Left, PANEL, Panel, product};
-use super::scores::{has_hidden, hide, scores};
-use super::tile::{Tile, Tiles, tile_scratch};
+use super::lanes::{from_rows, load, store, to_lanes, to_rows};
+use super::product::{Left, PANEL, Panel, product, wide};
+use super::scores::{BlockBias, has_hidden, hide, scores};
+use super::sequences::BACKWARD_GROUP;
+use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
 use crate::simd::{Level, dispatch, fma};
 use lessen_graph::ops::Weighting;
-
-/// Blocks of queries that a tile of keys meets while it is in the cache.
-pub(super) const GROUP: usize = 4;
 
 /// What the derivative reads and writes of one head of queries, besides what [`Head`] has.
 #[derive(Clone, Copy)]
@@ -25,24 +22,27 @@ pub(super) struct Gradients {
     pub(super) lse: *const f32,
     pub(super) d_o: Rows<f32>,
     pub(super) dq: Rows<f32>,
-    /// To be added to: rows of `d` elements and zeros up to a multiple of [`PANEL`].
+    /// To be added to: rows of `d` elements and zeros up to a multiple of [`PANEL`](super::product::PANEL).
     pub(super) dk: Panel,
-    /// To be added to: rows of `dv` elements and zeros up to a multiple of [`PANEL`].
+    /// To be added to: rows of `dv` elements and zeros up to a multiple of [`PANEL`](super::product::PANEL).
     pub(super) dv: Panel,
+    /// Sums for the derivatives of FIRE's parameters.
+    pub(super) fire: Option<FireSums>,
 }
 
 /// Number of `f32` that [`backward`] needs as scratch.
 pub(super) fn backward_scratch(d: usize, dv: usize) -> usize {
-    GROUP * block_scratch::<BLOCK>(d, dv) + 2 * TILE * BLOCK + tile_scratch(d, dv)
+    BACKWARD_GROUP * operands_scratch(BLOCK, d, dv) + 2 * TILE * BLOCK + packed_scratch(d) + packed_scratch(dv)
 }
 
-fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
-    (2 * d + dv + d.next_multiple_of(PANEL) + dv.next_multiple_of(PANEL) + 2) * W
+/// Number of `f32` of [`Operands`].
+pub(super) fn operands_scratch(lanes: usize, d: usize, dv: usize) -> usize {
+    (d + dv + 2 * wide(d) + wide(dv) + 2) * lanes
 }
 
 dispatch! {
     /// Writes the derivatives of blocks of queries, and adds their shares to those of keys and values. The blocks have
-    /// half the lanes where `wide` is false; there are at most [`GROUP`].
+    /// half the lanes where `wide` is false; there are at most [`BACKWARD_GROUP`].
     ///
     /// # Safety
     /// The operands of the head and of the gradients exist, `scratch` has [`backward_scratch`] elements; what is written
@@ -65,27 +65,27 @@ unsafe fn backward_body<L: Level>(head: &Head, g: &Gradients, blocks: &[Block], 
 }
 
 /// A block of queries with its operands.
-struct Operands {
-    block: Block,
+pub(super) struct Operands {
+    pub(super) block: Block,
     /// In lanes, `d` rows, scaled.
-    queries: *mut f32,
+    pub(super) queries: *mut f32,
     /// The same, in rows of `d` elements and zeros.
-    query_rows: Panel,
+    pub(super) query_rows: Panel,
     /// The cotangent of the results in lanes, `dv` rows.
-    d_o: *mut f32,
+    pub(super) d_o: *mut f32,
     /// The same, in rows of `dv` elements and zeros.
-    d_o_rows: Panel,
-    /// The derivative of the scaled queries, in lanes.
-    dq: *mut f32,
+    pub(super) d_o_rows: Panel,
+    /// The derivative of the scaled queries, in rows of `d` elements and zeros.
+    pub(super) dq: Panel,
     /// See [`weights_of`].
-    shift: *mut f32,
+    pub(super) shift: *mut f32,
     /// The product of the query's rows of `o` and `do`, where the weights are a softmax.
-    delta: *mut f32,
+    pub(super) delta: *mut f32,
 }
 
 impl Operands {
     #[inline(always)]
-    fn at<const W: usize>(head: &Head, block: Block, scratch: *mut f32) -> Operands {
+    pub(super) fn at<const W: usize>(head: &Head, block: Block, scratch: *mut f32) -> Operands {
         let (d, dv) = (head.d, head.dv);
         let mut next = scratch;
         let mut take = |rows: usize| {
@@ -93,7 +93,7 @@ impl Operands {
             next = next.wrapping_add(rows * W);
             at
         };
-        let (wide_d, wide_dv) = (d.next_multiple_of(PANEL), dv.next_multiple_of(PANEL));
+        let (wide_d, wide_dv) = (wide(d), wide(dv));
         Operands {
             block,
             queries: take(d),
@@ -106,15 +106,18 @@ impl Operands {
                 ptr: take(wide_dv),
                 row: wide_dv,
             },
-            dq: take(d),
+            dq: Panel {
+                ptr: take(wide_d),
+                row: wide_d,
+            },
             shift: take(1),
             delta: take(1),
         }
     }
 
-    /// Copies the block's operands into the lanes and rows.
+    /// Copies the block's operands into the lanes and rows; `spare` is memory of a tile.
     #[inline(always)]
-    unsafe fn fill<L: Level, const W: usize>(&self, head: &Head, g: &Gradients) {
+    pub(super) unsafe fn fill<L: Level, const W: usize>(&self, head: &Head, g: &Gradients, spare: *mut f32) {
         let block = self.block;
         // SAFETY: the operands exist.
         unsafe {
@@ -132,20 +135,33 @@ impl Operands {
                 Weighting::Sigmoid(by) => counts::<W>(head, block, by, |i, by| shift[i] = by.ln()),
             }
             store(self.shift, shift);
-            to_lanes::<W>(block, head.d, head.scale, head.q, self.queries);
             to_rows::<W>(block, head.d, &[head.scale; W], head.q, self.query_rows);
+            to_lanes::<W>(head.d, self.query_rows, self.queries);
             to_rows::<W>(block, head.dv, &factors, g.d_o, self.d_o_rows);
-            let rows = Rows::dense(self.d_o_rows.ptr, self.d_o_rows.row);
-            let whole = Block { first: 0, n: W };
-            to_lanes::<W>(whole, head.dv, 1.0, rows, self.d_o);
-            self.dq.write_bytes(0, head.d * W);
+            to_lanes::<W>(head.dv, self.d_o_rows, self.d_o);
+            self.dq.ptr.write_bytes(0, self.dq.row * W);
             let mut delta = [0.0; W];
             if head.weighting.is_softmax() {
-                for i in 0..block.n {
-                    let o = g.o.from(block.first + i);
-                    for j in 0..head.dv {
-                        delta[i] = fma::<L>(*o.element(0, j), *self.d_o_rows.at(i).ptr.add(j), delta[i]);
+                // In the order in which the products of values and cotangents are summed, so that a query of one key
+                // has a derivative of exactly zero.
+                let mut first = 0;
+                while first < head.dv {
+                    let c = (head.dv - first).min(PANEL);
+                    let rows = Panel { ptr: spare, row: PANEL };
+                    let lanes = spare.wrapping_add(W * PANEL);
+                    let o = Rows {
+                        ptr: g.o.element(0, first),
+                        ..g.o
+                    };
+                    to_rows::<W>(block, c, &[1.0; W], o, rows);
+                    to_lanes::<W>(c, rows, lanes);
+                    for j in 0..c {
+                        let (o, d_o) = (load::<W>(lanes.add(j * W)), load::<W>(self.d_o.add((first + j) * W)));
+                        for i in 0..W {
+                            delta[i] = fma::<L>(o[i], d_o[i], delta[i]);
+                        }
                     }
+                    first += c;
                 }
             }
             store(self.delta, delta);
@@ -155,27 +171,45 @@ impl Operands {
 
 #[inline(always)]
 unsafe fn backward_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, blocks: &[Block], scratch: *mut f32) {
-    let size = block_scratch::<W>(head.d, head.dv);
+    let size = operands_scratch(W, head.d, head.dv);
     let operands = |b: usize| Operands::at::<W>(head, blocks[b], scratch.wrapping_add(b * size));
     let weights = scratch.wrapping_add(blocks.len() * size);
-    let (cotangents, packed) = (weights.wrapping_add(TILE * W), weights.wrapping_add(2 * TILE * W));
+    let (cotangents, keys) = (weights.wrapping_add(TILE * W), weights.wrapping_add(2 * TILE * W));
+    let values = keys.wrapping_add(packed_scratch(head.d));
+    let fire = |b: usize| g.fire.map(|sums| sums.of_block(b));
     let end = blocks.iter().map(|&block| head.visible_to(block)).max().unwrap_or(0);
     // SAFETY: the scratch has room for the blocks and two tiles; the rest is passed on.
     unsafe {
+        let mut biases: [BlockBias<W>; BACKWARD_GROUP] = std::array::from_fn(|b| match blocks.get(b) {
+            Some(&block) => BlockBias::new(head, block),
+            None => BlockBias::None,
+        });
         for b in 0..blocks.len() {
-            operands(b).fill::<L, W>(head, g);
+            operands(b).fill::<L, W>(head, g, weights);
+            biases[b].begin(fire(b).as_ref());
         }
-        let mut tiles = Tiles::new(head, end, packed);
+        let mut tiles = Tiles::new(head, end);
         while let Some(tile) = tiles.next() {
+            let packed = [tile.pack(head.k, head.d, keys), tile.pack(head.v, head.dv, values)];
             for b in 0..blocks.len() {
                 if tile.first() < head.visible_to(blocks[b]) {
-                    add_tile::<L, W>(head, g, &tile, &operands(b), weights, cotangents);
+                    add_tile::<L, W>(
+                        head,
+                        g,
+                        (&mut biases[b], fire(b)),
+                        &tile,
+                        packed,
+                        &operands(b),
+                        [weights, cotangents],
+                    );
                 }
+                tiles.prefetch((b, blocks.len()), &[(head.k, head.d), (head.v, head.dv)]);
             }
         }
         for b in 0..blocks.len() {
             let operands = operands(b);
-            from_lanes::<W>(operands.block, head.d, &[head.scale; W], operands.dq, g.dq);
+            biases[b].finish(operands.block, fire(b).as_ref());
+            from_rows::<W>(operands.block, head.d, &[head.scale; W], operands.dq, g.dq);
         }
     }
 }
@@ -185,23 +219,25 @@ unsafe fn backward_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, b
 unsafe fn add_tile<L: Level, const W: usize>(
     head: &Head,
     g: &Gradients,
+    (bias, fire): (&mut BlockBias<W>, Option<FireSums>),
     tile: &Tile,
+    [keys, values]: [Packed; 2],
     operands: &Operands,
-    weights: *mut f32,
-    cotangents: *mut f32,
+    [weights, cotangents]: [*mut f32; 2],
 ) {
     let block = operands.block;
     // SAFETY: the rows of lanes exist.
     unsafe {
-        scores::<L, W>(head, block, tile, operands.queries, weights);
-        tile.times_lanes::<W>(tile.v, operands.d_o, cotangents);
+        scores::<L, W>(head, block, bias, tile, keys, operands.queries, weights);
+        tile.times_lanes::<W>(values, operands.d_o, cotangents);
         let kept = kept(head, block, tile);
         weigh::<L, W>(head, tile, operands, kept.as_ref(), weights, cotangents);
         if has_hidden::<W>(head, block, tile) {
             // What is behind a hidden key may be NaN.
             hide::<W>(head, block, tile, cotangents, 0.0);
         }
-        tile.add_weighted::<W>(head, block, tile.k, cotangents, operands.dq);
+        bias.collect::<L>(head, block, tile, cotangents, fire.as_ref());
+        tile.add_weighted::<W>(head, block, keys, cotangents, operands.dq);
         add_to_keys::<W>(tile, block.n, weights, operands.d_o_rows, head.dv, g.dv);
         add_to_keys::<W>(tile, block.n, cotangents, operands.query_rows, head.d, g.dk);
     }
@@ -209,21 +245,20 @@ unsafe fn add_tile<L: Level, const W: usize>(
 
 /// Adds `sum_i w[r][i] y[i]` to the row of each key: shares of the gradients of keys and values.
 #[inline(always)]
-unsafe fn add_to_keys<const W: usize>(tile: &Tile, n: usize, w: *mut f32, y: Panel, c: usize, to: Panel) {
+pub(super) unsafe fn add_to_keys<const W: usize>(tile: &Tile, n: usize, w: *mut f32, y: Panel, c: usize, to: Panel) {
     for run in tile.runs() {
-        let w = Left {
+        let w = Left::Rows {
             ptr: w.wrapping_add(run.row * W),
             row: W,
-            col: 1,
         };
         // SAFETY: the rows exist.
-        unsafe { product(run.n, n, c.next_multiple_of(PANEL), w, y, to.at(run.key), true) };
+        unsafe { product(run.n, n, wide(c), w, y, to.at(run.key), true) };
     }
 }
 
 /// Turns scores into weights with dropout, and the derivatives of weights with dropout into those of the scores.
 #[inline(always)]
-unsafe fn weigh<L: Level, const W: usize>(
+pub(super) unsafe fn weigh<L: Level, const W: usize>(
     head: &Head,
     tile: &Tile,
     operands: &Operands,
@@ -271,22 +306,6 @@ unsafe fn weigh<L: Level, const W: usize>(
             }
             store(weights.add(r * W), p);
             store(cotangents.add(r * W), d);
-        }
-    }
-}
-
-/// Sums parts of the gradient of keys or values in order: rows `rows` of `to`, `c` elements each.
-///
-/// # Safety
-/// There are `parts` parts, `part` elements apart, whose rows are those of `from`; `to` overlaps nothing.
-pub(super) unsafe fn add_parts(parts: usize, part: usize, rows: Range<usize>, c: usize, from: Panel, to: Rows<f32>) {
-    for r in rows {
-        for j in 0..c {
-            // SAFETY: the elements exist.
-            unsafe {
-                let first = from.at(r).ptr.add(j);
-                *to.element(r, j) = (0..parts).fold(0.0, |sum, p| sum + *first.add(p * part));
-            }
         }
     }
 }

@@ -1,148 +1,145 @@
-//! The table entry of the derivative of attention: tasks take blocks of queries of one head of keys and values, and
-//! where there are few such heads, several tasks share one. Each of these adds to gradients of keys and values of its
-//! own; a second phase adds them up in order, so that no bit depends on the number of threads.
+//! The table entry of the derivative of attention: tasks take blocks of queries of one head of keys and values.
 
+use std::ops::Range;
+
+use lessen_graph::ops::Weighting;
 use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::{Layout, ops};
 
-use super::super::kernel::{Kernel, Phase, TaskFn, Types, WholeKernel, Work};
-use super::super::rows::Rows;
-use super::backward::{GROUP, Gradients, add_parts, backward, backward_scratch};
-use super::forward_entry::is_supported;
-use super::head::{BLOCK, Block};
+use super::super::kernel::{Kernel, Phase, Types, WholeKernel, Work};
+use super::backward::{Gradients, backward, backward_scratch};
+use super::fire_parts::FireParts;
+use super::fire_rows::fire_lanes_scratch;
+use super::head::{BLOCK, Block, Head};
 use super::heads::{Heads, head_of, reading_heads};
-use super::product::{PANEL, Panel};
-use super::sequences::wide_and_narrow;
-
-/// Tasks that there are at least, where there are as many blocks of queries.
-const TASKS: usize = 8;
-
-/// Keys whose parts of gradients one task adds up.
-const ROWS: usize = 256;
-
-/// How the gradients of keys and values are collected.
-#[derive(Clone)]
-struct Parts {
-    /// Parts of the queries of each head of keys and values.
-    count: usize,
-    /// Heads of keys and values of all sequences.
-    pairs: usize,
-    keys: usize,
-    /// Elements of a row of the gradients, and with zeros.
-    sizes: [usize; 2],
-    rows: [usize; 2],
-    /// Whether the outputs themselves are added to.
-    direct: bool,
-}
-
-impl Parts {
-    fn new(sizes: &AttentionSizes) -> Parts {
-        let pairs = sizes.batch * sizes.kv_heads;
-        let blocks = sizes.queries.div_ceil(BLOCK) * (sizes.heads / sizes.kv_heads.max(1));
-        let count = TASKS.div_ceil(pairs.max(1)).min(blocks / 2).max(1);
-        let columns = [sizes.head, sizes.value];
-        Parts {
-            count,
-            pairs,
-            keys: sizes.keys,
-            sizes: columns,
-            rows: columns.map(|c| c.next_multiple_of(PANEL)),
-            direct: count == 1 && columns.iter().all(|c| c.is_multiple_of(PANEL)),
-        }
-    }
-
-    /// Elements of the gradients of keys, or of values, of one part of a head.
-    fn part(&self, which: usize) -> usize {
-        self.keys * self.rows[which]
-    }
-
-    /// Elements of shared scratch.
-    fn scratch(&self) -> usize {
-        if self.direct {
-            return 0;
-        }
-        self.pairs * self.count * (self.part(0) + self.part(1))
-    }
-
-    /// Where a part of a head adds gradients of keys (0) or values (1).
-    fn panel(&self, w: &Work<'_>, which: usize, pair: usize, part: usize) -> Panel {
-        let before = which * self.pairs * self.count * self.part(0);
-        let at = before + (pair * self.count + part) * self.part(which);
-        Panel {
-            ptr: w.shared.cast::<f32>().wrapping_add(at),
-            row: self.rows[which],
-        }
-    }
-}
+use super::norm_backward::{norm_backward, norm_backward_scratch};
+use super::parts::Parts;
+use super::relu_backward::relu_backward;
+use super::sequences::{BACKWARD_GROUP, lanes, wide_and_narrow};
 
 /// The kernel of [`ops::AttentionBackward`].
 pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() || !is_supported(&op.forward()) {
+    if !types.floats_are_f32() {
         return None;
     }
-    let between = op.between();
-    let all = Heads::new(op.forward(), types, 3 + between);
-    let parts = Parts::new(&all.sizes);
-    let dense: Vec<Vec<usize>> = types.inputs[..3]
-        .iter()
-        .map(|ty| Layout::dense(&ty.shape).strides)
-        .collect();
-    let out = Layout::dense(&[all.sizes.batch, all.sizes.queries, all.sizes.heads, all.sizes.value]).strides;
-    let scratch = backward_scratch(all.sizes.head, all.sizes.value) * size_of::<f32>();
-    let shared = parts.scratch() * size_of::<f32>();
+    let backward = Backward::new(op, types);
+    let (scratch, shared) = (backward.scratch(), backward.shared());
     let kernel = WholeKernel::phases(move |strides| {
-        let task = Task {
-            all: all.clone(),
-            parts: parts.clone(),
-            strides: strides[..3].to_vec(),
-            dense: dense.clone(),
-            out: out.clone(),
-            between,
-        };
-        let mut phases = vec![Phase {
-            tasks: parts.pairs * parts.count,
-            run: Box::new(move |w, index| task.run(w, index)),
-        }];
-        if !parts.direct {
-            phases.push(sum_phase(parts.clone(), dense.clone(), all.sizes.kv_heads));
-        }
+        let strides = strides[..3].to_vec();
+        let (first, sums) = (backward.clone(), backward.parts.sum_phase());
+        let norms = backward.all.norm_phase(&strides);
+        let fire = backward.all.fire.iter();
+        let mut phases: Vec<Phase> = fire.clone().flat_map(FireParts::table_phases).collect();
+        phases.extend(norms);
+        phases.push(Phase {
+            tasks: first.parts.pairs * first.parts.count,
+            run: Box::new(move |w, index| first.run(w, &strides, index)),
+        });
+        phases.extend(sums);
+        phases.extend(backward.weight_phase());
+        phases.extend(fire.flat_map(|fire| fire.derivative_phases(backward.all.sizes.batch)));
         phases
     });
-    reading_heads(kernel.with_scratch(scratch).with_shared(shared)).into()
+    let bytes = |elements: usize| elements * size_of::<f32>();
+    reading_heads(kernel.with_scratch(bytes(scratch)).with_shared(bytes(shared))).into()
 }
 
-/// The first phase: each task takes the blocks of one part of the queries of a head of keys and values.
-struct Task {
+/// The derivative of an attention.
+#[derive(Clone)]
+struct Backward {
     all: Heads,
     parts: Parts,
-    strides: Vec<Vec<usize>>,
-    dense: Vec<Vec<usize>>,
+    /// Strides of `dq`, and of what has the shape of the result.
+    dq: Vec<usize>,
     out: Vec<usize>,
+    /// Inputs between `v` and those that the fields ask for.
     between: usize,
+    /// Queries in a block.
+    lanes: usize,
+    /// The output that is the derivative of the learned weights.
+    dweight: Option<usize>,
 }
 
-impl Task {
-    fn run(&self, w: &Work<'_>, index: usize) {
+impl Backward {
+    fn new(op: &ops::AttentionBackward, types: &Types<'_>) -> Backward {
+        let (forward, between) = (op.forward(), op.between());
+        let mut all = Heads::new(forward, types, 3 + between);
+        let dense = |i: usize| Layout::dense(&types.inputs[i].shape).strides;
+        let parts = Parts::new(&all.sizes, [dense(1), dense(2)]);
+        let weights = all.sizes.batch * all.sizes.heads * parts.count;
+        if let Some(fire) = &mut all.fire {
+            fire.parts = parts.count;
+        }
+        let weights = if forward.weighting.is_learned() { weights } else { 0 };
+        all.place(parts.scratch() + weights);
+        let lanes = match forward.weighting.temperature() {
+            Some(_) => lanes(2, all.sizes.keys),
+            None => BLOCK,
+        };
+        Backward {
+            parts,
+            dq: dense(0),
+            out: dense(2 + between),
+            between,
+            lanes,
+            dweight: forward.weighting.is_learned().then(|| types.outputs.len() - 1),
+            all,
+        }
+    }
+
+    /// Elements of each worker's scratch: that of the loops, and that of the sums of FIRE.
+    fn scratch(&self) -> usize {
+        let fire = self.all.fire.as_ref();
+        self.loop_scratch() + fire.map_or(0, |fire| BACKWARD_GROUP * fire_lanes_scratch(fire.sizes.width))
+    }
+
+    fn loop_scratch(&self) -> usize {
+        let AttentionSizes { keys, head, value, .. } = self.all.sizes;
+        match self.all.op.weighting.temperature() {
+            Some(_) => norm_backward_scratch(self.lanes, keys, head, value),
+            None => backward_scratch(head, value),
+        }
+    }
+
+    /// Elements of shared scratch: the parts of the gradients of keys and values, and of the learned weights; the tables
+    /// and sums of FIRE.
+    fn shared(&self) -> usize {
+        let fire = self.all.fire.as_ref();
+        self.all.scratch_end() + fire.map_or(0, |fire| fire.sums_scratch(self.all.sizes.batch))
+    }
+
+    /// A part of the derivative of a head's learned weight.
+    fn weight(&self, w: &Work<'_>, (b, h): (usize, usize), part: usize) -> *mut f32 {
+        let at = (b * self.all.sizes.heads + h) * self.parts.count + part;
+        w.shared.cast::<f32>().wrapping_add(self.parts.scratch() + at)
+    }
+
+    /// Takes the blocks of one part of the queries of a head of keys and values.
+    fn run(&self, w: &Work<'_>, strides: &[Vec<usize>], index: usize) {
         let AttentionSizes {
             heads,
             kv_heads,
             queries,
+            head: d,
             ..
         } = self.all.sizes;
         let (pair, part) = (index / self.parts.count, index % self.parts.count);
         let (b, kv) = (pair / kv_heads, pair % kv_heads);
-        let [dk, dv] = [0, 1].map(|which| self.zeros(w, which, pair, part));
+        let [dk, dv] = [0, 1].map(|which| self.parts.zeros(w, which, pair, part));
         let d_o = w.inputs[2 + self.between];
-        let softmax = self.between == 3;
         for h in kv * (heads / kv_heads)..(kv + 1) * (heads / kv_heads) {
             let at = |ptr: *mut u8| head_of(ptr, &self.out, (b, h));
-            let dq = head_of(w.outputs[0], &self.dense[0], (b, h));
-            let (o, lse) = match softmax {
-                true => (at(w.inputs[3]), w.x(4).wrapping_add((b * heads + h) * queries)),
-                false => (at(d_o), std::ptr::null()),
+            let dq = head_of(w.outputs[0], &self.dq, (b, h));
+            let (o, lse) = match self.between {
+                3 => (at(w.inputs[3]), w.x(4).wrapping_add((b * heads + h) * queries)),
+                _ => (at(d_o), std::ptr::null()),
             };
+            let mut dweight = 0.0;
+            let lanes = w.scratch.cast::<f32>().wrapping_add(self.loop_scratch());
+            let fire = self.all.fire.as_ref();
+            let fire = fire.map(|fire| fire.sums(w, self.all.sizes.batch, (b, h), part, lanes));
             self.all.for_each_segment(w, &(0..queries), |segment, range| {
-                let head = self.all.head(w, &self.strides, (b, h), &segment);
+                let head = self.all.head(w, strides, (b, h), &segment);
                 let gradients = Gradients {
                     o: o.from(segment.start),
                     lse: lse.wrapping_add(segment.start),
@@ -150,66 +147,77 @@ impl Task {
                     dq: dq.from(segment.start),
                     dk: dk.at(segment.start),
                     dv: dv.at(segment.start),
+                    fire,
                 };
-                for (range, wide) in wide_and_narrow(range) {
-                    let mine = |first: &usize| ((segment.start + first) / BLOCK + h) % self.parts.count == part;
-                    let block = |first: usize| Block {
-                        first,
-                        n: BLOCK.min(range.end - first),
-                    };
-                    let mut blocks = range.clone().step_by(BLOCK).filter(mine).map(block).peekable();
-                    while blocks.peek().is_some() {
-                        let mut group = [Block { first: 0, n: 0 }; GROUP];
-                        let n = group.iter_mut().zip(&mut blocks).map(|(to, block)| *to = block).count();
-                        // SAFETY: see `Work`; each task writes gradients of its own, and its worker has the scratch.
-                        unsafe { backward(&head, &gradients, &group[..n], wide, w.scratch.cast()) };
-                    }
+                let mine = |first: usize| ((segment.start + first) / BLOCK + h) % self.parts.count == part;
+                for (range, wide) in wide_and_narrow(range, self.lanes) {
+                    self.run_blocks(w, h, &head, &gradients, (range, wide), mine, &mut dweight);
                 }
             });
+            if self.dweight.is_some() {
+                // SAFETY: see `Work`; the sum is this task's own.
+                unsafe { *self.weight(w, (b, h), part) = dweight as f32 };
+            }
             let gaps = if part == 0 { 0..queries } else { 0..0 };
             self.all.for_each_gap(w, &gaps, |token| {
                 // SAFETY: as above.
-                unsafe { dq.at(token).write_bytes(0, self.parts.sizes[0]) };
+                unsafe { dq.at(token).write_bytes(0, d) };
             });
         }
     }
 
-    /// The gradients that a task adds to, all zeros.
-    fn zeros(&self, w: &Work<'_>, which: usize, pair: usize, part: usize) -> Panel {
-        let to = if self.parts.direct {
-            let (b, kv) = (pair / self.all.sizes.kv_heads, pair % self.all.sizes.kv_heads);
-            let rows = head_of(w.outputs[1 + which], &self.dense[1 + which], (b, kv));
-            Panel {
-                ptr: rows.ptr,
-                row: rows.row,
-            }
-        } else {
-            self.parts.panel(w, which, pair, part)
+    /// Takes those blocks among some queries that are `mine`, by their first query.
+    fn run_blocks(
+        &self,
+        w: &Work<'_>,
+        h: usize,
+        head: &Head,
+        gradients: &Gradients,
+        (queries, wide): (Range<usize>, bool),
+        mine: impl Fn(usize) -> bool,
+        dweight: &mut f64,
+    ) {
+        let lanes = if wide { BLOCK } else { BLOCK / 2 };
+        let block = |first: usize| Block {
+            first,
+            n: lanes.min(queries.end - first),
         };
-        for key in 0..self.parts.keys {
-            // SAFETY: see `Work`; the row is this task's own.
-            unsafe { to.at(key).ptr.write_bytes(0, self.parts.rows[which]) };
+        let blocks = queries.clone().step_by(lanes).filter(|&first| mine(first)).map(block);
+        let scratch = w.scratch.cast();
+        if let Some(norm) = self.all.norm(w, h) {
+            for block in blocks {
+                // SAFETY: see `Work`; each task writes gradients of its own, and its worker has the scratch.
+                unsafe { norm_backward(head, norm, gradients, block, wide, dweight, scratch) };
+            }
+            return;
         }
-        to
+        let mut blocks = blocks.peekable();
+        while blocks.peek().is_some() {
+            let mut group = [Block { first: 0, n: 0 }; BACKWARD_GROUP];
+            let n = group.iter_mut().zip(&mut blocks).map(|(to, block)| *to = block).count();
+            // SAFETY: as above.
+            unsafe {
+                match head.weighting {
+                    Weighting::Relu(_) => relu_backward(head, gradients, &group[..n], wide, scratch),
+                    _ => backward(head, gradients, &group[..n], wide, scratch),
+                }
+            }
+        }
     }
-}
 
-/// The second phase: the parts of gradients of keys and values are added up.
-fn sum_phase(parts: Parts, dense: Vec<Vec<usize>>, kv_heads: usize) -> Phase {
-    let chunks = parts.keys.div_ceil(ROWS);
-    let tasks = 2 * parts.pairs * chunks;
-    let run: TaskFn = Box::new(move |w, task| {
-        let (which, task) = (task % 2, task / 2);
-        let (pair, first) = (task / chunks, task % chunks * ROWS);
-        let rows = first..parts.keys.min(first + ROWS);
-        let from = parts.panel(w, which, pair, 0);
-        let to: Rows<f32> = head_of(
-            w.outputs[1 + which],
-            &dense[1 + which],
-            (pair / kv_heads, pair % kv_heads),
-        );
-        // SAFETY: see `Work`; the parts have been written, and each task writes rows of its own.
-        unsafe { add_parts(parts.count, parts.part(which), rows, parts.sizes[which], from, to) };
-    });
-    Phase { tasks, run }
+    /// The phase that adds up the parts of the derivatives of learned weights, if there are any.
+    fn weight_phase(&self) -> Option<Phase> {
+        let (this, output) = (self.clone(), self.dweight?);
+        let (batch, heads, parts) = (this.all.sizes.batch, this.all.sizes.heads, this.parts.count);
+        Some(Phase {
+            tasks: 1,
+            run: Box::new(move |w, _| {
+                for h in 0..heads {
+                    let all = (0..batch).flat_map(|b| (0..parts).map(move |part| (b, part)));
+                    // SAFETY: see `Work`; the parts have been written.
+                    unsafe { *w.y(output).add(h) = all.map(|(b, part)| *this.weight(w, (b, h), part)).sum() };
+                }
+            }),
+        })
+    }
 }

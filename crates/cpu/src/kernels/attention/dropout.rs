@@ -87,6 +87,16 @@ impl Kept {
         }
     }
 
+    /// What one weight is multiplied by.
+    #[inline(always)]
+    pub(super) fn factor(&self, row: usize, lane: usize) -> f32 {
+        if (self.words[row] >> lane) & 1 == 1 {
+            self.scale
+        } else {
+            0.0
+        }
+    }
+
     /// What a key's weights are multiplied by.
     #[inline(always)]
     pub(super) fn factors<const W: usize>(&self, row: usize) -> [f32; W] {

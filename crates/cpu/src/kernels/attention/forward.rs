@@ -10,20 +10,22 @@ use lessen_graph::ops::Weighting;
 use super::super::rows::Rows;
 use super::dropout::kept;
 use super::head::{BLOCK, Block, Head, TILE};
-use super::lanes::{from_lanes, load, store, to_lanes};
-use super::scores::scores;
-use super::tile::{Tile, Tiles, tile_scratch};
+use super::lanes::{from_rows, load, scale_rows, store, to_lanes, to_rows};
+use super::product::{Panel, wide};
+use super::scores::{BlockBias, scores};
+use super::sequences::GROUP;
+use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
 use crate::math::{exp_below_zero, log};
 use crate::simd::{Level, dispatch, larger};
 
 /// Number of `f32` that [`forward`] needs as scratch for this many blocks of queries.
 pub(super) fn forward_scratch(blocks: usize, d: usize, dv: usize) -> usize {
-    blocks * block_scratch::<BLOCK>(d, dv) + TILE * BLOCK + tile_scratch(d, dv)
+    blocks * block_scratch::<BLOCK>(d, dv) + TILE * BLOCK + packed_scratch(d) + packed_scratch(dv)
 }
 
 fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
-    (d + dv + 2) * W
+    (d + wide(d).max(wide(dv)) + 2) * W
 }
 
 dispatch! {
@@ -57,17 +59,45 @@ unsafe fn forward_body<L: Level>(
     }
 }
 
-/// What a block of queries collects, in lanes.
-struct Sums {
-    block: Block,
-    /// `d` rows.
-    queries: *mut f32,
-    /// `dv` rows.
-    values: *mut f32,
+/// What a block of queries collects.
+pub(super) struct Sums {
+    pub(super) block: Block,
+    /// In lanes, `d` rows.
+    pub(super) queries: *mut f32,
+    /// Wide rows of `dv` elements.
+    pub(super) values: Panel,
     /// The largest score of each query so far; another shift of scores where the weights are no softmax.
     largest: *mut f32,
     /// The sum of the powers of the scores less the largest.
     total: *mut f32,
+}
+
+impl Sums {
+    /// The sums of block `b` of some queries; `scratch` holds those of all.
+    #[inline(always)]
+    pub(super) fn at<const W: usize>(head: &Head, queries: &Range<usize>, b: usize, scratch: *mut f32) -> Sums {
+        let first = queries.start + b * W;
+        let at = scratch.wrapping_add(b * block_scratch::<W>(head.d, head.dv));
+        Sums {
+            block: Block {
+                first,
+                n: W.min(queries.end - first),
+            },
+            queries: at,
+            values: Panel {
+                ptr: at.wrapping_add((head.d + 2) * W),
+                row: wide(head.dv),
+            },
+            largest: at.wrapping_add(head.d * W),
+            total: at.wrapping_add((head.d + 1) * W),
+        }
+    }
+
+    /// The scratch behind the sums of some blocks.
+    #[inline(always)]
+    pub(super) fn end<const W: usize>(head: &Head, blocks: usize, scratch: *mut f32) -> *mut f32 {
+        scratch.wrapping_add(blocks * block_scratch::<W>(head.d, head.dv))
+    }
 }
 
 #[inline(always)]
@@ -78,40 +108,39 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
     lse: *mut f32,
     scratch: *mut f32,
 ) {
-    let size = block_scratch::<W>(head.d, head.dv);
     let blocks = queries.len().div_ceil(W);
-    let sums = |b: usize| {
-        let first = queries.start + b * W;
-        let at = scratch.wrapping_add(b * size);
-        Sums {
-            block: Block {
-                first,
-                n: W.min(queries.end - first),
-            },
-            queries: at,
-            values: at.wrapping_add(head.d * W),
-            largest: at.wrapping_add((head.d + head.dv) * W),
-            total: at.wrapping_add((head.d + head.dv + 1) * W),
-        }
-    };
-    let weights = scratch.wrapping_add(blocks * size);
+    let sums = |b: usize| Sums::at::<W>(head, &queries, b, scratch);
+    let weights = Sums::end::<W>(head, blocks, scratch);
     // SAFETY: the scratch has room for the blocks and a tile; the rest is passed on.
     unsafe {
+        let biases: [BlockBias<W>; GROUP] = std::array::from_fn(|b| match b < blocks {
+            true => BlockBias::new(head, sums(b).block),
+            false => BlockBias::None,
+        });
         for b in 0..blocks {
             let sums = sums(b);
-            to_lanes::<W>(sums.block, head.d, head.scale, head.q, sums.queries);
-            sums.values.write_bytes(0, head.dv * W);
+            // The queries pass through the memory of the values.
+            let rows = Panel {
+                row: wide(head.d),
+                ..sums.values
+            };
+            to_rows::<W>(sums.block, head.d, &[head.scale; W], head.q, rows);
+            to_lanes::<W>(head.d, rows, sums.queries);
+            sums.values.ptr.write_bytes(0, sums.values.row * W);
             store(sums.largest, first_shift::<W>(head, sums.block));
             store(sums.total, [0.0; W]);
         }
-        let packed = weights.wrapping_add(TILE * BLOCK);
-        let mut tiles = Tiles::new(head, head.visible(queries.end - 1), packed);
+        let keys = weights.wrapping_add(TILE * BLOCK);
+        let values = keys.wrapping_add(packed_scratch(head.d));
+        let mut tiles = Tiles::new(head, head.visible(queries.end - 1));
         while let Some(tile) = tiles.next() {
+            let packed = [tile.pack(head.k, head.d, keys), tile.pack(head.v, head.dv, values)];
             for b in 0..blocks {
                 let sums = sums(b);
                 if tile.first() < head.visible_to(sums.block) {
-                    add_tile::<L, W>(head, &tile, &sums, weights);
+                    add_tile::<L, W>(head, &biases[b], &tile, packed, &sums, weights);
                 }
+                tiles.prefetch((b, blocks), &[(head.k, head.d), (head.v, head.dv)]);
             }
         }
         for b in 0..blocks {
@@ -134,7 +163,7 @@ fn first_shift<const W: usize>(head: &Head, block: Block) -> [f32; W] {
 
 /// Writes the results of a block.
 #[inline(always)]
-unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32>, lse: *mut f32) {
+pub(super) unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32>, lse: *mut f32) {
     let block = sums.block;
     let mut factors = [1.0; W];
     // SAFETY: the rows of lanes and those of the results exist.
@@ -152,18 +181,25 @@ unsafe fn finish<L: Level, const W: usize>(head: &Head, sums: &Sums, o: Rows<f32
             Weighting::Relu(by) => counts::<W>(head, block, by, |i, by| factors[i] = 1.0 / by),
             Weighting::Sigmoid(_) => {}
         }
-        from_lanes::<W>(block, head.dv, &factors, sums.values, o);
+        from_rows::<W>(block, head.dv, &factors, sums.values, o);
     }
 }
 
 /// Adds a tile of keys to what a block has collected.
 #[inline(always)]
-unsafe fn add_tile<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Sums, weights: *mut f32) {
+unsafe fn add_tile<L: Level, const W: usize>(
+    head: &Head,
+    bias: &BlockBias<W>,
+    tile: &Tile,
+    [keys, values]: [Packed; 2],
+    sums: &Sums,
+    weights: *mut f32,
+) {
     // SAFETY: the rows of lanes exist.
     unsafe {
-        scores::<L, W>(head, sums.block, tile, sums.queries, weights);
+        scores::<L, W>(head, sums.block, bias, tile, keys, sums.queries, weights);
         let shift = if head.weighting.is_softmax() {
-            grow::<L, W>(head, tile, sums, weights)
+            grow::<L, W>(tile, sums, weights)
         } else {
             load::<W>(sums.largest)
         };
@@ -183,13 +219,13 @@ unsafe fn add_tile<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Su
         if let Some(kept) = kept(head, sums.block, tile) {
             kept.apply::<W>(tile, weights);
         }
-        tile.add_weighted::<W>(head, sums.block, tile.v, weights, sums.values);
+        tile.add_weighted::<W>(head, sums.block, values, weights, sums.values);
     }
 }
 
 /// Scales down what a block has collected where a tile has larger scores; returns the largest ones so far.
 #[inline(always)]
-unsafe fn grow<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Sums, scores: *const f32) -> [f32; W] {
+unsafe fn grow<L: Level, const W: usize>(tile: &Tile, sums: &Sums, scores: *const f32) -> [f32; W] {
     // SAFETY: the rows of lanes exist.
     unsafe {
         let before = load::<W>(sums.largest);
@@ -213,13 +249,12 @@ unsafe fn grow<L: Level, const W: usize>(head: &Head, tile: &Tile, sums: &Sums, 
             grown |= u32::from(before[i] != largest[i]);
         }
         if grown != 0 {
-            for row in (0..head.dv).map(|j| sums.values.add(j * W)).chain([sums.total]) {
-                let mut x = load::<W>(row);
-                for i in 0..W {
-                    x[i] *= down[i];
-                }
-                store(row, x);
+            let mut total = load::<W>(sums.total);
+            for i in 0..W {
+                total[i] *= down[i];
             }
+            store(sums.total, total);
+            scale_rows::<W>(&down, sums.values);
         }
         shift
     }

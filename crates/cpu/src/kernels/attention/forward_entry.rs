@@ -1,41 +1,48 @@
 //! The table entry of attention.
 
-use lessen_graph::ops::AttentionBias;
+use lessen_graph::ops::Weighting;
 use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Phase, Types, WholeKernel};
+use super::fire_parts::FireParts;
 use super::forward::{forward, forward_scratch};
 use super::head::BLOCK;
 use super::heads::{Heads, head_of, reading_heads};
-use super::sequences::wide_and_narrow;
-
-/// Whether the loops compute this attention.
-pub(super) fn is_supported(op: &ops::Attention) -> bool {
-    op.weighting.temperature().is_none() && op.bias != AttentionBias::Fire
-}
+use super::norm_forward::{norm_forward, norm_scratch};
+use super::relu_forward::relu_forward;
+use super::sequences::{lanes, wide_and_narrow};
+use super::tile_counts::TileCounts;
 
 /// The kernel of [`ops::Attention`].
 pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() || !is_supported(op) {
+    if !types.floats_are_f32() {
         return None;
     }
-    let all = Heads::new(*op, types, 3);
+    let mut all = Heads::new(*op, types, 3);
     let AttentionSizes {
         batch,
         heads,
         queries,
+        keys,
         head,
         value,
         ..
     } = all.sizes;
     let out = Layout::dense(&[batch, queries, heads, value]).strides;
+    all.place(0);
+    let shared = all.scratch_end();
     let (blocks, softmax) = (all.group(), op.weighting.is_softmax());
+    let relu = matches!(op.weighting, Weighting::Relu(_));
+    let normalized = op.weighting.temperature().is_some();
+    let lanes = if normalized { lanes(1, keys) } else { BLOCK };
     let kernel = WholeKernel::phases(move |strides| {
         let (strides, out, all) = (strides[..3].to_vec(), out.clone(), all.clone());
         let size = all.group() * BLOCK;
         let groups = queries.div_ceil(size);
-        vec![Phase {
+        let mut phases: Vec<Phase> = all.fire.iter().flat_map(FireParts::table_phases).collect();
+        phases.extend(all.norm_phase(&strides));
+        phases.push(Phase {
             tasks: batch * heads * groups,
             run: Box::new(move |w, task| {
                 let (pair, group) = (task / groups, task % groups);
@@ -48,16 +55,26 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                     true => w.y(1).wrapping_add(pair * queries),
                     false => std::ptr::null_mut(),
                 };
+                let mut counts = TileCounts::default();
                 all.for_each_segment(w, &tokens, |segment, range| {
                     let head = all.head(w, &strides, (b, h), &segment);
                     let (o, lse) = (o.from(segment.start), lse.wrapping_add(segment.start));
-                    for (range, wide) in wide_and_narrow(range) {
-                        if !range.is_empty() {
-                            // SAFETY: see `Work`; each task writes rows of its own, and its worker has the scratch.
-                            unsafe { forward(&head, range, wide, o, lse, w.scratch.cast()) };
+                    let scratch = w.scratch.cast();
+                    for (range, wide) in wide_and_narrow(range, lanes)
+                        .into_iter()
+                        .filter(|(range, _)| !range.is_empty())
+                    {
+                        // SAFETY: see `Work`; each task writes rows of its own, and its worker has the scratch.
+                        unsafe {
+                            match all.norm(w, h) {
+                                Some(norm) => norm_forward(&head, norm, range, wide, o, lse, scratch),
+                                None if relu => relu_forward(&head, range, wide, o, scratch, &mut counts),
+                                None => forward(&head, range, wide, o, lse, scratch),
+                            }
                         }
                     }
                 });
+                w.clock.count(&counts);
                 all.for_each_gap(w, &tokens, |token| {
                     // SAFETY: as above.
                     unsafe {
@@ -68,8 +85,14 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                     }
                 });
             }),
-        }]
+        });
+        phases
     });
-    let scratch = forward_scratch(blocks, head, value) * size_of::<f32>();
-    reading_heads(kernel.with_scratch(scratch)).into()
+    let scratch = if normalized {
+        norm_scratch(blocks * BLOCK / lanes, lanes, keys, head, value)
+    } else {
+        forward_scratch(blocks, head, value)
+    };
+    let bytes = |elements: usize| elements * size_of::<f32>();
+    reading_heads(kernel.with_scratch(bytes(scratch)).with_shared(bytes(shared))).into()
 }

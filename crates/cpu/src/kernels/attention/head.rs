@@ -5,6 +5,7 @@ use std::ops::Range;
 use lessen_graph::ops::Weighting;
 
 use super::super::rows::Rows;
+use super::fire::FireHead;
 
 /// Queries in a block at most, one in each lane.
 pub(super) const BLOCK: usize = 64;
@@ -15,8 +16,6 @@ pub(super) const TILE: usize = 64;
 /// One head.
 #[derive(Clone, Copy)]
 pub(super) struct Head {
-    /// Number of queries.
-    pub(super) queries: usize,
     /// Number of keys.
     pub(super) keys: usize,
     /// Size of a query and of a key.
@@ -36,6 +35,8 @@ pub(super) struct Head {
     pub(super) causal: bool,
     /// The position of query 0 among the keys.
     pub(super) first: i64,
+    /// For each key its norm, where tiles may be skipped; null otherwise.
+    pub(super) key_norms: *const f32,
     /// For each key, whether it is visible (not 0); null if all are.
     pub(super) mask: *const u8,
     /// Dropout of the weights.
@@ -49,6 +50,8 @@ pub(super) enum Bias {
     None,
     /// `-slope |p - j|`
     Alibi { slope: f32 },
+    /// Tables of FIRE.
+    Fire(FireHead),
 }
 
 /// Dropout of a head's weights: that of query `i` and key `j` has the index `first + i row + j`; see

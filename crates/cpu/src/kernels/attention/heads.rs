@@ -3,13 +3,20 @@
 use std::ops::Range;
 
 use lessen_graph::ops;
-use lessen_graph::ops::AttentionBias;
 use lessen_graph::ops::attention::{AttentionSizes, Extras, alibi_slope};
+use lessen_graph::ops::{AttentionBias, Weighting};
 
-use super::super::kernel::{Reads, Types, WholeKernel, Work};
+use super::super::kernel::{Phase, Reads, TaskFn, Types, WholeKernel, Work};
 use super::super::rows::Rows;
+use super::bound::row_norms;
+use super::fire::FireSizes;
+use super::fire_parts::FireParts;
 use super::head::{Bias, Head, WeightDropout};
-use super::sequences::{group, queries_among, segments};
+use super::norm_forward::Norm;
+use super::sequences::{group, queries_among, segments, strips};
+
+/// Keys whose norms one task computes.
+const NORMS: usize = 256;
 
 /// What forward and backward share: the operation's fields and the extents.
 #[derive(Clone)]
@@ -20,6 +27,9 @@ pub(super) struct Heads {
     extras: Extras<usize>,
     /// Number of starts of segments.
     starts: usize,
+    pub(super) fire: Option<FireParts>,
+    /// The element of shared scratch where the norms of keys begin.
+    norms: usize,
 }
 
 impl Heads {
@@ -27,17 +37,89 @@ impl Heads {
     pub(super) fn new(op: ops::Attention, types: &Types<'_>, before: usize) -> Heads {
         let places: Vec<usize> = (before..types.inputs.len()).collect();
         let extras = op.extras(&places);
+        let sizes = AttentionSizes::of(&types.inputs[0], &types.inputs[1], &types.inputs[2]);
+        let fire = extras.fire.map(|inputs| {
+            let width = types.inputs[inputs.w1].numel();
+            let AttentionSizes {
+                heads, queries, keys, ..
+            } = sizes;
+            FireParts {
+                sizes: FireSizes::new(heads, width, queries, keys, op.causal, op.placed),
+                inputs,
+                tables: 0,
+                parts: 1,
+                output: 3,
+            }
+        });
         Heads {
             op,
-            sizes: AttentionSizes::of(&types.inputs[0], &types.inputs[1], &types.inputs[2]),
+            sizes,
+            fire,
+            norms: 0,
             starts: extras.starts.map_or(0, |input| types.inputs[input].numel()),
             extras,
         }
     }
 
-    /// Blocks of queries of one task.
+    /// Puts what all heads share into shared scratch from this element on.
+    pub(super) fn place(&mut self, first: usize) {
+        self.norms = first;
+        let norms = self.norms_scratch();
+        if let Some(fire) = &mut self.fire {
+            fire.tables = first + norms;
+        }
+    }
+
+    /// The element of shared scratch behind that.
+    pub(super) fn scratch_end(&self) -> usize {
+        let tables = self.fire.as_ref().map_or(0, |fire| fire.sizes.scratch());
+        self.norms + self.norms_scratch() + tables
+    }
+
+    /// Elements of the norms of keys, which bound the scores where that can show weights to be zeros.
+    fn norms_scratch(&self) -> usize {
+        let bounded = matches!(self.op.weighting, Weighting::Relu(_)) && self.op.bias != AttentionBias::None;
+        let AttentionSizes {
+            batch, kv_heads, keys, ..
+        } = self.sizes;
+        if bounded { batch * kv_heads * keys } else { 0 }
+    }
+
+    /// The phase that computes the norms of keys, if they are needed.
+    pub(super) fn norm_phase(&self, strides: &[Vec<usize>]) -> Option<Phase> {
+        if self.norms_scratch() == 0 {
+            return None;
+        }
+        let (this, strides) = (self.clone(), strides[1].clone());
+        let AttentionSizes {
+            batch,
+            kv_heads,
+            keys,
+            head,
+            ..
+        } = self.sizes;
+        let chunks = keys.div_ceil(NORMS);
+        let run: TaskFn = Box::new(move |w, task| {
+            let (pair, first) = (task / chunks, task % chunks * NORMS);
+            let rows = first..keys.min(first + NORMS);
+            let k = head_of(w.inputs[1], &strides, (pair / kv_heads, pair % kv_heads));
+            let to = w.shared.cast::<f32>().wrapping_add(this.norms + pair * keys);
+            // SAFETY: see `Work`; each task writes norms of its own.
+            unsafe { row_norms(rows, head, k, to) };
+        });
+        Some(Phase {
+            tasks: batch * kv_heads * chunks,
+            run,
+        })
+    }
+
+    /// Blocks of queries of one task of the forward pass.
     pub(super) fn group(&self) -> usize {
-        group(self.sizes.batch * self.sizes.heads, self.sizes.queries)
+        let group = group(self.sizes.batch * self.sizes.heads, self.sizes.queries);
+        match self.op.weighting {
+            Weighting::Norm(_) => group.min(strips(self.sizes.keys)),
+            _ => group,
+        }
     }
 
     /// A head of a sequence, or of a segment, with `operands` of `[B, T, H, D]` at these strides.
@@ -50,6 +132,7 @@ impl Heads {
     ) -> Head {
         let AttentionSizes {
             heads,
+            kv_heads,
             queries,
             keys,
             head,
@@ -69,6 +152,7 @@ impl Heads {
             first: ((b * heads + h) * queries + segment.start) as u64 * keys as u64 + segment.start as u64,
             row: keys as u64,
         });
+        let all_keys = keys;
         let (queries, keys) = match self.op.segmented {
             true => (segment.len(), segment.len()),
             false => (queries, keys),
@@ -76,7 +160,6 @@ impl Heads {
         // SAFETY: see `Work`; the offset is one number.
         let offset = |input: usize| i64::from(unsafe { *w.inputs[input].cast::<i32>() });
         Head {
-            queries,
             keys,
             d: head,
             dv: value,
@@ -85,17 +168,33 @@ impl Heads {
             v,
             scale: self.op.scale as f32,
             weighting: self.op.weighting,
-            bias: match self.op.bias {
-                AttentionBias::Alibi => Bias::Alibi {
+            bias: match (self.op.bias, &self.fire) {
+                (AttentionBias::Alibi, _) => Bias::Alibi {
                     slope: alibi_slope(h, heads) as f32,
                 },
-                _ => Bias::None,
+                (_, Some(fire)) => Bias::Fire(fire.tables(w).head(fire.parameters(w), h)),
+                (_, None) => Bias::None,
             },
             causal: self.op.causal,
             first: self.extras.offset.map_or(keys as i64 - queries as i64, offset),
+            key_norms: match self.norms_scratch() {
+                0 => std::ptr::null(),
+                _ => w
+                    .shared
+                    .cast::<f32>()
+                    .wrapping_add(self.norms + (b * kv_heads + kv) * all_keys + segment.start),
+            },
             mask,
             dropout,
         }
+    }
+
+    /// How a head is normalized, if it is.
+    pub(super) fn norm(&self, w: &Work<'_>, h: usize) -> Option<Norm> {
+        let temperature = self.op.weighting.temperature()?;
+        // SAFETY: see `Work`; there is a weight for each head.
+        let weight = self.extras.weight.map_or(1.0, |input| unsafe { *w.x(input).add(h) });
+        Some(Norm { temperature, weight })
     }
 
     /// Calls `run` with each segment, or the one sequence, and the queries of its blocks that begin among `tokens`.

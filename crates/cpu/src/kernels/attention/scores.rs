@@ -1,11 +1,88 @@
 //! Scores of a tile of keys and a block of queries: one row for each key, one lane for each query.
 
+use super::fire::FireHead;
+use super::fire_rows::{FireBlock, FireSums};
 use super::head::{Bias, Block, Head};
 use super::lanes::{load, store};
-use super::tile::Tile;
+use super::tile::{Packed, Tile};
 use crate::simd::{Level, fma};
 
-/// Computes the scores of a tile; `queries` are in lanes and scaled. The scores of keys that a query does not see, and of
+/// What positions add to the scores of a block of queries.
+#[derive(Clone, Copy)]
+pub(super) enum BlockBias<const W: usize> {
+    None,
+    Alibi { slope: f32 },
+    Fire(FireHead, FireBlock<W>),
+}
+
+impl<const W: usize> BlockBias<W> {
+    pub(super) fn new(head: &Head, block: Block) -> BlockBias<W> {
+        match &head.bias {
+            Bias::None => BlockBias::None,
+            Bias::Alibi { slope } => BlockBias::Alibi { slope: *slope },
+            Bias::Fire(fire) => BlockBias::Fire(*fire, FireBlock::new(head, fire, block)),
+        }
+    }
+}
+
+impl<const W: usize> BlockBias<W> {
+    /// Forgets the sums of the block before, with those of FIRE.
+    ///
+    /// # Safety
+    /// The memory of the sums exists.
+    #[inline(always)]
+    pub(super) unsafe fn begin(&self, sums: Option<&FireSums>) {
+        if let (BlockBias::Fire(fire, rows), Some(sums)) = (self, sums) {
+            // SAFETY: passed on.
+            unsafe { rows.begin(fire, sums) };
+        }
+    }
+
+    /// Adds the derivatives of a tile's scores to the sums; those of lanes that do not see a key are zeros.
+    ///
+    /// # Safety
+    /// There are as many rows of `W` lanes as the tile has; the memory of the sums exists.
+    #[inline(always)]
+    pub(super) unsafe fn collect<L: Level>(
+        &mut self,
+        head: &Head,
+        block: Block,
+        tile: &Tile,
+        rows: *const f32,
+        sums: Option<&FireSums>,
+    ) {
+        if let (BlockBias::Fire(fire, of_block), Some(sums)) = (self, sums) {
+            // SAFETY: passed on.
+            unsafe { of_block.collect::<L>(head, fire, block, tile, rows, sums) };
+        }
+    }
+
+    /// [`BlockBias::collect`] for one lane of one row.
+    ///
+    /// # Safety
+    /// The memory of the sums exists.
+    #[inline(always)]
+    pub(super) unsafe fn collect_one(&mut self, tile: &Tile, at: (usize, usize), d: f32, sums: Option<&FireSums>) {
+        if let (BlockBias::Fire(fire, of_block), Some(sums)) = (self, sums) {
+            // SAFETY: passed on.
+            unsafe { of_block.collect_one(fire, tile, at, d, sums) };
+        }
+    }
+
+    /// Adds the sums of a block to the totals.
+    ///
+    /// # Safety
+    /// The memory of the sums exists.
+    #[inline(always)]
+    pub(super) unsafe fn finish(&self, block: Block, sums: Option<&FireSums>) {
+        if let (BlockBias::Fire(fire, rows), Some(sums)) = (self, sums) {
+            // SAFETY: passed on.
+            unsafe { rows.finish(fire, block, sums) };
+        }
+    }
+}
+
+/// Computes the scores of a tile with the packed `keys`; `queries` are in lanes and scaled. The scores of keys that a query does not see, and of
 /// lanes behind the block, are -inf.
 ///
 /// # Safety
@@ -14,16 +91,19 @@ use crate::simd::{Level, fma};
 pub(super) unsafe fn scores<L: Level, const W: usize>(
     head: &Head,
     block: Block,
+    bias: &BlockBias<W>,
     tile: &Tile,
+    keys: Packed,
     queries: *mut f32,
     scores: *mut f32,
 ) {
     // SAFETY: passed on.
     unsafe {
-        tile.times_lanes::<W>(tile.k, queries, scores);
-        match head.bias {
-            Bias::None => {}
-            Bias::Alibi { slope } => add_alibi::<L, W>(head, block, tile, slope, scores),
+        tile.times_lanes::<W>(keys, queries, scores);
+        match bias {
+            BlockBias::None => {}
+            BlockBias::Alibi { slope } => add_alibi::<L, W>(head, block, tile, *slope, scores),
+            BlockBias::Fire(fire, rows) => rows.add::<L>(head, fire, block, tile, scores),
         }
         if has_hidden::<W>(head, block, tile) {
             hide::<W>(head, block, tile, scores, f32::NEG_INFINITY);

@@ -8,12 +8,30 @@ use super::head::BLOCK;
 const TASKS: usize = 24;
 
 /// Blocks of queries of one task at most: a tile of keys meets them all while it is in the cache.
-const GROUP: usize = 8;
+pub(super) const GROUP: usize = 8;
+
+/// The same of the derivative, where a block has more operands.
+pub(super) const BACKWARD_GROUP: usize = 4;
 
 /// Blocks of queries of one task, for `sequences` of this many queries. This depends on shapes alone.
 pub(super) fn group(sequences: usize, queries: usize) -> usize {
     let blocks = queries.div_ceil(BLOCK);
     (sequences * blocks / TASKS).min(blocks).clamp(1, GROUP)
+}
+
+/// Bytes of the scores of one task that are kept between passes, about: what a second-level cache holds.
+const STRIP_BYTES: usize = 1 << 20;
+
+/// Blocks of queries whose scores are kept between passes.
+pub(super) fn strips(keys: usize) -> usize {
+    (STRIP_BYTES / (size_of::<f32>() * BLOCK * keys.max(1))).clamp(1, GROUP)
+}
+
+/// Queries in a block where `values` numbers are kept for each of its queries and each key: half a block where they would
+/// not fit the cache by far.
+pub(super) fn lanes(values: usize, keys: usize) -> usize {
+    let bytes = values * size_of::<f32>() * BLOCK * keys;
+    if bytes > 2 * STRIP_BYTES { BLOCK / 2 } else { BLOCK }
 }
 
 /// The segments that `starts` describes in `tokens` tokens: disjoint and ascending, whatever the starts are.
@@ -41,13 +59,13 @@ pub(super) fn queries_among(segment: &Range<usize>, tokens: &Range<usize>) -> Ra
     at(tokens.start)..at(tokens.end)
 }
 
-/// Cuts queries into those for wide blocks and those for one narrow block.
-pub(super) fn wide_and_narrow(queries: Range<usize>) -> [(Range<usize>, bool); 2] {
+/// Cuts queries into those for blocks of this many lanes and those for one narrow block.
+pub(super) fn wide_and_narrow(queries: Range<usize>, lanes: usize) -> [(Range<usize>, bool); 2] {
     let rest = queries.len() % BLOCK;
-    let middle = if rest > BLOCK / 2 {
-        queries.end
-    } else {
-        queries.end - rest
+    let middle = match lanes {
+        BLOCK if rest > BLOCK / 2 => queries.end,
+        BLOCK => queries.end - rest,
+        _ => queries.start,
     };
     [(queries.start..middle, true), (middle..queries.end, false)]
 }

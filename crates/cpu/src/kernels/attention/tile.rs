@@ -2,25 +2,60 @@
 
 use super::super::rows::Rows;
 use super::head::{Block, Head, TILE};
-use super::product::{Left, Panel, product};
-use crate::simd::{chunks, load, store};
+use super::lanes::copy_row;
+use super::product::{Left, Panel, product, wide};
+use crate::simd::prefetch;
 
-/// Visible keys, ascending, and where their vectors have been copied to.
+/// Elements of a cache line.
+const LINE: usize = 16;
+
+/// Visible keys, ascending.
 pub(super) struct Tile {
     keys: [u32; TILE],
     /// Number of keys.
     pub(super) n: usize,
-    /// Keys, in rows of `d` elements.
-    pub(super) k: Packed,
-    /// Values, in rows of `dv` elements.
-    pub(super) v: Packed,
 }
 
-/// Rows of `c` elements without gaps.
+/// Vectors of the keys of a tile, one after the other: rows of `c` elements and zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
-    ptr: *mut f32,
+    panel: Panel,
     c: usize,
+}
+
+/// Vectors of the keys of a tile that are packed when they are first needed.
+pub(super) struct Vectors {
+    x: Rows<f32>,
+    c: usize,
+    memory: *mut f32,
+    packed: Option<Packed>,
+}
+
+impl Vectors {
+    /// Rows of `c` elements of `x`, with memory of [`packed_scratch`] elements.
+    pub(super) fn new(x: Rows<f32>, c: usize, memory: *mut f32) -> Vectors {
+        Vectors {
+            x,
+            c,
+            memory,
+            packed: None,
+        }
+    }
+
+    /// The packed vectors.
+    ///
+    /// # Safety
+    /// The rows and the memory exist.
+    #[inline(always)]
+    pub(super) unsafe fn packed(&mut self, tile: &Tile) -> Packed {
+        if let Some(packed) = self.packed {
+            return packed;
+        }
+        // SAFETY: passed on.
+        let packed = unsafe { tile.pack(self.x, self.c, self.memory) };
+        self.packed = Some(packed);
+        packed
+    }
 }
 
 /// Keys that lie next to each other: those from `key` on are in rows from `row` on of the tile.
@@ -31,9 +66,9 @@ pub(super) struct KeyRun {
     pub(super) n: usize,
 }
 
-/// Number of `f32` that the vectors of a tile take.
-pub(super) fn tile_scratch(d: usize, dv: usize) -> usize {
-    TILE * (d.next_multiple_of(16) + dv.next_multiple_of(16))
+/// Number of `f32` that packed vectors of `c` elements take.
+pub(super) fn packed_scratch(c: usize) -> usize {
+    TILE * wide(c)
 }
 
 /// The tiles of the keys that the mask of a head shows, and that come before `end`.
@@ -41,27 +76,20 @@ pub(super) struct Tiles<'a> {
     head: &'a Head,
     from: usize,
     end: usize,
-    scratch: *mut f32,
 }
 
 impl<'a> Tiles<'a> {
-    /// With memory of [`tile_scratch`] elements for the vectors of one tile.
-    pub(super) fn new(head: &'a Head, end: usize, scratch: *mut f32) -> Tiles<'a> {
-        Tiles {
-            head,
-            from: 0,
-            end,
-            scratch,
-        }
+    pub(super) fn new(head: &'a Head, end: usize) -> Tiles<'a> {
+        Tiles { head, from: 0, end }
     }
 
-    /// The next tile; its vectors lie where those of the one before lay.
+    /// The next tile.
     ///
     /// # Safety
-    /// The operands of the head and the memory exist.
+    /// The mask of the head exists.
     #[inline(always)]
     pub(super) unsafe fn next(&mut self) -> Option<Tile> {
-        let Head { mask, d, dv, k, v, .. } = *self.head;
+        let mask = self.head.mask;
         let mut keys = [0; TILE];
         let mut n = 0;
         if mask.is_null() {
@@ -78,67 +106,39 @@ impl<'a> Tiles<'a> {
                 self.from += 1;
             }
         }
-        let values = self.scratch.wrapping_add(TILE * d.next_multiple_of(16));
-        // SAFETY: the rows exist, and the memory has room for them.
-        let packed = unsafe { [pack(&keys[..n], k, d, self.scratch), pack(&keys[..n], v, dv, values)] };
-        let [k, v] = packed;
-        (n > 0).then_some(Tile { keys, n, k, v })
+        (n > 0).then_some(Tile { keys, n })
+    }
+
+    /// Asks for the rows of keys or values in one of some parts of the next tile, while there is other work. A whole tile at a time would be waited
+    /// for.
+    #[inline(always)]
+    pub(super) fn prefetch(&self, (part, parts): (usize, usize), of: &[(Rows<f32>, usize)]) {
+        if parts == 1 {
+            return;
+        }
+        let rows = self.from + TILE * part / parts..self.from + TILE * (part + 1) / parts;
+        for key in rows.start..rows.end.min(self.end) {
+            for &(x, c) in of {
+                prefetch_row(c, x.from(key));
+            }
+        }
     }
 }
 
-/// Copies the rows of `x` at these keys, unless they lie so already.
+/// Asks for a row of `x`, unless its rows follow each other, which CPUs foresee.
 #[inline(always)]
-unsafe fn pack(keys: &[u32], x: Rows<f32>, c: usize, to: *mut f32) -> Packed {
-    if let [first, .., last] = *keys
-        && (last - first) as usize == keys.len() - 1
-        && (x.row, x.col) == (c, 1)
-    {
-        let ptr = x.at(first as usize);
-        return Packed { ptr, c };
+fn prefetch_row(c: usize, x: Rows<f32>) {
+    if x.col == 1 && x.row > wide(c) {
+        (0..c).step_by(LINE).for_each(|j| prefetch(x.ptr.wrapping_add(j)));
     }
-    for (r, &key) in keys.iter().enumerate() {
-        let (row, to) = (x.at(key as usize), to.wrapping_add(r * c));
-        chunks!(c, |j, len| {
-            // SAFETY: the row exists, and the memory has room for it.
-            unsafe {
-                if x.col == 1 {
-                    store(to.add(j), 1, len, &load(row.add(j) as *const f32, 1, len, 0.0));
-                } else {
-                    store(
-                        to.add(j),
-                        1,
-                        len,
-                        &load(row.add(j * x.col) as *const f32, x.col, len, 0.0),
-                    );
-                }
-            }
-        });
-    }
-    Packed { ptr: to, c }
 }
 
 impl Packed {
-    /// As a factor, and as a transposed one.
-    fn rows(self) -> Left {
-        Left {
-            ptr: self.ptr,
-            row: self.c,
-            col: 1,
-        }
-    }
-    fn columns(self) -> Left {
-        Left {
-            ptr: self.ptr,
-            row: 1,
-            col: self.c,
-        }
-    }
-
     /// Whether all elements of the first `n` rows are finite.
     #[inline(always)]
     unsafe fn is_finite(self, n: usize) -> bool {
         // SAFETY: the rows exist.
-        let elements = unsafe { std::slice::from_raw_parts(self.ptr, n * self.c) };
+        let elements = unsafe { std::slice::from_raw_parts(self.panel.ptr, n * self.panel.row) };
         // Numbers have the order of their bits, and infinities and NaN follow.
         let largest = elements.iter().fold(0, |largest, x| x.abs().to_bits().max(largest));
         largest < f32::INFINITY.to_bits()
@@ -146,6 +146,26 @@ impl Packed {
 }
 
 impl Tile {
+    /// Copies the rows of `x` at the tile's keys, unless they lie so already.
+    ///
+    /// # Safety
+    /// `x` has rows of `c` elements, and the memory [`packed_scratch`] elements.
+    #[inline(always)]
+    pub(super) unsafe fn pack(&self, x: Rows<f32>, c: usize, to: *mut f32) -> Packed {
+        let row = wide(c);
+        if self.last() - self.first() == self.n - 1 && (x.row, x.col) == (row, 1) {
+            let ptr = x.at(self.first());
+            let panel = Panel { ptr, row };
+            return Packed { panel, c };
+        }
+        let panel = Panel { ptr: to, row };
+        for r in 0..self.n {
+            // SAFETY: passed on.
+            unsafe { copy_row(c, 1.0, x.from(self.key(r)), panel.at(r)) };
+        }
+        Packed { panel, c }
+    }
+
     /// The key of a row.
     #[inline(always)]
     pub(super) fn key(&self, row: usize) -> usize {
@@ -183,17 +203,31 @@ impl Tile {
     ///
     /// # Safety
     /// `x` is one of the tile's, `y` has a row for each of its columns and `to` for each of its rows, of `W` lanes.
+    #[inline(always)]
     pub(super) unsafe fn times_lanes<const W: usize>(&self, x: Packed, y: *mut f32, to: *mut f32) {
-        let (y, to) = (Panel { ptr: y, row: W }, Panel { ptr: to, row: W });
+        let rows = Left::Rows {
+            ptr: x.panel.ptr,
+            row: x.panel.row,
+        };
         // SAFETY: passed on.
-        unsafe { product(self.n, x.c, W, x.rows(), y, to, false) };
+        unsafe {
+            product(
+                self.n,
+                x.c,
+                W,
+                rows,
+                Panel { ptr: y, row: W },
+                Panel { ptr: to, row: W },
+                false,
+            );
+        }
     }
 
-    /// `to[c][i] += sum_r x[r][c] w[r][i]`: values with the weights `w`. What a query does not see has no influence on
-    /// it, whatever it is.
+    /// Adds `sum_r w[r][i] x[r]` to the row of each query of the block: values with the weights `w`. What a query does
+    /// not see has no influence on it, whatever it is.
     ///
     /// # Safety
-    /// `x` is one of the tile's, `w` has a row for each of its rows and `to` for each of its columns, of `W` lanes.
+    /// `x` is one of the tile's, `w` has a row for each of its rows, of `W` lanes, and `to` a wide row for each lane.
     #[inline(always)]
     pub(super) unsafe fn add_weighted<const W: usize>(
         &self,
@@ -201,26 +235,26 @@ impl Tile {
         block: Block,
         x: Packed,
         w: *mut f32,
-        to: *mut f32,
+        to: Panel,
     ) {
         // SAFETY: passed on.
         unsafe {
             if head.lanes_that_see(block, self.last()).0 > 0 && !x.is_finite(self.n) {
                 return self.add_visible::<W>(head, block, x, w, to);
             }
-            let (w, to) = (Panel { ptr: w, row: W }, Panel { ptr: to, row: W });
-            product(x.c, self.n, W, x.columns(), w, to, true);
+            let lanes = Left::Columns { ptr: w, column: W };
+            product(block.n, self.n, x.panel.row, lanes, x.panel, to, true);
         }
     }
 
-    /// [`Tile::add_weighted`] without the terms of lanes that do not see a key.
-    unsafe fn add_visible<const W: usize>(&self, head: &Head, block: Block, x: Packed, w: *mut f32, to: *mut f32) {
+    /// [`Tile::add_weighted`] without the terms of queries that do not see a key.
+    unsafe fn add_visible<const W: usize>(&self, head: &Head, block: Block, x: Packed, w: *const f32, to: Panel) {
         for r in 0..self.n {
             let (from, end) = head.lanes_that_see(block, self.key(r));
-            for j in 0..x.c {
-                for i in from..end {
+            for i in from..end {
+                for j in 0..x.c {
                     // SAFETY: the elements exist.
-                    unsafe { *to.add(j * W + i) += *w.add(r * W + i) * *x.ptr.add(r * x.c + j) };
+                    unsafe { *to.at(i).ptr.add(j) += *w.add(r * W + i) * *x.panel.at(r).ptr.add(j) };
                 }
             }
         }

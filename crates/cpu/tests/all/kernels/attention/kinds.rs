@@ -3,8 +3,6 @@
 use super::case::Case;
 use crate::kernels::support::at_all_levels;
 
-const WEIGHTINGS: [&str; 6] = ["softmax", "relu", "relu:keys", "relu:3", "sigmoid", "sigmoid:keys"];
-
 fn rules(weighting: &'static str, bias: &'static str) -> Vec<Case> {
     let case = Case {
         weighting,
@@ -73,7 +71,7 @@ fn rules(weighting: &'static str, bias: &'static str) -> Vec<Case> {
 
 fn check(weighting: &'static str) {
     at_all_levels(|_| {
-        for bias in ["none", "alibi"] {
+        for bias in ["none", "alibi", "fire"] {
             rules(weighting, bias).iter().for_each(Case::check);
         }
     });
@@ -81,15 +79,32 @@ fn check(weighting: &'static str) {
 
 #[test]
 fn softmax() {
-    check(WEIGHTINGS[0]);
+    check("softmax");
+}
+
+#[test]
+fn norm_softmax() {
+    check("norm_softmax");
+    check("norm_softmax:gamma=inf,learned");
+    check("norm_softmax:gamma=2,tau=0.5");
+    check("norm_softmax:floor=1");
+}
+
+#[test]
+fn logit_norm() {
+    check("logit_norm");
+    check("logit_norm:tau=0.5,learned");
 }
 
 #[test]
 fn relu() {
-    WEIGHTINGS[1..4].iter().for_each(|weighting| check(weighting));
+    check("relu");
+    check("relu:keys");
+    check("relu:3");
 }
 
 #[test]
 fn sigmoid() {
-    WEIGHTINGS[4..].iter().for_each(|weighting| check(weighting));
+    check("sigmoid");
+    check("sigmoid:keys");
 }

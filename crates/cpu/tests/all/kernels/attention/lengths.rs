@@ -5,7 +5,7 @@ use super::case::Case;
 #[test]
 fn odd_lengths() {
     for length in [0, 1, 2, 7, 63, 64, 65, 129, 200] {
-        for weighting in ["softmax", "relu:keys", "sigmoid"] {
+        for weighting in ["softmax", "norm_softmax:gamma=inf", "relu:keys", "sigmoid"] {
             for causal in [false, true] {
                 Case {
                     weighting,
@@ -43,6 +43,43 @@ fn long_sequences() {
             d: 4,
             dv: 3,
             ..Case::of_length(length)
+        }
+        .check();
+    }
+}
+
+#[test]
+fn fire_before_and_behind_its_length() {
+    // L is about 64.
+    for (length, causal) in [
+        (1, true),
+        (63, true),
+        (65, false),
+        (129, true),
+        (200, false),
+        (450, true),
+    ] {
+        for weighting in ["softmax", "relu", "norm_softmax:gamma=inf"] {
+            Case {
+                weighting,
+                bias: "fire",
+                causal,
+                ..Case::of_length(length)
+            }
+            .check();
+        }
+    }
+}
+
+#[test]
+fn fire_far_from_the_keys() {
+    for offset in [-100, 5, 500] {
+        Case {
+            bias: "fire",
+            queries: 70,
+            keys: 90,
+            offset: Some(offset),
+            ..Case::default()
         }
         .check();
     }

@@ -4,4 +4,5 @@ mod case;
 mod extremes;
 mod kinds;
 mod lengths;
+mod skipping;
 mod threads;

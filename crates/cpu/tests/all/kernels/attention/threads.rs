@@ -5,7 +5,7 @@ use crate::plans::runner::{Options, bits, run_once};
 
 #[test]
 fn threads_change_no_bit() {
-    for weighting in ["softmax", "relu", "sigmoid"] {
+    for weighting in ["softmax", "norm_softmax:gamma=inf,learned", "relu", "sigmoid"] {
         for heads in [1, 3, 16] {
             let case = Case {
                 weighting,

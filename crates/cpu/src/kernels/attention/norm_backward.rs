@@ -1,0 +1,233 @@
+//! The derivative of NormSoftmax and LogitNorm attention.
+//!
+//! The temperature of a row follows from all its scores, and its derivative from those of all exponents. So the scores
+//! and the derivatives of a block of queries are kept for all keys between three passes: of the statistics, of the
+//! exponents and of the scores. No product is computed twice.
+
+use super::backward::{Gradients, Operands, add_to_keys, operands_scratch};
+use super::dropout::{Kept, kept};
+use super::head::{BLOCK, Block, Head, TILE};
+use super::lanes::{from_rows, load, store};
+use super::norm_forward::Norm;
+use super::scores::{BlockBias, has_hidden, hide, scores};
+use super::statistics::{Normalizer, Statistics};
+use super::tile::{Tile, Tiles, packed_scratch};
+use crate::math::exp_below_zero;
+use crate::simd::{Level, dispatch, fma};
+
+/// Number of `f32` that [`norm_backward`] needs as scratch.
+pub(super) fn norm_backward_scratch(lanes: usize, keys: usize, d: usize, dv: usize) -> usize {
+    operands_scratch(lanes, d, dv) + (2 * keys + 2 * TILE) * lanes + packed_scratch(d.max(dv))
+}
+
+dispatch! {
+    /// Writes the derivatives of one block of queries, and adds its shares to those of keys, values and the learned
+    /// weight. The block has half the lanes where `wide` is false.
+    ///
+    /// # Safety
+    /// The operands of the head and of the gradients exist, `scratch` has [`norm_backward_scratch`] elements; what is
+    /// written overlaps nothing.
+    pub(super) unsafe fn norm_backward(
+        head: &Head, norm: Norm, g: &Gradients, block: Block, wide: bool, dweight: &mut f64, scratch: *mut f32,
+    ) = norm_body;
+}
+
+#[inline(always)]
+unsafe fn norm_body<L: Level>(
+    head: &Head,
+    norm: Norm,
+    g: &Gradients,
+    block: Block,
+    wide: bool,
+    dweight: &mut f64,
+    scratch: *mut f32,
+) {
+    // SAFETY: passed on.
+    unsafe {
+        if wide {
+            norm_lanes::<L, BLOCK>(head, norm, g, block, dweight, scratch);
+        } else {
+            norm_lanes::<L, { BLOCK / 2 }>(head, norm, g, block, dweight, scratch);
+        }
+    }
+}
+
+/// Sums over the keys of a row: of the derivatives `d` of exponents and of the normalized scores `x`, `sum d`, `sum d x`,
+/// `sum x` and `sum x^2`.
+struct RowSums<const W: usize> {
+    d: [f32; W],
+    dx: [f32; W],
+    x: [f32; W],
+    xx: [f32; W],
+}
+
+#[inline(always)]
+unsafe fn norm_lanes<L: Level, const W: usize>(
+    head: &Head,
+    norm: Norm,
+    g: &Gradients,
+    block: Block,
+    dweight: &mut f64,
+    scratch: *mut f32,
+) {
+    let operands = Operands::at::<W>(head, block, scratch);
+    let all_scores = scratch.wrapping_add(operands_scratch(W, head.d, head.dv));
+    let all_cotangents = all_scores.wrapping_add(head.keys * W);
+    let weights = all_cotangents.wrapping_add(head.keys * W);
+    let packed = weights.wrapping_add(2 * TILE * W);
+    let end = head.visible_to(block);
+    // SAFETY: the scratch has room for the operands, scores and derivatives of all keys, two tiles of lanes and one of
+    // vectors; the rest is passed on.
+    unsafe {
+        operands.fill::<L, W>(head, g, weights);
+        let mut bias = BlockBias::<W>::new(head, block);
+        bias.begin(g.fire.as_ref());
+        let mut statistics = Statistics::<W>::new();
+        let (mut tiles, mut row) = (Tiles::new(head, end), 0);
+        while let Some(tile) = tiles.next() {
+            let keys = tile.pack(head.k, head.d, packed);
+            let to = all_scores.add(row * W);
+            scores::<L, W>(head, block, &bias, &tile, keys, operands.queries, to);
+            statistics.add::<L>(tile.n, has_hidden::<W>(head, block, &tile), to);
+            row += tile.n;
+        }
+        let normalizer = statistics.normalizer(&norm.temperature, norm.weight);
+        let mut sums = RowSums {
+            d: [0.0; W],
+            dx: [0.0; W],
+            x: [0.0; W],
+            xx: [0.0; W],
+        };
+        let (mut tiles, mut row) = (Tiles::new(head, end), 0);
+        while let Some(tile) = tiles.next() {
+            let values = tile.pack(head.v, head.dv, packed);
+            let rows = [all_scores, all_cotangents].map(|x| x.add(row * W));
+            tile.times_lanes::<W>(values, operands.d_o, rows[1]);
+            let kept = kept(head, block, &tile);
+            if has_hidden::<W>(head, block, &tile) {
+                // What is behind a hidden key may be NaN.
+                hide::<W>(head, block, &tile, rows[1], 0.0);
+            }
+            weigh::<L, W>(&tile, &operands, &normalizer, kept.as_ref(), rows, weights, &mut sums);
+            add_to_keys::<W>(&tile, block.n, weights, operands.d_o_rows, head.dv, g.dv);
+            row += tile.n;
+        }
+        let (mut tiles, mut row) = (Tiles::new(head, end), 0);
+        while let Some(tile) = tiles.next() {
+            let keys = tile.pack(head.k, head.d, packed);
+            let rows = [all_scores, all_cotangents].map(|x| x.add(row * W));
+            normalize::<W>(&tile, &normalizer, &sums, rows);
+            if has_hidden::<W>(head, block, &tile) {
+                hide::<W>(head, block, &tile, rows[1], 0.0);
+            }
+            bias.collect::<L>(head, block, &tile, rows[1], g.fire.as_ref());
+            tile.add_weighted::<W>(head, block, keys, rows[1], operands.dq);
+            add_to_keys::<W>(&tile, block.n, rows[1], operands.query_rows, head.d, g.dk);
+            row += tile.n;
+        }
+        from_rows::<W>(block, head.d, &[head.scale; W], operands.dq, g.dq);
+        bias.finish(block, g.fire.as_ref());
+        for i in 0..block.n {
+            *dweight += f64::from(sums.dx[i]);
+        }
+    }
+}
+
+/// Turns a tile's scores into normalized ones and the derivatives of its weights into those of its exponents, and makes
+/// the weights with dropout.
+#[inline(always)]
+unsafe fn weigh<L: Level, const W: usize>(
+    tile: &Tile,
+    operands: &Operands,
+    normalizer: &Normalizer<W>,
+    kept: Option<&Kept>,
+    [scores, cotangents]: [*mut f32; 2],
+    weights: *mut f32,
+    sums: &mut RowSums<W>,
+) {
+    // SAFETY: the rows of lanes exist.
+    let (mut shift, delta) = unsafe { (load::<W>(operands.shift), load::<W>(operands.delta)) };
+    for i in 0..W {
+        // Exponents as the forward pass rounds them: relative to the largest.
+        shift[i] -= normalizer.largest_exponent(i);
+    }
+    let mut part = RowSums {
+        d: [0.0; W],
+        dx: [0.0; W],
+        x: [0.0; W],
+        xx: [0.0; W],
+    };
+    for r in 0..tile.n {
+        // SAFETY: as above.
+        unsafe {
+            let s = load::<W>(scores.add(r * W));
+            let mut d = load::<W>(cotangents.add(r * W));
+            let (mut p, mut x_of) = ([0.0; W], [0.0; W]);
+            if let Some(kept) = kept {
+                let factors = kept.factors::<W>(r);
+                for i in 0..W {
+                    d[i] *= factors[i];
+                }
+            }
+            for i in 0..W {
+                let seen = s[i] != f32::NEG_INFINITY;
+                let x = normalizer.normalized::<L>(i, s[i]);
+                x_of[i] = if seen { x } else { 0.0 };
+                let power = exp_below_zero::<L>(normalizer.factor[i] * (s[i] - normalizer.extreme[i]) - shift[i]);
+                p[i] = if seen { power } else { 0.0 };
+                d[i] = p[i] * (d[i] - delta[i]);
+                part.d[i] += d[i];
+                part.dx[i] = fma::<L>(d[i], x_of[i], part.dx[i]);
+                part.x[i] += x_of[i];
+                part.xx[i] = fma::<L>(x_of[i], x_of[i], part.xx[i]);
+            }
+            store(scores.add(r * W), x_of);
+            store(cotangents.add(r * W), d);
+            if let Some(kept) = kept {
+                let factors = kept.factors::<W>(r);
+                for i in 0..W {
+                    p[i] *= factors[i];
+                }
+            }
+            store(weights.add(r * W), p);
+        }
+    }
+    for i in 0..W {
+        sums.d[i] += part.d[i];
+        sums.dx[i] += part.dx[i];
+        sums.x[i] += part.x[i];
+        sums.xx[i] += part.xx[i];
+    }
+}
+
+/// Turns the derivatives of a tile's exponents into those of its scores.
+#[inline(always)]
+unsafe fn normalize<const W: usize>(
+    tile: &Tile,
+    normalizer: &Normalizer<W>,
+    sums: &RowSums<W>,
+    [normalized, cotangents]: [*mut f32; 2],
+) {
+    let Normalizer {
+        factor, free, share, ..
+    } = normalizer;
+    let (mut mean, mut along) = ([0.0; W], [0.0; W]);
+    for i in 0..W {
+        // Where the temperature follows from the scores, the derivative has no share along them; and where they are
+        // centered, its mean is zero. The mean comes last, since that of the scores is rounded.
+        let squares = if sums.xx[i] == 0.0 { 1.0 } else { sums.xx[i] };
+        along[i] = free[i] * sums.dx[i] / squares;
+        mean[i] = (sums.d[i] - along[i] * sums.x[i]) * share[i];
+    }
+    for r in 0..tile.n {
+        // SAFETY: the rows of lanes exist.
+        unsafe {
+            let x = load::<W>(normalized.add(r * W));
+            let mut d = load::<W>(cotangents.add(r * W));
+            for i in 0..W {
+                d[i] = factor[i] * (d[i] - mean[i] - along[i] * x[i]);
+            }
+            store(cotangents.add(r * W), d);
+        }
+    }
+}
