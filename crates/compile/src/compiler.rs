@@ -74,8 +74,8 @@ struct Variant {
     bits: Vec<Packed>,
 }
 
-/// A simplified graph as it is and, where that makes a difference, with bits: first where they lessen what is kept between
-/// the phases, then also where they spare recomputing as much, which takes room at the peak.
+/// A simplified graph as it is and, where that makes a difference, with bits: first where they lessen what is kept
+/// between the phases, then also where they spare recomputing as much, which takes room at the peak.
 fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
     let mut with_bits: Vec<Variant> = Vec::new();
     if remat::trains(&simple) {

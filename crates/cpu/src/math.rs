@@ -78,8 +78,8 @@ pub(crate) fn exp<L: Level>(x: f32) -> f32 {
     (p + 1.0) * power_of_two(half) * power_of_two(n.wrapping_sub(half))
 }
 
-/// `e^x` for `x <= 0`, and 0 below -87: weights of a softmax less their largest score. The error is at most about 2 units
-/// in the last place plus `|x|` of them; for `x > 88` the result is undefined.
+/// `e^x` for `x <= 0`, and 0 below -87: weights of a softmax less their largest score. The error is at most about 2
+/// units in the last place plus `|x|` of them; for `x > 88` the result is undefined.
 #[inline(always)]
 pub(crate) fn exp_below_zero<L: Level>(x: f32) -> f32 {
     if !L::FMA {

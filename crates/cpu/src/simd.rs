@@ -30,7 +30,7 @@ pub(crate) trait Level: Copy {
     unsafe fn not_below_zero<const N: usize>(x: &[f32; N]) -> u64 {
         let mut bytes = [0; LANES];
         for i in 0..N {
-            bytes[i] = u8::from(!(x[i] <= 0.0));
+            bytes[i] = u8::from((x[i] > 0.0) | x[i].is_nan());
         }
         let mut word = 0;
         for (i, eight) in bytes.chunks_exact(8).enumerate() {

@@ -10,8 +10,8 @@ use lessen_graph::ops::norm::temperature::Temperature;
 
 /// The softmax in the cross entropy of a classifier or language model, and so in the probabilities that it predicts.
 ///
-/// As a word: those of [`Weighting`] that are a softmax without a learned weight, such as `norm_softmax:gamma=inf`. With
-/// `gamma = 1` logits are divided by their deviation where it is below 1.
+/// As a word: those of [`Weighting`] that are a softmax without a learned weight, such as `norm_softmax:gamma=inf`.
+/// With `gamma = 1` logits are divided by their deviation where it is below 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Loss {
     /// Of the logits as they are.

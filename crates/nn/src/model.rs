@@ -290,8 +290,8 @@ impl Model {
         *rows = length.max(*rows);
     }
 
-    /// Checks that the model can read sequences of `length` tokens. Whatever comes from a file or a flag is checked with
-    /// this before [`Model::forward`] or [`Model::logits`] is traced.
+    /// Checks that the model can read sequences of `length` tokens. Whatever comes from a file or a flag is checked
+    /// with this before [`Model::forward`] or [`Model::logits`] is traced.
     ///
     /// # Errors
     /// A length of 0 or above [`Model::max_length`].

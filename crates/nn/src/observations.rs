@@ -13,9 +13,9 @@ const NO_LABEL: f64 = -100.0;
 /// The most scores of which statistics are recorded in one attention, unless a single sequence has more.
 const MOST_SCORES: usize = 1 << 22;
 
-/// Applies an activation to `x`, `[B, T, W]`, which is observed as `pre_activation` where the padding mask
-/// (`bool[B, T]`), if there is one, is true. With HeLU `only_helu_learns` is the share of elements whose derivative is 1
-/// though that of ReLU is 0.
+/// Applies an activation to `x`, `[B, T, W]`, which is observed as `pre_activation` where the padding mask (`bool[B,
+/// T]`), if there is one, is true. With HeLU `only_helu_learns` is the share of elements whose derivative is 1 though
+/// that of ReLU is 0.
 #[track_caller]
 pub(crate) fn activate<'g>(
     cx: &Context<'g>,

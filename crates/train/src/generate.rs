@@ -29,8 +29,8 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Prepares a language model with these weights. It keeps the keys and values of as many tokens as it has positions;
-    /// of `most` where positions are unlimited.
+    /// Prepares a language model with these weights. It keeps the keys and values of as many tokens as it has
+    /// positions; of `most` where positions are unlimited.
     ///
     /// # Errors
     /// A model that is none, and one that the memory cannot hold.

@@ -31,8 +31,8 @@ pub struct Packed {
     pub name: String,
     /// Bytes that are kept.
     pub bytes: usize,
-    /// Bytes of the values that would be kept otherwise: of the truth values, or of what they are computed from; 0 where
-    /// another one that is kept as bits frees these.
+    /// Bytes of the values that would be kept otherwise: of the truth values, or of what they are computed from; 0
+    /// where another one that is kept as bits frees these.
     pub freed: usize,
 }
 
@@ -85,9 +85,9 @@ pub(crate) fn packable(graph: &Graph, freed: &HashMap<ValueId, usize>, target: &
     (0..graph.values.len()).filter_map(candidate).collect()
 }
 
-/// Computes predicates in the forward phase where the values that this frees, of at least `least` bytes each, are larger
-/// than the bits and what backward could not recompute without them; with `even` also where they are as large as the
-/// latter. None where there is no such predicate.
+/// Computes predicates in the forward phase where the values that this frees, of at least `least` bytes each, are
+/// larger than the bits and what backward could not recompute without them; with `even` also where they are as large as
+/// the latter. None where there is no such predicate.
 pub fn hoist(graph: &Graph, least: usize, even: bool) -> Option<Hoisted> {
     let search = Search::new(graph, least)?;
     let chosen = search.chosen(even);

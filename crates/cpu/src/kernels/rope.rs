@@ -10,7 +10,8 @@ use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store};
 /// What rotates the heads of a token.
 #[derive(Clone, Copy)]
 pub struct Rotation<'a> {
-    /// The angle of each pair of elements at position 1, from -1 to 1; elements `i` and `i + frequencies.len()` of a head are a pair.
+    /// The angle of each pair of elements at position 1, from -1 to 1; elements `i` and `i + frequencies.len()` of a
+    /// head are a pair.
     pub frequencies: &'a [f64],
     /// Heads of each token.
     pub heads: usize,

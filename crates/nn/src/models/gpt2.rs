@@ -190,8 +190,8 @@ impl GPT2LMHeadModel {
     }
 }
 
-/// Embeddings, blocks and the final norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`), of which the first one has the
-/// position `first` (`i32[]`), or 0.
+/// Embeddings, blocks and the final norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`), of which the first one has
+/// the position `first` (`i32[]`), or 0.
 ///
 /// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`, queries and keys rotated where positions
 /// are rotary) and options: training attends to the whole text, generation to the key/value cache.
@@ -215,7 +215,8 @@ pub(super) fn hidden_states<'g>(
     layer_norm(cx, "ln_f", x, c.layer_norm_epsilon)
 }
 
-/// The position embeddings `[T, n_embd]` of `length` tokens from the position `first` on; a single token if it is given.
+/// The position embeddings `[T, n_embd]` of `length` tokens from the position `first` on; a single token if it is
+/// given.
 fn places<'g>(cx: &Context<'g>, c: &Gpt2Config, length: usize, first: Option<Tensor<'g>>) -> Tensor<'g> {
     let rows = (c.n_positions, c.n_embd);
     match first {

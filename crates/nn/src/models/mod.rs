@@ -31,7 +31,8 @@ impl BatchShape {
 pub struct Outputs<'g> {
     /// Mean loss over the labels, `f32[]`.
     pub loss: Tensor<'g>,
-    /// Logits, as softmax takes them: `f32[B, classes]` or `f32[B, T, vocabulary]`; for a regression the prediction `f32[B]`.
+    /// Logits, as softmax takes them: `f32[B, classes]` or `f32[B, T, vocabulary]`; for a regression the prediction
+    /// `f32[B]`.
     pub logits: Tensor<'g>,
 }
 

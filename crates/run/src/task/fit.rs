@@ -143,8 +143,8 @@ pub(crate) fn check_saved(
     )))
 }
 
-/// Refuses a saved model of other activation, attention, positions or loss than the run's settings. Where `described` is
-/// missing, only keys that are given count.
+/// Refuses a saved model of other activation, attention, positions or loss than the run's settings. Where `described`
+/// is missing, only keys that are given count.
 fn check_words(config: &Config, model: &Model, described: Option<&Model>, whose: &str) -> Result<()> {
     let of_model = |model: &Model| {
         let attention = model.attention();
@@ -177,8 +177,8 @@ fn check_words(config: &Config, model: &Model, described: Option<&Model>, whose:
     Ok(())
 }
 
-/// Refuses other positions than the checkpoint's where these cannot be taken away or added: in a BERT, whose norms follow
-/// the sum of words and positions.
+/// Refuses other positions than the checkpoint's where these cannot be taken away or added: in a BERT, whose norms
+/// follow the sum of words and positions.
 ///
 /// # Errors
 /// The key.

@@ -45,8 +45,8 @@ dispatch! {
     /// half the lanes where `wide` is false; there are at most [`BACKWARD_GROUP`].
     ///
     /// # Safety
-    /// The operands of the head and of the gradients exist, `scratch` has [`backward_scratch`] elements; what is written
-    /// overlaps nothing.
+    /// The operands of the head and of the gradients exist, `scratch` has [`backward_scratch`] elements; what is
+    /// written overlaps nothing.
     pub(super) unsafe fn backward(
         head: &Head, g: &Gradients, blocks: &[Block], wide: bool, scratch: *mut f32,
     ) = backward_body;

@@ -101,8 +101,8 @@ impl Backward {
         }
     }
 
-    /// Elements of shared scratch: the parts of the gradients of keys and values, and of the learned weights; the tables
-    /// and sums of FIRE.
+    /// Elements of shared scratch: the parts of the gradients of keys and values, and of the learned weights; the
+    /// tables and sums of FIRE.
     fn shared(&self) -> usize {
         let fire = self.all.fire.as_ref();
         self.all.scratch_end() + fire.map_or(0, |fire| fire.sums_scratch(self.all.sizes.batch))

@@ -1,5 +1,5 @@
-//! Bounds of the scores of a tile, which tell before any is computed that ReLU makes zeros of them all: the product of the
-//! largest norms of queries and keys, and the largest bias.
+//! Bounds of the scores of a tile, which tell before any is computed that ReLU makes zeros of them all: the product of
+//! the largest norms of queries and keys, and the largest bias.
 
 use std::ops::Range;
 

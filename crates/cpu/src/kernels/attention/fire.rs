@@ -1,7 +1,7 @@
-//! FIRE (Li et al. 2024) as tables. Its function of one argument `u`, with one hidden layer of ReLU, is piecewise linear:
-//! the kinks of all heads are those of the hidden units, and between two kinks a head has one slope. So a bias is an
-//! interval search instead of a network. Rows at positions below `L` have one denominator, and their biases depend on
-//! the distance alone.
+//! FIRE (Li et al. 2024) as tables. Its function of one argument `u`, with one hidden layer of ReLU, is piecewise
+//! linear: the kinks of all heads are those of the hidden units, and between two kinks a head has one slope. So a bias
+//! is an interval search instead of a network. Rows at positions below `L` have one denominator, and their biases
+//! depend on the distance alone.
 
 use std::ops::Range;
 
@@ -147,8 +147,8 @@ impl FireTables {
         FireTables { sizes, ptr }
     }
 
-    /// The number of kinks; the kinks; and for each head slopes of pieces, values at their left ends, and changes of the
-    /// slope at kinks.
+    /// The number of kinks; the kinks; and for each head slopes of pieces, values at their left ends, and changes of
+    /// the slope at kinks.
     fn kink_count(&self) -> *mut u32 {
         self.ptr.cast()
     }
@@ -376,8 +376,8 @@ pub(super) struct FireHead {
 }
 
 impl FireHead {
-    /// Whether the biases of these offsets are those of the table in rows up to the position `last`: whether all have one
-    /// denominator.
+    /// Whether the biases of these offsets are those of the table in rows up to the position `last`: whether all have
+    /// one denominator.
     pub(super) fn is_uniform(&self, last: i64, offsets: Range<i64>) -> bool {
         let n = offsets.end - offsets.start;
         (last as f64) < self.parameters.length() && self.has(offsets.start, n.max(0) as usize)

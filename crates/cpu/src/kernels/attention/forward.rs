@@ -30,7 +30,8 @@ fn block_scratch<const W: usize>(d: usize, dv: usize) -> usize {
 
 dispatch! {
     /// Computes rows `queries` of `o`, and for a softmax the logarithm of the sum of the powers of each row's scores in
-    /// `lse`; -inf where no key is visible. The queries are one group of blocks, of half the lanes where `wide` is false.
+    /// `lse`; -inf where no key is visible. The queries are one group of blocks, of half the lanes where `wide` is
+    /// false.
     ///
     /// # Safety
     /// The operands of the head exist, `o` and `lse` have a row for each query, `scratch` has [`forward_scratch`]

@@ -224,7 +224,7 @@ impl Heads {
         // SAFETY: see `Work`; the starts are dense.
         let starts = unsafe { std::slice::from_raw_parts(w.inputs[input].cast::<i32>(), self.starts) };
         let mut from = tokens.start;
-        for segment in segments(starts, self.sizes.keys).chain([tokens.end..tokens.end]) {
+        for segment in segments(starts, self.sizes.keys).chain(std::iter::once(tokens.end..tokens.end)) {
             (from..segment.start.min(tokens.end)).for_each(&mut run);
             from = from.max(segment.end);
         }

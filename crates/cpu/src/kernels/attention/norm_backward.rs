@@ -52,8 +52,8 @@ unsafe fn norm_body<L: Level>(
     }
 }
 
-/// Sums over the keys of a row: of the derivatives `d` of exponents and of the normalized scores `x`, `sum d`, `sum d x`,
-/// `sum x` and `sum x^2`.
+/// Sums over the keys of a row: of the derivatives `d` of exponents and of the normalized scores `x`, `sum d`, `sum d
+/// x`, `sum x` and `sum x^2`.
 struct RowSums<const W: usize> {
     d: [f32; W],
     dx: [f32; W],

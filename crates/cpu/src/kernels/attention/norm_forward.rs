@@ -42,8 +42,8 @@ dispatch! {
     /// -inf where no key is visible. The queries are some blocks, of half the lanes where `wide` is false.
     ///
     /// # Safety
-    /// The operands of the head exist, `o` and `lse` have a row for each query, `scratch` has [`norm_scratch`] elements;
-    /// what is written overlaps nothing.
+    /// The operands of the head exist, `o` and `lse` have a row for each query, `scratch` has [`norm_scratch`]
+    /// elements; what is written overlaps nothing.
     pub(super) unsafe fn norm_forward(
         head: &Head, norm: Norm, queries: Range<usize>, wide: bool, o: Rows<f32>, lse: *mut f32, scratch: *mut f32,
     ) = norm_body;

@@ -1,6 +1,6 @@
-//! How the gradients of keys and values are collected: by one task for each head of them, or, where there are few heads,
-//! by several tasks that each add to a part of its own. A later phase adds the parts up in order, so that no bit depends
-//! on the number of threads.
+//! How the gradients of keys and values are collected: by one task for each head of them, or, where there are few
+//! heads, by several tasks that each add to a part of its own. A later phase adds the parts up in order, so that no bit
+//! depends on the number of threads.
 
 use std::ops::Range;
 

@@ -40,8 +40,8 @@ impl Panel {
 }
 
 dispatch! {
-    /// `c = a b`, or `c += a b` when accumulating, for `m x k` elements of `a`, `k x n` of `b` and `m x n` of `c`; `n` is a
-    /// multiple of [`PANEL`].
+    /// `c = a b`, or `c += a b` when accumulating, for `m x k` elements of `a`, `k x n` of `b` and `m x n` of `c`; `n`
+    /// is a multiple of [`PANEL`].
     ///
     /// # Safety
     /// The operands cover these elements, and `c` overlaps nothing.

@@ -1,5 +1,5 @@
-//! The derivative of ReLU attention: of the tiles that the forward pass leaves out, nothing is computed here either, and
-//! where few weights of a tile are not zero, nothing but their own shares.
+//! The derivative of ReLU attention: of the tiles that the forward pass leaves out, nothing is computed here either,
+//! and where few weights of a tile are not zero, nothing but their own shares.
 
 use super::backward::{Gradients, Operands, add_to_keys, operands_scratch, weigh};
 use super::bound::largest_norm;

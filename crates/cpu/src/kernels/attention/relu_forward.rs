@@ -1,6 +1,6 @@
-//! ReLU attention, in which most weights of a trained model are zeros (the idea of FLARE): a tile whose bound shows only
-//! zeros is left out, the product with values where all weights of a tile come out zero, and where few do not, values are
-//! added up for these alone.
+//! ReLU attention, in which most weights of a trained model are zeros (the idea of FLARE): a tile whose bound shows
+//! only zeros is left out, the product with values where all weights of a tile come out zero, and where few do not,
+//! values are added up for these alone.
 
 use std::ops::Range;
 

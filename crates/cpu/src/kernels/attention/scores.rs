@@ -82,8 +82,8 @@ impl<const W: usize> BlockBias<W> {
     }
 }
 
-/// Computes the scores of a tile with the packed `keys`; `queries` are in lanes and scaled. The scores of keys that a query does not see, and of
-/// lanes behind the block, are -inf.
+/// Computes the scores of a tile with the packed `keys`; `queries` are in lanes and scaled. The scores of keys that a
+/// query does not see, and of lanes behind the block, are -inf.
 ///
 /// # Safety
 /// `queries` has `d` rows and `scores` as many as the tile, of `W` lanes.

@@ -27,8 +27,8 @@ pub(super) fn strips(keys: usize) -> usize {
     (STRIP_BYTES / (size_of::<f32>() * BLOCK * keys.max(1))).clamp(1, GROUP)
 }
 
-/// Queries in a block where `values` numbers are kept for each of its queries and each key: half a block where they would
-/// not fit the cache by far.
+/// Queries in a block where `values` numbers are kept for each of its queries and each key: half a block where they
+/// would not fit the cache by far.
 pub(super) fn lanes(values: usize, keys: usize) -> usize {
     let bytes = values * size_of::<f32>() * BLOCK * keys;
     if bytes > 2 * STRIP_BYTES { BLOCK / 2 } else { BLOCK }

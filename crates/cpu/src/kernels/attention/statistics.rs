@@ -16,7 +16,8 @@ pub(super) struct Statistics<const W: usize> {
     least: [f32; W],
 }
 
-/// What makes exponents of scores: `factor (s - center)`, the factor being the learned weight divided by the temperature.
+/// What makes exponents of scores: `factor (s - center)`, the factor being the learned weight divided by the
+/// temperature.
 #[derive(Clone, Copy)]
 pub(super) struct Normalizer<const W: usize> {
     /// The mean, or zero.

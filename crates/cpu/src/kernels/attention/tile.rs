@@ -1,4 +1,5 @@
-//! Tiles of keys: the keys and values that a mask shows, one after the other, and their products with blocks of queries.
+//! Tiles of keys: the keys and values that a mask shows, one after the other, and their products with blocks of
+//! queries.
 
 use super::super::rows::Rows;
 use super::head::{Block, Head, TILE};
@@ -109,8 +110,8 @@ impl<'a> Tiles<'a> {
         (n > 0).then_some(Tile { keys, n })
     }
 
-    /// Asks for the rows of keys or values in one of some parts of the next tile, while there is other work. A whole tile at a time would be waited
-    /// for.
+    /// Asks for the rows of keys or values in one of some parts of the next tile, while there is other work. A whole
+    /// tile at a time would be waited for.
     #[inline(always)]
     pub(super) fn prefetch(&self, (part, parts): (usize, usize), of: &[(Rows<f32>, usize)]) {
         if parts == 1 {

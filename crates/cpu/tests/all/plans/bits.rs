@@ -168,8 +168,8 @@ fn bits_are_kept_where_that_frees_memory_and_change_no_result() {
     }
 }
 
-/// The product reads the activation. It can be kept instead of the input, which it is else recomputed from, at a time when
-/// both of them take room.
+/// The product reads the activation. It can be kept instead of the input, which it is else recomputed from, at a time
+/// when both of them take room.
 #[test]
 fn an_activation_before_a_product_takes_what_relu_takes_and_its_bits() {
     let planned = |model: Model| planned(model, false, 1).0;

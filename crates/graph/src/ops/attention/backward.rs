@@ -19,9 +19,9 @@ use crate::types::Type;
 /// [`Attention`] ask for. Outputs `dq`, `dk`, `dv`, with [`AttentionBias::Fire`](crate::ops::AttentionBias) the
 /// derivatives of its parameters, and with a learned weight its derivative.
 ///
-/// With the weights `P` and `dP_ij = drop(do_i · v_j)`, `dS` follows from the derivative of the weighting; for a softmax
-/// of exponents `z` it begins with `dz = P (dP - delta)`, `delta_i = do_i · o_i`. Then `dq_i = scale sum_j dS_ij k_j`,
-/// `dk_j = scale sum_i dS_ij q_i`, `dv_j = sum_i drop(P_ij) do_i`.
+/// With the weights `P` and `dP_ij = drop(do_i · v_j)`, `dS` follows from the derivative of the weighting; for a
+/// softmax of exponents `z` it begins with `dz = P (dP - delta)`, `delta_i = do_i · o_i`. Then `dq_i = scale sum_j
+/// dS_ij k_j`, `dk_j = scale sum_i dS_ij q_i`, `dv_j = sum_i drop(P_ij) do_i`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AttentionBackward {
     forward: Attention,

@@ -13,10 +13,10 @@ use crate::ops::rules::{all_rows, arity, arrays, float_rows, lead, rows};
 use crate::trace::Tensor;
 use crate::types::Type;
 
-/// Input `x[.., C]`; outputs `y[.., C] = (x - m) / T`, `T[..]` and `s[..]`: `T` is the [`Temperature`] of a row (equation
-/// 2.27), `m` its mean if the temperature is centered and otherwise 0, and `s` is `tau^2 / C` where the temperature
-/// follows the row, 0 where its bound holds. `T` and `s` are of the accumulator dtype of `x`. Softmax does not notice
-/// the mean; a row of equal logits becomes zeros. The temperature has no learned weight.
+/// Input `x[.., C]`; outputs `y[.., C] = (x - m) / T`, `T[..]` and `s[..]`: `T` is the [`Temperature`] of a row
+/// (equation 2.27), `m` its mean if the temperature is centered and otherwise 0, and `s` is `tau^2 / C` where the
+/// temperature follows the row, 0 where its bound holds. `T` and `s` are of the accumulator dtype of `x`. Softmax does
+/// not notice the mean; a row of equal logits becomes zeros. The temperature has no learned weight.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct NormLogits {
     /// The temperature of a row.

@@ -167,8 +167,8 @@ impl Case {
         inputs
     }
 
-    /// Compares a run with the reference evaluation: the root mean square of the errors may be twice that of the unfused
-    /// graph, plus a little, and the largest error four times.
+    /// Compares a run with the reference evaluation: the root mean square of the errors may be twice that of the
+    /// unfused graph, plus a little, and the largest error four times.
     pub fn check(&self) {
         self.check_with(&self.inputs(), 1e-6);
     }
