@@ -171,7 +171,7 @@ impl Fields {
             .transpose()
     }
 
-    /// Returns an optional activation: what [`put_activation`] writes, or a word in the field itself.
+    /// Returns an optional activation: what `put_activation` writes, or a word in the field itself.
     pub fn activation_or(&self, field: &str, default: Activation) -> Result<Activation> {
         let read = |field: &str| {
             let word = self.word(field)?;
@@ -199,7 +199,7 @@ impl Fields {
         }
     }
 
-    /// Returns the softmax of the cross entropy, which [`put_loss`] writes.
+    /// Returns the softmax of the cross entropy, which `put_loss` writes.
     pub fn loss(&self) -> Result<Loss> {
         let word = self.word(OWN_LOSS)?;
         word.map_or(Ok(Loss::default()), |word| {
