@@ -1,5 +1,6 @@
 //! What networks are made of, in random programs: norms, dropout, embeddings, losses, attention, caches.
 
+use lessen_graph::ops::norm::temperature::{Clip, Temperature};
 use lessen_graph::{Array, AttentionOptions, DType, Tensor, Type, attention, numel};
 
 use super::Writer;
@@ -9,10 +10,15 @@ impl<'g> Writer<'g> {
     pub(super) fn rows(&mut self) {
         let (x, _) = self.ranked(1);
         let n = x.dim(-1);
-        let y = match self.random.below(4) {
+        let y = match self.random.below(5) {
             0 => x.softmax(),
             1 => x.log_softmax() * 0.3,
-            2 => {
+            // Without the floor, two almost equal elements would magnify errors.
+            2 => x.norm_logits(Temperature {
+                clip: Clip::AtLeast(1.0),
+                ..Temperature::default()
+            }),
+            3 => {
                 let (gamma, beta) = (self.leaf(&[n]), self.leaf(&[n]));
                 x.layer_norm(gamma, beta, 0.05)
             }
@@ -97,7 +103,12 @@ impl<'g> Writer<'g> {
             .iter()
             .map(|t| t.reshape(&[b, tq, h, d]))
             .collect();
-        let q = heads[0];
+        let q = if d % 2 == 0 && self.random.chance(50) {
+            let positions = Array::i32(&[tq], &(0..tq as i32).collect::<Vec<_>>());
+            heads[0].rope(self.data(positions), 100.0)
+        } else {
+            heads[0]
+        };
         let k = if tk == tq && self.random.chance(60) {
             heads[1]
         } else {
