@@ -82,7 +82,7 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
         operands.fill::<L, W>(head, g, weights);
         let mut bias = BlockBias::<W>::new(head, block);
         bias.begin(g.fire.as_ref());
-        let mut statistics = Statistics::<W>::new();
+        let mut statistics = Statistics::<W>::new(norm.weight);
         let (mut tiles, mut row) = (Tiles::new(head, end), 0);
         while let Some(tile) = tiles.next() {
             let keys = tile.pack(head.k, head.d, packed);
@@ -107,8 +107,10 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
             if has_hidden::<W>(head, block, &tile) {
                 // What is behind a hidden key may be NaN.
                 hide::<W>(head, block, &tile, rows[1], 0.0);
+                weigh::<L, W, true>(&tile, &operands, &normalizer, kept.as_ref(), rows, weights, &mut sums);
+            } else {
+                weigh::<L, W, false>(&tile, &operands, &normalizer, kept.as_ref(), rows, weights, &mut sums);
             }
-            weigh::<L, W>(&tile, &operands, &normalizer, kept.as_ref(), rows, weights, &mut sums);
             add_to_keys::<W>(&tile, block.n, weights, operands.d_o_rows, head.dv, g.dv);
             row += tile.n;
         }
@@ -116,7 +118,7 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
         while let Some(tile) = tiles.next() {
             let keys = tile.pack(head.k, head.d, packed);
             let rows = [all_scores, all_cotangents].map(|x| x.add(row * W));
-            normalize::<W>(&tile, &normalizer, &sums, rows);
+            normalize::<L, W>(&tile, &normalizer, &sums, rows);
             if has_hidden::<W>(head, block, &tile) {
                 hide::<W>(head, block, &tile, rows[1], 0.0);
             }
@@ -133,10 +135,9 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
     }
 }
 
-/// Turns a tile's scores into normalized ones and the derivatives of its weights into those of its exponents, and makes
-/// the weights with dropout.
+/// Turns the derivatives of a tile's weights into those of its exponents, and makes the weights with dropout.
 #[inline(always)]
-unsafe fn weigh<L: Level, const W: usize>(
+unsafe fn weigh<L: Level, const W: usize, const HIDDEN: bool>(
     tile: &Tile,
     operands: &Operands,
     normalizer: &Normalizer<W>,
@@ -162,7 +163,7 @@ unsafe fn weigh<L: Level, const W: usize>(
         unsafe {
             let s = load::<W>(scores.add(r * W));
             let mut d = load::<W>(cotangents.add(r * W));
-            let (mut p, mut x_of) = ([0.0; W], [0.0; W]);
+            let mut p = [0.0; W];
             if let Some(kept) = kept {
                 let factors = kept.factors::<W>(r);
                 for i in 0..W {
@@ -170,18 +171,16 @@ unsafe fn weigh<L: Level, const W: usize>(
                 }
             }
             for i in 0..W {
-                let seen = s[i] != f32::NEG_INFINITY;
-                let x = normalizer.normalized::<L>(i, s[i]);
-                x_of[i] = if seen { x } else { 0.0 };
+                let seen = !HIDDEN | (s[i] != f32::NEG_INFINITY);
+                let x = if seen { normalizer.normalized::<L>(i, s[i]) } else { 0.0 };
                 let power = exp_below_zero::<L>(normalizer.factor[i] * (s[i] - normalizer.extreme[i]) - shift[i]);
                 p[i] = if seen { power } else { 0.0 };
                 d[i] = p[i] * (d[i] - delta[i]);
                 part.d[i] += d[i];
-                part.dx[i] = fma::<L>(d[i], x_of[i], part.dx[i]);
-                part.x[i] += x_of[i];
-                part.xx[i] = fma::<L>(x_of[i], x_of[i], part.xx[i]);
+                part.dx[i] = fma::<L>(d[i], x, part.dx[i]);
+                part.x[i] += x;
+                part.xx[i] = fma::<L>(x, x, part.xx[i]);
             }
-            store(scores.add(r * W), x_of);
             store(cotangents.add(r * W), d);
             if let Some(kept) = kept {
                 let factors = kept.factors::<W>(r);
@@ -202,11 +201,11 @@ unsafe fn weigh<L: Level, const W: usize>(
 
 /// Turns the derivatives of a tile's exponents into those of its scores.
 #[inline(always)]
-unsafe fn normalize<const W: usize>(
+unsafe fn normalize<L: Level, const W: usize>(
     tile: &Tile,
     normalizer: &Normalizer<W>,
     sums: &RowSums<W>,
-    [normalized, cotangents]: [*mut f32; 2],
+    [scores, cotangents]: [*mut f32; 2],
 ) {
     let Normalizer {
         factor, free, share, ..
@@ -222,10 +221,11 @@ unsafe fn normalize<const W: usize>(
     for r in 0..tile.n {
         // SAFETY: the rows of lanes exist.
         unsafe {
-            let x = load::<W>(normalized.add(r * W));
+            let s = load::<W>(scores.add(r * W));
             let mut d = load::<W>(cotangents.add(r * W));
             for i in 0..W {
-                d[i] = factor[i] * (d[i] - mean[i] - along[i] * x[i]);
+                let across = fma::<L>(-along[i], normalizer.normalized::<L>(i, s[i]), d[i] - mean[i]);
+                d[i] = factor[i] * across;
             }
             store(cotangents.add(r * W), d);
         }

@@ -111,7 +111,7 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
                 ptr: scores.wrapping_add(head.keys * W),
                 row: wide(head.dv),
             },
-            statistics: Statistics::new(),
+            statistics: Statistics::new(norm.weight),
         }
     });
     let strips = &mut strips[..blocks];

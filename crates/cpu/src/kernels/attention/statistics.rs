@@ -5,15 +5,16 @@ use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature}
 use super::lanes::load;
 use crate::simd::{Level, fma, larger};
 
-/// Number, mean, sum of squared deviations and extremes of the scores so far, updated as Chan, Golub and LeVeque (1979)
-/// do: deviations within a tile are from the tile's own mean.
+/// Number, mean, sum of squared deviations and extremes of the scores so far; those of a tile are added as Chan, Golub and
+/// LeVeque (1979) do.
 #[derive(Clone, Copy)]
 pub(super) struct Statistics<const W: usize> {
     n: [f32; W],
     mean: [f32; W],
     squares: [f32; W],
-    largest: [f32; W],
-    least: [f32; W],
+    /// The largest of the scores, or of their negatives.
+    extreme: [f32; W],
+    sign: f32,
 }
 
 /// What makes exponents of scores: `factor (s - center)`, the factor being the learned weight divided by the
@@ -35,70 +36,80 @@ pub(super) struct Normalizer<const W: usize> {
 }
 
 impl<const W: usize> Statistics<W> {
-    pub(super) fn new() -> Statistics<W> {
+    /// For scores that are multiplied by this learned weight, or 1.
+    pub(super) fn new(weight: f32) -> Statistics<W> {
         Statistics {
             n: [0.0; W],
             mean: [0.0; W],
             squares: [0.0; W],
-            largest: [f32::NEG_INFINITY; W],
-            least: [f32::INFINITY; W],
+            extreme: [f32::NEG_INFINITY; W],
+            sign: if weight < 0.0 { -1.0 } else { 1.0 },
         }
     }
 
-    /// Adds a tile of `rows` rows of scores; those that are -inf do not count.
+    /// Adds a tile of `rows` rows of scores. Where some are `hidden`, those that are -inf do not count.
     ///
     /// # Safety
     /// The rows exist.
     #[inline(always)]
     pub(super) unsafe fn add<L: Level>(&mut self, rows: usize, hidden: bool, scores: *const f32) {
-        let (mut n, mut sum) = ([rows as f32; W], [0.0; W]);
-        let (mut largest, mut least) = (self.largest, self.least);
+        // SAFETY: passed on.
+        unsafe {
+            if hidden {
+                self.add_rows::<L, true>(rows, scores);
+            } else {
+                self.add_rows::<L, false>(rows, scores);
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn add_rows<L: Level, const HIDDEN: bool>(&mut self, rows: usize, scores: *const f32) {
         // SAFETY: the rows exist.
         let row = |r: usize| unsafe { load::<W>(scores.wrapping_add(r * W)) };
-        if hidden {
-            n = [0.0; W];
-            for r in 0..rows {
-                let s = row(r);
-                for i in 0..W {
-                    let seen = s[i] != f32::NEG_INFINITY;
-                    sum[i] += if seen { s[i] } else { 0.0 };
-                    n[i] += if seen { 1.0 } else { 0.0 };
-                    least[i] = if seen & (s[i] < least[i]) { s[i] } else { least[i] };
-                    largest[i] = larger(s[i], largest[i]);
-                }
-            }
-        } else {
-            for r in 0..rows {
-                let s = row(r);
-                for i in 0..W {
-                    sum[i] += s[i];
-                    least[i] = if s[i] < least[i] { s[i] } else { least[i] };
-                    largest[i] = larger(s[i], largest[i]);
-                }
-            }
-        }
-        let mut mean = [0.0; W];
+        // Distances are from the mean so far, or from the first score: what their squares lose by that is little against
+        // the squared deviations of all scores.
+        let first = row(0);
+        let mut origin = self.mean;
         for i in 0..W {
-            mean[i] = sum[i] / if n[i] == 0.0 { 1.0 } else { n[i] };
+            let begins = (self.n[i] == 0.0) & (first[i] != f32::NEG_INFINITY);
+            origin[i] = if begins { first[i] } else { origin[i] };
         }
-        let mut squares = [0.0; W];
+        let (mut n, mut sum, mut squares, mut extreme) = ([0.0; W], [0.0; W], [0.0; W], self.extreme);
         for r in 0..rows {
             let s = row(r);
             for i in 0..W {
-                let seen = !hidden | (s[i] != f32::NEG_INFINITY);
-                let deviation = if seen { s[i] - mean[i] } else { 0.0 };
-                squares[i] = fma::<L>(deviation, deviation, squares[i]);
+                let seen = !HIDDEN | (s[i] != f32::NEG_INFINITY);
+                let apart = if seen { s[i] - origin[i] } else { 0.0 };
+                if HIDDEN {
+                    n[i] += if seen { 1.0 } else { 0.0 };
+                }
+                sum[i] += apart;
+                squares[i] = fma::<L>(apart, apart, squares[i]);
+                let signed = if seen { self.sign * s[i] } else { f32::NEG_INFINITY };
+                extreme[i] = larger(signed, extreme[i]);
             }
         }
+        if !HIDDEN {
+            n = [rows as f32; W];
+        }
         for i in 0..W {
+            let mean = sum[i] / if n[i] == 0.0 { 1.0 } else { n[i] };
             let all = self.n[i] + n[i];
-            let apart = mean[i] - self.mean[i];
+            let apart = origin[i] - self.mean[i] + mean;
             let share = n[i] / if all == 0.0 { 1.0 } else { all };
-            self.squares[i] += squares[i] + apart * apart * share * self.n[i];
-            self.mean[i] += apart * share;
+            // Rounding may leave a little less than nothing of equal scores.
+            let here = fma::<L>(-sum[i], mean, squares[i]);
+            let here = if here < 0.0 { 0.0 } else { here };
+            self.squares[i] += here + apart * apart * share * self.n[i];
+            self.mean[i] = if self.n[i] == 0.0 {
+                origin[i] + mean
+            } else {
+                fma::<L>(apart, share, self.mean[i])
+            };
             self.n[i] = all;
         }
-        (self.largest, self.least) = (largest, least);
+        self.extreme = extreme;
     }
 
     /// The normalizer of these scores with the learned weight, or 1.
@@ -137,8 +148,12 @@ impl<const W: usize> Statistics<W> {
             out.factor[i] = weight / value;
             out.free[i] = if free { 1.0 } else { 0.0 };
             out.share[i] = if centered { 1.0 / n } else { 0.0 };
-            let extreme = if weight < 0.0 { self.least[i] } else { self.largest[i] };
-            out.extreme[i] = if extreme.is_infinite() { 0.0 } else { extreme };
+            let extreme = self.extreme[i];
+            out.extreme[i] = if extreme.is_infinite() {
+                0.0
+            } else {
+                self.sign * extreme
+            };
         }
         out
     }
