@@ -5,8 +5,8 @@ use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature}
 use super::lanes::load;
 use crate::simd::{Level, fma, larger};
 
-/// Number, mean, sum of squared deviations and extremes of the scores so far; those of a tile are added as Chan, Golub and
-/// LeVeque (1979) do.
+/// Number, mean, sum of squared deviations and extremes of the scores so far; those of a tile are added as Chan, Golub
+/// and LeVeque (1979) do.
 #[derive(Clone, Copy)]
 pub(super) struct Statistics<const W: usize> {
     n: [f32; W],
@@ -67,8 +67,8 @@ impl<const W: usize> Statistics<W> {
     unsafe fn add_rows<L: Level, const HIDDEN: bool>(&mut self, rows: usize, scores: *const f32) {
         // SAFETY: the rows exist.
         let row = |r: usize| unsafe { load::<W>(scores.wrapping_add(r * W)) };
-        // Distances are from the mean so far, or from the first score: what their squares lose by that is little against
-        // the squared deviations of all scores.
+        // Distances are from the mean so far, or from the first score: what their squares lose by that is little
+        // against the squared deviations of all scores.
         let first = row(0);
         let mut origin = self.mean;
         for i in 0..W {
