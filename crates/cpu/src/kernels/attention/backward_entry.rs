@@ -7,6 +7,7 @@ use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Phase, Types, WholeKernel, Work};
+use super::super::rows::Rows;
 use super::backward::{Gradients, backward, backward_scratch};
 use super::fire_parts::FireParts;
 use super::fire_rows::fire_lanes_scratch;
@@ -14,6 +15,7 @@ use super::head::{BLOCK, Block, Head};
 use super::heads::{Heads, head_of, reading_heads};
 use super::norm_backward::{norm_backward, norm_backward_scratch};
 use super::parts::Parts;
+use super::product::{Panel, wide};
 use super::relu_backward::relu_backward;
 use super::sequences::{BACKWARD_GROUP, lanes, wide_and_narrow};
 
@@ -42,6 +44,56 @@ pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, t
     });
     let bytes = |elements: usize| elements * size_of::<f32>();
     reading_heads(kernel.with_scratch(bytes(scratch)).with_shared(bytes(shared))).into()
+}
+
+/// A worker's copies of a head of keys and values, and its gradients, in rows that follow each other.
+#[derive(Clone, Copy)]
+struct OwnHead {
+    ptr: *mut f32,
+    keys: usize,
+    /// Elements of rows of keys and of values.
+    rows: [usize; 2],
+}
+
+impl OwnHead {
+    /// Copies the head.
+    unsafe fn copies(
+        &self,
+        w: &Work<'_>,
+        strides: &[Vec<usize>],
+        at: (usize, usize),
+        sizes: &AttentionSizes,
+    ) -> [Rows<f32>; 2] {
+        let columns = [sizes.head, sizes.value];
+        [0, 1].map(|which| {
+            let from = head_of(w.inputs[1 + which], &strides[1 + which], at);
+            let to = Rows::dense(
+                self.ptr.wrapping_add(which * self.keys * self.rows[0]),
+                self.rows[which],
+            );
+            for r in 0..self.keys {
+                // SAFETY: see `Work`; the rows of keys and values are dense.
+                unsafe {
+                    let (from, to) = (from.at(r), to.at(r));
+                    to.copy_from_nonoverlapping(from, columns[which]);
+                    to.add(columns[which]).write_bytes(0, self.rows[which] - columns[which]);
+                }
+            }
+            to
+        })
+    }
+
+    /// The gradients of keys or values, all zeros.
+    fn zeros(&self, which: usize) -> Panel {
+        let before = self.keys * (self.rows[0] + self.rows[1]) + which * self.keys * self.rows[0];
+        let ptr = self.ptr.wrapping_add(before);
+        // SAFETY: the worker's memory has these rows.
+        unsafe { ptr.write_bytes(0, self.keys * self.rows[which]) };
+        Panel {
+            ptr,
+            row: self.rows[which],
+        }
+    }
 }
 
 /// The derivative of an attention.
@@ -89,8 +141,24 @@ impl Backward {
 
     /// Elements of each worker's scratch: that of the loops, and that of the sums of FIRE.
     fn scratch(&self) -> usize {
+        let AttentionSizes {
+            keys,
+            head,
+            value,
+            kv_heads,
+            ..
+        } = self.all.sizes;
+        let own = if kv_heads > 1 {
+            2 * keys * (wide(head) + wide(value))
+        } else {
+            0
+        };
+        self.loop_scratch() + self.fire_scratch() + own
+    }
+
+    fn fire_scratch(&self) -> usize {
         let fire = self.all.fire.as_ref();
-        self.loop_scratch() + fire.map_or(0, |fire| BACKWARD_GROUP * fire_lanes_scratch(fire.sizes.width))
+        fire.map_or(0, |fire| BACKWARD_GROUP * fire_lanes_scratch(fire.sizes.width))
     }
 
     fn loop_scratch(&self) -> usize {
@@ -125,7 +193,13 @@ impl Backward {
         } = self.all.sizes;
         let (pair, part) = (index / self.parts.count, index % self.parts.count);
         let (b, kv) = (pair / kv_heads, pair % kv_heads);
-        let [dk, dv] = [0, 1].map(|which| self.parts.zeros(w, which, pair, part));
+        let own = self.own(w);
+        // SAFETY: see `Work`; the copies are this worker's own.
+        let kv_rows = unsafe { own.map(|own| own.copies(w, strides, (b, kv), &self.all.sizes)) };
+        let [dk, dv] = [0, 1].map(|which| match own {
+            Some(own) if self.parts.direct => own.zeros(which),
+            _ => self.parts.zeros(w, which, pair, part),
+        });
         let d_o = w.inputs[2 + self.between];
         for h in kv * (heads / kv_heads)..(kv + 1) * (heads / kv_heads) {
             let at = |ptr: *mut u8| head_of(ptr, &self.out, (b, h));
@@ -139,7 +213,10 @@ impl Backward {
             let fire = self.all.fire.as_ref();
             let fire = fire.map(|fire| fire.sums(w, self.all.sizes.batch, (b, h), part, lanes));
             self.all.for_each_segment(w, &(0..queries), |segment, range| {
-                let head = self.all.head(w, strides, (b, h), &segment);
+                let mut head = self.all.head(w, strides, (b, h), &segment);
+                if let Some([k, v]) = kv_rows {
+                    (head.k, head.v) = (k.from(segment.start), v.from(segment.start));
+                }
                 let gradients = Gradients {
                     o: o.from(segment.start),
                     lse: lse.wrapping_add(segment.start),
@@ -164,6 +241,26 @@ impl Backward {
                 unsafe { dq.at(token).write_bytes(0, d) };
             });
         }
+        if let (Some(_), true) = (own, self.parts.direct) {
+            self.parts.write(w, pair, [dk, dv]);
+        }
+    }
+
+    /// The worker's own memory for a head of keys and values.
+    fn own(&self, w: &Work<'_>) -> Option<OwnHead> {
+        let AttentionSizes {
+            keys,
+            head,
+            value,
+            kv_heads,
+            ..
+        } = self.all.sizes;
+        let first = self.loop_scratch() + self.fire_scratch();
+        (kv_heads > 1).then(|| OwnHead {
+            ptr: w.scratch.cast::<f32>().wrapping_add(first),
+            keys,
+            rows: [wide(head), wide(value)],
+        })
     }
 
     /// Takes those blocks among some queries that are `mine`, by their first query.

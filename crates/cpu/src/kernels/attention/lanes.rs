@@ -19,6 +19,14 @@ pub(super) unsafe fn store<const W: usize>(x: *mut f32, lanes: [f32; W]) {
     unsafe { x.cast::<[f32; W]>().write_unaligned(lanes) }
 }
 
+/// Some of the lanes, from `first` on.
+#[inline(always)]
+pub(super) fn part_of<const W: usize, const P: usize>(lanes: &[f32; W], first: usize) -> [f32; P] {
+    let mut part = [0.0; P];
+    part.copy_from_slice(&lanes[first..first + P]);
+    part
+}
+
 /// Writes a row: `factor` times the `c` elements of the first row of `x`, then zeros.
 #[inline(always)]
 pub(super) unsafe fn copy_row(c: usize, factor: f32, x: Rows<f32>, to: Panel) {

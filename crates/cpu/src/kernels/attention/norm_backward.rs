@@ -7,7 +7,7 @@
 use super::backward::{Gradients, Operands, add_to_keys, operands_scratch};
 use super::dropout::{Kept, kept};
 use super::head::{BLOCK, Block, Head, TILE};
-use super::lanes::{from_rows, load, store};
+use super::lanes::{from_rows, load, part_of, store};
 use super::norm_forward::Norm;
 use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::statistics::{Normalizer, Statistics};
@@ -135,6 +135,9 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
     }
 }
 
+/// Lanes of which the constants and sums of a row fit registers.
+const PART: usize = 32;
+
 /// Turns the derivatives of a tile's weights into those of its exponents, and makes the weights with dropout.
 #[inline(always)]
 unsafe fn weigh<L: Level, const W: usize, const HIDDEN: bool>(
@@ -142,7 +145,7 @@ unsafe fn weigh<L: Level, const W: usize, const HIDDEN: bool>(
     operands: &Operands,
     normalizer: &Normalizer<W>,
     kept: Option<&Kept>,
-    [scores, cotangents]: [*mut f32; 2],
+    rows: [*mut f32; 2],
     weights: *mut f32,
     sums: &mut RowSums<W>,
 ) {
@@ -152,50 +155,87 @@ unsafe fn weigh<L: Level, const W: usize, const HIDDEN: bool>(
         // Exponents as the forward pass rounds them: relative to the largest.
         shift[i] -= normalizer.largest_exponent(i);
     }
-    let mut part = RowSums {
-        d: [0.0; W],
-        dx: [0.0; W],
-        x: [0.0; W],
-        xx: [0.0; W],
-    };
-    for r in 0..tile.n {
+    for first in (0..W).step_by(PART) {
+        let part = Part {
+            first,
+            normalizer: normalizer.part(first),
+            shift: part_of(&shift, first),
+            delta: part_of(&delta, first),
+        };
         // SAFETY: as above.
-        unsafe {
-            let s = load::<W>(scores.add(r * W));
-            let mut d = load::<W>(cotangents.add(r * W));
-            let mut p = [0.0; W];
-            if let Some(kept) = kept {
-                let factors = kept.factors::<W>(r);
-                for i in 0..W {
-                    d[i] *= factors[i];
-                }
-            }
-            for i in 0..W {
-                let seen = !HIDDEN | (s[i] != f32::NEG_INFINITY);
-                let x = if seen { normalizer.normalized::<L>(i, s[i]) } else { 0.0 };
-                let power = exp_below_zero::<L>(normalizer.factor[i] * (s[i] - normalizer.extreme[i]) - shift[i]);
-                p[i] = if seen { power } else { 0.0 };
-                d[i] = p[i] * (d[i] - delta[i]);
-                part.d[i] += d[i];
-                part.dx[i] = fma::<L>(d[i], x, part.dx[i]);
-                part.x[i] += x;
-                part.xx[i] = fma::<L>(x, x, part.xx[i]);
-            }
-            store(cotangents.add(r * W), d);
-            if let Some(kept) = kept {
-                let factors = kept.factors::<W>(r);
-                for i in 0..W {
-                    p[i] *= factors[i];
-                }
-            }
-            store(weights.add(r * W), p);
+        let of_part = unsafe { part.weigh::<L, W, HIDDEN>(tile, kept, rows, weights) };
+        for i in 0..PART {
+            sums.d[first + i] += of_part.d[i];
+            sums.dx[first + i] += of_part.dx[i];
+            sums.x[first + i] += of_part.x[i];
+            sums.xx[first + i] += of_part.xx[i];
         }
     }
-    for i in 0..W {
-        sums.d[i] += part.d[i];
-        sums.dx[i] += part.dx[i];
-        sums.x[i] += part.x[i];
-        sums.xx[i] += part.xx[i];
+}
+
+/// Some lanes of a block of queries.
+struct Part {
+    first: usize,
+    normalizer: Normalizer<PART>,
+    shift: [f32; PART],
+    delta: [f32; PART],
+}
+
+impl Part {
+    #[inline(always)]
+    unsafe fn weigh<L: Level, const W: usize, const HIDDEN: bool>(
+        &self,
+        tile: &Tile,
+        kept: Option<&Kept>,
+        [scores, cotangents]: [*mut f32; 2],
+        weights: *mut f32,
+    ) -> RowSums<PART> {
+        let Part {
+            first,
+            normalizer,
+            shift,
+            delta,
+        } = self;
+        let mut sums = RowSums {
+            d: [0.0; PART],
+            dx: [0.0; PART],
+            x: [0.0; PART],
+            xx: [0.0; PART],
+        };
+        for r in 0..tile.n {
+            let at = r * W + first;
+            let factors: Option<[f32; PART]> = kept.map(|kept| part_of(&kept.factors::<W>(r), *first));
+            // SAFETY: the lanes exist.
+            unsafe {
+                let s = load::<PART>(scores.add(at));
+                let mut d = load::<PART>(cotangents.add(at));
+                let mut p = [0.0; PART];
+                if let Some(factors) = factors {
+                    for i in 0..PART {
+                        d[i] *= factors[i];
+                    }
+                }
+                for i in 0..PART {
+                    let seen = !HIDDEN | (s[i] != f32::NEG_INFINITY);
+                    let x = if seen { normalizer.normalized::<L>(i, s[i]) } else { 0.0 };
+                    let power = exp_below_zero::<L>(normalizer.factor[i] * (s[i] - normalizer.extreme[i]) - shift[i]);
+                    p[i] = if seen { power } else { 0.0 };
+                    d[i] = p[i] * (d[i] - delta[i]);
+                    sums.d[i] += d[i];
+                    sums.dx[i] = fma::<L>(d[i], x, sums.dx[i]);
+                    sums.x[i] += x;
+                    sums.xx[i] = fma::<L>(x, x, sums.xx[i]);
+                }
+                store(cotangents.add(at), d);
+                if let Some(factors) = factors {
+                    for i in 0..PART {
+                        p[i] *= factors[i];
+                    }
+                }
+                store(weights.add(at), p);
+            }
+        }
+        sums
     }
 }
 

@@ -132,7 +132,8 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
         let (mut tiles, mut row) = (Tiles::new(head, end), 0);
         while let Some(tile) = tiles.next() {
             let keys = tile.pack(head.k, head.d, packed);
-            for strip in strips.iter_mut() {
+            for (b, strip) in strips.iter_mut().enumerate() {
+                tiles.prefetch((b, blocks), &[(head.k, head.d)]);
                 if tile.first() < head.visible_to(strip.block) {
                     let to = strip.scores.add(row * W);
                     scores::<L, W>(head, strip.block, &strip.bias, &tile, keys, strip.queries, to);
@@ -151,6 +152,7 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
         while let Some(tile) = tiles.next() {
             let values = tile.pack(head.v, head.dv, packed);
             for (b, strip) in strips.iter().enumerate() {
+                tiles.prefetch((b, blocks), &[(head.v, head.dv)]);
                 if tile.first() < head.visible_to(strip.block) {
                     let from = strip.scores.add(row * W);
                     let (factor, extreme) = (&normalizers[b].factor, &normalizers[b].extreme);

@@ -98,6 +98,20 @@ impl Parts {
         to
     }
 
+    /// Writes the gradients of a head.
+    pub(super) fn write(&self, w: &Work<'_>, pair: usize, from: [Panel; 2]) {
+        for which in 0..2 {
+            let to = self.output(w, which, pair);
+            for r in 0..self.keys {
+                // SAFETY: see `Work`; the rows of outputs are dense.
+                unsafe {
+                    to.at(r)
+                        .copy_from_nonoverlapping(from[which].at(r).ptr, self.sizes[which])
+                };
+            }
+        }
+    }
+
     /// The phase that adds up the parts, if there are any.
     pub(super) fn sum_phase(&self) -> Option<Phase> {
         if self.direct {

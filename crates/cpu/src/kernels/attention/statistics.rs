@@ -2,7 +2,7 @@
 
 use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 
-use super::lanes::load;
+use super::lanes::{load, part_of};
 use crate::simd::{Level, fma, larger};
 
 /// Number, mean, sum of squared deviations and extremes of the scores so far; those of a tile are added as Chan, Golub
@@ -167,6 +167,20 @@ impl<const W: usize> Normalizer<W> {
         let quotient = x * self.inverse[i];
         let rest = fma::<L>(-quotient, self.value[i], x);
         fma::<L>(rest, self.inverse[i], quotient)
+    }
+
+    /// Some of the rows, from `first` on.
+    #[inline(always)]
+    pub(super) fn part<const P: usize>(&self, first: usize) -> Normalizer<P> {
+        Normalizer {
+            center: part_of(&self.center, first),
+            factor: part_of(&self.factor, first),
+            value: part_of(&self.value, first),
+            inverse: part_of(&self.inverse, first),
+            free: part_of(&self.free, first),
+            share: part_of(&self.share, first),
+            extreme: part_of(&self.extreme, first),
+        }
     }
 
     /// The largest exponent of a row.
