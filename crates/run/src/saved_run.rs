@@ -132,6 +132,13 @@ impl<'a> SavedRun<'a> {
         Ok((tokens, self.evaluate_with(settings, split)?))
     }
 
+    /// Whether it is of a language model on texts whose positions reach this length.
+    pub fn reaches(&self, length: Length) -> bool {
+        let most = self.saved.model.max_length().unwrap_or(usize::MAX);
+        let tokens = length.tokens(self.config.data.max_length);
+        self.config.data.format == DataFormat::Text && tokens.is_ok_and(|tokens| tokens <= most)
+    }
+
     /// The length of an example in training, in tokens.
     pub fn trained_length(&self) -> usize {
         self.config.data.max_length

@@ -276,6 +276,42 @@ fn runs_may_have_phases_statistics_and_other_lengths() {
 }
 
 #[test]
+fn an_optional_measure_may_be_missing_but_not_of_all_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    fs::write(dir.join("text.txt"), "abcabcabc\n".repeat(60)).unwrap();
+    let head = HEAD.replace("\"adder\"", "\"shakespeare\"");
+    let set = SET.replacen("[set]\n", "[set]\ndata = { path = \"text.txt\", max_length = 16 }\n", 1);
+    let grid = "[[variant]]\nname = \"learned\"\n[[variant]]\nname = \"none\"\nmodel.position = \"none\"\n\
+                model.ffn = 24\n[[variant]]\nname = \"two\"\n[[variant.phase]]\nname = \"first\"\n\
+                [[variant.phase]]\nname = \"second\"\n";
+    let measures = "[[measure]]\nname = \"long\"\nvalue = \"dev_loss\"\nlength = \"2x\"\noptional = true\n\
+                    [[measure]]\nname = \"first\"\nvalue = \"dev_loss\"\nphase = \"first\"\noptional = true\n";
+    write(dir, &format!("{head}{set}{grid}{measures}"));
+    let found = json(dir, &["experiment", "rates.toml", "--json"]);
+    let has = |measure: &str| [0, 1, 2].map(|point: usize| found["runs"][point]["measures"][measure].is_f64());
+    assert_eq!(has("long"), [false, true, false], "{found}");
+    assert_eq!(has("first"), [false, false, true], "{found}");
+    let page = fs::read_to_string(dir.join("pages/rates.md")).unwrap();
+    assert!(page.contains("| learned | – | – |"), "{page}");
+
+    for (wrong, expected) in [
+        (
+            "value = \"dev_accuracy\"\noptional = true",
+            "has the value 'dev_accuracy', which",
+        ),
+        (
+            "value = \"dev_loss\"\noptional = 1",
+            "measure.optional must be true or false",
+        ),
+    ] {
+        write(dir, &format!("{head}{set}{grid}{measures}[[measure]]\n{wrong}\n"));
+        let sentence = refuse(dir, &["experiment", "rates.toml"]);
+        assert!(sentence.contains(expected), "{sentence}");
+    }
+}
+
+#[test]
 fn ctrl_c_stops_it_and_the_same_command_goes_on() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

@@ -45,22 +45,41 @@ pub(super) fn check(
 ) -> Result<Vec<State>> {
     let mut states = Vec::with_capacity(runs.len());
     let mut read: Option<RunTask> = None;
+    let mut lacking: Vec<Option<Error>> = Vec::new();
     for run in runs {
         let title = grid.title(run.point, run.seed);
         // Seeds change no plan.
         if run.seed == grid.seeds[0] {
-            let task =
-                planned(run, measures, read.take(), backend).map_err(|error| error.at(format!("the run {title}")))?;
+            let in_run = |error: Error| error.at(format!("the run {title}"));
+            let (task, found) = planned(run, measures, read.take(), backend).map_err(in_run)?;
+            let found = found.into_iter().map(|found| found.map_err(in_run).err());
+            // Keeps the error of a measure that no run has had so far.
+            lacking = match lacking.is_empty() {
+                true => found.collect(),
+                false => lacking
+                    .into_iter()
+                    .zip(found)
+                    .map(|(before, own)| before.and(own))
+                    .collect(),
+            };
             read = Some(task);
         }
         states.push(state(&out.join(&run.folder), &run.settings)?);
     }
-    Ok(states)
+    match lacking.into_iter().flatten().next() {
+        Some(error) => Err(error),
+        None => Ok(states),
+    }
 }
 
 /// Plans all phases of a run and checks the measures against what they record. Returns the first phase's task, whose
-/// data the next run may share.
-fn planned(run: &GridRun, measures: &[Measure], read: Option<RunTask>, backend: &dyn Backend) -> Result<RunTask> {
+/// data the next run may share, and which of the measures the run has.
+fn planned(
+    run: &GridRun,
+    measures: &[Measure],
+    read: Option<RunTask>,
+    backend: &dyn Backend,
+) -> Result<(RunTask, Vec<Result<()>>)> {
     let recipe = Recipe::new(run.settings.clone().with_absolute_paths())?;
     let mut tasks: Vec<RunTask> = Vec::new();
     for config in &recipe.phases {
@@ -100,14 +119,20 @@ fn planned(run: &GridRun, measures: &[Measure], read: Option<RunTask>, backend: 
         steps => Some(steps),
     });
     let steps: Option<u64> = all_steps.sum();
+    let mut found = Vec::with_capacity(measures.len());
     for measure in measures {
-        check_step(measure, steps)?;
-        measure.check(&known, &phases, &format!("the recipe {}", recipe.name()))?;
-        if let Some((length, task)) = measure.length.zip(tasks.last()) {
-            check_length(measure, length, task)?;
+        let has = check_step(measure, steps)
+            .and_then(|()| measure.check(&known, &phases, &format!("the recipe {}", recipe.name())))
+            .and_then(|()| match measure.length.zip(tasks.last()) {
+                Some((length, task)) => check_length(measure, length, task),
+                None => Ok(()),
+            });
+        if !measure.optional {
+            has.as_ref().map_err(Error::clone)?;
         }
+        found.push(has);
     }
-    Ok(tasks.swap_remove(0))
+    Ok((tasks.swap_remove(0), found))
 }
 
 /// Refuses a number after a step that a run of so many steps does not have, where the number is known.

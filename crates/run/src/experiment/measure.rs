@@ -53,6 +53,8 @@ pub(super) struct Measure {
     pub digits: Option<usize>,
     /// What the number is multiplied with before it is shown.
     pub scale: f64,
+    /// Whether runs without it are allowed, as long as one has it.
+    pub optional: bool,
 }
 
 impl Measure {
@@ -84,6 +86,7 @@ impl Measure {
         }
         let digits = reader.number("digits")?.map(|digits| digits.clamp(0.0, 12.0) as usize);
         let scale = reader.number("scale")?.unwrap_or(1.0);
+        let optional = reader.switch("optional")?.unwrap_or(false);
         let name = reader.text("name")?;
         let name = name.unwrap_or_else(|| default_name(&value, at, phase.as_deref(), length));
         reader.finish()?;
@@ -96,6 +99,7 @@ impl Measure {
             better,
             digits,
             scale,
+            optional,
         })
     }
 

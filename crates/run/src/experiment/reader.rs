@@ -95,6 +95,15 @@ impl<'d, 'a> Reader<'d, 'a> {
         }
     }
 
+    /// True or false.
+    pub(super) fn switch(&mut self, key: &'static str) -> Result<Option<bool>> {
+        let Some(value) = self.take(key) else { return Ok(None) };
+        match plain(&value) {
+            Some(SettingValue::Switch(on)) => Ok(Some(on)),
+            _ => Err(self.wrong(key, &value, "true or false")),
+        }
+    }
+
     /// A number.
     pub(super) fn number(&mut self, key: &'static str) -> Result<Option<f64>> {
         let Some(value) = self.take(key) else { return Ok(None) };
