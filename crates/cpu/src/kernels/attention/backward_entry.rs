@@ -2,22 +2,27 @@
 
 use std::ops::Range;
 
-use lessen_graph::ops::Weighting;
 use lessen_graph::ops::attention::AttentionSizes;
+use lessen_graph::ops::{AttentionBias, Weighting};
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Phase, Types, WholeKernel, Work};
 use super::super::rows::Rows;
 use super::backward::{Gradients, backward, backward_scratch};
+use super::copies::copy_rows;
 use super::fire_parts::FireParts;
 use super::fire_rows::fire_lanes_scratch;
 use super::head::{BLOCK, Block, Head};
 use super::heads::{Heads, head_of, reading_heads};
-use super::norm_backward::{norm_backward, norm_backward_scratch};
+use super::moments::{RowMemory, RowNumber};
+use super::moments_backward::{moments_backward, moments_backward_scratch};
+use super::moments_phases::{FEW, MOMENTS};
+use super::norm_backward::{KeptRows, norm_backward, norm_backward_scratch};
 use super::parts::Parts;
 use super::product::{Panel, wide};
 use super::relu_backward::relu_backward;
-use super::sequences::{BACKWARD_GROUP, lanes, wide_and_narrow};
+use super::row_moments::moments_scratch;
+use super::sequences::{BACKWARD_GROUP, wide_and_narrow};
 
 /// The kernel of [`ops::AttentionBackward`].
 pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, types: &Types<'_>) -> Option<Kernel> {
@@ -30,14 +35,17 @@ pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, t
         let strides = strides[..3].to_vec();
         let (first, sums) = (backward.clone(), backward.parts.sum_phase());
         let norms = backward.all.norm_phase(&strides);
+        let [numbers, keys] = backward.moments_phases(&strides);
         let fire = backward.all.fire.iter();
         let mut phases: Vec<Phase> = fire.clone().flat_map(FireParts::table_phases).collect();
         phases.extend(norms);
+        phases.extend(numbers);
         phases.push(Phase {
             tasks: first.parts.pairs * first.parts.count,
             run: Box::new(move |w, index| first.run(w, &strides, index)),
         });
         phases.extend(sums);
+        phases.extend(keys);
         phases.extend(backward.weight_phase());
         phases.extend(fire.flat_map(|fire| fire.derivative_phases(backward.all.sizes.batch)));
         phases
@@ -71,14 +79,8 @@ impl OwnHead {
                 self.ptr.wrapping_add(which * self.keys * self.rows[0]),
                 self.rows[which],
             );
-            for r in 0..self.keys {
-                // SAFETY: see `Work`; the rows of keys and values are dense.
-                unsafe {
-                    let (from, to) = (from.at(r), to.at(r));
-                    to.copy_from_nonoverlapping(from, columns[which]);
-                    to.add(columns[which]).write_bytes(0, self.rows[which] - columns[which]);
-                }
-            }
+            // SAFETY: see `Work`; the rows of keys and values are dense.
+            unsafe { copy_rows(self.keys, columns[which], from, to) };
             to
         })
     }
@@ -98,16 +100,16 @@ impl OwnHead {
 
 /// The derivative of an attention.
 #[derive(Clone)]
-struct Backward {
-    all: Heads,
-    parts: Parts,
+pub(super) struct Backward {
+    pub(super) all: Heads,
+    pub(super) parts: Parts,
     /// Strides of `dq`, and of what has the shape of the result.
     dq: Vec<usize>,
     out: Vec<usize>,
     /// Inputs between `v` and those that the fields ask for.
     between: usize,
-    /// Queries in a block.
-    lanes: usize,
+    /// The element of shared scratch where the numbers of rows begin, if the temperatures come from moments of keys.
+    pub(super) moments: Option<usize>,
     /// The output that is the derivative of the learned weights.
     dweight: Option<usize>,
 }
@@ -123,17 +125,26 @@ impl Backward {
             fire.parts = parts.count;
         }
         let weights = if forward.weighting.is_learned() { weights } else { 0 };
-        all.place(parts.scratch() + weights);
-        let lanes = match forward.weighting.temperature() {
-            Some(_) => lanes(2, all.sizes.keys),
-            None => BLOCK,
-        };
+        let first = parts.scratch() + weights;
+        let normalized = forward.weighting.temperature().is_some();
+        let moments = normalized && forward.bias == AttentionBias::None && !forward.segmented;
+        let least = if forward.causal { 3 * MOMENTS } else { MOMENTS };
+        let moments = (moments && all.sizes.keys >= least).then_some(first);
+        let AttentionSizes {
+            batch,
+            heads,
+            queries,
+            head,
+            ..
+        } = all.sizes;
+        let numbers = moments.map_or(0, |_| batch * heads * RowMemory::scratch(queries, head));
+        all.place(first + numbers);
         Backward {
             parts,
             dq: dense(0),
             out: dense(2 + between),
             between,
-            lanes,
+            moments,
             dweight: forward.weighting.is_learned().then(|| types.outputs.len() - 1),
             all,
         }
@@ -164,7 +175,13 @@ impl Backward {
     fn loop_scratch(&self) -> usize {
         let AttentionSizes { keys, head, value, .. } = self.all.sizes;
         match self.all.op.weighting.temperature() {
-            Some(_) => norm_backward_scratch(self.lanes, keys, head, value),
+            Some(_) if self.moments.is_some() => {
+                let few = norm_backward_scratch(FEW, head, value);
+                moments_backward_scratch(head, value)
+                    .max(moments_scratch(head))
+                    .max(few)
+            }
+            Some(_) => norm_backward_scratch(keys, head, value),
             None => backward_scratch(head, value),
         }
     }
@@ -227,8 +244,8 @@ impl Backward {
                     fire,
                 };
                 let mine = |first: usize| ((segment.start + first) / BLOCK + h) % self.parts.count == part;
-                for (range, wide) in wide_and_narrow(range, self.lanes) {
-                    self.run_blocks(w, h, &head, &gradients, (range, wide), mine, &mut dweight);
+                for (range, wide) in wide_and_narrow(range, BLOCK) {
+                    self.run_blocks(w, (b, h), &head, &gradients, (range, wide), mine, &mut dweight);
                 }
             });
             if self.dweight.is_some() {
@@ -267,7 +284,7 @@ impl Backward {
     fn run_blocks(
         &self,
         w: &Work<'_>,
-        h: usize,
+        (b, h): (usize, usize),
         head: &Head,
         gradients: &Gradients,
         (queries, wide): (Range<usize>, bool),
@@ -279,23 +296,34 @@ impl Backward {
             first,
             n: lanes.min(queries.end - first),
         };
-        let blocks = queries.clone().step_by(lanes).filter(|&first| mine(first)).map(block);
+        let blocks = || queries.clone().step_by(lanes).filter(|&first| mine(first)).map(block);
         let scratch = w.scratch.cast();
-        if let Some(norm) = self.all.norm(w, h) {
-            for block in blocks {
+        let (norm, rows) = (self.all.norm(w, h), self.rows(w, (b, h)));
+        let is_kept = |block: Block| match rows {
+            Some(_) => head.shown(0..head.visible_to(block)) <= FEW,
+            None => norm.is_some(),
+        };
+        for (norm, block) in norm.iter().flat_map(|norm| blocks().map(move |block| (*norm, block))) {
+            if is_kept(block) {
+                let keys = if rows.is_some() { FEW } else { head.keys };
                 // SAFETY: see `Work`; each task writes gradients of its own, and its worker has the scratch.
-                unsafe { norm_backward(head, norm, gradients, block, wide, dweight, scratch) };
+                unsafe {
+                    norm_backward(head, KeptRows { norm, keys }, gradients, block, wide, dweight, scratch);
+                    if let Some(rows) = rows {
+                        rows.store(RowNumber::Along, block, &[0.0; BLOCK]);
+                    }
+                }
             }
-            return;
         }
-        let mut blocks = blocks.peekable();
+        let mut blocks = blocks().filter(|&block| !is_kept(block)).peekable();
         while blocks.peek().is_some() {
             let mut group = [Block { first: 0, n: 0 }; BACKWARD_GROUP];
             let n = group.iter_mut().zip(&mut blocks).map(|(to, block)| *to = block).count();
-            // SAFETY: as above.
+            // SAFETY: see `Work`; each task writes gradients of its own, and its worker has the scratch.
             unsafe {
-                match head.weighting {
-                    Weighting::Relu(_) => relu_backward(head, gradients, &group[..n], wide, scratch),
+                match (head.weighting, rows) {
+                    (_, Some(rows)) => moments_backward(head, rows, gradients, &group[..n], wide, dweight, scratch),
+                    (Weighting::Relu(_), _) => relu_backward(head, gradients, &group[..n], wide, scratch),
                     _ => backward(head, gradients, &group[..n], wide, scratch),
                 }
             }

@@ -5,6 +5,7 @@ use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::{Layout, ops};
 
 use super::super::kernel::{Kernel, Phase, Types, WholeKernel};
+use super::copies::Copies;
 use super::fire_parts::FireParts;
 use super::forward::{forward, forward_scratch};
 use super::head::BLOCK;
@@ -13,6 +14,9 @@ use super::norm_forward::{norm_forward, norm_scratch};
 use super::relu_forward::relu_forward;
 use super::sequences::{lanes, wide_and_narrow};
 use super::tile_counts::TileCounts;
+
+/// Keys from which on copies of the rows of a head save more than they take.
+const COPIED: usize = 1024;
 
 /// The kernel of [`ops::Attention`].
 pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>) -> Option<Kernel> {
@@ -31,17 +35,23 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
     } = all.sizes;
     let out = Layout::dense(&[batch, queries, heads, value]).strides;
     all.place(0);
-    let shared = all.scratch_end();
+    let normalized = op.weighting.temperature().is_some();
+    // Normalized rows are taken a few blocks at a time, so that keys and values are read often.
+    let copies = match normalized && keys >= COPIED {
+        true => Copies::new(&all.sizes, all.scratch_end()),
+        false => None,
+    };
+    let shared = all.scratch_end() + copies.as_ref().map_or(0, Copies::scratch);
     let (blocks, softmax) = (all.group(), op.weighting.is_softmax());
     let relu = matches!(op.weighting, Weighting::Relu(_));
-    let normalized = op.weighting.temperature().is_some();
     let lanes = if normalized { lanes(1, keys) } else { BLOCK };
     let kernel = WholeKernel::phases(move |strides| {
-        let (strides, out, all) = (strides[..3].to_vec(), out.clone(), all.clone());
+        let (strides, out, all, copies) = (strides[..3].to_vec(), out.clone(), all.clone(), copies.clone());
         let size = all.group() * BLOCK;
         let groups = queries.div_ceil(size);
         let mut phases: Vec<Phase> = all.fire.iter().flat_map(FireParts::table_phases).collect();
         phases.extend(all.norm_phase(&strides));
+        phases.extend(copies.as_ref().map(|copies| copies.phase(&strides)));
         phases.push(Phase {
             tasks: batch * heads * groups,
             run: Box::new(move |w, task| {
@@ -57,7 +67,11 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                 };
                 let mut counts = TileCounts::default();
                 all.for_each_segment(w, &tokens, |segment, range| {
-                    let head = all.head(w, &strides, (b, h), &segment);
+                    let mut head = all.head(w, &strides, (b, h), &segment);
+                    if let Some(copies) = &copies {
+                        let [k, v] = copies.of(w, (b, all.sizes.kv_head(h)));
+                        (head.k, head.v) = (k.from(segment.start), v.from(segment.start));
+                    }
                     let (o, lse) = (o.from(segment.start), lse.wrapping_add(segment.start));
                     let scratch = w.scratch.cast();
                     for (range, wide) in wide_and_narrow(range, lanes)

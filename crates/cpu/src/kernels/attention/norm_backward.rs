@@ -15,9 +15,17 @@ use super::tile::{Tile, Tiles, packed_scratch};
 use crate::math::exp_below_zero;
 use crate::simd::{Level, dispatch, fma};
 
-/// Number of `f32` that [`norm_backward`] needs as scratch.
-pub(super) fn norm_backward_scratch(lanes: usize, keys: usize, d: usize, dv: usize) -> usize {
-    operands_scratch(lanes, d, dv) + (2 * keys + 2 * TILE) * lanes + packed_scratch(d.max(dv))
+/// Number of `f32` that [`norm_backward`] needs as scratch for this many keys that the mask shows.
+pub(super) fn norm_backward_scratch(keys: usize, d: usize, dv: usize) -> usize {
+    operands_scratch(BLOCK, d, dv) + (2 * keys + 2 * TILE) * BLOCK + packed_scratch(d.max(dv))
+}
+
+/// How a head is normalized whose rows of scores are kept.
+#[derive(Clone, Copy)]
+pub(super) struct KeptRows {
+    pub(super) norm: Norm,
+    /// Keys that the mask shows to a block at most.
+    pub(super) keys: usize,
 }
 
 dispatch! {
@@ -28,14 +36,14 @@ dispatch! {
     /// The operands of the head and of the gradients exist, `scratch` has [`norm_backward_scratch`] elements; what is
     /// written overlaps nothing.
     pub(super) unsafe fn norm_backward(
-        head: &Head, norm: Norm, g: &Gradients, block: Block, wide: bool, dweight: &mut f64, scratch: *mut f32,
+        head: &Head, kept: KeptRows, g: &Gradients, block: Block, wide: bool, dweight: &mut f64, scratch: *mut f32,
     ) = norm_body;
 }
 
 #[inline(always)]
 unsafe fn norm_body<L: Level>(
     head: &Head,
-    norm: Norm,
+    kept: KeptRows,
     g: &Gradients,
     block: Block,
     wide: bool,
@@ -45,9 +53,9 @@ unsafe fn norm_body<L: Level>(
     // SAFETY: passed on.
     unsafe {
         if wide {
-            norm_lanes::<L, BLOCK>(head, norm, g, block, dweight, scratch);
+            norm_lanes::<L, BLOCK>(head, kept, g, block, dweight, scratch);
         } else {
-            norm_lanes::<L, { BLOCK / 2 }>(head, norm, g, block, dweight, scratch);
+            norm_lanes::<L, { BLOCK / 2 }>(head, kept, g, block, dweight, scratch);
         }
     }
 }
@@ -64,7 +72,7 @@ struct RowSums<const W: usize> {
 #[inline(always)]
 unsafe fn norm_lanes<L: Level, const W: usize>(
     head: &Head,
-    norm: Norm,
+    KeptRows { norm, keys }: KeptRows,
     g: &Gradients,
     block: Block,
     dweight: &mut f64,
@@ -72,8 +80,8 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
 ) {
     let operands = Operands::at::<W>(head, block, scratch);
     let all_scores = scratch.wrapping_add(operands_scratch(W, head.d, head.dv));
-    let all_cotangents = all_scores.wrapping_add(head.keys * W);
-    let weights = all_cotangents.wrapping_add(head.keys * W);
+    let all_cotangents = all_scores.wrapping_add(keys * W);
+    let weights = all_cotangents.wrapping_add(keys * W);
     let packed = weights.wrapping_add(2 * TILE * W);
     let end = head.visible_to(block);
     // SAFETY: the scratch has room for the operands, scores and derivatives of all keys, two tiles of lanes and one of

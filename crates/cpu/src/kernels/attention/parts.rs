@@ -69,7 +69,7 @@ impl Parts {
     }
 
     /// A head of an output.
-    fn output(&self, w: &Work<'_>, which: usize, pair: usize) -> Rows<f32> {
+    pub(super) fn output(&self, w: &Work<'_>, which: usize, pair: usize) -> Rows<f32> {
         let at = (pair / self.kv_heads, pair % self.kv_heads);
         head_of(w.outputs[1 + which], &self.outputs[which], at)
     }

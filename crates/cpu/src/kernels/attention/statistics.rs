@@ -3,6 +3,7 @@
 use lessen_graph::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 
 use super::lanes::{load, part_of};
+use super::moments::ScoreMoments;
 use crate::simd::{Level, fma, larger};
 
 /// Number, mean, sum of squared deviations and extremes of the scores so far; those of a tile are added as Chan, Golub
@@ -26,7 +27,9 @@ pub(super) struct Normalizer<const W: usize> {
     pub(super) factor: [f32; W],
     /// The temperature, and one divided by it.
     value: [f32; W],
-    inverse: [f32; W],
+    pub(super) inverse: [f32; W],
+    /// The sum of the squares of normalized scores, or 1 if it is zero.
+    pub(super) squares: [f32; W],
     /// 1 where the temperature follows from the scores, else 0.
     pub(super) free: [f32; W],
     /// One divided by the number of scores where the mean is subtracted, else zero.
@@ -44,6 +47,16 @@ impl<const W: usize> Statistics<W> {
             squares: [0.0; W],
             extreme: [f32::NEG_INFINITY; W],
             sign: if weight < 0.0 { -1.0 } else { 1.0 },
+        }
+    }
+
+    /// Those of scores whose moments are known, but for the extremes.
+    pub(super) fn of_moments(weight: f32, n: f32, moments: &ScoreMoments<W>) -> Statistics<W> {
+        Statistics {
+            n: [n; W],
+            mean: moments.mean,
+            squares: moments.squares,
+            ..Statistics::new(weight)
         }
     }
 
@@ -129,6 +142,7 @@ impl<const W: usize> Statistics<W> {
             factor: [0.0; W],
             value: [0.0; W],
             inverse: [0.0; W],
+            squares: [0.0; W],
             free: [0.0; W],
             share: [0.0; W],
             extreme: [0.0; W],
@@ -145,6 +159,8 @@ impl<const W: usize> Statistics<W> {
             out.center[i] = if centered { mean } else { 0.0 };
             out.value[i] = value;
             out.inverse[i] = 1.0 / value;
+            let squares = (self.squares[i] + n * uncentered) / (value * value);
+            out.squares[i] = if squares == 0.0 { 1.0 } else { squares };
             out.factor[i] = weight / value;
             out.free[i] = if free { 1.0 } else { 0.0 };
             out.share[i] = if centered { 1.0 / n } else { 0.0 };
@@ -176,6 +192,7 @@ impl<const W: usize> Normalizer<W> {
             center: part_of(&self.center, first),
             factor: part_of(&self.factor, first),
             value: part_of(&self.value, first),
+            squares: part_of(&self.squares, first),
             inverse: part_of(&self.inverse, first),
             free: part_of(&self.free, first),
             share: part_of(&self.share, first),

@@ -20,7 +20,7 @@ pub(super) struct Tile {
 /// Vectors of the keys of a tile, one after the other: rows of `c` elements and zeros.
 #[derive(Clone, Copy)]
 pub(super) struct Packed {
-    panel: Panel,
+    pub(super) panel: Panel,
     c: usize,
 }
 
@@ -81,7 +81,16 @@ pub(super) struct Tiles<'a> {
 
 impl<'a> Tiles<'a> {
     pub(super) fn new(head: &'a Head, end: usize) -> Tiles<'a> {
-        Tiles { head, from: 0, end }
+        Tiles::between(head, 0, end)
+    }
+
+    /// Those that come from this key on.
+    pub(super) fn between(head: &'a Head, from: usize, end: usize) -> Tiles<'a> {
+        Tiles {
+            head,
+            from: from.min(end),
+            end,
+        }
     }
 
     /// The next tile.

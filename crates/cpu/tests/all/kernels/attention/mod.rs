@@ -4,5 +4,6 @@ mod case;
 mod extremes;
 mod kinds;
 mod lengths;
+mod moments;
 mod skipping;
 mod threads;
