@@ -137,12 +137,13 @@ def flare_table(sides):
         "## ReLU attention with FIRE",
         "",
         "PyTorch's side is softmax attention with the bias as a float mask. Required at 2,048 tokens, of trained inputs"
-        " against PyTorch.",
+        " against PyTorch. A bias is skipped where a bound shows a whole tile to be zeros before its scores are computed; its"
+        " value product also where all its scores come out zero; a tile with few weights sums over these alone.",
         "",
         "| inputs | tokens | heads | pass | fused, ms | unfused, ms | PyTorch, ms | fused / unfused speed"
-        " | fused / PyTorch speed | required | zeros | tiles skipped | fused, MiB beside operands"
+        " | fused / PyTorch speed | required | zeros | biases skipped | tiles skipped | value products skipped | few weights | fused, MiB beside operands"
         " | unfused, MiB beside operands |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---" * 17 + "|",
     ]
     for name, case in cases.items():
         fused = sides.found[name, "fused"][-1]
@@ -153,7 +154,7 @@ def flare_table(sides):
             needs += [required(own, 2.0)]
             if name[0] == "trained":
                 needs += [required(other, 2.0)]
-        counts = fused.get("counts", {})
+        counts = fused.get("counts") or {}
         share = lambda key: f"{100 * counts[key]:.1f} %" if key in counts else "–"
         unfused = f"{sides.found[name, 'unfused'][-1]['scratch_bytes'] / 2**20:,.1f}" if own else "–"
         lines.append(
@@ -161,7 +162,8 @@ def flare_table(sides):
             f" | {spread(sides.ms(name, 'unfused'), 2) if own else '–'}"
             f" | {spread(sides.ms(name, 'torch'), 2) if other else '–'}"
             f" | {spread(own, 2) if own else '–'} | {spread(other, 2) if other else '–'} | {'; '.join(needs)}"
-            f" | {share('zeros')} | {share('tiles_skipped')} | {fused['scratch_bytes'] / 2**20:.2f} | {unfused} |"
+            f" | {share('zeros')} | {share('biases_skipped')} | {share('tiles_skipped')} | {share('values_skipped')}"
+            f" | {share('tiles_sparse')} | {fused['scratch_bytes'] / 2**20:.2f} | {unfused} |"
         )
     return lines
 

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Options;
-use lessen_cpu::{Device, Executable, Store, peak_flops};
+use lessen_cpu::{Device, Executable, Store, TileCounts, peak_flops};
 use lessen_graph::ops::{Attention, AttentionBias};
 use lessen_graph::{DType, Graph, Op, Tensor, Trace, Type, vjp};
 use lessen_run::attention_sample::AttentionSample;
@@ -40,6 +40,8 @@ pub struct Measured {
     pub scratch_bytes: usize,
     /// Floating-point operations of matrix products.
     pub flops: f64,
+    /// What the forward pass of a fused ReLU attention leaves out.
+    pub counts: Option<TileCounts>,
 }
 
 impl Measured {
@@ -176,6 +178,9 @@ pub fn measure(case: &Case, runs: usize) -> Result<Measured> {
         }
     }
     ms.sort_by(f64::total_cmp);
+    program.set_profiling(true);
+    program.run(&mut device, &mut store, &[])?;
+    let counts = Some(program.profile().tiles).filter(|counts| counts.tiles > 0);
     let inputs: usize = case.inputs.iter().map(|(shape, _)| Type::f32(shape).bytes()).sum();
     let o = Type::f32(&o).bytes();
     let operands = if case.backward { 2 * (inputs + o) } else { inputs + o };
@@ -184,6 +189,7 @@ pub fn measure(case: &Case, runs: usize) -> Result<Measured> {
         peak_bytes,
         scratch_bytes: peak_bytes.saturating_sub(operands),
         flops,
+        counts,
     })
 }
 
@@ -206,6 +212,19 @@ pub fn to_json(case: &Case, m: &Measured) -> Value {
         "peak_bytes": m.peak_bytes,
         "scratch_bytes": m.scratch_bytes,
         "gflops": m.flops / m.median_ms() * 1e-6,
+        "counts": m.counts.map(shares),
+    })
+}
+
+/// What is left out, as shares of tiles and of the scores of queries and keys that they see.
+fn shares(counts: TileCounts) -> Value {
+    let share = |part: u64, all: u64| part as f64 / all.max(1) as f64;
+    json!({
+        "zeros": share(counts.scores - counts.nonzeros, counts.scores),
+        "biases_skipped": share(counts.skipped_scores, counts.scores),
+        "tiles_skipped": share(counts.skipped, counts.tiles),
+        "values_skipped": share(counts.skipped + counts.empty, counts.tiles),
+        "tiles_sparse": share(counts.sparse, counts.tiles),
     })
 }
 

@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Inference time per activation, per element and of whole models: `lessen bench activation` in rounds.
+
+    python3 bench/activation.py [--rounds 3] [--batch 4] [--length 16,64,128] [--write FILE]
+
+Builds lessen in release. Within a round all activations of a case take turns; a ratio over ReLU is that of the medians
+of one round, and tables show its median over the rounds with the smallest and largest.
+"""
+
+import argparse
+import datetime
+import json
+import os
+import statistics
+import sys
+
+from step import build_lessen, load_before, machine, output_of, spread, write_aside
+
+TITLES = {
+    "relu": "ReLU",
+    "helu:0.05": "HeLU, alpha 0.05",
+    "gelu": "GELU, exact",
+    "gelu_new": "GELU, tanh",
+    "elu": "ELU",
+    "silu": "SiLU",
+}
+
+
+def tables(rounds):
+    """A table for each case."""
+    cases = {}
+    for number, found in enumerate(rounds):
+        for case in found["cases"]:
+            cases.setdefault(case["case"], {}).setdefault(case["activation"], []).append(case)
+            assert len(cases[case["case"]][case["activation"]]) == number + 1
+    lines = []
+    for name, activations in cases.items():
+        lines += ["", f"## {name}", "", "| activation | ms | each | times ReLU |", "|---|---|---|---|"]
+        for activation, runs in activations.items():
+            each = statistics.median(run["ns_each"] for run in runs)
+            each = f"{each:.3f} ns" if each < 1e4 else f"{each / 1e6:.3f} ms"
+            lines.append(
+                f"| {TITLES.get(activation, activation)} | {spread([run['ms'] for run in runs], 3)} | {each}"
+                f" | {spread([run['over_first'] for run in runs], 3)} |"
+            )
+    return lines
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--batch", type=int, default=4)
+    parser.add_argument("--length", default="16,64,128")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--lessen", help="use this lessen and build none")
+    parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
+    args = parser.parse_args()
+    if args.rounds < 1:
+        sys.exit("activation: --rounds must be at least 1")
+    load = load_before("activation")
+    lessen = os.path.abspath(args.lessen) if args.lessen else build_lessen()
+    command = [lessen, "bench", "activation", "--json", "--activation", ",".join(TITLES)]
+    command += ["--batch", str(args.batch), "--length", args.length]
+    environment = dict(os.environ, LESSEN_THREADS=str(args.threads))
+    rounds = []
+    for number in range(args.rounds):
+        print(f"round {number + 1} of {args.rounds} ...", file=sys.stderr, flush=True)
+        rounds.append(json.loads(output_of(command, "lessen bench activation", environment)))
+    text = [
+        "# Inference time of activations",
+        "",
+        "Written by `bench/activation.py`, which anyone can run again:",
+        "",
+        "```",
+        f"python3 bench/activation.py --rounds {args.rounds} --batch {args.batch} --length {args.length}",
+        "```",
+        "",
+        f"- Date: {datetime.date.today().isoformat()}",
+        f"- Machine: {machine()}; load before the first round {load:.2f}; {args.threads} threads",
+        "- BERT-base, Electra-small and GPT-2 of 124M parameters with random weights, float32, at lengths of GLUE's tasks, after"
+        " figures 3 and 4 of the HeLU paper (there: half precision and int8 on other machines); and the activation alone, at"
+        " the inner width of BERT-base",
+        "- `each` is for an element, or for an example of the batch; figures are the median over the rounds with the smallest"
+        " and largest in brackets, and a ratio is taken within a round",
+        "",
+        "HeLU computes what ReLU does when nothing is learned, so any difference between the two is the spread of the"
+        " measurement. The paper's saving over GELU is largest where GELU is several kernels; here each is"
+        " one.",
+        *tables(rounds),
+    ]
+    page = "\n".join(text) + "\n"
+    print(page)
+    if args.write:
+        write_aside(args.write, page)
+
+
+if __name__ == "__main__":
+    main()
