@@ -22,10 +22,8 @@ pub(super) struct Copies {
 impl Copies {
     /// The copies from this element of shared scratch on; none where rows follow each other already.
     pub(super) fn new(sizes: &AttentionSizes, first: usize) -> Option<Copies> {
-        (sizes.kv_heads > 1).then(|| Copies {
-            sizes: sizes.clone(),
-            first,
-        })
+        let sizes = *sizes;
+        (sizes.kv_heads > 1).then_some(Copies { sizes, first })
     }
 
     /// Elements of shared scratch.
