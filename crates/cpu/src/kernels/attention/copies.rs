@@ -1,5 +1,5 @@
-//! Copies of heads of keys and values, in rows that follow each other: those of an operand lie as many elements apart as
-//! all heads have, and a head that is read often is read faster without the others between.
+//! Copies of heads of keys and values, in rows that follow each other: those of an operand lie as many elements apart
+//! as all heads have, and a head that is read often is read faster without the others between.
 
 use lessen_graph::ops::attention::AttentionSizes;
 

@@ -1,6 +1,6 @@
-//! Moments of keys: the deviation of a query's scores follows from the covariance of the keys that it sees,
-//! `sum_j (q k_j - mean)^2 = q M q` with `M = sum_j (k_j - m)(k_j - m)^T`, and no score is computed for it. A causal query
-//! sees a prefix of the keys, so the moments grow from one block of queries to the next.
+//! Moments of keys: the deviation of a query's scores follows from the covariance of the keys that it sees, `sum_j (q
+//! k_j - mean)^2 = q M q` with `M = sum_j (k_j - m)(k_j - m)^T`, and no score is computed for it. A causal query sees a
+//! prefix of the keys, so the moments grow from one block of queries to the next.
 
 use super::head::{Block, Head, TILE};
 use super::lanes::{load, store};
@@ -28,8 +28,8 @@ pub(super) struct ScoreMoments<const W: usize> {
     pub(super) mean: [f32; W],
     /// The sum of squared deviations.
     pub(super) squares: [f32; W],
-    /// That sum if the coordinates of keys were independent of each other: where it is far larger, the other one is what
-    /// is left of large terms.
+    /// That sum if the coordinates of keys were independent of each other: where it is far larger, the other one is
+    /// what is left of large terms.
     pub(super) independent: [f32; W],
 }
 

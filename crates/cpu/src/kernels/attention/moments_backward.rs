@@ -19,9 +19,9 @@ pub(super) fn moments_backward_scratch(d: usize, dv: usize) -> usize {
 }
 
 dispatch! {
-    /// Writes the derivatives of blocks of queries and the derivative of each row along its scores, and adds the shares of
-    /// a softmax to those of keys, values and the learned weight. The blocks have half the lanes where `wide` is false;
-    /// there are at most [`BACKWARD_GROUP`].
+    /// Writes the derivatives of blocks of queries and the derivative of each row along its scores, and adds the shares
+    /// of a softmax to those of keys, values and the learned weight. The blocks have half the lanes where `wide` is
+    /// false; there are at most [`BACKWARD_GROUP`].
     ///
     /// # Safety
     /// The operands of the head and of the gradients and the other numbers of the rows exist, `scratch` has

@@ -7,8 +7,8 @@ use super::backward_entry::Backward;
 use super::moments::RowMemory;
 use super::row_moments::{derive_keys, row_numbers};
 
-/// Keys from which on temperatures come from moments of keys, and three times as many where queries see half of them: the
-/// moments cost as much as a hundred or two further keys, and the scores of fewer keys fit the cache.
+/// Keys from which on temperatures come from moments of keys, and three times as many where queries see half of them:
+/// the moments cost as much as a hundred or two further keys, and the scores of fewer keys fit the cache.
 pub(super) const MOMENTS: usize = 1024;
 
 /// Keys up to which a row's scores are kept nevertheless: the temperature of a few of them may be small, and its

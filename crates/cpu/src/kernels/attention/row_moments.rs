@@ -24,8 +24,8 @@ const W: usize = BLOCK;
 /// scores of such rows are computed.
 const TRUSTED: f32 = 1.0 / 16.0;
 
-/// The same where the mean score makes an exponent of more than this: exponents are relative to it, and it must be that of
-/// the forward pass to the last digit.
+/// The same where the mean score makes an exponent of more than this: exponents are relative to it, and it must be that
+/// of the forward pass to the last digit.
 const FARTHEST: f32 = 64.0;
 
 /// Number of `f32` that [`row_numbers`] and [`derive_keys`] need as scratch.
@@ -214,10 +214,12 @@ unsafe fn row_numbers_body<L: Level>(head: &Head, norm: Norm, queries: usize, to
 }
 
 dispatch! {
-    /// Subtracts what rows along their scores give to keys, `sum_i along_i (s_ij - c_i) q_i`, from the derivatives `dk`.
+    /// Subtracts what rows along their scores give to keys, `sum_i along_i (s_ij - c_i) q_i`, from the derivatives
+    /// `dk`.
     ///
-    /// Of the queries that see a tile of keys as a whole, moments are kept: the sum is `G k_j - h` with `G = sum_i along_i
-    /// q_i q_i^T` and `h = sum_i along_i c_i q_i`, both with keys less their mean. Queries come from the last to the first.
+    /// Of the queries that see a tile of keys as a whole, moments are kept: the sum is `G k_j - h` with `G = sum_i
+    /// along_i q_i q_i^T` and `h = sum_i along_i c_i q_i`, both with keys less their mean. Queries come from the last
+    /// to the first.
     ///
     /// # Safety
     /// The operands of the head and the numbers of all rows exist, `dk` has a row for each key, the scratch has
