@@ -98,6 +98,9 @@ def softmax_table(sides):
     lines = [
         "## Softmax attention",
         "",
+        "`of the peak` is Lessen's share of the machine's peak. PyTorch does the same products, so its share is that divided by"
+        " how many times as fast Lessen is.",
+        "",
         "| | tokens | heads | pass | Lessen, ms | PyTorch, ms | times as fast | required | of the peak | Lessen, MiB"
         " beside operands | PyTorch, MiB beside operands |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
@@ -140,7 +143,8 @@ def flare_table(sides):
         "",
         "PyTorch's side is softmax attention with the bias as a float mask. Required at 2,048 tokens, of trained inputs"
         " against PyTorch. A bias is skipped where a bound shows a whole tile to be zeros before its scores are computed; its"
-        " value product also where all its scores come out zero; a tile with few weights sums over these alone.",
+        " value product also where all its scores come out zero; a tile with few weights sums over these alone."
+        " A dash: not run, as forms that hold all scores at once take too long or too much there.",
         "",
         "| inputs | tokens | heads | pass | fused, ms | unfused, ms | PyTorch, ms | fused / unfused speed"
         " | fused / PyTorch speed | required | zeros | biases skipped | tiles skipped | value products skipped | few weights | fused, MiB beside operands"

@@ -173,7 +173,19 @@ def machine():
             memory = f", {int(info.readline().split()[1]) / 2**20:.0f} GiB memory"
     except OSError:
         pass
-    return f"{model}, {os.cpu_count()} logical cores{memory}, {platform.system()} on {platform.machine()}"
+    cores = f"{os.cpu_count()} logical cores"
+    return f"{model}, {cores}{memory}, {platform.system()} on {platform.machine()}; {instruction_sets()}"
+
+
+def instruction_sets():
+    """What decides how fast products are, of the sets that the processor has."""
+    known = {"avx2": "AVX2", "avx512f": "AVX-512", "avx512_bf16": "AVX-512 BF16", "amx_bf16": "AMX"}
+    try:
+        with open("/proc/cpuinfo") as info:
+            flags = next((line.split() for line in info if line.startswith("flags")), [])
+    except OSError:
+        flags = []
+    return ", ".join(name for flag, name in known.items() if flag in flags) or "instruction sets unknown"
 
 
 def versions(python):
