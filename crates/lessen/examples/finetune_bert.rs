@@ -7,7 +7,7 @@ use lessen::nn::{Architecture, initialize_missing};
 use lessen::prelude::*;
 use std::path::Path;
 
-const SHAPE: BatchShape = BatchShape { size: 16, length: 32 };
+const SHAPE: BatchShape = BatchShape::Padded { size: 16, length: 32 };
 const STEPS: usize = 300;
 
 fn main() -> Result<()> {

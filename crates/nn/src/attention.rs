@@ -1,9 +1,10 @@
 //! The attention that all layers of a model have: how scores become weights, and how positions are known.
 
+use lessen_graph::Tensor;
 use lessen_graph::ops::attention::{Fire, PositionBias, Weighting};
-use lessen_graph::{DType, Tensor};
 use serde_json::{Map, Value};
 
+use crate::batch::BatchShape;
 use crate::config::{Fields, put_own};
 use crate::context::Context;
 use crate::init::Init;
@@ -127,31 +128,37 @@ pub(crate) struct SharedAttention<'g> {
     fire: Option<Fire<Tensor<'g>>>,
     /// The positions of the tokens, `i32[T]`, where they rotate queries and keys.
     rotary: Option<Tensor<'g>>,
+    /// The starts of sequences without padding.
+    starts: Option<Tensor<'g>>,
     /// The position of the first query among the keys.
     offset: Option<Tensor<'g>>,
 }
 
 impl<'g> SharedAttention<'g> {
-    /// Declares what all layers share, for queries and keys of `length` tokens. The first query has the position
-    /// `offset` (`i32[]`) among the keys, or else the queries are the last ones of as many keys.
+    /// Declares what all layers share, for queries and keys of the same tokens.
     pub(crate) fn new(
         cx: &Context<'g>,
         config: AttentionConfig,
         heads: usize,
-        length: usize,
-        offset: Option<Tensor<'g>>,
+        batch: BatchShape,
     ) -> SharedAttention<'g> {
-        let rotary = (config.position == Position::Rope).then(|| {
-            let positions = cx.trace().iota(DType::I32, &[length], 0);
-            offset.map_or(positions, |offset| positions + offset)
-        });
         let fire = config.position == Position::Fire && config.fire_shared;
         SharedAttention {
             config,
             heads,
             fire: fire.then(|| fire_parameters(cx, heads, config.fire_width)),
-            rotary,
-            offset,
+            rotary: (config.position == Position::Rope).then(|| batch.positions(cx)),
+            starts: batch.starts(cx),
+            offset: None,
+        }
+    }
+
+    /// The same for queries of which the first one has the position `offset` (`i32[]`) among the keys.
+    pub(crate) fn from(self, offset: Tensor<'g>) -> SharedAttention<'g> {
+        SharedAttention {
+            rotary: self.rotary.map(|positions| positions + offset),
+            offset: Some(offset),
+            ..self
         }
     }
 
@@ -174,6 +181,7 @@ impl<'g> SharedAttention<'g> {
             weight: weight.then(|| cx.param("head_weight", &[self.heads], Init::Ones)),
             bias,
             rotary: self.rotary.map(|positions| (positions, ROPE_BASE)),
+            starts: self.starts,
             offset: self.offset,
             ..how
         }

@@ -310,11 +310,11 @@ impl Model {
 
     /// Adds the model to the graph and returns loss and logits.
     ///
-    /// Declares the data inputs `tokens` (`i32[B, T]`), `mask` (`bool[B, T]`, the padding mask, true for a real token;
-    /// not for GPT-2), `types` (`i32[B, T]`, token types; BERT only), and those of its [`Task`].
+    /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), those that
+    /// [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B, T]` is `[1, N]`.
     ///
     /// # Panics
-    /// If `T` is above [`Model::max_length`]; see [`Model::check_length`].
+    /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`].
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         match self {
@@ -329,7 +329,7 @@ impl Model {
     /// `f32[B, T, vocabulary]`, as softmax takes them. Declares no inputs for labels or targets.
     ///
     /// # Panics
-    /// If `T` is above [`Model::max_length`]; see [`Model::check_length`].
+    /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`].
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         match self {
@@ -344,7 +344,7 @@ impl Model {
     pub fn parameters(&self) -> Vec<ParamSpec> {
         let trace = Trace::new();
         let cx = Context::new(&trace, false);
-        self.logits(&cx, BatchShape { size: 1, length: 1 });
+        self.logits(&cx, BatchShape::Padded { size: 1, length: 1 });
         cx.params()
     }
 

@@ -13,15 +13,15 @@ const NO_LABEL: f64 = -100.0;
 /// The most scores of which statistics are recorded in one attention, unless a single sequence has more.
 const MOST_SCORES: usize = 1 << 22;
 
-/// Applies an activation to `x`, `[B, T, W]`, which is observed as `pre_activation` where the padding mask (`bool[B,
-/// T]`), if there is one, is true. With HeLU `only_helu_learns` is the share of elements whose derivative is 1 though
+/// Applies an activation to `x`, `[B, T, W]`, which is observed as `pre_activation` where `seen` (`bool[B, T]`), if it
+/// returns anything, is true. With HeLU `only_helu_learns` is the share of elements whose derivative is 1 though
 /// that of ReLU is 0.
 #[track_caller]
 pub(crate) fn activate<'g>(
     cx: &Context<'g>,
     activation: Activation,
     x: Tensor<'g>,
-    mask: Option<Tensor<'g>>,
+    seen: impl FnOnce(&Context<'g>) -> Option<Tensor<'g>>,
 ) -> Tensor<'g> {
     if cx.observes("pre_activation") {
         let mut statistics = vec![Statistic::Summary, Statistic::Histogram];
@@ -32,7 +32,12 @@ pub(crate) fn activate<'g>(
                 up_to: 0.0,
             });
         }
-        cx.observe_where("pre_activation", &statistics, x, mask.map(|mask| mask.unsqueeze(-1)));
+        cx.observe_where(
+            "pre_activation",
+            &statistics,
+            x,
+            seen(cx).map(|seen| seen.unsqueeze(-1)),
+        );
     }
     activation.apply(x)
 }
@@ -40,7 +45,7 @@ pub(crate) fn activate<'g>(
 /// Observes what an attention computes: `attention_scores`, the scores of the keys that queries see, and
 /// `attention_weights`, what becomes of them before dropout. Queries at padding positions do not count. The scores are
 /// formed in the graph only where they are recorded, of as many sequences of the batch as have at most [`MOST_SCORES`]
-/// scores, and of one at least.
+/// scores, and of one at least. Of a batch without padding, they are of the first tokens that have as many together.
 #[track_caller]
 pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, options: AttentionOptions<'g>) {
     let observed = ["attention_scores", "attention_weights"].map(|name| cx.observes(name));
@@ -50,10 +55,19 @@ pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, opti
     }
     let sequences = (MOST_SCORES / (sizes.scores() / sizes.batch)).clamp(1, sizes.batch);
     let few = |x: Tensor<'g>| x.slice(0, 0, sequences);
-    let (q, k) = (few(q), few(k));
+    let tokens = (MOST_SCORES / sizes.heads).isqrt().clamp(1, sizes.queries);
+    let few_tokens = |x: Tensor<'g>| match options.starts {
+        Some(_) => x.slice(1, 0, tokens),
+        None => few(x),
+    };
+    let (q, k) = (few_tokens(q), few_tokens(k));
     let mask = options.mask.map(few);
+    let starts = options
+        .starts
+        .map(|starts| starts.minimum(starts.scalar_like(tokens as f64)));
     let (operation, rest) = AttentionOptions {
         mask,
+        starts,
         dropout: None,
         ..options
     }

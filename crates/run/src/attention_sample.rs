@@ -47,7 +47,7 @@ impl SavedRun<'_> {
         let task = RunTask::assemble(config, Some(saved.clone()))?;
         let source = task.evaluation("dev")?;
         let batch = source.eval_batch(0);
-        let shape = BatchShape {
+        let shape = BatchShape::Padded {
             size: 1,
             length: tokens,
         };

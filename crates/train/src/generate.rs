@@ -90,7 +90,7 @@ impl Generator {
 
     /// Enters a text into the empty cache; the scores of what follows it.
     fn read(&mut self, text: &[i32]) -> Result<Vec<f32>> {
-        let shape = BatchShape {
+        let shape = BatchShape::Padded {
             size: 1,
             length: text.len(),
         };

@@ -57,14 +57,14 @@ pub fn cases() -> Vec<Case> {
             letter: "a",
             title: "GPT, 6 layers x 384, 6 heads, 256 tokens, batch 16, vocabulary 512",
             model: GPT2LMHeadModel { config: gpt }.into(),
-            batch: BatchShape { size: 16, length: 256 },
+            batch: BatchShape::Padded { size: 16, length: 256 },
             budget: None,
         },
         Case {
             letter: "b",
             title: "BERT-base, 32 tokens, batch 32, vocabulary 21,128, 10 classes, dropout 0.1, budget 1400 MiB",
             model: BertForSequenceClassification { config: bert }.into(),
-            batch: BatchShape { size: 32, length: 32 },
+            batch: BatchShape::Padded { size: 32, length: 32 },
             budget: Some(1400 << 20),
         },
         Case {

@@ -1,7 +1,7 @@
 //! BERT (Devlin et al. 2019): a post-norm Transformer encoder. Parameters are named as in transformers'
 //! `BertForSequenceClassification` and `BertForMaskedLM`.
 
-use lessen_graph::{DType, Tensor};
+use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
@@ -11,7 +11,7 @@ use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::context::Context;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
-use crate::layers::{Attend, embedding, layer_norm, linear, multi_head, positions};
+use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
 use crate::loss::Loss;
 use crate::observations::{self, activate};
 use lessen_base::Result;
@@ -157,37 +157,28 @@ impl BertConfig {
 }
 
 /// The hidden states of the last layer, `f32[B, T, hidden_size]`. Declares `tokens` (`i32[B, T]`), token types `types`
-/// (`i32[B, T]`: 0 for the first text, 1 for the second) and the padding mask `mask` (`bool[B, T]`, true for a real
-/// token).
+/// (`i32[B, T]`: 0 for the first text, 1 for the second) and what [`BatchShape`] says.
 ///
 /// # Panics
 /// If `T` is above `max_position_embeddings`; see [`Model::check_length`](crate::Model::check_length).
 #[track_caller]
 pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
-    let tokens = cx.input("tokens", DType::I32, &batch.tokens());
-    let types = cx.input("types", DType::I32, &batch.tokens());
-    let mask = cx.input("mask", DType::Bool, &batch.tokens());
-    let x = cx.scope("embeddings", |cx| embeddings(cx, c, tokens, types));
-    let shared = SharedAttention::new(
-        &cx.at("encoder"),
-        c.attention,
-        c.num_attention_heads,
-        batch.length,
-        None,
-    );
+    let x = cx.scope("embeddings", |cx| embeddings(cx, c, batch));
+    let shared = SharedAttention::new(&cx.at("encoder"), c.attention, c.num_attention_heads, batch);
     (0..c.num_hidden_layers).fold(x, |x, i| {
-        cx.scope(&format!("encoder.layer.{i}"), |cx| layer(cx, c, x, mask, shared))
+        cx.scope(&format!("encoder.layer.{i}"), |cx| layer(cx, c, x, batch, shared))
     })
 }
 
-fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, tokens: Tensor<'g>, types: Tensor<'g>) -> Tensor<'g> {
+fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
+    let [tokens, types] = ["tokens", "types"].map(|name| batch.ids(cx, name));
     let table = |rows| (rows, c.hidden_size);
     let words = embedding(cx, "word_embeddings", tokens, table(c.vocab_size), c.weight());
     let types = embedding(cx, "token_type_embeddings", types, table(c.type_vocab_size), c.weight());
     let x = words + types;
     let x = if c.attention.position.is_limited() {
         let rows = table(c.max_position_embeddings);
-        x + positions(cx, "position_embeddings", tokens.dim(-1), rows, c.weight())
+        x + batch.position_embeddings(cx, "position_embeddings", rows, c.weight())
     } else {
         x
     };
@@ -199,11 +190,11 @@ fn layer<'g>(
     cx: &Context<'g>,
     c: &BertConfig,
     x: Tensor<'g>,
-    mask: Tensor<'g>,
+    batch: BatchShape,
     shared: SharedAttention<'g>,
 ) -> Tensor<'g> {
     let x = cx.scope("attention", |cx| {
-        let y = cx.scope("self", |cx| self_attention(cx, c, x, mask, shared));
+        let y = cx.scope("self", |cx| self_attention(cx, c, x, batch, shared));
         cx.scope("output", |cx| add_and_norm(cx, c, x, y))
     });
     let y = cx.scope("intermediate", |cx| {
@@ -211,7 +202,7 @@ fn layer<'g>(
     });
     let inner = cx.at("intermediate");
     cx.scope("output", |cx| {
-        add_and_norm(cx, c, x, activate(&inner, c.hidden_act, y, Some(mask)))
+        add_and_norm(cx, c, x, activate(&inner, c.hidden_act, y, |cx| batch.real(cx)))
     })
 }
 
@@ -219,12 +210,12 @@ fn self_attention<'g>(
     cx: &Context<'g>,
     c: &BertConfig,
     x: Tensor<'g>,
-    mask: Tensor<'g>,
+    batch: BatchShape,
     shared: SharedAttention<'g>,
 ) -> Tensor<'g> {
     let [q, k, v] = ["query", "key", "value"].map(|name| linear(cx, name, x, c.hidden_size, c.weight()));
     let how = Attend {
-        mask: Some(mask),
+        mask: batch.mask(cx),
         dropout: c.attention_probs_dropout_prob,
         ..Attend::default()
     };
@@ -257,9 +248,9 @@ impl BertForSequenceClassification {
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let pooled = cx.scope("bert", |cx| {
-            let first = bert(cx, c, batch).slice(1, 0, 1).reshape(&[batch.size, c.hidden_size]);
+            let first = batch.first(cx, bert(cx, c, batch));
             let pooled = cx.scope("pooler", |cx| linear(cx, "dense", first, c.hidden_size, c.weight()));
-            activate(&cx.at("pooler"), Activation::Tanh, pooled, None)
+            activate(&cx.at("pooler"), Activation::Tanh, pooled, |cx| batch.not_empty(cx))
         });
         let pooled = cx.dropout(pooled, c.classifier_dropout.unwrap_or(c.hidden_dropout_prob));
         c.loss
@@ -302,8 +293,7 @@ impl BertForMaskedLM {
         cx.scope("cls.predictions", |cx| {
             let x = cx.scope("transform", |cx| {
                 let x = linear(cx, "dense", x, c.hidden_size, c.weight());
-                let mask = cx.input("mask", DType::Bool, &batch.tokens());
-                let x = activate(cx, c.hidden_act, x, Some(mask));
+                let x = activate(cx, c.hidden_act, x, |cx| batch.real(cx));
                 layer_norm(cx, "LayerNorm", x, c.layer_norm_eps)
             });
             c.loss
@@ -314,7 +304,7 @@ impl BertForMaskedLM {
     /// Loss over `labels` (`i32[B, T]`, -100 at positions without a label).
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
-        let labels = cx.input("labels", DType::I32, &batch.tokens());
+        let labels = batch.ids(cx, "labels");
         observations::logits(cx, logits, labels);
         Outputs {
             loss: logits.cross_entropy(labels),

@@ -1,7 +1,7 @@
 //! A small text classifier for training from scratch: a pre-norm Transformer encoder with learned position embeddings,
 //! a final norm and mean pooling over the real tokens.
 
-use lessen_graph::{DType, Tensor};
+use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs, classifier_loss};
@@ -11,7 +11,7 @@ use crate::config::{Fields, put_identity, put_loss, put_own};
 use crate::context::Context;
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
-use crate::layers::{Attend, embedding, layer_norm, linear, mean_pool, multi_head, positions};
+use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
 use crate::loss::Loss;
 use crate::observations::activate;
 use lessen_base::Result;
@@ -143,24 +143,21 @@ impl LessenEncoder {
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
-        let tokens = cx.input("tokens", DType::I32, &batch.tokens());
-        let mask = cx.input("mask", DType::Bool, &batch.tokens());
+        let tokens = batch.ids(cx, "tokens");
         let x = cx.scope("embeddings", |cx| {
             let words = embedding(cx, "tokens", tokens, (c.vocab_size, c.width), c.weight());
             if c.attention.position.is_limited() {
-                words + positions(cx, "positions", batch.length, (c.max_length, c.width), c.weight())
+                words + batch.position_embeddings(cx, "positions", (c.max_length, c.width), c.weight())
             } else {
                 words
             }
         });
-        let shared = SharedAttention::new(cx, c.attention, c.heads, batch.length, None);
+        let shared = SharedAttention::new(cx, c.attention, c.heads, batch);
         let x = (0..c.layers).fold(cx.dropout(x, c.dropout), |x, i| {
-            cx.scope(&format!("layers.{i}"), |cx| layer(cx, c, x, mask, shared))
+            cx.scope(&format!("layers.{i}"), |cx| layer(cx, c, x, batch, shared))
         });
         let x = layer_norm(cx, "norm", x, c.layer_norm_eps);
-        let pooled = cx
-            .trace()
-            .in_scope("pool", || cx.dropout(mean_pool(x, mask), c.dropout));
+        let pooled = cx.trace().in_scope("pool", || cx.dropout(batch.mean(cx, x), c.dropout));
         c.loss
             .normalize(linear(cx, "classifier", pooled, c.labels.len(), c.weight()))
     }
@@ -202,7 +199,7 @@ fn layer<'g>(
     cx: &Context<'g>,
     c: &EncoderConfig,
     x: Tensor<'g>,
-    mask: Tensor<'g>,
+    batch: BatchShape,
     shared: SharedAttention<'g>,
 ) -> Tensor<'g> {
     let h = layer_norm(cx, "norm1", x, c.layer_norm_eps);
@@ -211,7 +208,7 @@ fn layer<'g>(
         let sizes = [c.width, kv_width, kv_width];
         let qkv = linear(cx, "qkv", h, sizes.iter().sum(), c.weight()).split(-1, &sizes);
         let how = Attend {
-            mask: Some(mask),
+            mask: batch.mask(cx),
             dropout: c.dropout,
             ..Attend::default()
         };
@@ -223,7 +220,7 @@ fn layer<'g>(
     let h = layer_norm(cx, "norm2", x, c.layer_norm_eps);
     let y = cx.scope("mlp", |cx| {
         let inner = linear(cx, "up", h, c.ffn, c.weight());
-        let inner = activate(cx, c.activation, inner, Some(mask));
+        let inner = activate(cx, c.activation, inner, |cx| batch.real(cx));
         linear(cx, "down", inner, c.width, c.weight())
     });
     x + cx.dropout(y, c.dropout)

@@ -1,7 +1,7 @@
 //! GPT-2 (Radford et al. 2019): a pre-norm Transformer decoder with tanh GELU and a head that is tied to the token
 //! embeddings. Parameters are named as in transformers' `GPT2LMHeadModel`.
 
-use lessen_graph::{DType, Tensor};
+use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
 use super::{BatchShape, Outputs};
@@ -10,7 +10,7 @@ use crate::attention::{AttentionConfig, SharedAttention};
 use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::context::Context;
 use crate::init::Init;
-use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, positions, split_heads};
+use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, split_heads};
 use crate::loss::Loss;
 use crate::observations::{self, activate};
 use lessen_base::Result;
@@ -144,9 +144,10 @@ impl GPT2LMHeadModel {
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
-        let tokens = cx.input("tokens", DType::I32, &batch.tokens());
         let x = cx.scope("transformer", |cx| {
-            hidden_states(cx, c, tokens, None, |cx, _, [q, k, v], how| attend(cx, q, k, v, how))
+            hidden_states(cx, c, Reads::Batch(batch), |cx, _, [q, k, v], how| {
+                attend(cx, q, k, v, how)
+            })
         });
         head(cx, c, x)
     }
@@ -155,7 +156,7 @@ impl GPT2LMHeadModel {
     /// makes the batch shifts the labels; transformers does that inside the model.
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
-        let labels = cx.input("labels", DType::I32, &batch.tokens());
+        let labels = batch.ids(cx, "labels");
         observations::logits(cx, logits, labels);
         Outputs {
             loss: logits.cross_entropy(labels),
@@ -190,45 +191,53 @@ impl GPT2LMHeadModel {
     }
 }
 
-/// Embeddings, blocks and the final norm: `f32[B, T, n_embd]` from `tokens` (`i32[B, T]`), of which the first one has
-/// the position `first` (`i32[]`), or 0.
+/// The tokens that a GPT-2 reads.
+#[derive(Clone, Copy)]
+pub(super) enum Reads<'g> {
+    /// The sequences of a batch.
+    Batch(BatchShape),
+    /// One token of each sequence, the data input `tokens` (`i32[B, 1]`), at a position (`i32[]`).
+    Token(usize, Tensor<'g>),
+}
+
+/// Embeddings, blocks and the final norm: `f32[B, T, n_embd]`.
 ///
 /// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`, queries and keys rotated where positions
 /// are rotary) and options: training attends to the whole text, generation to the key/value cache.
 pub(super) fn hidden_states<'g>(
     cx: &Context<'g>,
     c: &Gpt2Config,
-    tokens: Tensor<'g>,
-    first: Option<Tensor<'g>>,
+    reads: Reads<'g>,
     attend: impl Fn(&Context<'g>, usize, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
 ) -> Tensor<'g> {
-    let length = tokens.dim(-1);
-    let places = c.attention.position.is_limited().then(|| places(cx, c, length, first));
-    let words = embedding(cx, "wte", tokens, (c.vocab_size, c.n_embd), c.weight());
+    let batch = match reads {
+        Reads::Batch(batch) => batch,
+        Reads::Token(size, _) => BatchShape::Padded { size, length: 1 },
+    };
+    let table = (c.n_positions, c.n_embd);
+    let places = c.attention.position.is_limited().then(|| match reads {
+        Reads::Batch(batch) => batch.position_embeddings(cx, "wpe", table, c.weight()),
+        Reads::Token(_, position) => embedding(cx, "wpe", position, table, c.weight()),
+    });
+    let words = embedding(cx, "wte", batch.ids(cx, "tokens"), (c.vocab_size, c.n_embd), c.weight());
     let x = places.map_or(words, |places| words + places);
-    let shared = SharedAttention::new(cx, c.attention, c.n_head, length, first);
+    let shared = SharedAttention::new(cx, c.attention, c.n_head, batch);
+    let shared = match reads {
+        Reads::Batch(_) => shared,
+        Reads::Token(_, position) => shared.from(position),
+    };
     let x = (0..c.n_layer).fold(cx.dropout(x, c.embd_pdrop), |x, i| {
         cx.scope(&format!("h.{i}"), |cx| {
-            block(cx, c, x, shared, |cx, qkv, how| attend(cx, i, qkv, how))
+            block(cx, c, (x, batch), shared, |cx, qkv, how| attend(cx, i, qkv, how))
         })
     });
     layer_norm(cx, "ln_f", x, c.layer_norm_epsilon)
 }
 
-/// The position embeddings `[T, n_embd]` of `length` tokens from the position `first` on; a single token if it is
-/// given.
-fn places<'g>(cx: &Context<'g>, c: &Gpt2Config, length: usize, first: Option<Tensor<'g>>) -> Tensor<'g> {
-    let rows = (c.n_positions, c.n_embd);
-    match first {
-        None => positions(cx, "wpe", length, rows, c.weight()),
-        Some(first) => cx.param("wpe.weight", &[rows.0, rows.1], c.weight()).gather(first),
-    }
-}
-
 fn block<'g>(
     cx: &Context<'g>,
     c: &Gpt2Config,
-    x: Tensor<'g>,
+    (x, batch): (Tensor<'g>, BatchShape),
     shared: SharedAttention<'g>,
     attend: impl FnOnce(&Context<'g>, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
 ) -> Tensor<'g> {
@@ -253,7 +262,7 @@ fn block<'g>(
         conv1d(
             cx,
             "c_proj",
-            activate(cx, c.activation_function, inner, None),
+            activate(cx, c.activation_function, inner, |cx| batch.in_segments(cx)),
             c.n_embd,
             c.residual_weight(),
         )

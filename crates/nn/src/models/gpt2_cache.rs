@@ -8,7 +8,7 @@
 use lessen_graph::{DType, Tensor};
 
 use super::BatchShape;
-use super::gpt2::{GPT2LMHeadModel, Gpt2Config, head, hidden_states};
+use super::gpt2::{GPT2LMHeadModel, Gpt2Config, Reads, head, hidden_states};
 use crate::context::{Context, StateSpec};
 use crate::layers::attend;
 
@@ -21,7 +21,7 @@ impl GPT2LMHeadModel {
             .collect()
     }
 
-    /// Reads a prompt and returns the logits `f32[B, vocab_size]` of the token after `position`.
+    /// Reads prompts, `[B, T]`, and returns the logits `f32[B, vocab_size]` of the token after `position`.
     ///
     /// Declares `tokens` (`i32[B, T]`) and `position` (`i32[]`, less than `T`), the position of the last token; tokens
     /// after it are padding. Fills the cache from its start.
@@ -30,26 +30,29 @@ impl GPT2LMHeadModel {
     /// If the prompt is longer than the capacity, or the capacity than the model's positions, if it has a table
     /// of them.
     #[track_caller]
-    pub fn prefill<'g>(&self, cx: &Context<'g>, prompt: BatchShape, capacity: usize) -> Tensor<'g> {
+    pub fn prefill<'g>(&self, cx: &Context<'g>, [size, length]: [usize; 2], capacity: usize) -> Tensor<'g> {
         let c = &self.config;
         assert!(
-            prompt.length <= capacity,
-            "a prompt of {} tokens for {capacity} in the cache",
-            prompt.length
+            length <= capacity,
+            "a prompt of {length} tokens for {capacity} in the cache"
         );
         check_capacity(c, capacity);
-        let tokens = cx.input("tokens", DType::I32, &prompt.tokens());
         let position = cx.input("position", DType::I32, &[]);
         let start = cx.trace().full(DType::I32, &[], 0.0);
         let x = cx.scope("transformer", |cx| {
-            hidden_states(cx, c, tokens, None, |cx, layer, [q, k, v], how| {
-                write(cx, cache(c, layer, "k", prompt.size, capacity), k, start);
-                write(cx, cache(c, layer, "v", prompt.size, capacity), v, start);
-                attend(cx, q, k, v, how)
-            })
+            hidden_states(
+                cx,
+                c,
+                Reads::Batch(BatchShape::Padded { size, length }),
+                |cx, layer, [q, k, v], how| {
+                    write(cx, cache(c, layer, "k", size, capacity), k, start);
+                    write(cx, cache(c, layer, "v", size, capacity), v, start);
+                    attend(cx, q, k, v, how)
+                },
+            )
         });
         // Row b of the flattened states begins at b · T.
-        let first = cx.trace().iota(DType::I32, &[prompt.size], 0) * prompt.length as f64;
+        let first = cx.trace().iota(DType::I32, &[size], 0) * length as f64;
         head(cx, c, x.flatten_rows().gather(first + position))
     }
 
@@ -65,10 +68,9 @@ impl GPT2LMHeadModel {
     pub fn decode<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
         let c = &self.config;
         check_capacity(c, capacity);
-        let tokens = cx.input("tokens", DType::I32, &[size, 1]);
         let position = cx.input("position", DType::I32, &[]);
         let x = cx.scope("transformer", |cx| {
-            hidden_states(cx, c, tokens, Some(position), |cx, layer, [q, k, v], how| {
+            hidden_states(cx, c, Reads::Token(size, position), |cx, layer, [q, k, v], how| {
                 let keys = write(cx, cache(c, layer, "k", size, capacity), k, position);
                 let values = write(cx, cache(c, layer, "v", size, capacity), v, position);
                 attend(cx, q, keys, values, how)

@@ -7,31 +7,16 @@ pub mod gpt2_cache;
 
 use lessen_graph::{DType, Tensor};
 
+pub use crate::batch::BatchShape;
 use crate::context::Context;
 use crate::observations;
-
-/// The size of a batch.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub struct BatchShape {
-    /// Number of sequences, `B`.
-    pub size: usize,
-    /// Sequence length in tokens with padding, `T`.
-    pub length: usize,
-}
-
-impl BatchShape {
-    /// Returns `[B, T]`.
-    pub fn tokens(self) -> [usize; 2] {
-        [self.size, self.length]
-    }
-}
 
 /// The outputs of a model.
 #[derive(Clone, Copy, Debug)]
 pub struct Outputs<'g> {
     /// Mean loss over the labels, `f32[]`.
     pub loss: Tensor<'g>,
-    /// Logits, as softmax takes them: `f32[B, classes]` or `f32[B, T, vocabulary]`; for a regression the prediction
+    /// Logits, as softmax takes them: `f32[B, classes]`, or `f32[B, T, vocabulary]` of all tokens; for a regression the prediction
     /// `f32[B]`.
     pub logits: Tensor<'g>,
 }
@@ -42,16 +27,16 @@ pub struct Outputs<'g> {
 /// `targets` and `weights` (both `f32[B]`), where the weight is 1 for an example and 0 for a padding row.
 fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>) -> Outputs<'g> {
     if logits.dim(-1) > 1 {
-        let labels = cx.input("labels", DType::I32, &[batch.size]);
+        let labels = cx.input("labels", DType::I32, &[batch.size()]);
         observations::logits(cx, logits, labels);
         return Outputs {
             loss: logits.cross_entropy(labels),
             logits,
         };
     }
-    let prediction = logits.reshape(&[batch.size]);
-    let targets = cx.input("targets", DType::F32, &[batch.size]);
-    let weights = cx.input("weights", DType::F32, &[batch.size]);
+    let prediction = logits.reshape(&[batch.size()]);
+    let targets = cx.input("targets", DType::F32, &[batch.size()]);
+    let weights = cx.input("weights", DType::F32, &[batch.size()]);
     let error = prediction - targets;
     let count = weights.sum().maximum(weights.scalar_like(1.0));
     Outputs {

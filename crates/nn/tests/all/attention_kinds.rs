@@ -13,7 +13,7 @@ use lessen_nn::{
 };
 use serde_json::Value;
 
-const WEIGHTINGS: [&str; 6] = [
+pub const WEIGHTINGS: [&str; 6] = [
     "softmax",
     "norm_softmax",
     "norm_softmax:gamma=inf,learned",
@@ -22,9 +22,9 @@ const WEIGHTINGS: [&str; 6] = [
     "sigmoid:2",
 ];
 
-const BATCH: BatchShape = BatchShape { size: 2, length: 5 };
+pub const BATCH: BatchShape = BatchShape::Padded { size: 2, length: 5 };
 
-fn attention(weighting: &str, position: Position, fire_shared: bool) -> AttentionConfig {
+pub fn attention(weighting: &str, position: Position, fire_shared: bool) -> AttentionConfig {
     AttentionConfig {
         weighting: weighting.parse().unwrap(),
         position,
@@ -34,7 +34,7 @@ fn attention(weighting: &str, position: Position, fire_shared: bool) -> Attentio
 }
 
 /// A small model of every class with this attention.
-fn models(attention: AttentionConfig) -> Vec<Model> {
+pub fn models(attention: AttentionConfig) -> Vec<Model> {
     let labels = numbered_labels(3);
     let encoder = EncoderConfig {
         vocab_size: 9,
@@ -81,7 +81,7 @@ fn models(attention: AttentionConfig) -> Vec<Model> {
 }
 
 /// Two texts of five and three tokens with labels of both kinds, and the model's first parameters.
-fn given(model: &Model) -> Arrays {
+pub fn given(model: &Model) -> Arrays {
     let mut given = Arrays::new();
     let texts = [3, 1, 4, 1, 5, 2, 6, 5, 0, 0];
     given.insert("tokens".into(), Array::i32(&[2, 5], &texts));
@@ -103,9 +103,14 @@ fn given(model: &Model) -> Arrays {
 
 /// The loss, and its derivative in each parameter under the parameter's name.
 fn loss_and_gradients(model: &Model, given: &Arrays) -> Arrays {
+    loss_and_gradients_of(model, BATCH, given)
+}
+
+/// [`loss_and_gradients`] of a batch of another layout.
+pub fn loss_and_gradients_of(model: &Model, batch: BatchShape, given: &Arrays) -> Arrays {
     let trace = Trace::new();
     let cx = Context::new(&trace, false);
-    let loss = model.forward(&cx, BATCH).loss;
+    let loss = model.forward(&cx, batch).loss;
     trace.output("loss", loss);
     let params = cx.params();
     let tensors: Vec<_> = params.iter().map(|param| trace.tensor(param.value)).collect();
@@ -193,7 +198,7 @@ fn activations_are_those_that_the_model_names() {
 fn logits(model: &Model, length: usize, padding: i32) -> Array {
     let trace = Trace::new();
     let cx = Context::new(&trace, false);
-    trace.output("logits", model.logits(&cx, BatchShape { size: 2, length }));
+    trace.output("logits", model.logits(&cx, BatchShape::Padded { size: 2, length }));
     drop(cx);
     let mut given = given(model);
     let token = |i: usize| match (i / length, i % length) {

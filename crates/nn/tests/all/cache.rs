@@ -51,7 +51,7 @@ fn whole(model: &GPT2LMHeadModel, weights: &Arrays) -> impl Fn(usize) -> Array {
     let all = graph(|cx| {
         model.logits(
             cx,
-            BatchShape {
+            BatchShape::Padded {
                 size: TEXTS,
                 length: LENGTH,
             },
@@ -91,11 +91,7 @@ fn prompt_and_continuation_equal_the_whole_text() {
 fn check(what: &str, model: &GPT2LMHeadModel, weights: &Arrays) {
     let expected = whole(model, weights);
     for padding in [0, 3] {
-        let prompt = BatchShape {
-            size: TEXTS,
-            length: PROMPT + padding,
-        };
-        let prefill = graph(|cx| model.prefill(cx, prompt, CAPACITY));
+        let prefill = graph(|cx| model.prefill(cx, [TEXTS, PROMPT + padding], CAPACITY));
         let decode = graph(|cx| model.decode(cx, TEXTS, CAPACITY));
         let run = |graph: &Graph, state: &mut Arrays, tokens: Array, position: usize| {
             let mut given = state.clone();
@@ -143,7 +139,7 @@ fn both_graphs_use_the_parameters_of_the_model() {
         if decoding {
             model.decode(&cx, 1, CAPACITY);
         } else {
-            model.prefill(&cx, BatchShape { size: 1, length: 5 }, CAPACITY);
+            model.prefill(&cx, [1, 5], CAPACITY);
         }
         let mut names: Vec<String> = cx.params().into_iter().map(|p| p.name).collect();
         names.sort();

@@ -6,7 +6,7 @@ use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::{BatchShape, Context, Model, numbered_labels};
 
-const BATCH: BatchShape = BatchShape { size: 2, length: 6 };
+const BATCH: BatchShape = BatchShape::Padded { size: 2, length: 6 };
 
 fn encoder(classes: usize) -> Model {
     let config = EncoderConfig {

@@ -10,6 +10,7 @@ mod init;
 mod mutations;
 mod observations;
 mod optimizer;
+mod packed;
 mod parity;
 mod properties;
 mod statistics;

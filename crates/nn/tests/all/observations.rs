@@ -13,7 +13,7 @@ use lessen_nn::{BatchShape, Context, Model, Selection};
 fn observed(model: impl Into<Model>) -> Vec<String> {
     let trace = Trace::new();
     let cx = Context::recording(&trace, true, &Selection::all());
-    model.into().forward(&cx, BatchShape { size: 2, length: 8 });
+    model.into().forward(&cx, BatchShape::Padded { size: 2, length: 8 });
     let recorded = cx.recorded().unwrap();
     let value = |name: &str| name.split_once('/').map(|(value, _)| value.to_string());
     let names: BTreeSet<String> = recorded.iter().filter_map(|r| value(&r.name)).collect();

@@ -4,7 +4,7 @@ use crate::support::{Arrays, arrays, assert_close, expected, model, part};
 use lessen_graph::{Array, DType, Graph, Trace, evaluate_exactly, verify};
 use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, optimizer};
 
-const BATCH: BatchShape = BatchShape { size: 4, length: 12 };
+const BATCH: BatchShape = BatchShape::Padded { size: 4, length: 12 };
 const STEPS: usize = 5;
 /// Recorded values are rounded to `f32`; both sides compute in `f64`.
 const TOLERANCE: f64 = 1e-6;

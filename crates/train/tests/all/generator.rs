@@ -33,7 +33,7 @@ fn model_with(attention: AttentionConfig) -> (Model, Weights) {
 /// The most likely token after `text`.
 fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
     let mut session = Session::new(device(1), model.parameters(), weights).unwrap();
-    let shape = BatchShape {
+    let shape = BatchShape::Padded {
         size: 1,
         length: text.len(),
     };

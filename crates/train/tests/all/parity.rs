@@ -12,7 +12,7 @@ use safetensors::{SafeTensors, tensor::TensorView};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const BATCH: BatchShape = BatchShape { size: 4, length: 12 };
+const BATCH: BatchShape = BatchShape::Padded { size: 4, length: 12 };
 const STEPS: usize = 5;
 /// Two computations that sum in different orders are off from the exact result independently of each other, and the
 /// noise is the largest deviation of a single one: this many times as much is still rounding.

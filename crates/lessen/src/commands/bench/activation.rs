@@ -45,7 +45,7 @@ impl Activation {
         }
         for network in &self.network {
             for &length in &self.length {
-                let shape = BatchShape {
+                let shape = BatchShape::Padded {
                     size: self.batch.max(1),
                     length: length.max(1),
                 };

@@ -1,0 +1,148 @@
+//! The layout of a batch of sequences, and what models read of it.
+
+use lessen_graph::{DType, Tensor};
+
+use crate::context::Context;
+use crate::init::Init;
+use crate::layers::{embedding, mean_pool, positions};
+
+/// The layout of a batch: sequences with padding, or without.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum BatchShape {
+    /// Rows of equal length, `[B, T]`. Data inputs: the padding mask `mask` (`bool[B, T]`, true for a real token).
+    Padded {
+        /// Number of sequences, `B`.
+        size: usize,
+        /// Sequence length in tokens with padding, `T`.
+        length: usize,
+    },
+    /// One row of tokens, `[1, N]`, in which sequences follow each other. Data inputs: `positions` (`i32[N]`, of each
+    /// token in its sequence), `starts` (`i32[B + 1]`, ascending: sequence `b` has the tokens `starts[b] .. starts[b + 1]`),
+    /// `firsts` (`i32[B]`, the first token of each sequence, and of an empty one any) and `segments` (`i32[N]`, the number
+    /// of each token's sequence). Tokens from `starts[B]` on belong to no sequence; their number in `segments` is `B`.
+    Packed {
+        /// Number of sequences, `B`; some may be empty.
+        size: usize,
+        /// Number of tokens, `N`.
+        tokens: usize,
+    },
+}
+
+impl BatchShape {
+    /// Number of sequences, `B`.
+    pub fn size(self) -> usize {
+        match self {
+            BatchShape::Padded { size, .. } | BatchShape::Packed { size, .. } => size,
+        }
+    }
+
+    /// The shape of tokens: `[B, T]`, or `[1, N]` without padding.
+    pub fn tokens(self) -> [usize; 2] {
+        match self {
+            BatchShape::Padded { size, length } => [size, length],
+            BatchShape::Packed { tokens, .. } => [1, tokens],
+        }
+    }
+
+    /// The data input with a number for each token: `tokens`, `types` or `labels`.
+    pub(crate) fn ids<'g>(self, cx: &Context<'g>, name: &str) -> Tensor<'g> {
+        cx.input(name, DType::I32, &self.tokens())
+    }
+
+    /// Learned position embeddings of all tokens, `[T, width]` from the table `NAME.weight` of `rows` rows.
+    ///
+    /// # Panics
+    /// If padded sequences are longer than the table.
+    #[track_caller]
+    pub(crate) fn position_embeddings<'g>(
+        self,
+        cx: &Context<'g>,
+        name: &str,
+        table: (usize, usize),
+        init: Init,
+    ) -> Tensor<'g> {
+        match self {
+            BatchShape::Padded { length, .. } => positions(cx, name, length, table, init),
+            BatchShape::Packed { .. } => embedding(cx, name, self.positions(cx), table, init),
+        }
+    }
+
+    /// The position of each token of a row in its sequence, `i32[T]`.
+    pub(crate) fn positions<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+        match self {
+            BatchShape::Padded { length, .. } => cx.trace().iota(DType::I32, &[length], 0),
+            BatchShape::Packed { tokens, .. } => cx.input("positions", DType::I32, &[tokens]),
+        }
+    }
+
+    /// The padding mask, `bool[B, T]`; none without padding.
+    pub(crate) fn mask<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+        let is_padded = matches!(self, BatchShape::Padded { .. });
+        is_padded.then(|| cx.input("mask", DType::Bool, &self.tokens()))
+    }
+
+    /// The starts of sequences, `i32[B + 1]`; none with padding.
+    pub(crate) fn starts<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+        match self {
+            BatchShape::Padded { .. } => None,
+            BatchShape::Packed { size, .. } => Some(cx.input("starts", DType::I32, &[size + 1])),
+        }
+    }
+
+    /// Where tokens belong to a sequence, `bool[1, N]`; none with padding.
+    pub(crate) fn in_segments<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+        match self {
+            BatchShape::Padded { .. } => None,
+            BatchShape::Packed { size, .. } => {
+                let segments = self.segments(cx);
+                Some(segments.lt(segments.scalar_like(size as f64)).reshape(&self.tokens()))
+            }
+        }
+    }
+
+    /// Where tokens are real, `bool[B, T]` or `bool[1, N]`.
+    pub(crate) fn real<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+        self.mask(cx).or_else(|| self.in_segments(cx))
+    }
+
+    /// Where sequences have tokens, `bool[B]`; none with padding.
+    pub(crate) fn not_empty<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+        let lengths = self.lengths(cx)?;
+        Some(lengths.gt(lengths.scalar_like(0.0)))
+    }
+
+    /// The number of tokens of each sequence, `i32[B]`; none with padding.
+    fn lengths<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+        let (starts, size) = (self.starts(cx)?, self.size());
+        Some(starts.slice(0, 1, size) - starts.slice(0, 0, size))
+    }
+
+    fn segments<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+        cx.input("segments", DType::I32, &[self.tokens()[1]])
+    }
+
+    /// The states of the first tokens, `[B, W]`, of `x`, `[B, T, W]` or `[1, N, W]`.
+    #[track_caller]
+    pub(crate) fn first<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
+        match self {
+            BatchShape::Padded { size, .. } => x.slice(1, 0, 1).reshape(&[size, x.dim(-1)]),
+            BatchShape::Packed { size, .. } => x.flatten_rows().gather(cx.input("firsts", DType::I32, &[size])),
+        }
+    }
+
+    /// The mean over the tokens of each sequence, `[B, W]`, of `x`, `f32[B, T, W]` or `f32[1, N, W]`; zeros where there are
+    /// none.
+    #[track_caller]
+    pub(crate) fn mean<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
+        let BatchShape::Packed { size, .. } = self else {
+            return mean_pool(x, cx.input("mask", DType::Bool, &self.tokens()));
+        };
+        let starts = cx.input("starts", DType::I32, &[size + 1]);
+        let sums = x
+            .flatten_rows()
+            .scatter_add(self.segments(cx), size + 1)
+            .slice(0, 0, size);
+        let lengths = (starts.slice(0, 1, size) - starts.slice(0, 0, size)).cast(x.dtype());
+        sums / lengths.maximum(lengths.scalar_like(1.0)).unsqueeze(-1)
+    }
+}
