@@ -86,25 +86,32 @@ impl Field {
     }
 }
 
-/// The arrays of one training or evaluation step, for batch size `B` and sequence length `T`.
+/// The arrays of one training or evaluation step.
 ///
-/// | field | type | present for | meaning |
-/// |---|---|---|---|
-/// | `tokens` | i32 `[B, T]` | all tasks | token ids, padded on the right |
-/// | `mask` | bool `[B, T]` | labelled texts | padding mask: 1 at real tokens |
-/// | `types` | i32 `[B, T]` | labelled texts | token types: 0 in the first text of a pair, 1 in the second |
-/// | `labels` | i32 `[B]` | classification | the class, or [`IGNORE`] |
-/// | `targets` | f32 `[B]` | regression | the score; 0 in padding rows |
-/// | `weights` | f32 `[B]` | regression | 1 for an example, 0 for a padding row |
-/// | `labels` | i32 `[B, T]` | language models | the token after position `t`, or [`IGNORE`] |
+/// Labelled texts come without padding: `B` texts follow each other in a row of `N` tokens, which is their number rounded
+/// up to a [`bucket`](crate::bucket).
 ///
-/// All batches of a source have the same shape; padding rows complete the last one. The mask of a row without real
-/// tokens (a padding row, an empty text) is 1 at its first token, because a mean or softmax over no token is NaN.
+/// | field | type | meaning |
+/// |---|---|---|
+/// | `tokens` | i32 `[1, N]` | token ids |
+/// | `types` | i32 `[1, N]` | token types: 0 in the first text of a pair, 1 in the second |
+/// | `positions` | i32 `[N]` | position of each token in its text |
+/// | `segments` | i32 `[N]` | number of each token's text; `B` for tokens of none, which come last |
+/// | `starts` | i32 `[B + 1]` | the first token of each text, then the end of the last one |
+/// | `firsts` | i32 `[B]` | the first token of each text; 0 where there is no text |
+/// | `labels` | i32 `[B]` | of a classification: the class, or [`IGNORE`] |
+/// | `targets` | f32 `[B]` | of a regression: the score; 0 where there is no text |
+/// | `weights` | f32 `[B]` | of a regression: 1 for a text, 0 where there is none |
+///
+/// Language models have `B` windows of the same length `T`: `tokens` (i32 `[B, T]`, padded on the right) and `labels` (i32
+/// `[B, T]`: the token after each, or [`IGNORE`]).
+///
+/// The last batch of an epoch may have fewer than `B` texts or windows. The others are empty or padding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// The arrays by name.
     pub fields: Vec<(String, Field)>,
-    /// Number of rows that are examples; padding rows come last.
+    /// Number of texts or windows; empty ones come last.
     pub examples: usize,
     /// Number of real tokens; for language models, number of positions with a label.
     pub tokens: usize,

@@ -1,17 +1,19 @@
 //! Batches of labelled texts.
 
+use std::ops::Range;
 use std::thread;
 
 use lessen_base::{Error, Result};
 
 use crate::batch::{Batch, Field, IGNORE};
+use crate::bucket::bucket;
 use crate::epoch::Epochs;
 use crate::epoch::Order;
 use crate::examples::{Examples, Labels};
 use crate::source::Source;
 use crate::tokenizer::Tokenizer;
 
-/// Labelled texts, encoded once and served in batches of `[B, T]` tokens; see [`Batch`] for the fields.
+/// Labelled texts, encoded once and served in batches of `B` texts without padding; see [`Batch`] for the fields.
 pub struct ExampleBatches {
     tokens: Vec<i32>,
     types: Vec<i32>,
@@ -19,13 +21,13 @@ pub struct ExampleBatches {
     starts: Vec<usize>,
     labels: Labels,
     pad: i32,
-    length: usize,
     batch: usize,
     epochs: Epochs,
 }
 
 impl ExampleBatches {
-    /// Encodes the examples, truncated to `max_length` (`T`) tokens, for batches of `batch` (`B`) rows.
+    /// Encodes the examples, truncated to `max_length` tokens, for batches of `batch` (`B`) texts. A text without tokens
+    /// gets a token of padding, so that every model has a state for it.
     ///
     /// # Errors
     /// No examples; a batch or length of 0; a length that leaves no room for text beside the special tokens; a text
@@ -47,6 +49,10 @@ impl ExampleBatches {
         for (ids, kinds) in encode(examples, tokenizer, max_length)? {
             tokens.extend(ids);
             types.extend(kinds);
+            if starts.last() == Some(&tokens.len()) {
+                tokens.push(tokenizer.pad_id());
+                types.push(0);
+            }
             starts.push(tokens.len());
         }
         Ok(ExampleBatches {
@@ -55,7 +61,6 @@ impl ExampleBatches {
             starts,
             labels: examples.labels.clone(),
             pad: tokenizer.pad_id(),
-            length: max_length,
             batch,
             epochs: Epochs::new(examples.len(), order),
         })
@@ -66,32 +71,45 @@ impl ExampleBatches {
         self.starts.len() - 1
     }
 
-    fn collect(&self, rows: impl ExactSizeIterator<Item = usize>) -> Batch {
-        let (b, t) = (self.batch, self.length);
-        let mut tokens = vec![self.pad; b * t];
-        let mut types = vec![0; b * t];
-        let mut mask = vec![0; b * t];
+    /// Returns the number of tokens of an example.
+    fn tokens_of(&self, example: usize) -> usize {
+        self.starts[example + 1] - self.starts[example]
+    }
+
+    fn collect(&self, rows: impl ExactSizeIterator<Item = usize> + Clone) -> Batch {
+        let (b, examples) = (self.batch, rows.len());
+        let real: usize = rows.clone().map(|example| self.tokens_of(example)).sum();
+        let n = bucket(real);
+        let (mut tokens, mut types) = (vec![self.pad; n], vec![0; n]);
+        let (mut positions, mut segments) = (vec![0; n], vec![b as i32; n]);
+        let (mut starts, mut firsts) = (vec![real as i32; b + 1], vec![0; b]);
         let mut classes = vec![IGNORE; b];
         let (mut targets, mut weights) = (vec![0.0; b], vec![0.0; b]);
-        let (examples, mut real) = (rows.len(), 0);
-        // A row without real tokens attends to its first padding token, so that means and softmaxes are finite.
-        mask.iter_mut().step_by(t).for_each(|first| *first = 1);
+        let mut start = 0;
         for (row, example) in rows.enumerate() {
             let of = self.starts[example]..self.starts[example + 1];
-            let to = row * t..row * t + of.len();
+            let to = start..start + of.len();
+            (starts[row], firsts[row]) = (start as i32, start as i32);
+            start = to.end;
+            positions[to.clone()]
+                .iter_mut()
+                .zip(0..)
+                .for_each(|(place, position)| *place = position);
+            segments[to.clone()].fill(row as i32);
             tokens[to.clone()].copy_from_slice(&self.tokens[of.clone()]);
-            types[to.clone()].copy_from_slice(&self.types[of.clone()]);
-            mask[to].fill(1);
-            real += of.len();
+            types[to].copy_from_slice(&self.types[of]);
             match &self.labels {
                 Labels::Classes(labels) => classes[row] = labels[example],
                 Labels::Scores(scores) => (targets[row], weights[row]) = (scores[example], 1.0),
             }
         }
         let mut fields = vec![
-            ("tokens".into(), Field::i32([b, t], tokens)),
-            ("mask".into(), Field::bool([b, t], mask)),
-            ("types".into(), Field::i32([b, t], types)),
+            ("tokens".into(), Field::i32([1, n], tokens)),
+            ("types".into(), Field::i32([1, n], types)),
+            ("positions".into(), Field::i32([n], positions)),
+            ("segments".into(), Field::i32([n], segments)),
+            ("starts".into(), Field::i32([b + 1], starts)),
+            ("firsts".into(), Field::i32([b], firsts)),
         ];
         match self.labels {
             Labels::Classes(_) => fields.push(("labels".into(), Field::i32([b], classes))),
@@ -108,7 +126,7 @@ impl ExampleBatches {
     }
 
     /// Returns the range of batch `index` within an epoch; empty past the last one.
-    fn range(&self, index: u64) -> std::ops::Range<usize> {
+    fn range(&self, index: u64) -> Range<usize> {
         let start = (index as usize).saturating_mul(self.batch).min(self.examples());
         start..start.saturating_add(self.batch).min(self.examples())
     }
@@ -136,6 +154,27 @@ impl Source for ExampleBatches {
     fn eval_batch(&self, index: u64) -> Batch {
         self.collect(self.range(index))
     }
+
+    fn largest(&self, steps: Range<u64>) -> u64 {
+        let per_epoch = self.batches_per_epoch();
+        let tokens = |&step: &u64| -> usize {
+            let order = self.epochs.order(step / per_epoch);
+            let rows = order[self.range(step % per_epoch)].iter();
+            rows.map(|&example| self.tokens_of(example as usize)).sum()
+        };
+        first_of_largest(steps, tokens)
+    }
+
+    fn largest_eval(&self) -> u64 {
+        let tokens = |&index: &u64| -> usize { self.range(index).map(|example| self.tokens_of(example)).sum() };
+        first_of_largest(0..self.eval_batches(), tokens)
+    }
+}
+
+/// The first of the indices with the most tokens; the start of an empty range.
+fn first_of_largest(indices: Range<u64>, tokens: impl Fn(&u64) -> usize) -> u64 {
+    let start = indices.start;
+    indices.rev().max_by_key(tokens).unwrap_or(start)
 }
 
 /// Refuses a batch or length of 0.
@@ -190,33 +229,49 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_padded_masked_and_counted() {
+    fn texts_follow_each_other_without_padding_between() {
         let source = classes(5, 3, Order::InOrder);
         let first = source.batch(0);
-        assert_eq!(first.get("tokens").unwrap().shape(), [3, 3]);
-        assert_eq!(
-            first.get("tokens").unwrap().as_i32().unwrap(),
-            [0, 0, 0, 2, 0, 0, 2, 3, 0]
-        );
-        assert_eq!(
-            first.get("mask").unwrap().as_bool().unwrap(),
-            [1, 0, 0, 1, 0, 0, 1, 1, 0]
-        );
-        assert_eq!(first.get("types").unwrap().as_i32().unwrap(), [0; 9]);
-        assert_eq!((labels(&first), first.examples, first.tokens), (vec![0, 1, 2], 3, 3));
+        let field = |batch: &Batch, name: &str| batch.get(name).unwrap().as_i32().unwrap().to_vec();
+        // The first text is empty and gets a token of padding.
+        assert_eq!(first.get("tokens").unwrap().shape(), [1, 16]);
+        assert_eq!(field(&first, "tokens")[..5], [0, 2, 2, 3, 0]);
+        assert_eq!(field(&first, "positions")[..5], [0, 0, 0, 1, 0]);
+        assert_eq!(field(&first, "segments")[..6], [0, 1, 2, 2, 3, 3]);
+        assert_eq!(field(&first, "starts"), [0, 1, 2, 4]);
+        assert_eq!(field(&first, "firsts"), [0, 1, 2]);
+        assert_eq!(field(&first, "types"), [0; 16]);
+        assert_eq!((labels(&first), first.examples, first.tokens), (vec![0, 1, 2], 3, 4));
 
         let last = source.batch(1);
-        assert_eq!(
-            last.get("tokens").unwrap().as_i32().unwrap(),
-            [2, 3, 4, 2, 3, 4, 0, 0, 0]
-        );
-        assert_eq!(
-            last.get("mask").unwrap().as_bool().unwrap(),
-            [1, 1, 1, 1, 1, 1, 1, 0, 0]
-        );
+        assert_eq!(field(&last, "tokens")[..7], [2, 3, 4, 2, 3, 4, 0]);
+        assert_eq!(field(&last, "segments")[5..8], [1, 3, 3]);
+        assert_eq!(field(&last, "starts"), [0, 3, 6, 6]);
+        assert_eq!(field(&last, "firsts"), [0, 3, 0]);
         assert_eq!((labels(&last), last.examples, last.tokens), (vec![3, 4, IGNORE], 2, 6));
         assert_eq!(source.batches_per_epoch(), 2);
         assert_eq!(source.batch(2), first);
+        let past = source.eval_batch(9);
+        assert_eq!((past.examples, past.tokens, field(&past, "starts")), (0, 0, vec![0; 4]));
+    }
+
+    #[test]
+    fn no_batch_is_larger_than_the_largest() {
+        let texts: Vec<_> = (0..97).map(|i| ("a".repeat(1 + i * i % 41), None)).collect();
+        let examples = Examples::unlabelled(texts, &LabelKind::Score);
+        let tokenizer = Tokenizer::characters(["a"], 1);
+        let source = ExampleBatches::new(&examples, &tokenizer, 30, 8, Order::Shuffled(4)).unwrap();
+        let tokens: Vec<usize> = (0..200).map(|step| source.batch(step).tokens).collect();
+        for steps in [0..200, 13..14, 60..120] {
+            let largest = source.largest(steps.clone()) as usize;
+            let range = steps.start as usize..steps.end as usize;
+            assert_eq!(tokens[largest], *tokens[range.clone()].iter().max().unwrap());
+            assert!(range.contains(&largest));
+        }
+        let largest = source.eval_batch(source.largest_eval()).tokens;
+        let all = (0..source.eval_batches()).map(|index| source.eval_batch(index).tokens);
+        assert_eq!(all.max(), Some(largest));
+        assert_eq!(source.largest(5..5), 5);
     }
 
     #[test]
@@ -254,7 +309,7 @@ mod tests {
         let batch = source.eval_batch(0);
         assert_eq!(batch.get("targets").unwrap().as_f32().unwrap(), [2.5, 0.0, 0.0]);
         assert_eq!(batch.get("weights").unwrap().as_f32().unwrap(), [1.0, 1.0, 0.0]);
-        assert_eq!(batch.get("types").unwrap().as_i32().unwrap()[..4], [0, 1, 0, 0]);
+        assert_eq!(batch.get("types").unwrap().as_i32().unwrap()[..6], [0, 1, 0, 1, 0, 0]);
         assert!(batch.get("labels").is_none());
     }
 

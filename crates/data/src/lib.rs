@@ -1,4 +1,4 @@
-//! Datasets, tokenizers and batches. This crate turns files into batches of fixed shape; it knows nothing of models.
+//! Datasets, tokenizers and batches. This crate turns files into batches; it knows nothing of models.
 //!
 //! ```text
 //! labelled, glue ──▶ Dataset ──Tokenizer──▶ ExampleBatches ┐
@@ -35,6 +35,7 @@
 
 pub mod adder;
 mod batch;
+mod bucket;
 mod epoch;
 mod example_batches;
 mod examples;
@@ -51,6 +52,7 @@ mod window_batches;
 
 pub use adder::Adder;
 pub use batch::{Batch, Field, IGNORE};
+pub use bucket::bucket;
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;
 pub use examples::{Dataset, Examples, LabelKind, Labels};

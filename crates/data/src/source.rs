@@ -1,5 +1,7 @@
 //! The interface between data and training loops.
 
+use std::ops::Range;
+
 use crate::batch::Batch;
 
 /// Batches by step. A batch is a pure function of the source (data, seed, batch size) and its step, so a run that
@@ -16,6 +18,17 @@ pub trait Source: Send + Sync {
 
     /// Returns the number of evaluation batches, at least 1.
     fn eval_batches(&self) -> u64;
+
+    /// Returns the step, of `steps`, whose batch has the most tokens. Batches have at most as many as that one, and
+    /// memory for that one is memory for all of them.
+    fn largest(&self, steps: Range<u64>) -> u64 {
+        steps.start
+    }
+
+    /// Returns the evaluation batch with the most tokens.
+    fn largest_eval(&self) -> u64 {
+        0
+    }
 
     /// Returns evaluation batch `index`, from 0; past the last one it has padding rows only.
     fn eval_batch(&self, index: u64) -> Batch;

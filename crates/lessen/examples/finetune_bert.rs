@@ -7,7 +7,8 @@ use lessen::nn::{Architecture, initialize_missing};
 use lessen::prelude::*;
 use std::path::Path;
 
-const SHAPE: BatchShape = BatchShape::Padded { size: 16, length: 32 };
+const BATCH: usize = 16;
+const MAX_LENGTH: usize = 32;
 const STEPS: usize = 300;
 
 fn main() -> Result<()> {
@@ -20,7 +21,7 @@ fn main() -> Result<()> {
     let (bert, out) = (Path::new(bert), Path::new(out));
     let tokenizer = Tokenizer::from_dir(bert)?;
     let data = labelled::read(Path::new(data))?;
-    let batches = ExampleBatches::new(&data.train, &tokenizer, SHAPE.length, SHAPE.size, Order::Shuffled(1))?;
+    let batches = ExampleBatches::new(&data.train, &tokenizer, MAX_LENGTH, BATCH, Order::Shuffled(1))?;
 
     // The body from the checkpoint, a new head for our classes.
     let mut model = Model::from_dir_as(bert, Architecture::BertForSequenceClassification)?;
@@ -40,10 +41,15 @@ fn main() -> Result<()> {
         clip_norm: Some(1.0),
         ..TrainerOptions::new(3e-5)
     };
-    let mut trainer = Trainer::new(device()?, options, |cx| model.forward(cx, SHAPE).loss)?;
+    // Batches come without padding: each has its own number of tokens, and the largest one decides the memory.
+    let largest = shape_of(&batches.batch(batches.largest(0..STEPS as u64)));
+    let mut trainer = Trainer::new(device()?, options, |cx| model.forward(cx, largest).loss)?;
     trainer.set_weights(&weights)?;
     for step in 0..STEPS {
-        let report = trainer.step(&inputs_of(&batches.batch(step as u64)))?;
+        let batch = batches.batch(step as u64);
+        let shape = shape_of(&batch);
+        trainer.add_step(shape, |cx| model.forward(cx, shape).loss)?;
+        let report = trainer.step_at(shape, &inputs_of(&batch))?;
         println!("step {}: loss {:.4}", report.step, report.loss);
     }
     checkpoint::save(out, &model.config_json(), &trainer.weights()?)?;

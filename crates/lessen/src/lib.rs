@@ -55,7 +55,7 @@ pub mod prelude {
         BatchShape, Context, Init, Model, OptimizerConfig, Outputs, ParamSpec, Schedule, ScheduleKind, Weight, Weights,
         checkpoint,
     };
-    pub use lessen_run::task::evaluation::inputs_of;
+    pub use lessen_run::task::evaluation::{inputs_of, shape_of};
     pub use lessen_train::{
         Error, Function, Generator, Result, Results, Sampling, Session, StepReport, Trainer, TrainerOptions,
     };

@@ -134,15 +134,15 @@ impl BatchShape {
     /// none.
     #[track_caller]
     pub(crate) fn mean<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
-        let BatchShape::Packed { size, .. } = self else {
+        let Some(lengths) = self.lengths(cx) else {
             return mean_pool(x, cx.input("mask", DType::Bool, &self.tokens()));
         };
-        let starts = cx.input("starts", DType::I32, &[size + 1]);
+        let size = self.size();
         let sums = x
             .flatten_rows()
             .scatter_add(self.segments(cx), size + 1)
             .slice(0, 0, size);
-        let lengths = (starts.slice(0, 1, size) - starts.slice(0, 0, size)).cast(x.dtype());
+        let lengths = lengths.cast(x.dtype());
         sums / lengths.maximum(lengths.scalar_like(1.0)).unsqueeze(-1)
     }
 }

@@ -29,6 +29,7 @@ impl Forecast {
     /// Settings, data or a checkpoint with a mistake.
     pub fn new(recipe: Recipe, backend: &dyn Backend) -> Result<Forecast> {
         let (mut phases, mut joined) = (Vec::with_capacity(recipe.phases.len()), Joined::new());
+        let mut batches = 0;
         let mut before: Option<RunTask> = None;
         for (number, config) in recipe.phases.into_iter().enumerate() {
             let place = config.clone();
@@ -41,7 +42,9 @@ impl Forecast {
                     // When a parameter joins changes the name of an input, but no bytes.
                     joined = joined_after(&joined, before, &task, number as u64);
                 }
-                phases.push(PhaseForecast::new(&task, &joined, backend)?);
+                let forecast = PhaseForecast::new(&task, &joined, batches, backend)?;
+                batches = forecast.batches;
+                phases.push(forecast);
                 Ok(task)
             };
             before = Some(phase().map_err(|error| in_place(&place, error))?);
@@ -121,6 +124,8 @@ struct PhaseForecast {
     config: Config,
     parameters: usize,
     shape: BatchShape,
+    /// Batches of this phase and those before it.
+    batches: u64,
     budget: Option<usize>,
     floor: usize,
     unbounded: StepPlans,
@@ -129,8 +134,11 @@ struct PhaseForecast {
 }
 
 impl PhaseForecast {
-    fn new(task: &RunTask, joined: &Joined, backend: &dyn Backend) -> Result<PhaseForecast> {
-        let (budget, shape) = (task.config.run.budget, task.shape);
+    /// Plans a phase that comes after so many batches.
+    fn new(task: &RunTask, joined: &Joined, before: u64, backend: &dyn Backend) -> Result<PhaseForecast> {
+        let budget = task.config.run.budget;
+        let (shapes, batches) = task.shapes_after(before)?;
+        let shape = shapes.train;
         let options = TrainerOptions {
             joined: joined.clone(),
             ..task.options(1)
@@ -139,7 +147,7 @@ impl PhaseForecast {
             budget: None,
             ..options.clone()
         };
-        let graphs = task.graphs(&free)?;
+        let graphs = task.graphs(&free, shapes)?;
         let floor = graphs.floor_bytes(backend, &free)?;
         let unbounded = StepPlans::new(backend, &free, &graphs)?;
         let chosen = match budget {
@@ -155,6 +163,7 @@ impl PhaseForecast {
             config: task.config.clone(),
             parameters,
             shape,
+            batches,
             budget,
             floor,
             unbounded,
@@ -201,7 +210,8 @@ impl PhaseForecast {
             "state_bytes": plans.state_bytes(),
             "arena_bytes": plans.arena_bytes(),
             "parameters": self.parameters,
-            "batch": [self.shape.size, self.shape.length],
+            "batch": self.config.train.batch,
+            "tokens": self.shape.tokens().iter().product::<usize>(),
             "steps_in_schedule": plans.step.steps().len(),
             "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
             "update_placement": self.placement(),
@@ -220,12 +230,12 @@ impl PhaseForecast {
         let plans = self.plans();
         let phase = self.config.phase.as_ref().map(|name| format!(", {}", in_phase(name)));
         let mut text = format!(
-            "{}{}: {} parameters, batches of {} x {} tokens, updates {}\n",
+            "{}{}: {} parameters, batches of {}, up to {} tokens, updates {}\n",
             self.config.recipe(),
             phase.unwrap_or_default(),
             self.parameters,
-            self.shape.size,
-            self.shape.length,
+            self.shape.size(),
+            self.shape.tokens().iter().product::<usize>(),
             self.placement()
         );
         match (self.budget, &self.chosen) {

@@ -9,7 +9,7 @@ use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::task::corpus::has_pairs;
-use crate::task::evaluation::{self, Scores, evaluate};
+use crate::task::evaluation::{self, Functions, Scores, evaluate, shape_of};
 use crate::task::goal::Goal;
 use crate::task::model::number_classes;
 use crate::task::{RunTask, SavedModel};
@@ -17,7 +17,7 @@ use crate::wording::{counted, name_of};
 use lessen_base::{Error, Result};
 use lessen_compile::Backend;
 use lessen_data::{Adder, ExampleBatches, Examples, LabelKind, Order, Source, adder};
-use lessen_nn::{BatchShape, Task, Weights};
+use lessen_nn::{Task, Weights};
 use lessen_train::{Generator, Sampling, Session};
 use std::path::Path;
 
@@ -163,8 +163,8 @@ impl<'a> SavedRun<'a> {
         }
         let source = task.evaluation(split)?;
         let mut session = Session::new((self.new_backend)()?, task.model.parameters(), &weights)?;
-        let function = session.function(|cx| evaluation::trace(cx, &task.model, &task.goal, task.shape))?;
-        let scores = evaluate(&mut session, function, source.as_ref(), &task.goal)?;
+        let (mut functions, job) = (Functions::new(), (&task.model, &task.goal));
+        let scores = evaluate(&mut session, &mut functions, job, source.as_ref())?;
         if !scores.loss.is_finite() {
             return Err(Error::user(format!(
                 "the loss of {} on {split} is {}; its parameters are of no use: train again with a lower train.lr, or \
@@ -192,18 +192,15 @@ impl<'a> SavedRun<'a> {
                 ));
             }
         };
-        let shape = BatchShape {
-            size: 1,
-            length: self.config.data.max_length,
-        };
         // Pairs of texts are written with a tab between; a single text may have tabs of its own.
         let pair = match text.split_once('\t') {
             Some((first, second)) if has_pairs(&self.config) => (first.to_string(), Some(second.to_string())),
             _ => (text.to_string(), None),
         };
-        let examples = Examples::unlabelled(vec![pair], &target);
-        let batches = ExampleBatches::new(&examples, &self.saved.tokenizer, shape.length, 1, Order::InOrder)?;
+        let (examples, length) = (Examples::unlabelled(vec![pair], &target), self.config.data.max_length);
+        let batches = ExampleBatches::new(&examples, &self.saved.tokenizer, length, 1, Order::InOrder)?;
         let batch = batches.eval_batch(0);
+        let shape = shape_of(&batch);
         let mut session = Session::new((self.new_backend)()?, model.parameters(), &self.weights)?;
         let function = session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
         let results = session.run(function, &evaluation::inputs_of(&batch))?;

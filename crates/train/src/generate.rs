@@ -4,7 +4,7 @@ use crate::session::{Function, Inputs, Session};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::{Backend, Host};
 use lessen_nn::models::gpt2::GPT2LMHeadModel;
-use lessen_nn::{BatchShape, Model, Weights};
+use lessen_nn::{Model, Weights};
 
 /// How the next token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -90,14 +90,10 @@ impl Generator {
 
     /// Enters a text into the empty cache; the scores of what follows it.
     fn read(&mut self, text: &[i32]) -> Result<Vec<f32>> {
-        let shape = BatchShape::Padded {
-            size: 1,
-            length: text.len(),
-        };
         let (model, capacity) = (&self.model, self.capacity);
         let prefill = self
             .session
-            .function(|cx| vec![("logits", model.prefill(cx, shape, capacity))])?;
+            .function(|cx| vec![("logits", model.prefill(cx, [1, text.len()], capacity))])?;
         let last = [text.len() as i32 - 1];
         let inputs = [("tokens", Host::I32(text)), ("position", Host::I32(&last))];
         let logits = self.logits(prefill, &inputs);

@@ -52,4 +52,4 @@ pub use plans::{StepGraphs, StepPlans};
 pub use recording::Statistics;
 pub use session::{Function, Inputs, Results, Session};
 pub use size::{parse_size, show_size};
-pub use trainer::{Peak, StepReport, Trainer};
+pub use trainer::{Part, Peak, StepReport, Trainer};

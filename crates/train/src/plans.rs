@@ -7,14 +7,16 @@ use crate::size::show_size;
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Options, Placement, Plan};
 use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
-use lessen_nn::{Context, ParamSpec, Selection, StateSpec, Update, optimizer};
+use lessen_nn::{BatchShape, Context, ParamSpec, Selection, StateSpec, Update, optimizer};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The graphs of training before they are compiled.
 pub struct StepGraphs {
-    /// The graph that runs for every batch.
+    /// The graph that runs for every batch, or for those of the layout `shape`.
     pub step: Graph,
+    /// The layout of the batches, if the step runs for several; see [`StepGraphs::with_shape`].
+    pub shape: Option<BatchShape>,
     /// With accumulation, the graph that updates after the last batch.
     pub apply: Option<Graph>,
     /// Functions over the same parameters that run between the steps, such as an evaluation.
@@ -28,27 +30,14 @@ impl StepGraphs {
     /// Traces the loss and adds derivative and update.
     pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> StepGraphs {
         let (optimizer, clip, joined) = (&options.optimizer, options.clip_norm, &options.joined);
-        let accumulates = options.accumulate > 1;
-        let trace = Trace::new();
-        let cx = Context::new(&trace, true);
-        let value = loss(&cx);
-        trace.output("loss", value);
-        let sums = if accumulates {
-            optimizer::accumulate(&cx, value)
-        } else {
-            finish_update(&trace, optimizer::update(&cx, value, optimizer, clip, joined));
-            Vec::new()
-        };
-        let params = cx.params();
-        drop(cx);
-        let apply = accumulates.then(|| {
+        let (step, params, sums) = step_graph(options, loss);
+        let apply = (options.accumulate > 1).then(|| {
             let trace = Trace::new();
             let cx = Context::new(&trace, true);
             finish_update(&trace, optimizer::apply(&cx, &params, optimizer, clip, joined));
             drop(cx);
             trace.finish()
         });
-        let step = trace.finish();
         let mut states: Vec<(String, Type)> = Vec::new();
         for (name, ty) in std::iter::once(&step).chain(&apply).flat_map(states_of) {
             let known = params.iter().any(|param| param.name == name) || states.iter().any(|(state, _)| state == name);
@@ -58,12 +47,20 @@ impl StepGraphs {
         }
         StepGraphs {
             step,
+            shape: None,
             apply,
             functions: Vec::new(),
             params,
             states,
             gradient_sums: sums.into_iter().map(|sum: StateSpec| sum.name).collect(),
         }
+    }
+
+    /// Says that the step is traced for batches of this layout. It is then that of the largest batches: others follow
+    /// with [`Trainer::add_step`](crate::Trainer::add_step), in the memory that this one takes.
+    pub fn with_shape(mut self, shape: BatchShape) -> StepGraphs {
+        self.shape = Some(shape);
+        self
     }
 
     /// Adds a function over the same parameters, without dropout: `trace` returns its results by name. It runs in the
@@ -169,8 +166,10 @@ impl StepGraphs {
 
 /// The plans of training.
 pub struct StepPlans {
-    /// The plan that runs for every batch.
+    /// The plan that runs for every batch, or for those of the layout `shape`.
     pub step: Plan,
+    /// The layout of the batches, if the step runs for several.
+    pub shape: Option<BatchShape>,
     /// With accumulation, the plan that updates after the last batch.
     pub apply: Option<Plan>,
     /// The plans of the functions.
@@ -195,6 +194,7 @@ impl StepPlans {
         let apply = if graphs.apply.is_some() { plans.pop() } else { None };
         Ok(StepPlans {
             step: plans.remove(0),
+            shape: graphs.shape,
             apply,
             functions,
             params: graphs.params.clone(),
@@ -242,6 +242,28 @@ impl StepPlans {
     }
 }
 
+/// Traces the loss and adds derivative and update, or with accumulation the sums of gradients. Returns the graph, the
+/// parameters and the sums.
+pub(crate) fn step_graph(
+    options: &TrainerOptions,
+    loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+) -> (Graph, Vec<ParamSpec>, Vec<StateSpec>) {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    let value = loss(&cx);
+    trace.output("loss", value);
+    let sums = if options.accumulate > 1 {
+        optimizer::accumulate(&cx, value)
+    } else {
+        let (optimizer, clip, joined) = (&options.optimizer, options.clip_norm, &options.joined);
+        finish_update(&trace, optimizer::update(&cx, value, optimizer, clip, joined));
+        Vec::new()
+    };
+    let params = cx.params();
+    drop(cx);
+    (trace.finish(), params, sums)
+}
+
 /// The graph of a function over these parameters, without dropout: `trace` returns its results by name.
 ///
 /// # Errors
@@ -255,18 +277,18 @@ pub(crate) fn function_graph(
     for (name, value) in trace(&cx) {
         builder.output(name, value);
     }
-    check_params(params, &cx)?;
+    check_params(params, &cx.params())?;
     drop(cx);
     Ok(builder.finish())
 }
 
-/// Refuses a parameter of a graph that is not among `params`.
-pub(crate) fn check_params(params: &[ParamSpec], cx: &Context<'_>) -> Result<()> {
+/// Refuses a parameter of a graph, one of `own`, that is not among `params`.
+pub(crate) fn check_params(params: &[ParamSpec], own: &[ParamSpec]) -> Result<()> {
     let is_known = |param: &ParamSpec| {
         let same = |known: &ParamSpec| known.name == param.name && known.shape == param.shape;
         params.iter().any(same)
     };
-    match cx.params().iter().find(|param| !is_known(param)) {
+    match own.iter().find(|param| !is_known(param)) {
         None => Ok(()),
         Some(ParamSpec { name, shape, .. }) => Err(Error::user(format!(
             "the model has no parameter `{name}` of shape {shape:?}"

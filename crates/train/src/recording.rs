@@ -53,7 +53,7 @@ pub(crate) fn recording_graph(
     for recorded in cx.recorded()? {
         trace.output(&recorded.name, recorded.value);
     }
-    check_params(params, &cx)?;
+    check_params(params, &cx.params())?;
     drop(cx);
     let mut graph = trace.finish();
     // What the model function remembers between steps is the step's alone.

@@ -6,7 +6,7 @@ use crate::memory::check_memory;
 use crate::plans::{function_graph, states_of};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Options, Plan, ProgramId};
-use lessen_graph::Tensor;
+use lessen_graph::{Graph, Tensor};
 use lessen_nn::{Context, ParamSpec, Weight, Weights};
 
 /// Named arrays for the inputs of a graph.
@@ -72,19 +72,16 @@ impl Session {
         &mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
-        self.function_within(None, trace)
+        let graph = function_graph(&self.params, trace)?;
+        self.add(&graph, &Options::default(), None)
     }
 
-    /// [`Session::function`] under a budget for all that the session takes.
-    pub(crate) fn function_within(
-        &mut self,
-        budget: Option<usize>,
-        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
-    ) -> Result<Function> {
-        let graph = function_graph(&self.params, trace)?;
+    /// Compiles and loads a graph; the budget is for all that the session takes. A graph that would need a larger arena
+    /// than `arena` gets along with that if it can.
+    pub(crate) fn add(&mut self, graph: &Graph, options: &Options, arena: Option<usize>) -> Result<Function> {
         let backend = self.backend.as_ref();
         let (mut known, mut new) = (0, 0);
-        for (name, ty) in states_of(&graph) {
+        for (name, ty) in states_of(graph) {
             match backend.state_type(name) {
                 Some(_) => known += ty.bytes(),
                 None => new += ty.bytes(),
@@ -93,12 +90,15 @@ impl Session {
         let memory = backend.memory();
         // A plan counts its own states; the others, and the constants of other functions, stay beside it.
         let beside = memory.states - known + memory.constants;
-        let budget = budget.map(|budget| budget.saturating_sub(beside));
-        let options = Options {
-            budget,
-            ..Options::default()
+        let within = |budget| {
+            let placement = options.placement;
+            backend.compile(graph, &Options { placement, budget })
         };
-        let plan = backend.compile(&graph, &options)?;
+        let mut plan = within(options.budget.map(|budget| budget.saturating_sub(beside)))?;
+        if let Some(arena) = arena.filter(|arena| plan.arena_bytes() > *arena) {
+            let lasting = plan.peak_bytes() - plan.arena_bytes();
+            plan = within(Some(lasting + arena)).unwrap_or(plan);
+        }
         // The arena is shared with whatever else runs on the device.
         let more = plan.arena_bytes().saturating_sub(memory.arena);
         check_memory(new + plan.constant_bytes() + more)?;

@@ -5,15 +5,15 @@
 
 use crate::array::StateArray;
 use crate::options::TrainerOptions;
-use crate::plans::{StepGraphs, StepPlans};
-use crate::recording::Statistics;
+use crate::plans::{StepGraphs, StepPlans, check_params, function_graph, step_graph};
+use crate::recording::{Statistics, recording_graph};
 use crate::session::{Function, Inputs, Results, Session};
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Host};
-use lessen_graph::Tensor;
+use lessen_compile::{Backend, Host, Options, Placement};
+use lessen_graph::{Graph, Tensor};
 use lessen_nn::optimizer::steps_input;
-use lessen_nn::{Context, ParamSpec, Weights, initialize};
-use std::collections::BTreeSet;
+use lessen_nn::{BatchShape, Context, ParamSpec, Selection, Weights, initialize};
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
 /// What a step did.
@@ -31,6 +31,31 @@ pub struct StepReport {
     pub time: Duration,
 }
 
+/// A batch of a step.
+#[derive(Clone, Copy)]
+pub struct Part<'a> {
+    /// Its share in the loss.
+    pub share: f32,
+    /// Its layout, where the trainer has steps for several; see [`Trainer::add_step`].
+    pub shape: Option<BatchShape>,
+    /// The arrays; there may be more than the function declared.
+    pub inputs: &'a Inputs<'a>,
+}
+
+impl<'a> Part<'a> {
+    /// A batch with this share in the loss.
+    pub fn new(share: f32, inputs: &'a Inputs<'a>) -> Part<'a> {
+        let shape = None;
+        Part { share, shape, inputs }
+    }
+
+    /// The same in this layout.
+    pub fn at(self, shape: BatchShape) -> Part<'a> {
+        let shape = Some(shape);
+        Part { shape, ..self }
+    }
+}
+
 /// The planned and the measured most bytes of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Peak {
@@ -45,7 +70,8 @@ pub struct Trainer {
     session: Session,
     states: Vec<String>,
     gradient_sums: Vec<String>,
-    step: Function,
+    /// The graphs of a step by the layout of batches; a single one where that is always the same.
+    steps: HashMap<Option<BatchShape>, Function>,
     /// With accumulation, the graph that updates after the last batch.
     apply: Option<Function>,
     functions: Vec<Function>,
@@ -87,7 +113,7 @@ impl Trainer {
     ) -> Result<Trainer> {
         let (planned_lasting, planned_arena) = (plans.lasting_bytes(), plans.arena_bytes());
         let mut session = Session::new(backend, plans.params, weights)?;
-        let step = session.load(plans.step)?;
+        let steps = HashMap::from([(plans.shape, session.load(plans.step)?)]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
         let functions = functions.collect::<Result<_>>()?;
@@ -95,7 +121,7 @@ impl Trainer {
             session,
             states: plans.states.into_iter().map(|(name, _)| name).collect(),
             gradient_sums: plans.gradient_sums,
-            step,
+            steps,
             apply,
             functions,
             options,
@@ -111,18 +137,46 @@ impl Trainer {
     /// An input that is missing or of another type than declared, an index out of range. Parameters, states and the
     /// number of steps are as before then.
     pub fn step(&mut self, inputs: &Inputs<'_>) -> Result<StepReport> {
-        self.step_on(&[(1.0, inputs)])
+        self.step_on(&[Part::new(1.0, inputs)])
     }
 
-    /// One step on as many batches as the options' `accumulate` says, or on fewer where the data ends, each with its
-    /// share in the loss; the shares sum to 1.
+    /// One step on one batch of a layout that [`Trainer::add_step`] was called for.
     ///
     /// # Errors
     /// As [`Trainer::step`].
     ///
     /// # Panics
-    /// Without a batch, and with more of them.
-    pub fn step_on(&mut self, batches: &[(f32, &Inputs<'_>)]) -> Result<StepReport> {
+    /// As [`Trainer::step_on`].
+    pub fn step_at(&mut self, shape: BatchShape, inputs: &Inputs<'_>) -> Result<StepReport> {
+        self.step_on(&[Part::new(1.0, inputs).at(shape)])
+    }
+
+    /// Adds the step for batches of another layout than those before, if there is none yet: `loss` is the trainer's
+    /// function for that layout, over the same parameters. It gets along with the memory that is allocated, if it can.
+    ///
+    /// # Errors
+    /// A budget that is too small for it, a graph that the machine's memory cannot hold, and a parameter that the trainer
+    /// does not have.
+    pub fn add_step(&mut self, shape: BatchShape, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<()> {
+        if self.steps.contains_key(&Some(shape)) {
+            return Ok(());
+        }
+        let (graph, params, _) = step_graph(&self.options, loss);
+        check_params(self.session.params(), &params)?;
+        let function = self.add(&graph, self.options.placement)?;
+        self.steps.insert(Some(shape), function);
+        Ok(())
+    }
+
+    /// One step on as many batches as the options' `accumulate` says, or on fewer where the data ends; their shares sum
+    /// to 1.
+    ///
+    /// # Errors
+    /// As [`Trainer::step`].
+    ///
+    /// # Panics
+    /// Without a batch, with more of them, and with one of a layout that [`Trainer::add_step`] was not called for.
+    pub fn step_on(&mut self, batches: &[Part<'_>]) -> Result<StepReport> {
         assert!(
             (1..=self.options.accumulate).contains(&batches.len()),
             "at least one batch, and at most as many as are accumulated"
@@ -137,7 +191,7 @@ impl Trainer {
         result
     }
 
-    fn run_batches(&mut self, batches: &[(f32, &Inputs<'_>)]) -> Result<StepReport> {
+    fn run_batches(&mut self, batches: &[Part<'_>]) -> Result<StepReport> {
         let begun = Instant::now();
         let scheduled = self.done.saturating_sub(self.options.schedule_start);
         let lr = self
@@ -149,13 +203,14 @@ impl Trainer {
         let mut scalars: Vec<(&str, Host<'_>)> = vec![("lr", Host::F32(&rate))];
         scalars.extend(numbers.iter().map(|(name, number)| (name.as_str(), Host::F32(number))));
         let (mut loss, mut gradient_norm) = (0.0, None);
-        for (index, (share, inputs)) in batches.iter().enumerate() {
+        for (index, part) in batches.iter().enumerate() {
+            let step = self.steps[&part.shape];
             let key = self.key(index);
-            let share = [*share];
+            let share = [part.share];
             let mut all = scalars.clone();
             all.extend([("key", Host::U32(&key)), ("share", Host::F32(&share))]);
-            all.extend_from_slice(inputs);
-            let results = self.session.run(self.step, &all)?;
+            all.extend_from_slice(part.inputs);
+            let results = self.session.run(step, &all)?;
             loss += share[0] * results.scalar("loss").unwrap_or(f32::NAN);
             gradient_norm = results.scalar("gradient_norm");
         }
@@ -192,8 +247,31 @@ impl Trainer {
         &mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
+        let graph = function_graph(self.session.params(), trace)?;
+        self.add(&graph, Placement::default())
+    }
+
+    /// Compiles a graph that records statistics of the values that `model`, a function over the same parameters, observes
+    /// and `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
+    ///
+    /// # Errors
+    /// As [`Trainer::function`], and a part of the selection that is of no observed value.
+    pub fn recording(
+        &mut self,
+        selection: &Selection,
+        training: bool,
+        model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+    ) -> Result<Function> {
+        let graph = recording_graph(self.session.params(), selection, training, model)?;
+        self.add(&graph, Placement::default())
+    }
+
+    fn add(&mut self, graph: &Graph, placement: Placement) -> Result<Function> {
         let before = self.session.memory();
-        let function = self.session.function_within(self.options.budget, trace)?;
+        let budget = self.options.budget;
+        let function = self
+            .session
+            .add(graph, &Options { placement, budget }, Some(self.planned_arena))?;
         let now = self.session.memory();
         self.planned_lasting += now.states - before.states + now.constants - before.constants;
         self.planned_arena = self.planned_arena.max(self.session.plan(function).arena_bytes());

@@ -194,7 +194,7 @@ pub fn network(name: &str, activations: &[Activation], batch: BatchShape, rounds
     let device = Device::from_env()?;
     let timed = |activation: &Activation| {
         let model = (network.make)(*activation);
-        model.check_length(batch.length)?;
+        model.check_length(batch.tokens()[1])?;
         let trace = Trace::new();
         let cx = Context::new(&trace, false);
         let logits = model.logits(&cx, batch);

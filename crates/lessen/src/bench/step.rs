@@ -71,7 +71,7 @@ pub fn cases() -> Vec<Case> {
             letter: "c",
             title: "thucnews: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, vocabulary 4,800, dropout 0.2",
             model: titles.model,
-            batch: titles.shape,
+            batch: BatchShape::Padded { size: 128, length: 32 },
             budget: None,
         },
     ]

@@ -9,8 +9,7 @@ use crate::lengths::Length;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
-use crate::task::RunTask;
-use crate::task::recording;
+use crate::task::{RunTask, Shapes, recording};
 use crate::training::stage::in_place;
 use crate::wording::counted;
 use lessen_base::{Error, Result};
@@ -94,7 +93,8 @@ fn planned(
         let task = task.and_then(|task| {
             task.data()?;
             let options = task.options(1);
-            StepPlans::new(backend, &options, &task.graphs(&options)?)?.check_memory()?;
+            let graphs = task.graphs(&options, Shapes::assumed(&task.config))?;
+            StepPlans::new(backend, &options, &graphs)?.check_memory()?;
             Ok(task)
         });
         tasks.push(task.map_err(|error| in_place(config, error))?);
@@ -106,7 +106,7 @@ fn planned(
         .collect();
     let mut known = std::collections::BTreeSet::new();
     for task in &tasks {
-        let graphs = task.graphs(&task.options(1))?;
+        let graphs = task.graphs(&task.options(1), Shapes::assumed(&task.config))?;
         let statistics = recording::names(&task.config.record, &graphs);
         known.extend(known_keys(
             task.config.train.clip_norm > 0.0,

@@ -8,6 +8,7 @@ use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Model};
 use lessen_train::{Function, Inputs, Session};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
 
 /// The scores of an evaluation.
 #[derive(Clone, Debug, PartialEq)]
@@ -76,16 +77,51 @@ pub(crate) fn trace<'g>(
     }
 }
 
-/// Evaluates a function made from [`trace`] on the evaluation side of a source.
+/// The layout of a batch.
+pub fn shape_of(batch: &Batch) -> BatchShape {
+    let extents = |name| batch.get(name).map_or(&[][..], Field::shape);
+    match (extents("tokens"), extents("starts")) {
+        (&[_, tokens], &[starts]) => BatchShape::Packed {
+            size: starts - 1,
+            tokens,
+        },
+        (tokens, _) => BatchShape::Padded {
+            size: tokens.first().copied().unwrap_or(0),
+            length: tokens.last().copied().unwrap_or(0),
+        },
+    }
+}
+
+/// The functions of an evaluation, by the layout of the batches that they are for.
+pub(crate) type Functions = HashMap<BatchShape, Function>;
+
+/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it is
+/// added, that for the largest batch first.
 ///
 /// # Errors
 /// Data that does not fit the model.
-pub(crate) fn evaluate(session: &mut Session, function: Function, source: &dyn Source, goal: &Goal) -> Result<Scores> {
+pub(crate) fn evaluate(
+    session: &mut Session,
+    functions: &mut Functions,
+    (model, goal): (&Model, &Goal),
+    source: &dyn Source,
+) -> Result<Scores> {
+    let mut function_for = |session: &mut Session, batch: &Batch| -> Result<Function> {
+        let shape = shape_of(batch);
+        if let Some(function) = functions.get(&shape) {
+            return Ok(*function);
+        }
+        let function = session.function(|cx| trace(cx, model, goal, shape))?;
+        functions.insert(shape, function);
+        Ok(function)
+    };
+    function_for(session, &source.eval_batch(source.largest_eval()))?;
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);
     let (mut predictions, mut labels) = (Vec::new(), Vec::new());
     let (mut right, mut rows) = (0, 0);
     for index in 0..source.eval_batches() {
         let batch = source.eval_batch(index);
+        let function = function_for(session, &batch)?;
         let inputs: &Inputs<'_> = &inputs_of(&batch);
         let results = session.run(function, inputs)?;
         let (own, mean) = (

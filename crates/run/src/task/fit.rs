@@ -4,7 +4,7 @@ use super::goal::Goal;
 use crate::recipe::config::Config;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
-use lessen_nn::{Architecture, AttentionConfig, BatchShape, Loss, Model, Task};
+use lessen_nn::{Architecture, AttentionConfig, Loss, Model, Task};
 use std::path::Path;
 
 /// Tokens by which a model's vocabulary may be larger than its tokenizer's: many models are padded to a round number of
@@ -63,12 +63,12 @@ pub(crate) fn check_sizes(config: &Config, vocab: usize) -> Result<()> {
 ///
 /// # Errors
 /// The key that has the largest share in it.
-pub(crate) fn check_batch(config: &Config, model: &Model, shape: BatchShape) -> Result<()> {
+pub(crate) fn check_batch(config: &Config, model: &Model) -> Result<()> {
     let parameters = model.parameters();
     let widest = parameters
         .iter()
         .map(|param| param.shape.iter().copied().max().unwrap_or(1) as f64);
-    let BatchShape { size, length } = shape;
+    let (size, length) = (config.train.batch, config.data.max_length);
     if size as f64 * length as f64 * widest.sum::<f64>() < MOST_ELEMENTS {
         return Ok(());
     }

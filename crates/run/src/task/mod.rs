@@ -8,16 +8,59 @@ pub(crate) mod model;
 pub(crate) mod recording;
 
 use self::corpus::Corpus;
+use self::evaluation::shape_of;
 use self::goal::Goal;
 use self::model::{FirstWeights, Sizes};
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
+use crate::training::Steps;
 use lessen_base::{Error, Result};
-use lessen_data::{Metric, Source, Tokenizer};
-use lessen_nn::{BatchShape, Joined, Model, Weights, checkpoint};
+use lessen_data::{Metric, Source, Tokenizer, bucket};
+use lessen_graph::Tensor;
+use lessen_nn::{BatchShape, Context, Joined, Model, Weights, checkpoint};
 use lessen_train::{StepGraphs, TrainerOptions};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// The layouts of the largest batches of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shapes {
+    /// Of those that training reads.
+    pub train: BatchShape,
+    /// Of those that the evaluation reads.
+    pub dev: BatchShape,
+    /// Of the first one that the evaluation reads, on which statistics are recorded.
+    pub first_dev: BatchShape,
+}
+
+impl Shapes {
+    /// Those of two sources, of which training reads the batches `steps`.
+    pub fn of(training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
+        Shapes {
+            train: shape_of(&training.batch(training.largest(steps))),
+            dev: shape_of(&dev.eval_batch(dev.largest_eval())),
+            first_dev: shape_of(&dev.eval_batch(0)),
+        }
+    }
+
+    /// The largest ones that a recipe can have, whatever its data.
+    pub fn assumed(config: &Config) -> Shapes {
+        let (size, length) = (config.train.batch, config.data.max_length);
+        let shape = match config.data.format {
+            DataFormat::Labelled | DataFormat::Glue => BatchShape::Packed {
+                size,
+                tokens: bucket(size.saturating_mul(length)),
+            },
+            DataFormat::Text | DataFormat::Adder => BatchShape::Padded { size, length },
+        };
+        Shapes {
+            train: shape,
+            dev: shape,
+            first_dev: shape,
+        }
+    }
+}
 
 /// A model that a run has saved, with its tokenizer.
 #[derive(Clone)]
@@ -75,8 +118,6 @@ pub struct RunTask {
     pub goal: Goal,
     /// The model.
     pub model: Model,
-    /// Size of a batch.
-    pub shape: BatchShape,
     /// The folder that the model was read from, where a run has saved it.
     saved: Option<PathBuf>,
     /// The data; none where the recipe names none.
@@ -110,17 +151,12 @@ impl RunTask {
                 (None, model, tokenizer)
             }
         };
-        let shape = BatchShape {
-            size: config.train.batch,
-            length: config.data.max_length,
-        };
-        fit::check_batch(&config, &model, shape)?;
+        fit::check_batch(&config, &model)?;
         let data = corpus.zip(tokenizer);
         Ok(RunTask {
             config,
             goal,
             model,
-            shape,
             saved: dir,
             data: data.map(|(corpus, tokenizer)| TaskData {
                 corpus: Arc::new(corpus),
@@ -147,16 +183,11 @@ impl RunTask {
             length: config.data.max_length,
         };
         let model = sound_model(&config, &self.goal, sizes, tokenizer)?;
-        let shape = BatchShape {
-            size: config.train.batch,
-            length: config.data.max_length,
-        };
-        fit::check_batch(&config, &model, shape)?;
+        fit::check_batch(&config, &model)?;
         Ok(RunTask {
             config,
             goal: self.goal.clone(),
             model,
-            shape,
             saved: None,
             data: self.data.clone(),
         })
@@ -193,6 +224,27 @@ impl RunTask {
         corpus.evaluation(&self.config, tokenizer, split)
     }
 
+    /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without data
+    /// they are those of the largest batch that the recipe can have.
+    pub(crate) fn shapes_after(&self, batches: u64) -> Result<(Shapes, u64)> {
+        let is_labelled = matches!(self.goal, Goal::Classes(..) | Goal::Score(_));
+        if self.data.is_none() || !is_labelled {
+            return Ok((Shapes::assumed(&self.config), batches));
+        }
+        let (training, dev) = (self.training()?, self.evaluation("dev")?);
+        let end = batches + Steps::of(&self.config.train, training.as_ref()).batches;
+        Ok((Shapes::of(training.as_ref(), dev.as_ref(), batches..end), end))
+    }
+
+    /// Whether it has the batches of another task on the same data.
+    pub(crate) fn has_batches_of(&self, other: &RunTask) -> bool {
+        let of = |task: &RunTask| {
+            let (train, data) = (&task.config.train, &task.config.data);
+            (train.batch, train.seed, data.max_length, data.shuffle)
+        };
+        of(self) == of(other)
+    }
+
     /// How to train it in this many steps.
     pub fn options(&self, steps: u64) -> TrainerOptions {
         let train = &self.config.train;
@@ -209,14 +261,20 @@ impl RunTask {
         }
     }
 
-    /// The graphs of training: the step, and as its functions the evaluation and what records statistics.
+    /// The graphs of training on the largest batches: the step, and as its functions the evaluation and what records
+    /// statistics.
     ///
     /// # Errors
     /// An evaluation with parameters that the step does not have; nothing to record of what is asked for.
-    pub fn graphs(&self, options: &TrainerOptions) -> Result<StepGraphs> {
-        let graphs = StepGraphs::new(options, |cx| self.model.forward(cx, self.shape).loss);
-        let graphs = graphs.with_function(|cx| evaluation::trace(cx, &self.model, &self.goal, self.shape))?;
-        recording::add(graphs, self)
+    pub fn graphs(&self, options: &TrainerOptions, shapes: Shapes) -> Result<StepGraphs> {
+        let graphs = StepGraphs::new(options, |cx| self.loss(cx, shapes.train)).with_shape(shapes.train);
+        let graphs = graphs.with_function(|cx| evaluation::trace(cx, &self.model, &self.goal, shapes.dev))?;
+        recording::add(graphs, self, shapes)
+    }
+
+    /// The loss of a batch of this layout.
+    pub(crate) fn loss<'g>(&self, cx: &Context<'g>, shape: BatchShape) -> Tensor<'g> {
+        self.model.forward(cx, shape).loss
     }
 
     /// The first weights of training, and how they differ from the checkpoint to start from.

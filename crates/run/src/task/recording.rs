@@ -1,6 +1,6 @@
 //! Recording of statistics: which graphs it adds to those of training, and when they run.
 
-use super::RunTask;
+use super::{RunTask, Shapes};
 use crate::recipe::keys::{RecordKeys, RecordSplit};
 use lessen_base::Result;
 use lessen_nn::Selection;
@@ -10,7 +10,7 @@ use lessen_train::StepGraphs;
 const OTHERS: usize = 1;
 
 /// A batch that statistics are recorded on.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum RecordedSplit {
     /// The first one of the step to come.
     Train,
@@ -67,14 +67,16 @@ pub(crate) fn names(record: &RecordKeys, graphs: &StepGraphs) -> Vec<String> {
 ///
 /// # Errors
 /// A part of `record.what` that the model has nothing of.
-pub(crate) fn add(mut graphs: StepGraphs, task: &RunTask) -> Result<StepGraphs> {
+pub(crate) fn add(mut graphs: StepGraphs, task: &RunTask, shapes: Shapes) -> Result<StepGraphs> {
     let record = &task.config.record;
     for (split, _) in record.functions() {
         let selection: Result<Selection> = record.what.parse();
-        let training = split == RecordedSplit::Train;
-        let added = selection.and_then(|selection| {
-            graphs.with_recording(&selection, training, |cx| task.model.forward(cx, task.shape).loss)
-        });
+        let (training, shape) = match split {
+            RecordedSplit::Train => (true, shapes.train),
+            RecordedSplit::Dev => (false, shapes.first_dev),
+        };
+        let added =
+            selection.and_then(|selection| graphs.with_recording(&selection, training, |cx| task.loss(cx, shape)));
         graphs = added.map_err(|error| error.at(task.config.place("record.what")))?;
     }
     Ok(graphs)

@@ -12,9 +12,11 @@ mod steps;
 mod timing;
 
 pub use self::start::Request;
+pub(crate) use self::steps::Steps;
 pub(crate) use self::timing::median;
 
 use self::log::Log;
+use self::recording::Recordings;
 use self::report::{Outcome, Report};
 use self::stage::{From, Kept, Stage};
 use self::start::Start;
@@ -24,15 +26,14 @@ use crate::folder::manifest::{Best, DataDigests, Manifest, write_best};
 use crate::folder::{DIVERGED, Folder, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
-use crate::task::evaluation::{Scores, evaluate, inputs_of};
+use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
 use crate::task::model::{self, FirstWeights};
 use crate::wording::{counted, name_of, some_of};
 use lessen_base::atomic::write_folder;
 use lessen_base::{Error, Result};
-use lessen_data::{Batch, Prefetch, Source, Tokenizer};
-use lessen_train::{Generator, Inputs, Peak, StepPlans, StepReport, Trainer, show_size};
+use lessen_data::{Batch, Prefetch, Tokenizer};
+use lessen_train::{Generator, Part, Peak, StepPlans, StepReport, Trainer, show_size};
 use std::path::Path;
-use std::sync::Arc;
 
 /// Most batches that are made ahead.
 const AHEAD: usize = 256;
@@ -49,10 +50,6 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let compile_time = left.stages.iter().map(|(_, plans)| plans.compile_time()).sum();
     let mut stages = left.stages.into_iter();
     let (stage, plans) = stages.next().ok_or_else(|| Error::internal("a run has no stage"))?;
-    let (training, dev) = match left.sources {
-        Some(sources) => sources,
-        None => (stage.task.training()?, stage.task.evaluation("dev")?),
-    };
     let (trainer, first) = stage.trainer(left.backend, plans, left.from)?;
 
     // Where.
@@ -69,10 +66,10 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         total: left.total,
         peak: NO_PEAK,
         recipe: start.recipe,
+        evaluation: stage.evaluation(&trainer),
+        recordings: stage.recordings(&trainer),
         stage,
-        training,
         trainer,
-        dev,
         folder,
         guard,
         log,
@@ -105,14 +102,19 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         stage,
         tokenizer,
         trainer,
-        dev,
         folder,
         ..
     } = run;
     drop(trainer);
     let (task, seed) = (&stage.task, stage.task.config.train.seed);
     let generator = |most| Generator::new(new_backend()?, &task.model, &weights, most);
-    report.show(showcase(&task.goal, &tokenizer, dev.as_ref(), seed, generator)?);
+    report.show(showcase(
+        &task.goal,
+        &tokenizer,
+        stage.sources.dev.as_ref(),
+        seed,
+        generator,
+    )?);
     report.write(&folder)?;
     Ok(report)
 }
@@ -140,9 +142,11 @@ struct Run {
     /// The most bytes of the stages before this one.
     peak: Peak,
     stage: Stage,
-    training: Arc<dyn Source>,
-    dev: Arc<dyn Source>,
     trainer: Trainer,
+    /// The functions of the evaluation.
+    evaluation: Functions,
+    /// The functions that record statistics.
+    recordings: Recordings,
     best: Option<Best>,
 }
 
@@ -153,7 +157,7 @@ impl Run {
         let train = self.stage.task.config.train.clone();
         let ahead = (2 * train.accumulate).min(AHEAD);
         let (done, end) = (self.trainer.done(), self.stage.end());
-        let mut batches = Prefetch::start(self.training.clone(), self.stage.first_batch(done), ahead)?;
+        let mut batches = Prefetch::start(self.stage.sources.training.clone(), self.stage.first_batch(done), ahead)?;
         let mut scores = None;
         for step in done + 1..=end {
             let report = self.step(&mut batches)?;
@@ -201,8 +205,8 @@ impl Run {
         drop(self.trainer);
         let (trainer, first) = stage.trainer(new_backend()?, plans, From::Before(kept))?;
         let run = Run {
-            training: stage.task.training()?,
-            dev: stage.task.evaluation("dev")?,
+            evaluation: stage.evaluation(&trainer),
+            recordings: stage.recordings(&trainer),
             peak,
             trainer,
             stage,
@@ -260,17 +264,18 @@ impl Run {
         let count = self.stage.steps.batches_after(done, &self.stage.task.config.train);
         let made: Vec<Batch> = (0..count).map(|_| batches.next_batch()).collect::<Result<_>>()?;
         let inputs: Vec<_> = made.iter().map(inputs_of).collect();
-        recording::record(self, &inputs[0])?;
-        let (goal, train) = (&self.stage.task.goal, &self.stage.task.config.train);
+        recording::record(self, &made[0])?;
+        let (task, goal) = (&self.stage.task, &self.stage.task.goal);
         let weights: Vec<f64> = made.iter().map(|batch| goal.weight_of(batch)).collect();
         let whole: f64 = weights.iter().sum::<f64>().max(1.0);
-        let report = if train.accumulate == 1 {
-            self.trainer.step(&inputs[0])?
-        } else {
-            let shares = weights.iter().map(|weight| (weight / whole) as f32);
-            let shares: Vec<(f32, &Inputs<'_>)> = shares.zip(inputs.iter().map(|inputs| &inputs[..])).collect();
-            self.trainer.step_on(&shares)?
-        };
+        let mut parts = Vec::with_capacity(made.len());
+        for ((batch, inputs), weight) in made.iter().zip(&inputs).zip(weights) {
+            let shape = shape_of(batch);
+            self.trainer.add_step(shape, |cx| task.loss(cx, shape))?;
+            let share = if made.len() == 1 { 1.0 } else { (weight / whole) as f32 };
+            parts.push(Part::new(share, inputs).at(shape));
+        }
+        let report = self.trainer.step_on(&parts)?;
         let of = |count: fn(&Batch) -> usize| made.iter().map(count).sum::<usize>();
         self.timing
             .step(report.time, of(|batch| batch.examples), of(|batch| batch.tokens));
@@ -280,13 +285,9 @@ impl Run {
 
     /// Evaluates on the split `dev`.
     fn evaluate(&mut self, step: u64) -> Result<Scores> {
-        let function = self.trainer.functions()[0];
-        let scores = evaluate(
-            self.trainer.session(),
-            function,
-            self.dev.as_ref(),
-            &self.stage.task.goal,
-        )?;
+        let (task, dev) = (&self.stage.task, &self.stage.sources.dev);
+        let job = (&task.model, &task.goal);
+        let scores = evaluate(self.trainer.session(), &mut self.evaluation, job, dev.as_ref())?;
         if scores.loss.is_finite() {
             return Ok(scores);
         }

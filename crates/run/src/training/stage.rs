@@ -1,13 +1,16 @@
 //! The stages of a run that are left to do: a stage for each phase, or a single one in a run without phases. All are
 //! planned before the first step, so that a mistake in the last one costs no training.
 
+use super::recording::Recordings;
 use super::start::Start;
 use super::steps::Steps;
 use crate::folder::manifest::PhaseMark;
 use crate::recipe::config::Config;
 use crate::recipe::phases::in_phase;
+use crate::task::evaluation::Functions;
 use crate::task::model::FirstWeights;
-use crate::task::{RunTask, SavedModel};
+use crate::task::recording::RecordedSplit;
+use crate::task::{RunTask, SavedModel, Shapes};
 use lessen_base::{Error, Result};
 use lessen_compile::Backend;
 use lessen_data::Source;
@@ -26,6 +29,26 @@ pub(crate) struct Stage {
     /// Batches of the stages before it.
     batches: u64,
     options: TrainerOptions,
+    /// The batches of training and of the evaluation.
+    pub sources: Sources,
+    /// The layouts of the largest of them.
+    pub shapes: Shapes,
+}
+
+/// Batches of training and of the evaluation.
+#[derive(Clone)]
+pub(crate) struct Sources {
+    pub training: Arc<dyn Source>,
+    pub dev: Arc<dyn Source>,
+}
+
+impl Sources {
+    fn of(task: &RunTask) -> Result<Sources> {
+        Ok(Sources {
+            training: task.training()?,
+            dev: task.evaluation("dev")?,
+        })
+    }
 }
 
 /// What training goes on from.
@@ -55,25 +78,23 @@ impl Stage {
         let first = &tasks[0];
         let corpus = first.data()?.corpus();
         start.check_data(corpus.digests(), corpus.unit())?;
-        let (training, dev) = (first.training()?, first.evaluation("dev")?);
-        let mut steps = vec![Steps::of(&first.config.train, training.as_ref())];
+        let mut sources = vec![Sources::of(first)?];
+        let mut steps = vec![Steps::of(&first.config.train, sources[0].training.as_ref())];
         start
             .check_steps(steps[0])
             .map_err(|error| in_place(&first.config, error))?;
-        for task in &tasks[1..] {
-            let own = || -> Result<Steps> {
-                Ok(match task.config.train.steps {
-                    0 => Steps::of(&task.config.train, task.training()?.as_ref()),
-                    _ => Steps::of(&task.config.train, training.as_ref()),
-                })
+        for (number, task) in tasks.iter().enumerate().skip(1) {
+            let own = match task.has_batches_of(&tasks[number - 1]) {
+                true => sources[number - 1].clone(),
+                false => Sources::of(task).map_err(|error| in_place(&task.config, error))?,
             };
-            steps.push(own().map_err(|error| in_place(&task.config, error))?);
+            steps.push(Steps::of(&task.config.train, own.training.as_ref()));
+            sources.push(own);
         }
 
         let mark = start.mark();
         let mut joined = mark.map_or_else(Joined::new, |mark| mark.joined.clone());
         let (mut begun, mut batches) = mark.map_or((0, 0), |mark| (mark.begun, mark.batches));
-        let mut sources = Some((training, dev));
         let mut from = match start.states()? {
             Some(states) => From::Checkpoint(start.step(), states),
             None => From::Beginning,
@@ -88,11 +109,11 @@ impl Stage {
             (begun, batches) = (start.step(), batches + steps[0].batches);
             tasks.remove(0);
             steps.remove(0);
-            sources = None;
+            sources.remove(0);
         }
         let backend = backend()?;
         let mut stages: Vec<(Stage, StepPlans)> = Vec::with_capacity(tasks.len());
-        for (task, steps) in tasks.into_iter().zip(steps) {
+        for ((task, steps), sources) in tasks.into_iter().zip(steps).zip(sources) {
             if let Some((before, _)) = stages.last() {
                 joined = joined_after(&joined, &before.task, &task, begun);
             }
@@ -101,12 +122,20 @@ impl Stage {
                 joined: joined.clone(),
                 ..task.options(steps.total)
             };
+            // Of the first stage, steps may be done already.
+            let done = match stages.is_empty() {
+                true => (start.step() - begun.min(start.step())) * options.accumulate as u64,
+                false => 0,
+            };
+            let range = batches + done..batches + steps.batches.max(done);
             let stage = Stage {
+                shapes: Shapes::of(sources.training.as_ref(), sources.dev.as_ref(), range),
                 task,
                 steps,
                 begun,
                 batches,
                 options,
+                sources,
             };
             let plans = stage.plans(backend.as_ref());
             let plans = plans.map_err(|error| in_place(&stage.task.config, error))?;
@@ -118,12 +147,11 @@ impl Stage {
             total: begun,
             backend,
             from,
-            sources,
         })
     }
 
     fn plans(&self, backend: &dyn Backend) -> Result<StepPlans> {
-        let plans = StepPlans::new(backend, &self.options, &self.task.graphs(&self.options)?)?;
+        let plans = StepPlans::new(backend, &self.options, &self.task.graphs(&self.options, self.shapes)?)?;
         plans.check_memory()?;
         Ok(plans)
     }
@@ -179,6 +207,24 @@ impl Stage {
         Ok((trainer, first))
     }
 
+    /// The functions of the evaluation that were planned with the steps.
+    pub(super) fn evaluation(&self, trainer: &Trainer) -> Functions {
+        let planned = trainer.functions().first().map(|function| (self.shapes.dev, *function));
+        planned.into_iter().collect()
+    }
+
+    /// The functions that record statistics and were planned with the steps.
+    pub(super) fn recordings(&self, trainer: &Trainer) -> Recordings {
+        let planned = self.task.config.record.functions().map(|(split, position)| {
+            let shape = match split {
+                RecordedSplit::Train => self.shapes.train,
+                RecordedSplit::Dev => self.shapes.first_dev,
+            };
+            ((split, shape), trainer.functions()[position])
+        });
+        planned.collect()
+    }
+
     /// The parameters of the stage before, as far as this one has them, and new ones for the others.
     fn carried(&self, before: &Weights) -> FirstWeights {
         let mut first = FirstWeights::default();
@@ -206,8 +252,6 @@ pub(crate) struct Left {
     pub backend: Box<dyn Backend>,
     /// What the first stage goes on from.
     pub from: From,
-    /// The batches of the first stage for training and for evaluation, if they have been made.
-    pub sources: Option<(Arc<dyn Source>, Arc<dyn Source>)>,
 }
 
 /// The tasks of the phase that a start is in and of those after it.

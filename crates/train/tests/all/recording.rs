@@ -5,7 +5,7 @@ use lessen_compile::{Host, dump_memory, dump_schedule};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
 use lessen_nn::{Context, Init, Selection, Statistic, initialize};
-use lessen_train::{StepGraphs, StepPlans, Trainer, TrainerOptions};
+use lessen_train::{Part, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const ROWS: usize = 8;
 const WIDTH: usize = 5;
@@ -54,7 +54,7 @@ fn recording_changes_no_bit_of_training() {
         for step in 0..6 {
             let data: Vec<Vec<f32>> = (0..accumulate).map(|i| batch(accumulate * step + i)).collect();
             let inputs: Vec<_> = data.iter().map(|x| [("x", Host::F32(x))]).collect();
-            let batches: Vec<_> = inputs.iter().map(|x| (1.0 / accumulate as f32, &x[..])).collect();
+            let batches: Vec<_> = inputs.iter().map(|x| Part::new(1.0 / accumulate as f32, x)).collect();
             for function in recording.functions().to_vec() {
                 recording.record(function, &inputs[0]).unwrap();
             }

@@ -5,7 +5,7 @@ use lessen_compile::{Host, Placement};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
 use lessen_nn::{Context, Init};
-use lessen_train::{HostArray, Session, StepGraphs, StepPlans, Trainer, TrainerOptions};
+use lessen_train::{HostArray, Part, Session, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const ROWS: usize = 8;
 const WIDTH: usize = 3;
@@ -120,8 +120,8 @@ fn a_step_may_have_fewer_batches_than_are_accumulated() {
         let ((x, y), (other_x, other_y)) = (points(step, ROWS), points(step + 50, ROWS));
         let own = [("x", Host::F32(&x)), ("y", Host::F32(&y))];
         let other = [("x", Host::F32(&other_x)), ("y", Host::F32(&other_y))];
-        let found = one.step_on(&[(1.0, &own)]).unwrap();
-        let expected = two.step_on(&[(1.0, &own), (0.0, &other)]).unwrap();
+        let found = one.step_on(&[Part::new(1.0, &own)]).unwrap();
+        let expected = two.step_on(&[Part::new(1.0, &own), Part::new(0.0, &other)]).unwrap();
         assert_eq!(found.loss, expected.loss);
     }
     assert_eq!(one.weights().unwrap(), two.weights().unwrap());
@@ -151,7 +151,9 @@ fn accumulated_batches_make_the_same_step_as_one_large_batch() {
         let (at, half) = (ROWS / 2 * WIDTH, ROWS / 2);
         let first = [("x", Host::F32(&x[..at])), ("y", Host::F32(&y[..half]))];
         let second = [("x", Host::F32(&x[at..])), ("y", Host::F32(&y[half..]))];
-        let report = small.step_on(&[(0.5, &first), (0.5, &second)]).unwrap();
+        let report = small
+            .step_on(&[Part::new(0.5, &first), Part::new(0.5, &second)])
+            .unwrap();
         let expected = large.step(&[("x", Host::F32(&x)), ("y", Host::F32(&y))]).unwrap();
         let close = |a: f32, b: f32| (a - b).abs() <= 1e-4 * b.abs() + 1e-6;
         assert!(
@@ -229,15 +231,15 @@ fn a_failed_step_leaves_parameters_states_and_sums_as_they_were() {
             let whole = [("x", Host::F32(&x)), ("y", Host::F32(&y))];
             let broken = [("x", Host::F32(&x))];
             let share = 1.0 / accumulate as f32;
-            let mut batches = vec![(share, &whole[..]); accumulate];
-            batches[accumulate - 1].1 = &broken;
+            let mut batches = vec![Part::new(share, &whole); accumulate];
+            batches[accumulate - 1].inputs = &broken;
             let before = (failing.weights().unwrap(), failing.state().unwrap());
             let error = failing.step_on(&batches).unwrap_err().to_string();
             assert!(error.contains("`y`"), "{error}");
             assert_eq!(failing.done(), step as u64);
             assert_eq!((failing.weights().unwrap(), failing.state().unwrap()), before);
 
-            batches[accumulate - 1].1 = &whole;
+            batches[accumulate - 1].inputs = &whole;
             let (found, expected) = (failing.step_on(&batches).unwrap(), twin.step_on(&batches).unwrap());
             assert_eq!(
                 (found.step, found.loss.to_bits()),

@@ -51,7 +51,7 @@ impl Activation {
                 };
                 let times = activation::network(network, &self.activation, shape, runs)?;
                 let what = format!("{network}, {length} tokens, batch {}", self.batch);
-                table += &self.report(&what, &times, shape.size as f64, &mut found);
+                table += &self.report(&what, &times, shape.size() as f64, &mut found);
             }
         }
         let all = json!({ "cases": found });
