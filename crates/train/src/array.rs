@@ -2,6 +2,10 @@
 
 use lessen_compile::Host;
 use lessen_graph::{DType, Type};
+use std::io::{self, Write};
+
+/// Elements that are converted at once.
+const BLOCK: usize = 1 << 14;
 
 /// A dense row-major array in the host's memory.
 #[derive(Clone, PartialEq, Debug)]
@@ -102,6 +106,27 @@ impl StateArray {
     }
 }
 
+/// Writes the elements' bytes, little-endian.
+pub(crate) fn write_le(host: Host<'_>, out: &mut dyn Write) -> io::Result<()> {
+    fn blocks<T: Copy, const N: usize>(elements: &[T], bytes: fn(T) -> [u8; N], out: &mut dyn Write) -> io::Result<()> {
+        let mut block = Vec::with_capacity(N * BLOCK.min(elements.len()));
+        for chunk in elements.chunks(BLOCK) {
+            block.clear();
+            block.extend(chunk.iter().flat_map(|&element| bytes(element)));
+            out.write_all(&block)?;
+        }
+        Ok(())
+    }
+    match host {
+        Host::F32(x) => blocks(x, f32::to_le_bytes, out),
+        Host::F64(x) => blocks(x, f64::to_le_bytes, out),
+        Host::BF16(x) => blocks(x, u16::to_le_bytes, out),
+        Host::I32(x) => blocks(x, i32::to_le_bytes, out),
+        Host::U32(x) => blocks(x, u32::to_le_bytes, out),
+        Host::Bool(x) => out.write_all(x),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,6 +144,9 @@ mod tests {
             let bytes = array.to_le_bytes();
             assert_eq!(HostArray::from_le_bytes(array.dtype(), &bytes), array);
             assert_eq!(HostArray::from(array.host()), array);
+            let mut written = Vec::new();
+            write_le(array.host(), &mut written).unwrap();
+            assert_eq!(written, bytes);
         }
     }
 }

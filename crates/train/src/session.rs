@@ -1,13 +1,18 @@
 //! A session: a device with a model's parameters, and functions over them. Training, evaluation, prediction and
 //! generation all run in one.
 
-use crate::array::{HostArray, StateArray};
+use crate::array::{HostArray, StateArray, write_le};
 use crate::memory::check_memory;
 use crate::plans::{function_graph, states_of};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Options, Plan, ProgramId};
-use lessen_graph::{Graph, Tensor};
+use lessen_graph::{Graph, Tensor, Type};
+use lessen_nn::checkpoint::{self, Entry};
 use lessen_nn::{Context, ParamSpec, Weight, Weights};
+use serde_json::{Map, Value};
+use std::cmp::Reverse;
+use std::io::{self, Write};
+use std::path::Path;
 
 /// Named arrays for the inputs of a graph.
 pub type Inputs<'a> = [(&'a str, Host<'a>)];
@@ -57,7 +62,7 @@ impl Session {
             let weight = weights.get(name).filter(|weight| weight.shape == *shape);
             let weight =
                 weight.ok_or_else(|| Error::user(format!("there is no value of shape {shape:?} for `{name}`")))?;
-            backend.allocate(name, &lessen_graph::Type::f32(shape))?;
+            backend.allocate(name, &Type::f32(shape))?;
             backend.upload(name, Host::F32(&weight.data))?;
         }
         Ok(Session { backend, params })
@@ -204,6 +209,43 @@ impl Session {
             }
         }
         Ok(None)
+    }
+
+    /// Writes the parameters as a Hugging Face directory with this configuration, tensor by tensor.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub fn save(&self, dir: &Path, config_json: &Map<String, Value>) -> Result<()> {
+        let mut entries: Vec<Entry> = self.params.iter().map(|param| self.entry(&param.name)).collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        checkpoint::save_with(dir, config_json, &entries, |entry, out| self.write(&entry.name, out))
+    }
+
+    /// Writes states to a file, tensor by tensor; returns what is in it.
+    pub(crate) fn save_states(&self, path: &Path, names: &[String]) -> Result<Vec<Entry>> {
+        let mut entries: Vec<Entry> = names.iter().map(|name| self.entry(name)).collect();
+        // Larger elements first: all are aligned.
+        entries.sort_by(|a, b| {
+            let size = |entry: &Entry| Reverse(entry.ty.dtype.bytes());
+            size(a).cmp(&size(b)).then_with(|| a.name.cmp(&b.name))
+        });
+        checkpoint::write_tensors(path, &entries, |entry, out| self.write(&entry.name, out))?;
+        Ok(entries)
+    }
+
+    /// A state that is allocated, as a tensor of a file.
+    fn entry(&self, name: &str) -> Entry {
+        Entry {
+            name: name.to_string(),
+            ty: self.backend.state_type(name).cloned().unwrap_or(Type::f32(&[])),
+        }
+    }
+
+    fn write(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
+        let mut written = Ok(());
+        let read = self.backend.download(name, &mut |host| written = write_le(host, out));
+        read.map_err(io::Error::other)?;
+        written
     }
 
     /// A state of any dtype, as it is now.

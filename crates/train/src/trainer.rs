@@ -11,9 +11,12 @@ use crate::session::{Function, Inputs, Results, Session};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Host, Options, Placement};
 use lessen_graph::{Graph, Tensor};
+use lessen_nn::checkpoint::Entry;
 use lessen_nn::optimizer::steps_input;
 use lessen_nn::{BatchShape, Context, ParamSpec, Selection, Weights, initialize};
+use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// What a step did.
@@ -357,6 +360,23 @@ impl Trainer {
     /// A device that fails.
     pub fn state(&self) -> Result<Vec<StateArray>> {
         self.states.iter().map(|name| self.session.state(name)).collect()
+    }
+
+    /// Writes the parameters as a Hugging Face directory with this configuration, tensor by tensor.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub fn save(&self, dir: &Path, config_json: &Map<String, Value>) -> Result<()> {
+        self.session.save(dir, config_json)
+    }
+
+    /// Writes what training remembers beside the parameters, see [`Trainer::state`], to a safetensors file, tensor by
+    /// tensor. Returns what is in it.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn save_state(&self, path: &Path) -> Result<Vec<Entry>> {
+        self.session.save_states(path, &self.states)
     }
 
     /// Goes on after `done` steps with what [`Trainer::state`] returned then.

@@ -7,7 +7,7 @@ mod names;
 mod save;
 
 pub use load::{Loaded, load};
-pub use save::save;
+pub use save::{Entry, save, save_with, write_tensors};
 
 /// The remedy in errors about folders that are no checkpoint.
 pub(crate) const WANTED_FOLDER: &str =

@@ -7,7 +7,7 @@
 use super::manifest::{self, Manifest};
 use lessen_base::atomic::{ASIDE, recover, unwritable, write_folder};
 use lessen_base::{Error, Result};
-use lessen_train::StateArray;
+use lessen_nn::checkpoint::Entry;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -44,19 +44,14 @@ impl Checkpoints {
         recover(&self.dir)
     }
 
-    /// Writes a checkpoint; `fill` writes model and tokenizer. Then removes those that are too old to keep.
+    /// Writes a checkpoint; `fill` writes model, tokenizer and states, and returns the states. Then removes those that are too old to keep.
     ///
     /// # Errors
     /// A folder that cannot be written to; what was there before stays.
-    pub(crate) fn save(
-        &self,
-        manifest: Manifest,
-        states: &[StateArray],
-        fill: impl FnOnce(&Path) -> Result<()>,
-    ) -> Result<()> {
+    pub(crate) fn save(&self, manifest: Manifest, fill: impl FnOnce(&Path) -> Result<Vec<Entry>>) -> Result<()> {
         write_folder(&self.path(manifest.step), |aside| {
-            fill(aside)?;
-            manifest::complete(aside, manifest, states)
+            let states = fill(aside)?;
+            manifest::complete(aside, manifest, &states)
         })?;
         for (old, _) in self.steps()?.into_iter().rev().skip(KEPT) {
             self.remove(old)?;
@@ -167,13 +162,13 @@ mod tests {
     use crate::folder::manifest::DataDigests;
     use lessen_base::atomic::write_file;
 
-    fn fill(text: &'static str) -> impl FnOnce(&Path) -> Result<()> {
-        move |aside| write_file(&aside.join("model.safetensors"), text.as_bytes())
+    fn fill(text: &'static str) -> impl FnOnce(&Path) -> Result<Vec<Entry>> {
+        move |aside| write_file(&aside.join("model.safetensors"), text.as_bytes()).map(|()| Vec::new())
     }
 
     fn save(checkpoints: &Checkpoints, step: u64) {
         let manifest = Manifest::new(step, 100, DataDigests::default());
-        checkpoints.save(manifest, &[], fill("good")).unwrap();
+        checkpoints.save(manifest, fill("good")).unwrap();
     }
 
     fn checkpoints(steps: &[u64]) -> (tempfile::TempDir, Checkpoints) {
@@ -218,7 +213,7 @@ mod tests {
     fn an_interrupted_checkpoint_leaves_the_one_before() {
         let (dir, checkpoints) = checkpoints(&[5]);
         let manifest = Manifest::new(6, 100, DataDigests::default());
-        let failed = checkpoints.save(manifest, &[], |_| Err(Error::user("the disk is full")));
+        let failed = checkpoints.save(manifest, |_| Err(Error::user("the disk is full")));
         assert!(failed.is_err());
         // Killed while writing: a folder aside, and no manifest in it.
         fs::create_dir(dir.path().join(".tmp-step-6")).unwrap();

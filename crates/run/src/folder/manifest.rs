@@ -10,8 +10,9 @@ use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
 use lessen_graph::DType;
 use lessen_nn::Joined;
+use lessen_nn::checkpoint::Entry;
 use lessen_train::{HostArray, StateArray};
-use safetensors::tensor::{Dtype, SafeTensors, TensorView};
+use safetensors::tensor::{Dtype, SafeTensors};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -105,23 +106,15 @@ impl Manifest {
     }
 }
 
-/// Adds the states of training and the manifest to a folder that holds the rest of the checkpoint.
+/// Adds the manifest to a folder that holds the rest of the checkpoint; `states` are those in [`STATE`].
 ///
 /// # Errors
 /// A folder that cannot be written to.
-pub(crate) fn complete(dir: &Path, mut manifest: Manifest, states: &[StateArray]) -> Result<()> {
+pub(crate) fn complete(dir: &Path, mut manifest: Manifest, states: &[Entry]) -> Result<()> {
     let failed =
         |what: &str, error: &dyn std::fmt::Display| Error::internal(format!("{what} cannot be written ({error})"));
-    let bytes: Vec<Vec<u8>> = states.iter().map(|array| array.data.to_le_bytes()).collect();
-    let mut views = Vec::with_capacity(states.len());
-    for (array, bytes) in states.iter().zip(&bytes) {
-        let view = TensorView::new(stored_dtype(array.data.dtype()), array.shape.clone(), bytes);
-        let view = view.map_err(|error| failed(&format!("the state {}", array.name), &error))?;
-        views.push((array.name.as_str(), view));
-        manifest.states.insert(array.name.clone(), array.ty().to_string());
-    }
-    let whole = safetensors::serialize(views, None).map_err(|error| failed(STATE, &error))?;
-    write_file(&dir.join(STATE), &whole)?;
+    let types = states.iter().map(|state| (state.name.clone(), state.ty.to_string()));
+    manifest.states = types.collect();
     let entries = fs::read_dir(dir).map_err(|error| unreadable(dir, &error.to_string()))?;
     for entry in entries {
         let path = entry.map_err(|error| unreadable(dir, &error.to_string()))?.path();
@@ -265,6 +258,7 @@ fn digest(path: &Path) -> Result<(u64, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lessen_nn::checkpoint::write_tensors;
 
     const DATA: DataDigests = DataDigests {
         train: DataDigest {
@@ -292,7 +286,19 @@ mod tests {
             array("e.key", &[2], HostArray::U32(vec![u32::MAX, 0])),
             array("f.seen", &[3], HostArray::Bool(vec![0, 1, 1])),
         ];
-        complete(dir.path(), Manifest::new(12, 30, DATA), &states).unwrap();
+        let entries: Vec<Entry> = states
+            .iter()
+            .map(|array| Entry {
+                name: array.name.clone(),
+                ty: array.ty(),
+            })
+            .collect();
+        write_tensors(&dir.path().join(STATE), &entries, |entry, out| {
+            let array = states.iter().find(|array| array.name == entry.name).unwrap();
+            out.write_all(&array.data.to_le_bytes())
+        })
+        .unwrap();
+        complete(dir.path(), Manifest::new(12, 30, DATA), &entries).unwrap();
         (dir, states)
     }
 

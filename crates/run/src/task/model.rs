@@ -14,6 +14,7 @@ use lessen_nn::{
     Architecture, AttentionConfig, Model, Weights, checkpoint, initialize_missing, numbered_labels, reorder_classes,
     same_classes,
 };
+use lessen_train::Trainer;
 use serde_json::{Value, json};
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -283,12 +284,12 @@ pub(crate) fn first_weights(model: &Model, init: Option<&Path>, seed: u64) -> Re
     Ok(first)
 }
 
-/// Writes a Hugging Face folder: the model's configuration, its weights and the tokenizer.
+/// Writes a Hugging Face folder: the model's configuration, its weights as they are in training, and the tokenizer.
 ///
 /// # Errors
 /// A folder that cannot be written to.
-pub(crate) fn save(dir: &Path, model: &Model, weights: &Weights, tokenizer: &Tokenizer) -> Result<()> {
-    checkpoint::save(dir, &model.config_json(), weights)?;
+pub(crate) fn save(dir: &Path, model: &Model, trainer: &Trainer, tokenizer: &Tokenizer) -> Result<()> {
+    trainer.save(dir, &model.config_json())?;
     tokenizer.save(dir)?;
     Ok(())
 }

@@ -22,7 +22,7 @@ use self::stage::{From, Kept, Stage};
 use self::start::Start;
 use self::timing::Timing;
 use crate::device::NewBackend;
-use crate::folder::manifest::{Best, DataDigests, Manifest, write_best};
+use crate::folder::manifest::{Best, DataDigests, Manifest, STATE, write_best};
 use crate::folder::{DIVERGED, Folder, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
@@ -312,18 +312,18 @@ impl Run {
             return Err(self.diverged(step, &format!("after step {step} the parameter {name} is not finite")));
         }
         self.log.sync()?;
-        let (weights, states) = (self.trainer.weights()?, self.trainer.state()?);
         let mut manifest = Manifest::new(step, self.stage.steps.total, self.data);
         manifest.phase = self.stage.mark();
-        let fill = |aside: &Path| model::save(aside, &self.stage.task.model, &weights, &self.tokenizer);
-        self.folder.checkpoints().save(manifest, &states, fill)
+        self.folder.checkpoints().save(manifest, |aside| {
+            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer)?;
+            self.trainer.save_state(&aside.join(STATE))
+        })
     }
 
     /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
     fn save_model(&self, dir: &Path, best: Option<&Best>) -> Result<()> {
-        let weights = self.trainer.weights()?;
         write_folder(dir, |aside| {
-            model::save(aside, &self.stage.task.model, &weights, &self.tokenizer)?;
+            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer)?;
             best.map_or(Ok(()), |best| write_best(aside, best))
         })
     }
