@@ -39,7 +39,7 @@ pub trait Backend: Send {
     /// Constants that the device's memory cannot hold.
     fn load(&mut self, plan: Plan) -> Result<ProgramId>;
 
-    /// Frees a loaded plan.
+    /// Frees a loaded plan, and with the last one the arena.
     fn unload(&mut self, program: ProgramId);
 
     /// A loaded plan.
@@ -65,6 +65,12 @@ pub trait Backend: Send {
     /// # Errors
     /// A state that is not allocated, or has another dtype or number of elements.
     fn upload(&mut self, state: &str, data: Host<'_>) -> Result<()>;
+
+    /// Copies an array from the host over a state's elements from number `first` on.
+    ///
+    /// # Errors
+    /// A state that is not allocated, has another dtype, or ends sooner.
+    fn upload_part(&mut self, state: &str, first: usize, data: Host<'_>) -> Result<()>;
 
     /// Shows a state's elements to `visit`, without a copy where the device shares the host's memory.
     ///

@@ -58,6 +58,11 @@ fn missing(state: &str) -> Error {
     Error::internal(format!("the state `{state}` is not allocated"))
 }
 
+fn unfit(state: &str, ty: &Type, data: &Host<'_>) -> Error {
+    let (has, n) = (data.dtype().name(), data.len());
+    Error::user(format!("the state `{state}` takes {ty}, not {n} elements of {has}"))
+}
+
 impl Backend for CpuBackend {
     fn name(&self) -> &'static str {
         "cpu"
@@ -77,6 +82,9 @@ impl Backend for CpuBackend {
 
     fn unload(&mut self, program: ProgramId) {
         self.programs.remove(&program);
+        if self.programs.is_empty() {
+            self.device.free_arena();
+        }
     }
 
     fn plan(&self, program: ProgramId) -> &Plan {
@@ -96,17 +104,25 @@ impl Backend for CpuBackend {
     }
 
     fn upload(&mut self, state: &str, data: Host<'_>) -> Result<()> {
-        let to = self.store.state(state).ok_or_else(|| missing(state))?;
-        if data.dtype() != to.ty.dtype || data.len() != to.ty.numel() {
-            let (has, n) = (data.dtype().name(), data.len());
-            return Err(Error::user(format!(
-                "the state `{state}` takes {}, not {n} elements of {has}",
-                to.ty
-            )));
+        let to = self.store.ty(state).ok_or_else(|| missing(state))?;
+        if data.len() != to.numel() {
+            return Err(unfit(state, to, &data));
         }
-        // SAFETY: the state's memory holds the elements of its type, and the store is borrowed mutably.
+        self.upload_part(state, 0, data)
+    }
+
+    fn upload_part(&mut self, state: &str, first: usize, data: Host<'_>) -> Result<()> {
+        let to = self.store.state(state).ok_or_else(|| missing(state))?;
+        let end = first.checked_add(data.len());
+        if data.dtype() != to.ty.dtype || end.is_none_or(|end| end > to.ty.numel()) {
+            return Err(unfit(state, &to.ty, &data));
+        }
+        let size = to.ty.dtype.bytes();
+        // SAFETY: the state's memory holds the elements of its type, of which these are some, and the store is borrowed
+        // mutably.
         unsafe {
-            to.memory.ptr().copy_from_nonoverlapping(host_ptr(&data), to.ty.bytes());
+            let to = to.memory.ptr().add(first * size);
+            to.copy_from_nonoverlapping(host_ptr(&data), data.len() * size);
         }
         Ok(())
     }

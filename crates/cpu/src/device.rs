@@ -54,6 +54,13 @@ impl Device {
         self.arena.len()
     }
 
+    /// Frees the arena; the next run makes another one.
+    pub(crate) fn free_arena(&mut self) {
+        if let Ok(empty) = Arena::new(0) {
+            self.arena = empty;
+        }
+    }
+
     /// What the planner must know of this device.
     pub fn target(&self) -> CpuTarget {
         CpuTarget {

@@ -36,21 +36,24 @@ pub enum Init {
 impl Init {
     /// Returns the initial values of the parameter `name` with `count` elements.
     pub fn values(self, seed: u64, name: &str, count: usize) -> Vec<f32> {
+        self.sequence(seed, name).take(count).collect()
+    }
+
+    /// The initial values of the parameter `name`, one after another, without end.
+    pub fn sequence(self, seed: u64, name: &str) -> impl Iterator<Item = f32> + use<> {
         let mut numbers = Numbers {
             random: SplitMix64::named(seed, name),
             spare: None,
         };
-        match self {
-            Init::Zeros => vec![0.0; count],
-            Init::Ones => vec![1.0; count],
-            Init::Constant(value) => vec![value as f32; count],
-            Init::Normal { std } => (0..count).map(|_| (numbers.normal() * std) as f32).collect(),
-            Init::Uniform { bound } => (0..count).map(|_| numbers.symmetric(bound) as f32).collect(),
-            Init::XavierUniform { fan_in, fan_out } => {
-                let bound = (6.0 / (fan_in + fan_out) as f64).sqrt();
-                (0..count).map(|_| numbers.symmetric(bound) as f32).collect()
-            }
-        }
+        let next = move || match self {
+            Init::Zeros => 0.0,
+            Init::Ones => 1.0,
+            Init::Constant(value) => value,
+            Init::Normal { std } => numbers.normal() * std,
+            Init::Uniform { bound } => numbers.symmetric(bound),
+            Init::XavierUniform { fan_in, fan_out } => numbers.symmetric((6.0 / (fan_in + fan_out) as f64).sqrt()),
+        };
+        std::iter::repeat_with(next).map(|value| value as f32)
     }
 }
 

@@ -94,6 +94,11 @@ pub fn same_classes(names: &[String], others: &[String]) -> Option<Vec<usize>> {
     sorted.into_iter().eq(0..others.len()).then_some(places)
 }
 
+/// Whether a parameter has a row for each class.
+pub fn has_class_rows(name: &str) -> bool {
+    ROWS.contains(&name)
+}
+
 /// Permutes the rows of the classification head: the new row `i` is the old row `places[i]`. A head with another number
 /// of rows and a model without a head stay unchanged.
 pub fn reorder_classes(weights: &mut Weights, places: &[usize]) {

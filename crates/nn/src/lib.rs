@@ -49,7 +49,7 @@ pub use batch::BatchShape;
 pub use config::Fields;
 pub use context::{Context, ParamSpec, Recorded, StateSpec};
 pub use init::Init;
-pub use labels::{numbered_labels, reorder_classes, same_classes};
+pub use labels::{has_class_rows, numbered_labels, reorder_classes, same_classes};
 pub use lessen_base::{Error, Result};
 pub use loss::Loss;
 pub use model::{Model, Task};

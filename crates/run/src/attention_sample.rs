@@ -9,7 +9,6 @@ use lessen_base::{Error, Result};
 use lessen_graph::Tensor;
 use lessen_graph::ops::Attention;
 use lessen_nn::{BatchShape, Task};
-use lessen_train::Session;
 use std::cell::RefCell;
 
 /// An attention operation with values of its inputs.
@@ -51,7 +50,7 @@ impl SavedRun<'_> {
             size: 1,
             length: tokens,
         };
-        let mut session = Session::new(self.backend()?, task.model.parameters(), self.weights())?;
+        let mut session = self.session()?;
         let found = RefCell::new(None);
         let function = session.function(|cx| {
             task.model.logits(cx, shape);

@@ -10,14 +10,14 @@ use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::task::corpus::has_pairs;
 use crate::task::evaluation::{self, Functions, Scores, evaluate, shape_of};
+use crate::task::first_weights;
 use crate::task::goal::Goal;
 use crate::task::model::number_classes;
 use crate::task::{RunTask, SavedModel};
 use crate::wording::{counted, name_of};
 use lessen_base::{Error, Result};
-use lessen_compile::Backend;
 use lessen_data::{Adder, ExampleBatches, Examples, LabelKind, Order, Source, adder};
-use lessen_nn::{Task, Weights};
+use lessen_nn::{Model, Task};
 use lessen_train::{Generator, Sampling, Session};
 use std::path::Path;
 
@@ -39,7 +39,6 @@ pub enum Prediction {
 pub struct SavedRun<'a> {
     config: Config,
     saved: SavedModel,
-    weights: Weights,
     new_backend: NewBackend<'a>,
 }
 
@@ -53,11 +52,9 @@ impl<'a> SavedRun<'a> {
         let (dir, phase) = folder.usable_model(best)?;
         let config = config_of(Recipe::new(folder.settings()?)?, phase.as_deref(), &dir)?;
         let saved = SavedModel::read(&config, &dir)?;
-        let weights = saved.weights()?;
         Ok(SavedRun {
             config,
             saved,
-            weights,
             new_backend,
         })
     }
@@ -72,17 +69,20 @@ impl<'a> SavedRun<'a> {
         &self.saved
     }
 
-    /// The parameters.
-    pub(crate) fn weights(&self) -> &Weights {
-        &self.weights
-    }
-
-    /// A device.
+    /// A device with the model's parameters.
     ///
     /// # Errors
-    /// A device that cannot be opened.
-    pub(crate) fn backend(&self) -> Result<Box<dyn Backend>> {
-        (self.new_backend)()
+    /// A device that cannot be opened, and a file that is damaged or lacks a parameter.
+    pub(crate) fn session(&self) -> Result<Session> {
+        self.session_of(&self.saved.model, None)
+    }
+
+    /// [`SavedRun::session`] of the model with its classes in another order: rows of its last layer come from these places.
+    fn session_of(&self, model: &Model, places: Option<&[usize]>) -> Result<Session> {
+        let parameters = model.parameters();
+        let mut session = Session::zeros((self.new_backend)()?, parameters.clone())?;
+        first_weights::read(&mut session, &parameters, &self.saved.dir, &|_| false, places)?;
+        Ok(session)
     }
 
     /// The folder that the model was read from.
@@ -157,12 +157,12 @@ impl<'a> SavedRun<'a> {
     fn evaluate_with(&self, settings: Settings, split: &str) -> Result<Scores> {
         let config = Config::of(settings, self.config.phase.as_deref())?;
         let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
-        let mut weights = self.weights.clone();
-        if let Goal::Classes(names, _) = &task.goal {
-            number_classes(&mut task.model, &mut weights, names)?;
-        }
+        let places = match &task.goal {
+            Goal::Classes(names, _) => number_classes(&mut task.model, names)?,
+            _ => None,
+        };
         let source = task.evaluation(split)?;
-        let mut session = Session::new((self.new_backend)()?, task.model.parameters(), &weights)?;
+        let mut session = self.session_of(&task.model, places.as_deref())?;
         let (mut functions, job) = (Functions::new(), (&task.model, &task.goal));
         let scores = evaluate(&mut session, &mut functions, job, source.as_ref())?;
         if !scores.loss.is_finite() {
@@ -201,7 +201,7 @@ impl<'a> SavedRun<'a> {
         let batches = ExampleBatches::new(&examples, &self.saved.tokenizer, length, 1, Order::InOrder)?;
         let batch = batches.eval_batch(0);
         let shape = shape_of(&batch);
-        let mut session = Session::new((self.new_backend)()?, model.parameters(), &self.weights)?;
+        let mut session = self.session()?;
         let function = session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
         let results = session.run(function, &evaluation::inputs_of(&batch))?;
         let logits = results.f32("logits").unwrap_or_default();
@@ -255,7 +255,7 @@ impl<'a> SavedRun<'a> {
     }
 
     fn generator(&self, most: usize) -> Result<Generator> {
-        Generator::new((self.new_backend)()?, &self.saved.model, &self.weights, most)
+        Generator::new(self.session()?, &self.saved.model, most)
     }
 
     /// The answer of a model that adds.

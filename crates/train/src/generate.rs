@@ -2,9 +2,9 @@
 
 use crate::session::{Function, Inputs, Session};
 use lessen_base::{Error, Result, SplitMix64};
-use lessen_compile::{Backend, Host};
+use lessen_compile::Host;
+use lessen_nn::Model;
 use lessen_nn::models::gpt2::GPT2LMHeadModel;
-use lessen_nn::{Model, Weights};
 
 /// How the next token is chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,18 +29,17 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Prepares a language model with these weights. It keeps the keys and values of as many tokens as it has
+    /// Prepares a language model whose parameters a session has. It keeps the keys and values of as many tokens as it has
     /// positions; of `most` where positions are unlimited.
     ///
     /// # Errors
     /// A model that is none, and one that the memory cannot hold.
-    pub fn new(backend: Box<dyn Backend>, model: &Model, weights: &Weights, most: usize) -> Result<Generator> {
+    pub fn new(mut session: Session, model: &Model, most: usize) -> Result<Generator> {
         let Model::GPT2LMHeadModel(gpt2) = model else {
             return Err(Error::user(
                 "this model is a classifier, which continues no texts; take a language model",
             ));
         };
-        let mut session = Session::new(backend, model.parameters(), weights)?;
         let (gpt2, capacity) = (gpt2.clone(), model.max_length().unwrap_or(most.max(1)));
         let decode = session.function(|cx| vec![("logits", gpt2.decode(cx, 1, capacity))])?;
         let end = model.config_json().get("eos_token_id").and_then(|id| id.as_i64());

@@ -7,12 +7,16 @@ use crate::plans::{function_graph, states_of};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Options, Plan, ProgramId};
 use lessen_graph::{Graph, Tensor, Type};
-use lessen_nn::checkpoint::{self, Entry};
+use lessen_nn::checkpoint::{self, Entry, TensorFile};
 use lessen_nn::{Context, ParamSpec, Weight, Weights};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::path::Path;
+
+/// Elements that are copied to the device at once.
+const BLOCK: usize = 1 << 16;
 
 /// Named arrays for the inputs of a graph.
 pub type Inputs<'a> = [(&'a str, Host<'a>)];
@@ -50,6 +54,9 @@ impl<'a> Results<'a> {
 pub struct Session {
     backend: Box<dyn Backend>,
     params: Vec<ParamSpec>,
+    /// The states that are allocated, the parameters among them.
+    states: BTreeSet<String>,
+    loaded: Vec<Function>,
 }
 
 impl Session {
@@ -57,15 +64,99 @@ impl Session {
     ///
     /// # Errors
     /// A parameter without value or of another shape, and parameters that the device's memory cannot hold.
-    pub fn new(mut backend: Box<dyn Backend>, params: Vec<ParamSpec>, weights: &Weights) -> Result<Session> {
+    pub fn new(backend: Box<dyn Backend>, params: Vec<ParamSpec>, weights: &Weights) -> Result<Session> {
         for ParamSpec { name, shape, .. } in &params {
-            let weight = weights.get(name).filter(|weight| weight.shape == *shape);
-            let weight =
-                weight.ok_or_else(|| Error::user(format!("there is no value of shape {shape:?} for `{name}`")))?;
-            backend.allocate(name, &Type::f32(shape))?;
-            backend.upload(name, Host::F32(&weight.data))?;
+            if weights.get(name).is_none_or(|weight| weight.shape != *shape) {
+                return Err(Error::user(format!(
+                    "there is no value of shape {shape:?} for `{name}`"
+                )));
+            }
         }
-        Ok(Session { backend, params })
+        let mut session = Session::zeros(backend, params)?;
+        let names: Vec<String> = session.params.iter().map(|param| param.name.clone()).collect();
+        for name in names {
+            session.backend.upload(&name, Host::F32(&weights[&name].data))?;
+        }
+        Ok(session)
+    }
+
+    /// A model with these parameters, which are zeros.
+    ///
+    /// # Errors
+    /// Parameters that the device's memory cannot hold.
+    pub fn zeros(backend: Box<dyn Backend>, params: Vec<ParamSpec>) -> Result<Session> {
+        let mut session = Session {
+            backend,
+            params: Vec::new(),
+            states: BTreeSet::new(),
+            loaded: Vec::new(),
+        };
+        for ParamSpec { name, shape, .. } in &params {
+            session.allocate(name, &Type::f32(shape))?;
+        }
+        session.params = params;
+        Ok(session)
+    }
+
+    /// The same device with other parameters: those that stay, by name and shape, keep their values, and so do the states
+    /// `kept`, by name and type. All other states and all functions are freed; new parameters are zeros. Returns the names
+    /// of these as well.
+    ///
+    /// # Errors
+    /// Parameters that the device's memory cannot hold.
+    pub fn with_params(mut self, params: Vec<ParamSpec>, kept: &[(String, Type)]) -> Result<(Session, Vec<String>)> {
+        for function in std::mem::take(&mut self.loaded) {
+            self.backend.unload(function.program);
+        }
+        let stays = |name: &str, ty: &Type| {
+            let is_param = params.iter().any(|param| param.name == name && param.shape == ty.shape);
+            is_param || kept.iter().any(|(own, own_ty)| own == name && own_ty == ty)
+        };
+        for name in std::mem::take(&mut self.states) {
+            match self.backend.state_type(&name) {
+                Some(ty) if stays(&name, ty) => drop(self.states.insert(name)),
+                _ => self.backend.free(&name),
+            }
+        }
+        let mut new = Vec::new();
+        for ParamSpec { name, shape, .. } in &params {
+            if !self.states.contains(name) {
+                self.allocate(name, &Type::f32(shape))?;
+                new.push(name.clone());
+            }
+        }
+        self.params = params;
+        Ok((self, new))
+    }
+
+    fn allocate(&mut self, name: &str, ty: &Type) -> Result<()> {
+        self.backend.allocate(name, ty)?;
+        self.states.insert(name.to_string());
+        Ok(())
+    }
+
+    /// Gives elements of a parameter from number `first` on other values.
+    ///
+    /// # Errors
+    /// A parameter that the model does not have, or that ends sooner.
+    pub fn set_part(&mut self, name: &str, first: usize, values: &[f32]) -> Result<()> {
+        self.backend.upload_part(name, first, Host::F32(values))
+    }
+
+    /// Gives parameters the initial values that they were declared with.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn draw(&mut self, is_drawn: impl Fn(&str) -> bool, seed: u64) -> Result<()> {
+        let drawn = self.params.iter().filter(|param| is_drawn(&param.name));
+        for ParamSpec { name, shape, init, .. } in drawn {
+            let (mut values, count) = (init.sequence(seed, name), shape.iter().product::<usize>());
+            for first in (0..count).step_by(BLOCK) {
+                let part: Vec<f32> = values.by_ref().take(BLOCK.min(count - first)).collect();
+                self.backend.upload_part(name, first, Host::F32(&part))?;
+            }
+        }
+        Ok(())
     }
 
     /// Compiles a graph over the parameters, without dropout: `trace` returns its results by name. States that it
@@ -120,11 +211,17 @@ impl Session {
                         "the state `{name}` is {known} and cannot also be {ty}; give one of them another name"
                     )));
                 }
-                None => self.backend.allocate(name, ty)?,
+                None => {
+                    self.backend.allocate(name, ty)?;
+                    self.states.insert(name.to_string());
+                }
             }
         }
-        let program = self.backend.load(plan)?;
-        Ok(Function { program })
+        let function = Function {
+            program: self.backend.load(plan)?,
+        };
+        self.loaded.push(function);
+        Ok(function)
     }
 
     /// Runs a function. `inputs` may hold more than it declared.
@@ -146,6 +243,7 @@ impl Session {
 
     /// Frees a function. Its states stay.
     pub fn unload(&mut self, function: Function) {
+        self.loaded.retain(|loaded| *loaded != function);
         self.backend.unload(function.program);
     }
 
@@ -262,6 +360,24 @@ impl Session {
             }),
             _ => Err(Error::internal(format!("the state `{name}` cannot be read"))),
         }
+    }
+
+    /// Reads those states of a file that `wanted` contains and the session has in the same type, in blocks. Returns the names
+    /// of those that it read.
+    pub(crate) fn load_states(&mut self, file: &mut TensorFile, wanted: &[String]) -> Result<Vec<String>> {
+        let has =
+            |entry: &Entry| wanted.contains(&entry.name) && self.backend.state_type(&entry.name) == Some(&entry.ty);
+        let entries: Vec<Entry> = file.entries().filter(has).collect();
+        for Entry { name, ty } in &entries {
+            let mut first = 0;
+            file.visit(name, &mut |bytes| {
+                let part = HostArray::from_le_bytes(ty.dtype, bytes);
+                self.backend.upload_part(name, first, part.host())?;
+                first += part.host().len();
+                Ok(())
+            })?;
+        }
+        Ok(entries.into_iter().map(|entry| entry.name).collect())
     }
 
     /// Whether there is a state of this name and type.

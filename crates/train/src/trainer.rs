@@ -11,9 +11,9 @@ use crate::session::{Function, Inputs, Results, Session};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Host, Options, Placement};
 use lessen_graph::{Graph, Tensor};
-use lessen_nn::checkpoint::Entry;
+use lessen_nn::checkpoint::{Entry, TensorFile};
 use lessen_nn::optimizer::steps_input;
-use lessen_nn::{BatchShape, Context, ParamSpec, Selection, Weights, initialize};
+use lessen_nn::{BatchShape, Context, ParamSpec, Selection, Weights};
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
 use std::path::Path;
@@ -99,23 +99,18 @@ impl Trainer {
     ) -> Result<Trainer> {
         let plans = StepPlans::new(backend.as_ref(), &options, &StepGraphs::new(&options, loss))?;
         plans.check_memory()?;
-        let weights = initialize(&plans.params, options.seed);
-        Trainer::from_plans(backend, options, plans, &weights)
+        let mut session = Session::zeros(backend, plans.params.clone())?;
+        session.draw(|_| true, options.seed)?;
+        Trainer::from_plans(session, options, plans)
     }
 
-    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, and the parameters'
-    /// first values.
+    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with their
+    /// parameters. Its other states keep their values, too.
     ///
     /// # Errors
-    /// A parameter without value or of another shape.
-    pub fn from_plans(
-        backend: Box<dyn Backend>,
-        options: TrainerOptions,
-        plans: StepPlans,
-        weights: &Weights,
-    ) -> Result<Trainer> {
+    /// States that the device's memory cannot hold, or that the session has in another type.
+    pub fn from_plans(mut session: Session, options: TrainerOptions, plans: StepPlans) -> Result<Trainer> {
         let (planned_lasting, planned_arena) = (plans.lasting_bytes(), plans.arena_bytes());
-        let mut session = Session::new(backend, plans.params, weights)?;
         let steps = HashMap::from([(plans.shape, session.load(plans.step)?)]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
@@ -386,13 +381,47 @@ impl Trainer {
     pub fn resume(&mut self, done: u64, state: &[StateArray]) -> Result<()> {
         let fits = |array: &StateArray| self.states.contains(&array.name) && self.session.has_state(array);
         if state.len() != self.states.len() || !state.iter().all(fits) {
-            return Err(Error::user(
-                "the checkpoint is of another optimizer; resume with the settings that it had",
-            ));
+            return Err(other_optimizer());
         }
         state.iter().try_for_each(|array| self.session.set_state(array))?;
         self.done = done;
         Ok(())
+    }
+
+    /// Goes on after `done` steps with what [`Trainer::save_state`] wrote then.
+    ///
+    /// # Errors
+    /// A state that this trainer does not have, lacks, or has in another dtype or shape; a file that cannot be read.
+    pub fn resume_from(&mut self, done: u64, path: &Path) -> Result<()> {
+        let mut file = TensorFile::open(path)?;
+        let found = self.session.load_states(&mut file, &self.states)?;
+        if found.len() != self.states.len() || found.len() != file.names().len() {
+            return Err(other_optimizer());
+        }
+        self.done = done;
+        Ok(())
+    }
+
+    /// Goes on after `done` steps of another model with what [`Trainer::save_state`] wrote of it then, as with
+    /// [`Trainer::carry_on`].
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn carry_on_from(&mut self, done: u64, path: &Path) -> Result<()> {
+        self.session.load_states(&mut TensorFile::open(path)?, &self.states)?;
+        self.done = done;
+        Ok(())
+    }
+
+    /// Goes on after `done` steps of another model, in whose session this trainer was made: the states that both have stay
+    /// as they are.
+    pub fn carry_on_after(&mut self, done: u64) {
+        self.done = done;
+    }
+
+    /// Ends the training; the session has the parameters and the states of training.
+    pub fn into_session(self) -> Session {
+        self.session
     }
 
     /// Goes on after `done` steps of another model with what [`Trainer::state`] returned of it then. States that this
@@ -418,6 +447,10 @@ impl Trainer {
             measured: memory.states + memory.constants + memory.arena,
         }
     }
+}
+
+fn other_optimizer() -> Error {
+    Error::user("the checkpoint is of another optimizer; resume with the settings that it had")
 }
 
 /// A seed as one word of a dropout key. Seeds that differ in their high halves alone, or in their low ones alone, give

@@ -1,21 +1,25 @@
-//! A safetensors file, read tensor by tensor so that a model is never in memory twice.
+//! A safetensors file, read in blocks so that a model is never in memory twice.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use lessen_graph::{DType, Type};
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value};
 
-use crate::weights::Weight;
+use super::save::{Entry, stored};
 use lessen_base::{Error, Result};
 
 /// The largest accepted header, that of the safetensors library.
 const LONGEST_HEADER: u64 = 100_000_000;
 
+/// Bytes that are read at once: a multiple of every element's size.
+const BLOCK: usize = 1 << 18;
+
 /// A safetensors file with its parsed header, which agrees with the file's length.
-pub(super) struct TensorFile {
+pub struct TensorFile {
     path: PathBuf,
     file: File,
     metadata: Metadata,
@@ -25,6 +29,9 @@ pub(super) struct TensorFile {
 
 impl TensorFile {
     /// Opens a file and reads its header.
+    ///
+    /// # Errors
+    /// A file that cannot be read, is no safetensors file, or is shorter or longer than its header says.
     pub fn open(path: &Path) -> Result<TensorFile> {
         let broken = |what: String| Error::user(format!("{} is no valid safetensors file: {what}", path.display()));
         let unread = |e| Error::user(format!("{} cannot be read: {e}", path.display()));
@@ -69,40 +76,99 @@ impl TensorFile {
         self.metadata.info(name).map(|info| info.shape.as_slice())
     }
 
-    /// Reads a tensor of the given shape and converts it to `f32`.
-    pub fn read(&mut self, name: &str, shape: &[usize]) -> Result<Weight> {
-        let wrong = |what: String| Error::user(format!("{}: the tensor `{name}` {what}", self.path.display()));
+    /// The tensors whose dtype a state can have.
+    pub fn entries(&self) -> impl Iterator<Item = Entry> {
+        let known = |name: String| {
+            let info = self.metadata.info(&name)?;
+            const ALL: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool];
+            let dtype = ALL.into_iter().find(|&dtype| stored(dtype) == info.dtype)?;
+            let ty = Type::new(dtype, &info.shape);
+            Some(Entry { name, ty })
+        };
+        self.names().into_iter().filter_map(known)
+    }
+
+    /// Shows the bytes of a tensor's elements to `visit`, some after others, each time whole elements.
+    ///
+    /// # Errors
+    /// A tensor that is missing, a file that cannot be read, and the errors of `visit`.
+    pub fn visit(&mut self, name: &str, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        let (begin, end) = match self.metadata.info(name) {
+            Some(info) => info.data_offsets,
+            None => return Err(self.wrong(name, "is missing")),
+        };
+        let mut block = vec![0; BLOCK.min(end - begin)];
+        for at in (begin..end).step_by(BLOCK) {
+            let block = &mut block[..BLOCK.min(end - at)];
+            self.read_at(name, at, block)?;
+            visit(block)?;
+        }
+        if begin == end {
+            visit(&[])?;
+        }
+        Ok(())
+    }
+
+    /// Shows the elements of a tensor of the given shape as `f32` to `visit`, some after others.
+    ///
+    /// # Errors
+    /// As [`TensorFile::visit`], another shape, and a dtype that is no floating-point type of at most 64 bits.
+    pub(super) fn visit_f32(
+        &mut self,
+        name: &str,
+        shape: &[usize],
+        visit: &mut dyn FnMut(&[f32]) -> Result<()>,
+    ) -> Result<()> {
+        let convert = self.conversion(name, shape)?;
+        self.visit(name, &mut |bytes| visit(&convert(bytes)))
+    }
+
+    /// Elements of a tensor from number `first` on, at most `count`, as `f32`.
+    pub(super) fn read_part(&mut self, name: &str, shape: &[usize], first: usize, count: usize) -> Result<Vec<f32>> {
+        let convert = self.conversion(name, shape)?;
+        let (begin, end) = self.metadata.info(name).map_or((0, 0), |info| info.data_offsets);
+        let size = (end - begin) / shape.iter().product::<usize>().max(1);
+        let (from, to) = (
+            (begin + first * size).min(end),
+            (begin + (first + count) * size).min(end),
+        );
+        let mut bytes = vec![0; to - from];
+        self.read_at(name, from, &mut bytes)?;
+        Ok(convert(&bytes))
+    }
+
+    /// How a tensor of the given shape is converted to `f32`.
+    fn conversion(&self, name: &str, shape: &[usize]) -> Result<fn(&[u8]) -> Vec<f32>> {
         let Some(info) = self.metadata.info(name) else {
-            return Err(wrong("is missing".into()));
+            return Err(self.wrong(name, "is missing"));
         };
         if info.shape != shape {
             let fault = "the checkpoint and the model's configuration do not fit together";
-            return Err(wrong(format!(
-                "has the shape {:?}, the model needs {shape:?}; {fault}",
-                info.shape
-            )));
+            let what = format!("has the shape {:?}, the model needs {shape:?}; {fault}", info.shape);
+            return Err(self.wrong(name, &what));
         }
-        let convert: fn(&[u8]) -> Vec<f32> = match info.dtype {
+        Ok(match info.dtype {
             Dtype::F32 => |bytes| elements(bytes, f32::from_le_bytes),
             Dtype::F64 => |bytes| elements(bytes, |b| f64::from_le_bytes(b) as f32),
             Dtype::BF16 => |bytes| elements(bytes, |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)),
             Dtype::F16 => |bytes| elements(bytes, |b| from_f16(u16::from_le_bytes(b))),
             other => {
-                return Err(wrong(format!(
-                    "holds {other}, and Lessen reads F32, F64, F16 and BF16; convert it to one of these"
-                )));
+                let what =
+                    format!("holds {other}, and Lessen reads F32, F64, F16 and BF16; convert it to one of these");
+                return Err(self.wrong(name, &what));
             }
-        };
-        let (begin, end) = info.data_offsets;
-        let mut bytes = vec![0; end - begin];
-        let found = self.file.seek(SeekFrom::Start(self.start + begin as u64));
-        found
-            .and_then(|_| self.file.read_exact(&mut bytes))
-            .map_err(|e| wrong(format!("cannot be read: {e}")))?;
-        Ok(Weight {
-            shape: shape.to_vec(),
-            data: convert(&bytes),
         })
+    }
+
+    /// Fills `block` with the tensors' bytes from number `at` on.
+    fn read_at(&mut self, name: &str, at: usize, block: &mut [u8]) -> Result<()> {
+        let found = self.file.seek(SeekFrom::Start(self.start + at as u64));
+        let read = found.and_then(|_| self.file.read_exact(block));
+        read.map_err(|e| self.wrong(name, &format!("cannot be read: {e}")))
+    }
+
+    fn wrong(&self, name: &str, what: &str) -> Error {
+        Error::user(format!("{}: the tensor `{name}` {what}", self.path.display()))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reading weights from a directory: `model.safetensors`, or the shards that `model.safetensors.index.json` lists.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -24,6 +24,15 @@ pub struct Loaded {
     pub extra: Vec<String>,
 }
 
+/// What a checkpoint has beside the parameters of a model, and lacks of them.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Rest {
+    /// Parameters that the checkpoint may lack and lacks, or has in another shape.
+    pub missing: Vec<String>,
+    /// Tensors of the checkpoint that are no parameters of the model.
+    pub extra: Vec<String>,
+}
+
 /// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`.
 ///
 /// A parameter that is missing or has another shape is an error, unless `allow_missing` holds for its name: a new task
@@ -33,24 +42,57 @@ pub struct Loaded {
 /// A missing, truncated or damaged file; an inconsistent header; a missing tensor; a wrong shape; an unknown dtype; two
 /// different tensors that the model ties. The message names the file and the tensor.
 pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bool) -> Result<Loaded> {
+    let mut weights = Weights::new();
+    let rest = load_with(dir, params, allow_missing, &mut |param, first, part| {
+        let weight = weights.entry(param.name.clone()).or_insert_with(|| Weight {
+            shape: param.shape.clone(),
+            data: Vec::with_capacity(param.shape.iter().product()),
+        });
+        weight.data.truncate(first);
+        weight.data.extend_from_slice(part);
+        Ok(())
+    })?;
+    Ok(Loaded {
+        weights,
+        missing: rest.missing,
+        extra: rest.extra,
+    })
+}
+
+/// [`load`] without the values in memory: `take` gets each parameter's elements, some after others, with the number of the
+/// first of them.
+///
+/// # Errors
+/// As [`load`], and those of `take`.
+pub fn load_with(
+    dir: &Path,
+    params: &[ParamSpec],
+    allow_missing: &dyn Fn(&str) -> bool,
+    take: &mut dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()>,
+) -> Result<Rest> {
     let mut checkpoint = Checkpoint::open(dir)?;
-    let mut loaded = Loaded::default();
-    let mut used = BTreeSet::new();
+    let mut rest = Rest::default();
+    // The tensor that each parameter is read from.
+    let mut used: BTreeMap<&str, String> = BTreeMap::new();
     for param in params {
         let found = candidates(&param.name)
             .into_iter()
             .find(|name| checkpoint.places.contains_key(name));
         match found {
             Some(name) if allow_missing(&param.name) && !checkpoint.has_shape(&name, &param.shape) => {
-                loaded.missing.push(param.name.clone());
-                used.insert(name);
+                rest.missing.push(param.name.clone());
+                used.insert(&param.name, name);
             }
             Some(name) => {
-                let weight = checkpoint.read(&name, &param.shape)?;
-                loaded.weights.insert(param.name.clone(), weight);
-                used.insert(name);
+                let mut first = 0;
+                checkpoint.file(&name).visit_f32(&name, &param.shape, &mut |part| {
+                    take(param, first, part)?;
+                    first += part.len();
+                    Ok(())
+                })?;
+                used.insert(&param.name, name);
             }
-            None if allow_missing(&param.name) => loaded.missing.push(param.name.clone()),
+            None if allow_missing(&param.name) => rest.missing.push(param.name.clone()),
             None => {
                 return Err(Error::user(format!(
                     "{} has no tensor `{}`, which the model needs; is it of another model?",
@@ -60,12 +102,14 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
             }
         }
     }
-    checkpoint.check_tied(&loaded.weights, &used)?;
-    let names = checkpoint.places.into_keys();
-    loaded.extra = names
-        .filter(|name| !used.contains(name) && !is_redundant(name))
-        .collect();
-    Ok(loaded)
+    checkpoint.check_tied(params, &rest.missing, &used)?;
+    let is_used = |name: &String| used.values().any(|used| used == name);
+    let extra = checkpoint
+        .places
+        .keys()
+        .filter(|name| !is_used(name) && !is_redundant(name));
+    rest.extra = extra.cloned().collect();
+    Ok(rest)
 }
 
 /// The files of a checkpoint, and the index of the file that holds each tensor.
@@ -102,28 +146,30 @@ impl Checkpoint {
         Err(Error::user(format!("{shown} has no model.safetensors{what}")))
     }
 
-    /// Reads a tensor that the checkpoint has.
-    fn read(&mut self, name: &str, shape: &[usize]) -> Result<Weight> {
-        self.files[self.places[name]].read(name, shape)
+    /// The file of a tensor that the checkpoint has.
+    fn file(&mut self, name: &str) -> &mut TensorFile {
+        &mut self.files[self.places[name]]
     }
 
     fn has_shape(&self, name: &str, shape: &[usize]) -> bool {
         self.files[self.places[name]].shape(name) == Some(shape)
     }
 
-    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies in `used` are skipped: the
-    /// parameter was read from them.
-    fn check_tied(&mut self, weights: &Weights, used: &BTreeSet<String>) -> Result<()> {
-        let bits = |value: &f32| value.to_bits();
+    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from are
+    /// skipped.
+    fn check_tied(&mut self, params: &[ParamSpec], missing: &[String], used: &BTreeMap<&str, String>) -> Result<()> {
+        let has_value = |name: &str| used.contains_key(name) && !missing.iter().any(|own| own == name);
         for Tied { copy, source, user } in TIED {
-            let Some(weight) = weights.get(source).filter(|_| weights.contains_key(user)) else {
+            let (Some(param), true) = (params.iter().find(|param| param.name == source), has_value(user)) else {
                 continue;
             };
-            if !self.places.contains_key(copy) || used.contains(copy) {
+            let Some(tensor) = used.get(source).filter(|_| has_value(source)) else {
+                continue;
+            };
+            if !self.places.contains_key(copy) || used.values().any(|used| used == copy) {
                 continue;
             }
-            let copied = self.read(copy, &weight.shape)?;
-            if !copied.data.iter().map(bits).eq(weight.data.iter().map(bits)) {
+            if !self.are_equal(copy, tensor, &param.shape)? {
                 return Err(Error::user(format!(
                     "{}: the tensor `{copy}` differs from `{source}`, and Lessen computes this model only \
                      with both the same (`tie_word_embeddings`)",
@@ -132,6 +178,21 @@ impl Checkpoint {
             }
         }
         Ok(())
+    }
+
+    /// Whether two tensors of this shape have the same bits as `f32`.
+    fn are_equal(&mut self, one: &str, other: &str, shape: &[usize]) -> Result<bool> {
+        const COUNT: usize = 1 << 16;
+        for first in (0..shape.iter().product()).step_by(COUNT) {
+            let mut bits = |name: &str| -> Result<Vec<u32>> {
+                let part = self.file(name).read_part(name, shape, first, COUNT)?;
+                Ok(part.into_iter().map(f32::to_bits).collect())
+            };
+            if bits(one)? != bits(other)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn open_shards(dir: &Path, index: PathBuf) -> Result<Checkpoint> {

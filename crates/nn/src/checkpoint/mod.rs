@@ -6,7 +6,8 @@ mod load;
 mod names;
 mod save;
 
-pub use load::{Loaded, load};
+pub use file::TensorFile;
+pub use load::{Loaded, Rest, load, load_with};
 pub use save::{Entry, save, save_with, write_tensors};
 
 /// The remedy in errors about folders that are no checkpoint.

@@ -8,11 +8,8 @@
 use crc32c::crc32c_append;
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result};
-use lessen_graph::DType;
 use lessen_nn::Joined;
-use lessen_nn::checkpoint::Entry;
-use lessen_train::{HostArray, StateArray};
-use safetensors::tensor::{Dtype, SafeTensors};
+use lessen_nn::checkpoint::{Entry, TensorFile};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -125,24 +122,6 @@ pub(crate) fn complete(dir: &Path, mut manifest: Manifest, states: &[Entry]) -> 
     write_file(&dir.join(MANIFEST), text.as_bytes())
 }
 
-/// The dtype's name in safetensors.
-fn stored_dtype(dtype: DType) -> Dtype {
-    match dtype {
-        DType::F32 => Dtype::F32,
-        DType::F64 => Dtype::F64,
-        DType::BF16 => Dtype::BF16,
-        DType::I32 => Dtype::I32,
-        DType::U32 => Dtype::U32,
-        DType::Bool => Dtype::BOOL,
-    }
-}
-
-/// The dtype of a name in safetensors; none where no state can have it.
-fn known_dtype(dtype: Dtype) -> Option<DType> {
-    const ALL: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool];
-    ALL.into_iter().find(|&known| stored_dtype(known) == dtype)
-}
-
 /// Reads the manifest of a checkpoint and checks every file against it.
 ///
 /// # Errors
@@ -200,34 +179,19 @@ pub fn read_best(dir: &Path) -> Result<Option<Best>> {
     Ok(Some(best))
 }
 
-/// The states of a checkpoint, each in its own dtype.
+/// Refuses a checkpoint whose file of states is not as the manifest says.
 ///
 /// # Errors
 /// A file that cannot be read, or holds something else than the manifest says.
-pub fn read_states(dir: &Path, manifest: &Manifest) -> Result<Vec<StateArray>> {
+pub(crate) fn check_states(dir: &Path, manifest: &Manifest) -> Result<()> {
     let path = dir.join(STATE);
-    let bytes = fs::read(&path).map_err(|error| unreadable(&path, &error.to_string()))?;
-    let file = SafeTensors::deserialize(&bytes).map_err(|error| unreadable(&path, &error.to_string()))?;
-    let mut arrays = Vec::new();
-    for (name, view) in file.tensors() {
-        let dtype = known_dtype(view.dtype()).ok_or_else(|| {
-            let reason = format!("{name} has the dtype {:?}, which no state has", view.dtype());
-            unreadable(&path, &reason)
-        })?;
-        arrays.push(StateArray {
-            name,
-            shape: view.shape().to_vec(),
-            data: HostArray::from_le_bytes(dtype, view.data()),
-        });
+    let file = TensorFile::open(&path).map_err(|error| unreadable(&path, &error.to_string()))?;
+    let found = file.entries().map(|entry| (entry.name, entry.ty.to_string()));
+    if file.names().len() == manifest.states.len() && found.collect::<BTreeMap<_, _>>() == manifest.states {
+        return Ok(());
     }
-    let found = arrays.iter().map(|array| (array.name.clone(), array.ty().to_string()));
-    if found.collect::<BTreeMap<_, _>>() != manifest.states {
-        return Err(unreadable(
-            &path,
-            &format!("its states are not those that {MANIFEST} lists"),
-        ));
-    }
-    Ok(arrays)
+    let reason = format!("its states are not those that {MANIFEST} lists");
+    Err(unreadable(&path, &reason))
 }
 
 fn unreadable(path: &Path, reason: &str) -> Error {
@@ -258,6 +222,7 @@ fn digest(path: &Path) -> Result<(u64, u32)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lessen_graph::{DType, Type};
     use lessen_nn::checkpoint::write_tensors;
 
     const DATA: DataDigests = DataDigests {
@@ -269,66 +234,49 @@ mod tests {
     };
 
     /// A checkpoint with a state of every dtype.
-    fn checkpoint() -> (tempfile::TempDir, Vec<StateArray>) {
+    fn checkpoint() -> tempfile::TempDir {
         let dir = tempfile::tempdir().unwrap();
         fs::write(dir.path().join("model.safetensors"), vec![7; 3_000]).unwrap();
-        let array = |name: &str, shape: &[usize], data: HostArray| StateArray {
-            name: name.into(),
-            shape: shape.to_vec(),
-            data,
-        };
-        let floats = vec![0.1, -0.0, f32::MIN_POSITIVE / 2.0, f32::MAX, 3.0, 4.0];
-        let states = vec![
-            array("a.mean", &[2, 3], HostArray::F32(floats)),
-            array("b.step", &[], HostArray::F64(vec![0.1])),
-            array("c.running", &[2], HostArray::BF16(vec![1, u16::MAX - 1])),
-            array("d.count", &[1], HostArray::I32(vec![i32::MIN])),
-            array("e.key", &[2], HostArray::U32(vec![u32::MAX, 0])),
-            array("f.seen", &[3], HostArray::Bool(vec![0, 1, 1])),
+        let entry = |name: &str, ty: Type| Entry { name: name.into(), ty };
+        let states = [
+            entry("a.mean", Type::f32(&[2, 3])),
+            entry("b.step", Type::new(DType::F64, &[])),
+            entry("c.running", Type::new(DType::BF16, &[2])),
+            entry("d.count", Type::new(DType::I32, &[1])),
+            entry("e.key", Type::new(DType::U32, &[2])),
+            entry("f.seen", Type::new(DType::Bool, &[3])),
         ];
-        let entries: Vec<Entry> = states
-            .iter()
-            .map(|array| Entry {
-                name: array.name.clone(),
-                ty: array.ty(),
-            })
-            .collect();
-        write_tensors(&dir.path().join(STATE), &entries, |entry, out| {
-            let array = states.iter().find(|array| array.name == entry.name).unwrap();
-            out.write_all(&array.data.to_le_bytes())
-        })
-        .unwrap();
-        complete(dir.path(), Manifest::new(12, 30, DATA), &entries).unwrap();
-        (dir, states)
+        let fill = |entry: &Entry, out: &mut dyn std::io::Write| out.write_all(&vec![1; entry.ty.bytes()]);
+        write_tensors(&dir.path().join(STATE), &states, fill).unwrap();
+        complete(dir.path(), Manifest::new(12, 30, DATA), &states).unwrap();
+        dir
     }
 
     #[test]
-    fn states_of_every_dtype_are_read_back_bit_by_bit() {
-        let (dir, saved) = checkpoint();
+    fn the_manifest_tells_the_states() {
+        let dir = checkpoint();
         let manifest = check(dir.path()).unwrap();
         assert_eq!((manifest.step, manifest.planned_steps, manifest.data), (12, 30, DATA));
         assert_eq!(manifest.states["c.running"], "bf16[2]");
-        let mut found = read_states(dir.path(), &manifest).unwrap();
-        found.sort_by(|a, b| a.name.cmp(&b.name));
-        let bits = |arrays: &[StateArray]| -> Vec<(String, String, Vec<u8>)> {
-            arrays
-                .iter()
-                .map(|array| (array.name.clone(), array.ty().to_string(), array.data.to_le_bytes()))
-                .collect()
-        };
-        assert_eq!(bits(&found), bits(&saved));
-        let mut other = manifest.clone();
-        other.states.insert("d.count".into(), "u32[1]".into());
-        let sentence = read_states(dir.path(), &other).unwrap_err().to_string();
-        assert!(
-            sentence.contains("its states are not those that training.json lists"),
-            "{sentence}"
-        );
+        check_states(dir.path(), &manifest).unwrap();
+        for change in [
+            |states: &mut BTreeMap<String, String>| drop(states.insert("d.count".into(), "u32[1]".into())),
+            |states: &mut BTreeMap<String, String>| drop(states.insert("g.more".into(), "u32[1]".into())),
+            |states: &mut BTreeMap<String, String>| drop(states.remove("a.mean")),
+        ] {
+            let mut other = manifest.clone();
+            change(&mut other.states);
+            let sentence = check_states(dir.path(), &other).unwrap_err().to_string();
+            assert!(
+                sentence.contains("its states are not those that training.json lists"),
+                "{sentence}"
+            );
+        }
     }
 
     #[test]
     fn a_manifest_of_another_version_is_told() {
-        let (dir, _) = checkpoint();
+        let dir = checkpoint();
         fs::write(dir.path().join(MANIFEST), "{\"format\": 2, \"step\": 4}").unwrap();
         let sentence = check(dir.path()).unwrap_err().to_string();
         assert!(sentence.contains("another version of Lessen wrote it"), "{sentence}");
@@ -358,7 +306,7 @@ mod tests {
     #[test]
     fn every_damage_is_noticed() {
         for name in ["model.safetensors", STATE] {
-            let (dir, _) = checkpoint();
+            let dir = checkpoint();
             let path = dir.path().join(name);
             let mut bytes = fs::read(&path).unwrap();
             bytes.pop();
@@ -372,7 +320,7 @@ mod tests {
             fs::remove_file(&path).unwrap();
             assert!(check(dir.path()).unwrap_err().to_string().contains(name));
         }
-        let (dir, _) = checkpoint();
+        let dir = checkpoint();
         let text = fs::read_to_string(dir.path().join(MANIFEST)).unwrap();
         fs::write(dir.path().join(MANIFEST), &text[..text.len() / 2]).unwrap();
         assert!(check(dir.path()).unwrap_err().to_string().contains(MANIFEST));

@@ -2,6 +2,7 @@
 
 pub mod corpus;
 pub mod evaluation;
+pub(crate) mod first_weights;
 mod fit;
 pub mod goal;
 pub(crate) mod model;
@@ -9,15 +10,16 @@ pub(crate) mod recording;
 
 use self::corpus::Corpus;
 use self::evaluation::shape_of;
+use self::first_weights::Origin;
 use self::goal::Goal;
-use self::model::{FirstWeights, Sizes};
+use self::model::Sizes;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::training::Steps;
 use lessen_base::{Error, Result};
 use lessen_data::{Metric, Source, Tokenizer, bucket};
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Context, Joined, Model, Weights, checkpoint};
+use lessen_nn::{BatchShape, Context, Joined, Model};
 use lessen_train::{StepGraphs, TrainerOptions};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -91,14 +93,6 @@ impl SavedModel {
             model,
             tokenizer,
         })
-    }
-
-    /// The model's parameters.
-    ///
-    /// # Errors
-    /// A file that is damaged, or lacks a parameter.
-    pub fn weights(&self) -> Result<Weights> {
-        Ok(checkpoint::load(&self.dir, &self.model.parameters(), &|_| false)?.weights)
     }
 }
 
@@ -277,18 +271,12 @@ impl RunTask {
         self.model.forward(cx, shape).loss
     }
 
-    /// The first weights of training, and how they differ from the checkpoint to start from.
-    ///
-    /// # Errors
-    /// A checkpoint that is damaged or lacks a parameter.
-    pub(crate) fn first_weights(&self) -> Result<FirstWeights> {
-        let (init, seed) = (self.config.model.init.as_deref(), self.config.train.seed);
-        match &self.saved {
-            Some(dir) => Ok(FirstWeights {
-                weights: checkpoint::load(dir, &self.model.parameters(), &|_| false)?.weights,
-                ..FirstWeights::default()
-            }),
-            None => model::first_weights(&self.model, init, seed),
+    /// Where the first weights of training come from.
+    pub(crate) fn origin(&self) -> Origin<'_> {
+        match (&self.saved, &self.config.model.init) {
+            (Some(dir), _) => Origin::Saved(dir),
+            (None, Some(init)) => Origin::Init(init),
+            (None, None) => Origin::Seed,
         }
     }
 

@@ -10,13 +10,9 @@ use lessen_data::Tokenizer;
 use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{
-    Architecture, AttentionConfig, Model, Weights, checkpoint, initialize_missing, numbered_labels, reorder_classes,
-    same_classes,
-};
+use lessen_nn::{Architecture, AttentionConfig, Model, numbered_labels, same_classes};
 use lessen_train::Trainer;
 use serde_json::{Value, json};
-use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 /// The sizes that the data decides.
@@ -205,17 +201,18 @@ fn are_numbers(names: &[String]) -> bool {
     numbered.all(|(number, name)| *name == number.to_string())
 }
 
-/// Lets a trained classifier number its classes as data does that calls them `names`: rows of its last layer change
-/// places, and no answer changes. Where either side has numbers for names, the numbers mean the same classes.
+/// Lets a trained classifier number its classes as data does that calls them `names`. Returns the places from which rows
+/// of its last layer are to be taken, so that no answer changes; none where they stay. Where either side has numbers for
+/// names, the numbers mean the same classes.
 ///
 /// # Errors
 /// A class that the model does not know.
-pub(crate) fn number_classes(model: &mut Model, weights: &mut Weights, names: &[String]) -> Result<()> {
+pub(crate) fn number_classes(model: &mut Model, names: &[String]) -> Result<Option<Vec<usize>>> {
     let known = model.labels();
     let by_number = are_numbers(names) || are_numbers(known) || *known == numbered_labels(known.len());
     if by_number || names == known {
         if names.len() <= known.len() {
-            return Ok(());
+            return Ok(None);
         }
         return Err(Error::user(format!(
             "the data has {} classes but the model only {}; name data of the same task",
@@ -234,54 +231,8 @@ pub(crate) fn number_classes(model: &mut Model, weights: &mut Weights, names: &[
             known.join(", ")
         )));
     };
-    reorder_classes(weights, &places);
     model.set_labels(all);
-    Ok(())
-}
-
-/// The first weights of a run.
-#[derive(Default)]
-pub(crate) struct FirstWeights {
-    /// The parameters' values.
-    pub weights: Weights,
-    /// Names and shapes of those that were drawn although there is a checkpoint.
-    pub drawn: Vec<String>,
-    /// Tensors of the checkpoint that the model does not have.
-    pub unused: Vec<String>,
-}
-
-/// The first weights of a run: the checkpoint's where it has them, others drawn from the seed. A class that the
-/// checkpoint knows under another number keeps its row of the classifier.
-///
-/// # Errors
-/// A checkpoint with a damaged tensor, or with a missing or ill-shaped one that is neither of the head nor new.
-pub(crate) fn first_weights(model: &Model, init: Option<&Path>, seed: u64) -> Result<FirstWeights> {
-    let parameters = model.parameters();
-    let mut first = match init {
-        Some(dir) => {
-            let known = Model::from_dir_as(dir, model.architecture())?;
-            let before = known.parameters();
-            let before: HashMap<&str, &[usize]> = before.iter().map(|p| (&*p.name, &*p.shape)).collect();
-            // What other settings of the attention add to the checkpoint's model is new, too.
-            let added = parameters.iter().filter(|p| before.get(&*p.name) != Some(&&*p.shape));
-            let added: HashSet<&str> = added.map(|p| &*p.name).collect();
-            let may_lack = |name: &str| model.is_head(name) || added.contains(name);
-            let mut loaded = checkpoint::load(dir, &parameters, &may_lack)?;
-            if let Some(places) = same_classes(model.labels(), known.labels()) {
-                reorder_classes(&mut loaded.weights, &places);
-            }
-            let drawn = parameters.iter().filter(|param| loaded.missing.contains(&param.name));
-            let shown = drawn.map(|param| format!("{} of shape {:?}", param.name, param.shape));
-            FirstWeights {
-                drawn: shown.collect(),
-                weights: loaded.weights,
-                unused: loaded.extra,
-            }
-        }
-        None => FirstWeights::default(),
-    };
-    initialize_missing(&mut first.weights, &parameters, seed);
-    Ok(first)
+    Ok(Some(places))
 }
 
 /// Writes a Hugging Face folder: the model's configuration, its weights as they are in training, and the tokenizer.
@@ -297,7 +248,7 @@ pub(crate) fn save(dir: &Path, model: &Model, trainer: &Trainer, tokenizer: &Tok
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lessen_nn::Weight;
+    use lessen_nn::{Weight, Weights, reorder_classes};
 
     fn names(text: &str) -> Vec<String> {
         text.split(' ').map(str::to_string).collect()
@@ -315,7 +266,9 @@ mod tests {
             data: vec![0.0, 1.0, 2.0],
         };
         let mut weights = Weights::from([("classifier.bias".to_string(), bias)]);
-        number_classes(&mut model, &mut weights, &names(data))?;
+        if let Some(places) = number_classes(&mut model, &names(data))? {
+            reorder_classes(&mut weights, &places);
+        }
         Ok((model.labels().to_vec(), weights["classifier.bias"].data.clone()))
     }
 

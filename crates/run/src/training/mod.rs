@@ -18,7 +18,7 @@ pub(crate) use self::timing::median;
 use self::log::Log;
 use self::recording::Recordings;
 use self::report::{Outcome, Report};
-use self::stage::{From, Kept, Stage};
+use self::stage::{From, Stage};
 use self::start::Start;
 use self::timing::Timing;
 use crate::device::NewBackend;
@@ -27,7 +27,8 @@ use crate::folder::{DIVERGED, Folder, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
-use crate::task::model::{self, FirstWeights};
+use crate::task::first_weights::FirstWeights;
+use crate::task::model;
 use crate::wording::{counted, name_of, some_of};
 use lessen_base::atomic::write_folder;
 use lessen_base::{Error, Result};
@@ -50,7 +51,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let compile_time = left.stages.iter().map(|(_, plans)| plans.compile_time()).sum();
     let mut stages = left.stages.into_iter();
     let (stage, plans) = stages.next().ok_or_else(|| Error::internal("a run has no stage"))?;
-    let (trainer, first) = stage.trainer(left.backend, plans, left.from)?;
+    let (trainer, first) = stage.trainer(|| Ok(left.backend), plans, left.from)?;
 
     // Where.
     interrupt::listen()?;
@@ -97,7 +98,6 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     run.log.finish();
     run.save_model(&run.folder.model(), None)?;
     let mut report = run.report(Some(&scores), false)?;
-    let weights = run.trainer.weights()?;
     let Run {
         stage,
         tokenizer,
@@ -105,9 +105,11 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         folder,
         ..
     } = run;
-    drop(trainer);
     let (task, seed) = (&stage.task, stage.task.config.train.seed);
-    let generator = |most| Generator::new(new_backend()?, &task.model, &weights, most);
+    let generator = |most| {
+        let (session, _) = trainer.into_session().with_params(task.model.parameters(), &[])?;
+        Generator::new(session, &task.model, most)
+    };
     report.show(showcase(
         &task.goal,
         &tokenizer,
@@ -196,14 +198,9 @@ impl Run {
 
     /// Goes on to the next stage, with the parameters and states that stay.
     fn enter(self, stage: Stage, plans: StepPlans, new_backend: NewBackend<'_>) -> Result<Run> {
-        let kept = Kept {
-            weights: self.trainer.weights()?,
-            states: self.trainer.state()?,
-        };
         let peak = self.peak();
-        // The memory of the stage before is freed first.
-        drop(self.trainer);
-        let (trainer, first) = stage.trainer(new_backend()?, plans, From::Before(kept))?;
+        let before = From::Before(Box::new(self.trainer.into_session()));
+        let (trainer, first) = stage.trainer(new_backend, plans, before)?;
         let run = Run {
             evaluation: stage.evaluation(&trainer),
             recordings: stage.recordings(&trainer),

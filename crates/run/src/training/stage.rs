@@ -8,14 +8,15 @@ use crate::folder::manifest::PhaseMark;
 use crate::recipe::config::Config;
 use crate::recipe::phases::in_phase;
 use crate::task::evaluation::Functions;
-use crate::task::model::FirstWeights;
+use crate::task::first_weights::{self, FirstWeights, Origin};
 use crate::task::recording::RecordedSplit;
 use crate::task::{RunTask, SavedModel, Shapes};
 use lessen_base::{Error, Result};
 use lessen_compile::Backend;
 use lessen_data::Source;
-use lessen_nn::{Joined, OptimizerConfig, Weights, initialize_missing};
-use lessen_train::{StateArray, StepPlans, Trainer, TrainerOptions};
+use lessen_nn::{Joined, OptimizerConfig, ParamSpec};
+use lessen_train::{Session, StepPlans, Trainer, TrainerOptions};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A stage of a run.
@@ -55,16 +56,12 @@ impl Sources {
 pub(crate) enum From {
     /// The first weights of the stage's model.
     Beginning,
-    /// A checkpoint of the stage after this many steps of the run.
-    Checkpoint(u64, Vec<StateArray>),
-    /// The end of the stage before.
-    Before(Kept),
-}
-
-/// What a stage leaves to the next one.
-pub(crate) struct Kept {
-    pub weights: Weights,
-    pub states: Vec<StateArray>,
+    /// A checkpoint of the stage after this many steps of the run, with this file of states.
+    Checkpoint(u64, PathBuf),
+    /// The end of the stage before, in the session that this had.
+    Before(Box<Session>),
+    /// The end of the stage before, in its checkpoint: the folder and the file of the states.
+    BeforeIn(PathBuf, PathBuf),
 }
 
 impl Stage {
@@ -101,10 +98,9 @@ impl Stage {
         };
         if tasks.len() > 1 && begun + steps[0].total == start.step() {
             // The checkpoint is the end of its phase.
-            from = From::Before(Kept {
-                weights: tasks[0].first_weights()?.weights,
-                states: start.states()?.unwrap_or_default(),
-            });
+            if let (Some(dir), Some(states)) = (start.saved(), start.states()?) {
+                from = From::BeforeIn(dir.to_path_buf(), states);
+            }
             joined = joined_after(&joined, &tasks[0], &tasks[1], start.step());
             (begun, batches) = (start.step(), batches + steps[0].batches);
             tasks.remove(0);
@@ -176,35 +172,68 @@ impl Stage {
         })
     }
 
-    /// The trainer of the stage, and where its first weights come from.
+    /// The trainer of the stage, and how its first weights differ from what it goes on from. `backend` is a new device,
+    /// unless the stage goes on in the session of the one before.
     ///
     /// # Errors
     /// A checkpoint that is damaged, or not finite.
     pub(crate) fn trainer(
         &self,
-        backend: Box<dyn Backend>,
+        backend: impl FnOnce() -> Result<Box<dyn Backend>>,
         plans: StepPlans,
         from: From,
     ) -> Result<(Trainer, FirstWeights)> {
-        let (mut first, source) = match &from {
-            From::Before(kept) => (self.carried(&kept.weights), None),
-            From::Beginning | From::Checkpoint(..) => (self.task.first_weights()?, self.task.source_of_weights()),
-        };
-        let mut trainer = Trainer::from_plans(backend, self.options.clone(), plans, &first.weights)?;
-        first.weights.clear();
-        if let (Some(name), Some(dir)) = (trainer.broken_parameter()?, source) {
-            return Err(Error::user(format!(
+        let (task, seed, options) = (&self.task, self.options.seed, self.options.clone());
+        let params = plans.params.clone();
+        match from {
+            From::Before(session) => {
+                let before: Vec<String> = session.params().iter().map(|param| param.name.clone()).collect();
+                let (mut session, new) = session.with_params(params, &plans.states)?;
+                session.draw(|name| new.iter().any(|own| own == name), seed)?;
+                let drawn = session.params().iter().filter(|param| new.contains(&param.name));
+                let drawn = drawn.map(first_weights::show).collect();
+                let stays = |name: &String| session.params().iter().any(|param| param.name == *name);
+                let unused = before.into_iter().filter(|name| !stays(name)).collect();
+                let mut trainer = Trainer::from_plans(session, options, plans)?;
+                trainer.carry_on_after(self.begun);
+                Ok((trainer, FirstWeights { drawn, unused }))
+            }
+            From::Beginning => {
+                let (session, first) = self.filled(backend()?, params, task.origin())?;
+                Ok((Trainer::from_plans(session, options, plans)?, first))
+            }
+            From::Checkpoint(step, states) => {
+                let (session, first) = self.filled(backend()?, params, task.origin())?;
+                let mut trainer = Trainer::from_plans(session, options, plans)?;
+                trainer.resume_from(step, &states)?;
+                Ok((trainer, first))
+            }
+            From::BeforeIn(dir, states) => {
+                let (session, first) = self.filled(backend()?, params, Origin::Before(&dir))?;
+                let mut trainer = Trainer::from_plans(session, options, plans)?;
+                trainer.carry_on_from(self.begun, &states)?;
+                Ok((trainer, first))
+            }
+        }
+    }
+
+    /// A session with the first values of parameters, all of them finite.
+    fn filled(
+        &self,
+        backend: Box<dyn Backend>,
+        params: Vec<ParamSpec>,
+        origin: Origin<'_>,
+    ) -> Result<(Session, FirstWeights)> {
+        let mut session = Session::zeros(backend, params)?;
+        let first = first_weights::fill(&mut session, &self.task.model, origin, self.options.seed)?;
+        match (session.broken_parameter()?, self.task.source_of_weights()) {
+            (Some(name), Some(dir)) => Err(Error::user(format!(
                 "the tensor {name} of the checkpoint {} has values that are no numbers or infinite; start from a sound \
                  one",
                 dir.display()
-            )));
+            ))),
+            _ => Ok((session, first)),
         }
-        match from {
-            From::Beginning => {}
-            From::Checkpoint(step, states) => trainer.resume(step, &states)?,
-            From::Before(kept) => trainer.carry_on(self.begun, &kept.states)?,
-        }
-        Ok((trainer, first))
     }
 
     /// The functions of the evaluation that were planned with the steps.
@@ -223,22 +252,6 @@ impl Stage {
             ((split, shape), trainer.functions()[position])
         });
         planned.collect()
-    }
-
-    /// The parameters of the stage before, as far as this one has them, and new ones for the others.
-    fn carried(&self, before: &Weights) -> FirstWeights {
-        let mut first = FirstWeights::default();
-        let parameters = self.task.model.parameters();
-        for param in &parameters {
-            match before.get(&param.name).filter(|weight| weight.shape == param.shape) {
-                Some(weight) => drop(first.weights.insert(param.name.clone(), weight.clone())),
-                None => first.drawn.push(format!("{} of shape {:?}", param.name, param.shape)),
-            }
-        }
-        let unused = before.keys().filter(|name| !first.weights.contains_key(*name));
-        first.unused = unused.cloned().collect();
-        initialize_missing(&mut first.weights, &parameters, self.options.seed);
-        first
     }
 }
 

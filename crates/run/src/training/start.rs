@@ -2,7 +2,7 @@
 //! interrupted, or that is to get further than it did.
 
 use super::steps::Steps;
-use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, PhaseMark, read_states};
+use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, PhaseMark, STATE, check_states};
 use crate::folder::{Folder, NewFolderGuard};
 use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
@@ -11,7 +11,6 @@ use crate::recipe::value::Origin;
 use crate::wording::{counted, tell};
 use lessen_base::{Error, Result};
 use lessen_nn::ScheduleKind;
-use lessen_train::StateArray;
 use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
@@ -178,13 +177,14 @@ impl Start {
         self.checkpoint.as_ref().map(|from| from.dir.as_path())
     }
 
-    /// The states of training in the checkpoint to go on from.
+    /// The file with the states of training in the checkpoint to go on from.
     ///
     /// # Errors
-    /// A file that is damaged.
-    pub(crate) fn states(&self) -> Result<Option<Vec<StateArray>>> {
-        let from = self.checkpoint.as_ref();
-        from.map(|from| read_states(&from.dir, &from.manifest)).transpose()
+    /// A file that does not hold what the checkpoint says.
+    pub(crate) fn states(&self) -> Result<Option<PathBuf>> {
+        let Some(from) = &self.checkpoint else { return Ok(None) };
+        check_states(&from.dir, &from.manifest)?;
+        Ok(Some(from.dir.join(STATE)))
     }
 
     /// Refuses to go on with other data than the run had; `unit` is what its size counts.

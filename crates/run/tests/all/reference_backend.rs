@@ -90,6 +90,15 @@ impl Backend for ReferenceBackend {
         Ok(())
     }
 
+    fn upload_part(&mut self, state: &str, first: usize, data: Host<'_>) -> Result<()> {
+        let (ty, held) = self.states.get_mut(state).ok_or_else(|| missing("state", state))?;
+        let mut whole = array(ty, held.host())?;
+        let to = whole.data.iter_mut().skip(first);
+        to.zip(data.elements()).for_each(|(to, from)| *to = from);
+        *held = rounded(&whole);
+        Ok(())
+    }
+
     fn download(&self, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
         let (_, held) = self.states.get(state).ok_or_else(|| missing("state", state))?;
         visit(held.host());

@@ -30,9 +30,13 @@ fn model_with(attention: AttentionConfig) -> (Model, Weights) {
     (model, weights)
 }
 
+fn session(model: &Model, weights: &Weights) -> Session {
+    Session::new(device(1), model.parameters(), weights).unwrap()
+}
+
 /// The most likely token after `text`.
 fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
-    let mut session = Session::new(device(1), model.parameters(), weights).unwrap();
+    let mut session = session(model, weights);
     let shape = BatchShape::Padded {
         size: 1,
         length: text.len(),
@@ -48,7 +52,7 @@ fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
 
 /// Checks what a generator says that keeps `capacity` tokens, when it is asked for 30.
 fn check_generation(what: &str, (model, weights): &(Model, Weights), most: usize, capacity: usize) {
-    let mut generator = Generator::new(device(1), model, weights, most).unwrap();
+    let mut generator = Generator::new(session(model, weights), model, most).unwrap();
     let sampling = Sampling {
         tokens: 30,
         temperature: 0.0,
@@ -100,7 +104,7 @@ fn without_a_table_of_positions_the_cache_is_as_large_as_asked() {
 #[test]
 fn a_seed_decides_what_is_drawn() {
     let (model, weights) = model();
-    let mut generator = Generator::new(device(1), &model, &weights, 40).unwrap();
+    let mut generator = Generator::new(session(&model, &weights), &model, 40).unwrap();
     let mut draw = |seed| {
         let sampling = Sampling {
             tokens: 20,

@@ -5,7 +5,7 @@ use lessen_compile::{Host, dump_memory, dump_schedule};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
 use lessen_nn::{Context, Init, Selection, Statistic, initialize};
-use lessen_train::{Part, StepGraphs, StepPlans, Trainer, TrainerOptions};
+use lessen_train::{Part, Session, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const ROWS: usize = 8;
 const WIDTH: usize = 5;
@@ -34,7 +34,8 @@ fn plans(options: &TrainerOptions, recording: bool) -> StepPlans {
 fn trainer(options: &TrainerOptions, recording: bool) -> Trainer {
     let plans = plans(options, recording);
     let weights = initialize(&plans.params, options.seed);
-    Trainer::from_plans(device(1), options.clone(), plans, &weights).unwrap()
+    let session = Session::new(device(1), plans.params.clone(), &weights).unwrap();
+    Trainer::from_plans(session, options.clone(), plans).unwrap()
 }
 
 fn batch(number: usize) -> Vec<f32> {

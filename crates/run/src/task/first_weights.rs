@@ -1,0 +1,98 @@
+//! The first weights of a session: drawn, or read from a checkpoint in blocks, so that they are never in memory twice.
+
+use lessen_base::Result;
+use lessen_nn::{Model, ParamSpec, Weight, Weights, checkpoint, has_class_rows, reorder_classes, same_classes};
+use lessen_train::Session;
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+/// Where first weights come from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Origin<'a> {
+    /// They are drawn.
+    Seed,
+    /// The checkpoint that a run starts from: it may lack a head, or be of a model with another attention. A class that it
+    /// knows under another number keeps its row of the classifier.
+    Init(&'a Path),
+    /// A model of the run.
+    Saved(&'a Path),
+    /// A model of the phase before, which may lack anything.
+    Before(&'a Path),
+}
+
+/// How the first weights of a run differ from the checkpoint to start from.
+#[derive(Default)]
+pub(crate) struct FirstWeights {
+    /// Names and shapes of those that were drawn although there is a checkpoint.
+    pub drawn: Vec<String>,
+    /// Tensors of the checkpoint that the model does not have.
+    pub unused: Vec<String>,
+}
+
+/// Gives the parameters of a model, which a session has, their first values. Those that the origin lacks are drawn from
+/// the seed.
+///
+/// # Errors
+/// A checkpoint with a damaged tensor, or with a missing or ill-shaped one that the origin may not lack.
+pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, seed: u64) -> Result<FirstWeights> {
+    let parameters = model.parameters();
+    let rest = match origin {
+        Origin::Seed => {
+            session.draw(|_| true, seed)?;
+            return Ok(FirstWeights::default());
+        }
+        Origin::Saved(dir) => read(session, &parameters, dir, &|_| false, None)?,
+        Origin::Before(dir) => read(session, &parameters, dir, &|_| true, None)?,
+        Origin::Init(dir) => {
+            let known = Model::from_dir_as(dir, model.architecture())?;
+            let before = known.parameters();
+            let before: HashMap<&str, &[usize]> = before.iter().map(|p| (&*p.name, &*p.shape)).collect();
+            // What other settings of the attention add to the checkpoint's model is new, too.
+            let added = parameters.iter().filter(|p| before.get(&*p.name) != Some(&&*p.shape));
+            let added: HashSet<&str> = added.map(|p| &*p.name).collect();
+            let may_lack = |name: &str| model.is_head(name) || added.contains(name);
+            let places = same_classes(model.labels(), known.labels());
+            read(session, &parameters, dir, &may_lack, places.as_deref())?
+        }
+    };
+    session.draw(|name| rest.missing.iter().any(|own| own == name), seed)?;
+    let drawn = parameters.iter().filter(|param| rest.missing.contains(&param.name));
+    Ok(FirstWeights {
+        drawn: drawn.map(show).collect(),
+        unused: rest.extra,
+    })
+}
+
+/// A parameter for people.
+pub(crate) fn show(param: &ParamSpec) -> String {
+    format!("{} of shape {:?}", param.name, param.shape)
+}
+
+/// Reads parameters from a checkpoint into a session. Rows of classes are taken from these places.
+pub(crate) fn read(
+    session: &mut Session,
+    parameters: &[ParamSpec],
+    dir: &Path,
+    may_lack: &dyn Fn(&str) -> bool,
+    places: Option<&[usize]>,
+) -> Result<checkpoint::Rest> {
+    let mut heads = Weights::new();
+    let rest = checkpoint::load_with(dir, parameters, may_lack, &mut |param, first, part| {
+        if places.is_none() || !has_class_rows(&param.name) {
+            return session.set_part(&param.name, first, part);
+        }
+        let head = heads.entry(param.name.clone()).or_insert_with(|| Weight {
+            shape: param.shape.clone(),
+            data: Vec::new(),
+        });
+        head.data.extend_from_slice(part);
+        Ok(())
+    })?;
+    if let Some(places) = places {
+        reorder_classes(&mut heads, places);
+    }
+    for (name, head) in &heads {
+        session.set_part(name, 0, &head.data)?;
+    }
+    Ok(rest)
+}
