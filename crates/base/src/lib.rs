@@ -9,6 +9,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod allocated;
 pub mod atomic;
 mod error;
 mod random;

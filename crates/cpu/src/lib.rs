@@ -56,6 +56,7 @@ mod backend;
 mod bind;
 mod clock;
 mod constants;
+mod counting;
 mod device;
 mod exec;
 mod group;
@@ -74,6 +75,7 @@ mod target;
 
 pub use backend::CpuBackend;
 pub use clock::Profile;
+pub use counting::CountingAllocator;
 pub use device::{CpuTarget, Device};
 pub use exec::Executable;
 pub use kernels::attention::TileCounts;

@@ -1,5 +1,6 @@
 //! The tests of the crate in one binary.
 
+mod buckets;
 mod generator;
 mod parity;
 mod recording;

@@ -12,7 +12,19 @@ use safetensors::{SafeTensors, tensor::TensorView};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-const BATCH: BatchShape = BatchShape::Padded { size: 4, length: 12 };
+const SIZE: usize = 4;
+const LENGTH: usize = 12;
+/// The recorded batches with padding, and without: as many tokens as there can be, and two that belong to no text.
+const LAYOUTS: [BatchShape; 2] = [
+    BatchShape::Padded {
+        size: SIZE,
+        length: LENGTH,
+    },
+    BatchShape::Packed {
+        size: SIZE,
+        tokens: SIZE * LENGTH + 2,
+    },
+];
 const STEPS: usize = 5;
 /// Two computations that sum in different orders are off from the exact result independently of each other, and the
 /// noise is the largest deviation of a single one: this many times as much is still rounding.
@@ -39,7 +51,51 @@ struct Inputs {
 }
 
 impl Inputs {
-    fn of(recorded: &SafeTensors<'_>, step: usize) -> Inputs {
+    /// Those of a step in a layout.
+    fn of(recorded: &SafeTensors<'_>, step: usize, layout: BatchShape) -> Inputs {
+        let padded = Inputs::padded(recorded, step);
+        match layout {
+            BatchShape::Padded { .. } => padded,
+            BatchShape::Packed { tokens, .. } => padded.packed(tokens),
+        }
+    }
+
+    /// The same without padding.
+    fn packed(&self, tokens: usize) -> Inputs {
+        let whole = vec![1; SIZE * LENGTH];
+        let mask = self.mask.as_ref().unwrap_or(&whole);
+        let real = |row: usize| (row * LENGTH..(row + 1) * LENGTH).filter(|&at| mask[at] != 0);
+        let filled = |mut values: Vec<i32>, filler: i32| {
+            values.resize(tokens, filler);
+            values
+        };
+        let of_tokens = |values: &[i32], filler| {
+            let values = (0..SIZE).flat_map(real).map(|at| values[at]);
+            filled(values.collect(), filler)
+        };
+        let mut integers: Vec<(&'static str, Vec<i32>)> = self
+            .integers
+            .iter()
+            .map(|(name, values)| match values.len() {
+                SIZE => (*name, values.clone()),
+                _ => (*name, of_tokens(values, if *name == "labels" { -100 } else { 1 })),
+            })
+            .collect();
+        let lengths = (0..SIZE).map(|row| real(row).count() as i32);
+        let mut starts = vec![0];
+        starts.extend(lengths.clone().scan(0, |end, length| {
+            *end += length;
+            Some(*end)
+        }));
+        integers.push(("positions", filled(lengths.flat_map(|length| 0..length).collect(), 0)));
+        let segments = (0..SIZE).flat_map(|row| real(row).map(move |_| row as i32));
+        integers.push(("segments", filled(segments.collect(), SIZE as i32)));
+        integers.push(("firsts", starts[..SIZE].to_vec()));
+        integers.push(("starts", starts));
+        Inputs { integers, mask: None }
+    }
+
+    fn padded(recorded: &SafeTensors<'_>, step: usize) -> Inputs {
         let part = |name: &str| {
             let view = recorded.tensor(name).ok()?;
             let words = view.data().as_chunks().0.iter();
@@ -69,7 +125,7 @@ impl Inputs {
     }
 }
 
-fn trainer(name: &str, optimizer: OptimizerConfig) -> Trainer {
+fn trainer(name: &str, optimizer: OptimizerConfig, layout: BatchShape) -> Trainer {
     let dir = fixture(name);
     let model = Model::from_dir(&dir).unwrap();
     let weights = checkpoint::load(&dir, &model.parameters(), &|_| false).unwrap().weights;
@@ -77,7 +133,7 @@ fn trainer(name: &str, optimizer: OptimizerConfig) -> Trainer {
         optimizer,
         ..TrainerOptions::new(1e-3)
     };
-    let mut trainer = Trainer::new(device(2), options, |cx| model.forward(cx, BATCH).loss).unwrap();
+    let mut trainer = Trainer::new(device(2), options, |cx| model.forward(cx, layout).loss).unwrap();
     trainer.set_weights(&weights).unwrap();
     trainer
 }
@@ -99,14 +155,14 @@ fn difference(got: &[f32], exact: &[f32]) -> f64 {
 }
 
 /// The gradients of the first batch, which are what SGD's momentum is after one step. AdamW would hide a factor.
-fn check_gradients(name: &str, recorded: &SafeTensors<'_>) {
+fn check_gradients(name: &str, recorded: &SafeTensors<'_>, layout: BatchShape) {
     let optimizer = OptimizerConfig::Sgd {
         momentum: 0.9,
         nesterov: false,
         weight_decay: 0.0,
     };
-    let mut trainer = trainer(name, optimizer);
-    trainer.step(&Inputs::of(recorded, 0).hosts()).unwrap();
+    let mut trainer = trainer(name, optimizer, layout);
+    trainer.step(&Inputs::of(recorded, 0, layout).hosts()).unwrap();
     let state = trainer.state().unwrap();
     assert_eq!(state.len(), trainer.params().len());
     let exact = |parameter: &str| {
@@ -134,13 +190,19 @@ fn check_gradients(name: &str, recorded: &SafeTensors<'_>) {
 }
 
 fn check(name: &str) {
+    for layout in LAYOUTS {
+        check_layout(name, layout);
+    }
+}
+
+fn check_layout(name: &str, layout: BatchShape) {
     let bytes = fs::read(fixture(&format!("expected-{name}.safetensors"))).unwrap();
     let recorded = SafeTensors::deserialize(&bytes).unwrap();
-    check_gradients(name, &recorded);
+    check_gradients(name, &recorded, layout);
     let read = |name: &str| floats(&recorded.tensor(name).unwrap());
-    let mut trainer = trainer(name, OptimizerConfig::adamw(0.01));
+    let mut trainer = trainer(name, OptimizerConfig::adamw(0.01), layout);
 
-    let run = |step| trainer.step(&Inputs::of(&recorded, step).hosts()).unwrap().loss;
+    let run = |step| trainer.step(&Inputs::of(&recorded, step, layout).hosts()).unwrap().loss;
     let losses: Vec<f32> = (0..STEPS).map(run).collect();
     let (exact, theirs) = (read("losses"), read("losses_f32"));
     let most = bound(difference(&theirs, &exact), &exact);
