@@ -57,6 +57,8 @@ pub struct Session {
     /// The states that are allocated, the parameters among them.
     states: BTreeSet<String>,
     loaded: Vec<Function>,
+    /// The arena that functions are to get along with.
+    arena: Option<usize>,
 }
 
 impl Session {
@@ -90,6 +92,7 @@ impl Session {
             params: Vec::new(),
             states: BTreeSet::new(),
             loaded: Vec::new(),
+            arena: None,
         };
         for ParamSpec { name, shape, .. } in &params {
             session.allocate(name, &Type::f32(shape))?;
@@ -108,6 +111,7 @@ impl Session {
         for function in std::mem::take(&mut self.loaded) {
             self.backend.unload(function.program);
         }
+        self.arena = None;
         let stays = |name: &str, ty: &Type| {
             let is_param = params.iter().any(|param| param.name == name && param.shape == ty.shape);
             is_param || kept.iter().any(|(own, own_ty)| own == name && own_ty == ty)
@@ -169,12 +173,16 @@ impl Session {
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
         let graph = function_graph(&self.params, trace)?;
-        self.add(&graph, &Options::default(), None)
+        self.add(&graph, &Options::default())
     }
 
-    /// Compiles and loads a graph; the budget is for all that the session takes. A graph that would need a larger arena
-    /// than `arena` gets along with that if it can.
-    pub(crate) fn add(&mut self, graph: &Graph, options: &Options, arena: Option<usize>) -> Result<Function> {
+    /// Makes graphs that are added from now on get along with an arena of so many bytes, if they can.
+    pub(crate) fn keep_arena(&mut self, bytes: usize) {
+        self.arena = Some(bytes);
+    }
+
+    /// Compiles and loads a graph; the budget is for all that the session takes.
+    pub(crate) fn add(&mut self, graph: &Graph, options: &Options) -> Result<Function> {
         let backend = self.backend.as_ref();
         let (mut known, mut new) = (0, 0);
         for (name, ty) in states_of(graph) {
@@ -191,7 +199,7 @@ impl Session {
             backend.compile(graph, &Options { placement, budget })
         };
         let mut plan = within(options.budget.map(|budget| budget.saturating_sub(beside)))?;
-        if let Some(arena) = arena.filter(|arena| plan.arena_bytes() > *arena) {
+        if let Some(arena) = self.arena.filter(|arena| plan.arena_bytes() > *arena) {
             let lasting = plan.peak_bytes() - plan.arena_bytes();
             plan = within(Some(lasting + arena)).unwrap_or(plan);
         }

@@ -111,6 +111,7 @@ impl Trainer {
     /// States that the device's memory cannot hold, or that the session has in another type.
     pub fn from_plans(mut session: Session, options: TrainerOptions, plans: StepPlans) -> Result<Trainer> {
         let (planned_lasting, planned_arena) = (plans.lasting_bytes(), plans.arena_bytes());
+        session.keep_arena(planned_arena);
         let steps = HashMap::from([(plans.shape, session.load(plans.step)?)]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
@@ -267,12 +268,11 @@ impl Trainer {
     fn add(&mut self, graph: &Graph, placement: Placement) -> Result<Function> {
         let before = self.session.memory();
         let budget = self.options.budget;
-        let function = self
-            .session
-            .add(graph, &Options { placement, budget }, Some(self.planned_arena))?;
+        let function = self.session.add(graph, &Options { placement, budget })?;
         let now = self.session.memory();
         self.planned_lasting += now.states - before.states + now.constants - before.constants;
         self.planned_arena = self.planned_arena.max(self.session.plan(function).arena_bytes());
+        self.session.keep_arena(self.planned_arena);
         Ok(function)
     }
 
@@ -402,8 +402,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// Goes on after `done` steps of another model with what [`Trainer::save_state`] wrote of it then, as with
-    /// [`Trainer::carry_on`].
+    /// Goes on after `done` steps of another model with what [`Trainer::save_state`] wrote of it then. States that this
+    /// trainer does not have, or in another dtype or shape, are left out; those that it has beside them begin as zeros.
     ///
     /// # Errors
     /// A file that cannot be read.
@@ -422,21 +422,6 @@ impl Trainer {
     /// Ends the training; the session has the parameters and the states of training.
     pub fn into_session(self) -> Session {
         self.session
-    }
-
-    /// Goes on after `done` steps of another model with what [`Trainer::state`] returned of it then. States that this
-    /// trainer does not have, or in another dtype or shape, are left out; those that it has beside them begin as zeros.
-    ///
-    /// # Errors
-    /// A device that fails.
-    pub fn carry_on(&mut self, done: u64, state: &[StateArray]) -> Result<()> {
-        for array in state {
-            if self.states.contains(&array.name) && self.session.has_state(array) {
-                self.session.set_state(array)?;
-            }
-        }
-        self.done = done;
-        Ok(())
     }
 
     /// The most bytes of training: parameters, the optimizer's state, constants and the arena.

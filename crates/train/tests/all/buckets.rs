@@ -112,7 +112,7 @@ fn threads_and_budgets_change_no_bit() {
         let free = options(accumulate, None);
         let expected = train(1, &free);
         assert_eq!(train(2, &free), expected);
-        let backend = device(1);
+        let backend = device(2);
         let floor = graphs(&model(), &free).floor_bytes(backend.as_ref(), &free).unwrap();
         assert_eq!(train(2, &options(accumulate, Some(floor))), expected);
     }
