@@ -155,26 +155,20 @@ impl Source for ExampleBatches {
         self.collect(self.range(index))
     }
 
-    fn largest(&self, steps: Range<u64>) -> u64 {
+    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
         let per_epoch = self.batches_per_epoch();
-        let tokens = |&step: &u64| -> usize {
+        let tokens = |step: u64| -> usize {
             let order = self.epochs.order(step / per_epoch);
             let rows = order[self.range(step % per_epoch)].iter();
             rows.map(|&example| self.tokens_of(example as usize)).sum()
         };
-        first_of_largest(steps, tokens)
+        Some(bucket(steps.map(tokens).max().unwrap_or(0)))
     }
 
-    fn largest_eval(&self) -> u64 {
-        let tokens = |&index: &u64| -> usize { self.range(index).map(|example| self.tokens_of(example)).sum() };
-        first_of_largest(0..self.eval_batches(), tokens)
+    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
+        let tokens = |index: u64| -> usize { self.range(index).map(|example| self.tokens_of(example)).sum() };
+        Some(bucket(batches.map(tokens).max().unwrap_or(0)))
     }
-}
-
-/// The first of the indices with the most tokens; the start of an empty range.
-fn first_of_largest(indices: Range<u64>, tokens: impl Fn(&u64) -> usize) -> u64 {
-    let start = indices.start;
-    indices.rev().max_by_key(tokens).unwrap_or(start)
 }
 
 /// Refuses a batch or length of 0.
@@ -261,17 +255,15 @@ mod tests {
         let examples = Examples::unlabelled(texts, &LabelKind::Score);
         let tokenizer = Tokenizer::characters(["a"], 1);
         let source = ExampleBatches::new(&examples, &tokenizer, 30, 8, Order::Shuffled(4)).unwrap();
-        let tokens: Vec<usize> = (0..200).map(|step| source.batch(step).tokens).collect();
+        let width = |batch: &Batch| batch.get("tokens").unwrap().shape()[1];
+        let tokens: Vec<usize> = (0..200).map(|step| width(&source.batch(step))).collect();
         for steps in [0..200, 13..14, 60..120] {
-            let largest = source.largest(steps.clone()) as usize;
             let range = steps.start as usize..steps.end as usize;
-            assert_eq!(tokens[largest], *tokens[range.clone()].iter().max().unwrap());
-            assert!(range.contains(&largest));
+            assert_eq!(source.most_tokens(steps), tokens[range].iter().max().copied());
         }
-        let largest = source.eval_batch(source.largest_eval()).tokens;
-        let all = (0..source.eval_batches()).map(|index| source.eval_batch(index).tokens);
-        assert_eq!(all.max(), Some(largest));
-        assert_eq!(source.largest(5..5), 5);
+        let all = (0..source.eval_batches()).map(|index| width(&source.eval_batch(index)));
+        assert_eq!(source.most_eval_tokens(0..source.eval_batches()), all.max());
+        assert_eq!(source.most_tokens(5..5), Some(16));
     }
 
     #[test]

@@ -19,15 +19,17 @@ pub trait Source: Send + Sync {
     /// Returns the number of evaluation batches, at least 1.
     fn eval_batches(&self) -> u64;
 
-    /// Returns the step, of `steps`, whose batch has the most tokens. Batches have at most as many as that one, and
-    /// memory for that one is memory for all of them.
-    fn largest(&self, steps: Range<u64>) -> u64 {
-        steps.start
+    /// Returns the most tokens that a batch of these training steps has, as `tokens` counts them; `None` where all batches
+    /// have the same shape.
+    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
+        let _ = steps;
+        None
     }
 
-    /// Returns the evaluation batch with the most tokens.
-    fn largest_eval(&self) -> u64 {
-        0
+    /// Returns the most tokens that one of these evaluation batches has; `None` where all have the same shape.
+    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
+        let _ = batches;
+        None
     }
 
     /// Returns evaluation batch `index`, from 0; past the last one it has padding rows only.

@@ -106,8 +106,7 @@ pub(crate) fn evaluate(
     (model, goal): (&Model, &Goal),
     source: &dyn Source,
 ) -> Result<Scores> {
-    let mut function_for = |session: &mut Session, batch: &Batch| -> Result<Function> {
-        let shape = shape_of(batch);
+    let mut function_for = |session: &mut Session, shape: BatchShape| -> Result<Function> {
         if let Some(function) = functions.get(&shape) {
             return Ok(*function);
         }
@@ -115,13 +114,16 @@ pub(crate) fn evaluate(
         functions.insert(shape, function);
         Ok(function)
     };
-    function_for(session, &source.eval_batch(source.largest_eval()))?;
+    let size = shape_of(&source.eval_batch(0)).size();
+    if let Some(tokens) = source.most_eval_tokens(0..source.eval_batches()) {
+        function_for(session, BatchShape::Packed { size, tokens })?;
+    }
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);
     let (mut predictions, mut labels) = (Vec::new(), Vec::new());
     let (mut right, mut rows) = (0, 0);
     for index in 0..source.eval_batches() {
         let batch = source.eval_batch(index);
-        let function = function_for(session, &batch)?;
+        let function = function_for(session, shape_of(&batch))?;
         let inputs: &Inputs<'_> = &inputs_of(&batch);
         let results = session.run(function, inputs)?;
         let (own, mean) = (

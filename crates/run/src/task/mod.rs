@@ -9,7 +9,6 @@ pub(crate) mod model;
 pub(crate) mod recording;
 
 use self::corpus::Corpus;
-use self::evaluation::shape_of;
 use self::first_weights::Origin;
 use self::goal::Goal;
 use self::model::Sizes;
@@ -37,12 +36,17 @@ pub struct Shapes {
 }
 
 impl Shapes {
-    /// Those of two sources, of which training reads the batches `steps`.
-    pub fn of(training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
+    /// Those of a recipe's sources, of which training reads the batches `steps`.
+    pub(crate) fn of(config: &Config, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
+        let (size, assumed) = (config.train.batch, Shapes::assumed(config));
+        let shape = |tokens: Option<usize>, assumed| match tokens {
+            Some(tokens) => BatchShape::Packed { size, tokens },
+            None => assumed,
+        };
         Shapes {
-            train: shape_of(&training.batch(training.largest(steps))),
-            dev: shape_of(&dev.eval_batch(dev.largest_eval())),
-            first_dev: shape_of(&dev.eval_batch(0)),
+            train: shape(training.most_tokens(steps), assumed.train),
+            dev: shape(dev.most_eval_tokens(0..dev.eval_batches()), assumed.dev),
+            first_dev: shape(dev.most_eval_tokens(0..1), assumed.first_dev),
         }
     }
 
@@ -227,7 +231,10 @@ impl RunTask {
         }
         let (training, dev) = (self.training()?, self.evaluation("dev")?);
         let end = batches + Steps::of(&self.config.train, training.as_ref()).batches;
-        Ok((Shapes::of(training.as_ref(), dev.as_ref(), batches..end), end))
+        Ok((
+            Shapes::of(&self.config, training.as_ref(), dev.as_ref(), batches..end),
+            end,
+        ))
     }
 
     /// Whether it has the batches of another task on the same data.

@@ -125,7 +125,7 @@ impl Stage {
             };
             let range = batches + done..batches + steps.batches.max(done);
             let stage = Stage {
-                shapes: Shapes::of(sources.training.as_ref(), sources.dev.as_ref(), range),
+                shapes: Shapes::of(&task.config, sources.training.as_ref(), sources.dev.as_ref(), range),
                 task,
                 steps,
                 begun,
@@ -192,8 +192,11 @@ impl Stage {
                 session.draw(|name| new.iter().any(|own| own == name), seed)?;
                 let drawn = session.params().iter().filter(|param| new.contains(&param.name));
                 let drawn = drawn.map(first_weights::show).collect();
-                let stays = |name: &String| session.params().iter().any(|param| param.name == *name);
-                let unused = before.into_iter().filter(|name| !stays(name)).collect();
+                let has = |name: &String| session.params().iter().any(|param| param.name == *name);
+                let unused = before
+                    .into_iter()
+                    .filter(|name| !has(name) || new.contains(name))
+                    .collect();
                 let mut trainer = Trainer::from_plans(session, options, plans)?;
                 trainer.carry_on_after(self.begun);
                 Ok((trainer, FirstWeights { drawn, unused }))
