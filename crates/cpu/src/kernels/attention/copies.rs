@@ -6,7 +6,8 @@ use lessen_graph::ops::attention::AttentionSizes;
 use super::super::kernel::{Phase, TaskFn, Work};
 use super::super::rows::Rows;
 use super::heads::head_of;
-use super::product::wide;
+use super::lanes::copy_row;
+use super::product::{Panel, wide};
 
 /// Keys whose rows one task copies.
 const ROWS: usize = 256;
@@ -84,10 +85,8 @@ impl Copies {
 /// The rows exist, their elements lie side by side, and `to` overlaps nothing.
 pub(super) unsafe fn copy_rows(n: usize, c: usize, from: Rows<f32>, to: Rows<f32>) {
     for r in 0..n {
+        let row = wide(c);
         // SAFETY: passed on.
-        unsafe {
-            to.at(r).copy_from_nonoverlapping(from.at(r), c);
-            to.at(r).add(c).write_bytes(0, wide(c) - c);
-        }
+        unsafe { copy_row(c, 1.0, from.from(r), Panel { ptr: to.at(r), row }) };
     }
 }

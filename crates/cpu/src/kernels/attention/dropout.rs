@@ -14,7 +14,11 @@ pub(super) struct Kept {
 /// Which weights of a tile dropout keeps, if there is dropout.
 #[inline(always)]
 pub(super) fn kept(head: &Head, block: Block, tile: &Tile) -> Option<Kept> {
-    head.dropout.map(|dropout| kept_by(dropout, block, tile))
+    // A closure would be compiled for the least CPU level.
+    match head.dropout {
+        Some(dropout) => Some(kept_by(dropout, block, tile)),
+        None => None,
+    }
 }
 
 #[inline(always)]

@@ -3,7 +3,6 @@
 use super::super::rows::Rows;
 use super::head::Block;
 use super::product::Panel;
-use crate::simd::{self, LANES, chunks};
 
 /// `W` elements.
 #[inline(always)]
@@ -27,26 +26,59 @@ pub(super) fn part_of<const W: usize, const P: usize>(lanes: &[f32; W], first: u
     part
 }
 
+/// Elements that rows are copied by; rows of heads are short.
+const PIECE: usize = 16;
+
+/// Writes `factor` times `c` elements that lie `x.1` apart side by side.
+#[inline(always)]
+pub(super) unsafe fn scale_row(c: usize, factor: f32, x: (*const f32, usize), to: *mut f32) {
+    let (from, step) = x;
+    let mut j = 0;
+    // SAFETY: the elements exist.
+    unsafe {
+        while step == 1 && j + PIECE <= c {
+            let mut piece = load::<PIECE>(from.add(j));
+            for i in 0..PIECE {
+                piece[i] *= factor;
+            }
+            store(to.add(j), piece);
+            j += PIECE;
+        }
+        while j < c {
+            *to.add(j) = *from.add(j * step) * factor;
+            j += 1;
+        }
+    }
+}
+
+/// Writes zeros to elements `from..to`.
+#[inline(always)]
+unsafe fn zero(x: *mut f32, from: usize, to: usize) {
+    let mut j = from;
+    // SAFETY: the elements exist.
+    unsafe {
+        while j + PIECE <= to {
+            store(x.add(j), [0.0; PIECE]);
+            j += PIECE;
+        }
+        while j < to {
+            *x.add(j) = 0.0;
+            j += 1;
+        }
+    }
+}
+
 /// Writes a row: `factor` times the `c` elements of the first row of `x`, then zeros.
 #[inline(always)]
 pub(super) unsafe fn copy_row(c: usize, factor: f32, x: Rows<f32>, to: Panel) {
-    chunks!(c, |j, len| {
-        // SAFETY: the row exists.
-        unsafe {
-            let at = x.element(0, j) as *const f32;
-            let mut lanes = match x.col {
-                1 => simd::load(at, 1, len, 0.0),
-                col => simd::load(at, col, len, 0.0),
-            };
-            for i in 0..LANES {
-                lanes[i] *= factor;
-            }
-            simd::store(to.ptr.add(j), 1, len, &lanes);
+    // SAFETY: the rows exist.
+    unsafe {
+        let from = x.at(0) as *const f32;
+        match x.col {
+            1 => scale_row(c, factor, (from, 1), to.ptr),
+            col => scale_row(c, factor, (from, col), to.ptr),
         }
-    });
-    for j in c..to.row {
-        // SAFETY: the row has this many elements.
-        unsafe { *to.ptr.add(j) = 0.0 };
+        zero(to.ptr, c, to.row);
     }
 }
 
@@ -59,7 +91,7 @@ pub(super) unsafe fn to_rows<const W: usize>(block: Block, c: usize, factors: &[
             if i < block.n {
                 copy_row(c, factors[i], x.from(block.first + i), to.at(i));
             } else {
-                to.at(i).ptr.write_bytes(0, to.row);
+                zero(to.at(i).ptr, 0, to.row);
             }
         }
     }
@@ -92,21 +124,17 @@ pub(super) unsafe fn to_lanes<const W: usize>(c: usize, rows: Panel, to: *mut f3
 #[inline(always)]
 pub(super) unsafe fn from_rows<const W: usize>(block: Block, c: usize, factors: &[f32; W], from: Panel, y: Rows<f32>) {
     for i in 0..block.n {
-        let (row, to) = (from.at(i).ptr, y.from(block.first + i));
-        chunks!(c, |j, len| {
-            // SAFETY: the rows exist.
-            unsafe {
-                let mut lanes = simd::load(row.add(j) as *const f32, 1, len, 0.0);
-                for l in 0..LANES {
-                    lanes[l] *= factors[i];
-                }
-                let at = to.element(0, j);
-                match y.col {
-                    1 => simd::store(at, 1, len, &lanes),
-                    col => simd::store(at, col, len, &lanes),
+        // SAFETY: the rows exist.
+        unsafe {
+            let (row, to) = (from.at(i).ptr as *const f32, y.at(block.first + i));
+            if y.col == 1 {
+                scale_row(c, factors[i], (row, 1), to);
+            } else {
+                for j in 0..c {
+                    *to.add(j * y.col) = *row.add(j) * factors[i];
                 }
             }
-        });
+        }
     }
 }
 
@@ -114,19 +142,10 @@ pub(super) unsafe fn from_rows<const W: usize>(block: Block, c: usize, factors: 
 #[inline(always)]
 pub(super) unsafe fn scale_rows<const W: usize>(factors: &[f32; W], rows: Panel) {
     for i in 0..W {
-        if factors[i] == 1.0 {
-            continue;
-        }
-        chunks!(rows.row, |j, len| {
+        if factors[i] != 1.0 {
+            let row = rows.at(i).ptr;
             // SAFETY: the row exists.
-            unsafe {
-                let at = rows.at(i).ptr.add(j);
-                let mut lanes = simd::load(at as *const f32, 1, len, 0.0);
-                for l in 0..LANES {
-                    lanes[l] *= factors[i];
-                }
-                simd::store(at, 1, len, &lanes);
-            }
-        });
+            unsafe { scale_row(rows.row, factors[i], (row as *const f32, 1), row) };
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::super::kernel::{Phase, TaskFn, Work};
 use super::super::rows::Rows;
 use super::head::BLOCK;
 use super::heads::head_of;
+use super::lanes::scale_row;
 use super::product::{Panel, wide};
 use crate::simd::{self, LANES, chunks, dispatch};
 
@@ -104,10 +105,7 @@ impl Parts {
             let to = self.output(w, which, pair);
             for r in 0..self.keys {
                 // SAFETY: see `Work`; the rows of outputs are dense.
-                unsafe {
-                    to.at(r)
-                        .copy_from_nonoverlapping(from[which].at(r).ptr, self.sizes[which])
-                };
+                unsafe { scale_row(self.sizes[which], 1.0, (from[which].at(r).ptr, 1), to.at(r)) };
             }
         }
     }
