@@ -3,11 +3,11 @@
 /// What all buckets are multiples of.
 const MULTIPLE: usize = 16;
 
-/// Returns the smallest bucket of at least `tokens` tokens. Buckets are multiples of 16, and each is at most an eighth larger
-/// than the one before it, or by 16.
+/// Returns the smallest bucket of at least `tokens` tokens. Buckets are multiples of 16, and each is larger than
+/// the one before it by a thirty-second at most, or by 16.
 ///
 /// ```
-/// assert_eq!([0, 16, 17, 130, 600, 5000].map(lessen_data::bucket), [16, 16, 32, 144, 656, 5200]);
+/// assert_eq!([0, 16, 17, 130, 600, 5000].map(lessen_data::bucket), [16, 16, 32, 144, 608, 5008]);
 /// ```
 pub fn bucket(tokens: usize) -> usize {
     let mut bucket = MULTIPLE;
@@ -18,7 +18,7 @@ pub fn bucket(tokens: usize) -> usize {
 }
 
 fn next(bucket: usize) -> usize {
-    bucket + (bucket / 8 / MULTIPLE * MULTIPLE).max(MULTIPLE)
+    bucket + (bucket / 32 / MULTIPLE * MULTIPLE).max(MULTIPLE)
 }
 
 #[cfg(test)]
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_multiples_and_grow_by_an_eighth_at_most() {
+    fn buckets_are_multiples_and_grow_by_a_thirty_second_at_most() {
         let mut largest = 0;
         for tokens in 0..100_000 {
             let bucket = bucket(tokens);
@@ -34,7 +34,7 @@ mod tests {
             assert!(bucket >= largest, "buckets rise");
             if bucket > largest {
                 assert!(
-                    bucket <= (largest + largest / 8).max(largest + MULTIPLE),
+                    bucket <= (largest + largest / 32).max(largest + MULTIPLE),
                     "{bucket} after {largest}"
                 );
                 assert_eq!(
