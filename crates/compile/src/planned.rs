@@ -39,6 +39,11 @@ impl RowsPlan {
             tile: tile.max(1),
         }
     }
+
+    /// Whether all rows are one block and one tile. Workers then run its nodes together, in one scratch.
+    pub fn is_one_tile(&self) -> bool {
+        self.rows <= self.block && self.rows <= self.tile
+    }
 }
 
 /// The memory in which the tiles of a sum over rows collect their parts.
@@ -71,4 +76,14 @@ pub struct PlannedStep {
     pub shared_scratch: usize,
     /// Sums over rows.
     pub partials: Vec<Partial>,
+}
+
+impl PlannedStep {
+    /// Scratch bytes of this many workers.
+    pub fn scratch_bytes(&self, workers: usize) -> usize {
+        match self.rows {
+            Some(rows) if rows.is_one_tile() => self.scratch_per_worker,
+            _ => self.scratch_per_worker * workers,
+        }
+    }
 }

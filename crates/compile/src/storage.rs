@@ -238,7 +238,8 @@ impl Planner<'_> {
             self.storage[v.index()] = Storage::Local(offset);
         }
         let scratch_per_worker = local_bytes + aligned(kernel_bytes.worker);
-        let all = scratch_per_worker * self.target.workers();
+        let shares = rows.is_some_and(|rows| rows.is_one_tile());
+        let all = scratch_per_worker * if shares { 1 } else { self.target.workers() };
         Draft {
             rows,
             scratch: (all > 0).then(|| self.new_buffer(all, s, s)),

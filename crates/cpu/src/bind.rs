@@ -112,9 +112,9 @@ impl Binder<'_> {
         let ends = values.map(|v| end_of(plan, v));
         let partials = step.partials.iter();
         let partials = partials.map(|p| p.offset + aligned(p.parts * plan.graph().ty(p.value).bytes()));
-        let scratch = match step.scratch_per_worker {
+        let scratch = match step.scratch_bytes(plan.workers()) {
             0 => 0,
-            bytes => step.scratch_offset + aligned(bytes * plan.workers()),
+            bytes => step.scratch_offset + aligned(bytes),
         };
         let shared = match step.shared_scratch {
             0 => 0,

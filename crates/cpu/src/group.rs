@@ -65,7 +65,7 @@ impl Group {
     /// Runs the group; `local` gives each worker's scratch.
     pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>, local: impl Fn(usize) -> *mut u8 + Sync) {
         let rows = self.rows;
-        if is_one_tile(rows) {
+        if rows.is_one_tile() {
             return self.run_node_by_node(pool, context, &local);
         }
         pool.run(rows.rows.div_ceil(rows.block), &|task, worker| {
@@ -107,7 +107,7 @@ impl Group {
     #[cfg(test)]
     pub(crate) fn tasks(&self) -> Option<usize> {
         let rows = self.rows;
-        if !is_one_tile(rows) {
+        if !rows.is_one_tile() {
             return Some(rows.rows.div_ceil(rows.block));
         }
         self.nodes.iter().map(|node| node.tasks(rows.rows).0).max()
@@ -147,11 +147,6 @@ impl Group {
             }
         });
     }
-}
-
-/// Whether all rows are one block and one tile.
-fn is_one_tile(rows: RowsPlan) -> bool {
-    rows.rows <= rows.block && rows.rows <= rows.tile
 }
 
 /// A scratch that tasks share: they write disjoint elements of it.

@@ -7,9 +7,25 @@ use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
 use crate::kernels::table::{is_listed, kernel};
 
-/// Rows of one tile: products and sums over rows are cut at multiples of it, whatever block a group runs in, so that
-/// their bits depend on shapes alone.
+/// Rows of one tile of many: products and sums over rows are cut at multiples of it, whatever block a group runs in, so
+/// that their bits depend on shapes alone.
 const TILE_ROWS: usize = 128;
+
+/// The most rows that are one tile. Its products are cut by columns, so that the shared matrix is packed once.
+const ONE_TILE: usize = 512;
+
+/// Rows of one tile of this many rows. Between one tile and many, there are a multiple of 4 of about the same size, so that
+/// no worker waits for long.
+fn tile_rows(rows: usize) -> usize {
+    if rows <= ONE_TILE {
+        return rows.max(1);
+    }
+    if rows > 16 * TILE_ROWS {
+        return TILE_ROWS;
+    }
+    let tiles = 4 * rows.div_ceil(5 * TILE_ROWS);
+    rows.div_ceil(tiles).next_multiple_of(8)
+}
 
 /// Bytes of the private second-level cache of present server cores; plans must not depend on the machine.
 const CACHE_BYTES: usize = 1 << 20;
@@ -42,7 +58,7 @@ impl Target for CpuTarget {
     fn block_rows(&self, group: &RowGroup) -> RowBlocks {
         let RowGroup { rows, row_bytes, tiled } = *group;
         let fitting = (CACHE_BYTES / 2 / row_bytes.max(1)).max(1);
-        let tile = TILE_ROWS.min(rows).max(1);
+        let tile = tile_rows(rows);
         let block = if tiled {
             (fitting / tile).clamp(1, rows.div_ceil(tile).div_ceil(BLOCKS).max(1)) * tile
         } else {

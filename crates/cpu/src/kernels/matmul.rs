@@ -26,16 +26,14 @@ pub fn column_tile(columns: usize) -> usize {
     columns.div_ceil(tiles).div_ceil(64) * 64
 }
 
-/// Columns of one task where there are too few rows for a task of each tile of rows. It depends on the shape alone.
+/// Columns of one task where all rows are one tile: about 192, fewer where there would be less than 4 tasks, more where
+/// there would be many. They depend on the shape alone.
 pub fn column_cut(rows: usize, k: usize, columns: usize) -> usize {
     /// Multiplications that are worth a task.
     const LEAST: usize = 1 << 16;
     let worth = LEAST.div_ceil((rows * k).max(1));
-    columns
-        .div_ceil(16)
-        .min(column_tile(columns))
-        .max(worth)
-        .next_multiple_of(64)
+    let even = columns.div_ceil(4).min(192).max(columns.div_ceil(16));
+    even.min(column_tile(columns)).max(worth).next_multiple_of(32)
 }
 
 /// Rows times one shared matrix.

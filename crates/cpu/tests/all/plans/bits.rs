@@ -10,7 +10,7 @@ use crate::plans::checker::check;
 use crate::plans::runner::{Options, bits, compile, floor_bytes, run_once};
 use crate::random::Random;
 
-const ROWS: usize = 160;
+const ROWS: usize = 640;
 const WIDTH: usize = 200;
 const INNER: usize = 24;
 /// Bytes of an inner value as `f32` and as bits: a row of 200 bits takes 7 words.

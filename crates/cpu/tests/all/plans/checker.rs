@@ -163,7 +163,7 @@ impl Checker<'_> {
     fn step(&mut self, step: &PlannedStep) -> Result<(), String> {
         let plan = self.plan;
         let mut made: Vec<ValueId> = Vec::new();
-        let scratch = step.scratch_per_worker * plan.workers();
+        let scratch = step.scratch_bytes(plan.workers());
         if step.scratch_offset + scratch > plan.arena_bytes() && scratch > 0 {
             return Err("the scratch ends behind the arena".to_string());
         }

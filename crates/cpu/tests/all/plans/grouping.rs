@@ -34,7 +34,7 @@ fn steps(plan: &Plan) -> Vec<Vec<&str>> {
 #[test]
 fn a_feed_forward_block_is_one_step_and_its_hidden_values_stay_in_scratch() {
     let trace = Trace::new();
-    let x = trace.input("x", DType::F32, &[2, 300, 16]);
+    let x = trace.input("x", DType::F32, &[8, 300, 16]);
     let key = trace.input("key", DType::U32, &[2]);
     let [up, down] = [[16, 64], [64, 16]].map(|shape| trace.state(&format!("{shape:?}"), DType::F32, &shape));
     let gamma = trace.state("gamma", DType::F32, &[16]);
@@ -55,11 +55,11 @@ fn a_feed_forward_block_is_one_step_and_its_hidden_values_stay_in_scratch() {
     ];
     assert_eq!(steps(&plan), [names]);
     let rows = plan.steps()[0].rows.unwrap();
-    assert_eq!((rows.rows, rows.tile, rows.block % rows.tile), (600, 128, 0));
+    assert_eq!((rows.rows, rows.tile, rows.block % rows.tile), (2400, 128, 0));
     let in_arena = |v: &usize| matches!(plan.storage(ValueId(*v as u32)), Storage::Arena(_));
-    let wide = |v: &usize| plan.graph().values[*v].ty.numel() > 600 * 16;
+    let wide = |v: &usize| plan.graph().values[*v].ty.numel() > 2400 * 16;
     let hidden = (0..plan.graph().values.len()).filter(wide).filter(in_arena);
-    assert_eq!(hidden.count(), 0, "no value of [600, 64] lies in the arena");
+    assert_eq!(hidden.count(), 0, "no value of [2400, 64] lies in the arena");
 }
 
 #[test]
