@@ -62,6 +62,7 @@ fn simplify(graph: &Graph, target: &dyn Target) -> Graph {
     let graph = checked(passes::fold_constants(&graph));
     let graph = checked(passes::eliminate_common_subexpressions(&graph));
     let graph = checked(passes::eliminate_dead_code(&graph));
+    let graph = checked(passes::sparsify(&graph, target));
     checked(passes::materialize(&graph, target))
 }
 

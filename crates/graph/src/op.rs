@@ -4,6 +4,7 @@ use lessen_base::Result;
 use std::any::{Any, TypeId};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
@@ -97,6 +98,21 @@ pub enum Fold {
     Splat(f64),
     /// The only output equals this input, bit for bit.
     Input(usize),
+}
+
+/// What an operation computes where inputs are sparse: zeros but for a few rows of the first axis, those of all sparse
+/// inputs being the same. Zeros times what is not finite count as zeros.
+#[derive(Clone, Debug)]
+pub enum OnRows {
+    /// Nothing that follows from the rows.
+    No,
+    /// The operation on these rows gives the same rows of the only output, whose other rows are zeros. Dense inputs are all
+    /// one number.
+    Rows,
+    /// The operation on these rows gives the only output itself.
+    Whole,
+    /// This operation has the same outputs. In place of the one sparse input it takes the numbers of the rows, and the rows.
+    By(Arc<dyn Op>),
 }
 
 /// The input of an operation that holds indices, and which values are valid there.
@@ -228,6 +244,18 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     fn index_input(&self, inputs: &[Type]) -> Option<IndexInput> {
         let _ = inputs;
         None
+    }
+
+    /// For an operation whose only output is zeros but for the rows that input 0 numbers: the operation that computes these
+    /// rows from the same inputs, one for each number; see [`CombineRows`](crate::ops::CombineRows).
+    fn sparse_rows(&self) -> Option<Arc<dyn Op>> {
+        None
+    }
+
+    /// What follows for the outputs where the inputs marked in `sparse` are zeros but for some rows.
+    fn on_rows(&self, sparse: &[bool], inputs: &[Type]) -> OnRows {
+        let _ = (sparse, inputs);
+        OnRows::No
     }
 
     /// Cost. By default one vector operation per output element.

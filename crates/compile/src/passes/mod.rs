@@ -7,6 +7,7 @@ mod fold;
 mod lower;
 mod materialize;
 pub(crate) mod remat;
+mod sparse;
 
 pub use bits::{Hoisted, Packed, hoist};
 pub use cse::eliminate_common_subexpressions;
@@ -15,3 +16,4 @@ pub use fold::fold_constants;
 pub use lower::lower;
 pub use materialize::materialize;
 pub use remat::{Recompute, recompute};
+pub use sparse::sparsify;

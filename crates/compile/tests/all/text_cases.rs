@@ -55,6 +55,7 @@ fn run_pass(words: &[&str], graph: &Graph) -> Graph {
         ["cse"] => passes::eliminate_common_subexpressions(graph),
         ["fold"] => passes::fold_constants(graph),
         ["lower"] => passes::lower(graph, &standard),
+        ["sparsify"] => passes::sparsify(graph, &TARGET),
         ["materialize"] => passes::materialize(graph, &TARGET),
         ["hoist"] | ["hoist", "even"] => {
             let hoisted = passes::hoist(graph, 0, words.len() > 1);

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lessen_graph::ops;
 
-use super::kernel::{Kernel, RowKernel, Types, WholeKernel};
+use super::kernel::{Kernel, Phase, RowKernel, TaskFn, Types, WholeKernel};
 use super::rows::{Element, Rows};
 use crate::simd::{LANES, Level, chunks, dispatch, load, store};
 
@@ -30,42 +30,49 @@ pub unsafe fn gather<T: Element>(n: usize, c: usize, table: *const T, ids: *cons
 }
 
 dispatch! {
-    /// `out[ids[r], j] += updates[r, j]` for the ids of a range and the columns `j` of a range, in the order of the
-    /// rows. Threads take ranges of their own.
+    /// Rows of a sum into a table: `y[r - rows.start, j] = sum of updates[i, j] with ids[i] = r`, in the order of `i`, for
+    /// the rows and columns of a range.
     ///
     /// # Safety
-    /// As for [`gather`] with `out` as the table; `updates` covers `n` rows of `c` elements, `columns` lies
-    /// within `0..c`, and what is written overlaps nothing.
+    /// `ids` has `n` elements, `updates` covers `n` rows, `y` covers the rows of the range, both with at least as many
+    /// columns as the range ends at; `y` overlaps nothing.
     pub unsafe fn scatter_add(
-        n: usize, c: usize, ids: *const i32, updates: Rows<f32>, out: *mut f32, rows: Range<usize>,
-        columns: Range<usize>,
+        n: usize, ids: *const i32, updates: Rows<f32>, y: Rows<f32>, rows: Range<usize>, columns: Range<usize>,
     ) = scatter_add_body;
 }
 
 #[inline(always)]
 unsafe fn scatter_add_body<L: Level>(
     n: usize,
-    c: usize,
     ids: *const i32,
     updates: Rows<f32>,
-    out: *mut f32,
+    y: Rows<f32>,
     rows: Range<usize>,
     columns: Range<usize>,
 ) {
-    for r in 0..n {
-        // SAFETY: `r < n`.
-        let id = unsafe { *ids.add(r) } as usize;
-        if !rows.contains(&id) {
+    for r in 0..rows.len() {
+        // SAFETY: the row and the columns lie within `y`.
+        unsafe { y.element(r, columns.start).write_bytes(0, columns.len()) };
+    }
+    // SAFETY: the ids are initialized and nobody writes to them.
+    let ids = unsafe { std::slice::from_raw_parts(ids, n) };
+    let (first, count) = (rows.start as i32, rows.len() as u32);
+    let is_here = |id: i32| (id.wrapping_sub(first) as u32) < count;
+    for (chunk, part) in ids.chunks(LANES).enumerate() {
+        // Most blocks of a large table have no row of the batch.
+        if !part.iter().fold(false, |any, &id| any | is_here(id)) {
             continue;
         }
-        // SAFETY: `r < n`, the id is a row of the table, and the columns lie within it.
-        unsafe {
-            let from = updates.element(r, columns.start) as *const f32;
-            let to = out.add(id * c + columns.start);
-            if updates.col == 1 {
-                add_row(columns.len(), (from, 1), to);
-            } else {
-                add_row(columns.len(), (from, updates.col), to);
+        for (i, &id) in part.iter().enumerate().filter(|(_, id)| is_here(**id)) {
+            // SAFETY: the id is a row of the range, and the columns lie within both.
+            unsafe {
+                let from = updates.element(chunk * LANES + i, columns.start) as *const f32;
+                let to = y.element((id - first) as usize, columns.start);
+                if updates.col == 1 {
+                    add_row(columns.len(), (from, 1), to);
+                } else {
+                    add_row(columns.len(), (from, updates.col), to);
+                }
             }
         }
     }
@@ -119,38 +126,93 @@ pub(super) fn gather_kernel(_: &ops::Gather, types: &Types<'_>) -> Option<Kernel
     }
 }
 
-/// Ranges of columns, and ranges of rows, that the tasks of a sum into a table share; fewer for a small table.
+/// Ranges of columns that the tasks of a sum into a small table share.
 const PARTS: usize = 4;
 
-/// The kernel of [`ops::ScatterAdd`]: each task adds up some of the columns of some of the table's rows.
+/// The kernel of [`ops::ScatterAdd`]: each task adds up some rows of the table, or, of a small table, some columns.
 pub(super) fn scatter_add_kernel(op: &ops::ScatterAdd, types: &Types<'_>) -> Option<Kernel> {
     if !types.floats_are_f32() {
         return None;
     }
     let (rows, ids) = (op.rows, types.inputs[0].numel());
-    let columns = types.outputs[0].numel() / rows.max(1);
-    let width = columns.div_ceil(PARTS).max(LANES);
-    let height = if rows * columns < 1 << 14 {
-        rows
-    } else {
-        rows.div_ceil(PARTS)
+    let width = types.outputs[0].numel() / rows.max(1);
+    if types.any_empty() {
+        // Without ids the sums are zeros; of a table without rows no id is valid.
+        let zeros = types.outputs[0].bytes();
+        return WholeKernel::dense(1, move |w, _| {
+            // SAFETY: see `Work`.
+            unsafe {
+                w.index_errors
+                    .check(std::slice::from_raw_parts(w.inputs[0].cast(), ids), rows);
+                w.outputs[0].write_bytes(0, zeros);
+            }
+        })
+        .into();
     }
-    .max(1);
-    let across = columns.div_ceil(width);
-    WholeKernel::dense(across * rows.div_ceil(height), move |w, task| {
-        let (i, j) = (task / across * height, task % across * width);
-        let (range, part) = (i..rows.min(i + height), j..columns.min(j + width));
-        // SAFETY: see `Work`; tasks write disjoint parts, and every index is checked to be a row.
+    RowKernel::columns(width.div_ceil(PARTS).max(LANES), move |r| {
+        let first = (r.first - r.columns.0) / width;
+        // SAFETY: see `Run`; an id that is no row of the table is in no range.
         unsafe {
-            let indices = std::slice::from_raw_parts(w.inputs[0].cast::<i32>(), ids);
-            for row in range.clone() {
-                w.y(0).add(row * columns + part.start).write_bytes(0, part.len());
+            let all = std::slice::from_raw_parts(r.inputs[0].ptr.cast::<i32>(), ids);
+            if first == 0 && r.columns.0 == 0 {
+                r.index_errors.check(all, rows);
             }
-            if w.index_errors.check(indices, rows) {
-                let updates = Rows::dense(w.inputs[1].cast(), columns);
-                scatter_add(ids, columns, indices.as_ptr(), updates, w.y(0), range, part);
-            }
+            let updates = Rows::dense(r.inputs[1].ptr.cast(), width);
+            let y = Rows::dense(r.outputs[0].ptr.cast(), width);
+            scatter_add(
+                ids,
+                all.as_ptr(),
+                updates,
+                y,
+                first..first + r.n,
+                r.columns.0..r.columns.1,
+            );
         }
     })
     .into()
+}
+
+/// The kernel of [`ops::CombineRows`]: the first position of each number, in shared scratch, then the sums, by columns.
+pub(super) fn combine_rows_kernel(op: &ops::CombineRows, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    let (rows, ids) = (op.rows, types.inputs[0].numel());
+    let width = types.outputs[0].numel() / ids.max(1);
+    let part = width.div_ceil(2 * PARTS).next_multiple_of(LANES);
+    let kernel = WholeKernel::phases(move |_| {
+        let first: TaskFn = Box::new(move |w, _| {
+            // SAFETY: see `Work`; the scratch has a number for each row and for each id.
+            unsafe {
+                let all = std::slice::from_raw_parts(w.inputs[0].cast::<i32>(), ids);
+                let shared = std::slice::from_raw_parts_mut(w.shared.cast::<i32>(), rows + ids);
+                let (table, first) = shared.split_at_mut(rows);
+                table.fill(-1);
+                if w.index_errors.check(all, rows) {
+                    for (position, (&id, first)) in all.iter().zip(first).enumerate() {
+                        let place = &mut table[id as usize];
+                        *place = if *place < 0 { position as i32 } else { *place };
+                        *first = *place;
+                    }
+                } else {
+                    first.fill(0);
+                }
+            }
+        });
+        let sums: TaskFn = Box::new(move |w, task| {
+            let columns = task * part..width.min((task + 1) * part);
+            // SAFETY: see `Work`; the phase before has written positions, and tasks write columns of their own.
+            unsafe {
+                let first = w.shared.cast::<i32>().add(rows).cast_const();
+                let (updates, y) = (Rows::dense(w.inputs[1].cast(), width), Rows::dense(w.y(0), width));
+                scatter_add(ids, first, updates, y, 0..ids, columns);
+            }
+        });
+        let sums = Phase {
+            tasks: width.div_ceil(part),
+            run: sums,
+        };
+        vec![Phase { tasks: 1, run: first }, sums]
+    });
+    kernel.with_shared((rows + ids) * size_of::<i32>()).into()
 }

@@ -20,12 +20,14 @@ type Make = Box<dyn Fn(&dyn Op, &Types<'_>) -> Option<Kernel> + Send + Sync>;
 static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
     HashMap::from([
         entry::<ops::AdamW>(optimizer::adamw_kernel),
+        entry::<ops::AdamWRows>(optimizer::adamw_rows_kernel),
         entry::<ops::Attention>(attention::attention_kernel),
         entry::<ops::AttentionBackward>(attention::attention_backward_kernel),
         entry::<ops::Binary>(elementwise::binary_kernel),
         entry::<ops::Broadcast>(nothing),
         entry::<ops::Cast>(cast::cast_kernel),
         entry::<ops::Compare>(elementwise::compare_kernel),
+        entry::<ops::CombineRows>(gather::combine_rows_kernel),
         entry::<ops::Concat>(join::concat_kernel),
         entry::<ops::Constant>(nothing),
         entry::<ops::CrossEntropy>(cross_entropy::cross_entropy_kernel),

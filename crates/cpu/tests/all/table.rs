@@ -154,6 +154,7 @@ fn of_structure() -> Vec<Sample> {
         sample(ops::UnpackBits { width: 70 }, &[&[5, 3]]).with(0, DType::U32),
         sample(ops::Reshape { shape: vec![5, 21] }, &[x]),
         sample(ops::ScatterAdd { rows: 4 }, &[&[3, 7], x]).with(0, DType::I32),
+        sample(ops::CombineRows { rows: 4 }, &[&[3, 7], x]).with(0, DType::I32),
         sample(
             ops::Split {
                 axis: 1,
@@ -233,6 +234,7 @@ fn of_networks() -> Vec<Sample> {
     };
     all.extend([
         sample(adamw, &[x, x, x, x, &[], &[]]),
+        sample(ops::AdamWRows { rule: adamw }, &[x, &[4], &[4, 70], x, x, &[], &[]]).with(1, DType::I32),
         sample(sgd, &[x, x, x, &[]]),
         sample(ops::Dropout { p: 0.3, stream: 2 }, &[x, &[2]]).with(1, DType::U32),
         sample(ops::LayerNorm { eps: 1e-3 }, &[x, row, row]),

@@ -102,6 +102,9 @@ fn elementwise(r: &mut Prng) -> Vec<Case> {
         weight_decay: 0.1,
     };
     all.push(case(adamw, &[&x, &y, &r.normal(&[3, 5]), &v, &lr, &t], Twice));
+    let (ids, g) = (Array::i32(&[2], &[2, 0]), r.normal(&[2, 5]));
+    let rows = AdamWRows { rule: adamw };
+    all.push(case(rows, &[&x, &ids, &g, &r.normal(&[3, 5]), &v, &lr, &t], Twice));
     for nesterov in [false, true] {
         let sgd = Sgd {
             momentum: 0.9,
@@ -209,6 +212,11 @@ fn structure(r: &mut Prng) -> Vec<Case> {
         case(Gather, &[&r.normal(&[3, 2, 2]), &r.ids(&[], 3)], Twice),
         case(
             ScatterAdd { rows: 4 },
+            &[&r.ids(&[2, 3], 4), &r.normal(&[2, 3, 2])],
+            Twice,
+        ),
+        case(
+            CombineRows { rows: 4 },
             &[&r.ids(&[2, 3], 4), &r.normal(&[2, 3, 2])],
             Twice,
         ),

@@ -49,7 +49,11 @@ fn results() -> Vec<u32> {
             eps: 1e-8,
             weight_decay: 0.1,
         };
-        optimizer::adamw(c, gp, tp, gp, x.as_ptr(), y.as_mut_ptr(), sp, sp.add(c), 0.1, 2.0, k);
+        let arrays = optimizer::AdamWArrays {
+            old: [gp, gp, x.as_ptr()],
+            new: [y.as_mut_ptr(), sp, sp.add(c)],
+        };
+        optimizer::adamw(c, tp, arrays, 0.1, 2.0, k);
     }
     [&y, &a, &b, &sums].into_iter().for_each(|v| keep(v));
     all

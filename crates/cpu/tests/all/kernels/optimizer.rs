@@ -1,7 +1,7 @@
 //! Optimizer kernels against plain `f64`.
 
 use super::support::*;
-use lessen_cpu::kernels::optimizer::{AdamWConstants, SgdConstants, adamw, sgd};
+use lessen_cpu::kernels::optimizer::{AdamWArrays, AdamWConstants, GradientRows, SgdConstants, adamw, adamw_rows, sgd};
 
 /// Error relative to the magnitude of what was added up.
 fn assert_near(what: &str, got: &[f32], expected: &[f64]) {
@@ -44,16 +44,18 @@ fn adamw_follows_its_equations_for_steps() {
                     pe[i] = pe[i] * (1.0 - f64::from(lr) * k.weight_decay)
                         - f64::from(lr) / (1.0 - k.beta1.powi(t)) * me[i] / denominator;
                 }
-                let (pp, mp, vp) = (p.as_mut_ptr(), m.as_mut_ptr(), v.as_mut_ptr());
+                let new = [p.as_mut_ptr(), m.as_mut_ptr(), v.as_mut_ptr()];
+                let old = new.map(|x| x.cast_const());
                 if t % 2 == 0 {
                     // SAFETY: all have `n` elements; in place.
-                    unsafe { adamw(n, pp, g.as_ptr(), mp, vp, pp, mp, vp, lr, t as f32, k) };
+                    unsafe { adamw(n, g.as_ptr(), AdamWArrays { old, new }, lr, t as f32, k) };
                 } else {
                     let (mut p2, mut m2) = (vec![7.0; n], vec![7.0; n]);
                     // SAFETY: all have `n` elements; the new second mean lies where the gradient lies.
                     unsafe {
                         let g = g.as_mut_ptr();
-                        adamw(n, pp, g, mp, vp, p2.as_mut_ptr(), m2.as_mut_ptr(), g, lr, t as f32, k);
+                        let new = [p2.as_mut_ptr(), m2.as_mut_ptr(), g];
+                        adamw(n, g, AdamWArrays { old, new }, lr, t as f32, k);
                     }
                     (p, m, v) = (p2, m2, g);
                 }
@@ -114,6 +116,47 @@ fn sgd_with_and_without_momentum() {
                 assert_near("p", &p, &pe);
                 assert_near("v", &v, &ve);
             }
+        }
+    });
+}
+
+#[test]
+fn adamw_of_rows_has_the_bits_of_the_whole_table() {
+    at_all_levels(|_| {
+        let mut random = Random::new(3);
+        let k = AdamWConstants {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.05,
+        };
+        for (rows, c) in [(1, 3), (70, 64), (200, 130)] {
+            let n = 90;
+            let [mut whole, mut by_rows] =
+                [0, 1].map(|_| [vec![0.5; rows * c], vec![0.0; rows * c], vec![0.0; rows * c]]);
+            for t in 1..=3 {
+                let ids: Vec<i32> = (0..n).map(|_| random.below(rows.div_ceil(2)) as i32).collect();
+                let g = random.vec(n * c, 1.0);
+                let mut dense = vec![0.0; rows * c];
+                for (i, &id) in ids.iter().enumerate().filter(|(i, id)| !ids[..*i].contains(id)) {
+                    dense[id as usize * c..][..c].copy_from_slice(&g[i * c..][..c]);
+                }
+                let arrays = |of: &mut [Vec<f32>; 3], first: usize| {
+                    let new = of.each_mut().map(|x| x[first..].as_mut_ptr());
+                    let old = new.map(|x| x.cast_const());
+                    AdamWArrays { old, new }
+                };
+                // SAFETY: the arrays have these rows, and the gradient `n`.
+                unsafe {
+                    adamw(rows * c, dense.as_ptr(), arrays(&mut whole, 0), 1e-2, t as f32, k);
+                    let (ids, g) = (ids.as_ptr(), g.as_ptr());
+                    for part in [0..rows / 3, rows / 3..rows] {
+                        let arrays = arrays(&mut by_rows, part.start * c);
+                        adamw_rows(part, c, GradientRows { n, ids, g }, arrays, 1e-2, t as f32, k);
+                    }
+                }
+            }
+            assert_eq!(whole, by_rows, "{rows} {c}");
         }
     });
 }

@@ -153,7 +153,7 @@ impl<'g> Writer<'g> {
     }
 
     fn step(&mut self) {
-        let choice = self.random.below(24);
+        let choice = self.random.below(26);
         match choice {
             0 | 1 => self.smooth(),
             2 | 3 => self.binary(),
@@ -169,6 +169,7 @@ impl<'g> Writer<'g> {
             20 => self.attention(),
             21 => self.casts(),
             22 => self.integers(),
+            23 | 24 => self.embedding(),
             _ => self.cache(),
         }
     }

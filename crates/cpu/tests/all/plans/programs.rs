@@ -74,6 +74,7 @@ fn check_passes(program: &Program, expected: &Results, random: &mut Random) -> R
         &passes::eliminate_common_subexpressions,
     )?;
     let graph = run("dead code", &graph, &passes::eliminate_dead_code)?;
+    let graph = run("sparse gradients", &graph, &|g: &Graph| passes::sparsify(g, &CPU))?;
     let graph = run("materialization", &graph, &|g: &Graph| passes::materialize(g, &CPU))?;
     let chosen: Vec<ValueId> = graph
         .nodes
@@ -185,6 +186,7 @@ fn random_programs_reach_every_operation_and_every_kind_of_storage() {
         let graph = program(seed).graph;
         operations.extend(graph.nodes.iter().map(|n| n.op.name()));
         let plan = compile(&graph, &Options::default()).unwrap();
+        operations.extend(plan.graph().nodes.iter().map(|n| n.op.name()));
         recomputed += plan.recomputed().len();
         partial += plan.steps().iter().map(|s| s.partials.len()).sum::<usize>();
         whole += plan.steps().iter().filter(|s| s.rows.is_none()).count();

@@ -3,10 +3,10 @@
 use crate::random::Random;
 
 /// The most elements of a value of a random program.
-pub const LIMIT: usize = 16_000;
+pub const LIMIT: usize = 28_000;
 
 const EXTENTS: [usize; 8] = [1, 1, 2, 3, 4, 5, 7, 9];
-const ROWS: [usize; 6] = [1, 33, 129, 200, 257, 390];
+const ROWS: [usize; 6] = [1, 33, 129, 257, 520, 780];
 const COLUMNS: [usize; 6] = [1, 2, 5, 8, 17, 33];
 
 /// A shape of rank 0 to 4, often a matrix of many rows.

@@ -10,7 +10,7 @@ use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::graph::{Graph, ValueId};
 use crate::named::Named;
-use crate::op::{Fold, Op, RowWise, Vjp};
+use crate::op::{Fold, OnRows, Op, RowWise, Vjp};
 use crate::ops::elementwise::identity::Identity;
 use crate::ops::rules::{arity, equal, float, fold_exactly, map};
 use crate::ops::shape::broadcast::Broadcast;
@@ -196,6 +196,13 @@ impl Op for Binary {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    fn on_rows(&self, _: &[bool], _: &[Type]) -> OnRows {
+        match self.kind {
+            BinaryKind::Mul => OnRows::Rows,
+            _ => OnRows::No,
+        }
     }
 
     fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {

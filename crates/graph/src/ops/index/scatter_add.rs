@@ -1,11 +1,14 @@
 //! Scatter-add: rows summed where their numbers say; the derivative of gather.
 
+use std::sync::Arc;
+
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
-use crate::op::{IndexInput, Op, Vjp};
+use crate::op::{IndexInput, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::index::combine_rows::CombineRows;
 use crate::ops::index::gather::row;
 use crate::ops::rules::{arity, float};
 use crate::trace::Tensor;
@@ -60,6 +63,14 @@ impl Op for ScatterAdd {
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         vec![None, cx.cotangents[0].map(|dy| dy.gather(cx.inputs[0]))]
+    }
+
+    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
+        RowWise::by_rows(self.rows, &[Role::Whole, Role::Whole], &[OutRole::Rows])
+    }
+
+    fn sparse_rows(&self) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(CombineRows { rows: self.rows }))
     }
 
     fn index_input(&self, _: &[Type]) -> Option<IndexInput> {

@@ -1,11 +1,14 @@
 //! AdamW (Loshchilov, Hutter 2019), as `torch.optim.AdamW`.
 
+use std::sync::Arc;
+
 use lessen_base::Result;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
-use crate::op::{Cost, Op, RowWise};
+use crate::op::{Cost, OnRows, Op, RowWise};
+use crate::ops::optimizer::adamw_rows::AdamWRows;
 use crate::ops::optimizer::update::{check_scalars, check_update};
 use crate::ops::rules::{arity, arrays};
 use crate::trace::Tensor;
@@ -76,6 +79,13 @@ impl Op for AdamW {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    fn on_rows(&self, sparse: &[bool], _: &[Type]) -> OnRows {
+        match sparse {
+            [false, true, false, ..] => OnRows::By(Arc::new(AdamWRows { rule: *self })),
+            _ => OnRows::No,
+        }
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

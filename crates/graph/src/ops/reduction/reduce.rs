@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
 use crate::named::Named;
-use crate::op::{Op, OutRole, Role, RowWise, Vjp};
+use crate::op::{OnRows, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::rules::{arity, float};
 use crate::trace::Tensor;
 use crate::types::Type;
@@ -150,6 +150,14 @@ impl Op for Reduce {
             RowWise::by_rows(rows, &[Role::Rows], &[OutRole::Sum])
         } else {
             RowWise::No
+        }
+    }
+
+    fn on_rows(&self, _: &[bool], inputs: &[Type]) -> OnRows {
+        // What is summed over the rows does not depend on those that are zeros.
+        match self.kind == ReduceKind::Sum && self.axes.first() == Some(&0) && self.axes.len() == inputs[0].rank() {
+            true => OnRows::Whole,
+            false => OnRows::No,
         }
     }
 

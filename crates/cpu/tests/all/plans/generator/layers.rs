@@ -1,7 +1,7 @@
 //! What networks are made of, in random programs: norms, dropout, embeddings, losses, attention, caches.
 
 use lessen_graph::ops::norm::temperature::{Clip, Temperature};
-use lessen_graph::{Array, AttentionOptions, DType, Tensor, Type, attention, numel};
+use lessen_graph::{Array, AttentionOptions, DType, InputKind, Tensor, Type, attention, numel};
 
 use super::Writer;
 use crate::plans::sizes::LIMIT;
@@ -66,6 +66,19 @@ impl<'g> Writer<'g> {
             let share = (ids.ty().numel() as f64 / rows as f64).max(1.0);
             self.push(x.scatter_add(ids, rows) / share.sqrt(), false);
         }
+    }
+
+    /// A table that nothing else reads, larger than what is read of it.
+    pub(super) fn embedding(&mut self) {
+        let (rows, width) = (self.random.pick(&[30, 150]), self.random.pick(&[1, 5, 70]));
+        let name = format!("leaf{}", self.leaves.len());
+        let array = self.random.array(&[rows, width], 1.0);
+        self.inputs.insert(name.clone(), array);
+        let table = self.trace.state(&name, DType::F32, &[rows, width]);
+        self.leaves.push((table, InputKind::State));
+        let ids = self.random.ids(&[2, 2], rows.min(5));
+        let ids = self.data(ids);
+        self.push(table.gather(ids), true);
     }
 
     pub(super) fn cross_entropy(&mut self) {
