@@ -233,17 +233,21 @@ impl Fields {
     }
 }
 
-/// Writes the fields that every model has: its class, its family and the dtype of its weights.
+/// Writes the fields that every model has: its class and its family.
 pub fn put_identity(map: &mut Map<String, Value>, architecture: &str, model_type: &str) {
     map.insert("architectures".into(), Value::from(vec![architecture]));
     map.insert("model_type".into(), Value::from(model_type));
+}
+
+/// Writes the dtype of the weights.
+pub(crate) fn put_dtype(map: &mut Map<String, Value>, dtype: &str) {
     // transformers before 4.56 calls the field `torch_dtype`.
     let field = if map.contains_key("torch_dtype") {
         "torch_dtype"
     } else {
         "dtype"
     };
-    map.insert(field.into(), Value::from("float32"));
+    map.insert(field.into(), Value::from(dtype));
 }
 
 /// Writes an activation: a name that transformers knows in `field`, and its own word beside it where that says more.

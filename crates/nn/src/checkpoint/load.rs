@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 use super::WANTED_FOLDER;
 use super::file::TensorFile;
 use super::names::{TIED, Tied, candidates, is_redundant};
+use super::save::Stored;
 use crate::context::ParamSpec;
 use crate::weights::{Weight, Weights};
 use lessen_base::{Error, Result};
@@ -113,7 +114,7 @@ pub fn load_with(
 }
 
 /// The files of a checkpoint, and the index of the file that holds each tensor.
-struct Checkpoint {
+pub(super) struct Checkpoint {
     /// The file that errors about missing tensors name.
     path: PathBuf,
     files: Vec<TensorFile>,
@@ -121,7 +122,7 @@ struct Checkpoint {
 }
 
 impl Checkpoint {
-    fn open(dir: &Path) -> Result<Checkpoint> {
+    pub(super) fn open(dir: &Path) -> Result<Checkpoint> {
         let single = dir.join("model.safetensors");
         let index = dir.join("model.safetensors.index.json");
         if single.exists() {
@@ -146,8 +147,14 @@ impl Checkpoint {
         Err(Error::user(format!("{shown} has no model.safetensors{what}")))
     }
 
+    /// All tensors, as they are stored.
+    pub(super) fn tensors(&self) -> Vec<Stored> {
+        let stored = |(name, place): (&String, &usize)| self.files[*place].stored(name);
+        self.places.iter().filter_map(stored).collect()
+    }
+
     /// The file of a tensor that the checkpoint has.
-    fn file(&mut self, name: &str) -> &mut TensorFile {
+    pub(super) fn file(&mut self, name: &str) -> &mut TensorFile {
         &mut self.files[self.places[name]]
     }
 

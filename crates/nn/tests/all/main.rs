@@ -5,6 +5,7 @@ mod cache;
 mod checkpoint;
 mod checkpoint_faults;
 mod config;
+mod conversion;
 mod encoder;
 mod init;
 mod mutations;

@@ -289,6 +289,7 @@ mod tests {
                     "model.position" => keys.model.position.map_or("", Word::word),
                     "data.format" => keys.data.format.word(),
                     "train.schedule" => keys.train.schedule.word(),
+                    "train.save_dtype" => keys.train.save_dtype.word(),
                     "optimizer.kind" => keys.optimizer.kind.word(),
                     "record.split" => keys.record.split.word(),
                     "optimizer.placement" => keys.optimizer.placement.word(),

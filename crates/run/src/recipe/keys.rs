@@ -6,6 +6,7 @@ use super::value::{Form, Kind, SettingValue};
 use super::words::{Word, words};
 use lessen_compile::Placement;
 use lessen_graph::ops::attention::Weighting;
+use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::{Activation, Loss, Position, ScheduleKind};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -84,6 +85,12 @@ words!(Position {
     Rope = "rope",
     Alibi = "alibi",
     Fire = "fire",
+});
+
+words!(WeightDtype {
+    F32 = "f32",
+    Bf16 = "bf16",
+    F16 = "f16",
 });
 
 words!(Placement {
@@ -190,6 +197,7 @@ word_fields!(
     Position,
     RecordSplit,
     ScheduleKind,
+    WeightDtype,
     Placement
 );
 
@@ -319,6 +327,8 @@ keys! {
         seed: u64 [Kind::Count(0)] = "1", "decides initial parameters, order of the data and dropout";
         eval_every: u64 [Kind::Count(0)] = "500", "steps between evaluations; 0 is at the end only";
         checkpoint_every: u64 [Kind::Count(0)] = "500", "steps between checkpoints; 0 is at the end only";
+        save_dtype: WeightDtype [Kind::Choice(WeightDtype::WORDS)] = "\"f32\"",
+            "dtype of saved weights; training and resuming use f32 in any case";
     }
     /// The rule of the update.
     optimizer: OptimizerKeys {

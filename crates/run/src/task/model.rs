@@ -7,6 +7,7 @@ use crate::recipe::keys::ModelKind;
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
+use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
@@ -235,12 +236,18 @@ pub(crate) fn number_classes(model: &mut Model, names: &[String]) -> Result<Opti
     Ok(Some(places))
 }
 
-/// Writes a Hugging Face folder: the model's configuration, its weights as they are in training, and the tokenizer.
+/// Writes a Hugging Face folder: the model's configuration, its weights in a dtype, and the tokenizer.
 ///
 /// # Errors
-/// A folder that cannot be written to.
-pub(crate) fn save(dir: &Path, model: &Model, trainer: &Trainer, tokenizer: &Tokenizer) -> Result<()> {
-    trainer.save(dir, &model.config_json())?;
+/// A folder that cannot be written to, and a weight that the dtype does not reach.
+pub(crate) fn save(
+    dir: &Path,
+    model: &Model,
+    trainer: &Trainer,
+    tokenizer: &Tokenizer,
+    dtype: WeightDtype,
+) -> Result<()> {
+    trainer.save(dir, &model.config_json(), dtype)?;
     tokenizer.save(dir)?;
     Ok(())
 }
