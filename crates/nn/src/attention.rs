@@ -126,11 +126,11 @@ pub(crate) struct SharedAttention<'g> {
     heads: usize,
     /// The parameters of FIRE, where all layers share them.
     fire: Option<Fire<Tensor<'g>>>,
-    /// The positions of the tokens, `i32[T]`, where they rotate queries and keys.
+    /// The positions of the tokens, `i32[T]`, or of those of all sequences, where they rotate queries and keys.
     rotary: Option<Tensor<'g>>,
     /// The starts of sequences without padding.
     starts: Option<Tensor<'g>>,
-    /// The position of the first query among the keys.
+    /// The positions of the first queries among the keys.
     offset: Option<Tensor<'g>>,
 }
 
@@ -153,7 +153,7 @@ impl<'g> SharedAttention<'g> {
         }
     }
 
-    /// The same for queries of which the first one has the position `offset` (`i32[]`) among the keys.
+    /// The same for one query of each sequence, at these positions (`i32[B]`) among the keys.
     pub(crate) fn from(self, offset: Tensor<'g>) -> SharedAttention<'g> {
         SharedAttention {
             rotary: self.rotary.map(|positions| positions + offset),

@@ -17,6 +17,12 @@ pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init:
     })
 }
 
+/// `y = x Wᵀ` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]`.
+#[track_caller]
+pub fn projection<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
+    cx.scope(name, |cx| x.matmul_t(cx.param("weight", &[out, x.dim(-1)], init)))
+}
+
 /// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as in GPT-2's `Conv1D`) and
 /// `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
@@ -81,8 +87,8 @@ pub struct Attend<'g> {
     pub weight: Option<Tensor<'g>>,
     /// What is added to scores for positions.
     pub bias: PositionBias<'g>,
-    /// The positions of queries and keys, `i32[T]`, and the base of the wavelengths, by which [`multi_head`] and
-    /// [`Attend::rotate`] rotate them.
+    /// The positions of queries and keys, `i32[T]`, or of those of all sequences, `i32[B·T]`, and the base of the
+    /// wavelengths, by which [`multi_head`] and [`Attend::rotate`] rotate them.
     pub rotary: Option<(Tensor<'g>, f64)>,
     /// Whether a query attends to keys at and before its own position only.
     pub causal: bool,
@@ -90,7 +96,8 @@ pub struct Attend<'g> {
     pub mask: Option<Tensor<'g>>,
     /// The starts of segments, `i32[S + 1]`; see [`Attention`](lessen_graph::ops::Attention).
     pub starts: Option<Tensor<'g>>,
-    /// The position of the first query among the keys, `i32[]`; otherwise the queries are at the end.
+    /// The position of the first query among the keys, `i32[]`, or `i32[B]` with one for each sequence; otherwise the
+    /// queries are at the end.
     pub offset: Option<Tensor<'g>>,
     /// Dropout probability of attention weights in training.
     pub dropout: f64,
@@ -118,7 +125,14 @@ impl<'g> Attend<'g> {
     /// Rotates the heads of queries or keys, `[B, T, H, D]`, by their positions, if there are any.
     #[track_caller]
     pub fn rotate(&self, x: Tensor<'g>) -> Tensor<'g> {
-        self.rotary.map_or(x, |(positions, base)| x.rope(positions, base))
+        self.rotary.map_or(x, |(positions, base)| {
+            let shape = x.shape();
+            if positions.dim(0) == shape[1] {
+                return x.rope(positions, base);
+            }
+            let all = [1, shape[0] * shape[1], shape[2], shape[3]];
+            x.reshape(&all).rope(positions, base).reshape(&shape)
+        })
     }
 }
 

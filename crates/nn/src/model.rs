@@ -12,6 +12,7 @@ use crate::config::Fields;
 use crate::context::{Context, ParamSpec};
 use crate::loss::Loss;
 use crate::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassification};
+use crate::models::decoder::Decoder;
 use crate::models::encoder::{EncoderConfig, LessenEncoder};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use crate::models::{BatchShape, Outputs};
@@ -308,6 +309,14 @@ impl Model {
         }
     }
 
+    /// What a language model that continues texts is made of; none for other models.
+    pub fn decoder(&self) -> Option<Decoder> {
+        match self {
+            Model::GPT2LMHeadModel(model) => Some(model.decoder()),
+            Model::BertForSequenceClassification(_) | Model::BertForMaskedLM(_) | Model::LessenEncoder(_) => None,
+        }
+    }
+
     /// Adds the model to the graph and returns loss and logits.
     ///
     /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), those that
@@ -320,7 +329,7 @@ impl Model {
         match self {
             Model::BertForSequenceClassification(model) => model.forward(cx, batch),
             Model::BertForMaskedLM(model) => model.forward(cx, batch),
-            Model::GPT2LMHeadModel(model) => model.forward(cx, batch),
+            Model::GPT2LMHeadModel(model) => model.decoder().forward(cx, batch),
             Model::LessenEncoder(model) => model.forward(cx, batch),
         }
     }
@@ -335,7 +344,7 @@ impl Model {
         match self {
             Model::BertForSequenceClassification(model) => model.logits(cx, batch),
             Model::BertForMaskedLM(model) => model.logits(cx, batch),
-            Model::GPT2LMHeadModel(model) => model.logits(cx, batch),
+            Model::GPT2LMHeadModel(model) => model.decoder().logits(cx, batch),
             Model::LessenEncoder(model) => model.logits(cx, batch),
         }
     }

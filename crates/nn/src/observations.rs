@@ -62,12 +62,17 @@ pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, opti
     };
     let (q, k) = (few_tokens(q), few_tokens(k));
     let mask = options.mask.map(few);
+    let offset = options.offset.map(|offset| match offset.shape().is_empty() {
+        true => offset,
+        false => few(offset),
+    });
     let starts = options
         .starts
         .map(|starts| starts.minimum(starts.scalar_like(tokens as f64)));
     let (operation, rest) = AttentionOptions {
         mask,
         starts,
+        offset,
         dropout: None,
         ..options
     }

@@ -413,6 +413,13 @@ impl Session {
         }
     }
 
+    /// Frees a state, which no loaded function may read any more.
+    pub(crate) fn free(&mut self, name: &str) {
+        if self.states.remove(name) {
+            self.backend.free(name);
+        }
+    }
+
     /// What is allocated now.
     pub fn memory(&self) -> DeviceMemory {
         self.backend.memory()

@@ -111,6 +111,7 @@ fn of_structure() -> Vec<Sample> {
             .with(2, DType::I32),
         ]);
     }
+    all.push(sample(ops::UpdateSlice { axis: 1 }, &[x, &[3, 1, 5], &[3]]).with(2, DType::I32));
     all.extend([
         sample(
             ops::Broadcast {

@@ -218,6 +218,11 @@ fn structure(r: &mut Prng) -> Vec<Case> {
             Twice,
         ),
         case(
+            UpdateSlice { axis: 1 },
+            &[&x, &r.normal(&[2, 2, 4]), &Array::i32(&[2], &[1, 0])],
+            Twice,
+        ),
+        case(
             UpdateSlice { axis: 0 },
             &[&x, &r.normal(&[1, 3, 4]), &Array::i32(&[], &[9])],
             Twice,

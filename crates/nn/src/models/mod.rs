@@ -1,9 +1,10 @@
 //! The models, one per file.
 
 pub mod bert;
+pub mod decoder;
+mod decoder_cache;
 pub mod encoder;
 pub mod gpt2;
-pub mod gpt2_cache;
 
 use lessen_graph::{DType, Tensor};
 

@@ -145,7 +145,16 @@ impl<'g> Writer<'g> {
         let mut shape = x.shape();
         shape[axis] = 1 + self.random.below(shape[axis]);
         let update = self.leaf(&shape);
-        let position = Array::i32(&[], &[self.random.below(12) as i32 - 1]);
+        // One position, or one for each row.
+        let rows = if axis > 0 && self.random.below(2) > 0 {
+            Some(shape[0])
+        } else {
+            None
+        };
+        let positions: Vec<i32> = (0..rows.unwrap_or(1))
+            .map(|_| self.random.below(12) as i32 - 1)
+            .collect();
+        let position = Array::i32(rows.as_slice(), &positions);
         let position = self.data(position);
         self.push(x.update_slice(update, position, axis as isize), false);
     }
