@@ -1,5 +1,7 @@
 //! Layers as functions: each declares its parameters under `NAME` and applies them to its input.
 
+use std::ops::Range;
+
 use lessen_graph::Tensor;
 use lessen_graph::ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
 
@@ -60,20 +62,23 @@ pub fn embedding<'g>(
     cx.scope(name, |cx| cx.param("weight", &[rows, width], init).gather(ids))
 }
 
-/// Learned position embeddings: the first `length` rows of `NAME.weight`, `[rows, width]`, as `[length, width]`.
+/// Learned position embeddings: the rows `places` of `NAME.weight`, `[rows, width]`, as `[length, width]`.
 ///
 /// # Panics
-/// If `length` is above `rows`; see [`Model::check_length`](crate::Model::check_length).
+/// If there are no such rows; see [`Model::check_length`](crate::Model::check_length).
 #[track_caller]
 pub fn positions<'g>(
     cx: &Context<'g>,
     name: &str,
-    length: usize,
+    places: Range<usize>,
     (rows, width): (usize, usize),
     init: Init,
 ) -> Tensor<'g> {
-    assert!(length <= rows, "a length of {length} with only {rows} positions");
-    cx.scope(name, |cx| cx.param("weight", &[rows, width], init).slice(0, 0, length))
+    assert!(places.end <= rows, "the positions {places:?} with only {rows}");
+    cx.scope(name, |cx| {
+        let table = cx.param("weight", &[rows, width], init);
+        table.slice(0, places.start, places.len())
+    })
 }
 
 /// Options of an attention layer.

@@ -54,6 +54,7 @@ pub use lessen_base::{Error, Result};
 pub use loss::Loss;
 pub use model::{Model, Task};
 pub use models::Outputs;
+pub use models::bert::{Family, Head};
 pub use optimizer::{Joined, OptimizerConfig, Update};
 pub use position::Position;
 pub use schedule::{Schedule, ScheduleKind};

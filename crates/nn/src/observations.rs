@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::statistics::Statistic;
 
 /// The label of a row without a label, as [`Tensor::cross_entropy`] has it.
-const NO_LABEL: f64 = -100.0;
+pub(crate) const NO_LABEL: f64 = -100.0;
 
 /// The most scores of which statistics are recorded in one attention, unless a single sequence has more.
 const MOST_SCORES: usize = 1 << 22;

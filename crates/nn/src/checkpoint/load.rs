@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::WANTED_FOLDER;
 use super::file::TensorFile;
-use super::names::{TIED, Tied, candidates, is_redundant};
+use super::names::{Tied, candidates, is_redundant, tied};
 use super::save::Stored;
 use crate::context::ParamSpec;
 use crate::weights::{Weight, Weights};
@@ -166,11 +166,11 @@ impl Checkpoint {
     /// skipped.
     fn check_tied(&mut self, params: &[ParamSpec], missing: &[String], used: &BTreeMap<&str, String>) -> Result<()> {
         let has_value = |name: &str| used.contains_key(name) && !missing.iter().any(|own| own == name);
-        for Tied { copy, source, user } in TIED {
+        for Tied { copy, source, user } in tied() {
             let (Some(param), true) = (params.iter().find(|param| param.name == source), has_value(user)) else {
                 continue;
             };
-            let Some(tensor) = used.get(source).filter(|_| has_value(source)) else {
+            let Some(tensor) = used.get(&*source).filter(|_| has_value(&source)) else {
                 continue;
             };
             if !self.places.contains_key(copy) || used.values().any(|used| used == copy) {

@@ -8,7 +8,7 @@ use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
+use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Architecture, AttentionConfig, Model, numbered_labels, same_classes};
@@ -65,17 +65,10 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
             )));
         }
     }
-    let wanted = match goal {
-        Goal::NextToken | Goal::Sum => Architecture::GPT2LMHeadModel,
-        Goal::Classes(..) | Goal::Score(_) => {
-            if Model::family(dir)? == Architecture::LessenEncoder.model_type() {
-                Architecture::LessenEncoder
-            } else {
-                Architecture::BertForSequenceClassification
-            }
-        }
+    let mut model = match goal {
+        Goal::NextToken | Goal::Sum => Model::from_dir_as(dir, Architecture::GPT2LMHeadModel)?,
+        Goal::Classes(..) | Goal::Score(_) => Model::from_dir_with(dir, Head::SequenceClassification)?,
     };
-    let mut model = Model::from_dir_as(dir, wanted)?;
     if let Some(activation) = config.model.activation {
         model.set_activation(activation);
     }
@@ -152,12 +145,16 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
                 num_attention_heads: m.heads,
                 intermediate_size: m.ffn,
                 max_position_embeddings: length.max(512),
+                pad_token_id: pad,
                 attention,
                 ..BertConfig::default()
             };
-            config.fields.insert("pad_token_id".to_string(), json!(pad));
             config.set_dropout(dropout);
-            BertForSequenceClassification { config }.into()
+            Bert {
+                config,
+                head: Head::SequenceClassification,
+            }
+            .into()
         }
         ModelKind::Encoder => {
             let config = EncoderConfig {

@@ -1,5 +1,5 @@
 //! Training as people run it (compiled, in `f32`, by the CPU's kernels) against what PyTorch computed: gradients, and
-//! losses and parameters over five AdamW steps of BERT and GPT-2.
+//! losses and parameters over five AdamW steps of BERT, RoBERTa, DistilBERT and GPT-2.
 //!
 //! The answers and the script that made them are in `crates/nn/tests/fixtures`. PyTorch computed them in `f64`, and
 //! once more in `f32`: how far its own `f32` is off says how far ours may be.
@@ -44,6 +44,13 @@ fn floats(view: &TensorView<'_>) -> Vec<f32> {
     words.map(|&bytes| f32::from_le_bytes(bytes)).collect()
 }
 
+/// The recorded batches with the masked tokens named, of which a batch has fewer.
+const MASKED: BatchShape = BatchShape::Masked {
+    size: SIZE,
+    tokens: SIZE * LENGTH + 2,
+    masked: 24,
+};
+
 /// What the model reads in one step, under our names.
 struct Inputs {
     integers: Vec<(&'static str, Vec<i32>)>,
@@ -57,6 +64,7 @@ impl Inputs {
         match layout {
             BatchShape::Padded { .. } => padded,
             BatchShape::Packed { tokens, .. } => padded.packed(tokens),
+            BatchShape::Masked { tokens, masked, .. } => padded.packed(tokens).masked(masked),
         }
     }
 
@@ -93,6 +101,19 @@ impl Inputs {
         integers.push(("firsts", starts[..SIZE].to_vec()));
         integers.push(("starts", starts));
         Inputs { integers, mask: None }
+    }
+
+    /// The same with the tokens that have a label named, and so many places for them.
+    fn masked(mut self, places: usize) -> Inputs {
+        let at = self.integers.iter().position(|(name, _)| *name == "labels").unwrap();
+        let (_, labels) = self.integers.swap_remove(at);
+        let chosen = labels.iter().zip(0..).filter(|(label, _)| **label != -100);
+        let (mut labels, mut chosen): (Vec<i32>, Vec<i32>) = chosen.map(|(&label, place)| (label, place)).unzip();
+        assert!(labels.len() <= places);
+        labels.resize(places, -100);
+        chosen.resize(places, 0);
+        self.integers.extend([("labels", labels), ("places", chosen)]);
+        self
     }
 
     fn padded(recorded: &SafeTensors<'_>, step: usize) -> Inputs {
@@ -244,6 +265,29 @@ fn bert_classifier() {
 #[test]
 fn bert_masked_language_model() {
     check("bert-tiny-mlm");
+    check_layout("bert-tiny-mlm", MASKED);
+}
+
+#[test]
+fn roberta_classifier() {
+    check("roberta-tiny-cls");
+}
+
+#[test]
+fn roberta_masked_language_model() {
+    check("roberta-tiny-mlm");
+    check_layout("roberta-tiny-mlm", MASKED);
+}
+
+#[test]
+fn distilbert_classifier() {
+    check("distilbert-tiny-cls");
+}
+
+#[test]
+fn distilbert_masked_language_model() {
+    check("distilbert-tiny-mlm");
+    check_layout("distilbert-tiny-mlm", MASKED);
 }
 
 #[test]
