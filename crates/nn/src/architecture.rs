@@ -6,6 +6,7 @@ use crate::config::Fields;
 use crate::models::bert::{Family, Head};
 use crate::models::encoder::LessenEncoder;
 use crate::models::gpt2::GPT2LMHeadModel;
+use crate::models::llama::LlamaFamily;
 use lessen_base::Result;
 
 /// A model class, by its name in the field `architectures` of `config.json`.
@@ -15,6 +16,8 @@ pub enum Architecture {
     Bert(Family, Head),
     /// GPT-2 with a language-model head.
     GPT2LMHeadModel,
+    /// Llama, Mistral or Qwen2 with a language-model head.
+    Llama(LlamaFamily),
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder,
 }
@@ -24,7 +27,9 @@ impl Architecture {
     pub fn all() -> impl Iterator<Item = Architecture> {
         let of_family = |family| Head::ALL.map(|head| Architecture::Bert(family, head));
         let berts = Family::ALL.into_iter().flat_map(of_family);
-        berts.chain([Architecture::GPT2LMHeadModel, Architecture::LessenEncoder])
+        let llamas = LlamaFamily::ALL.map(Architecture::Llama);
+        let others = [Architecture::GPT2LMHeadModel, Architecture::LessenEncoder];
+        berts.chain(others).chain(llamas)
     }
 
     /// The name in `architectures`.
@@ -32,6 +37,7 @@ impl Architecture {
         match self {
             Architecture::Bert(family, head) => family.class(head),
             Architecture::GPT2LMHeadModel => GPT2LMHeadModel::ARCHITECTURE,
+            Architecture::Llama(family) => family.class(),
             Architecture::LessenEncoder => LessenEncoder::ARCHITECTURE,
         }
     }
@@ -41,6 +47,7 @@ impl Architecture {
         match self {
             Architecture::Bert(family, _) => family.model_type(),
             Architecture::GPT2LMHeadModel => "gpt2",
+            Architecture::Llama(family) => family.model_type(),
             Architecture::LessenEncoder => "lessen-encoder",
         }
     }
@@ -50,6 +57,13 @@ impl Architecture {
         let berts = Family::ALL.map(|family| Architecture::Bert(family, head));
         let encoder = (head == Head::SequenceClassification).then_some(Architecture::LessenEncoder);
         let mut all = berts.into_iter().chain(encoder);
+        all.find(|architecture| architecture.model_type() == family)
+    }
+
+    /// The class of a family, by its `model_type`, that continues texts.
+    pub fn language_model(family: &str) -> Option<Architecture> {
+        let llamas = LlamaFamily::ALL.map(Architecture::Llama);
+        let mut all = [Architecture::GPT2LMHeadModel].into_iter().chain(llamas);
         all.find(|architecture| architecture.model_type() == family)
     }
 

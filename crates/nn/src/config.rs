@@ -139,6 +139,24 @@ impl Fields {
         }
     }
 
+    /// Returns a required number above 0.
+    pub fn positive(&self, field: &str) -> Result<f64> {
+        self.required(field)?;
+        self.positive_or(field, 1.0)
+    }
+
+    /// Returns the fields of an optional object.
+    pub fn within(&self, field: &str) -> Result<Option<Fields>> {
+        let inner = |value: &Value| match value {
+            Value::Object(map) => Ok(Fields {
+                place: format!("{}: within the field `{field}`", self.place),
+                map: map.clone(),
+            }),
+            other => Err(self.error(field, format!("must be an object, it is {other}"))),
+        };
+        self.get(field).map(inner).transpose()
+    }
+
     /// Returns an optional dropout probability in `[0, 1)`.
     pub fn dropout_or(&self, field: &str, default: f64) -> Result<f64> {
         let p = self
@@ -220,6 +238,18 @@ impl Fields {
                 format!("is {value}, and Lessen computes this model only with {only}"),
             )),
             _ => Ok(()),
+        }
+    }
+
+    /// Refuses a field that is missing or has another value than `null`, with which alone Lessen computes the model.
+    pub fn must_be_null(&self, field: &str) -> Result<()> {
+        match self.map.get(field) {
+            Some(Value::Null) => Ok(()),
+            Some(value) => Err(self.error(
+                field,
+                format!("is {value}, and Lessen computes this model only with null"),
+            )),
+            None => Err(self.error(field, "is missing, and Lessen computes this model only with null")),
         }
     }
 

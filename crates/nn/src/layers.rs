@@ -8,6 +8,7 @@ use lessen_graph::ops::attention::{AttentionOptions, PositionBias, Weighting, at
 use crate::context::Context;
 use crate::init::Init;
 use crate::observations;
+use crate::rotary::Rotary;
 
 /// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as in PyTorch's `nn.Linear`)
 /// and `NAME.bias` of shape `[out]`, initially zero.
@@ -92,9 +93,9 @@ pub struct Attend<'g> {
     pub weight: Option<Tensor<'g>>,
     /// What is added to scores for positions.
     pub bias: PositionBias<'g>,
-    /// The positions of queries and keys, `i32[T]`, or of those of all sequences, `i32[B·T]`, and the base of the
-    /// wavelengths, by which [`multi_head`] and [`Attend::rotate`] rotate them.
-    pub rotary: Option<(Tensor<'g>, f64)>,
+    /// The positions of queries and keys, `i32[T]`, or of those of all sequences, `i32[B·T]`, and the angles by which
+    /// [`multi_head`] and [`Attend::rotate`] rotate them.
+    pub rotary: Option<(Tensor<'g>, Rotary)>,
     /// Whether a query attends to keys at and before its own position only.
     pub causal: bool,
     /// Keys that may be attended to, `bool[B, T]`; `None` means all.
@@ -130,13 +131,13 @@ impl<'g> Attend<'g> {
     /// Rotates the heads of queries or keys, `[B, T, H, D]`, by their positions, if there are any.
     #[track_caller]
     pub fn rotate(&self, x: Tensor<'g>) -> Tensor<'g> {
-        self.rotary.map_or(x, |(positions, base)| {
+        self.rotary.map_or(x, |(positions, Rotary { base, scaling })| {
             let shape = x.shape();
             if positions.dim(0) == shape[1] {
-                return x.rope(positions, base);
+                return x.rope(positions, base, scaling);
             }
             let all = [1, shape[0] * shape[1], shape[2], shape[3]];
-            x.reshape(&all).rope(positions, base).reshape(&shape)
+            x.reshape(&all).rope(positions, base, scaling).reshape(&shape)
         })
     }
 }

@@ -15,6 +15,7 @@ use crate::models::bert::{Bert, Family, Head};
 use crate::models::decoder::Decoder;
 use crate::models::encoder::{EncoderConfig, LessenEncoder};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use crate::models::llama::{LlamaConfig, LlamaForCausalLM};
 use crate::models::{BatchShape, Outputs};
 use lessen_base::{Error, Result};
 
@@ -41,6 +42,8 @@ pub enum Model {
     Bert(Bert),
     /// GPT-2 with a language-model head.
     GPT2LMHeadModel(GPT2LMHeadModel),
+    /// Llama, Mistral or Qwen2 with a language-model head.
+    LlamaForCausalLM(LlamaForCausalLM),
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder(LessenEncoder),
 }
@@ -96,6 +99,10 @@ impl Model {
                 config: Gpt2Config::from_fields(fields)?,
             }
             .into(),
+            Architecture::Llama(family) => LlamaForCausalLM {
+                config: LlamaConfig::from_fields(fields, family)?,
+            }
+            .into(),
             Architecture::LessenEncoder => LessenEncoder {
                 config: EncoderConfig::from_fields(fields)?,
             }
@@ -117,6 +124,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config_json(),
             Model::GPT2LMHeadModel(model) => model.config_json(),
+            Model::LlamaForCausalLM(model) => model.config_json(),
             Model::LessenEncoder(model) => model.config_json(),
         }
     }
@@ -126,6 +134,7 @@ impl Model {
         match self {
             Model::Bert(model) => Architecture::Bert(model.config.family, model.head),
             Model::GPT2LMHeadModel(_) => Architecture::GPT2LMHeadModel,
+            Model::LlamaForCausalLM(model) => Architecture::Llama(model.config.family),
             Model::LessenEncoder(_) => Architecture::LessenEncoder,
         }
     }
@@ -134,7 +143,7 @@ impl Model {
     pub fn task(&self) -> Task {
         match self {
             Model::Bert(model) if model.head == Head::MaskedLM => Task::MaskedLanguageModelling,
-            Model::GPT2LMHeadModel(_) => Task::LanguageModelling,
+            Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => Task::LanguageModelling,
             Model::Bert(_) | Model::LessenEncoder(_) => match self.labels().len() {
                 1 => Task::Regression,
                 classes => Task::Classification { classes },
@@ -147,7 +156,7 @@ impl Model {
         match self {
             Model::Bert(model) if model.has_classes() => &model.config.labels,
             Model::LessenEncoder(model) => &model.config.labels,
-            Model::Bert(_) | Model::GPT2LMHeadModel(_) => &[],
+            Model::Bert(_) | Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => &[],
         }
     }
 
@@ -161,17 +170,18 @@ impl Model {
         match self {
             Model::Bert(model) if model.has_classes() => model.config.labels = labels,
             Model::LessenEncoder(model) => model.config.labels = labels,
-            Model::Bert(_) | Model::GPT2LMHeadModel(_) => {
+            Model::Bert(_) | Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => {
                 panic!("a language model has no classes")
             }
         }
     }
 
-    /// Sets every dropout of the model to `p`, at least 0 and below 1.
+    /// Sets every dropout of the model (of a Llama that of attention weights) to `p`, at least 0 and below 1.
     pub fn set_dropout(&mut self, p: f64) {
         match self {
             Model::Bert(model) => model.config.set_dropout(p),
             Model::GPT2LMHeadModel(model) => model.config.set_dropout(p),
+            Model::LlamaForCausalLM(model) => model.config.attention_dropout = p,
             Model::LessenEncoder(model) => model.config.dropout = p,
         }
     }
@@ -181,6 +191,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.hidden_act,
             Model::GPT2LMHeadModel(model) => model.config.activation_function,
+            Model::LlamaForCausalLM(model) => model.config.hidden_act,
             Model::LessenEncoder(model) => model.config.activation,
         }
     }
@@ -190,6 +201,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.hidden_act = activation,
             Model::GPT2LMHeadModel(model) => model.config.activation_function = activation,
+            Model::LlamaForCausalLM(model) => model.config.hidden_act = activation,
             Model::LessenEncoder(model) => model.config.activation = activation,
         }
     }
@@ -199,6 +211,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.attention,
             Model::GPT2LMHeadModel(model) => model.config.attention,
+            Model::LlamaForCausalLM(model) => model.config.attention,
             Model::LessenEncoder(model) => model.config.attention,
         }
     }
@@ -212,6 +225,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.attention = attention,
             Model::GPT2LMHeadModel(model) => model.config.attention = attention,
+            Model::LlamaForCausalLM(model) => model.config.attention = attention,
             Model::LessenEncoder(model) => model.config.attention = attention,
         }
         Ok(())
@@ -222,6 +236,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.hidden_size / model.config.num_attention_heads,
             Model::GPT2LMHeadModel(model) => model.config.n_embd / model.config.n_head,
+            Model::LlamaForCausalLM(model) => model.config.head_dim,
             Model::LessenEncoder(model) => model.config.width / model.config.heads,
         }
     }
@@ -231,6 +246,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.loss,
             Model::GPT2LMHeadModel(model) => model.config.loss,
+            Model::LlamaForCausalLM(model) => model.config.loss,
             Model::LessenEncoder(model) => model.config.loss,
         }
     }
@@ -240,6 +256,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.loss = loss,
             Model::GPT2LMHeadModel(model) => model.config.loss = loss,
+            Model::LlamaForCausalLM(model) => model.config.loss = loss,
             Model::LessenEncoder(model) => model.config.loss = loss,
         }
     }
@@ -249,6 +266,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.vocab_size,
             Model::GPT2LMHeadModel(model) => model.config.vocab_size,
+            Model::LlamaForCausalLM(model) => model.config.vocab_size,
             Model::LessenEncoder(model) => model.config.vocab_size,
         }
     }
@@ -263,6 +281,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.max_position_embeddings - model.config.first_position(),
             Model::GPT2LMHeadModel(model) => model.config.n_positions,
+            Model::LlamaForCausalLM(model) => model.config.max_position_embeddings,
             Model::LessenEncoder(model) => model.config.max_length,
         }
     }
@@ -275,6 +294,7 @@ impl Model {
                 (&mut model.config.max_position_embeddings, first)
             }
             Model::GPT2LMHeadModel(model) => (&mut model.config.n_positions, 0),
+            Model::LlamaForCausalLM(model) => (&mut model.config.max_position_embeddings, 0),
             Model::LessenEncoder(model) => (&mut model.config.max_length, 0),
         };
         *rows = (length + first).max(*rows);
@@ -302,6 +322,7 @@ impl Model {
     pub fn decoder(&self) -> Option<Decoder> {
         match self {
             Model::GPT2LMHeadModel(model) => Some(model.decoder()),
+            Model::LlamaForCausalLM(model) => Some(model.decoder()),
             Model::Bert(_) | Model::LessenEncoder(_) => None,
         }
     }
@@ -318,6 +339,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.forward(cx, batch),
             Model::GPT2LMHeadModel(model) => model.decoder().forward(cx, batch),
+            Model::LlamaForCausalLM(model) => model.decoder().forward(cx, batch),
             Model::LessenEncoder(model) => model.forward(cx, batch),
         }
     }
@@ -332,6 +354,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.logits(cx, batch),
             Model::GPT2LMHeadModel(model) => model.decoder().logits(cx, batch),
+            Model::LlamaForCausalLM(model) => model.decoder().logits(cx, batch),
             Model::LessenEncoder(model) => model.logits(cx, batch),
         }
     }
@@ -349,6 +372,7 @@ impl Model {
         match self {
             Model::Bert(model) => model.is_head(name),
             Model::GPT2LMHeadModel(_) => false,
+            Model::LlamaForCausalLM(_) => name == "lm_head.weight",
             Model::LessenEncoder(_) => name.starts_with("classifier."),
         }
     }
@@ -364,4 +388,4 @@ macro_rules! into_model {
     )*};
 }
 
-into_model!(Bert, GPT2LMHeadModel, LessenEncoder);
+into_model!(Bert, GPT2LMHeadModel, LlamaForCausalLM, LessenEncoder);

@@ -76,9 +76,11 @@ pub fn load_with(
     // The tensor that each parameter is read from.
     let mut used: BTreeMap<&str, String> = BTreeMap::new();
     for param in params {
+        // What is another parameter of the model stands for no tied one.
+        let is_other = |name: &String| *name != param.name && params.iter().any(|other| other.name == *name);
         let found = candidates(&param.name)
             .into_iter()
-            .find(|name| checkpoint.places.contains_key(name));
+            .find(|name| checkpoint.places.contains_key(name) && !is_other(name));
         match found {
             Some(name) if allow_missing(&param.name) && !checkpoint.has_shape(&name, &param.shape) => {
                 rest.missing.push(param.name.clone());

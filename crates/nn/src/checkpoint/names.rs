@@ -2,15 +2,15 @@
 
 use crate::models::bert::Family;
 
-/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.` or
-/// `transformer.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT converted from
+/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.`, `transformer.` or
+/// `model.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT converted from
 /// TensorFlow), and that of a tied copy.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
     let mut prefixes = Family::ALL
         .into_iter()
         .map(|family| family.description().prefix)
-        .chain(["transformer"]);
+        .chain(["transformer", "model"]);
     let short = prefixes.find_map(|prefix| name.strip_prefix(prefix)?.strip_prefix('.'));
     names.extend(short.map(str::to_string));
     for (new, old) in [
@@ -40,11 +40,13 @@ pub(super) struct Tied {
 
 /// All tensors that models tie to others.
 pub(super) fn tied() -> Vec<Tied> {
-    let mut all = vec![Tied {
-        copy: "lm_head.weight",
-        source: "transformer.wte.weight".to_string(),
-        user: "transformer.wte.weight",
-    }];
+    let mut all: Vec<Tied> = ["transformer.wte.weight", "model.embed_tokens.weight"]
+        .map(|words| Tied {
+            copy: "lm_head.weight",
+            source: words.to_string(),
+            user: words,
+        })
+        .into();
     for description in Family::ALL.map(Family::description) {
         let names = &description.masked;
         all.push(Tied {
@@ -67,5 +69,6 @@ pub(super) fn is_redundant(name: &str) -> bool {
     name.ends_with("position_ids")
         || name.ends_with(".attn.bias")
         || name.ends_with(".attn.masked_bias")
+        || name.ends_with(".rotary_emb.inv_freq")
         || tied().iter().any(|tied| tied.copy == name)
 }

@@ -3,7 +3,7 @@
 
 use lessen_graph::Tensor;
 
-use super::{BatchShape, Outputs};
+use super::{BatchShape, Outputs, class_loss};
 use crate::activation::Activation;
 use crate::attention::{AttentionConfig, SharedAttention};
 use crate::context::Context;
@@ -11,7 +11,7 @@ use crate::init::Init;
 use crate::layers::{Attend, attend, embedding, layer_norm, merge_heads, projection, rms_norm, split_heads};
 use crate::layers::{conv1d, linear};
 use crate::loss::Loss;
-use crate::observations::{self, activate};
+use crate::observations::activate;
 
 /// What a decoder-only language model is made of.
 #[derive(Clone, PartialEq, Debug)]
@@ -154,12 +154,7 @@ impl Decoder {
     /// makes the batch shifts the labels; transformers does that inside the model.
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
-        let labels = batch.ids(cx, "labels");
-        observations::logits(cx, logits, labels);
-        Outputs {
-            loss: logits.cross_entropy(labels),
-            logits,
-        }
+        class_loss(cx, logits, batch.ids(cx, "labels"))
     }
 
     /// Embeddings, blocks and the final norm: `f32[B, T, width]`.

@@ -95,7 +95,7 @@ impl Gpt2Config {
             resid_pdrop: fields.dropout_or("resid_pdrop", default.resid_pdrop)?,
             layer_norm_epsilon: fields.positive_or("layer_norm_epsilon", default.layer_norm_epsilon)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
-            attention: AttentionConfig::from_fields(fields, width / heads)?,
+            attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             fields: fields.clone().into_map(),
         };
@@ -197,7 +197,7 @@ impl GPT2LMHeadModel {
             map.insert(field.into(), value);
         }
         put_activation(&mut map, "activation_function", c.activation_function);
-        c.attention.put(&mut map);
+        c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, c.loss);
         map
     }

@@ -5,6 +5,7 @@ pub mod decoder;
 mod decoder_cache;
 pub mod encoder;
 pub mod gpt2;
+pub mod llama;
 
 use lessen_graph::{DType, Tensor};
 

@@ -30,6 +30,7 @@ pub fn attention(weighting: &str, position: Position, fire_shared: bool) -> Atte
         position,
         fire_width: 3,
         fire_shared,
+        ..AttentionConfig::DEFAULT
     }
 }
 

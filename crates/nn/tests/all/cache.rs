@@ -3,7 +3,8 @@
 use crate::support::{Arrays, arrays, assert_close, model};
 use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate_exactly, verify};
 use lessen_nn::models::decoder::Decoder;
-use lessen_nn::{AttentionConfig, BatchShape, Context, Position, initialize_missing};
+use lessen_nn::models::llama::LlamaConfig;
+use lessen_nn::{AttentionConfig, BatchShape, Context, Position, Rotary, initialize_missing};
 
 const TEXTS: usize = 2;
 const LENGTH: usize = 9;
@@ -121,6 +122,24 @@ fn check(what: &str, model: &Decoder, weights: &Arrays) {
                 1e-12,
             );
         }
+    }
+}
+
+#[test]
+fn grouped_queries_and_scaled_angles_are_cached_too() {
+    for name in ["llama-tiny", "qwen2-tiny"] {
+        for position in Position::ALL {
+            let attention = AttentionConfig {
+                position,
+                ..LlamaConfig::ATTENTION
+            };
+            let (model, weights) = decoder_with(name, attention);
+            check(&format!("{name}, {position}"), &model, &weights);
+        }
+        let own = model(name).0.attention();
+        assert_ne!(own.rotary, Rotary::DEFAULT);
+        let (model, weights) = decoder_with(name, own);
+        check(name, &model, &weights);
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Folder, fixture};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
-use lessen_nn::{Activation, Architecture, Family, Head, Model, Task, numbered_labels};
+use lessen_nn::{Activation, Architecture, Family, Head, Model, Task, Weights, checkpoint, numbered_labels};
 use serde_json::{Map, Value, json};
 
 fn config(name: &str) -> Map<String, Value> {
@@ -104,8 +104,12 @@ fn unknown_fields_are_written_back() {
     map.insert("someone's own".into(), json!({ "deep": [1, 2.5, null] }));
     fs::write(folder.file("config.json"), Value::Object(map.clone()).to_string()).unwrap();
     let written = Model::from_dir(&folder.0).unwrap().config_json();
-    map.insert("torch_dtype".into(), json!("float32"));
     assert_eq!(written, map);
+    // The dtype is that of the weights that are saved, in the field that was there.
+    checkpoint::save(&folder.0, &written, &Weights::new()).unwrap();
+    map.insert("torch_dtype".into(), json!("float32"));
+    let saved: Value = serde_json::from_slice(&fs::read(folder.file("config.json")).unwrap()).unwrap();
+    assert_eq!(saved, Value::Object(map));
 }
 
 #[test]

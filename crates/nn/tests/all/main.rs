@@ -8,6 +8,7 @@ mod config;
 mod conversion;
 mod encoder;
 mod init;
+mod llama;
 mod mutations;
 mod observations;
 mod optimizer;

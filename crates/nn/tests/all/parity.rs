@@ -142,3 +142,13 @@ fn distilbert() {
 fn gpt2_language_model() {
     check("gpt2-tiny");
 }
+
+#[test]
+fn llama_language_model() {
+    check("llama-tiny");
+}
+
+#[test]
+fn qwen2_language_model() {
+    check("qwen2-tiny");
+}

@@ -7,9 +7,10 @@
 use crate::support::device;
 use lessen_compile::Host;
 use lessen_nn::{BatchShape, Model, OptimizerConfig, checkpoint};
-use lessen_train::{Trainer, TrainerOptions};
+use lessen_train::{Generator, Sampling, Session, Trainer, TrainerOptions};
 use safetensors::{SafeTensors, tensor::TensorView};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 const SIZE: usize = 4;
@@ -293,4 +294,54 @@ fn distilbert_masked_language_model() {
 #[test]
 fn gpt2_language_model() {
     check("gpt2-tiny");
+}
+
+#[test]
+fn llama_language_model() {
+    check("llama-tiny");
+}
+
+#[test]
+fn qwen2_language_model() {
+    check("qwen2-tiny");
+}
+
+/// Greedy generation of several prompts at once, with and without a repetition penalty, against that of transformers for
+/// each prompt alone.
+fn check_generation(name: &str) {
+    let bytes = fs::read(fixture(&format!("expected-{name}.safetensors"))).unwrap();
+    let recorded = SafeTensors::deserialize(&bytes).unwrap();
+    let tokens = |name: &str| -> Vec<i32> {
+        let view = recorded.tensor(name).unwrap();
+        let words = view.data().as_chunks().0.iter();
+        words.map(|&bytes| i32::from_le_bytes(bytes)).collect()
+    };
+    let dir = fixture(name);
+    let model = Model::from_dir(&dir).unwrap();
+    let weights = checkpoint::load(&dir, &model.parameters(), &|_| false).unwrap().weights;
+    let session = Session::new(device(2), model.parameters(), &weights).unwrap();
+    let mut generator = Generator::new(session, &model, 32).unwrap();
+    let prompts = [0, 1, 2].map(|number| tokens(&format!("prompt.{number}")));
+    let prompts = [0, 1, 2].map(|number| prompts[number].as_slice());
+    for (kind, repetition_penalty) in [("generated", 1.0), ("penalized", 1.3)] {
+        let sampling = Sampling {
+            repetition_penalty,
+            ..Sampling::greedy(20)
+        };
+        let go_on = &mut |_: usize, _: &[i32]| Ok(ControlFlow::Continue(()));
+        let found = generator.generate_all(&prompts, 1, &sampling, go_on).unwrap();
+        for (number, found) in found.into_iter().enumerate() {
+            // Theirs goes on behind the token that ends a text.
+            let theirs = tokens(&format!("{kind}.{number}"));
+            let whole: Vec<i32> = theirs.into_iter().take_while(|token| *token != 0).collect();
+            assert_eq!(found, whole, "{kind}.{number} of {name}");
+        }
+    }
+}
+
+#[test]
+fn greedy_generation() {
+    ["gpt2-tiny", "llama-tiny", "qwen2-tiny"]
+        .iter()
+        .for_each(|name| check_generation(name));
 }

@@ -130,7 +130,7 @@ impl BertConfig {
             },
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
             pad_token_id: fields.index_or("pad_token_id", description.pad_token_id)?,
-            attention: AttentionConfig::from_fields(fields, width / heads)?,
+            attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             labels: fields.labels()?,
             fields: fields.clone().into_map(),
@@ -178,7 +178,7 @@ impl BertConfig {
             map.extend(field.map(|field| (field.to_string(), value)));
         }
         put_activation(&mut map, names.hidden_act, self.hidden_act);
-        self.attention.put(&mut map);
+        self.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, self.loss);
         map
     }

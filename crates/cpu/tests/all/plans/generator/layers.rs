@@ -1,5 +1,6 @@
 //! What networks are made of, in random programs: norms, dropout, embeddings, losses, attention, caches.
 
+use lessen_graph::ops::attention::RopeScaling;
 use lessen_graph::ops::norm::temperature::{Clip, Temperature};
 use lessen_graph::{Array, AttentionOptions, DType, Tensor, Type, attention, numel};
 
@@ -105,7 +106,7 @@ impl<'g> Writer<'g> {
             .collect();
         let q = if d % 2 == 0 && self.random.chance(50) {
             let positions = Array::i32(&[tq], &(0..tq as i32).collect::<Vec<_>>());
-            heads[0].rope(self.data(positions), 100.0)
+            heads[0].rope(self.data(positions), 100.0, RopeScaling::Linear { factor: 2.0 })
         } else {
             heads[0]
         };
