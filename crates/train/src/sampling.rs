@@ -55,9 +55,7 @@ impl Sampling {
     pub fn check(&self) -> Result<()> {
         let finite = |x: f64, is_in_range: bool| x.is_finite() && is_in_range;
         let wrong = |what: &str, value: f64, remedy: &str| {
-            Err(Error::user(format!(
-                "a {what} of {value} makes no sense; choose {remedy}"
-            )))
+            Err(Error::user(format!("{what} {value} makes no sense; choose {remedy}")))
         };
         if !finite(self.temperature, self.temperature >= 0.0) {
             return wrong("temperature", self.temperature, "a number from 0, such as 0.8");
@@ -70,7 +68,7 @@ impl Sampling {
         }
         if !finite(self.repetition_penalty, self.repetition_penalty > 0.0) {
             let remedy = "a number above 0, such as 1.2; 1 is no penalty";
-            return wrong("repetition penalty", self.repetition_penalty, remedy);
+            return wrong("repetition-penalty", self.repetition_penalty, remedy);
         }
         Ok(())
     }
@@ -248,7 +246,7 @@ mod tests {
         };
         assert_eq!(
             refused(temperature(-1.0)),
-            "a temperature of -1 makes no sense; choose a number from 0, such as 0.8"
+            "temperature -1 makes no sense; choose a number from 0, such as 0.8"
         );
         for sampling in [
             temperature(f64::NAN),

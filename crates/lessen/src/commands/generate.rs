@@ -3,9 +3,9 @@
 use crate::say;
 use clap::Args;
 use lessen::device_named;
-use lessen_run::Result;
 use lessen_run::continuation::Continuation;
 use lessen_run::saved_run::SavedRun;
+use lessen_run::{Error, Result};
 use lessen_train::Sampling;
 use serde_json::json;
 use std::path::PathBuf;
@@ -58,7 +58,9 @@ impl Generate {
             seed,
             ..Sampling::default()
         };
-        sampling.check()?;
+        sampling
+            .check()
+            .map_err(|error| Error::user(format!("--{}", error.message())))?;
         let backend = || device_named(&self.device);
         let run = SavedRun::open(&self.run_dir, self.best, &backend)?;
         let (prompts, how) = ([self.prompt.clone()], Continuation::new(sampling));

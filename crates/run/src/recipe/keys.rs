@@ -29,6 +29,8 @@ words! {
     pub enum ModelKind {
         /// A language model.
         Gpt2 = "gpt2",
+        /// A language model with RMSNorm, rotary positions, SwiGLU and grouped queries.
+        Llama = "llama",
         /// A classifier, post-LN, as in transformers.
         Bert = "bert",
         /// A small pre-LN classifier with mean pooling.
@@ -278,21 +280,23 @@ keys! {
         heads: usize [Kind::Count(1)] = "4", "attention heads; they share the width";
         ffn: usize [Kind::Count(1)] = "512", "inner size of the feed-forward layers";
         kv_heads: Option<usize> [Kind::Count(1)],
-            "attention heads of keys and values, a divisor of model.heads; encoder only (default: as many as model.heads)";
+            "attention heads of keys and values, a divisor of model.heads; llama and encoder only (default: as many as \
+             model.heads)";
         attention: Option<Weighting> [ATTENTION],
             "how scores become weights, also of a checkpoint's model (default: the checkpoint's, else softmax)";
         position: Option<Position> [Kind::Choice(Position::WORDS)],
             "how the order of tokens is known, also of a checkpoint's model; a length is limited with learned ones only \
-             (default: the checkpoint's, else learned)";
+             (default: the checkpoint's, else rope for llama and learned for the others)";
         fire_width: Option<usize> [Kind::Count(1)],
             "hidden size of the function of model.position = \"fire\" (default: the checkpoint's, else 32)";
         fire_shared: Option<bool> [Kind::Switch],
             "whether all layers share that function (default: the checkpoint's, else true)";
         activation: Option<Activation> [ACTIVATION],
             "function of the feed-forward layers, also of a checkpoint's model (default: the checkpoint's, else gelu_new \
-             for gpt2 and gelu for the others)";
+             for gpt2, silu for llama and gelu for the others)";
         dropout: Option<f64> [SHARE],
-            "share of dropped values, also of a checkpoint's model (default: the checkpoint's, else 0.1)";
+            "share of dropped values, for llama of attention weights, also of a checkpoint's model (default: the checkpoint's, \
+             else 0 for llama and 0.1 for the others)";
         vocab: usize [Kind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";
         classes: usize [Kind::Count(2)] = "2", "classes that `plan` assumes when it is given no data";
     }

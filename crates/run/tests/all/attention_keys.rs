@@ -221,7 +221,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     assert_eq!(
         refusal(classifier("bert", &["model.kv_heads=2"])),
         "model.kv_heads = 2 (--set model.kv_heads=2) is not for model.kind = bert, whose checkpoints hold keys and values \
-         of every head; leave it out, or choose encoder"
+         of every head; leave it out, or choose llama or encoder"
     );
     assert_eq!(
         encoder(&["model.position=rope", "model.width=12"]),
