@@ -9,6 +9,10 @@ use lessen_nn::models::decoder::Decoder;
 use serde_json::Value;
 use std::ops::ControlFlow;
 
+/// Gets the number of a text and all tokens that were added to it, after each of them; ends the text by
+/// [`ControlFlow::Break`].
+pub type Each<'a> = dyn FnMut(usize, &[i32]) -> Result<ControlFlow<()>> + 'a;
+
 /// A language model that continues texts, several at once.
 pub struct Generator {
     decoder: Decoder,
@@ -66,9 +70,6 @@ impl Generator {
     /// [`Generator::generate`] of several prompts, each `samples` times, all at once. The texts are those of the first
     /// prompt, then those of the second one, and so on. What is drawn for a text depends on the seed and its number.
     ///
-    /// `each` gets the number of a text and all tokens that were added to it, after each of them; it ends the text by
-    /// [`ControlFlow::Break`].
-    ///
     /// # Errors
     /// A prompt without tokens, or with one that the model does not know; more texts than the memory holds; a number of
     /// `sampling` that is out of range; the errors of `each`.
@@ -77,7 +78,7 @@ impl Generator {
         prompts: &[&[i32]],
         samples: usize,
         sampling: &Sampling,
-        each: &mut dyn FnMut(usize, &[i32]) -> Result<ControlFlow<()>>,
+        each: &mut Each<'_>,
     ) -> Result<Vec<Vec<i32>>> {
         sampling.check()?;
         if prompts.iter().any(|prompt| prompt.is_empty()) {

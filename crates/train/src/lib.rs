@@ -47,7 +47,7 @@ mod text_stream;
 mod trainer;
 
 pub use array::{HostArray, StateArray};
-pub use generate::Generator;
+pub use generate::{Each, Generator};
 pub use lessen_base::{Error, Result};
 pub use options::TrainerOptions;
 pub use plans::{StepGraphs, StepPlans};

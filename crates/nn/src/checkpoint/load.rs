@@ -34,6 +34,9 @@ pub struct Rest {
     pub extra: Vec<String>,
 }
 
+/// Takes elements of a parameter, some after others, with the number of the first of them.
+pub type Take<'a> = dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()> + 'a;
+
 /// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`.
 ///
 /// A parameter that is missing or has another shape is an error, unless `allow_missing` holds for its name: a new task
@@ -60,8 +63,7 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
     })
 }
 
-/// [`load`] without the values in memory: `take` gets each parameter's elements, some after others, with the number of the
-/// first of them.
+/// [`load`] without the values in memory: `take` gets each parameter's elements.
 ///
 /// # Errors
 /// As [`load`], and those of `take`.
@@ -69,7 +71,7 @@ pub fn load_with(
     dir: &Path,
     params: &[ParamSpec],
     allow_missing: &dyn Fn(&str) -> bool,
-    take: &mut dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()>,
+    take: &mut Take<'_>,
 ) -> Result<Rest> {
     let mut checkpoint = Checkpoint::open(dir)?;
     let mut rest = Rest::default();
