@@ -68,7 +68,8 @@ impl AttentionConfig {
         )))
     }
 
-    /// Reads what [`AttentionConfig::put`] writes, for heads of this width; this one is that of a model without such fields.
+    /// Reads what [`AttentionConfig::put`] writes, for heads of this width; this one is that of a model without such
+    /// fields.
     pub(crate) fn with_fields(self, fields: &Fields, head_width: usize) -> Result<AttentionConfig> {
         let mut config = self;
         if let Some(word) = fields.word(OWN_WEIGHTING)? {

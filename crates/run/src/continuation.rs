@@ -31,7 +31,8 @@ impl Continuation {
 }
 
 /// Continues prompts with a model, all at once; returns what was added to each text, those of the first prompt first.
-/// `generator` makes a generator that keeps so many tokens of a text. `show` gets the number of a text and what is new of it.
+/// `generator` makes a generator that keeps so many tokens of a text. `show` gets the number of a text and what is new
+/// of it.
 ///
 /// # Errors
 /// A prompt without tokens, and those of generator, tokenizer and `show`.

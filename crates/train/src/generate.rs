@@ -37,8 +37,8 @@ struct Text {
 }
 
 impl Generator {
-    /// Prepares a language model whose parameters a session has. It keeps the keys and values of `most` tokens of each text,
-    /// or of as many as the model has positions, where these are fewer.
+    /// Prepares a language model whose parameters a session has. It keeps the keys and values of `most` tokens of each
+    /// text, or of as many as the model has positions, where these are fewer.
     ///
     /// # Errors
     /// A model that is none.
@@ -57,8 +57,8 @@ impl Generator {
         })
     }
 
-    /// The tokens that follow `prompt`, up to a token that ends a text, which is left out. A text of more tokens than are
-    /// kept is continued from its last half.
+    /// The tokens that follow `prompt`, up to a token that ends a text, which is left out. A text of more tokens than
+    /// are kept is continued from its last half.
     ///
     /// # Errors
     /// As [`Generator::generate_all`].

@@ -1,9 +1,10 @@
 //! How is a model trained, evaluated and continued, as a library? The engine for a training loop of one's own.
 //!
 //! [`Trainer`] trains any function from a [`Context`](lessen_nn::Context) to a loss, step by step. [`Session`] runs
-//! functions over parameters that stay as they are; a trainer has one. [`Generator`] continues texts, [`TextStream`] shows them as they grow. [`StepGraphs`]
-//! and [`StepPlans`] say what a step takes before it runs, [`memory`] what the machine has. All of them run on a
-//! [`Backend`](lessen_compile::Backend) that the caller passes in. Recipes, folders and terminals are for `lessen-run`.
+//! functions over parameters that stay as they are; a trainer has one. [`Generator`] continues texts, [`TextStream`]
+//! shows them as they grow. [`StepGraphs`] and [`StepPlans`] say what a step takes before it runs, [`memory`] what the
+//! machine has. All of them run on a [`Backend`](lessen_compile::Backend) that the caller passes in. Recipes, folders
+//! and terminals are for `lessen-run`.
 //!
 //! ```
 //! use lessen_compile::Host;

@@ -3,9 +3,9 @@
 use lessen_base::{Error, Result, SplitMix64};
 use std::cmp::Ordering;
 
-/// How the next token is chosen. Logits are first changed by the repetition penalty, then divided by the temperature; of the
-/// `top_k` most likely tokens the smallest set with the share `top_p` is drawn from. These are the definitions of
-/// transformers.
+/// How the next token is chosen. Logits are first changed by the repetition penalty, then divided by the temperature;
+/// of the `top_k` most likely tokens the smallest set with the share `top_p` is drawn from. These are the definitions
+/// of transformers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sampling {
     /// Tokens to add at most.
@@ -14,11 +14,11 @@ pub struct Sampling {
     pub temperature: f64,
     /// Only so many of the most likely tokens are considered; none considers all.
     pub top_k: Option<usize>,
-    /// Only the most likely tokens that have this share together are considered, the one that reaches it included (Holtzman
-    /// et al. 2020); none considers all.
+    /// Only the most likely tokens that have this share together are considered, the one that reaches it included
+    /// (Holtzman et al. 2020); none considers all.
     pub top_p: Option<f64>,
-    /// Positive logits of tokens that the text has, the prompt included, are divided by it, others multiplied (Keskar et al.
-    /// 2019); 1 changes nothing.
+    /// Positive logits of tokens that the text has, the prompt included, are divided by it, others multiplied (Keskar
+    /// et al. 2019); 1 changes nothing.
     pub repetition_penalty: f64,
     /// Decides what is drawn.
     pub seed: u64,

@@ -5,8 +5,8 @@ use lessen_base::Result;
 /// What a decoder gives for bytes that are no whole character.
 const BROKEN: char = '\u{fffd}';
 
-/// A text whose tokens come one after another. What is shown is never taken back: characters that are not whole and what may
-/// be the beginning of a stop string are held back.
+/// A text whose tokens come one after another. What is shown is never taken back: characters that are not whole and
+/// what may be the beginning of a stop string are held back.
 pub struct TextStream<'a> {
     decode: &'a dyn Fn(&[i32]) -> Result<String>,
     stops: &'a [String],

@@ -366,8 +366,8 @@ impl Trainer {
     }
 
     /// Writes what training remembers beside the parameters, see [`Trainer::state`], to a safetensors file, tensor by
-    /// tensor. Where [`Trainer::save`] rounds the parameters to `dtype`, they are in this file as they are, too. Returns what
-    /// is in it.
+    /// tensor. Where [`Trainer::save`] rounds the parameters to `dtype`, this file has them as they are, too. Returns
+    /// what is in it.
     ///
     /// # Errors
     /// A file that cannot be written.

@@ -123,8 +123,8 @@ pub(super) fn update_slice_kernel(op: &ops::UpdateSlice, types: &Types<'_>) -> O
     let room = base_ty.shape[axis] - update_ty.shape[axis];
     let indices = types.inputs[2].numel();
     WholeKernel::dense(outer, move |w, task| {
-        // SAFETY: see `Work`; there is one index or one for each row, and the position is clamped so that the update lies
-        // within the base's chunk.
+        // SAFETY: see `Work`; there is one index or one for each row, and the position is clamped so that the update
+        // lies within the base's chunk.
         unsafe {
             let index = w.inputs[2].cast::<i32>().add(task * indices / outer);
             let position = (*index).max(0) as usize;

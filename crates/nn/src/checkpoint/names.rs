@@ -2,9 +2,9 @@
 
 use crate::models::bert::Family;
 
-/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.`, `transformer.` or
-/// `model.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT converted from
-/// TensorFlow), and that of a tied copy.
+/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.`,
+/// `transformer.` or `model.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT converted
+/// from TensorFlow), and that of a tied copy.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
     let mut prefixes = Family::ALL

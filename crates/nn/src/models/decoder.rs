@@ -1,5 +1,5 @@
-//! Decoder-only language models: pre-norm Transformer blocks, causal attention, and a head over the vocabulary. The body
-//! is the same for all of them; what differs is a [`Decoder`], which each model describes in its own file.
+//! Decoder-only language models: pre-norm Transformer blocks, causal attention, and a head over the vocabulary. The
+//! body is the same for all of them; what differs is a [`Decoder`], which each model describes in its own file.
 
 use lessen_graph::Tensor;
 
@@ -8,8 +8,9 @@ use crate::activation::Activation;
 use crate::attention::{AttentionConfig, SharedAttention};
 use crate::context::Context;
 use crate::init::Init;
-use crate::layers::{Attend, attend, embedding, layer_norm, merge_heads, projection, rms_norm, split_heads};
-use crate::layers::{conv1d, linear};
+use crate::layers::{
+    Attend, attend, conv1d, embedding, layer_norm, linear, merge_heads, projection, rms_norm, split_heads,
+};
 use crate::loss::Loss;
 use crate::observations::activate;
 
@@ -159,8 +160,8 @@ impl Decoder {
 
     /// Embeddings, blocks and the final norm: `f32[B, T, width]`.
     ///
-    /// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`, queries and keys rotated where positions
-    /// are rotary) and options: training attends to the whole text, generation to the key/value cache.
+    /// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`, queries and keys rotated where
+    /// positions are rotary) and options: training attends to the whole text, generation to the key/value cache.
     pub(super) fn hidden_states<'g>(
         &self,
         cx: &Context<'g>,

@@ -22,8 +22,8 @@ impl Decoder {
 
     /// Reads prompts, `[B, T]`, and returns the logits `f32[B, vocabulary]` of the token after the last one of each.
     ///
-    /// Declares `tokens` (`i32[B, T]`) and `position` (`i32[B]`, less than `T`), the positions of the last tokens; tokens
-    /// after them are padding. Fills the cache from its start.
+    /// Declares `tokens` (`i32[B, T]`) and `position` (`i32[B]`, less than `T`), the positions of the last tokens;
+    /// tokens after them are padding. Fills the cache from its start.
     ///
     /// # Panics
     /// If the prompts are longer than the capacity, or the capacity than the model's positions, if it has a table

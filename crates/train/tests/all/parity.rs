@@ -306,8 +306,8 @@ fn qwen2_language_model() {
     check("qwen2-tiny");
 }
 
-/// Greedy generation of several prompts at once, with and without a repetition penalty, against that of transformers for
-/// each prompt alone.
+/// Greedy generation of several prompts at once, with and without a repetition penalty, against that of transformers
+/// for each prompt alone.
 fn check_generation(name: &str) {
     let bytes = fs::read(fixture(&format!("expected-{name}.safetensors"))).unwrap();
     let recorded = SafeTensors::deserialize(&bytes).unwrap();

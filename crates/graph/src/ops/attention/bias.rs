@@ -88,8 +88,8 @@ impl<T> Fire<T> {
 }
 
 impl<'g> Fire<Tensor<'g>> {
-    /// The biases `[H, Tq, Tk]` of queries at positions `[Tq, 1]` for keys at distances `[Tq, Tk]`; a batch may be in front
-    /// of all three.
+    /// The biases `[H, Tq, Tk]` of queries at positions `[Tq, 1]` for keys at distances `[Tq, Tk]`; a batch may be in
+    /// front of all three.
     pub(super) fn biases(&self, positions: Tensor<'g>, distances: Tensor<'g>) -> Tensor<'g> {
         let psi = |x: Tensor<'g>| ((x * self.c).abs() + 1.0).log();
         let length = self.l.abs() * FIRE_LENGTH;

@@ -15,8 +15,8 @@ use crate::types::{DType, Type};
 /// Inputs: `x[B, T, H, D]` with an even `D`, and `positions i32[T]`. Every head of token `t` is rotated: with the angle
 /// `a_i = positions[t] base^(-2i/D)`, elements `i` and `i + D/2` become `x_i cos a_i - x_(i+D/2) sin a_i` and
 /// `x_(i+D/2) cos a_i + x_i sin a_i` (the order of GPT-NeoX and Llama). So the product of a query and a key depends on
-/// the distance of their positions alone. [`RopeScaling`] may change the angles `a_i`. The decomposition computes angles in the accumulator dtype of `x`, a kernel
-/// more accurately.
+/// the distance of their positions alone. [`RopeScaling`] may change the angles `a_i`. The decomposition computes
+/// angles in the accumulator dtype of `x`, a kernel more accurately.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rope {
     /// The base of the wavelengths, at least 1; 10000 in the paper.

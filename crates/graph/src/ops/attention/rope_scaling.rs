@@ -20,8 +20,8 @@ pub enum RopeScaling {
         /// At least 1.
         factor: f64,
     },
-    /// That of Llama 3.1: angles whose wavelength is above `length / low` are divided by a factor, those whose wavelength is
-    /// below `length / high` stay, and those between them are interpolated by `length / wavelength`.
+    /// That of Llama 3.1: angles whose wavelength is above `length / low` are divided by a factor, those whose
+    /// wavelength is below `length / high` stay, and those between them are interpolated by `length / wavelength`.
     Llama3 {
         /// At least 1.
         factor: f64,

@@ -12,9 +12,9 @@ use crate::ops::shape::concat::concat;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// Inputs `base`, `update`, `index` (`i32[]`): `base` with `update` at the positions from `index` on along
-/// the axis. The index is clamped so that the update fits. An index `i32[N]` has one for each of the `N` rows of the first
-/// axis, which is another one then.
+/// Inputs `base`, `update`, `index` (`i32[]`): `base` with `update` at the positions from `index` on along the axis.
+/// The index is clamped so that the update fits. An index `i32[N]` has one for each of the `N` rows of the first axis,
+/// which is another one then.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct UpdateSlice {
     /// The axis.
@@ -69,8 +69,8 @@ impl Op for UpdateSlice {
         vec![y]
     }
 
-    /// Every position gathers the update's nearest row and takes it where it is inside; rows with indices of their own are
-    /// taken apart.
+    /// Every position gathers the update's nearest row and takes it where it is inside; rows with indices of their own
+    /// are taken apart.
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let (base, update, index) = (inputs[0], inputs[1], inputs[2]);
         let axis = self.axis as isize;
@@ -98,8 +98,8 @@ impl Op for UpdateSlice {
 }
 
 impl<'g> Tensor<'g> {
-    /// This tensor with `update` at the positions from `index` on along an axis: `i32[]`, or one for each row of the first
-    /// axis. The index is clamped so that the update fits; the axis counts from the end when negative.
+    /// This tensor with `update` at the positions from `index` on along an axis: `i32[]`, or one for each row of the
+    /// first axis. The index is clamped so that the update fits; the axis counts from the end when negative.
     #[track_caller]
     pub fn update_slice(self, update: Tensor<'g>, index: Tensor<'g>, axis: isize) -> Tensor<'g> {
         let axis = self.axis(axis);
