@@ -242,7 +242,7 @@ fn of_networks() -> Vec<Sample> {
         sample(
             ops::Rope {
                 base: 10000.0,
-                scaling: RopeScaling::Linear { factor: 4.0 },
+                scaling: ops::attention::RopeScaling::Linear { factor: 4.0 },
                 inverse: false,
             },
             &[&[2, 5, 3, 6], &[5]],
