@@ -31,16 +31,22 @@ fn beside(path: &Path, prefix: &str) -> PathBuf {
     path.with_file_name(format!("{prefix}{name}"))
 }
 
-/// Writes a file atomically through `fill`.
+/// The error of a path that was written to: an [`Error`] that the writing passed on, or else that the path cannot be
+/// written to.
+pub fn error_of(path: &Path, error: io::Error) -> Error {
+    error.downcast().unwrap_or_else(|error| unwritable(path, &error))
+}
+
+/// Writes a file atomically through `fill`, whose error may be an [`Error`] in an [`io::Error`].
 ///
 /// # Errors
-/// If the folder cannot be written to; the unfinished file is removed.
+/// The error of `fill`, and a folder that cannot be written to; the unfinished file is removed.
 pub fn write_with(path: &Path, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let aside = beside(path, ASIDE);
     replace(path, &aside, fill).map_err(|e| {
         // The first error is reported; the unfinished file may not exist.
         let _ = fs::remove_file(&aside);
-        unwritable(path, &e)
+        error_of(path, e)
     })
 }
 
@@ -208,6 +214,15 @@ mod tests {
         // A file cannot be renamed over a folder: the last step fails after the content was written.
         assert!(write_file(&folder, b"x").is_err());
         assert_eq!(names(dir.path()), ["d"]);
+    }
+
+    #[test]
+    fn the_error_of_what_is_written_is_passed_on() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = Error::user("the tensor `x` is damaged");
+        let failed = write_with(&dir.path().join("f"), |_| Err(io::Error::other(own.clone())));
+        assert_eq!(failed, Err(own));
+        assert!(names(dir.path()).is_empty());
     }
 
     #[test]

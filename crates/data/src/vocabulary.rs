@@ -124,8 +124,21 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
 /// The end-of-text token of GPT-2.
 pub(crate) const END_OF_TEXT: &str = "<|endoftext|>";
 
-/// Reads GPT-2's byte-level BPE: `vocab.json` maps tokens to ids, `merges.txt` has one pair per line, in order of
-/// priority. `is_whole` holds for tokens that are never split and so need no merge.
+/// The special tokens of RoBERTa, and their roles in `tokenizer_config.json`.
+const ROBERTA: [(&str, &[&str]); 5] = [
+    ("<s>", &["bos_token", "cls_token"]),
+    ("<pad>", &["pad_token"]),
+    ("</s>", &["eos_token", "sep_token"]),
+    ("<unk>", &["unk_token"]),
+    (ROBERTA_MASK, &["mask_token"]),
+];
+
+/// The mask token of RoBERTa, which takes the space before it.
+pub(crate) const ROBERTA_MASK: &str = "<mask>";
+
+/// Reads the byte-level BPE of GPT-2, or of RoBERTa where the vocabulary has its special tokens: `vocab.json` maps tokens
+/// to ids, `merges.txt` has one pair per line, in order of priority. RoBERTa's texts are `<s> a </s>`, its pairs
+/// `<s> a </s></s> b </s>`. `is_whole` holds for tokens that are never split and so need no merge.
 pub(crate) fn byte_pairs(
     vocab_path: &Path,
     merges_path: &Path,
@@ -193,15 +206,32 @@ pub(crate) fn byte_pairs(
         "trim_offsets": true,
         "use_regex": true,
     });
-    let ends = vocab.contains_key(END_OF_TEXT);
+    let is_roberta = ROBERTA.iter().all(|(token, _)| vocab.contains_key(*token));
+    let (special, post_processor, class): (Vec<&str>, _, _) = if is_roberta {
+        let around = json!({
+            "type": "RobertaProcessing",
+            "sep": ["</s>", vocab["</s>"]],
+            "cls": ["<s>", vocab["<s>"]],
+            "trim_offsets": true,
+            "add_prefix_space": byte_level["add_prefix_space"],
+        });
+        (ROBERTA.map(|(token, _)| token).to_vec(), around, "RobertaTokenizer")
+    } else {
+        (vec![END_OF_TEXT], Value::Null, "GPT2Tokenizer")
+    };
+    let mut added_tokens = special_tokens(&vocab, &special);
+    for token in &mut added_tokens {
+        token["lstrip"] = json!(token["content"] == ROBERTA_MASK);
+    }
+    let ends = vocab.contains_key(END_OF_TEXT) && !is_roberta;
     let tokenizer = json!({
         "version": "1.0",
         "truncation": null,
         "padding": null,
-        "added_tokens": special_tokens(&vocab, &[END_OF_TEXT]),
+        "added_tokens": added_tokens,
         "normalizer": null,
         "pre_tokenizer": byte_level,
-        "post_processor": null,
+        "post_processor": post_processor,
         "decoder": byte_level,
         "model": {
             "type": "BPE",
@@ -216,10 +246,15 @@ pub(crate) fn byte_pairs(
             "merges": merges,
         },
     });
-    let mut config = json!({ "tokenizer_class": "GPT2Tokenizer", "add_prefix_space": byte_level["add_prefix_space"] });
+    let mut config = json!({ "tokenizer_class": class, "add_prefix_space": byte_level["add_prefix_space"] });
     if ends {
         for role in ["bos_token", "eos_token", "unk_token"] {
             config[role] = json!(END_OF_TEXT);
+        }
+    }
+    if is_roberta {
+        for (token, roles) in ROBERTA {
+            roles.iter().for_each(|role| config[*role] = json!(token));
         }
     }
     Ok(Description { tokenizer, config })

@@ -3,7 +3,7 @@
 //! `title<TAB>label`. What it writes, transformers loads.
 
 use lessen::data::{ExampleBatches, labelled};
-use lessen::nn::{Architecture, initialize_missing};
+use lessen::nn::{Head, initialize_missing};
 use lessen::prelude::*;
 use std::path::Path;
 
@@ -15,7 +15,7 @@ fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [bert, data, out] = &arguments[..] else {
         return Err(Error::user(
-            "name three folders: a BERT from Hugging Face, the data, and one to write to",
+            "name three folders: a BERT, RoBERTa or DistilBERT from Hugging Face, the data, and one to write to",
         ));
     };
     let (bert, out) = (Path::new(bert), Path::new(out));
@@ -24,7 +24,7 @@ fn main() -> Result<()> {
     let batches = ExampleBatches::new(&data.train, &tokenizer, MAX_LENGTH, BATCH, Order::Shuffled(1))?;
 
     // The body from the checkpoint, a new head for our classes.
-    let mut model = Model::from_dir_as(bert, Architecture::BertForSequenceClassification)?;
+    let mut model = Model::from_dir_with(bert, Head::SequenceClassification)?;
     model.set_labels(data.class_names().unwrap_or_default().to_vec());
     let parameters = model.parameters();
     let mut weights = checkpoint::load(bert, &parameters, &|name| model.is_head(name))?.weights;

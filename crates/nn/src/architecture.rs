@@ -3,39 +3,41 @@
 use serde_json::Value;
 
 use crate::config::Fields;
-use crate::models::bert::{BertForMaskedLM, BertForSequenceClassification};
+use crate::models::bert::{Family, Head};
 use crate::models::encoder::LessenEncoder;
 use crate::models::gpt2::GPT2LMHeadModel;
+use crate::models::llama::LlamaFamily;
 use lessen_base::Result;
 
 /// A model class, by its name in the field `architectures` of `config.json`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Architecture {
-    /// BERT with a classification or regression head.
-    BertForSequenceClassification,
-    /// BERT with a masked-language-model head.
-    BertForMaskedLM,
+    /// BERT, RoBERTa or DistilBERT with a head.
+    Bert(Family, Head),
     /// GPT-2 with a language-model head.
     GPT2LMHeadModel,
+    /// Llama, Mistral or Qwen2 with a language-model head.
+    Llama(LlamaFamily),
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder,
 }
 
 impl Architecture {
     /// All classes.
-    pub const ALL: [Architecture; 4] = [
-        Architecture::BertForSequenceClassification,
-        Architecture::BertForMaskedLM,
-        Architecture::GPT2LMHeadModel,
-        Architecture::LessenEncoder,
-    ];
+    pub fn all() -> impl Iterator<Item = Architecture> {
+        let of_family = |family| Head::ALL.map(|head| Architecture::Bert(family, head));
+        let berts = Family::ALL.into_iter().flat_map(of_family);
+        let llamas = LlamaFamily::ALL.map(Architecture::Llama);
+        let others = [Architecture::GPT2LMHeadModel, Architecture::LessenEncoder];
+        berts.chain(others).chain(llamas)
+    }
 
     /// The name in `architectures`.
     pub fn name(self) -> &'static str {
         match self {
-            Architecture::BertForSequenceClassification => BertForSequenceClassification::ARCHITECTURE,
-            Architecture::BertForMaskedLM => BertForMaskedLM::ARCHITECTURE,
+            Architecture::Bert(family, head) => family.class(head),
             Architecture::GPT2LMHeadModel => GPT2LMHeadModel::ARCHITECTURE,
+            Architecture::Llama(family) => family.class(),
             Architecture::LessenEncoder => LessenEncoder::ARCHITECTURE,
         }
     }
@@ -43,15 +45,36 @@ impl Architecture {
     /// The family in `model_type`.
     pub fn model_type(self) -> &'static str {
         match self {
-            Architecture::BertForSequenceClassification | Architecture::BertForMaskedLM => "bert",
+            Architecture::Bert(family, _) => family.model_type(),
             Architecture::GPT2LMHeadModel => "gpt2",
+            Architecture::Llama(family) => family.model_type(),
             Architecture::LessenEncoder => "lessen-encoder",
         }
     }
 
+    /// The class of a family, by its `model_type`, with this head.
+    pub fn with_head(family: &str, head: Head) -> Option<Architecture> {
+        let berts = Family::ALL.map(|family| Architecture::Bert(family, head));
+        let encoder = (head == Head::SequenceClassification).then_some(Architecture::LessenEncoder);
+        let mut all = berts.into_iter().chain(encoder);
+        all.find(|architecture| architecture.model_type() == family)
+    }
+
+    /// The class of a family, by its `model_type`, that continues texts.
+    pub fn language_model(family: &str) -> Option<Architecture> {
+        let llamas = LlamaFamily::ALL.map(Architecture::Llama);
+        let mut all = [Architecture::GPT2LMHeadModel].into_iter().chain(llamas);
+        all.find(|architecture| architecture.model_type() == family)
+    }
+
     /// The class of the checkpoint that a `config.json` describes.
     pub(crate) fn of(fields: &Fields) -> Result<Architecture> {
-        let known = || Architecture::ALL.map(Architecture::name).join(", ");
+        let known = || {
+            Architecture::all()
+                .map(Architecture::name)
+                .collect::<Vec<_>>()
+                .join(", ")
+        };
         match fields.get("architectures") {
             Some(value) => {
                 let name = value.get(0).and_then(Value::as_str);
@@ -63,17 +86,14 @@ impl Architecture {
                         name
                     }
                 });
-                Architecture::ALL
-                    .into_iter()
-                    .find(|a| Some(a.name()) == name)
-                    .ok_or_else(|| {
-                        fields.error("architectures", format!("is {value}, and Lessen has only {}", known()))
-                    })
+                Architecture::all().find(|a| Some(a.name()) == name).ok_or_else(|| {
+                    fields.error("architectures", format!("is {value}, and Lessen has only {}", known()))
+                })
             }
             None => {
                 let family = fields.word("model_type")?;
                 let of_family = |a: &Architecture| Some(a.model_type()) == family;
-                let mut candidates = Architecture::ALL.into_iter().filter(of_family);
+                let mut candidates = Architecture::all().filter(of_family);
                 match (candidates.next(), candidates.next()) {
                     (Some(only), None) => Ok(only),
                     _ => Err(fields.error(

@@ -10,10 +10,8 @@ use crate::context::Context;
 use crate::init::Init;
 use crate::layers::Attend;
 use crate::position::Position;
+use crate::rotary::Rotary;
 use lessen_base::{Error, Result};
-
-/// The base of the wavelengths of rotary position embeddings.
-const ROPE_BASE: f64 = 10000.0;
 
 /// The first value of FIRE's parameter `c`; that of `l` is 1.
 const FIRE_C: f64 = 0.1;
@@ -34,17 +32,25 @@ pub struct AttentionConfig {
     pub fire_width: usize,
     /// Whether all layers share the parameters of FIRE, or each has its own.
     pub fire_shared: bool,
+    /// The angles of rotary positions.
+    pub rotary: Rotary,
+}
+
+impl AttentionConfig {
+    /// Softmax and learned positions; for FIRE a width of 32 and shared parameters.
+    pub const DEFAULT: AttentionConfig = AttentionConfig {
+        weighting: Weighting::Softmax,
+        position: Position::Learned,
+        fire_width: 32,
+        fire_shared: true,
+        rotary: Rotary::DEFAULT,
+    };
 }
 
 impl Default for AttentionConfig {
-    /// Softmax and learned positions; for FIRE a width of 32 and shared parameters.
+    /// [`AttentionConfig::DEFAULT`]
     fn default() -> AttentionConfig {
-        AttentionConfig {
-            weighting: Weighting::Softmax,
-            position: Position::Learned,
-            fire_width: 32,
-            fire_shared: true,
-        }
+        AttentionConfig::DEFAULT
     }
 }
 
@@ -62,9 +68,10 @@ impl AttentionConfig {
         )))
     }
 
-    /// Reads what [`AttentionConfig::put`] writes, for heads of this width.
-    pub(crate) fn from_fields(fields: &Fields, head_width: usize) -> Result<AttentionConfig> {
-        let mut config = AttentionConfig::default();
+    /// Reads what [`AttentionConfig::put`] writes, for heads of this width; this one is that of a model without such
+    /// fields.
+    pub(crate) fn with_fields(self, fields: &Fields, head_width: usize) -> Result<AttentionConfig> {
+        let mut config = self;
         if let Some(word) = fields.word(OWN_WEIGHTING)? {
             let refuse = |_| {
                 let words = Weighting::words();
@@ -96,9 +103,8 @@ impl AttentionConfig {
         Ok(config)
     }
 
-    /// Writes what differs from the default, in fields that transformers ignores.
-    pub(crate) fn put(&self, map: &mut Map<String, Value>) {
-        let default = AttentionConfig::default();
+    /// Writes what differs from the default of the model, in fields that transformers ignores.
+    pub(crate) fn put(&self, default: &AttentionConfig, map: &mut Map<String, Value>) {
         let fire = self.position == Position::Fire;
         for (field, differs, value) in [
             (
@@ -126,11 +132,11 @@ pub(crate) struct SharedAttention<'g> {
     heads: usize,
     /// The parameters of FIRE, where all layers share them.
     fire: Option<Fire<Tensor<'g>>>,
-    /// The positions of the tokens, `i32[T]`, where they rotate queries and keys.
+    /// The positions of the tokens, `i32[T]`, or of those of all sequences, where they rotate queries and keys.
     rotary: Option<Tensor<'g>>,
     /// The starts of sequences without padding.
     starts: Option<Tensor<'g>>,
-    /// The position of the first query among the keys.
+    /// The positions of the first queries among the keys.
     offset: Option<Tensor<'g>>,
 }
 
@@ -153,7 +159,7 @@ impl<'g> SharedAttention<'g> {
         }
     }
 
-    /// The same for queries of which the first one has the position `offset` (`i32[]`) among the keys.
+    /// The same for one query of each sequence, at these positions (`i32[B]`) among the keys.
     pub(crate) fn from(self, offset: Tensor<'g>) -> SharedAttention<'g> {
         SharedAttention {
             rotary: self.rotary.map(|positions| positions + offset),
@@ -180,7 +186,7 @@ impl<'g> SharedAttention<'g> {
             weighting,
             weight: weight.then(|| cx.param("head_weight", &[self.heads], Init::Ones)),
             bias,
-            rotary: self.rotary.map(|positions| (positions, ROPE_BASE)),
+            rotary: self.rotary.map(|positions| (positions, self.config.rotary)),
             starts: self.starts,
             offset: self.offset,
             ..how

@@ -5,6 +5,7 @@ use lessen_graph::{DType, Tensor};
 use crate::context::Context;
 use crate::init::Init;
 use crate::layers::{embedding, mean_pool, positions};
+use crate::observations::NO_LABEL;
 
 /// The layout of a batch: sequences with padding, or without.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -26,13 +27,24 @@ pub enum BatchShape {
         /// Number of tokens, `N`.
         tokens: usize,
     },
+    /// The row of [`BatchShape::Packed`] with the tokens that a masked language model is to predict, so that it computes
+    /// nothing for the others. Data inputs besides those: `places` (`i32[M]`, their places in the row), and with a loss
+    /// `labels` (`i32[M]`, -100 where there is none).
+    Masked {
+        /// Number of sequences, `B`.
+        size: usize,
+        /// Number of tokens, `N`.
+        tokens: usize,
+        /// Number of tokens to predict, `M`.
+        masked: usize,
+    },
 }
 
 impl BatchShape {
     /// Number of sequences, `B`.
     pub fn size(self) -> usize {
         match self {
-            BatchShape::Padded { size, .. } | BatchShape::Packed { size, .. } => size,
+            BatchShape::Padded { size, .. } | BatchShape::Packed { size, .. } | BatchShape::Masked { size, .. } => size,
         }
     }
 
@@ -40,8 +52,13 @@ impl BatchShape {
     pub fn tokens(self) -> [usize; 2] {
         match self {
             BatchShape::Padded { size, length } => [size, length],
-            BatchShape::Packed { tokens, .. } => [1, tokens],
+            BatchShape::Packed { tokens, .. } | BatchShape::Masked { tokens, .. } => [1, tokens],
         }
+    }
+
+    /// Whether sequences follow each other without padding.
+    fn is_packed(self) -> bool {
+        !matches!(self, BatchShape::Padded { .. })
     }
 
     /// The data input with a number for each token: `tokens`, `types` or `labels`.
@@ -61,43 +78,60 @@ impl BatchShape {
         table: (usize, usize),
         init: Init,
     ) -> Tensor<'g> {
-        match self {
-            BatchShape::Padded { length, .. } => positions(cx, name, length, table, init),
-            BatchShape::Packed { .. } => embedding(cx, name, self.positions(cx), table, init),
+        self.position_embeddings_from(cx, name, 0, table, init)
+    }
+
+    /// The same from a table whose row `first` is that of the first position.
+    ///
+    /// # Panics
+    /// As [`BatchShape::position_embeddings`].
+    #[track_caller]
+    pub(crate) fn position_embeddings_from<'g>(
+        self,
+        cx: &Context<'g>,
+        name: &str,
+        first: usize,
+        table: (usize, usize),
+        init: Init,
+    ) -> Tensor<'g> {
+        if let BatchShape::Padded { length, .. } = self {
+            return positions(cx, name, first..first + length, table, init);
         }
+        let positions = self.positions(cx);
+        let rows = match first {
+            0 => positions,
+            first => positions + positions.scalar_like(first as f64),
+        };
+        embedding(cx, name, rows, table, init)
     }
 
     /// The position of each token of a row in its sequence, `i32[T]`.
     pub(crate) fn positions<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
         match self {
             BatchShape::Padded { length, .. } => cx.trace().iota(DType::I32, &[length], 0),
-            BatchShape::Packed { tokens, .. } => cx.input("positions", DType::I32, &[tokens]),
+            _ => cx.input("positions", DType::I32, &self.tokens()[1..]),
         }
     }
 
     /// The padding mask, `bool[B, T]`; none without padding.
     pub(crate) fn mask<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
-        let is_padded = matches!(self, BatchShape::Padded { .. });
-        is_padded.then(|| cx.input("mask", DType::Bool, &self.tokens()))
+        (!self.is_packed()).then(|| cx.input("mask", DType::Bool, &self.tokens()))
     }
 
     /// The starts of sequences, `i32[B + 1]`; none with padding.
     pub(crate) fn starts<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
-        match self {
-            BatchShape::Padded { .. } => None,
-            BatchShape::Packed { size, .. } => Some(cx.input("starts", DType::I32, &[size + 1])),
-        }
+        self.is_packed()
+            .then(|| cx.input("starts", DType::I32, &[self.size() + 1]))
     }
 
     /// Where tokens belong to a sequence, `bool[1, N]`; none with padding.
     pub(crate) fn in_segments<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
-        match self {
-            BatchShape::Padded { .. } => None,
-            BatchShape::Packed { size, .. } => {
-                let segments = self.segments(cx);
-                Some(segments.lt(segments.scalar_like(size as f64)).reshape(&self.tokens()))
-            }
-        }
+        self.is_packed().then(|| {
+            let segments = self.segments(cx);
+            segments
+                .lt(segments.scalar_like(self.size() as f64))
+                .reshape(&self.tokens())
+        })
     }
 
     /// Where tokens are real, `bool[B, T]` or `bool[1, N]`.
@@ -124,9 +158,39 @@ impl BatchShape {
     /// The states of the first tokens, `[B, W]`, of `x`, `[B, T, W]` or `[1, N, W]`.
     #[track_caller]
     pub(crate) fn first<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
+        let size = self.size();
+        match self.is_packed() {
+            false => x.slice(1, 0, 1).reshape(&[size, x.dim(-1)]),
+            true => x.flatten_rows().gather(cx.input("firsts", DType::I32, &[size])),
+        }
+    }
+
+    /// The states of the tokens to predict, `[M, W]`, of `x`, `[1, N, W]`, in a batch that names them, and all of `x` in
+    /// others.
+    #[track_caller]
+    pub(crate) fn masked<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
         match self {
-            BatchShape::Padded { size, .. } => x.slice(1, 0, 1).reshape(&[size, x.dim(-1)]),
-            BatchShape::Packed { size, .. } => x.flatten_rows().gather(cx.input("firsts", DType::I32, &[size])),
+            BatchShape::Masked { masked, .. } => x.flatten_rows().gather(cx.input("places", DType::I32, &[masked])),
+            _ => x,
+        }
+    }
+
+    /// The labels of tokens: `i32[M]` of those to predict in a batch that names them, `i32[B, T]` or `i32[1, N]` in others.
+    pub(crate) fn token_labels<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+        match self {
+            BatchShape::Masked { masked, .. } => cx.input("labels", DType::I32, &[masked]),
+            _ => self.ids(cx, "labels"),
+        }
+    }
+
+    /// Where what [`BatchShape::masked`] returns is of real tokens: `bool[M]`, `bool[B, T]` or `bool[1, N]`.
+    pub(crate) fn predicted<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
+        match self {
+            BatchShape::Masked { .. } => {
+                let labels = self.token_labels(cx);
+                Some(labels.ne(labels.scalar_like(NO_LABEL)))
+            }
+            _ => self.real(cx),
         }
     }
 

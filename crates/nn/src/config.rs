@@ -139,6 +139,24 @@ impl Fields {
         }
     }
 
+    /// Returns a required number above 0.
+    pub fn positive(&self, field: &str) -> Result<f64> {
+        self.required(field)?;
+        self.positive_or(field, 1.0)
+    }
+
+    /// Returns the fields of an optional object.
+    pub fn within(&self, field: &str) -> Result<Option<Fields>> {
+        let inner = |value: &Value| match value {
+            Value::Object(map) => Ok(Fields {
+                place: format!("{}: within the field `{field}`", self.place),
+                map: map.clone(),
+            }),
+            other => Err(self.error(field, format!("must be an object, it is {other}"))),
+        };
+        self.get(field).map(inner).transpose()
+    }
+
     /// Returns an optional dropout probability in `[0, 1)`.
     pub fn dropout_or(&self, field: &str, default: f64) -> Result<f64> {
         let p = self
@@ -223,6 +241,18 @@ impl Fields {
         }
     }
 
+    /// Refuses a field that is missing or has another value than `null`, with which alone Lessen computes the model.
+    pub fn must_be_null(&self, field: &str) -> Result<()> {
+        match self.map.get(field) {
+            Some(Value::Null) => Ok(()),
+            Some(value) => Err(self.error(
+                field,
+                format!("is {value}, and Lessen computes this model only with null"),
+            )),
+            None => Err(self.error(field, "is missing, and Lessen computes this model only with null")),
+        }
+    }
+
     /// Checks that the number of heads divides the width.
     pub fn divides(&self, width: &str, size: usize, heads: &str, count: usize) -> Result<()> {
         if size.is_multiple_of(count) {
@@ -233,17 +263,21 @@ impl Fields {
     }
 }
 
-/// Writes the fields that every model has: its class, its family and the dtype of its weights.
+/// Writes the fields that every model has: its class and its family.
 pub fn put_identity(map: &mut Map<String, Value>, architecture: &str, model_type: &str) {
     map.insert("architectures".into(), Value::from(vec![architecture]));
     map.insert("model_type".into(), Value::from(model_type));
+}
+
+/// Writes the dtype of the weights.
+pub(crate) fn put_dtype(map: &mut Map<String, Value>, dtype: &str) {
     // transformers before 4.56 calls the field `torch_dtype`.
     let field = if map.contains_key("torch_dtype") {
         "torch_dtype"
     } else {
         "dtype"
     };
-    map.insert(field.into(), Value::from("float32"));
+    map.insert(field.into(), Value::from(dtype));
 }
 
 /// Writes an activation: a name that transformers knows in `field`, and its own word beside it where that says more.

@@ -6,8 +6,13 @@ use crate::config::Fields;
 use crate::weights::Weights;
 use lessen_base::Result;
 
-/// The parameters with one row per class; all classifiers use these names.
-const ROWS: [&str; 2] = ["classifier.weight", "classifier.bias"];
+/// The parameters with one row per class; each classifier has two of them.
+const ROWS: [&str; 4] = [
+    "classifier.weight",
+    "classifier.bias",
+    "classifier.out_proj.weight",
+    "classifier.out_proj.bias",
+];
 
 /// Returns `LABEL_0`, `LABEL_1` and so on, transformers' names of unnamed classes.
 pub fn numbered_labels(count: usize) -> Vec<String> {

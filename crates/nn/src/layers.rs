@@ -1,11 +1,14 @@
 //! Layers as functions: each declares its parameters under `NAME` and applies them to its input.
 
+use std::ops::Range;
+
 use lessen_graph::Tensor;
 use lessen_graph::ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
 
 use crate::context::Context;
 use crate::init::Init;
 use crate::observations;
+use crate::rotary::Rotary;
 
 /// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as in PyTorch's `nn.Linear`)
 /// and `NAME.bias` of shape `[out]`, initially zero.
@@ -15,6 +18,12 @@ pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init:
         let weight = cx.param("weight", &[out, x.dim(-1)], init);
         x.matmul_t(weight) + cx.param("bias", &[out], Init::Zeros)
     })
+}
+
+/// `y = x Wᵀ` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]`.
+#[track_caller]
+pub fn projection<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
+    cx.scope(name, |cx| x.matmul_t(cx.param("weight", &[out, x.dim(-1)], init)))
 }
 
 /// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as in GPT-2's `Conv1D`) and
@@ -54,20 +63,23 @@ pub fn embedding<'g>(
     cx.scope(name, |cx| cx.param("weight", &[rows, width], init).gather(ids))
 }
 
-/// Learned position embeddings: the first `length` rows of `NAME.weight`, `[rows, width]`, as `[length, width]`.
+/// Learned position embeddings: the rows `places` of `NAME.weight`, `[rows, width]`, as `[length, width]`.
 ///
 /// # Panics
-/// If `length` is above `rows`; see [`Model::check_length`](crate::Model::check_length).
+/// If there are no such rows; see [`Model::check_length`](crate::Model::check_length).
 #[track_caller]
 pub fn positions<'g>(
     cx: &Context<'g>,
     name: &str,
-    length: usize,
+    places: Range<usize>,
     (rows, width): (usize, usize),
     init: Init,
 ) -> Tensor<'g> {
-    assert!(length <= rows, "a length of {length} with only {rows} positions");
-    cx.scope(name, |cx| cx.param("weight", &[rows, width], init).slice(0, 0, length))
+    assert!(places.end <= rows, "the positions {places:?} with only {rows}");
+    cx.scope(name, |cx| {
+        let table = cx.param("weight", &[rows, width], init);
+        table.slice(0, places.start, places.len())
+    })
 }
 
 /// Options of an attention layer.
@@ -81,16 +93,17 @@ pub struct Attend<'g> {
     pub weight: Option<Tensor<'g>>,
     /// What is added to scores for positions.
     pub bias: PositionBias<'g>,
-    /// The positions of queries and keys, `i32[T]`, and the base of the wavelengths, by which [`multi_head`] and
-    /// [`Attend::rotate`] rotate them.
-    pub rotary: Option<(Tensor<'g>, f64)>,
+    /// The positions of queries and keys, `i32[T]`, or of those of all sequences, `i32[B·T]`, and the angles by which
+    /// [`multi_head`] and [`Attend::rotate`] rotate them.
+    pub rotary: Option<(Tensor<'g>, Rotary)>,
     /// Whether a query attends to keys at and before its own position only.
     pub causal: bool,
     /// Keys that may be attended to, `bool[B, T]`; `None` means all.
     pub mask: Option<Tensor<'g>>,
     /// The starts of segments, `i32[S + 1]`; see [`Attention`](lessen_graph::ops::Attention).
     pub starts: Option<Tensor<'g>>,
-    /// The position of the first query among the keys, `i32[]`; otherwise the queries are at the end.
+    /// The position of the first query among the keys, `i32[]`, or `i32[B]` with one for each sequence; otherwise the
+    /// queries are at the end.
     pub offset: Option<Tensor<'g>>,
     /// Dropout probability of attention weights in training.
     pub dropout: f64,
@@ -118,7 +131,14 @@ impl<'g> Attend<'g> {
     /// Rotates the heads of queries or keys, `[B, T, H, D]`, by their positions, if there are any.
     #[track_caller]
     pub fn rotate(&self, x: Tensor<'g>) -> Tensor<'g> {
-        self.rotary.map_or(x, |(positions, base)| x.rope(positions, base))
+        self.rotary.map_or(x, |(positions, Rotary { base, scaling })| {
+            let shape = x.shape();
+            if positions.dim(0) == shape[1] {
+                return x.rope(positions, base, scaling);
+            }
+            let all = [1, shape[0] * shape[1], shape[2], shape[3]];
+            x.reshape(&all).rope(positions, base, scaling).reshape(&shape)
+        })
     }
 }
 

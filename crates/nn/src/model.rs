@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use lessen_graph::{Tensor, Trace};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::activation::Activation;
 use crate::architecture::{Architecture, family};
@@ -11,9 +11,11 @@ use crate::attention::AttentionConfig;
 use crate::config::Fields;
 use crate::context::{Context, ParamSpec};
 use crate::loss::Loss;
-use crate::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassification};
+use crate::models::bert::{Bert, Family, Head};
+use crate::models::decoder::Decoder;
 use crate::models::encoder::{EncoderConfig, LessenEncoder};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use crate::models::llama::{LlamaConfig, LlamaForCausalLM};
 use crate::models::{BatchShape, Outputs};
 use lessen_base::{Error, Result};
 
@@ -36,12 +38,12 @@ pub enum Task {
 /// A model: class and configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Model {
-    /// BERT with a classification or regression head.
-    BertForSequenceClassification(BertForSequenceClassification),
-    /// BERT with a masked-language-model head.
-    BertForMaskedLM(BertForMaskedLM),
+    /// BERT, RoBERTa or DistilBERT with a head.
+    Bert(Bert),
     /// GPT-2 with a language-model head.
     GPT2LMHeadModel(GPT2LMHeadModel),
+    /// Llama, Mistral or Qwen2 with a language-model head.
+    LlamaForCausalLM(LlamaForCausalLM),
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder(LessenEncoder),
 }
@@ -79,21 +81,26 @@ impl Model {
         Ok(model)
     }
 
+    /// [`Model::from_dir_as`] of the class with this head in the family of `DIR/config.json`.
+    ///
+    /// # Errors
+    /// As [`Model::from_dir_as`]; a family without such a head.
+    pub fn from_dir_with(dir: &Path, head: Head) -> Result<Model> {
+        let family = Model::family(dir)?;
+        // The error about a family without the head names BERT's class.
+        let bert = Architecture::Bert(Family::Bert, head);
+        Model::from_dir_as(dir, Architecture::with_head(&family, head).unwrap_or(bert))
+    }
+
     fn from_fields(fields: &Fields, architecture: Architecture) -> Result<Model> {
         Ok(match architecture {
-            Architecture::BertForSequenceClassification => BertForSequenceClassification {
-                config: BertConfig::from_fields(fields)?,
-            }
-            .into(),
-            Architecture::BertForMaskedLM => {
-                fields.must_be("tie_word_embeddings", &json!(true))?;
-                BertForMaskedLM {
-                    config: BertConfig::from_fields(fields)?,
-                }
-                .into()
-            }
+            Architecture::Bert(family, head) => Bert::from_fields(fields, family, head)?.into(),
             Architecture::GPT2LMHeadModel => GPT2LMHeadModel {
                 config: Gpt2Config::from_fields(fields)?,
+            }
+            .into(),
+            Architecture::Llama(family) => LlamaForCausalLM {
+                config: LlamaConfig::from_fields(fields, family)?,
             }
             .into(),
             Architecture::LessenEncoder => LessenEncoder {
@@ -115,9 +122,9 @@ impl Model {
     /// Returns the fields of the model's `config.json`: those of the file it was read from, updated.
     pub fn config_json(&self) -> Map<String, Value> {
         match self {
-            Model::BertForSequenceClassification(model) => model.config_json(),
-            Model::BertForMaskedLM(model) => model.config_json(),
+            Model::Bert(model) => model.config_json(),
             Model::GPT2LMHeadModel(model) => model.config_json(),
+            Model::LlamaForCausalLM(model) => model.config_json(),
             Model::LessenEncoder(model) => model.config_json(),
         }
     }
@@ -125,9 +132,9 @@ impl Model {
     /// The model's class.
     pub fn architecture(&self) -> Architecture {
         match self {
-            Model::BertForSequenceClassification(_) => Architecture::BertForSequenceClassification,
-            Model::BertForMaskedLM(_) => Architecture::BertForMaskedLM,
+            Model::Bert(model) => Architecture::Bert(model.config.family, model.head),
             Model::GPT2LMHeadModel(_) => Architecture::GPT2LMHeadModel,
+            Model::LlamaForCausalLM(model) => Architecture::Llama(model.config.family),
             Model::LessenEncoder(_) => Architecture::LessenEncoder,
         }
     }
@@ -135,9 +142,9 @@ impl Model {
     /// The training objective. A classifier with one class is a regression.
     pub fn task(&self) -> Task {
         match self {
-            Model::BertForMaskedLM(_) => Task::MaskedLanguageModelling,
-            Model::GPT2LMHeadModel(_) => Task::LanguageModelling,
-            Model::BertForSequenceClassification(_) | Model::LessenEncoder(_) => match self.labels().len() {
+            Model::Bert(model) if model.head == Head::MaskedLM => Task::MaskedLanguageModelling,
+            Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => Task::LanguageModelling,
+            Model::Bert(_) | Model::LessenEncoder(_) => match self.labels().len() {
                 1 => Task::Regression,
                 classes => Task::Classification { classes },
             },
@@ -147,9 +154,9 @@ impl Model {
     /// Names of the classes; empty for a language model.
     pub fn labels(&self) -> &[String] {
         match self {
-            Model::BertForSequenceClassification(model) => &model.config.labels,
+            Model::Bert(model) if model.has_classes() => &model.config.labels,
             Model::LessenEncoder(model) => &model.config.labels,
-            Model::BertForMaskedLM(_) | Model::GPT2LMHeadModel(_) => &[],
+            Model::Bert(_) | Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => &[],
         }
     }
 
@@ -161,20 +168,20 @@ impl Model {
     pub fn set_labels(&mut self, labels: Vec<String>) {
         assert!(!labels.is_empty(), "a classifier needs a class");
         match self {
-            Model::BertForSequenceClassification(model) => model.config.labels = labels,
+            Model::Bert(model) if model.has_classes() => model.config.labels = labels,
             Model::LessenEncoder(model) => model.config.labels = labels,
-            Model::BertForMaskedLM(_) | Model::GPT2LMHeadModel(_) => {
+            Model::Bert(_) | Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => {
                 panic!("a language model has no classes")
             }
         }
     }
 
-    /// Sets every dropout of the model to `p`, at least 0 and below 1.
+    /// Sets every dropout of the model (of a Llama that of attention weights) to `p`, at least 0 and below 1.
     pub fn set_dropout(&mut self, p: f64) {
         match self {
-            Model::BertForSequenceClassification(model) => model.config.set_dropout(p),
-            Model::BertForMaskedLM(model) => model.config.set_dropout(p),
+            Model::Bert(model) => model.config.set_dropout(p),
             Model::GPT2LMHeadModel(model) => model.config.set_dropout(p),
+            Model::LlamaForCausalLM(model) => model.config.attention_dropout = p,
             Model::LessenEncoder(model) => model.config.dropout = p,
         }
     }
@@ -182,9 +189,9 @@ impl Model {
     /// The activation of the feed-forward layers.
     pub fn activation(&self) -> Activation {
         match self {
-            Model::BertForSequenceClassification(model) => model.config.hidden_act,
-            Model::BertForMaskedLM(model) => model.config.hidden_act,
+            Model::Bert(model) => model.config.hidden_act,
             Model::GPT2LMHeadModel(model) => model.config.activation_function,
+            Model::LlamaForCausalLM(model) => model.config.hidden_act,
             Model::LessenEncoder(model) => model.config.activation,
         }
     }
@@ -192,9 +199,9 @@ impl Model {
     /// Replaces the activation of the feed-forward layers.
     pub fn set_activation(&mut self, activation: Activation) {
         match self {
-            Model::BertForSequenceClassification(model) => model.config.hidden_act = activation,
-            Model::BertForMaskedLM(model) => model.config.hidden_act = activation,
+            Model::Bert(model) => model.config.hidden_act = activation,
             Model::GPT2LMHeadModel(model) => model.config.activation_function = activation,
+            Model::LlamaForCausalLM(model) => model.config.hidden_act = activation,
             Model::LessenEncoder(model) => model.config.activation = activation,
         }
     }
@@ -202,9 +209,9 @@ impl Model {
     /// The attention of every layer.
     pub fn attention(&self) -> AttentionConfig {
         match self {
-            Model::BertForSequenceClassification(model) => model.config.attention,
-            Model::BertForMaskedLM(model) => model.config.attention,
+            Model::Bert(model) => model.config.attention,
             Model::GPT2LMHeadModel(model) => model.config.attention,
+            Model::LlamaForCausalLM(model) => model.config.attention,
             Model::LessenEncoder(model) => model.config.attention,
         }
     }
@@ -216,9 +223,9 @@ impl Model {
     pub fn set_attention(&mut self, attention: AttentionConfig) -> Result<()> {
         attention.check(self.head_width())?;
         match self {
-            Model::BertForSequenceClassification(model) => model.config.attention = attention,
-            Model::BertForMaskedLM(model) => model.config.attention = attention,
+            Model::Bert(model) => model.config.attention = attention,
             Model::GPT2LMHeadModel(model) => model.config.attention = attention,
+            Model::LlamaForCausalLM(model) => model.config.attention = attention,
             Model::LessenEncoder(model) => model.config.attention = attention,
         }
         Ok(())
@@ -227,9 +234,9 @@ impl Model {
     /// Width of an attention head.
     pub fn head_width(&self) -> usize {
         match self {
-            Model::BertForSequenceClassification(model) => model.config.hidden_size / model.config.num_attention_heads,
-            Model::BertForMaskedLM(model) => model.config.hidden_size / model.config.num_attention_heads,
+            Model::Bert(model) => model.config.hidden_size / model.config.num_attention_heads,
             Model::GPT2LMHeadModel(model) => model.config.n_embd / model.config.n_head,
+            Model::LlamaForCausalLM(model) => model.config.head_dim,
             Model::LessenEncoder(model) => model.config.width / model.config.heads,
         }
     }
@@ -237,9 +244,9 @@ impl Model {
     /// What the cross entropy is taken of.
     pub fn loss(&self) -> Loss {
         match self {
-            Model::BertForSequenceClassification(model) => model.config.loss,
-            Model::BertForMaskedLM(model) => model.config.loss,
+            Model::Bert(model) => model.config.loss,
             Model::GPT2LMHeadModel(model) => model.config.loss,
+            Model::LlamaForCausalLM(model) => model.config.loss,
             Model::LessenEncoder(model) => model.config.loss,
         }
     }
@@ -247,9 +254,9 @@ impl Model {
     /// Replaces what the cross entropy is taken of. A regression has none, and nothing changes.
     pub fn set_loss(&mut self, loss: Loss) {
         match self {
-            Model::BertForSequenceClassification(model) => model.config.loss = loss,
-            Model::BertForMaskedLM(model) => model.config.loss = loss,
+            Model::Bert(model) => model.config.loss = loss,
             Model::GPT2LMHeadModel(model) => model.config.loss = loss,
+            Model::LlamaForCausalLM(model) => model.config.loss = loss,
             Model::LessenEncoder(model) => model.config.loss = loss,
         }
     }
@@ -257,9 +264,9 @@ impl Model {
     /// Number of tokens in the vocabulary.
     pub fn vocab_size(&self) -> usize {
         match self {
-            Model::BertForSequenceClassification(model) => model.config.vocab_size,
-            Model::BertForMaskedLM(model) => model.config.vocab_size,
+            Model::Bert(model) => model.config.vocab_size,
             Model::GPT2LMHeadModel(model) => model.config.vocab_size,
+            Model::LlamaForCausalLM(model) => model.config.vocab_size,
             Model::LessenEncoder(model) => model.config.vocab_size,
         }
     }
@@ -269,25 +276,28 @@ impl Model {
         self.attention().position.is_limited().then(|| self.positions())
     }
 
-    /// Rows of the table of position embeddings, if there is one.
+    /// Positions that sequences can have, where there is a table of them.
     fn positions(&self) -> usize {
         match self {
-            Model::BertForSequenceClassification(model) => model.config.max_position_embeddings,
-            Model::BertForMaskedLM(model) => model.config.max_position_embeddings,
+            Model::Bert(model) => model.config.max_position_embeddings - model.config.first_position(),
             Model::GPT2LMHeadModel(model) => model.config.n_positions,
+            Model::LlamaForCausalLM(model) => model.config.max_position_embeddings,
             Model::LessenEncoder(model) => model.config.max_length,
         }
     }
 
     /// Gives the table of position embeddings at least as many rows, for a model that gets one.
     pub fn extend_positions(&mut self, length: usize) {
-        let rows = match self {
-            Model::BertForSequenceClassification(model) => &mut model.config.max_position_embeddings,
-            Model::BertForMaskedLM(model) => &mut model.config.max_position_embeddings,
-            Model::GPT2LMHeadModel(model) => &mut model.config.n_positions,
-            Model::LessenEncoder(model) => &mut model.config.max_length,
+        let (rows, first) = match self {
+            Model::Bert(model) => {
+                let first = model.config.first_position();
+                (&mut model.config.max_position_embeddings, first)
+            }
+            Model::GPT2LMHeadModel(model) => (&mut model.config.n_positions, 0),
+            Model::LlamaForCausalLM(model) => (&mut model.config.max_position_embeddings, 0),
+            Model::LessenEncoder(model) => (&mut model.config.max_length, 0),
         };
-        *rows = length.max(*rows);
+        *rows = (length + first).max(*rows);
     }
 
     /// Checks that the model can read sequences of `length` tokens. Whatever comes from a file or a flag is checked
@@ -308,19 +318,29 @@ impl Model {
         }
     }
 
+    /// What a language model that continues texts is made of; none for other models.
+    pub fn decoder(&self) -> Option<Decoder> {
+        match self {
+            Model::GPT2LMHeadModel(model) => Some(model.decoder()),
+            Model::LlamaForCausalLM(model) => Some(model.decoder()),
+            Model::Bert(_) | Model::LessenEncoder(_) => None,
+        }
+    }
+
     /// Adds the model to the graph and returns loss and logits.
     ///
     /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), those that
-    /// [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B, T]` is `[1, N]`.
+    /// [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B, T]` is `[1,
+    /// N]`.
     ///
     /// # Panics
     /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`].
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         match self {
-            Model::BertForSequenceClassification(model) => model.forward(cx, batch),
-            Model::BertForMaskedLM(model) => model.forward(cx, batch),
-            Model::GPT2LMHeadModel(model) => model.forward(cx, batch),
+            Model::Bert(model) => model.forward(cx, batch),
+            Model::GPT2LMHeadModel(model) => model.decoder().forward(cx, batch),
+            Model::LlamaForCausalLM(model) => model.decoder().forward(cx, batch),
             Model::LessenEncoder(model) => model.forward(cx, batch),
         }
     }
@@ -333,9 +353,9 @@ impl Model {
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         match self {
-            Model::BertForSequenceClassification(model) => model.logits(cx, batch),
-            Model::BertForMaskedLM(model) => model.logits(cx, batch),
-            Model::GPT2LMHeadModel(model) => model.logits(cx, batch),
+            Model::Bert(model) => model.logits(cx, batch),
+            Model::GPT2LMHeadModel(model) => model.decoder().logits(cx, batch),
+            Model::LlamaForCausalLM(model) => model.decoder().logits(cx, batch),
             Model::LessenEncoder(model) => model.logits(cx, batch),
         }
     }
@@ -351,11 +371,9 @@ impl Model {
     /// Whether a parameter belongs to the task head, which checkpoints of other tasks lack.
     pub fn is_head(&self, name: &str) -> bool {
         match self {
-            Model::BertForSequenceClassification(_) => {
-                name.starts_with("classifier.") || name.starts_with("bert.pooler.")
-            }
-            Model::BertForMaskedLM(_) => name.starts_with("cls."),
+            Model::Bert(model) => model.is_head(name),
             Model::GPT2LMHeadModel(_) => false,
+            Model::LlamaForCausalLM(_) => name == "lm_head.weight",
             Model::LessenEncoder(_) => name.starts_with("classifier."),
         }
     }
@@ -371,9 +389,4 @@ macro_rules! into_model {
     )*};
 }
 
-into_model!(
-    BertForSequenceClassification,
-    BertForMaskedLM,
-    GPT2LMHeadModel,
-    LessenEncoder
-);
+into_model!(Bert, GPT2LMHeadModel, LlamaForCausalLM, LessenEncoder);

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::statistics::Statistic;
 
 /// The label of a row without a label, as [`Tensor::cross_entropy`] has it.
-const NO_LABEL: f64 = -100.0;
+pub(crate) const NO_LABEL: f64 = -100.0;
 
 /// The most scores of which statistics are recorded in one attention, unless a single sequence has more.
 const MOST_SCORES: usize = 1 << 22;
@@ -62,12 +62,17 @@ pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, opti
     };
     let (q, k) = (few_tokens(q), few_tokens(k));
     let mask = options.mask.map(few);
+    let offset = options.offset.map(|offset| match offset.shape().is_empty() {
+        true => offset,
+        false => few(offset),
+    });
     let starts = options
         .starts
         .map(|starts| starts.minimum(starts.scalar_like(tokens as f64)));
     let (operation, rest) = AttentionOptions {
         mask,
         starts,
+        offset,
         dropout: None,
         ..options
     }

@@ -39,6 +39,7 @@
 #![forbid(unsafe_code)]
 
 pub mod attention_sample;
+pub mod continuation;
 pub mod device;
 pub mod experiment;
 pub mod folder;

@@ -1,5 +1,6 @@
 //! A run that has been saved: its settings, its model, and what can be done with them.
 
+use crate::continuation::{self, Continuation};
 use crate::device::NewBackend;
 use crate::folder::Folder;
 use crate::lengths::Length;
@@ -20,9 +21,6 @@ use lessen_data::{Adder, ExampleBatches, Examples, LabelKind, Order, Source, add
 use lessen_nn::{Model, Task};
 use lessen_train::{Generator, Sampling, Session};
 use std::path::Path;
-
-/// The most tokens whose keys and values are kept where a model's positions are unlimited.
-const MOST_KEPT: usize = 1 << 14;
 
 /// What a model says of a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -223,31 +221,30 @@ impl<'a> SavedRun<'a> {
         Ok(Prediction::Class(labels[best].clone(), shares))
     }
 
-    /// Continues a prompt; returns what was added.
+    /// Continues prompts; returns what was added to each. `show` gets the number of a text and what is new of it.
     ///
     /// # Errors
-    /// A model that is no language model, a prompt without tokens.
-    pub fn generate(&self, prompt: &str, sampling: &Sampling) -> Result<String> {
+    /// A model that is no language model, a prompt without tokens, and those of `show`.
+    pub fn generate(
+        &self,
+        prompts: &[String],
+        how: &Continuation,
+        show: &mut dyn FnMut(usize, &str) -> Result<()>,
+    ) -> Result<Vec<String>> {
         if self.saved.model.task() != Task::LanguageModelling {
             return Err(Error::user(
                 "this run is a classifier; ask it about a text with `lessen predict`",
             ));
         }
-        let tokens = self.saved.tokenizer.encode(prompt)?;
-        if tokens.is_empty() {
-            return Err(Error::user(
-                "the prompt has no tokens; give at least one character with --prompt",
-            ));
-        }
         let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
-        let sampling = Sampling {
-            tokens: sampling.tokens.min(most),
-            ..*sampling
+        let how = Continuation {
+            sampling: Sampling {
+                tokens: how.sampling.tokens.min(most),
+                ..how.sampling
+            },
+            ..how.clone()
         };
-        let kept = tokens.len().saturating_add(sampling.tokens).min(MOST_KEPT);
-        let mut generator = self.generator(kept)?;
-        let added = generator.generate(&tokens, &sampling)?;
-        self.saved.tokenizer.decode(&added)
+        continuation::generate(&self.saved, |most| self.generator(most), prompts, &how, show)
     }
 
     fn goal_is_sum(&self) -> bool {
@@ -270,12 +267,7 @@ impl<'a> SavedRun<'a> {
         };
         let adder = Adder::new(1, 0)?;
         let question = adder.question(a, b);
-        let sampling = Sampling {
-            tokens: adder::DIGITS,
-            temperature: 0.0,
-            top_k: None,
-            seed: 0,
-        };
+        let sampling = Sampling::greedy(adder::DIGITS);
         let answer = self.generator(adder::LENGTH)?.generate(&question, &sampling)?;
         Ok(Prediction::Sum(adder.show(&question, &answer)))
     }

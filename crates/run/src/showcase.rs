@@ -23,12 +23,7 @@ pub(crate) fn showcase(
         Goal::Classes(..) | Goal::Score(_) => Ok(Vec::new()),
         Goal::Sum => {
             let adder = Adder::new(1, 0)?;
-            let sampling = Sampling {
-                tokens: adder::DIGITS,
-                temperature: 0.0,
-                top_k: None,
-                seed: 0,
-            };
+            let sampling = Sampling::greedy(adder::DIGITS);
             let mut generator = generator(adder::LENGTH)?;
             let question = adder.question(0, 0).len();
             let batch = dev.eval_batch(0);
@@ -43,6 +38,7 @@ pub(crate) fn showcase(
                 temperature: 0.8,
                 top_k: Some(200),
                 seed,
+                ..Sampling::default()
             };
             let mut start = tokenizer.encode("\n")?;
             if start.is_empty() {

@@ -1,172 +1,203 @@
-//! Continuing a text token by token, with keys and values of the past kept.
+//! Continuing texts token by token, with keys and values of the past kept.
 
+use crate::sampling::Sampling;
 use crate::session::{Function, Inputs, Session};
 use lessen_base::{Error, Result, SplitMix64};
 use lessen_compile::Host;
 use lessen_nn::Model;
-use lessen_nn::models::gpt2::GPT2LMHeadModel;
+use lessen_nn::models::decoder::Decoder;
+use serde_json::Value;
+use std::ops::ControlFlow;
 
-/// How the next token is chosen.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Sampling {
-    /// Tokens to add.
-    pub tokens: usize,
-    /// Scores are divided by it before the softmax; 0 always takes the most likely token.
-    pub temperature: f64,
-    /// Only so many of the most likely tokens are considered; none considers all.
-    pub top_k: Option<usize>,
-    /// Decides what is drawn.
-    pub seed: u64,
+/// Gets the number of a text and all tokens that were added to it, after each of them; ends the text by
+/// [`ControlFlow::Break`].
+pub type Each<'a> = dyn FnMut(usize, &[i32]) -> Result<ControlFlow<()>> + 'a;
+
+/// A language model that continues texts, several at once.
+pub struct Generator {
+    decoder: Decoder,
+    session: Session,
+    /// The function that reads one more token of each text, and the number of texts.
+    decode: Option<(usize, Function)>,
+    capacity: usize,
+    /// Tokens that end a text.
+    ends: Vec<i32>,
 }
 
-/// A language model that continues texts.
-pub struct Generator {
-    model: GPT2LMHeadModel,
-    session: Session,
-    decode: Function,
-    capacity: usize,
-    end: Option<i32>,
+/// A text that is continued.
+struct Text {
+    tokens: Vec<i32>,
+    /// Tokens of the prompt.
+    prompt: usize,
+    /// Tokens that the cache has, the last ones of the text before its newest.
+    known: usize,
+    random: SplitMix64,
+    /// Whether nothing is added any more.
+    ended: bool,
 }
 
 impl Generator {
-    /// Prepares a language model whose parameters a session has. It keeps the keys and values of as many tokens as it has
-    /// positions; of `most` where positions are unlimited.
+    /// Prepares a language model whose parameters a session has. It keeps the keys and values of `most` tokens of each
+    /// text, or of as many as the model has positions, where these are fewer.
     ///
     /// # Errors
-    /// A model that is none, and one that the memory cannot hold.
-    pub fn new(mut session: Session, model: &Model, most: usize) -> Result<Generator> {
-        let Model::GPT2LMHeadModel(gpt2) = model else {
+    /// A model that is none.
+    pub fn new(session: Session, model: &Model, most: usize) -> Result<Generator> {
+        let Some(decoder) = model.decoder() else {
             return Err(Error::user(
                 "this model is a classifier, which continues no texts; take a language model",
             ));
         };
-        let (gpt2, capacity) = (gpt2.clone(), model.max_length().unwrap_or(most.max(1)));
-        let decode = session.function(|cx| vec![("logits", gpt2.decode(cx, 1, capacity))])?;
-        let end = model.config_json().get("eos_token_id").and_then(|id| id.as_i64());
-        let end = end.and_then(|id| i32::try_from(id).ok());
         Ok(Generator {
-            model: gpt2,
+            decoder,
             session,
-            decode,
-            capacity,
-            end,
+            decode: None,
+            capacity: most.clamp(1, model.max_length().unwrap_or(usize::MAX)),
+            ends: end_tokens(model.config_json().get("eos_token_id")),
         })
     }
 
-    /// The tokens that follow `prompt`, up to the token that ends a text. A text of more tokens than are kept is
-    /// continued from its last half.
+    /// The tokens that follow `prompt`, up to a token that ends a text, which is left out. A text of more tokens than
+    /// are kept is continued from its last half.
     ///
     /// # Errors
-    /// A prompt without tokens, or with one that the model does not know.
+    /// As [`Generator::generate_all`].
     pub fn generate(&mut self, prompt: &[i32], sampling: &Sampling) -> Result<Vec<i32>> {
-        if prompt.is_empty() {
-            return Err(Error::user("the prompt has no tokens; give at least one"));
-        }
-        let mut text = prompt.to_vec();
-        let mut random = SplitMix64::keyed(sampling.seed, 0);
-        let mut known = 0;
-        for _ in 0..sampling.tokens {
-            let logits = if known == 0 || known == self.capacity {
-                let window = if text.len() > self.capacity {
-                    (self.capacity / 2).max(1)
-                } else {
-                    text.len()
-                };
-                known = window;
-                self.read(&text[text.len() - window..])?
-            } else {
-                known += 1;
-                self.read_one(text[text.len() - 1], known - 1)?
-            };
-            let next = choose(&logits, sampling, &mut random);
-            if Some(next) == self.end {
-                break;
-            }
-            text.push(next);
-        }
-        Ok(text.split_off(prompt.len()))
+        let mut added = self.generate_all(&[prompt], 1, sampling, &mut |_, _| Ok(ControlFlow::Continue(())))?;
+        Ok(added.pop().unwrap_or_default())
     }
 
-    /// Enters a text into the empty cache; the scores of what follows it.
-    fn read(&mut self, text: &[i32]) -> Result<Vec<f32>> {
-        let (model, capacity) = (&self.model, self.capacity);
+    /// [`Generator::generate`] of several prompts, each `samples` times, all at once. The texts are those of the first
+    /// prompt, then those of the second one, and so on. What is drawn for a text depends on the seed and its number.
+    ///
+    /// # Errors
+    /// A prompt without tokens, or with one that the model does not know; more texts than the memory holds; a number of
+    /// `sampling` that is out of range; the errors of `each`.
+    pub fn generate_all(
+        &mut self,
+        prompts: &[&[i32]],
+        samples: usize,
+        sampling: &Sampling,
+        each: &mut Each<'_>,
+    ) -> Result<Vec<Vec<i32>>> {
+        sampling.check()?;
+        if prompts.iter().any(|prompt| prompt.is_empty()) {
+            return Err(Error::user("a prompt has no tokens; give at least one"));
+        }
+        let all = prompts.iter().flat_map(|prompt| std::iter::repeat_n(prompt, samples));
+        let texts = all.enumerate().map(|(number, prompt)| Text {
+            tokens: prompt.to_vec(),
+            prompt: prompt.len(),
+            known: 0,
+            random: SplitMix64::keyed(sampling.seed, number as u64),
+            ended: false,
+        });
+        let mut texts: Vec<Text> = texts.collect();
+        for _ in 0..sampling.tokens {
+            if texts.iter().all(|text| text.ended) {
+                break;
+            }
+            let logits = self.next_logits(&mut texts)?;
+            let width = logits.len() / texts.len();
+            for (number, text) in texts.iter_mut().enumerate().filter(|(_, text)| !text.ended) {
+                let logits = &logits[number * width..][..width];
+                let next = sampling.choose(logits, &text.tokens, &mut text.random);
+                text.ended = self.ends.contains(&next);
+                if !text.ended {
+                    text.tokens.push(next);
+                    text.ended = each(number, &text.tokens[text.prompt..])?.is_break();
+                }
+            }
+        }
+        Ok(texts
+            .into_iter()
+            .map(|mut text| text.tokens.split_off(text.prompt))
+            .collect())
+    }
+
+    /// The logits of what follows each text, `[B, vocabulary]`. Those of texts that have ended mean nothing.
+    fn next_logits(&mut self, texts: &mut [Text]) -> Result<Vec<f32>> {
+        let is_unread = |text: &Text| !text.ended && (text.known == 0 || text.known == self.capacity);
+        if texts.iter().any(is_unread) {
+            return self.read(texts);
+        }
+        let decode = self.decode(texts.len())?;
+        let (mut tokens, mut places) = (Vec::new(), Vec::new());
+        for text in texts.iter_mut() {
+            tokens.push(text.tokens[text.tokens.len() - 1]);
+            places.push(if text.ended { 0 } else { text.known as i32 });
+            text.known += usize::from(!text.ended);
+        }
+        self.run(decode, &tokens, &places)
+    }
+
+    /// Enters texts into the cache from its start: as much of the end of each as it keeps.
+    fn read(&mut self, texts: &mut [Text]) -> Result<Vec<f32>> {
+        let half = (self.capacity / 2).max(1);
+        for text in texts.iter_mut() {
+            text.known = match text.known {
+                _ if text.ended => 1,
+                0 if text.tokens.len() <= self.capacity => text.tokens.len(),
+                known if known > 0 && known < self.capacity => known + 1,
+                _ => half,
+            };
+        }
+        let (size, length) = (texts.len(), texts.iter().map(|text| text.known).max().unwrap_or(1));
+        let mut tokens = Vec::with_capacity(size * length);
+        for (row, text) in texts.iter().enumerate() {
+            tokens.extend_from_slice(&text.tokens[text.tokens.len() - text.known..]);
+            // What stands behind a text is not seen by it.
+            tokens.resize((row + 1) * length, 0);
+        }
+        let places: Vec<i32> = texts.iter().map(|text| text.known as i32 - 1).collect();
+        self.free_cache_unless(size);
+        let (decoder, capacity) = (&self.decoder, self.capacity);
         let prefill = self
             .session
-            .function(|cx| vec![("logits", model.prefill(cx, [1, text.len()], capacity))])?;
-        let last = [text.len() as i32 - 1];
-        let inputs = [("tokens", Host::I32(text)), ("position", Host::I32(&last))];
-        let logits = self.logits(prefill, &inputs);
+            .function(|cx| vec![("logits", decoder.prefill(cx, [size, length], capacity))])?;
+        let logits = self.run(prefill, &tokens, &places);
         self.session.unload(prefill);
         logits
     }
 
-    /// Enters one more token at its place; the scores of what follows it.
-    fn read_one(&mut self, token: i32, place: usize) -> Result<Vec<f32>> {
-        let (token, place) = ([token], [place as i32]);
-        let inputs = [("tokens", Host::I32(&token)), ("position", Host::I32(&place))];
-        self.logits(self.decode, &inputs)
+    /// The function that reads one more token of each of so many texts.
+    fn decode(&mut self, size: usize) -> Result<Function> {
+        if let Some((_, decode)) = self.decode.filter(|(own, _)| *own == size) {
+            return Ok(decode);
+        }
+        let (decoder, capacity) = (&self.decoder, self.capacity);
+        let decode = self
+            .session
+            .function(|cx| vec![("logits", decoder.decode(cx, size, capacity))])?;
+        self.decode = Some((size, decode));
+        Ok(decode)
     }
 
-    fn logits(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Vec<f32>> {
+    /// Frees the cache of another number of texts.
+    fn free_cache_unless(&mut self, size: usize) {
+        if let Some((own, decode)) = self.decode.filter(|(own, _)| *own != size) {
+            self.session.unload(decode);
+            self.decode = None;
+            for cache in self.decoder.cache_states(own, self.capacity) {
+                self.session.free(&cache.name);
+            }
+        }
+    }
+
+    fn run(&mut self, function: Function, tokens: &[i32], places: &[i32]) -> Result<Vec<f32>> {
+        let inputs: &Inputs<'_> = &[("tokens", Host::I32(tokens)), ("position", Host::I32(places))];
         let results = self.session.run(function, inputs)?;
         Ok(results.f32("logits").unwrap_or_default().to_vec())
     }
 }
 
-/// Draws a token.
-fn choose(logits: &[f32], sampling: &Sampling, random: &mut SplitMix64) -> i32 {
-    let mut order: Vec<usize> = (0..logits.len()).collect();
-    order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
-    if sampling.temperature <= 0.0 {
-        return order.first().map_or(0, |&token| token as i32);
-    }
-    order.truncate(sampling.top_k.unwrap_or(usize::MAX).max(1));
-    let top = order.first().map_or(0.0, |&token| f64::from(logits[token]));
-    let weight = |token: usize| ((f64::from(logits[token]) - top) / sampling.temperature).exp();
-    let total: f64 = order.iter().map(|&token| weight(token)).sum();
-    let mut rest = random.unit() * total;
-    for &token in &order {
-        rest -= weight(token);
-        if rest < 0.0 {
-            return token as i32;
-        }
-    }
-    order.last().map_or(0, |&token| token as i32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const LOGITS: [f32; 4] = [0.0, 2.0, 1.0, -30.0];
-
-    fn shares(temperature: f64, top_k: Option<usize>) -> Vec<f64> {
-        let sampling = Sampling {
-            tokens: 1,
-            temperature,
-            top_k,
-            seed: 3,
-        };
-        let mut random = SplitMix64::keyed(sampling.seed, 0);
-        let mut counts = vec![0.0; LOGITS.len()];
-        for _ in 0..20_000 {
-            counts[choose(&LOGITS, &sampling, &mut random) as usize] += 1.0 / 20_000.0;
-        }
-        counts
-    }
-
-    #[test]
-    fn tokens_are_drawn_as_often_as_the_softmax_says() {
-        let total = 1.0 + 2f64.exp() + 1f64.exp();
-        let close = |found: f64, expected: f64| assert!((found - expected).abs() < 0.02, "{found} for {expected}");
-        let found = shares(1.0, None);
-        [1.0, 2f64.exp(), 1f64.exp()]
-            .iter()
-            .zip(&found)
-            .for_each(|(e, &f)| close(f, e / total));
-        let found = shares(0.5, Some(2));
-        close(found[1], 1.0 / (1.0 + (-2f64).exp()));
-        assert_eq!((found[0], found[3]), (0.0, 0.0));
-        assert_eq!(shares(0.0, None)[1..2].iter().sum::<f64>().round(), 1.0);
-    }
+/// The tokens of the field `eos_token_id`: one, or a list.
+fn end_tokens(field: Option<&Value>) -> Vec<i32> {
+    let list = match field {
+        Some(Value::Array(list)) => list.as_slice(),
+        Some(one) => std::slice::from_ref(one),
+        None => &[],
+    };
+    let ids = list.iter().filter_map(|id| i32::try_from(id.as_i64()?).ok());
+    ids.collect()
 }

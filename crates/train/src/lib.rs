@@ -1,9 +1,10 @@
 //! How is a model trained, evaluated and continued, as a library? The engine for a training loop of one's own.
 //!
 //! [`Trainer`] trains any function from a [`Context`](lessen_nn::Context) to a loss, step by step. [`Session`] runs
-//! functions over parameters that stay as they are; a trainer has one. [`Generator`] continues texts. [`StepGraphs`]
-//! and [`StepPlans`] say what a step takes before it runs, [`memory`] what the machine has. All of them run on a
-//! [`Backend`](lessen_compile::Backend) that the caller passes in. Recipes, folders and terminals are for `lessen-run`.
+//! functions over parameters that stay as they are; a trainer has one. [`Generator`] continues texts, [`TextStream`]
+//! shows them as they grow. [`StepGraphs`] and [`StepPlans`] say what a step takes before it runs, [`memory`] what the
+//! machine has. All of them run on a [`Backend`](lessen_compile::Backend) that the caller passes in. Recipes, folders
+//! and terminals are for `lessen-run`.
 //!
 //! ```
 //! use lessen_compile::Host;
@@ -40,16 +41,20 @@ pub mod memory;
 mod options;
 mod plans;
 mod recording;
+mod sampling;
 mod session;
 mod size;
+mod text_stream;
 mod trainer;
 
 pub use array::{HostArray, StateArray};
-pub use generate::{Generator, Sampling};
+pub use generate::{Each, Generator};
 pub use lessen_base::{Error, Result};
 pub use options::TrainerOptions;
 pub use plans::{StepGraphs, StepPlans};
 pub use recording::Statistics;
+pub use sampling::Sampling;
 pub use session::{Function, Inputs, Results, Session};
 pub use size::{parse_size, show_size};
+pub use text_stream::TextStream;
 pub use trainer::{Part, Peak, StepReport, Trainer};

@@ -7,7 +7,7 @@ use crate::plans::{function_graph, states_of};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Options, Plan, ProgramId};
 use lessen_graph::{Graph, Tensor, Type};
-use lessen_nn::checkpoint::{self, Entry, TensorFile};
+use lessen_nn::checkpoint::{self, Entry, TensorFile, WeightDtype};
 use lessen_nn::{Context, ParamSpec, Weight, Weights};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
@@ -317,14 +317,21 @@ impl Session {
         Ok(None)
     }
 
-    /// Writes the parameters as a Hugging Face directory with this configuration, tensor by tensor.
+    /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor.
     ///
     /// # Errors
-    /// A folder that cannot be written to.
-    pub fn save(&self, dir: &Path, config_json: &Map<String, Value>) -> Result<()> {
+    /// A folder that cannot be written to, and a number that the dtype does not reach.
+    pub fn save(&self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
         let mut entries: Vec<Entry> = self.params.iter().map(|param| self.entry(&param.name)).collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
-        checkpoint::save_with(dir, config_json, &entries, |entry, out| self.write(&entry.name, out))
+        checkpoint::save_with(dir, config_json, dtype, &entries, |entry, sink| {
+            let mut taken = Ok(());
+            let read = self.backend.download(&entry.name, &mut |host| {
+                taken = sink(host.as_f32().unwrap_or_default());
+            });
+            read.map_err(io::Error::other)?;
+            taken
+        })
     }
 
     /// Writes states to a file, tensor by tensor; returns what is in it.
@@ -403,6 +410,13 @@ impl Session {
         match self.backend.state_type(name).cloned() {
             Some(ty) => self.backend.allocate(name, &ty),
             None => Ok(()),
+        }
+    }
+
+    /// Frees a state, which no loaded function may read any more.
+    pub(crate) fn free(&mut self, name: &str) {
+        if self.states.remove(name) {
+            self.backend.free(name);
         }
     }
 

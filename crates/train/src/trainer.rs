@@ -11,7 +11,7 @@ use crate::session::{Function, Inputs, Results, Session};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Host, Options, Placement};
 use lessen_graph::{Graph, Tensor};
-use lessen_nn::checkpoint::{Entry, TensorFile};
+use lessen_nn::checkpoint::{Entry, TensorFile, WeightDtype};
 use lessen_nn::optimizer::steps_input;
 use lessen_nn::{BatchShape, Context, ParamSpec, Selection, Weights};
 use serde_json::{Map, Value};
@@ -357,21 +357,30 @@ impl Trainer {
         self.states.iter().map(|name| self.session.state(name)).collect()
     }
 
-    /// Writes the parameters as a Hugging Face directory with this configuration, tensor by tensor.
+    /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor.
     ///
     /// # Errors
-    /// A folder that cannot be written to.
-    pub fn save(&self, dir: &Path, config_json: &Map<String, Value>) -> Result<()> {
-        self.session.save(dir, config_json)
+    /// A folder that cannot be written to, and a number that the dtype does not reach.
+    pub fn save(&self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
+        self.session.save(dir, config_json, dtype)
     }
 
     /// Writes what training remembers beside the parameters, see [`Trainer::state`], to a safetensors file, tensor by
-    /// tensor. Returns what is in it.
+    /// tensor. Where [`Trainer::save`] rounds the parameters to `dtype`, this file has them as they are, too. Returns
+    /// what is in it.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn save_state(&self, path: &Path) -> Result<Vec<Entry>> {
-        self.session.save_states(path, &self.states)
+    pub fn save_state(&self, path: &Path, dtype: WeightDtype) -> Result<Vec<Entry>> {
+        match dtype {
+            WeightDtype::F32 => self.session.save_states(path, &self.states),
+            WeightDtype::Bf16 | WeightDtype::F16 => self.session.save_states(path, &self.states_and_params()),
+        }
+    }
+
+    fn states_and_params(&self) -> Vec<String> {
+        let params = self.session.params().iter().map(|param| param.name.clone());
+        self.states.iter().cloned().chain(params).collect()
     }
 
     /// Goes on after `done` steps with what [`Trainer::state`] returned then.
@@ -394,8 +403,9 @@ impl Trainer {
     /// A state that this trainer does not have, lacks, or has in another dtype or shape; a file that cannot be read.
     pub fn resume_from(&mut self, done: u64, path: &Path) -> Result<()> {
         let mut file = TensorFile::open(path)?;
-        let found = self.session.load_states(&mut file, &self.states)?;
-        if found.len() != self.states.len() || found.len() != file.names().len() {
+        let all = self.states_and_params();
+        let found = self.session.load_states(&mut file, &all)?;
+        if ![self.states.len(), all.len()].contains(&found.len()) || found.len() != file.names().len() {
             return Err(other_optimizer());
         }
         self.done = done;
@@ -408,7 +418,8 @@ impl Trainer {
     /// # Errors
     /// A file that cannot be read.
     pub fn carry_on_from(&mut self, done: u64, path: &Path) -> Result<()> {
-        self.session.load_states(&mut TensorFile::open(path)?, &self.states)?;
+        let all = self.states_and_params();
+        self.session.load_states(&mut TensorFile::open(path)?, &all)?;
         self.done = done;
         Ok(())
     }

@@ -121,10 +121,13 @@ pub(super) fn update_slice_kernel(op: &ops::UpdateSlice, types: &Types<'_>) -> O
     let (base, update) = (chunk_bytes(base_ty, axis), chunk_bytes(update_ty, axis));
     let step = chunk_bytes(base_ty, axis + 1);
     let room = base_ty.shape[axis] - update_ty.shape[axis];
+    let indices = types.inputs[2].numel();
     WholeKernel::dense(outer, move |w, task| {
-        // SAFETY: see `Work`; the position is clamped so that the update lies within the base's chunk.
+        // SAFETY: see `Work`; there is one index or one for each row, and the position is clamped so that the update
+        // lies within the base's chunk.
         unsafe {
-            let position = (*w.inputs[2].cast::<i32>()).max(0) as usize;
+            let index = w.inputs[2].cast::<i32>().add(task * indices / outer);
+            let position = (*index).max(0) as usize;
             let position = position.min(room);
             let out = w.outputs[0].add(task * base);
             let from = w.inputs[0].add(task * base);

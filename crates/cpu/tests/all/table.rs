@@ -111,6 +111,7 @@ fn of_structure() -> Vec<Sample> {
             .with(2, DType::I32),
         ]);
     }
+    all.push(sample(ops::UpdateSlice { axis: 1 }, &[x, &[3, 1, 5], &[3]]).with(2, DType::I32));
     all.extend([
         sample(
             ops::Broadcast {
@@ -243,6 +244,7 @@ fn of_networks() -> Vec<Sample> {
         sample(
             ops::Rope {
                 base: 10000.0,
+                scaling: ops::attention::RopeScaling::Linear { factor: 4.0 },
                 inverse: false,
             },
             &[&[2, 5, 3, 6], &[5]],

@@ -92,6 +92,32 @@ fn byte_pairs_are_merged_in_order_and_no_space_is_put_before() {
 }
 
 /// The same BPE with more tokens in files beside the vocabulary.
+/// The vocabulary of [`gpt2`] with RoBERTa's special tokens.
+const ROBERTA: &str = r#"{"<s>":0,"<pad>":1,"</s>":2,"<unk>":3,"a":4,"b":5,"Ġ":6,"Ċ":7,"ab":8,"Ġab":9,"<mask>":10}"#;
+
+#[test]
+fn robertas_texts_are_between_its_own_tokens() {
+    let dir = folder(&[("vocab.json", ROBERTA), ("merges.txt", "#version: 0.2\na b\nĠ ab\n")]);
+    let tokenizer = Tokenizer::from_dir(dir.path()).unwrap();
+    let single = tokenizer.encode_pair("ab ab", None, 16).unwrap();
+    assert_eq!(single, (vec![0, 8, 9, 2], vec![0; 4]));
+    // The second text of a pair has no type of its own.
+    let pair = tokenizer.encode_pair("ab", Some("b ab"), 16).unwrap();
+    assert_eq!(pair, (vec![0, 8, 2, 2, 5, 9, 2], vec![0; 7]));
+    let cut = tokenizer.encode_pair("ab", Some("b ab ab ab"), 7).unwrap();
+    assert_eq!(cut.0, [0, 8, 2, 2, 5, 9, 2]);
+    // The mask takes the space before it.
+    assert_eq!(tokenizer.encode("ab <mask>").unwrap(), [8, 10]);
+    assert_eq!(
+        (tokenizer.pad_id(), tokenizer.decode(&single.0).unwrap().as_str()),
+        (1, "ab ab")
+    );
+    let again = tempfile::tempdir().unwrap();
+    tokenizer.save(again.path()).unwrap();
+    let again = Tokenizer::from_dir(again.path()).unwrap();
+    assert_eq!(again.encode_pair("ab ab", None, 16).unwrap(), single);
+}
+
 fn gpt2_with(files: &[(&str, &str)]) -> Result<Tokenizer> {
     let dir = tempfile::tempdir().unwrap();
     gpt2().save(dir.path()).unwrap();

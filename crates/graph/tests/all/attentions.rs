@@ -41,7 +41,10 @@ pub fn with_rest(r: &mut Prng, op: Attention, [batch, keys, heads]: [usize; 3]) 
         } else {
             (keys / 2) as f64
         };
-        rest.push(Array::new(Type::new(DType::I32, &[]), vec![offset]));
+        // Sequences of a batch have offsets of their own.
+        let offsets: Vec<f64> = (0..batch).map(|b| offset + b as f64).collect();
+        let shape: &[usize] = if batch == 1 { &[] } else { &[batch] };
+        rest.push(Array::new(Type::new(DType::I32, shape), offsets));
     }
     if op.bias == AttentionBias::Fire {
         let width = 3;
@@ -155,6 +158,15 @@ pub fn cases(r: &mut Prng) -> Vec<Case> {
                 ..op
             },
             [1, 2, 4, 2, 1, 1, 2],
+        ));
+        all.extend(both(
+            r,
+            Attention {
+                placed: true,
+                causal: true,
+                ..op
+            },
+            [2, 2, 4, 2, 1, 1, 1],
         ));
         all.extend(both(
             r,

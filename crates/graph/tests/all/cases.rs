@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use lessen_graph::ops::attention::RopeScaling;
 use lessen_graph::ops::norm::temperature::{Clip, Temperature};
 use lessen_graph::ops::*;
 use lessen_graph::{Array, DType, Op, Type};
@@ -49,9 +50,23 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(structure(r));
     all.extend(networks(r));
     all.extend(attentions::cases(r));
-    for (shape, inverse) in [([2, 3, 2, 4], false), ([1, 2, 1, 6], true)] {
+    let llama3 = RopeScaling::Llama3 {
+        factor: 8.0,
+        low: 1.0,
+        high: 4.0,
+        length: 40.0,
+    };
+    for (shape, scaling, inverse) in [
+        ([2, 3, 2, 4], RopeScaling::None, false),
+        ([1, 2, 1, 6], RopeScaling::Linear { factor: 2.5 }, true),
+        ([1, 2, 1, 8], llama3, false),
+    ] {
         let positions = Array::i32(&[shape[1]], &[-2, 700, 3][..shape[1]]);
-        let op = Rope { base: 100.0, inverse };
+        let op = Rope {
+            base: 100.0,
+            scaling,
+            inverse,
+        };
         all.push(case(op, &[&r.normal(&shape), &positions], Smooth::Twice));
     }
     all
@@ -223,6 +238,11 @@ fn structure(r: &mut Prng) -> Vec<Case> {
         case(
             UpdateSlice { axis: 1 },
             &[&x, &r.normal(&[2, 2, 4]), &Array::i32(&[], &[1])],
+            Twice,
+        ),
+        case(
+            UpdateSlice { axis: 1 },
+            &[&x, &r.normal(&[2, 2, 4]), &Array::i32(&[2], &[1, 0])],
             Twice,
         ),
         case(

@@ -386,6 +386,8 @@ fn updated_slices_are_clamped() {
     assert_data(&at(1), &[0.0, 10.0, 11.0, 3.0, 12.0, 13.0]);
     assert_eq!(at(-5), at(0));
     assert_eq!(at(7), at(1));
+    let by_rows = eval(UpdateSlice { axis: 1 }, &[&base, &update, &Array::i32(&[2], &[7, 0])]);
+    assert_data(&by_rows[0], &[0.0, 10.0, 11.0, 12.0, 13.0, 5.0]);
 }
 
 #[test]

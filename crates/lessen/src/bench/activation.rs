@@ -8,7 +8,7 @@ use lessen_compile::{Host, Options};
 use lessen_cpu::{Device, Executable, Store};
 use lessen_graph::{DType, Graph, Trace};
 use lessen_nn::models::BatchShape;
-use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
+use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Activation, Context, Model, initialize};
 
@@ -53,7 +53,11 @@ fn bert_base(hidden_act: Activation) -> Model {
         hidden_act,
         ..BertConfig::default()
     };
-    BertForSequenceClassification { config }.into()
+    Bert {
+        config,
+        head: Head::SequenceClassification,
+    }
+    .into()
 }
 
 fn electra_small(hidden_act: Activation) -> Model {
@@ -64,7 +68,11 @@ fn electra_small(hidden_act: Activation) -> Model {
         hidden_act,
         ..BertConfig::default()
     };
-    BertForSequenceClassification { config }.into()
+    Bert {
+        config,
+        head: Head::SequenceClassification,
+    }
+    .into()
 }
 
 fn gpt2_small(activation_function: Activation) -> Model {

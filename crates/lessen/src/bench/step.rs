@@ -8,7 +8,7 @@ use lessen_compile::Host;
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_graph::{DType, Type};
 use lessen_nn::models::BatchShape;
-use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
+use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Model, initialize};
 use lessen_run::recipe::{self, config::Config};
@@ -63,7 +63,11 @@ pub fn cases() -> Vec<Case> {
         Case {
             letter: "b",
             title: "BERT-base, 32 tokens, batch 32, vocabulary 21,128, 10 classes, dropout 0.1, budget 1400 MiB",
-            model: BertForSequenceClassification { config: bert }.into(),
+            model: Bert {
+                config: bert,
+                head: Head::SequenceClassification,
+            }
+            .into(),
             batch: BatchShape::Padded { size: 32, length: 32 },
             budget: Some(1400 << 20),
         },

@@ -3,6 +3,7 @@
 use crate::say;
 use clap::Args;
 use lessen::device_named;
+use lessen_run::continuation::Continuation;
 use lessen_run::saved_run::SavedRun;
 use lessen_run::{Error, Result};
 use lessen_train::Sampling;
@@ -43,17 +44,6 @@ pub struct Generate {
 impl Generate {
     /// Continues the prompt; the exit code.
     pub fn run(self) -> Result<u8> {
-        if !(self.temperature >= 0.0 && self.temperature.is_finite()) {
-            return Err(Error::user(format!(
-                "--temperature {} makes no sense; choose a number from 0, such as 0.8",
-                self.temperature
-            )));
-        }
-        if self.top_k == Some(0) {
-            return Err(Error::user(
-                "--top-k 0 leaves no token; choose at least 1, or leave it out",
-            ));
-        }
         let Generate {
             tokens,
             temperature,
@@ -66,10 +56,15 @@ impl Generate {
             temperature,
             top_k,
             seed,
+            ..Sampling::default()
         };
+        sampling
+            .check()
+            .map_err(|error| Error::user(format!("--{}", error.message())))?;
         let backend = || device_named(&self.device);
         let run = SavedRun::open(&self.run_dir, self.best, &backend)?;
-        let added = run.generate(&self.prompt, &sampling)?;
+        let (prompts, how) = ([self.prompt.clone()], Continuation::new(sampling));
+        let added = run.generate(&prompts, &how, &mut |_, _| Ok(()))?.concat();
         if self.json {
             say(&format!("{}\n", json!({ "prompt": self.prompt, "text": added })));
         } else {

@@ -283,7 +283,15 @@ fn recipes_are_listed_and_start_recipes_of_ones_own() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let listed = succeed(dir, &["recipes"]);
-    for name in ["adder", "thucnews", "shakespeare", "bert-classifier", "gpt2-lm", "glue"] {
+    for name in [
+        "adder",
+        "thucnews",
+        "shakespeare",
+        "bert-classifier",
+        "gpt2-lm",
+        "llama-lm",
+        "glue",
+    ] {
         assert!(listed.lines().any(|line| line.starts_with(name)), "{listed}");
         // Every one can be planned without data and without a checkpoint.
         assert!(

@@ -341,3 +341,51 @@ fn the_last_step_takes_what_the_epochs_have_left() {
     succeed(dir, &["train", "--resume", "--out", "pairs"]);
     assert_eq!(metrics(dir, "pairs"), whole);
 }
+
+#[test]
+fn weights_in_another_dtype_change_no_bit_of_a_resumed_run() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let args = |out: &'static str, dtype: &'static str| {
+        let own = [
+            "--steps",
+            "20",
+            "--set",
+            "train.checkpoint_every=10",
+            "--out",
+            out,
+            "--set",
+            dtype,
+        ];
+        tiny_adder(&own)
+    };
+    for (out, dtype) in [("exact", "train.save_dtype=f32"), ("whole", "train.save_dtype=bf16")] {
+        succeed(dir, &args(out, dtype));
+    }
+    let read = |file: &str| fs::read(dir.join(file)).unwrap();
+    let (exact, rounded) = (
+        read("exact/model/model.safetensors"),
+        read("whole/model/model.safetensors"),
+    );
+    assert!(
+        2 * rounded.len() < exact.len() + exact.len() / 8,
+        "two bytes for each weight"
+    );
+    let config = read_json(&dir.join("whole/model/config.json"));
+    assert_eq!(config["dtype"], "bfloat16");
+
+    // The run ends again, from the checkpoint before its end.
+    let ends = [
+        "whole/model/model.safetensors",
+        "whole/checkpoints/step-20/training.safetensors",
+    ];
+    let before = ends.map(read);
+    fs::remove_dir_all(dir.join("whole/checkpoints/step-20")).unwrap();
+    let output = lessen(dir, &["train", "--resume", "--out", "whole"]);
+    assert!(
+        stderr(&output).contains("resuming after step 10"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(output.status.success() && ends.map(read) == before);
+}

@@ -4,12 +4,13 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use half::{bf16, f16};
 use lessen_graph::{DType, Type};
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value};
 
-use super::save::{Entry, stored};
+use super::save::{Entry, Stored, stored};
 use lessen_base::{Error, Result};
 
 /// The largest accepted header, that of the safetensors library.
@@ -17,6 +18,9 @@ const LONGEST_HEADER: u64 = 100_000_000;
 
 /// Bytes that are read at once: a multiple of every element's size.
 const BLOCK: usize = 1 << 18;
+
+/// Makes `f32` elements of the bytes of stored ones.
+type Conversion = fn(&[u8]) -> Vec<f32>;
 
 /// A safetensors file with its parsed header, which agrees with the file's length.
 pub struct TensorFile {
@@ -74,6 +78,16 @@ impl TensorFile {
     /// Returns the shape of a tensor, if the file has it.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         self.metadata.info(name).map(|info| info.shape.as_slice())
+    }
+
+    /// A tensor as it is stored, if the file has it.
+    pub(super) fn stored(&self, name: &str) -> Option<Stored> {
+        let info = self.metadata.info(name)?;
+        Some(Stored {
+            name: name.to_string(),
+            dtype: info.dtype,
+            shape: info.shape.clone(),
+        })
     }
 
     /// The tensors whose dtype a state can have.
@@ -138,7 +152,7 @@ impl TensorFile {
     }
 
     /// How a tensor of the given shape is converted to `f32`.
-    fn conversion(&self, name: &str, shape: &[usize]) -> Result<fn(&[u8]) -> Vec<f32>> {
+    fn conversion(&self, name: &str, shape: &[usize]) -> Result<Conversion> {
         let Some(info) = self.metadata.info(name) else {
             return Err(self.wrong(name, "is missing"));
         };
@@ -150,8 +164,8 @@ impl TensorFile {
         Ok(match info.dtype {
             Dtype::F32 => |bytes| elements(bytes, f32::from_le_bytes),
             Dtype::F64 => |bytes| elements(bytes, |b| f64::from_le_bytes(b) as f32),
-            Dtype::BF16 => |bytes| elements(bytes, |b| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)),
-            Dtype::F16 => |bytes| elements(bytes, |b| from_f16(u16::from_le_bytes(b))),
+            Dtype::BF16 => |bytes| elements(bytes, |b| bf16::from_le_bytes(b).to_f32()),
+            Dtype::F16 => |bytes| elements(bytes, |b| f16::from_le_bytes(b).to_f32()),
             other => {
                 let what =
                     format!("holds {other}, and Lessen reads F32, F64, F16 and BF16; convert it to one of these");
@@ -206,40 +220,4 @@ fn is_consistent(entry: &Value) -> bool {
 fn elements<const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> f32) -> Vec<f32> {
     let (elements, _) = bytes.as_chunks::<N>();
     elements.iter().map(|&element| convert(element)).collect()
-}
-
-/// Converts IEEE 754 half precision: 1 sign bit, 5 exponent bits, 10 mantissa bits.
-fn from_f16(bits: u16) -> f32 {
-    let sign = if bits & 0x8000 == 0 { 1.0 } else { -1.0 };
-    let (exponent, mantissa) = (i32::from(bits >> 10 & 0x1f), f32::from(bits & 0x3ff));
-    sign * match exponent {
-        0 => mantissa * 2f32.powi(-24),
-        31 if mantissa == 0.0 => f32::INFINITY,
-        31 => f32::NAN,
-        _ => (1024.0 + mantissa) * 2f32.powi(exponent - 25),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::from_f16;
-
-    #[test]
-    fn half_precision_is_exact() {
-        let cases = [
-            (0x0000, 0.0),
-            (0x3c00, 1.0),
-            (0xc000, -2.0),
-            (0x3555, 0.333_251_95),
-            (0x7bff, 65504.0),
-            (0x0001, 5.960_464_5e-8),
-            (0x03ff, 6.097_555e-5),
-            (0x0400, 6.103_515_6e-5),
-            (0xfc00, f32::NEG_INFINITY),
-        ];
-        for (bits, value) in cases {
-            assert_eq!(from_f16(bits), value, "{bits:#06x}");
-        }
-        assert!(from_f16(0x7e00).is_nan());
-    }
 }

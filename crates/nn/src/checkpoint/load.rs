@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 
 use super::WANTED_FOLDER;
 use super::file::TensorFile;
-use super::names::{TIED, Tied, candidates, is_redundant};
+use super::names::{Tied, candidates, is_redundant, tied};
+use super::save::Stored;
 use crate::context::ParamSpec;
 use crate::weights::{Weight, Weights};
 use lessen_base::{Error, Result};
@@ -32,6 +33,9 @@ pub struct Rest {
     /// Tensors of the checkpoint that are no parameters of the model.
     pub extra: Vec<String>,
 }
+
+/// Takes elements of a parameter, some after others, with the number of the first of them.
+pub type Take<'a> = dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()> + 'a;
 
 /// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`.
 ///
@@ -59,8 +63,7 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
     })
 }
 
-/// [`load`] without the values in memory: `take` gets each parameter's elements, some after others, with the number of the
-/// first of them.
+/// [`load`] without the values in memory: `take` gets each parameter's elements.
 ///
 /// # Errors
 /// As [`load`], and those of `take`.
@@ -68,16 +71,18 @@ pub fn load_with(
     dir: &Path,
     params: &[ParamSpec],
     allow_missing: &dyn Fn(&str) -> bool,
-    take: &mut dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()>,
+    take: &mut Take<'_>,
 ) -> Result<Rest> {
     let mut checkpoint = Checkpoint::open(dir)?;
     let mut rest = Rest::default();
     // The tensor that each parameter is read from.
     let mut used: BTreeMap<&str, String> = BTreeMap::new();
     for param in params {
+        // What is another parameter of the model stands for no tied one.
+        let is_other = |name: &String| *name != param.name && params.iter().any(|other| other.name == *name);
         let found = candidates(&param.name)
             .into_iter()
-            .find(|name| checkpoint.places.contains_key(name));
+            .find(|name| checkpoint.places.contains_key(name) && !is_other(name));
         match found {
             Some(name) if allow_missing(&param.name) && !checkpoint.has_shape(&name, &param.shape) => {
                 rest.missing.push(param.name.clone());
@@ -113,7 +118,7 @@ pub fn load_with(
 }
 
 /// The files of a checkpoint, and the index of the file that holds each tensor.
-struct Checkpoint {
+pub(super) struct Checkpoint {
     /// The file that errors about missing tensors name.
     path: PathBuf,
     files: Vec<TensorFile>,
@@ -121,7 +126,7 @@ struct Checkpoint {
 }
 
 impl Checkpoint {
-    fn open(dir: &Path) -> Result<Checkpoint> {
+    pub(super) fn open(dir: &Path) -> Result<Checkpoint> {
         let single = dir.join("model.safetensors");
         let index = dir.join("model.safetensors.index.json");
         if single.exists() {
@@ -146,8 +151,14 @@ impl Checkpoint {
         Err(Error::user(format!("{shown} has no model.safetensors{what}")))
     }
 
+    /// All tensors, as they are stored.
+    pub(super) fn tensors(&self) -> Vec<Stored> {
+        let stored = |(name, place): (&String, &usize)| self.files[*place].stored(name);
+        self.places.iter().filter_map(stored).collect()
+    }
+
     /// The file of a tensor that the checkpoint has.
-    fn file(&mut self, name: &str) -> &mut TensorFile {
+    pub(super) fn file(&mut self, name: &str) -> &mut TensorFile {
         &mut self.files[self.places[name]]
     }
 
@@ -155,15 +166,15 @@ impl Checkpoint {
         self.files[self.places[name]].shape(name) == Some(shape)
     }
 
-    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from are
-    /// skipped.
+    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from
+    /// are skipped.
     fn check_tied(&mut self, params: &[ParamSpec], missing: &[String], used: &BTreeMap<&str, String>) -> Result<()> {
         let has_value = |name: &str| used.contains_key(name) && !missing.iter().any(|own| own == name);
-        for Tied { copy, source, user } in TIED {
+        for Tied { copy, source, user } in tied() {
             let (Some(param), true) = (params.iter().find(|param| param.name == source), has_value(user)) else {
                 continue;
             };
-            let Some(tensor) = used.get(source).filter(|_| has_value(source)) else {
+            let Some(tensor) = used.get(&*source).filter(|_| has_value(&source)) else {
                 continue;
             };
             if !self.places.contains_key(copy) || used.values().any(|used| used == copy) {

@@ -1,14 +1,18 @@
 //! Checkpoints as Hugging Face directories with `config.json` and `model.safetensors`; transformers and Lessen read
 //! each other's.
 
+mod convert;
+mod dtype;
 mod file;
 mod load;
 mod names;
 mod save;
 
+pub use convert::convert;
+pub use dtype::WeightDtype;
 pub use file::TensorFile;
-pub use load::{Loaded, Rest, load, load_with};
-pub use save::{Entry, save, save_with, write_tensors};
+pub use load::{Loaded, Rest, Take, load, load_with};
+pub use save::{Entry, Sink, save, save_with, write_tensors};
 
 /// The remedy in errors about folders that are no checkpoint.
 pub(crate) const WANTED_FOLDER: &str =

@@ -1,13 +1,18 @@
 //! Alternative names of parameters in checkpoints.
 
-/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.` or
-/// `transformer.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT converted from
-/// TensorFlow), and that of a tied copy.
+use crate::models::bert::Family;
+
+/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.`,
+/// `transformer.` or `model.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT converted
+/// from TensorFlow), and that of a tied copy.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
-    if let Some(short) = name.strip_prefix("bert.").or_else(|| name.strip_prefix("transformer.")) {
-        names.push(short.to_string());
-    }
+    let mut prefixes = Family::ALL
+        .into_iter()
+        .map(|family| family.description().prefix)
+        .chain(["transformer", "model"]);
+    let short = prefixes.find_map(|prefix| name.strip_prefix(prefix)?.strip_prefix('.'));
+    names.extend(short.map(str::to_string));
     for (new, old) in [
         (".LayerNorm.weight", ".LayerNorm.gamma"),
         (".LayerNorm.bias", ".LayerNorm.beta"),
@@ -18,11 +23,8 @@ pub(super) fn candidates(name: &str) -> Vec<String> {
             .collect();
         names.extend(older);
     }
-    names.extend(
-        TIED.iter()
-            .filter(|tied| tied.source == name)
-            .map(|tied| tied.copy.to_string()),
-    );
+    let copies = tied().into_iter().filter(|tied| tied.source == name);
+    names.extend(copies.map(|tied| tied.copy.to_string()));
     names
 }
 
@@ -31,28 +33,35 @@ pub(super) struct Tied {
     /// Name of the copy.
     pub(super) copy: &'static str,
     /// The parameter that it equals.
-    pub(super) source: &'static str,
+    pub(super) source: String,
     /// A parameter that a model has only if it uses the copy.
     pub(super) user: &'static str,
 }
 
-pub(super) const TIED: [Tied; 3] = [
-    Tied {
-        copy: "lm_head.weight",
-        source: "transformer.wte.weight",
-        user: "transformer.wte.weight",
-    },
-    Tied {
-        copy: "cls.predictions.decoder.weight",
-        source: "bert.embeddings.word_embeddings.weight",
-        user: "cls.predictions.bias",
-    },
-    Tied {
-        copy: "cls.predictions.decoder.bias",
-        source: "cls.predictions.bias",
-        user: "cls.predictions.bias",
-    },
-];
+/// All tensors that models tie to others.
+pub(super) fn tied() -> Vec<Tied> {
+    let mut all: Vec<Tied> = ["transformer.wte.weight", "model.embed_tokens.weight"]
+        .map(|words| Tied {
+            copy: "lm_head.weight",
+            source: words.to_string(),
+            user: words,
+        })
+        .into();
+    for description in Family::ALL.map(Family::description) {
+        let names = &description.masked;
+        all.push(Tied {
+            copy: names.decoder,
+            source: description.words(),
+            user: names.bias,
+        });
+        all.extend(names.decoder_bias.map(|copy| Tied {
+            copy,
+            source: names.bias.to_string(),
+            user: names.bias,
+        }));
+    }
+    all
+}
 
 /// Whether a tensor of a checkpoint carries no information: a constant that old versions of transformers save, or a
 /// tied copy.
@@ -60,5 +69,6 @@ pub(super) fn is_redundant(name: &str) -> bool {
     name.ends_with("position_ids")
         || name.ends_with(".attn.bias")
         || name.ends_with(".attn.masked_bias")
-        || TIED.iter().any(|tied| tied.copy == name)
+        || name.ends_with(".rotary_emb.inv_freq")
+        || tied().iter().any(|tied| tied.copy == name)
 }

@@ -10,9 +10,14 @@ use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo};
 use serde_json::{Map, Value};
 
+use super::dtype::WeightDtype;
+use crate::config::put_dtype;
 use crate::weights::Weights;
 use lessen_base::atomic;
 use lessen_base::{Error, Result};
+
+/// Takes elements of a tensor, some after others.
+pub type Sink<'a> = dyn FnMut(&[f32]) -> io::Result<()> + 'a;
 
 /// A tensor of a file.
 #[derive(Clone, PartialEq, Debug)]
@@ -33,26 +38,35 @@ pub fn save(dir: &Path, config_json: &Map<String, Value>, weights: &Weights) -> 
         ty: Type::f32(&weight.shape),
     });
     let entries: Vec<Entry> = entries.collect();
-    save_with(dir, config_json, &entries, |entry, out| {
-        write_elements(out, &weights[&entry.name].data)
+    save_with(dir, config_json, WeightDtype::F32, &entries, |entry, sink| {
+        sink(&weights[&entry.name].data)
     })
 }
 
-/// [`save`] of tensors that `write` writes, each as the bytes of its elements, little-endian.
+/// [`save`] in a dtype. `show` passes the elements of each tensor to the sink; the entries' own dtypes do not matter.
 ///
 /// # Errors
-/// A file that cannot be written, which the message names.
+/// A file that cannot be written, which the message names, and a number that the dtype does not reach.
 pub fn save_with(
     dir: &Path,
     config_json: &Map<String, Value>,
+    dtype: WeightDtype,
     entries: &[Entry],
-    write: impl FnMut(&Entry, &mut dyn Write) -> io::Result<()>,
+    mut show: impl FnMut(&Entry, &mut Sink<'_>) -> io::Result<()>,
 ) -> Result<()> {
-    fs::create_dir_all(dir).map_err(|e| Error::user(format!("the folder {} cannot be made: {e}", dir.display())))?;
-    write_tensors(&dir.join("model.safetensors"), entries, write)?;
-    let mut config = serde_json::to_string_pretty(config_json).expect("a JSON object can be written");
-    config.push('\n');
-    atomic::write_with(&dir.join("config.json"), |out| out.write_all(config.as_bytes()))
+    create(dir)?;
+    let stored = entries.iter().map(|entry| Stored {
+        name: entry.name.clone(),
+        dtype: dtype.stored(),
+        shape: entry.ty.shape.clone(),
+    });
+    let stored: Vec<Stored> = stored.collect();
+    let mut entries = entries.iter();
+    write_stored(&dir.join("model.safetensors"), &stored, |tensor, out| {
+        let Some(entry) = entries.next() else { return Ok(()) };
+        show(entry, &mut |part| dtype.write(&tensor.name, part, out))
+    })?;
+    write_config(dir, config_json.clone(), dtype)
 }
 
 /// Writes a safetensors file atomically; `write` writes the bytes of a tensor's elements, little-endian.
@@ -64,26 +78,64 @@ pub fn write_tensors(
     entries: &[Entry],
     mut write: impl FnMut(&Entry, &mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    let header = header(entries);
-    atomic::write_with(path, |out| {
-        out.write_all(&(header.len() as u64).to_le_bytes())?;
-        out.write_all(&header)?;
-        entries.iter().try_for_each(|entry| write(entry, out))
+    let tensors = entries.iter().map(|entry| Stored {
+        name: entry.name.clone(),
+        dtype: stored(entry.ty.dtype),
+        shape: entry.ty.shape.clone(),
+    });
+    let tensors: Vec<Stored> = tensors.collect();
+    let mut entries = entries.iter();
+    write_stored(path, &tensors, |_, out| {
+        entries.next().map_or(Ok(()), |entry| write(entry, out))
     })
 }
 
+/// A tensor as a file holds it.
+pub(super) struct Stored {
+    pub(super) name: String,
+    pub(super) dtype: Dtype,
+    pub(super) shape: Vec<usize>,
+}
+
+/// Writes a safetensors file atomically; `write` writes the bytes of each tensor's elements, in order.
+pub(super) fn write_stored(
+    path: &Path,
+    tensors: &[Stored],
+    mut write: impl FnMut(&Stored, &mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let header = header(tensors);
+    atomic::write_with(path, |out| {
+        out.write_all(&(header.len() as u64).to_le_bytes())?;
+        out.write_all(&header)?;
+        tensors.iter().try_for_each(|tensor| write(tensor, out))
+    })
+}
+
+/// Creates the folder of a checkpoint, if needed.
+pub(super) fn create(dir: &Path) -> Result<()> {
+    fs::create_dir_all(dir).map_err(|e| Error::user(format!("the folder {} cannot be made: {e}", dir.display())))
+}
+
+/// Writes the `config.json` of a model whose weights have this dtype.
+pub(super) fn write_config(dir: &Path, mut config_json: Map<String, Value>, dtype: WeightDtype) -> Result<()> {
+    put_dtype(&mut config_json, dtype.transformers_name());
+    let mut config = serde_json::to_string_pretty(&config_json).expect("a JSON object can be written");
+    config.push('\n');
+    atomic::write_with(&dir.join("config.json"), |out| out.write_all(config.as_bytes()))
+}
+
 /// Makes the header of a safetensors file, padded so that the tensors are aligned to 8 bytes.
-fn header(entries: &[Entry]) -> Vec<u8> {
+fn header(tensors: &[Stored]) -> Vec<u8> {
     let mut offset = 0;
-    let infos = entries.iter().map(|entry| {
+    let infos = tensors.iter().map(|tensor| {
         let begin = offset;
-        offset += entry.ty.bytes();
+        offset += tensor.shape.iter().product::<usize>() * tensor.dtype.bitsize() / 8;
         let info = TensorInfo {
-            dtype: stored(entry.ty.dtype),
-            shape: entry.ty.shape.clone(),
+            dtype: tensor.dtype,
+            shape: tensor.shape.clone(),
             data_offsets: (begin, offset),
         };
-        (entry.name.clone(), info)
+        (tensor.name.clone(), info)
     });
     // Some versions of transformers refuse files without a format.
     let format = HashMap::from([("format".to_string(), "pt".to_string())]);
@@ -103,14 +155,4 @@ pub(super) fn stored(dtype: DType) -> Dtype {
         DType::U32 => Dtype::U32,
         DType::Bool => Dtype::BOOL,
     }
-}
-
-fn write_elements(out: &mut dyn Write, data: &[f32]) -> io::Result<()> {
-    let mut bytes = Vec::new();
-    for chunk in data.chunks(1 << 14) {
-        bytes.clear();
-        bytes.extend(chunk.iter().flat_map(|value| value.to_le_bytes()));
-        out.write_all(&bytes)?;
-    }
-    Ok(())
 }

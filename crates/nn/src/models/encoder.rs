@@ -99,7 +99,7 @@ impl EncoderConfig {
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
             pad_token_id: fields.index_or("pad_token_id", default.pad_token_id)?,
             kv_heads: fields.get("kv_heads").map(|_| fields.size("kv_heads")).transpose()?,
-            attention: AttentionConfig::from_fields(fields, width / heads)?,
+            attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             labels: fields.labels()?,
             fields: fields.clone().into_map(),
@@ -188,7 +188,7 @@ impl LessenEncoder {
             map.insert(field.into(), value);
         }
         put_own(&mut map, "kv_heads", c.kv_heads.map(Value::from));
-        c.attention.put(&mut map);
+        c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, c.loss);
         put_labels(&mut map, &c.labels);
         map

@@ -1,18 +1,14 @@
 //! GPT-2 (Radford et al. 2019): a pre-norm Transformer decoder with tanh GELU and a head that is tied to the token
 //! embeddings. Parameters are named as in transformers' `GPT2LMHeadModel`.
 
-use lessen_graph::Tensor;
 use serde_json::{Map, Value, json};
 
-use super::{BatchShape, Outputs};
+use super::decoder::{Decoder, Dropout, Linear, Mlp, Names, Norm, Qkv, Sizes};
 use crate::activation::Activation;
-use crate::attention::{AttentionConfig, SharedAttention};
+use crate::attention::AttentionConfig;
 use crate::config::{Fields, put_activation, put_identity, put_loss};
-use crate::context::Context;
 use crate::init::Init;
-use crate::layers::{Attend, attend, conv1d, embedding, layer_norm, merge_heads, split_heads};
 use crate::loss::Loss;
-use crate::observations::{self, activate};
 use lessen_base::Result;
 
 /// The configuration of a GPT-2; fields are named as in transformers' `config.json`.
@@ -99,7 +95,7 @@ impl Gpt2Config {
             resid_pdrop: fields.dropout_or("resid_pdrop", default.resid_pdrop)?,
             layer_norm_epsilon: fields.positive_or("layer_norm_epsilon", default.layer_norm_epsilon)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
-            attention: AttentionConfig::from_fields(fields, width / heads)?,
+            attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             fields: fields.clone().into_map(),
         };
@@ -109,12 +105,6 @@ impl Gpt2Config {
     /// Sets every dropout probability of the model.
     pub fn set_dropout(&mut self, p: f64) {
         (self.embd_pdrop, self.attn_pdrop, self.resid_pdrop) = (p, p, p);
-    }
-
-    pub(super) fn weight(&self) -> Init {
-        Init::Normal {
-            std: self.initializer_range,
-        }
     }
 
     /// The initial values of matrices that end a residual branch: scaled down so that the variance of the sum over all
@@ -137,30 +127,52 @@ impl GPT2LMHeadModel {
     /// The name of the class in transformers.
     pub const ARCHITECTURE: &str = "GPT2LMHeadModel";
 
-    /// Logits of the next token at every position, `f32[B, T, vocab_size]`. Declares `tokens` (`i32[B, T]`).
-    ///
-    /// # Panics
-    /// If `T` is above `n_positions`; see [`Model::check_length`](crate::Model::check_length).
-    #[track_caller]
-    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+    /// What it is made of.
+    pub fn decoder(&self) -> Decoder {
         let c = &self.config;
-        let x = cx.scope("transformer", |cx| {
-            hidden_states(cx, c, Reads::Batch(batch), |cx, _, [q, k, v], how| {
-                attend(cx, q, k, v, how)
-            })
-        });
-        head(cx, c, x)
-    }
-
-    /// Loss over `labels` (`i32[B, T]`): `labels[t]` is the token after `tokens[t]`, or -100 without a label. Whoever
-    /// makes the batch shifts the labels; transformers does that inside the model.
-    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        let logits = self.logits(cx, batch);
-        let labels = batch.ids(cx, "labels");
-        observations::logits(cx, logits, labels);
-        Outputs {
-            loss: logits.cross_entropy(labels),
-            logits,
+        let linear = Linear::Conv1d;
+        Decoder {
+            sizes: Sizes {
+                vocab: c.vocab_size,
+                positions: c.n_positions,
+                width: c.n_embd,
+                layers: c.n_layer,
+                heads: c.n_head,
+                kv_heads: c.n_head,
+                head_width: c.n_embd / c.n_head,
+                ffn: c.n_inner.unwrap_or(4 * c.n_embd),
+            },
+            attention: c.attention,
+            norm: Norm::Layer,
+            norm_eps: c.layer_norm_epsilon,
+            qkv: Qkv::Joined("c_attn", linear),
+            linear,
+            mlp: Mlp::Plain {
+                up: "c_fc",
+                down: "c_proj",
+            },
+            activation: c.activation_function,
+            dropout: Dropout {
+                embeddings: c.embd_pdrop,
+                attention: c.attn_pdrop,
+                residual: c.resid_pdrop,
+            },
+            init: Init::Normal {
+                std: c.initializer_range,
+            },
+            residual_init: c.residual_weight(),
+            names: Names {
+                body: "transformer",
+                words: "wte",
+                positions: "wpe",
+                layers: "h",
+                attention: "attn",
+                attention_out: "c_proj",
+                mlp: "mlp",
+                norms: ["ln_1", "ln_2", "ln_f"],
+                head: None,
+            },
+            loss: c.loss,
         }
     }
 
@@ -185,93 +197,8 @@ impl GPT2LMHeadModel {
             map.insert(field.into(), value);
         }
         put_activation(&mut map, "activation_function", c.activation_function);
-        c.attention.put(&mut map);
+        c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, c.loss);
         map
     }
-}
-
-/// The tokens that a GPT-2 reads.
-#[derive(Clone, Copy)]
-pub(super) enum Reads<'g> {
-    /// The sequences of a batch.
-    Batch(BatchShape),
-    /// One token of each sequence, the data input `tokens` (`i32[B, 1]`), at a position (`i32[]`).
-    Token(usize, Tensor<'g>),
-}
-
-/// Embeddings, blocks and the final norm: `f32[B, T, n_embd]`.
-///
-/// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`, queries and keys rotated where positions
-/// are rotary) and options: training attends to the whole text, generation to the key/value cache.
-pub(super) fn hidden_states<'g>(
-    cx: &Context<'g>,
-    c: &Gpt2Config,
-    reads: Reads<'g>,
-    attend: impl Fn(&Context<'g>, usize, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
-) -> Tensor<'g> {
-    let batch = match reads {
-        Reads::Batch(batch) => batch,
-        Reads::Token(size, _) => BatchShape::Padded { size, length: 1 },
-    };
-    let table = (c.n_positions, c.n_embd);
-    let places = c.attention.position.is_limited().then(|| match reads {
-        Reads::Batch(batch) => batch.position_embeddings(cx, "wpe", table, c.weight()),
-        Reads::Token(_, position) => embedding(cx, "wpe", position, table, c.weight()),
-    });
-    let words = embedding(cx, "wte", batch.ids(cx, "tokens"), (c.vocab_size, c.n_embd), c.weight());
-    let x = places.map_or(words, |places| words + places);
-    let shared = SharedAttention::new(cx, c.attention, c.n_head, batch);
-    let shared = match reads {
-        Reads::Batch(_) => shared,
-        Reads::Token(_, position) => shared.from(position),
-    };
-    let x = (0..c.n_layer).fold(cx.dropout(x, c.embd_pdrop), |x, i| {
-        cx.scope(&format!("h.{i}"), |cx| {
-            block(cx, c, (x, batch), shared, |cx, qkv, how| attend(cx, i, qkv, how))
-        })
-    });
-    layer_norm(cx, "ln_f", x, c.layer_norm_epsilon)
-}
-
-fn block<'g>(
-    cx: &Context<'g>,
-    c: &Gpt2Config,
-    (x, batch): (Tensor<'g>, BatchShape),
-    shared: SharedAttention<'g>,
-    attend: impl FnOnce(&Context<'g>, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
-) -> Tensor<'g> {
-    let h = layer_norm(cx, "ln_1", x, c.layer_norm_epsilon);
-    let y = cx.scope("attn", |cx| {
-        let qkv = conv1d(cx, "c_attn", h, 3 * c.n_embd, c.weight()).split(-1, &[c.n_embd; 3]);
-        let [q, k, v] = [0, 1, 2].map(|i| split_heads(qkv[i], c.n_head));
-        let how = Attend {
-            causal: true,
-            dropout: c.attn_pdrop,
-            ..Attend::default()
-        };
-        let how = shared.of_layer(cx, how);
-        let y = attend(cx, [how.rotate(q), how.rotate(k), v], how);
-        conv1d(cx, "c_proj", merge_heads(y), c.n_embd, c.residual_weight())
-    });
-    let x = x + cx.dropout(y, c.resid_pdrop);
-
-    let h = layer_norm(cx, "ln_2", x, c.layer_norm_epsilon);
-    let y = cx.scope("mlp", |cx| {
-        let inner = conv1d(cx, "c_fc", h, c.n_inner.unwrap_or(4 * c.n_embd), c.weight());
-        conv1d(
-            cx,
-            "c_proj",
-            activate(cx, c.activation_function, inner, |cx| batch.in_segments(cx)),
-            c.n_embd,
-            c.residual_weight(),
-        )
-    });
-    x + cx.dropout(y, c.resid_pdrop)
-}
-
-/// Logits of the next token, `[.., vocab_size]`, from hidden states `[.., n_embd]`.
-pub(super) fn head<'g>(cx: &Context<'g>, c: &Gpt2Config, x: Tensor<'g>) -> Tensor<'g> {
-    let words = cx.param("transformer.wte.weight", &[c.vocab_size, c.n_embd], c.weight());
-    cx.trace().in_scope("lm_head", || c.loss.normalize(x.matmul_t(words)))
 }

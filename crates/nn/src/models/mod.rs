@@ -1,9 +1,11 @@
 //! The models, one per file.
 
 pub mod bert;
+pub mod decoder;
+mod decoder_cache;
 pub mod encoder;
 pub mod gpt2;
-pub mod gpt2_cache;
+pub mod llama;
 
 use lessen_graph::{DType, Tensor};
 
@@ -16,9 +18,18 @@ use crate::observations;
 pub struct Outputs<'g> {
     /// Mean loss over the labels, `f32[]`.
     pub loss: Tensor<'g>,
-    /// Logits, as softmax takes them: `f32[B, classes]`, or `f32[B, T, vocabulary]` of all tokens; for a regression the prediction
-    /// `f32[B]`.
+    /// Logits, as softmax takes them: `f32[B, classes]`, or `f32[B, T, vocabulary]` of all tokens (`f32[M, vocabulary]` of
+    /// masked ones in a batch of [`BatchShape::Masked`]); for a regression the prediction `f32[B]`.
     pub logits: Tensor<'g>,
+}
+
+/// Logits, `f32[.., classes]`, and their cross entropy over `labels` (`i32[..]`, -100 where there is none).
+fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> Outputs<'g> {
+    observations::logits(cx, logits, labels);
+    Outputs {
+        loss: logits.cross_entropy(labels),
+        logits,
+    }
 }
 
 /// The loss of a classifier: cross entropy over `labels` (`i32[B]`, -100 for a row without a label).
@@ -28,11 +39,7 @@ pub struct Outputs<'g> {
 fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>) -> Outputs<'g> {
     if logits.dim(-1) > 1 {
         let labels = cx.input("labels", DType::I32, &[batch.size()]);
-        observations::logits(cx, logits, labels);
-        return Outputs {
-            loss: logits.cross_entropy(labels),
-            logits,
-        };
+        return class_loss(cx, logits, labels);
     }
     let prediction = logits.reshape(&[batch.size()]);
     let targets = cx.input("targets", DType::F32, &[batch.size()]);

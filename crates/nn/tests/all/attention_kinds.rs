@@ -5,7 +5,7 @@ use std::fs;
 
 use crate::support::{Arrays, Folder, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
-use lessen_nn::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassification};
+use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{
@@ -30,6 +30,7 @@ pub fn attention(weighting: &str, position: Position, fire_shared: bool) -> Atte
         position,
         fire_width: 3,
         fire_shared,
+        ..AttentionConfig::DEFAULT
     }
 }
 
@@ -74,8 +75,16 @@ pub fn models(attention: AttentionConfig) -> Vec<Model> {
     };
     vec![
         LessenEncoder { config: encoder }.into(),
-        BertForSequenceClassification { config: bert.clone() }.into(),
-        BertForMaskedLM { config: bert }.into(),
+        Bert {
+            config: bert.clone(),
+            head: Head::SequenceClassification,
+        }
+        .into(),
+        Bert {
+            config: bert,
+            head: Head::MaskedLM,
+        }
+        .into(),
         GPT2LMHeadModel { config: gpt2 }.into(),
     ]
 }

@@ -2,30 +2,25 @@
 
 use crate::support::{Arrays, arrays, assert_close, model};
 use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate_exactly, verify};
-use lessen_nn::models::gpt2::GPT2LMHeadModel;
-use lessen_nn::{AttentionConfig, BatchShape, Context, Model, Position, initialize_missing};
+use lessen_nn::models::decoder::Decoder;
+use lessen_nn::models::llama::LlamaConfig;
+use lessen_nn::{AttentionConfig, BatchShape, Context, Position, Rotary, initialize_missing};
 
 const TEXTS: usize = 2;
 const LENGTH: usize = 9;
-const PROMPT: usize = 4;
+/// Tokens of the prompts.
+const PROMPTS: [usize; TEXTS] = [4, 6];
 const CAPACITY: usize = 12;
 const TOKENS: [[i32; LENGTH]; TEXTS] = [[5, 17, 3, 59, 0, 22, 8, 41, 30], [12, 12, 7, 1, 33, 9, 50, 2, 26]];
 
-fn gpt2() -> (GPT2LMHeadModel, Arrays) {
-    gpt2_with(AttentionConfig::default())
-}
-
-/// The recorded model with another attention, whose own parameters are drawn.
-fn gpt2_with(attention: AttentionConfig) -> (GPT2LMHeadModel, Arrays) {
-    let (mut model, mut weights) = model("gpt2-tiny");
+/// A recorded model with another attention, whose own parameters are drawn.
+fn decoder_with(name: &str, attention: AttentionConfig) -> (Decoder, Arrays) {
+    let (mut model, mut weights) = model(name);
     model.set_attention(attention).unwrap();
     let parameters = model.parameters();
     initialize_missing(&mut weights, &parameters, 1);
     weights.retain(|name, _| parameters.iter().any(|param| param.name == *name));
-    let Model::GPT2LMHeadModel(model) = model else {
-        panic!("another model")
-    };
-    (model, arrays(&weights))
+    (model.decoder().unwrap(), arrays(&weights))
 }
 
 fn graph(build: impl for<'g> Fn(&Context<'g>) -> lessen_graph::Tensor<'g>) -> Graph {
@@ -38,16 +33,8 @@ fn graph(build: impl for<'g> Fn(&Context<'g>) -> lessen_graph::Tensor<'g>) -> Gr
     graph
 }
 
-fn tokens(from: usize, to: usize, padding: usize) -> Array {
-    let row = |text: &[i32; LENGTH]| [&text[from..to], &vec![58; padding]].concat();
-    Array::i32(
-        &[TEXTS, to - from + padding],
-        &TOKENS.iter().flat_map(row).collect::<Vec<i32>>(),
-    )
-}
-
-/// Scores `[TEXTS, LENGTH, vocabulary]` of the whole texts, and of them those at one place.
-fn whole(model: &GPT2LMHeadModel, weights: &Arrays) -> impl Fn(usize) -> Array {
+/// Scores `[TEXTS, vocabulary]` of the whole texts at one place of each.
+fn whole(model: &Decoder, weights: &Arrays) -> impl Fn([usize; TEXTS]) -> Array {
     let all = graph(|cx| {
         model.logits(
             cx,
@@ -58,12 +45,12 @@ fn whole(model: &GPT2LMHeadModel, weights: &Arrays) -> impl Fn(usize) -> Array {
         )
     });
     let mut given = weights.clone();
-    given.insert("tokens".into(), tokens(0, LENGTH, 0));
+    given.insert("tokens".into(), Array::i32(&[TEXTS, LENGTH], TOKENS.as_flattened()));
     let logits = evaluate_exactly(&all, &given).unwrap().remove("logits").unwrap();
-    move |place| {
+    move |places| {
         let vocabulary = logits.ty.shape[2];
         let ty = Type::f32(&[TEXTS, vocabulary]);
-        Array::from_fn(ty, |index| logits.at(&[index[0], place, index[1]]))
+        Array::from_fn(ty, |index| logits.at(&[index[0], places[index[0]], index[1]]))
     }
 }
 
@@ -82,48 +69,56 @@ fn prompt_and_continuation_equal_the_whole_text() {
                 position,
                 ..AttentionConfig::default()
             };
-            let (model, weights) = gpt2_with(attention);
+            let (model, weights) = decoder_with("gpt2-tiny", attention);
             check(&format!("{weighting}, {position}"), &model, &weights);
         }
     }
 }
 
-fn check(what: &str, model: &GPT2LMHeadModel, weights: &Arrays) {
+fn check(what: &str, model: &Decoder, weights: &Arrays) {
     let expected = whole(model, weights);
     for padding in [0, 3] {
-        let prefill = graph(|cx| model.prefill(cx, [TEXTS, PROMPT + padding], CAPACITY));
+        let length = PROMPTS[1] + padding;
+        let prefill = graph(|cx| model.prefill(cx, [TEXTS, length], CAPACITY));
         let decode = graph(|cx| model.decode(cx, TEXTS, CAPACITY));
-        let run = |graph: &Graph, state: &mut Arrays, tokens: Array, position: usize| {
+        let run = |graph: &Graph, state: &mut Arrays, tokens: Array, places: [usize; TEXTS]| {
             let mut given = state.clone();
             given.insert("tokens".into(), tokens);
-            given.insert(
-                "position".into(),
-                Array::new(Type::new(DType::I32, &[]), vec![position as f64]),
-            );
+            let positions = places.map(|place| place as i32);
+            given.insert("position".into(), Array::i32(&[TEXTS], &positions));
             let mut results = evaluate_exactly(graph, &given).unwrap();
             let logits = results.remove("logits").unwrap();
             assert_eq!(results.len(), model.cache_states(TEXTS, CAPACITY).len());
             state.extend(results);
             logits
         };
-        // The initial values of the cache do not matter.
+        // The initial values of the cache do not matter, nor do the tokens behind a prompt.
         let mut state = weights.clone();
         for spec in model.cache_states(TEXTS, CAPACITY) {
             state.insert(spec.name, Array::full(Type::f32(&spec.shape), 7.0));
         }
-        let logits = run(&prefill, &mut state, tokens(0, PROMPT, padding), PROMPT - 1);
+        let prompts = Array::from_fn(Type::new(DType::I32, &[TEXTS, length]), |at| {
+            match at[1] < PROMPTS[at[0]] {
+                true => TOKENS[at[0]][at[1]].into(),
+                false => 58.0,
+            }
+        });
+        let mut places = PROMPTS.map(|length| length - 1);
+        let logits = run(&prefill, &mut state, prompts, places);
         assert_close(
-            &format!("the prompt's scores, {what}"),
+            &format!("the prompts' scores, {what}"),
             &logits,
-            &expected(PROMPT - 1),
+            &expected(places),
             1e-12,
         );
-        for place in PROMPT..LENGTH {
-            let logits = run(&decode, &mut state, tokens(place, place + 1, 0), place);
+        while places[1] + 1 < LENGTH {
+            places = places.map(|place| place + 1);
+            let tokens = [TOKENS[0][places[0]], TOKENS[1][places[1]]];
+            let logits = run(&decode, &mut state, Array::i32(&[TEXTS, 1], &tokens), places);
             assert_close(
-                &format!("the scores at {place}, {what}"),
+                &format!("the scores at {places:?}, {what}"),
                 &logits,
-                &expected(place),
+                &expected(places),
                 1e-12,
             );
         }
@@ -131,8 +126,26 @@ fn check(what: &str, model: &GPT2LMHeadModel, weights: &Arrays) {
 }
 
 #[test]
+fn grouped_queries_and_scaled_angles_are_cached_too() {
+    for name in ["llama-tiny", "qwen2-tiny"] {
+        for position in Position::ALL {
+            let attention = AttentionConfig {
+                position,
+                ..LlamaConfig::ATTENTION
+            };
+            let (model, weights) = decoder_with(name, attention);
+            check(&format!("{name}, {position}"), &model, &weights);
+        }
+        let own = model(name).0.attention();
+        assert_ne!(own.rotary, Rotary::DEFAULT);
+        let (model, weights) = decoder_with(name, own);
+        check(name, &model, &weights);
+    }
+}
+
+#[test]
 fn both_graphs_use_the_parameters_of_the_model() {
-    let (model, weights) = gpt2();
+    let (model, weights) = decoder_with("gpt2-tiny", AttentionConfig::default());
     for decoding in [false, true] {
         let trace = Trace::new();
         let cx = Context::new(&trace, false);
@@ -141,16 +154,7 @@ fn both_graphs_use_the_parameters_of_the_model() {
         } else {
             model.prefill(&cx, [1, 5], CAPACITY);
         }
-        let mut names: Vec<String> = cx.params().into_iter().map(|p| p.name).collect();
-        names.sort();
-        assert_eq!(
-            names,
-            weights
-                .keys()
-                .cloned()
-                .collect::<std::collections::BTreeSet<_>>()
-                .into_iter()
-                .collect::<Vec<_>>()
-        );
+        let names: std::collections::BTreeSet<String> = cx.params().into_iter().map(|p| p.name).collect();
+        assert_eq!(names, weights.keys().cloned().collect());
     }
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::support::{Folder, fault, fixture, load, model, read, write};
-use lessen_nn::{Model, Weight, Weights, checkpoint};
+use lessen_nn::{Head, Model, Weight, Weights, checkpoint};
 use safetensors::{Dtype, SafeTensors};
 
 fn f32s(bytes: &[u8]) -> Vec<f32> {
@@ -17,7 +17,15 @@ fn f32s(bytes: &[u8]) -> Vec<f32> {
 
 #[test]
 fn what_is_saved_is_loaded() {
-    for name in ["bert-tiny-cls", "bert-tiny-mlm", "gpt2-tiny"] {
+    for name in [
+        "bert-tiny-cls",
+        "bert-tiny-mlm",
+        "gpt2-tiny",
+        "roberta-tiny-cls",
+        "roberta-tiny-mlm",
+        "distilbert-tiny-cls",
+        "distilbert-tiny-mlm",
+    ] {
         let (model, mut weights) = model(name);
         for (i, weight) in weights.values_mut().enumerate() {
             weight.data[0] = i as f32 - 0.1;
@@ -167,6 +175,15 @@ fn names_of_older_and_headless_checkpoints_are_understood() {
     rename("bert-tiny-mlm", &|n| {
         n.replace("cls.predictions.bias", "cls.predictions.decoder.bias")
     });
+    rename("roberta-tiny-mlm", &|n| {
+        n.replace("roberta.embeddings.word_embeddings", "lm_head.decoder")
+            .replace("lm_head.bias", "lm_head.decoder.bias")
+            .replace("roberta.", "")
+    });
+    rename("distilbert-tiny-mlm", &|n| {
+        n.replace("distilbert.embeddings.word_embeddings", "vocab_projector")
+            .replace("distilbert.", "")
+    });
 }
 
 #[test]
@@ -193,7 +210,7 @@ fn copies_and_constants_are_ignored_and_other_extras_reported() {
 #[test]
 fn a_new_head_may_be_missing() {
     let dir = fixture("bert-tiny-mlm");
-    let model = Model::from_dir_as(&dir, lessen_nn::Architecture::BertForSequenceClassification).unwrap();
+    let model = Model::from_dir_with(&dir, Head::SequenceClassification).unwrap();
     let loaded = checkpoint::load(&dir, &model.parameters(), &|name| model.is_head(name)).unwrap();
     assert_eq!(
         loaded.missing,

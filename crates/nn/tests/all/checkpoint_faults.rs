@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::support::{Folder, Tensors, fault, fixture, load, model, read, write};
-use lessen_nn::{Model, checkpoint};
+use lessen_nn::{Family, Head, Model, checkpoint};
 use safetensors::Dtype;
 
 #[test]
@@ -33,7 +33,7 @@ fn a_tied_tensor_that_differs_is_refused_where_the_model_uses_it() {
         "{sentence}"
     );
     // A classifier ignores the masked-language-model head.
-    let architecture = lessen_nn::Architecture::BertForSequenceClassification;
+    let architecture = lessen_nn::Architecture::Bert(Family::Bert, Head::SequenceClassification);
     let classifier = Model::from_dir_as(&fixture("bert-tiny-mlm"), architecture).unwrap();
     let head = |name: &str| classifier.is_head(name);
     checkpoint::load(&folder.0, &classifier.parameters(), &head).unwrap();

@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::support::{Folder, fixture};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
-use lessen_nn::{Activation, Architecture, Model, Task, numbered_labels};
+use lessen_nn::{Activation, Architecture, Family, Head, Model, Task, Weights, checkpoint, numbered_labels};
 use serde_json::{Map, Value, json};
 
 fn config(name: &str) -> Map<String, Value> {
@@ -32,22 +32,68 @@ fn models_are_recognised_and_their_configurations_kept() {
     let cases = [
         (
             "bert-tiny-cls",
-            Architecture::BertForSequenceClassification,
+            Architecture::Bert(Family::Bert, Head::SequenceClassification),
             Task::Classification { classes: 5 },
+            32,
         ),
         (
             "bert-tiny-mlm",
-            Architecture::BertForMaskedLM,
+            Architecture::Bert(Family::Bert, Head::MaskedLM),
             Task::MaskedLanguageModelling,
+            32,
         ),
-        ("gpt2-tiny", Architecture::GPT2LMHeadModel, Task::LanguageModelling),
+        // Two of its 16 positions are not for tokens.
+        (
+            "roberta-tiny-cls",
+            Architecture::Bert(Family::Roberta, Head::SequenceClassification),
+            Task::Classification { classes: 3 },
+            14,
+        ),
+        (
+            "roberta-tiny-mlm",
+            Architecture::Bert(Family::Roberta, Head::MaskedLM),
+            Task::MaskedLanguageModelling,
+            14,
+        ),
+        (
+            "distilbert-tiny-cls",
+            Architecture::Bert(Family::DistilBert, Head::SequenceClassification),
+            Task::Classification { classes: 3 },
+            16,
+        ),
+        (
+            "distilbert-tiny-mlm",
+            Architecture::Bert(Family::DistilBert, Head::MaskedLM),
+            Task::MaskedLanguageModelling,
+            16,
+        ),
+        ("gpt2-tiny", Architecture::GPT2LMHeadModel, Task::LanguageModelling, 32),
     ];
-    for (name, architecture, task) in cases {
+    for (name, architecture, task, length) in cases {
         let model = Model::from_dir(&fixture(name)).unwrap();
         assert_eq!((model.architecture(), model.task()), (architecture, task));
-        assert_eq!((model.vocab_size(), model.max_length()), (60, Some(32)));
+        assert_eq!((model.vocab_size(), model.max_length()), (60, Some(length)));
         assert_eq!(model.config_json(), config(name), "transformers' own file comes back");
     }
+}
+
+#[test]
+fn a_head_is_put_on_an_encoder_of_its_own_family() {
+    let with = |name, head| Model::from_dir_with(&fixture(name), head).map(|model| model.architecture());
+    for (name, family) in [
+        ("bert-tiny-mlm", Family::Bert),
+        ("roberta-tiny-mlm", Family::Roberta),
+        ("distilbert-tiny-mlm", Family::DistilBert),
+    ] {
+        for head in Head::ALL {
+            assert_eq!(with(name, head), Ok(Architecture::Bert(family, head)));
+        }
+    }
+    let sentence = with("gpt2-tiny", Head::MaskedLM).unwrap_err().to_string();
+    assert!(
+        sentence.ends_with("the field `model_type` is `gpt2`, but BertForMaskedLM needs a `bert` model"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -58,13 +104,21 @@ fn unknown_fields_are_written_back() {
     map.insert("someone's own".into(), json!({ "deep": [1, 2.5, null] }));
     fs::write(folder.file("config.json"), Value::Object(map.clone()).to_string()).unwrap();
     let written = Model::from_dir(&folder.0).unwrap().config_json();
-    map.insert("torch_dtype".into(), json!("float32"));
     assert_eq!(written, map);
+    // The dtype is that of the weights that are saved, in the field that was there.
+    checkpoint::save(&folder.0, &written, &Weights::new()).unwrap();
+    map.insert("torch_dtype".into(), json!("float32"));
+    let saved: Value = serde_json::from_slice(&fs::read(folder.file("config.json")).unwrap()).unwrap();
+    assert_eq!(saved, Value::Object(map));
 }
 
 #[test]
 fn a_classifier_can_be_given_other_classes() {
-    let mut model = Model::from_dir_as(&fixture("bert-tiny-mlm"), Architecture::BertForSequenceClassification).unwrap();
+    let mut model = Model::from_dir_as(
+        &fixture("bert-tiny-mlm"),
+        Architecture::Bert(Family::Bert, Head::SequenceClassification),
+    )
+    .unwrap();
     assert_eq!(model.labels(), numbered_labels(2));
     model.set_labels(vec!["sport".into(), "money".into(), "games".into()]);
     let json = model.config_json();
@@ -85,7 +139,11 @@ fn a_classifier_can_be_given_other_classes() {
 fn what_belongs_to_a_replaced_head_does_not_matter() {
     let changes = json!({ "problem_type": "multi_label_classification", "tie_word_embeddings": false });
     let folder = changed("bert-tiny-cls", changes);
-    let model = Model::from_dir_as(&folder.0, Architecture::BertForSequenceClassification).unwrap();
+    let model = Model::from_dir_as(
+        &folder.0,
+        Architecture::Bert(Family::Bert, Head::SequenceClassification),
+    )
+    .unwrap();
     let json = model.config_json();
     assert_eq!(
         json.get("problem_type"),
@@ -165,6 +223,7 @@ fn dropout_is_overridden_everywhere() {
     for (name, changes, dropouts) in [
         ("bert-tiny-cls", json!({ "classifier_dropout": 0.4 }), 3),
         ("gpt2-tiny", json!({}), 3),
+        ("distilbert-tiny-cls", json!({}), 4),
     ] {
         let mut model = Model::from_dir(&changed(name, changes).0).unwrap();
         model.set_dropout(0.25);
@@ -259,14 +318,12 @@ fn mistakes_name_file_and_field() {
         (
             "gpt2-tiny",
             json!({ "architectures": ["GPT2DoubleHeadsModel"] }),
-            "the field `architectures` is [\"GPT2DoubleHeadsModel\"], and Lessen has only \
-             BertForSequenceClassification, BertForMaskedLM, GPT2LMHeadModel, LessenEncoder",
+            "the field `architectures` is [\"GPT2DoubleHeadsModel\"], and Lessen has only CLASSES",
         ),
         (
             "bert-tiny-cls",
             json!({ "architectures": null }),
-            "the field `architectures` is missing; it names the model's class, one of \
-             BertForSequenceClassification, BertForMaskedLM, GPT2LMHeadModel, LessenEncoder",
+            "the field `architectures` is missing; it names the model's class, one of CLASSES",
         ),
         (
             "bert-tiny-cls",
@@ -290,12 +347,33 @@ fn mistakes_name_file_and_field() {
              correct one of the two",
         ),
         (
+            "roberta-tiny-cls",
+            json!({ "max_position_embeddings": 2 }),
+            "the field `max_position_embeddings` is 2, which leaves no positions, as they begin at 2 \
+             (`pad_token_id` + 1)",
+        ),
+        (
+            "distilbert-tiny-cls",
+            json!({ "sinusoidal_pos_embds": true }),
+            "the field `sinusoidal_pos_embds` is true, and Lessen computes this model only with false",
+        ),
+        (
+            "distilbert-tiny-cls",
+            json!({ "n_heads": 3 }),
+            "the field `dim` is 16, which `n_heads` (3) does not divide",
+        ),
+        (
             "bert-tiny-mlm",
             json!({ "tie_word_embeddings": false }),
             "the field `tie_word_embeddings` is false, and Lessen computes this model only with true",
         ),
     ];
+    let classes = Architecture::all()
+        .map(Architecture::name)
+        .collect::<Vec<_>>()
+        .join(", ");
     for (name, changes, expected) in cases {
+        let expected = expected.replace("CLASSES", &classes);
         assert_eq!(fault(name, changes), format!("DIR/config.json: {expected}"));
     }
 }
@@ -365,7 +443,7 @@ fn lengths_are_checked_before_anything_is_traced() {
 #[test]
 fn another_family_is_refused() {
     let dir = fixture("gpt2-tiny");
-    let sentence = Model::from_dir_as(&dir, Architecture::BertForSequenceClassification)
+    let sentence = Model::from_dir_as(&dir, Architecture::Bert(Family::Bert, Head::SequenceClassification))
         .unwrap_err()
         .to_string();
     let place = dir.join("config.json").display().to_string();

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use lessen_graph::{Array, DType, Trace, Type, evaluate};
 use lessen_nn::layers::{Attend, attend};
-use lessen_nn::models::bert::{BertConfig, BertForMaskedLM, BertForSequenceClassification};
+use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{BatchShape, Context, Model, Selection};
@@ -59,11 +59,20 @@ fn every_model_observes_activations_attention_and_logits() {
         "bert.encoder.layer.0.attention.self.attention_weights",
         "bert.encoder.layer.0.intermediate.pre_activation",
     ];
-    let classifier = BertForSequenceClassification { config: config.clone() };
+    let classifier = Bert {
+        config: config.clone(),
+        head: Head::SequenceClassification,
+    };
     let head = ["bert.pooler.pre_activation", "logits", "probabilities"];
     assert_eq!(observed(classifier), [layer, head].concat());
     let head = ["cls.predictions.transform.pre_activation", "logits", "probabilities"];
-    assert_eq!(observed(BertForMaskedLM { config }), [layer, head].concat());
+    assert_eq!(
+        observed(Bert {
+            config,
+            head: Head::MaskedLM
+        }),
+        [layer, head].concat()
+    );
 }
 
 const SHAPE: [usize; 4] = [2, 4, 2, 3];

@@ -167,18 +167,18 @@ impl Config {
         }
         let mistake = match (model.kv_heads, model.kind) {
             (None, _) => None,
-            (Some(count), ModelKind::Encoder) => (!model.heads.is_multiple_of(count))
+            (Some(count), ModelKind::Encoder | ModelKind::Llama) => (!model.heads.is_multiple_of(count))
                 .then(|| format!("does not divide model.heads = {}; choose a divisor", model.heads)),
             (Some(_), kind) => Some(format!(
                 "is not for model.kind = {kind}, whose checkpoints hold keys and values of every head; leave it out, or \
-                 choose encoder"
+                 choose llama or encoder"
             )),
         };
         if let Some(mistake) = mistake {
             return Err(Error::user(format!("{} {mistake}", self.place("model.kv_heads"))));
         }
         let attention = AttentionConfig {
-            position: model.position.unwrap_or_default(),
+            position: model.position.unwrap_or(model.kind.attention().position),
             ..AttentionConfig::default()
         };
         let checked = attention.check(model.width / model.heads);
@@ -214,7 +214,7 @@ impl Config {
     /// Checks that the model can learn the data: language models texts, classifiers labels.
     fn check_kind(&self) -> Result<()> {
         let language_model = matches!(self.data.format, DataFormat::Adder | DataFormat::Text);
-        if language_model == (self.model.kind == ModelKind::Gpt2) {
+        if language_model == matches!(self.model.kind, ModelKind::Gpt2 | ModelKind::Llama) {
             return Ok(());
         }
         for (name, what, words) in [
@@ -229,7 +229,11 @@ impl Config {
             }
         }
         let (kind, format) = (self.model.kind, self.data.format);
-        let fitting = if language_model { "gpt2" } else { "bert or encoder" };
+        let fitting = if language_model {
+            "gpt2 or llama"
+        } else {
+            "bert or encoder"
+        };
         Err(Error::user(format!(
             "{}: model.kind = {kind} cannot learn data.format = {format}; choose {fitting}",
             self.settings.origin("model.kind")
@@ -289,6 +293,7 @@ mod tests {
                     "model.position" => keys.model.position.map_or("", Word::word),
                     "data.format" => keys.data.format.word(),
                     "train.schedule" => keys.train.schedule.word(),
+                    "train.save_dtype" => keys.train.save_dtype.word(),
                     "optimizer.kind" => keys.optimizer.kind.word(),
                     "record.split" => keys.record.split.word(),
                     "optimizer.placement" => keys.optimizer.placement.word(),
@@ -333,7 +338,7 @@ mod tests {
             "mine.toml line 2: model.heads = 3 does not divide model.width = 128; choose a divisor"
         );
         assert!(message("model.dropout = 1").starts_with("mine.toml line 2: model.dropout = 1 would drop"));
-        assert!(message("model.kind = \"bert\"").ends_with("cannot learn data.format = text; choose gpt2"));
+        assert!(message("model.kind = \"bert\"").ends_with("cannot learn data.format = text; choose gpt2 or llama"));
         for (key, most) in [
             ("model.layers", 1 << 10),
             ("model.classes", 1 << 16),

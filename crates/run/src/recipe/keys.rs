@@ -6,6 +6,7 @@ use super::value::{Form, Kind, SettingValue};
 use super::words::{Word, words};
 use lessen_compile::Placement;
 use lessen_graph::ops::attention::Weighting;
+use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::{Activation, Loss, Position, ScheduleKind};
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -28,6 +29,8 @@ words! {
     pub enum ModelKind {
         /// A language model.
         Gpt2 = "gpt2",
+        /// A language model with RMSNorm, rotary positions, SwiGLU and grouped queries.
+        Llama = "llama",
         /// A classifier, post-LN, as in transformers.
         Bert = "bert",
         /// A small pre-LN classifier with mean pooling.
@@ -84,6 +87,12 @@ words!(Position {
     Rope = "rope",
     Alibi = "alibi",
     Fire = "fire",
+});
+
+words!(WeightDtype {
+    F32 = "f32",
+    Bf16 = "bf16",
+    F16 = "f16",
 });
 
 words!(Placement {
@@ -190,6 +199,7 @@ word_fields!(
     Position,
     RecordSplit,
     ScheduleKind,
+    WeightDtype,
     Placement
 );
 
@@ -270,21 +280,23 @@ keys! {
         heads: usize [Kind::Count(1)] = "4", "attention heads; they share the width";
         ffn: usize [Kind::Count(1)] = "512", "inner size of the feed-forward layers";
         kv_heads: Option<usize> [Kind::Count(1)],
-            "attention heads of keys and values, a divisor of model.heads; encoder only (default: as many as model.heads)";
+            "attention heads of keys and values, a divisor of model.heads; llama and encoder only (default: as many as \
+             model.heads)";
         attention: Option<Weighting> [ATTENTION],
             "how scores become weights, also of a checkpoint's model (default: the checkpoint's, else softmax)";
         position: Option<Position> [Kind::Choice(Position::WORDS)],
             "how the order of tokens is known, also of a checkpoint's model; a length is limited with learned ones only \
-             (default: the checkpoint's, else learned)";
+             (default: the checkpoint's, else rope for llama and learned for the others)";
         fire_width: Option<usize> [Kind::Count(1)],
             "hidden size of the function of model.position = \"fire\" (default: the checkpoint's, else 32)";
         fire_shared: Option<bool> [Kind::Switch],
             "whether all layers share that function (default: the checkpoint's, else true)";
         activation: Option<Activation> [ACTIVATION],
             "function of the feed-forward layers, also of a checkpoint's model (default: the checkpoint's, else gelu_new \
-             for gpt2 and gelu for the others)";
+             for gpt2, silu for llama and gelu for the others)";
         dropout: Option<f64> [SHARE],
-            "share of dropped values, also of a checkpoint's model (default: the checkpoint's, else 0.1)";
+            "share of dropped values, for llama of attention weights, also of a checkpoint's model (default: the checkpoint's, \
+             else 0 for llama and 0.1 for the others)";
         vocab: usize [Kind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";
         classes: usize [Kind::Count(2)] = "2", "classes that `plan` assumes when it is given no data";
     }
@@ -319,6 +331,8 @@ keys! {
         seed: u64 [Kind::Count(0)] = "1", "decides initial parameters, order of the data and dropout";
         eval_every: u64 [Kind::Count(0)] = "500", "steps between evaluations; 0 is at the end only";
         checkpoint_every: u64 [Kind::Count(0)] = "500", "steps between checkpoints; 0 is at the end only";
+        save_dtype: WeightDtype [Kind::Choice(WeightDtype::WORDS)] = "\"f32\"",
+            "dtype of saved weights; training and resuming use f32 in any case";
     }
     /// The rule of the update.
     optimizer: OptimizerKeys {

@@ -48,6 +48,10 @@ pub const BUILT_IN: &[BuiltIn] = &[
         text: include_str!("../../recipes/gpt2-lm.toml"),
     },
     BuiltIn {
+        name: "llama-lm",
+        text: include_str!("../../recipes/llama-lm.toml"),
+    },
+    BuiltIn {
         name: "glue",
         text: include_str!("../../recipes/glue.toml"),
     },

@@ -184,7 +184,7 @@ fn check_words(config: &Config, model: &Model, described: Option<&Model>, whose:
 /// The key.
 pub(crate) fn check_positions_of_checkpoint(config: &Config, model: &Model, wanted: AttentionConfig) -> Result<()> {
     let own = model.attention().position;
-    let is_bert = model.architecture().model_type() == Architecture::BertForMaskedLM.model_type();
+    let is_bert = matches!(model.architecture(), Architecture::Bert(..));
     if wanted.position == own || !is_bert {
         return Ok(());
     }

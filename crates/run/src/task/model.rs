@@ -7,12 +7,14 @@ use crate::recipe::keys::ModelKind;
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
-use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
+use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
 use lessen_nn::{Architecture, AttentionConfig, Model, numbered_labels, same_classes};
 use lessen_train::Trainer;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::path::Path;
 
 /// The sizes that the data decides.
@@ -64,17 +66,14 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
             )));
         }
     }
-    let wanted = match goal {
-        Goal::NextToken | Goal::Sum => Architecture::GPT2LMHeadModel,
-        Goal::Classes(..) | Goal::Score(_) => {
-            if Model::family(dir)? == Architecture::LessenEncoder.model_type() {
-                Architecture::LessenEncoder
-            } else {
-                Architecture::BertForSequenceClassification
-            }
+    let mut model = match goal {
+        Goal::NextToken | Goal::Sum => {
+            // The error about a family without such a class names GPT-2's.
+            let class = Architecture::language_model(&Model::family(dir)?);
+            Model::from_dir_as(dir, class.unwrap_or(Architecture::GPT2LMHeadModel))?
         }
+        Goal::Classes(..) | Goal::Score(_) => Model::from_dir_with(dir, Head::SequenceClassification)?,
     };
-    let mut model = Model::from_dir_as(dir, wanted)?;
     if let Some(activation) = config.model.activation {
         model.set_activation(activation);
     }
@@ -97,6 +96,7 @@ fn attention_over(config: &Config, own: AttentionConfig) -> AttentionConfig {
         position: m.position.unwrap_or(own.position),
         fire_width: m.fire_width.unwrap_or(own.fire_width),
         fire_shared: m.fire_shared.unwrap_or(own.fire_shared),
+        ..own
     }
 }
 
@@ -116,13 +116,40 @@ pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Res
     Ok(())
 }
 
+impl ModelKind {
+    /// The attention of a model from scratch whose recipe says nothing of it.
+    pub(crate) fn attention(self) -> AttentionConfig {
+        match self {
+            ModelKind::Llama => LlamaConfig::ATTENTION,
+            ModelKind::Gpt2 | ModelKind::Bert | ModelKind::Encoder => AttentionConfig::DEFAULT,
+        }
+    }
+}
+
+/// The fields of special tokens of a language model from scratch: transformers would assume those of the family's own
+/// vocabulary.
+fn special_tokens(pad: usize) -> Map<String, Value> {
+    let fields = [
+        ("bos_token_id", Value::Null),
+        ("eos_token_id", Value::Null),
+        ("pad_token_id", json!(pad)),
+    ];
+    fields
+        .map(|(field, value)| (field.to_string(), value))
+        .into_iter()
+        .collect()
+}
+
 /// The model that the recipe's own keys describe.
 pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
     let m = &config.model;
     let Sizes { vocab, pad, length } = sizes;
-    let dropout = m.dropout.unwrap_or(DROPOUT);
+    let dropout = m.dropout.unwrap_or(match m.kind {
+        ModelKind::Llama => 0.0,
+        _ => DROPOUT,
+    });
     let pad = usize::try_from(pad).unwrap_or(0);
-    let attention = attention_over(config, AttentionConfig::default());
+    let attention = attention_over(config, m.kind.attention());
     let mut model: Model = match m.kind {
         ModelKind::Gpt2 => {
             let mut config = Gpt2Config {
@@ -135,13 +162,26 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
                 attention,
                 ..Gpt2Config::default()
             };
-            // transformers would assume the tokens of GPT-2's own vocabulary.
-            for (field, value) in [("bos_token_id", Value::Null), ("eos_token_id", Value::Null)] {
-                config.fields.insert(field.to_string(), value);
-            }
-            config.fields.insert("pad_token_id".to_string(), json!(pad));
+            config.fields = special_tokens(pad);
             config.set_dropout(dropout);
             GPT2LMHeadModel { config }.into()
+        }
+        ModelKind::Llama => {
+            let config = LlamaConfig {
+                vocab_size: vocab,
+                hidden_size: m.width,
+                intermediate_size: m.ffn,
+                num_hidden_layers: m.layers,
+                num_attention_heads: m.heads,
+                num_key_value_heads: m.kv_heads.unwrap_or(m.heads),
+                head_dim: m.width / m.heads,
+                max_position_embeddings: length,
+                attention_dropout: dropout,
+                attention,
+                fields: special_tokens(pad),
+                ..LlamaConfig::default()
+            };
+            LlamaForCausalLM { config }.into()
         }
         ModelKind::Bert => {
             let mut config = BertConfig {
@@ -151,12 +191,16 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
                 num_attention_heads: m.heads,
                 intermediate_size: m.ffn,
                 max_position_embeddings: length.max(512),
+                pad_token_id: pad,
                 attention,
                 ..BertConfig::default()
             };
-            config.fields.insert("pad_token_id".to_string(), json!(pad));
             config.set_dropout(dropout);
-            BertForSequenceClassification { config }.into()
+            Bert {
+                config,
+                head: Head::SequenceClassification,
+            }
+            .into()
         }
         ModelKind::Encoder => {
             let config = EncoderConfig {
@@ -235,12 +279,18 @@ pub(crate) fn number_classes(model: &mut Model, names: &[String]) -> Result<Opti
     Ok(Some(places))
 }
 
-/// Writes a Hugging Face folder: the model's configuration, its weights as they are in training, and the tokenizer.
+/// Writes a Hugging Face folder: the model's configuration, its weights in a dtype, and the tokenizer.
 ///
 /// # Errors
-/// A folder that cannot be written to.
-pub(crate) fn save(dir: &Path, model: &Model, trainer: &Trainer, tokenizer: &Tokenizer) -> Result<()> {
-    trainer.save(dir, &model.config_json())?;
+/// A folder that cannot be written to, and a weight that the dtype does not reach.
+pub(crate) fn save(
+    dir: &Path,
+    model: &Model,
+    trainer: &Trainer,
+    tokenizer: &Tokenizer,
+    dtype: WeightDtype,
+) -> Result<()> {
+    trainer.save(dir, &model.config_json(), dtype)?;
     tokenizer.save(dir)?;
     Ok(())
 }

@@ -311,16 +311,18 @@ impl Run {
         self.log.sync()?;
         let mut manifest = Manifest::new(step, self.stage.steps.total, self.data);
         manifest.phase = self.stage.mark();
+        let dtype = self.stage.task.config.train.save_dtype;
         self.folder.checkpoints().save(manifest, |aside| {
-            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer)?;
-            self.trainer.save_state(&aside.join(STATE))
+            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer, dtype)?;
+            self.trainer.save_state(&aside.join(STATE), dtype)
         })
     }
 
     /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
     fn save_model(&self, dir: &Path, best: Option<&Best>) -> Result<()> {
+        let dtype = self.stage.task.config.train.save_dtype;
         write_folder(dir, |aside| {
-            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer)?;
+            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer, dtype)?;
             best.map_or(Ok(()), |best| write_best(aside, best))
         })
     }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 14] = [
+const FREE: [&str; 15] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -23,6 +23,7 @@ const FREE: [&str; 14] = [
     "train.clip_norm",
     "train.eval_every",
     "train.checkpoint_every",
+    "train.save_dtype",
     "data.path",
     "model.init",
     "model.vocab",

@@ -8,7 +8,7 @@ use std::path::Path;
 use lessen_base::Result;
 use lessen_compile::Backend;
 use lessen_cpu::CpuBackend;
-use lessen_nn::models::bert::{BertConfig, BertForSequenceClassification};
+use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::{Model, checkpoint};
 use lessen_run::recipe;
 use lessen_run::recipe::config::Config;
@@ -185,7 +185,10 @@ fn a_bert_checkpoint_keeps_its_positions() {
         vocab_size: 4096,
         ..BertConfig::default()
     };
-    let model = Model::from(BertForSequenceClassification { config });
+    let model = Model::from(Bert {
+        config,
+        head: Head::SequenceClassification,
+    });
     let json = Value::Object(model.config_json()).to_string();
     fs::write(dir.path().join("config.json"), json).unwrap();
     let (shown, init) = (dir.path().display(), format!("model.init={}", dir.path().display()));
@@ -218,7 +221,7 @@ fn what_cannot_be_is_refused_with_what_can() {
     assert_eq!(
         refusal(classifier("bert", &["model.kv_heads=2"])),
         "model.kv_heads = 2 (--set model.kv_heads=2) is not for model.kind = bert, whose checkpoints hold keys and values \
-         of every head; leave it out, or choose encoder"
+         of every head; leave it out, or choose llama or encoder"
     );
     assert_eq!(
         encoder(&["model.position=rope", "model.width=12"]),

@@ -5,6 +5,8 @@ use lessen_compile::Host;
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{AttentionConfig, BatchShape, Model, Position, Weights, initialize};
 use lessen_train::{Generator, Sampling, Session};
+use serde_json::json;
+use std::ops::ControlFlow;
 
 const VOCAB: usize = 23;
 const POSITIONS: usize = 12;
@@ -53,12 +55,7 @@ fn next(model: &Model, weights: &Weights, text: &[i32]) -> i32 {
 /// Checks what a generator says that keeps `capacity` tokens, when it is asked for 30.
 fn check_generation(what: &str, (model, weights): &(Model, Weights), most: usize, capacity: usize) {
     let mut generator = Generator::new(session(model, weights), model, most).unwrap();
-    let sampling = Sampling {
-        tokens: 30,
-        temperature: 0.0,
-        top_k: None,
-        seed: 0,
-    };
+    let sampling = Sampling::greedy(30);
     let prompt = [3, 1, 4, 1, 5];
     let found = generator.generate(&prompt, &sampling).unwrap();
     // A full cache is read anew from the last half of it.
@@ -108,25 +105,128 @@ fn a_seed_decides_what_is_drawn() {
     let mut draw = |seed| {
         let sampling = Sampling {
             tokens: 20,
-            temperature: 1.0,
             top_k: Some(10),
             seed,
+            ..Sampling::default()
         };
         generator.generate(&[0], &sampling).unwrap()
     };
     assert_eq!(draw(1), draw(1));
     assert_ne!(draw(1), draw(2));
-    let error = generator.generate(
-        &[VOCAB as i32],
-        &Sampling {
-            tokens: 1,
-            temperature: 0.0,
-            top_k: None,
-            seed: 0,
-        },
-    );
+    let error = generator.generate(&[VOCAB as i32], &Sampling::greedy(1));
     assert!(
         error.unwrap_err().to_string().contains("23"),
         "the unknown token is named"
+    );
+}
+
+/// What follows all prompts at once.
+fn together(generator: &mut Generator, prompts: &[&[i32]], samples: usize, sampling: &Sampling) -> Vec<Vec<i32>> {
+    let mut seen: Vec<Vec<i32>> = vec![Vec::new(); prompts.len() * samples];
+    let added = generator.generate_all(prompts, samples, sampling, &mut |number, tokens| {
+        seen[number].push(tokens[tokens.len() - 1]);
+        assert_eq!(seen[number], tokens, "every token is told");
+        Ok(ControlFlow::Continue(()))
+    });
+    let added = added.unwrap();
+    assert_eq!(added, seen);
+    added
+}
+
+#[test]
+fn prompts_of_different_lengths_are_continued_as_if_alone() {
+    let prompts: [&[i32]; 4] = [
+        &[3, 1, 4, 1, 5],
+        &[9],
+        &[2, 6, 5, 3, 5, 8, 9, 7, 9, 3, 2, 3, 8, 4],
+        &[6, 2],
+    ];
+    for (position, most) in [
+        (Position::Learned, 40),
+        (Position::Rope, 60),
+        (Position::Fire, 60),
+        (Position::Alibi, 9),
+    ] {
+        let attention = AttentionConfig {
+            position,
+            ..AttentionConfig::default()
+        };
+        let (model, weights) = model_with(attention);
+        let new = || Generator::new(session(&model, &weights), &model, most).unwrap();
+        let (mut all, mut alone, sampling) = (new(), new(), Sampling::greedy(25));
+        let expected: Vec<Vec<i32>> = prompts.iter().map(|p| alone.generate(p, &sampling).unwrap()).collect();
+        assert_eq!(
+            together(&mut all, &prompts, 1, &sampling),
+            expected,
+            "{position}, {most}"
+        );
+        // The same generator with another number of texts.
+        assert_eq!(
+            together(&mut all, &prompts[1..3], 1, &sampling),
+            expected[1..3],
+            "{position}, {most}"
+        );
+        assert_eq!(
+            all.generate(prompts[3], &sampling).unwrap(),
+            expected[3],
+            "{position}, {most}"
+        );
+    }
+}
+
+#[test]
+fn samples_of_a_prompt_differ_and_the_first_one_is_that_of_the_prompt_alone() {
+    let (model, weights) = model();
+    let mut generator = Generator::new(session(&model, &weights), &model, 40).unwrap();
+    let sampling = Sampling {
+        tokens: 8,
+        top_p: Some(0.95),
+        repetition_penalty: 1.1,
+        ..Sampling::default()
+    };
+    let found = together(&mut generator, &[&[0, 1], &[2]], 3, &sampling);
+    assert_eq!(found[0], generator.generate(&[0, 1], &sampling).unwrap());
+    assert!(
+        found[0] != found[1] && found[1] != found[2] && found[3] != found[4],
+        "{found:?}"
+    );
+    assert!(together(&mut generator, &[], 3, &sampling).is_empty());
+}
+
+#[test]
+fn each_text_ends_by_itself() {
+    let (mut model, weights) = model();
+    let sampling = Sampling::greedy(10);
+    let prompts: [&[i32]; 2] = [&[3, 1, 4], &[7]];
+    let whole = together(
+        &mut Generator::new(session(&model, &weights), &model, 40).unwrap(),
+        &prompts,
+        1,
+        &sampling,
+    );
+    // At a token that ends texts.
+    let place = |text: &[i32], token| text.iter().position(|own| *own == token).unwrap_or(text.len());
+    let Model::GPT2LMHeadModel(gpt2) = &mut model else {
+        panic!("another model")
+    };
+    let end = whole[0][2];
+    gpt2.config.fields.insert("eos_token_id".into(), json!([VOCAB, end]));
+    let mut generator = Generator::new(session(&model, &weights), &model, 40).unwrap();
+    let found = together(&mut generator, &prompts, 1, &sampling);
+    for (found, whole) in found.iter().zip(&whole) {
+        assert_eq!(*found, whole[..place(whole, end)]);
+    }
+    // Where the caller ends it.
+    let found = generator.generate_all(&prompts, 1, &sampling, &mut |number, tokens| {
+        Ok(match number == 1 && tokens.len() == 2 {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    });
+    assert_eq!(found.unwrap()[1], whole[1][..2.min(place(&whole[1], end))]);
+    let refused = generator.generate_all(&[&[1], &[]], 1, &sampling, &mut |_, _| Ok(ControlFlow::Continue(())));
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "a prompt has no tokens; give at least one"
     );
 }

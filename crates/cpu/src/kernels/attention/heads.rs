@@ -27,6 +27,8 @@ pub(super) struct Heads {
     extras: Extras<usize>,
     /// Number of starts of segments.
     starts: usize,
+    /// Number of positions of first queries: one, or one for each sequence.
+    offsets: usize,
     pub(super) fire: Option<FireParts>,
     /// The element of shared scratch where the norms of keys begin.
     norms: usize,
@@ -57,6 +59,7 @@ impl Heads {
             fire,
             norms: 0,
             starts: extras.starts.map_or(0, |input| types.inputs[input].numel()),
+            offsets: extras.offset.map_or(0, |input| types.inputs[input].numel()),
             extras,
         }
     }
@@ -157,8 +160,8 @@ impl Heads {
             true => (segment.len(), segment.len()),
             false => (queries, keys),
         };
-        // SAFETY: see `Work`; the offset is one number.
-        let offset = |input: usize| i64::from(unsafe { *w.inputs[input].cast::<i32>() });
+        // SAFETY: see `Work`; there is one offset or one for each sequence.
+        let offset = |input: usize| i64::from(unsafe { *w.inputs[input].cast::<i32>().add(b.min(self.offsets - 1)) });
         Head {
             keys,
             d: head,

@@ -3,6 +3,7 @@
 use super::support::*;
 use lessen_cpu::kernels::rope::{Rotation, rope};
 use lessen_graph::ops::Rope;
+use lessen_graph::ops::attention::RopeScaling;
 
 #[test]
 fn pairs_are_rotated_in_all_strides() {
@@ -11,7 +12,11 @@ fn pairs_are_rotated_in_all_strides() {
         let positions = [0, 1, -3, 77, 4096, 1_000_000, i32::MAX];
         for (heads, width) in [(1, 2), (3, 10), (2, 64), (1, 130), (2, 256)] {
             for inverse in [false, true] {
-                let op = Rope { base: 10000.0, inverse };
+                let op = Rope {
+                    base: 10000.0,
+                    scaling: RopeScaling::None,
+                    inverse,
+                };
                 let sign = if inverse { -1.0 } else { 1.0 };
                 let frequencies: Vec<f64> = op.frequencies(width).iter().map(|f| sign * f).collect();
                 for (first, n) in [(0, 7), (5, 3), (16, 9)] {

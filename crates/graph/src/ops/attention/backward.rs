@@ -174,7 +174,10 @@ impl Op for AttentionBackward {
             heads_last(all.drop(weights).transpose(2, 3).matmul(dy4), n.kv_heads, q.dtype()),
         ];
         if let (Some(biases), Some(fire)) = (all.biases, op.extras(&rest).fire) {
-            let dbiases = dscores.sum_axes(&[0]).reshape(&biases.shape());
+            let dbiases = match biases.shape().len() {
+                3 => dscores.sum_axes(&[0]).reshape(&biases.shape()),
+                _ => dscores,
+            };
             let wrt = fire.into_array();
             let gradients = vjp(&[biases], &[Some(dbiases)], &wrt).into_iter().zip(wrt);
             found.extend(gradients.map(|(found, x)| found.unwrap_or_else(|| x.full_like(0.0))));

@@ -88,13 +88,18 @@ impl<T> Fire<T> {
 }
 
 impl<'g> Fire<Tensor<'g>> {
-    /// The biases `[H, Tq, Tk]` of queries at positions `[Tq, 1]` for keys at distances `[Tq, Tk]`.
+    /// The biases `[H, Tq, Tk]` of queries at positions `[Tq, 1]` for keys at distances `[Tq, Tk]`; a batch may be in
+    /// front of all three.
     pub(super) fn biases(&self, positions: Tensor<'g>, distances: Tensor<'g>) -> Tensor<'g> {
         let psi = |x: Tensor<'g>| ((x * self.c).abs() + 1.0).log();
         let length = self.l.abs() * FIRE_LENGTH;
         let u = psi(distances) / (psi(positions.maximum(length)) + FIRE_EPSILON);
         let hidden = (u.unsqueeze(-1) * self.w1 + self.b1).relu();
-        (hidden.matmul_t(self.w2) + self.b2).permute(&[2, 0, 1])
+        let biases = hidden.matmul_t(self.w2) + self.b2;
+        match distances.shape().len() {
+            2 => biases.permute(&[2, 0, 1]),
+            _ => biases.permute(&[0, 3, 1, 2]),
+        }
     }
 }
 

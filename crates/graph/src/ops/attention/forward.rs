@@ -138,7 +138,7 @@ pub struct AttentionOptions<'g> {
     pub mask: Option<Tensor<'g>>,
     /// `i32[S + 1]`: the starts of segments, see [`Attention`].
     pub starts: Option<Tensor<'g>>,
-    /// `i32[]`: the position of the first query among the keys.
+    /// `i32[]`, or `i32[B]` with one for each sequence: the position of the first query among the keys.
     pub offset: Option<Tensor<'g>>,
     /// Probability that an attention weight becomes zero, and the key `u32[2]` of the random bits.
     pub dropout: Option<(f64, Tensor<'g>)>,

@@ -6,12 +6,14 @@ mod forward;
 mod operation;
 mod query;
 mod rope;
+mod rope_scaling;
 mod scores;
 pub mod weighting;
 
 pub use bias::{AttentionBias, FIRE_EPSILON, FIRE_LENGTH, Fire, alibi_slope};
 pub use forward::{AttentionOptions, PositionBias, attention};
 pub use operation::{AttentionSizes, Extras};
+pub use rope_scaling::RopeScaling;
 pub use scores::AttentionScores;
 pub use weighting::{Divisor, Weighting};
 

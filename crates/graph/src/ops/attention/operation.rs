@@ -14,7 +14,8 @@ use crate::types::{DType, Type};
 /// - `masked`: the mask `bool[B, Tk]`, true where the key may be attended to;
 /// - `segmented`: `starts i32[S + 1]`, ascending. With `B = 1` and `Tq = Tk`, tokens `starts[s] .. starts[s + 1]` are
 ///   one sequence, and see no key of another one. Tokens outside of all sequences see no key;
-/// - `placed`: `offset i32[]`, the position of the first query among the keys; otherwise it is `Tk - Tq`;
+/// - `placed`: `offset i32[]`, or `i32[B]` with one for each sequence, the position of the first query among the keys;
+///   otherwise it is `Tk - Tq`;
 /// - [`AttentionBias::Fire`]: its parameters in the order of [`Fire`];
 /// - a learned [`Weighting::Norm`]: `weight[H]`;
 /// - `p > 0`: the key `u32[2]` of dropout.
@@ -44,7 +45,7 @@ pub struct Attention {
     pub masked: bool,
     /// Whether the starts of segments are among the inputs.
     pub segmented: bool,
-    /// Whether the position of the first query is among the inputs.
+    /// Whether the position of the first query is among the inputs, for all sequences or for each.
     pub placed: bool,
 }
 
@@ -219,7 +220,9 @@ impl Attention {
                 )));
             }
         }
-        must_be("offset", &extras.offset, DType::I32, &[])?;
+        let each = [n.batch];
+        let is_each = extras.offset.as_ref().is_some_and(|offset| offset.rank() > 0);
+        must_be("offset", &extras.offset, DType::I32, if is_each { &each } else { &[] })?;
         if let Some(fire) = &extras.fire {
             let width = fire.w1.shape.first().copied().unwrap_or(0);
             let shapes: [&[usize]; 6] = [&[], &[], &[width], &[width], &[n.heads, width], &[n.heads]];

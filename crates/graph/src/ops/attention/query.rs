@@ -62,11 +62,14 @@ impl<'a> Operands<'a> {
         (index > 0 && index < starts.len()).then_some((index, start as usize))
     }
 
-    fn position(&self, i: usize) -> f64 {
+    fn position(&self, b: usize, i: usize) -> f64 {
         if self.op.segmented {
             return self.segment(i).map_or(0.0, |(_, start)| (i - start) as f64);
         }
-        let offset = self.extras.offset.map(Array::item);
+        let offset = self.extras.offset.map(|offset| match offset.ty.rank() {
+            0 => offset.item(),
+            _ => offset.at(&[b]),
+        });
         i as f64 + offset.unwrap_or(self.n.keys as f64 - self.n.queries as f64)
     }
 
@@ -84,7 +87,7 @@ impl<'a> Operands<'a> {
     /// The scores of query `i` of sequence `b` in head `h`.
     pub(super) fn scores(&self, b: usize, h: usize, i: usize) -> Scores {
         let (n, kv_head) = (self.n, self.n.kv_head(h));
-        let position = self.position(i);
+        let position = self.position(b, i);
         let fire = self.extras.fire.map(|fire| FireRow::new(fire, position));
         let score = |j: usize| {
             if !self.sees(b, i, position, j) {

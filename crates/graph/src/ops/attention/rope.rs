@@ -6,6 +6,7 @@ use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::attention::rope_scaling::RopeScaling;
 use crate::ops::rules::{arity, float};
 use crate::ops::shape::concat::concat;
 use crate::trace::Tensor;
@@ -14,12 +15,14 @@ use crate::types::{DType, Type};
 /// Inputs: `x[B, T, H, D]` with an even `D`, and `positions i32[T]`. Every head of token `t` is rotated: with the angle
 /// `a_i = positions[t] base^(-2i/D)`, elements `i` and `i + D/2` become `x_i cos a_i - x_(i+D/2) sin a_i` and
 /// `x_(i+D/2) cos a_i + x_i sin a_i` (the order of GPT-NeoX and Llama). So the product of a query and a key depends on
-/// the distance of their positions alone. The decomposition computes angles in the accumulator dtype of `x`, a kernel
-/// more accurately.
+/// the distance of their positions alone. [`RopeScaling`] may change the angles `a_i`. The decomposition computes
+/// angles in the accumulator dtype of `x`, a kernel more accurately.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rope {
     /// The base of the wavelengths, at least 1; 10000 in the paper.
     pub base: f64,
+    /// How the angles are changed for longer texts.
+    pub scaling: RopeScaling,
     /// Whether to rotate by the negative angles: the derivative, and the inverse.
     pub inverse: bool,
 }
@@ -28,11 +31,12 @@ impl Rope {
     /// The angle of each pair of elements at position 1, for heads of `width` elements.
     pub fn frequencies(&self, width: usize) -> Vec<f64> {
         let exponent = |i: usize| -2.0 * i as f64 / width as f64;
-        (0..width / 2).map(|i| self.base.powf(exponent(i))).collect()
+        let frequency = |i| self.scaling.apply(self.base.powf(exponent(i)));
+        (0..width / 2).map(frequency).collect()
     }
 }
 
-named!("rope": Rope { base, inverse });
+named!("rope": Rope { base, scaling, inverse });
 
 impl Op for Rope {
     fn name(&self) -> &'static str {
@@ -62,6 +66,7 @@ impl Op for Rope {
                 self.base
             )));
         }
+        self.scaling.check()?;
         Ok(vec![x.clone()])
     }
 
@@ -124,8 +129,12 @@ impl Op for Rope {
 impl<'g> Tensor<'g> {
     /// The heads of each token, `[B, T, H, D]`, rotated by angles that grow with its position, `i32[T]`. See [`Rope`].
     #[track_caller]
-    pub fn rope(self, positions: Tensor<'g>, base: f64) -> Tensor<'g> {
-        let op = Rope { base, inverse: false };
+    pub fn rope(self, positions: Tensor<'g>, base: f64, scaling: RopeScaling) -> Tensor<'g> {
+        let op = Rope {
+            base,
+            scaling,
+            inverse: false,
+        };
         self.trace().apply1(op, &[self, positions])
     }
 }

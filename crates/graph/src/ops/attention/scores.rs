@@ -10,9 +10,9 @@ use crate::types::{DType, Type};
 
 /// Positions of queries and keys, as tensors of the scores' dtype.
 struct Positions<'g> {
-    /// `[Tq, 1]`
+    /// `[Tq, 1]`, or `[B, Tq, 1]` where sequences have offsets of their own.
     queries: Tensor<'g>,
-    /// `[Tq, Tk]`
+    /// `[Tq, Tk]`, or `[B, Tq, Tk]`.
     distances: Tensor<'g>,
     /// Which keys the positions allow, if not all: a shape that broadcasts to `[B, H, Tq, Tk]`.
     visible: Option<Tensor<'g>>,
@@ -25,7 +25,7 @@ pub struct AttentionScores<'g> {
     pub scores: Tensor<'g>,
     /// Which keys queries see, if not all: a shape that broadcasts to that of the scores.
     pub visible: Option<Tensor<'g>>,
-    /// What positions add to the scores, `[H, Tq, Tk]`.
+    /// What positions add to the scores, `[H, Tq, Tk]`, or `[B, H, Tq, Tk]`.
     pub(super) biases: Option<Tensor<'g>>,
     weight: Option<Tensor<'g>>,
     key: Option<Tensor<'g>>,
@@ -84,6 +84,7 @@ impl Attention {
             };
         }
         let offset = match extras.offset {
+            Some(offset) if !offset.shape().is_empty() => offset.cast(dtype).reshape(&[n.batch, 1, 1]),
             Some(offset) => offset.cast(dtype),
             None => trace.full(dtype, &[], n.keys as f64 - n.queries as f64),
         };
@@ -91,11 +92,11 @@ impl Attention {
         Positions {
             queries: trace.iota(dtype, &[n.queries, 1], 0) + offset,
             distances: (positions - columns).abs(),
-            visible: self.causal.then(|| columns.le(positions)),
+            visible: self.causal.then(|| columns.le(positions).unsqueeze(-3)),
         }
     }
 
-    /// What positions add to scores, `[H, Tq, Tk]`.
+    /// What positions add to scores, `[H, Tq, Tk]`, or `[B, H, Tq, Tk]`.
     fn biases<'g>(
         &self,
         extras: &Extras<Tensor<'g>>,
@@ -108,7 +109,8 @@ impl Attention {
             (AttentionBias::Alibi, _) => {
                 let slopes = (0..n.heads).map(|h| -alibi_slope(h, n.heads)).collect();
                 let slopes = Array::new(Type::new(dtype, &[n.heads, 1, 1]), slopes);
-                Some(positions.distances * positions.distances.trace().constant(slopes))
+                let distances = positions.distances.unsqueeze(-3);
+                Some(distances * distances.trace().constant(slopes))
             }
             (AttentionBias::Fire, Some(fire)) => {
                 let fire = Fire::from_array(fire.into_array().map(|parameter| parameter.cast(dtype)));

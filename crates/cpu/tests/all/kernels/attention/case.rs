@@ -68,6 +68,13 @@ impl Case {
         }
     }
 
+    fn offset_shape(&self) -> &[usize] {
+        match self.batch {
+            1 => &[],
+            _ => std::slice::from_ref(&self.batch),
+        }
+    }
+
     pub fn graph(&self) -> Graph {
         let trace = Trace::new();
         self.build(&trace);
@@ -115,7 +122,9 @@ impl Case {
                 .masked
                 .then(|| trace.input("mask", DType::Bool, &[self.batch, self.keys])),
             starts,
-            offset: self.offset.map(|_| trace.input("offset", DType::I32, &[])),
+            offset: self
+                .offset
+                .map(|_| trace.input("offset", DType::I32, self.offset_shape())),
             dropout: (self.p > 0.0).then(|| (self.p, trace.input("key", DType::U32, &[2]))),
         };
         let o = attention(q, k, v, options);
@@ -151,10 +160,11 @@ impl Case {
         // L = 64: some rows lie before it, and some behind.
         inputs.insert("l".to_string(), scalar(DType::F32, 0.1246337890625));
         inputs.insert("key".to_string(), of(DType::U32, vec![11.0, 12.0]));
-        inputs.insert(
-            "offset".to_string(),
-            scalar(DType::I32, f64::from(self.offset.unwrap_or(0))),
-        );
+        // Sequences of a batch have offsets of their own.
+        let first = f64::from(self.offset.unwrap_or(0));
+        let offsets = (0..self.batch).map(|b| first + 13.0 * b as f64).collect();
+        let offsets = Array::new(Type::new(DType::I32, self.offset_shape()), offsets);
+        inputs.insert("offset".to_string(), offsets);
         inputs.insert(
             "starts".to_string(),
             of(DType::I32, self.starts.iter().map(|&s| s as f64).collect()),

@@ -57,6 +57,14 @@ fn rules(weighting: &'static str, bias: &'static str) -> Vec<Case> {
             ..case.clone()
         },
         Case {
+            batch: 3,
+            queries: 2,
+            keys: 90,
+            offset: Some(40),
+            causal: true,
+            ..case.clone()
+        },
+        Case {
             queries: 70,
             keys: 70,
             heads: 10,

@@ -1,5 +1,6 @@
 //! What networks are made of, in random programs: norms, dropout, embeddings, losses, attention, caches.
 
+use lessen_graph::ops::attention::RopeScaling;
 use lessen_graph::ops::norm::temperature::{Clip, Temperature};
 use lessen_graph::{Array, AttentionOptions, DType, InputKind, Tensor, Type, attention, numel};
 
@@ -118,7 +119,7 @@ impl<'g> Writer<'g> {
             .collect();
         let q = if d % 2 == 0 && self.random.chance(50) {
             let positions = Array::i32(&[tq], &(0..tq as i32).collect::<Vec<_>>());
-            heads[0].rope(self.data(positions), 100.0)
+            heads[0].rope(self.data(positions), 100.0, RopeScaling::Linear { factor: 2.0 })
         } else {
             heads[0]
         };
@@ -158,7 +159,16 @@ impl<'g> Writer<'g> {
         let mut shape = x.shape();
         shape[axis] = 1 + self.random.below(shape[axis]);
         let update = self.leaf(&shape);
-        let position = Array::i32(&[], &[self.random.below(12) as i32 - 1]);
+        // One position, or one for each row.
+        let rows = if axis > 0 && self.random.below(2) > 0 {
+            Some(shape[0])
+        } else {
+            None
+        };
+        let positions: Vec<i32> = (0..rows.unwrap_or(1))
+            .map(|_| self.random.below(12) as i32 - 1)
+            .collect();
+        let position = Array::i32(rows.as_slice(), &positions);
         let position = self.data(position);
         self.push(x.update_slice(update, position, axis as isize), false);
     }

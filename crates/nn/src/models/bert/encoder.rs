@@ -1,0 +1,101 @@
+//! The encoder that all families and heads have.
+
+use lessen_graph::Tensor;
+
+use super::config::BertConfig;
+use crate::attention::SharedAttention;
+use crate::batch::BatchShape;
+use crate::context::Context;
+use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
+use crate::observations::activate;
+
+/// The hidden states of the last layer, `f32[B, T, hidden_size]`. Declares `tokens` (`i32[B, T]`), token types `types`
+/// (`i32[B, T]`: 0 for the first text, 1 for the second) where the model has several, and what [`BatchShape`] says.
+///
+/// # Panics
+/// If `T` is above the number of positions; see [`Model::check_length`](crate::Model::check_length).
+#[track_caller]
+pub fn bert<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
+    let description = c.family.description();
+    let x = cx.scope("embeddings", |cx| embeddings(cx, c, batch));
+    let shared = SharedAttention::new(&cx.at(description.stack), c.attention, c.num_attention_heads, batch);
+    (0..c.num_hidden_layers).fold(x, |x, i| {
+        cx.scope(&format!("{}.{i}", description.layer.layers), |cx| {
+            layer(cx, c, x, batch, shared)
+        })
+    })
+}
+
+fn embeddings<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape) -> Tensor<'g> {
+    let table = |rows| (rows, c.hidden_size);
+    let tokens = batch.ids(cx, "tokens");
+    let types = (c.type_vocab_size > 1).then(|| batch.ids(cx, "types"));
+    let x = embedding(cx, "word_embeddings", tokens, table(c.vocab_size), c.weight());
+    let name = "token_type_embeddings";
+    let x = match types {
+        Some(types) => x + embedding(cx, name, types, table(c.type_vocab_size), c.weight()),
+        None if c.type_vocab_size == 1 => {
+            let shape = [1, c.hidden_size];
+            x + cx.scope(name, |cx| {
+                cx.param("weight", &shape, c.weight()).reshape(&[c.hidden_size])
+            })
+        }
+        None => x,
+    };
+    let x = if c.attention.position.is_limited() {
+        let rows = table(c.max_position_embeddings);
+        x + batch.position_embeddings_from(cx, "position_embeddings", c.first_position(), rows, c.weight())
+    } else {
+        x
+    };
+    let x = layer_norm(cx, "LayerNorm", x, c.layer_norm_eps);
+    cx.dropout(x, c.hidden_dropout_prob)
+}
+
+fn layer<'g>(
+    cx: &Context<'g>,
+    c: &BertConfig,
+    x: Tensor<'g>,
+    batch: BatchShape,
+    shared: SharedAttention<'g>,
+) -> Tensor<'g> {
+    let description = c.family.description();
+    let names = &description.layer;
+    let projections = [names.query, names.key, names.value];
+    let [q, k, v] = projections.map(|name| linear(cx, name, x, c.hidden_size, c.weight()));
+    let y = cx.scope(place(names.query), |cx| {
+        let how = Attend {
+            mask: batch.mask(cx),
+            dropout: c.attention_probs_dropout_prob,
+            ..Attend::default()
+        };
+        multi_head(cx, q, k, v, shared.of_layer(cx, how))
+    });
+    let dropout = match description.attention_output_dropout {
+        true => c.hidden_dropout_prob,
+        false => 0.0,
+    };
+    let x = add_and_norm(cx, c, x, y, (names.attention_output, names.attention_norm), dropout);
+    let y = linear(cx, names.up, x, c.intermediate_size, c.weight());
+    let y = activate(&cx.at(place(names.up)), c.hidden_act, y, |cx| batch.real(cx));
+    add_and_norm(cx, c, x, y, (names.down, names.output_norm), c.hidden_dropout_prob)
+}
+
+/// `LayerNorm(x + dropout(dense(y)))`
+fn add_and_norm<'g>(
+    cx: &Context<'g>,
+    c: &BertConfig,
+    x: Tensor<'g>,
+    y: Tensor<'g>,
+    (dense, norm): (&str, &str),
+    dropout: f64,
+) -> Tensor<'g> {
+    let y = linear(cx, dense, y, c.hidden_size, c.weight());
+    let sum = cx.trace().in_scope(place(norm), || x + cx.dropout(y, dropout));
+    layer_norm(cx, norm, sum, c.layer_norm_eps)
+}
+
+/// What a parameter's name begins with: that of the part of the model that it belongs to.
+pub(super) fn place(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(place, _)| place)
+}

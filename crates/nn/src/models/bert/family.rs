@@ -1,0 +1,283 @@
+//! BERT, RoBERTa and DistilBERT: everything in which they differ, as transformers has it.
+
+use crate::activation::Activation;
+
+/// A family of post-norm encoders, which differ in names, positions, token types and heads.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Family {
+    /// BERT (Devlin et al. 2019).
+    Bert,
+    /// RoBERTa (Liu et al. 2019): BERT with one token type, and positions that begin after the padding id.
+    Roberta,
+    /// DistilBERT (Sanh et al. 2019): BERT without token types, and without dropout after attention.
+    DistilBert,
+}
+
+/// What stands on top of the encoder.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Head {
+    /// Classes of a text, or with one class a number, from the state of its first token.
+    SequenceClassification,
+    /// Masked tokens; its matrix is that of the word embeddings.
+    MaskedLM,
+}
+
+impl Head {
+    /// All heads.
+    pub const ALL: [Head; 2] = [Head::SequenceClassification, Head::MaskedLM];
+}
+
+impl Family {
+    /// All families.
+    pub const ALL: [Family; 3] = [Family::Bert, Family::Roberta, Family::DistilBert];
+
+    /// The family in `model_type`.
+    pub fn model_type(self) -> &'static str {
+        self.description().model_type
+    }
+
+    /// The name in `architectures` of the model with this head.
+    pub fn class(self, head: Head) -> &'static str {
+        let classes = self.description().classes;
+        match head {
+            Head::SequenceClassification => classes.sequence_classification,
+            Head::MaskedLM => classes.masked_lm,
+        }
+    }
+
+    pub(crate) fn description(self) -> &'static Description {
+        match self {
+            Family::Bert => &BERT,
+            Family::Roberta => &ROBERTA,
+            Family::DistilBert => &DISTILBERT,
+        }
+    }
+}
+
+/// What tells a family from the others.
+pub(crate) struct Description {
+    pub model_type: &'static str,
+    pub classes: Classes,
+    pub fields: FieldNames,
+    /// What the names of the encoder's parameters begin with.
+    pub prefix: &'static str,
+    /// Where parameters that all layers share stand, in the encoder.
+    pub stack: &'static str,
+    pub layer: LayerNames,
+    /// Whether dropout follows the output of attention.
+    pub attention_output_dropout: bool,
+    /// The padding id of a `config.json` without one.
+    pub pad_token_id: usize,
+    /// Whether positions count from the padding id plus one instead of 0.
+    pub positions_after_padding: bool,
+    pub classifier: ClassifierNames,
+    pub masked: MaskedNames,
+}
+
+impl Description {
+    /// The name of the word embeddings.
+    pub fn words(&self) -> String {
+        format!("{}.embeddings.word_embeddings.weight", self.prefix)
+    }
+}
+
+/// Names of classes in `architectures`, by their heads.
+#[derive(Clone, Copy)]
+pub(crate) struct Classes {
+    pub sequence_classification: &'static str,
+    pub masked_lm: &'static str,
+}
+
+/// Names of fields in `config.json`.
+pub(crate) struct FieldNames {
+    pub hidden_size: &'static str,
+    pub num_hidden_layers: &'static str,
+    pub num_attention_heads: &'static str,
+    pub intermediate_size: &'static str,
+    pub hidden_act: &'static str,
+    pub hidden_dropout_prob: &'static str,
+    pub attention_probs_dropout_prob: &'static str,
+    pub classifier_dropout: &'static str,
+    /// The classifier's dropout where the field is missing; none is that of the hidden states.
+    pub default_classifier_dropout: Option<f64>,
+    /// With the value where the field is missing; none is 0.
+    pub qa_dropout: Option<(&'static str, f64)>,
+    /// None where there are no token types.
+    pub type_vocab_size: Option<&'static str>,
+    /// None where epsilon is always the default.
+    pub layer_norm_eps: Option<&'static str>,
+}
+
+/// Names of parameters, in a layer.
+pub(crate) struct LayerNames {
+    /// Those of all layers, in the encoder, without their numbers.
+    pub layers: &'static str,
+    pub query: &'static str,
+    pub key: &'static str,
+    pub value: &'static str,
+    pub attention_output: &'static str,
+    pub attention_norm: &'static str,
+    pub up: &'static str,
+    pub down: &'static str,
+    pub output_norm: &'static str,
+}
+
+/// The head of a classifier of texts: a layer with an activation, and the classes.
+pub(crate) struct ClassifierNames {
+    pub dense: &'static str,
+    pub activation: Activation,
+    pub classes: &'static str,
+    /// Whether dropout precedes the first layer too.
+    pub dropout_before: bool,
+}
+
+/// The head of a masked language model: a layer with activation and norm, and the tied matrix.
+pub(crate) struct MaskedNames {
+    pub dense: &'static str,
+    /// None where it is that of the encoder.
+    pub activation: Option<Activation>,
+    pub norm: &'static str,
+    /// The bias of the tied matrix, a parameter.
+    pub bias: &'static str,
+    /// The copy of the word embeddings in checkpoints.
+    pub decoder: &'static str,
+    /// The copy of the bias in checkpoints, where there is one.
+    pub decoder_bias: Option<&'static str>,
+}
+
+static BERT: Description = Description {
+    model_type: "bert",
+    classes: Classes {
+        sequence_classification: "BertForSequenceClassification",
+        masked_lm: "BertForMaskedLM",
+    },
+    fields: BERT_FIELDS,
+    prefix: "bert",
+    stack: "encoder",
+    layer: BERT_LAYER,
+    attention_output_dropout: true,
+    pad_token_id: 0,
+    positions_after_padding: false,
+    classifier: ClassifierNames {
+        dense: "bert.pooler.dense",
+        activation: Activation::Tanh,
+        classes: "classifier",
+        dropout_before: false,
+    },
+    masked: MaskedNames {
+        dense: "cls.predictions.transform.dense",
+        activation: None,
+        norm: "cls.predictions.transform.LayerNorm",
+        bias: "cls.predictions.bias",
+        decoder: "cls.predictions.decoder.weight",
+        decoder_bias: Some("cls.predictions.decoder.bias"),
+    },
+};
+
+static ROBERTA: Description = Description {
+    model_type: "roberta",
+    classes: Classes {
+        sequence_classification: "RobertaForSequenceClassification",
+        masked_lm: "RobertaForMaskedLM",
+    },
+    fields: BERT_FIELDS,
+    prefix: "roberta",
+    stack: "encoder",
+    layer: BERT_LAYER,
+    attention_output_dropout: true,
+    pad_token_id: 1,
+    positions_after_padding: true,
+    classifier: ClassifierNames {
+        dense: "classifier.dense",
+        activation: Activation::Tanh,
+        classes: "classifier.out_proj",
+        dropout_before: true,
+    },
+    masked: MaskedNames {
+        dense: "lm_head.dense",
+        activation: Some(Activation::Gelu),
+        norm: "lm_head.layer_norm",
+        bias: "lm_head.bias",
+        decoder: "lm_head.decoder.weight",
+        decoder_bias: Some("lm_head.decoder.bias"),
+    },
+};
+
+static DISTILBERT: Description = Description {
+    model_type: "distilbert",
+    classes: Classes {
+        sequence_classification: "DistilBertForSequenceClassification",
+        masked_lm: "DistilBertForMaskedLM",
+    },
+    fields: FieldNames {
+        hidden_size: "dim",
+        num_hidden_layers: "n_layers",
+        num_attention_heads: "n_heads",
+        intermediate_size: "hidden_dim",
+        hidden_act: "activation",
+        hidden_dropout_prob: "dropout",
+        attention_probs_dropout_prob: "attention_dropout",
+        classifier_dropout: "seq_classif_dropout",
+        default_classifier_dropout: Some(0.2),
+        qa_dropout: Some(("qa_dropout", 0.1)),
+        type_vocab_size: None,
+        layer_norm_eps: None,
+    },
+    prefix: "distilbert",
+    stack: "transformer",
+    layer: LayerNames {
+        layers: "transformer.layer",
+        query: "attention.q_lin",
+        key: "attention.k_lin",
+        value: "attention.v_lin",
+        attention_output: "attention.out_lin",
+        attention_norm: "sa_layer_norm",
+        up: "ffn.lin1",
+        down: "ffn.lin2",
+        output_norm: "output_layer_norm",
+    },
+    attention_output_dropout: false,
+    pad_token_id: 0,
+    positions_after_padding: false,
+    classifier: ClassifierNames {
+        dense: "pre_classifier",
+        activation: Activation::Relu,
+        classes: "classifier",
+        dropout_before: false,
+    },
+    masked: MaskedNames {
+        dense: "vocab_transform",
+        activation: None,
+        norm: "vocab_layer_norm",
+        bias: "vocab_projector.bias",
+        decoder: "vocab_projector.weight",
+        decoder_bias: None,
+    },
+};
+
+const BERT_FIELDS: FieldNames = FieldNames {
+    hidden_size: "hidden_size",
+    num_hidden_layers: "num_hidden_layers",
+    num_attention_heads: "num_attention_heads",
+    intermediate_size: "intermediate_size",
+    hidden_act: "hidden_act",
+    hidden_dropout_prob: "hidden_dropout_prob",
+    attention_probs_dropout_prob: "attention_probs_dropout_prob",
+    classifier_dropout: "classifier_dropout",
+    default_classifier_dropout: None,
+    qa_dropout: None,
+    type_vocab_size: Some("type_vocab_size"),
+    layer_norm_eps: Some("layer_norm_eps"),
+};
+
+const BERT_LAYER: LayerNames = LayerNames {
+    layers: "encoder.layer",
+    query: "attention.self.query",
+    key: "attention.self.key",
+    value: "attention.self.value",
+    attention_output: "attention.output.dense",
+    attention_norm: "attention.output.LayerNorm",
+    up: "intermediate.dense",
+    down: "output.dense",
+    output_norm: "output.LayerNorm",
+};

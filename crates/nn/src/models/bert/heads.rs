@@ -1,0 +1,52 @@
+//! What stands on top of the encoder.
+
+use lessen_graph::Tensor;
+
+use super::config::BertConfig;
+use super::encoder::place;
+use crate::batch::BatchShape;
+use crate::context::Context;
+use crate::init::Init;
+use crate::layers::{layer_norm, linear};
+use crate::observations::activate;
+
+/// Logits of the classes of texts, `f32[B, classes]`, from the states of all tokens.
+#[track_caller]
+pub(super) fn classes_of_texts<'g>(
+    cx: &Context<'g>,
+    c: &BertConfig,
+    batch: BatchShape,
+    states: Tensor<'g>,
+) -> Tensor<'g> {
+    let names = &c.family.description().classifier;
+    let p = c.classifier_dropout.unwrap_or(c.hidden_dropout_prob);
+    let first = batch.first(cx, states);
+    let first = match names.dropout_before {
+        true => cx.dropout(first, p),
+        false => first,
+    };
+    let pooled = linear(cx, names.dense, first, c.hidden_size, c.weight());
+    let seen = |cx: &Context<'g>| batch.not_empty(cx);
+    let pooled = activate(&cx.at(place(names.dense)), names.activation, pooled, seen);
+    let pooled = cx.dropout(pooled, p);
+    c.loss
+        .normalize(linear(cx, names.classes, pooled, c.labels.len(), c.weight()))
+}
+
+/// Logits of the vocabulary, `f32[.., vocab_size]`, at all tokens, or at the masked ones of a batch that names them. The
+/// matrix is that of the word embeddings.
+#[track_caller]
+pub(super) fn masked_tokens<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape, states: Tensor<'g>) -> Tensor<'g> {
+    let description = c.family.description();
+    let names = &description.masked;
+    let x = batch.masked(cx, states);
+    let words = cx.param(&description.words(), &[c.vocab_size, c.hidden_size], c.weight());
+    let x = linear(cx, names.dense, x, c.hidden_size, c.weight());
+    let activation = names.activation.unwrap_or(c.hidden_act);
+    let x = activate(&cx.at(place(names.dense)), activation, x, |cx| batch.predicted(cx));
+    let x = layer_norm(cx, names.norm, x, c.layer_norm_eps);
+    cx.trace().in_scope(place(names.bias), || {
+        c.loss
+            .normalize(x.matmul_t(words) + cx.param(names.bias, &[c.vocab_size], Init::Zeros))
+    })
+}

@@ -1,0 +1,293 @@
+//! Decoder-only language models: pre-norm Transformer blocks, causal attention, and a head over the vocabulary. The
+//! body is the same for all of them; what differs is a [`Decoder`], which each model describes in its own file.
+
+use lessen_graph::Tensor;
+
+use super::{BatchShape, Outputs, class_loss};
+use crate::activation::Activation;
+use crate::attention::{AttentionConfig, SharedAttention};
+use crate::context::Context;
+use crate::init::Init;
+use crate::layers::{
+    Attend, attend, conv1d, embedding, layer_norm, linear, merge_heads, projection, rms_norm, split_heads,
+};
+use crate::loss::Loss;
+use crate::observations::activate;
+
+/// What a decoder-only language model is made of.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Decoder {
+    pub(super) sizes: Sizes,
+    pub(super) attention: AttentionConfig,
+    pub(super) norm: Norm,
+    /// What norms add to the variance or to the mean square.
+    pub(super) norm_eps: f64,
+    pub(super) qkv: Qkv,
+    /// Of every product but those of queries, keys and values.
+    pub(super) linear: Linear,
+    pub(super) mlp: Mlp,
+    pub(super) activation: Activation,
+    pub(super) dropout: Dropout,
+    /// Of the initial values of matrices.
+    pub(super) init: Init,
+    /// The same of matrices that end a residual branch.
+    pub(super) residual_init: Init,
+    pub(super) names: Names,
+    pub(super) loss: Loss,
+}
+
+/// The extents of a decoder.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Sizes {
+    pub(super) vocab: usize,
+    /// Rows of the table of learned positions; it is read where positions are learned.
+    pub(super) positions: usize,
+    pub(super) width: usize,
+    pub(super) layers: usize,
+    pub(super) heads: usize,
+    /// Heads of keys and values.
+    pub(super) kv_heads: usize,
+    pub(super) head_width: usize,
+    /// Width inside the feed-forward layers.
+    pub(super) ffn: usize,
+}
+
+/// The kind of norms.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Norm {
+    Layer,
+    Rms,
+}
+
+/// How a matrix is stored, and whether a bias is added to its product.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Linear {
+    /// As in GPT-2: `[in, out]`, with a bias.
+    Conv1d,
+    /// `[out, in]`, with a bias.
+    Biased,
+    /// `[out, in]`, without one.
+    Plain,
+}
+
+/// The products of queries, keys and values.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Qkv {
+    /// One of this name.
+    Joined(&'static str, Linear),
+    /// One for each, of these names.
+    Separate([&'static str; 3], Linear),
+}
+
+/// The feed-forward layers, by the names of their products.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Mlp {
+    /// `down(activation(up(x)))`
+    Plain { up: &'static str, down: &'static str },
+    /// `down(activation(gate(x)) · up(x))` (Shazeer 2020); with SiLU it is SwiGLU.
+    Gated {
+        gate: &'static str,
+        up: &'static str,
+        down: &'static str,
+    },
+}
+
+/// Dropout probabilities.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Dropout {
+    pub(super) embeddings: f64,
+    /// Of attention weights.
+    pub(super) attention: f64,
+    /// Of residual branches.
+    pub(super) residual: f64,
+}
+
+/// The names of parameters and their scopes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Names {
+    /// The scope of all parameters but a head of its own.
+    pub(super) body: &'static str,
+    pub(super) words: &'static str,
+    pub(super) positions: &'static str,
+    pub(super) layers: &'static str,
+    pub(super) attention: &'static str,
+    /// The product that ends an attention.
+    pub(super) attention_out: &'static str,
+    pub(super) mlp: &'static str,
+    /// The norms before attention and feed-forward layers, and the last one.
+    pub(super) norms: [&'static str; 3],
+    /// The head; none where it is tied to the token embeddings.
+    pub(super) head: Option<&'static str>,
+}
+
+/// The tokens that a decoder reads.
+#[derive(Clone, Copy)]
+pub(super) enum Reads<'g> {
+    /// The sequences of a batch.
+    Batch(BatchShape),
+    /// One token of each of so many sequences, the data input `tokens` (`i32[B, 1]`), at positions (`i32[B]`).
+    Token(usize, Tensor<'g>),
+}
+
+impl Reads<'_> {
+    fn batch(self) -> BatchShape {
+        match self {
+            Reads::Batch(batch) => batch,
+            Reads::Token(size, _) => BatchShape::Padded { size, length: 1 },
+        }
+    }
+}
+
+impl Decoder {
+    /// Logits of the next token at every position, `f32[B, T, vocabulary]`. Declares `tokens` (`i32[B, T]`).
+    ///
+    /// # Panics
+    /// If `T` is above the number of learned positions; see [`Model::check_length`](crate::Model::check_length).
+    #[track_caller]
+    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        let x = self.hidden_states(cx, Reads::Batch(batch), |cx, _, [q, k, v], how| {
+            attend(cx, q, k, v, how)
+        });
+        self.head(cx, x)
+    }
+
+    /// Loss over `labels` (`i32[B, T]`): `labels[t]` is the token after `tokens[t]`, or -100 without a label. Whoever
+    /// makes the batch shifts the labels; transformers does that inside the model.
+    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        let logits = self.logits(cx, batch);
+        class_loss(cx, logits, batch.ids(cx, "labels"))
+    }
+
+    /// Embeddings, blocks and the final norm: `f32[B, T, width]`.
+    ///
+    /// `attend` takes the layer's index, queries, keys and values (`[B, T, H, D]`, queries and keys rotated where
+    /// positions are rotary) and options: training attends to the whole text, generation to the key/value cache.
+    pub(super) fn hidden_states<'g>(
+        &self,
+        cx: &Context<'g>,
+        reads: Reads<'g>,
+        attend: impl Fn(&Context<'g>, usize, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
+    ) -> Tensor<'g> {
+        let (batch, names) = (reads.batch(), &self.names);
+        cx.scope(names.body, |cx| {
+            let x = self.embeddings(cx, reads);
+            let shared = SharedAttention::new(cx, self.attention, self.sizes.heads, batch);
+            let shared = match reads {
+                Reads::Batch(_) => shared,
+                Reads::Token(_, positions) => shared.from(positions),
+            };
+            let x = (0..self.sizes.layers).fold(cx.dropout(x, self.dropout.embeddings), |x, i| {
+                cx.scope(&format!("{}.{i}", names.layers), |cx| {
+                    self.block(cx, (x, batch), shared, |cx, qkv, how| attend(cx, i, qkv, how))
+                })
+            });
+            self.norm(cx, names.norms[2], x)
+        })
+    }
+
+    fn embeddings<'g>(&self, cx: &Context<'g>, reads: Reads<'g>) -> Tensor<'g> {
+        let Sizes {
+            vocab,
+            positions,
+            width,
+            ..
+        } = self.sizes;
+        let (table, name) = ((positions, width), self.names.positions);
+        let places = self.attention.position.is_limited().then(|| match reads {
+            Reads::Batch(batch) => batch.position_embeddings(cx, name, table, self.init),
+            Reads::Token(_, at) => embedding(cx, name, at, table, self.init).unsqueeze(1),
+        });
+        let tokens = reads.batch().ids(cx, "tokens");
+        let words = embedding(cx, self.names.words, tokens, (vocab, width), self.init);
+        places.map_or(words, |places| words + places)
+    }
+
+    fn block<'g>(
+        &self,
+        cx: &Context<'g>,
+        (x, batch): (Tensor<'g>, BatchShape),
+        shared: SharedAttention<'g>,
+        attend: impl FnOnce(&Context<'g>, [Tensor<'g>; 3], Attend<'g>) -> Tensor<'g>,
+    ) -> Tensor<'g> {
+        let (names, width) = (&self.names, self.sizes.width);
+        let h = self.norm(cx, names.norms[0], x);
+        let y = cx.scope(names.attention, |cx| {
+            let [q, k, v] = self.queries_keys_values(cx, h);
+            let how = Attend {
+                causal: true,
+                dropout: self.dropout.attention,
+                ..Attend::default()
+            };
+            let how = shared.of_layer(cx, how);
+            let y = attend(cx, [how.rotate(q), how.rotate(k), v], how);
+            self.linear
+                .apply(cx, names.attention_out, merge_heads(y), width, self.residual_init)
+        });
+        let x = x + cx.dropout(y, self.dropout.residual);
+
+        let h = self.norm(cx, names.norms[1], x);
+        let y = cx.scope(names.mlp, |cx| self.feed_forward(cx, h, batch));
+        x + cx.dropout(y, self.dropout.residual)
+    }
+
+    /// Heads of queries, keys and values, `[B, T, H, D]`.
+    fn queries_keys_values<'g>(&self, cx: &Context<'g>, h: Tensor<'g>) -> [Tensor<'g>; 3] {
+        let Sizes {
+            heads,
+            kv_heads,
+            head_width,
+            ..
+        } = self.sizes;
+        let heads = [heads, kv_heads, kv_heads];
+        let widths = heads.map(|heads| heads * head_width);
+        let parts = match self.qkv {
+            Qkv::Joined(name, linear) => linear
+                .apply(cx, name, h, widths.iter().sum(), self.init)
+                .split(-1, &widths),
+            Qkv::Separate(names, linear) => {
+                let part = |i: usize| linear.apply(cx, names[i], h, widths[i], self.init);
+                vec![part(0), part(1), part(2)]
+            }
+        };
+        [0, 1, 2].map(|i| split_heads(parts[i], heads[i]))
+    }
+
+    fn feed_forward<'g>(&self, cx: &Context<'g>, h: Tensor<'g>, batch: BatchShape) -> Tensor<'g> {
+        let Sizes { width, ffn, .. } = self.sizes;
+        let product = |name: &str| self.linear.apply(cx, name, h, ffn, self.init);
+        let active = |x: Tensor<'g>| activate(cx, self.activation, x, |cx| batch.in_segments(cx));
+        let (inner, down) = match self.mlp {
+            Mlp::Plain { up, down } => (active(product(up)), down),
+            Mlp::Gated { gate, up, down } => (active(product(gate)) * product(up), down),
+        };
+        self.linear.apply(cx, down, inner, width, self.residual_init)
+    }
+
+    fn norm<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
+        match self.norm {
+            Norm::Layer => layer_norm(cx, name, x, self.norm_eps),
+            Norm::Rms => rms_norm(cx, name, x, self.norm_eps),
+        }
+    }
+
+    /// Logits of the next token, `[.., vocabulary]`, from hidden states `[.., width]`.
+    pub(super) fn head<'g>(&self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
+        let Sizes { vocab, width, .. } = self.sizes;
+        let (scope, name) = match self.names.head {
+            Some(head) => (head, head.to_string()),
+            None => ("lm_head", format!("{}.{}", self.names.body, self.names.words)),
+        };
+        let weight = cx.param(&format!("{name}.weight"), &[vocab, width], self.init);
+        cx.trace().in_scope(scope, || self.loss.normalize(x.matmul_t(weight)))
+    }
+}
+
+impl Linear {
+    fn apply<'g>(self, cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
+        match self {
+            Linear::Conv1d => conv1d(cx, name, x, out, init),
+            Linear::Biased => linear(cx, name, x, out, init),
+            Linear::Plain => projection(cx, name, x, out, init),
+        }
+    }
+}

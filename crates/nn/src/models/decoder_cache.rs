@@ -1,0 +1,98 @@
+//! A decoder with a key/value cache, for generation token by token. The cache is the states `cache.LAYER.k` and
+//! `cache.LAYER.v`, both `f32[B, capacity, G, D]` for `G` heads of keys and values of width `D`.
+//!
+//! [`Decoder::prefill`] reads prompts, [`Decoder::decode`] one more token of each text; both are graphs over the same
+//! states. A query attends to entries at and before its own position only, so later entries, such as the padding of a
+//! prompt, are overwritten before they are read. Each text of a batch has a position of its own.
+
+use lessen_graph::{DType, Tensor};
+
+use super::BatchShape;
+use super::decoder::{Decoder, Reads};
+use crate::context::{Context, StateSpec};
+use crate::layers::attend;
+
+impl Decoder {
+    /// The cache states for `size` texts of at most `capacity` tokens. Their initial values do not matter.
+    pub fn cache_states(&self, size: usize, capacity: usize) -> Vec<StateSpec> {
+        (0..self.sizes.layers)
+            .flat_map(|layer| ["k", "v"].map(|what| self.cache(layer, what, size, capacity)))
+            .collect()
+    }
+
+    /// Reads prompts, `[B, T]`, and returns the logits `f32[B, vocabulary]` of the token after the last one of each.
+    ///
+    /// Declares `tokens` (`i32[B, T]`) and `position` (`i32[B]`, less than `T`), the positions of the last tokens;
+    /// tokens after them are padding. Fills the cache from its start.
+    ///
+    /// # Panics
+    /// If the prompts are longer than the capacity, or the capacity than the model's positions, if it has a table
+    /// of them.
+    #[track_caller]
+    pub fn prefill<'g>(&self, cx: &Context<'g>, [size, length]: [usize; 2], capacity: usize) -> Tensor<'g> {
+        assert!(
+            length <= capacity,
+            "a prompt of {length} tokens for {capacity} in the cache"
+        );
+        self.check_capacity(capacity);
+        let position = cx.input("position", DType::I32, &[size]);
+        let start = cx.trace().full(DType::I32, &[], 0.0);
+        let reads = Reads::Batch(BatchShape::Padded { size, length });
+        let x = self.hidden_states(cx, reads, |cx, layer, [q, k, v], how| {
+            write(cx, self.cache(layer, "k", size, capacity), k, start);
+            write(cx, self.cache(layer, "v", size, capacity), v, start);
+            attend(cx, q, k, v, how)
+        });
+        // Row b of the flattened states begins at b · T.
+        let first = cx.trace().iota(DType::I32, &[size], 0) * length as f64;
+        self.head(cx, x.flatten_rows().gather(first + position))
+    }
+
+    /// Reads one more token of each text and returns the logits `f32[B, vocabulary]` of the token after it.
+    ///
+    /// Declares `tokens` (`i32[B, 1]`) and `position` (`i32[B]`, less than `capacity`), the positions of these tokens.
+    /// Writes their keys and values into the cache.
+    ///
+    /// # Panics
+    /// If the capacity is larger than the model's positions, if it has a table
+    /// of them.
+    #[track_caller]
+    pub fn decode<'g>(&self, cx: &Context<'g>, size: usize, capacity: usize) -> Tensor<'g> {
+        self.check_capacity(capacity);
+        let position = cx.input("position", DType::I32, &[size]);
+        let x = self.hidden_states(cx, Reads::Token(size, position), |cx, layer, [q, k, v], how| {
+            let keys = write(cx, self.cache(layer, "k", size, capacity), k, position);
+            let values = write(cx, self.cache(layer, "v", size, capacity), v, position);
+            attend(cx, q, keys, values, how)
+        });
+        self.head(cx, x.reshape(&[size, self.sizes.width]))
+    }
+
+    /// Checks that a model with a table of positions has as many as the cache has tokens.
+    #[track_caller]
+    fn check_capacity(&self, capacity: usize) {
+        let positions = self.sizes.positions;
+        assert!(
+            capacity <= positions || !self.attention.position.is_limited(),
+            "a cache of {capacity} tokens for {positions} positions"
+        );
+    }
+
+    /// The cache of one layer's keys (`k`) or values (`v`).
+    fn cache(&self, layer: usize, what: &str, size: usize, capacity: usize) -> StateSpec {
+        StateSpec {
+            name: format!("cache.{layer}.{what}"),
+            dtype: DType::F32,
+            shape: vec![size, capacity, self.sizes.kv_heads, self.sizes.head_width],
+        }
+    }
+}
+
+/// Writes new keys or values `[B, T, G, D]` into a cache from a position on, or from one for each text, and returns the
+/// whole cache.
+fn write<'g>(cx: &Context<'g>, cache: StateSpec, new: Tensor<'g>, position: Tensor<'g>) -> Tensor<'g> {
+    let old = cache.declare(cx.trace());
+    let full = old.update_slice(new, position, 1);
+    cx.trace().assign(old, full);
+    full
+}

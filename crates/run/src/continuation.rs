@@ -1,0 +1,70 @@
+//! Texts that a language model continues, as text: prompts in, what was added out, piece by piece.
+
+use crate::task::SavedModel;
+use lessen_base::{Error, Result};
+use lessen_train::{Generator, Sampling, TextStream};
+use std::ops::ControlFlow;
+
+/// The most tokens of a text whose keys and values are kept where a model's positions are unlimited.
+const MOST_KEPT: usize = 1 << 14;
+
+/// How prompts are continued.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Continuation {
+    /// How each token is chosen.
+    pub sampling: Sampling,
+    /// Texts for each prompt.
+    pub samples: usize,
+    /// Strings before which a text ends.
+    pub stops: Vec<String>,
+}
+
+impl Continuation {
+    /// One text for each prompt, which ends at the end-of-text token or after as many tokens as `sampling` says.
+    pub fn new(sampling: Sampling) -> Continuation {
+        Continuation {
+            sampling,
+            samples: 1,
+            stops: Vec::new(),
+        }
+    }
+}
+
+/// Continues prompts with a model, all at once; returns what was added to each text, those of the first prompt first.
+/// `generator` makes a generator that keeps so many tokens of a text. `show` gets the number of a text and what is new
+/// of it.
+///
+/// # Errors
+/// A prompt without tokens, and those of generator, tokenizer and `show`.
+pub(crate) fn generate(
+    model: &SavedModel,
+    generator: impl FnOnce(usize) -> Result<Generator>,
+    prompts: &[String],
+    how: &Continuation,
+    show: &mut dyn FnMut(usize, &str) -> Result<()>,
+) -> Result<Vec<String>> {
+    let prompts = prompts.iter().map(|prompt| model.tokenizer.encode(prompt));
+    let prompts: Vec<Vec<i32>> = prompts.collect::<Result<_>>()?;
+    if prompts.iter().any(Vec::is_empty) {
+        return Err(Error::user(
+            "the prompt has no tokens; give at least one character with --prompt",
+        ));
+    }
+    let longest = prompts.iter().map(Vec::len).max().unwrap_or(1);
+    let mut generator = generator(longest.saturating_add(how.sampling.tokens).min(MOST_KEPT))?;
+    let decode = |tokens: &[i32]| model.tokenizer.decode(tokens);
+    let stream = |_| TextStream::new(&decode, &how.stops);
+    let mut streams: Vec<TextStream<'_>> = (0..prompts.len() * how.samples).map(stream).collect();
+    let prompts: Vec<&[i32]> = prompts.iter().map(Vec::as_slice).collect();
+    let added = generator.generate_all(&prompts, how.samples, &how.sampling, &mut |number, tokens| {
+        show(number, streams[number].push(tokens)?)?;
+        Ok(match streams[number].is_stopped() {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(()),
+        })
+    })?;
+    for (number, tokens) in added.iter().enumerate() {
+        show(number, streams[number].finish(tokens)?)?;
+    }
+    Ok(streams.iter().map(|stream| stream.text().to_string()).collect())
+}
