@@ -39,6 +39,7 @@ mod generate;
 pub mod memory;
 mod options;
 mod plans;
+mod reading;
 mod recording;
 mod sampling;
 mod session;

@@ -4,6 +4,7 @@
 use crate::array::{HostArray, StateArray, write_le};
 use crate::memory::check_memory;
 use crate::plans::{function_graph, states_of};
+use crate::reading::Reading;
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Options, Plan, ProgramId};
 use lessen_graph::{Graph, Tensor, Type};
@@ -59,6 +60,8 @@ pub struct Session {
     loaded: Vec<Function>,
     /// The arena that functions are to get along with.
     arena: Option<usize>,
+    /// How functions read parameters.
+    reading: Reading,
 }
 
 impl Session {
@@ -93,6 +96,7 @@ impl Session {
             states: BTreeSet::new(),
             loaded: Vec::new(),
             arena: None,
+            reading: Reading::default(),
         };
         for ParamSpec { name, shape, .. } in &params {
             session.allocate(name, &Type::f32(shape))?;
@@ -112,6 +116,7 @@ impl Session {
             self.backend.unload(function.program);
         }
         self.arena = None;
+        self.reading = Reading::default();
         let stays = |name: &str, ty: &Type| {
             let is_param = params.iter().any(|param| param.name == name && param.shape == ty.shape);
             is_param || kept.iter().any(|(own, own_ty)| own == name && own_ty == ty)
@@ -172,8 +177,29 @@ impl Session {
         &mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
-        let graph = function_graph(&self.params, trace)?;
+        let graph = function_graph(&self.params, &self.reading, trace)?;
         self.add(&graph, &Options::default())
+    }
+
+    /// Makes functions that are added from now on read parameters this way.
+    pub(crate) fn read_as(&mut self, reading: Reading) {
+        self.reading = reading;
+    }
+
+    /// How functions read parameters.
+    pub(crate) fn reading(&self) -> &Reading {
+        &self.reading
+    }
+
+    /// Gives the parameters what training results in: averages, and the sums with adapters.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        if let Some(graph) = self.reading.finish(&self.params) {
+            let function = self.add(&graph, &Options::default())?;
+            self.run(function, &[])?;
+            self.unload(function);
+        }
+        self.reading = Reading::default();
+        Ok(())
     }
 
     /// Makes graphs that are added from now on get along with an arena of so many bytes, if they can.

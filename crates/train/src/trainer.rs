@@ -112,6 +112,7 @@ impl Trainer {
     pub fn from_plans(mut session: Session, options: TrainerOptions, plans: StepPlans) -> Result<Trainer> {
         let (planned_lasting, planned_arena) = (plans.lasting_bytes(), plans.arena_bytes());
         session.keep_arena(planned_arena);
+        session.read_as(plans.reading);
         let steps = HashMap::from([(plans.shape, session.load(plans.step)?)]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
@@ -236,8 +237,8 @@ impl Trainer {
             .collect()
     }
 
-    /// Compiles a graph over the same parameters, without dropout: `trace` returns its results by name. It shares the
-    /// step's memory and its budget.
+    /// Compiles a graph over the same parameters, or over their averages where the options have some, without dropout:
+    /// `trace` returns its results by name. It shares the step's memory and its budget.
     ///
     /// # Errors
     /// A parameter that the trainer does not have, a budget that is too small for it, and a graph that the machine's
@@ -246,7 +247,7 @@ impl Trainer {
         &mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
-        let graph = function_graph(self.session.params(), trace)?;
+        let graph = function_graph(self.session.params(), self.session.reading(), trace)?;
         self.add(&graph, Placement::default())
     }
 
@@ -261,7 +262,12 @@ impl Trainer {
         training: bool,
         model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Function> {
-        let graph = recording_graph(self.session.params(), selection, training, model)?;
+        let graph = recording_graph(
+            self.session.params(),
+            self.session.reading(),
+            (selection, training),
+            model,
+        )?;
         self.add(&graph, Placement::default())
     }
 
@@ -428,6 +434,16 @@ impl Trainer {
     /// as they are.
     pub fn carry_on_after(&mut self, done: u64) {
         self.done = done;
+    }
+
+    /// Ends the training; the session has what it results in: parameters with the values of their averages, and weights to
+    /// which adapters have been added.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn finish(mut self) -> Result<Session> {
+        self.session.finish()?;
+        Ok(self.session)
     }
 
     /// Ends the training; the session has the parameters and the states of training.

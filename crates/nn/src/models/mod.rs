@@ -11,6 +11,7 @@ use lessen_graph::{DType, Tensor};
 
 pub use crate::batch::BatchShape;
 use crate::context::Context;
+use crate::loss::cross_entropy;
 use crate::observations;
 
 /// The outputs of a model.
@@ -27,7 +28,7 @@ pub struct Outputs<'g> {
 fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> Outputs<'g> {
     observations::logits(cx, logits, labels);
     Outputs {
-        loss: logits.cross_entropy(labels),
+        loss: cross_entropy(cx, logits, labels),
         logits,
     }
 }
