@@ -33,6 +33,8 @@ pub struct Lora {
     /// [`conv1d`]: crate::layers::conv1d
     /// [`linear`]: crate::layers::linear
     pub fan_in_fan_out: bool,
+    /// The folder of the model that the adapters are for, for `adapter_config.json`.
+    pub base: String,
     /// Parameters that are trained as they are beside the adapters, such as those of a new head.
     pub whole: Patterns,
 }
@@ -66,37 +68,73 @@ pub fn adapter_layer(name: &str) -> Option<&str> {
     layer(A).or_else(|| layer(B))
 }
 
-/// An adapter among the parameters of a model.
-#[derive(Clone, PartialEq, Debug)]
+/// The adapter of a layer.
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Adapter {
-    /// The parameter that it is added to, `LAYER.weight`.
-    pub weight: String,
-    /// `A`, `[rank, in]`.
-    pub a: ParamSpec,
-    /// `B`, `[out, rank]`.
-    pub b: ParamSpec,
+    layer: String,
+    /// Rows of `A`.
+    pub rank: usize,
+    /// Columns of `A`: the width of what the layer reads.
+    pub inputs: usize,
+    /// Rows of `B`: the width of what the layer gives.
+    pub outputs: usize,
 }
 
 impl Adapter {
     /// The adapters among these parameters.
     pub fn of(params: &[ParamSpec]) -> Vec<Adapter> {
-        let find = |name: String| params.iter().find(|param| param.name == name).cloned();
+        let shape = |name: String| params.iter().find(|param| param.name == name).map(|param| &param.shape);
         let layers = params
             .iter()
             .filter_map(|param| param.name.strip_suffix(A)?.strip_suffix('.'));
         let adapter = |layer: &str| {
+            let (a, b) = (shape(format!("{layer}.{A}"))?, shape(format!("{layer}.{B}"))?);
             Some(Adapter {
-                weight: format!("{layer}.weight"),
-                a: find(format!("{layer}.{A}"))?,
-                b: find(format!("{layer}.{B}"))?,
+                layer: layer.to_string(),
+                rank: a[0],
+                inputs: a[1],
+                outputs: b[0],
             })
         };
         layers.filter_map(adapter).collect()
     }
 
+    /// The adapter that LoRA would give the layer of a parameter; none where that is no matrix of a layer.
+    pub(crate) fn beside(weight: &ParamSpec, lora: &Lora) -> Option<Adapter> {
+        let layer = weight.name.strip_suffix(".weight")?.to_string();
+        let (inputs, outputs) = match (weight.shape.as_slice(), lora.fan_in_fan_out) {
+            (&[inputs, outputs], true) | (&[outputs, inputs], false) => (inputs, outputs),
+            _ => return None,
+        };
+        let rank = lora.rank;
+        Some(Adapter {
+            layer,
+            rank,
+            inputs,
+            outputs,
+        })
+    }
+
+    /// The name of the parameter that it is added to.
+    pub fn weight(&self) -> String {
+        format!("{}.weight", self.layer)
+    }
+
+    /// The name of `A`.
+    pub fn a(&self) -> String {
+        format!("{}.{A}", self.layer)
+    }
+
+    /// The name of `B`.
+    pub fn b(&self) -> String {
+        format!("{}.{B}", self.layer)
+    }
+
     /// Adds `(alpha / rank) B A` to elements of the weight from number `first` on.
     pub fn merge(&self, lora: &Lora, (a, b): (&[f32], &[f32]), first: usize, weight: &mut [f32]) {
-        let (rank, inputs, outputs) = (self.a.shape[0], self.a.shape[1], self.b.shape[0]);
+        let &Adapter {
+            rank, inputs, outputs, ..
+        } = self;
         for (number, element) in (first..).zip(weight) {
             let (output, input) = match lora.fan_in_fan_out {
                 false => (number / inputs, number % inputs),
@@ -144,6 +182,7 @@ mod tests {
             dropout: 0.0,
             targets: vec!["query".into(), "output.dense".into()],
             fan_in_fan_out: false,
+            base: String::new(),
             whole: "classifier.*".parse().unwrap(),
         };
         for (layer, is_one) in [

@@ -10,6 +10,7 @@ use crate::architecture::{Architecture, family};
 use crate::attention::AttentionConfig;
 use crate::config::Fields;
 use crate::context::{Context, ParamSpec};
+use crate::lora::Lora;
 use crate::loss::Loss;
 use crate::models::bert::{Bert, Family, Head};
 use crate::models::decoder::Decoder;
@@ -361,10 +362,20 @@ impl Model {
 
     /// Returns all parameters in order of first use.
     pub fn parameters(&self) -> Vec<ParamSpec> {
+        self.parameters_with(None)
+    }
+
+    /// Returns all parameters in order of first use, those of adapters among them.
+    pub fn parameters_with(&self, lora: Option<&Lora>) -> Vec<ParamSpec> {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
+        let cx = Context::new(&trace, false).with_lora(lora);
         self.logits(&cx, BatchShape::Padded { size: 1, length: 1 });
         cx.params()
+    }
+
+    /// Whether the weights of its linear layers have the shape `[in, out]`; see [`Lora::fan_in_fan_out`].
+    pub fn fan_in_fan_out(&self) -> bool {
+        matches!(self, Model::GPT2LMHeadModel(_))
     }
 
     /// Whether a parameter belongs to the task head, which checkpoints of other tasks lack.

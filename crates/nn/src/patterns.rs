@@ -11,6 +11,17 @@ use lessen_base::{Error, Result};
 pub struct Patterns(Vec<String>);
 
 impl Patterns {
+    /// What to write, for messages.
+    pub fn words() -> String {
+        "names, in which * stands for any characters".to_string()
+    }
+
+    /// These patterns and further ones.
+    pub fn and(mut self, more: impl IntoIterator<Item = String>) -> Patterns {
+        self.0.extend(more);
+        self
+    }
+
     /// Whether one of the patterns is that of a name.
     pub fn contains(&self, name: &str) -> bool {
         self.0.iter().any(|pattern| fits(pattern, name))

@@ -153,7 +153,7 @@ impl<'a> SavedRun<'a> {
     }
 
     fn evaluate_with(&self, settings: Settings, split: &str) -> Result<Scores> {
-        let config = Config::of(settings, self.config.phase.as_deref())?;
+        let config = Config::of(settings, self.config.phase.as_deref())?.for_evaluation();
         let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
         let places = match &task.goal {
             Goal::Classes(names, _) => number_classes(&mut task.model, names)?,

@@ -1,7 +1,7 @@
 //! How functions beside the step read the parameters of a training: with adapters, and with averages in their place.
 
 use crate::options::TrainerOptions;
-use lessen_graph::{Graph, Tensor, Trace};
+use lessen_graph::{Graph, Trace};
 use lessen_nn::optimizer::average_of;
 use lessen_nn::{Adapter, Context, Lora, ParamSpec};
 use std::collections::BTreeSet;
@@ -39,6 +39,16 @@ impl Reading {
         self.of_step(cx).with_averages(&self.averaged)
     }
 
+    /// The adapters, if there are any.
+    pub fn lora(&self) -> Option<&Lora> {
+        self.lora.as_ref()
+    }
+
+    /// Whether functions compute with an average of a parameter.
+    pub fn averages(&self, param: &str) -> bool {
+        self.averaged.contains(param)
+    }
+
     /// The state that has what training results in of a parameter.
     pub fn result_of(&self, param: &str) -> String {
         match self.averaged.contains(param) {
@@ -65,10 +75,14 @@ impl Reading {
         };
         for param in params {
             let mut value = result(param);
-            if let (Some(lora), Some(adapter)) =
-                (&self.lora, adapters.iter().find(|adapter| adapter.weight == param.name))
-            {
-                let (a, b) = (result(&adapter.a), result(&adapter.b));
+            if let (Some(lora), Some(adapter)) = (
+                &self.lora,
+                adapters.iter().find(|adapter| adapter.weight() == param.name),
+            ) {
+                let of = |name: String| params.iter().find(|param| param.name == name).map(result);
+                let (Some(a), Some(b)) = (of(adapter.a()), of(adapter.b())) else {
+                    continue;
+                };
                 let product = match lora.fan_in_fan_out {
                     true => a.transpose(0, 1).matmul(b.transpose(0, 1)),
                     false => b.matmul(a),

@@ -8,7 +8,7 @@ use crate::reading::Reading;
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Options, Plan, ProgramId};
 use lessen_graph::{Graph, Tensor, Type};
-use lessen_nn::checkpoint::{self, Entry, TensorFile, WeightDtype};
+use lessen_nn::checkpoint::{self, Entry, Sink, TensorFile, WeightDtype};
 use lessen_nn::{Context, ParamSpec, Weight, Weights};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
@@ -343,21 +343,30 @@ impl Session {
         Ok(None)
     }
 
-    /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor.
+    /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor: of a
+    /// training that averages them the averages, and of one with adapters these in the layout of `peft`.
     ///
     /// # Errors
     /// A folder that cannot be written to, and a number that the dtype does not reach.
     pub fn save(&self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
-        let mut entries: Vec<Entry> = self.params.iter().map(|param| self.entry(&param.name)).collect();
+        let lora = self.reading.lora();
+        let is_saved = |param: &&ParamSpec| lora.is_none_or(|lora| lora.trains(&param.name));
+        let params = self.params.iter().filter(is_saved);
+        let mut entries: Vec<Entry> = params.map(|param| self.entry(&param.name)).collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
-        checkpoint::save_with(dir, config_json, dtype, &entries, |entry, sink| {
+        let show = |entry: &Entry, sink: &mut Sink<'_>| {
             let mut taken = Ok(());
-            let read = self.backend.download(&entry.name, &mut |host| {
+            let state = self.reading.result_of(&entry.name);
+            let read = self.backend.download(&state, &mut |host| {
                 taken = sink(host.as_f32().unwrap_or_default());
             });
             read.map_err(io::Error::other)?;
             taken
-        })
+        };
+        match lora {
+            Some(lora) => checkpoint::save_adapters(dir, config_json, lora, dtype, &entries, show),
+            None => checkpoint::save_with(dir, config_json, dtype, &entries, show),
+        }
     }
 
     /// Writes states to a file, tensor by tensor; returns what is in it.

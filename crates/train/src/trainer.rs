@@ -330,6 +330,11 @@ impl Trainer {
         self.session.params()
     }
 
+    /// Whether a parameter is trained.
+    pub fn trains(&self, name: &str) -> bool {
+        self.options.update_rule().trains(name)
+    }
+
     /// The parameters' values.
     ///
     /// # Errors
@@ -372,16 +377,27 @@ impl Trainer {
     }
 
     /// Writes what training remembers beside the parameters, see [`Trainer::state`], to a safetensors file, tensor by
-    /// tensor. Where [`Trainer::save`] rounds the parameters to `dtype`, they are in this file as they are, too. Returns what
-    /// is in it.
+    /// tensor; without `optimizer` the moments and averages are left out. Parameters that [`Trainer::save`] does not write
+    /// as they are, rounded to `dtype` or as averages, are in this file, and so are those that are trained beside a model
+    /// with adapters. Returns what is in it.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn save_state(&self, path: &Path, dtype: WeightDtype) -> Result<Vec<Entry>> {
-        match dtype {
-            WeightDtype::F32 => self.session.save_states(path, &self.states),
-            WeightDtype::Bf16 | WeightDtype::F16 => self.session.save_states(path, &self.states_and_params()),
-        }
+    pub fn save_state(&self, path: &Path, dtype: WeightDtype, optimizer: bool) -> Result<Vec<Entry>> {
+        let states = self.states.iter().filter(|name| optimizer || !is_of_optimizer(name));
+        let names: Vec<String> = states.cloned().chain(self.unsaved_params(dtype)).collect();
+        self.session.save_states(path, &names)
+    }
+
+    /// The parameters that [`Trainer::save`] does not write as they are.
+    fn unsaved_params(&self, dtype: WeightDtype) -> Vec<String> {
+        let reading = self.session.reading();
+        let is_unsaved = |name: &&String| match reading.lora() {
+            Some(lora) => lora.trains(name),
+            None => dtype != WeightDtype::F32 || reading.averages(name),
+        };
+        let names = self.session.params().iter().map(|param| &param.name);
+        names.filter(is_unsaved).cloned().collect()
     }
 
     fn states_and_params(&self) -> Vec<String> {
@@ -403,15 +419,22 @@ impl Trainer {
         Ok(())
     }
 
-    /// Goes on after `done` steps with what [`Trainer::save_state`] wrote then.
+    /// Goes on after `done` steps with what [`Trainer::save_state`] wrote then, with `optimizer` as there: without, moments
+    /// and averages begin anew.
     ///
     /// # Errors
     /// A state that this trainer does not have, lacks, or has in another dtype or shape; a file that cannot be read.
-    pub fn resume_from(&mut self, done: u64, path: &Path) -> Result<()> {
+    pub fn resume_from(&mut self, done: u64, path: &Path, optimizer: bool) -> Result<()> {
         let mut file = TensorFile::open(path)?;
-        let all = self.states_and_params();
-        let found = self.session.load_states(&mut file, &all)?;
-        if ![self.states.len(), all.len()].contains(&found.len()) || found.len() != file.names().len() {
+        let found = self.session.load_states(&mut file, &self.states_and_params())?;
+        let mut needed: Vec<&String> = self.states.iter().collect();
+        needed.retain(|name| optimizer || !is_of_optimizer(name));
+        let adapted = match self.session.reading().lora() {
+            Some(_) => self.unsaved_params(WeightDtype::F32),
+            None => Vec::new(),
+        };
+        let has_all = needed.into_iter().chain(&adapted).all(|name| found.contains(name));
+        if !has_all || found.len() != file.names().len() {
             return Err(other_optimizer());
         }
         self.done = done;
@@ -459,6 +482,11 @@ impl Trainer {
             measured: memory.states + memory.constants + memory.arena,
         }
     }
+}
+
+/// Whether a state is of the optimizer, or an average.
+fn is_of_optimizer(state: &str) -> bool {
+    state.starts_with("optimizer.") || state.starts_with("ema.")
 }
 
 fn other_optimizer() -> Error {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::WANTED_FOLDER;
+use super::adapters::{has_adapters, load_merged};
 use super::file::TensorFile;
 use super::names::{Tied, candidates, is_redundant, tied};
 use super::save::Stored;
@@ -60,7 +61,8 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
     })
 }
 
-/// [`load`] without the values in memory: `take` gets each parameter's elements, some after others, with the number of the
+/// [`load`] without the values in memory; of a folder of adapters, the weights of the model that they belong to, with the
+/// adapters' products in them. `take` gets each parameter's elements, some after others, with the number of the
 /// first of them.
 ///
 /// # Errors
@@ -71,6 +73,9 @@ pub fn load_with(
     allow_missing: &dyn Fn(&str) -> bool,
     take: &mut dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()>,
 ) -> Result<Rest> {
+    if has_adapters(dir) {
+        return load_merged(dir, params, allow_missing, take);
+    }
     let mut checkpoint = Checkpoint::open(dir)?;
     let mut rest = Rest::default();
     // The tensor that each parameter is read from.

@@ -46,6 +46,7 @@ fn lora() -> Lora {
         dropout: 0.0,
         targets: vec!["query".into(), "layer.1.out".into()],
         fan_in_fan_out: false,
+        base: String::new(),
         whole: "head.*".parse().unwrap(),
     }
 }
@@ -226,20 +227,20 @@ fn check_merge(lora: &Lora, second: Layer, adapted_weights: &[&str]) {
     let given = values(&adapted);
     let expected = evaluate_exactly(&adapted, &given).unwrap();
     let adapters = Adapter::of(&params);
-    let weights: Vec<&str> = adapters.iter().map(|adapter| adapter.weight.as_str()).collect();
+    let weights: Vec<String> = adapters.iter().map(Adapter::weight).collect();
     assert_eq!(weights, adapted_weights);
     let mut merged = given.clone();
     for adapter in &adapters {
         let floats = |name: &str| given[name].data.iter().map(|&x| x as f32).collect::<Vec<f32>>();
-        let (a, b) = (floats(&adapter.a.name), floats(&adapter.b.name));
-        let mut weight = floats(&adapter.weight);
+        let (a, b) = (floats(&adapter.a()), floats(&adapter.b()));
+        let mut weight = floats(&adapter.weight());
         // In two parts, as a file is written.
         let (start, end) = weight.split_at_mut(5);
         adapter.merge(lora, (&a, &b), 0, start);
         adapter.merge(lora, (&a, &b), 5, end);
-        let shape = given[&adapter.weight].ty.shape.clone();
+        let shape = given[&adapter.weight()].ty.shape.clone();
         let array = Array::f32(&shape, weight.into_iter().map(f64::from).collect());
-        merged.insert(adapter.weight.clone(), array);
+        merged.insert(adapter.weight(), array);
     }
     let is_plain = |name: &String| !name.contains("lora_");
     merged.retain(|name, _| is_plain(name));
@@ -286,16 +287,14 @@ fn a_step_of_lora_follows_the_gradients_of_its_adapters() {
 #[test]
 fn adapters_begin_as_nothing() {
     let (_, params) = traced(Some(&lora()), linear);
-    for adapter in Adapter::of(&params) {
-        assert_eq!(adapter.b.init, Init::Zeros);
-        let inputs = adapter.a.shape[1] as f64;
-        assert_eq!(
-            adapter.a.init,
-            Init::Uniform {
-                bound: 1.0 / inputs.sqrt()
-            }
-        );
-        assert_eq!((adapter.a.shape[0], adapter.b.shape[1]), (2, 2));
+    let adapters = Adapter::of(&params);
+    assert_eq!(adapters.len(), 2);
+    for adapter in adapters {
+        let find = |name: String| params.iter().find(|param| param.name == name).unwrap();
+        let (a, b) = (find(adapter.a()), find(adapter.b()));
+        let bound = 1.0 / (adapter.inputs as f64).sqrt();
+        assert_eq!((a.init, b.init), (Init::Uniform { bound }, Init::Zeros));
+        assert_eq!((&a.shape[..], &b.shape[..]), (&[2, 4][..], &[4, 2][..]));
     }
 }
 

@@ -66,6 +66,30 @@ pub(crate) struct DataDigests {
     pub dev: DataDigest,
 }
 
+/// What a run has taken by a checkpoint, in all of its sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spent {
+    /// Processes that have worked on it.
+    pub sessions: u64,
+    /// Seconds from their starts to their last checkpoints or ends.
+    pub seconds: f64,
+    /// Seconds of them that compiling took.
+    pub compile_seconds: f64,
+    /// The most bytes that were planned.
+    pub planned: usize,
+    /// The most bytes that were measured.
+    pub measured: usize,
+}
+
+/// How long a run has waited for a better evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// The best score so far.
+    pub score: f64,
+    /// Evaluations since.
+    pub evaluations: u64,
+}
+
 /// What is known of a checkpoint beside arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -80,6 +104,21 @@ pub struct Manifest {
     pub(crate) phase: Option<PhaseMark>,
     /// The data of the run.
     pub(crate) data: DataDigests,
+    /// What the run has taken so far.
+    #[serde(default)]
+    pub(crate) spent: Spent,
+    /// How long it has waited for a better evaluation, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waiting: Option<Waiting>,
+    /// Whether it ended here since it had waited long enough.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) stopped: bool,
+    /// Whether it has no optimizer state.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) without_optimizer: bool,
+    /// The step after which the optimizer began anew, in a run without phases.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) optimizer_since: u64,
     /// Dtype and shape of every state, such as `f32[2, 3]`.
     states: BTreeMap<String, String>,
     /// Length and CRC-32C of every other file.
@@ -87,6 +126,14 @@ pub struct Manifest {
 }
 
 const FORMAT: u32 = 3;
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
 
 impl Manifest {
     /// The manifest of a checkpoint after `step` steps on this data, in a run of `planned_steps`.
@@ -97,6 +144,11 @@ impl Manifest {
             planned_steps,
             phase: None,
             data,
+            spent: Spent::default(),
+            waiting: None,
+            stopped: false,
+            without_optimizer: false,
+            optimizer_since: 0,
             states: BTreeMap::new(),
             files: BTreeMap::new(),
         }
