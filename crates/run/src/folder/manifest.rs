@@ -66,21 +66,6 @@ pub(crate) struct DataDigests {
     pub dev: DataDigest,
 }
 
-/// What a run has taken by a checkpoint, in all of its sessions.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Spent {
-    /// Processes that have worked on it.
-    pub sessions: u64,
-    /// Seconds from their starts to their last checkpoints or ends.
-    pub seconds: f64,
-    /// Seconds of them that compiling took.
-    pub compile_seconds: f64,
-    /// The most bytes that were planned.
-    pub planned: usize,
-    /// The most bytes that were measured.
-    pub measured: usize,
-}
-
 /// How long a run has waited for a better evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
@@ -104,9 +89,6 @@ pub struct Manifest {
     pub(crate) phase: Option<PhaseMark>,
     /// The data of the run.
     pub(crate) data: DataDigests,
-    /// What the run has taken so far.
-    #[serde(default)]
-    pub(crate) spent: Spent,
     /// How long it has waited for a better evaluation, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<Waiting>,
@@ -144,7 +126,6 @@ impl Manifest {
             planned_steps,
             phase: None,
             data,
-            spent: Spent::default(),
             waiting: None,
             stopped: false,
             without_optimizer: false,

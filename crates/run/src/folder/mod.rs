@@ -3,6 +3,7 @@
 //! ```text
 //! config.toml            the settings, all of them, with the recipe's name and the budget under [run]
 //! settings.jsonl         which of them were others in earlier steps, where a run went on with others
+//! sessions.json          time and memory that it has taken in all of its sessions
 //! metrics.jsonl          a line for every step and every evaluation
 //! events.out.tfevents.*  the same for TensorBoard
 //! checkpoints/step-N/    model, tokenizer and the states of training after N steps; the newest ones are kept
@@ -19,6 +20,7 @@ pub mod manifest;
 pub mod metrics;
 pub mod names;
 mod new_folder;
+pub(crate) mod spent;
 
 use self::checkpoints::{Checkpoints, remove_atomically};
 use self::manifest::Manifest;
@@ -146,6 +148,11 @@ impl Folder {
     /// The file of the history of settings.
     pub fn history(&self) -> PathBuf {
         self.root.join("settings.jsonl")
+    }
+
+    /// The file of what the run has taken.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.root.join("sessions.json")
     }
 
     /// The file of the metrics.

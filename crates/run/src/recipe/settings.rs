@@ -354,7 +354,7 @@ mod tests {
         );
         assert_eq!(
             error("train.batch = [1]"),
-            "my.toml line 1: train.batch must be a whole number, at least 1"
+            "my.toml line 1: train.batch must be a whole number, at least 1, not [1]"
         );
         assert_eq!(
             error("model.dropout = -1"),

@@ -70,6 +70,5 @@ mod tests {
         assert_eq!(CheckpointClock::new(10.0, true).wait(), Some(Duration::from_secs(600)));
         assert_eq!(CheckpointClock::new(0.0, false).wait(), None);
         assert_eq!(CheckpointClock::new(f64::MAX, true).wait(), Some(Duration::MAX));
-        assert!(CheckpointClock::new(1e-9, true).is_due());
     }
 }

@@ -1,7 +1,8 @@
 //! What a run saves: checkpoints, the best model, the model that it results in.
 
 use super::Run;
-use crate::folder::manifest::{BEST, Best, Manifest, STATE, Spent, Waiting, write_best};
+use crate::folder::manifest::{BEST, Best, Manifest, STATE, Waiting, write_best};
+use crate::folder::spent::Spent;
 use crate::task::evaluation::Scores;
 use crate::task::model;
 use lessen_base::Result;
@@ -29,6 +30,9 @@ impl Run {
     /// Counts the evaluations since the best one. The run stops when there are enough of them.
     pub(super) fn wait(&mut self, scores: &Scores) {
         let train = &self.stage.task.config.train;
+        if train.patience == 0 {
+            return;
+        }
         let score = scores.deciding(train.best.as_deref());
         let waiting = match self.waiting {
             Some(waiting) if score <= waiting.score => Waiting {
@@ -37,7 +41,7 @@ impl Run {
             },
             _ => Waiting { score, evaluations: 0 },
         };
-        self.stopped = train.patience > 0 && waiting.evaluations >= train.patience;
+        self.stopped = waiting.evaluations >= train.patience;
         self.waiting = Some(waiting);
     }
 
@@ -67,13 +71,13 @@ impl Run {
         let (dtype, optimizer) = (train.save_dtype, train.save_optimizer);
         let mut manifest = Manifest::new(step, self.stage.steps.total, self.data);
         manifest.phase = self.stage.mark();
-        (manifest.spent, manifest.waiting) = (self.spent(), self.waiting);
-        manifest.stopped = self.stopped;
+        (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
         (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
         self.folder.checkpoints().save(manifest, train.keep, |aside| {
             model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer, dtype)?;
             self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
-        })
+        })?;
+        self.spent().write(&self.folder.sessions())
     }
 
     /// What the run has taken by now, in all of its sessions.

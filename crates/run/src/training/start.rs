@@ -4,9 +4,8 @@
 use super::report::Report;
 use super::steps::Steps;
 use crate::folder::history::{self, Change};
-use crate::folder::manifest::{
-    self, Best, DataDigest, DataDigests, Manifest, PhaseMark, STATE, Spent, Waiting, check_states,
-};
+use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, PhaseMark, STATE, Waiting, check_states};
+use crate::folder::spent::Spent;
 use crate::folder::{Folder, NewFolderGuard};
 use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
@@ -217,9 +216,9 @@ impl Start {
 
     /// What the run has taken so far.
     pub(crate) fn spent(&self) -> Spent {
-        self.checkpoint
+        self.folder
             .as_ref()
-            .map_or(Spent::default(), |from| from.manifest.spent)
+            .map_or(Spent::default(), |folder| Spent::read(&folder.sessions()))
     }
 
     /// How long the run has waited for a better evaluation.

@@ -1,6 +1,6 @@
 //! How long steps take, and how much goes through them.
 
-use crate::folder::manifest::Spent;
+use crate::folder::spent::Spent;
 use crate::task::goal::Goal;
 use lessen_train::Peak;
 use std::time::{Duration, Instant};
