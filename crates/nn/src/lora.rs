@@ -14,9 +14,9 @@ const A: &str = "lora_A.weight";
 const B: &str = "lora_B.weight";
 
 /// LoRA: a layer `y = x Wᵀ + b` with `W` of shape `[out, in]` becomes `y = x Wᵀ + (alpha / rank) dropout(x) Aᵀ Bᵀ + b`
-/// with `A` of shape `[rank, in]` and `B` of shape `[out, rank]`, called `LAYER.lora_A.weight` and `LAYER.lora_B.weight`.
-/// `B` begins as zeros, so that the model begins as it was; `A` begins uniform with the bound `1 / sqrt(in)`, as in
-/// `peft`.
+/// with `A` of shape `[rank, in]` and `B` of shape `[out, rank]`, called `LAYER.lora_A.weight` and
+/// `LAYER.lora_B.weight`. `B` begins as zeros, so that the model begins as it was; `A` begins uniform with the bound `1
+/// / sqrt(in)`, as in `peft`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Lora {
     /// Rows of `A`.

@@ -1,4 +1,5 @@
-//! The cross entropy of a model: what it is taken of, its logits or normalized logits, and how labels count in training.
+//! The cross entropy of a model: what it is taken of, its logits or normalized logits, and how labels count in
+//! training.
 
 use std::fmt;
 use std::str::FromStr;
@@ -48,16 +49,16 @@ impl Loss {
 /// compared.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Criterion {
-    /// Label smoothing `s` in `[0, 1]` (Szegedy et al. 2016): the label's class has the probability `1 - s + s / V`, each of
-    /// the `V - 1` others `s / V`.
+    /// Label smoothing `s` in `[0, 1]` (Szegedy et al. 2016): the label's class has the probability `1 - s + s / V`,
+    /// each of the `V - 1` others `s / V`.
     pub smoothing: f64,
     /// A weight for each class: the loss is the mean over rows, each with the weight of its label,
     /// `sum_i w[y_i] l_i / sum_i w[y_i]`. None weighs all alike.
     pub class_weights: Option<Vec<f32>>,
 }
 
-/// The cross entropy of logits `[.., V]` with labels `i32[..]`, `f32[]`: the mean over the rows whose label is not -100, as
-/// the context's [`Criterion`] says; 0 if there are none.
+/// The cross entropy of logits `[.., V]` with labels `i32[..]`, `f32[]`: the mean over the rows whose label is not
+/// -100, as the context's [`Criterion`] says; 0 if there are none.
 ///
 /// # Panics
 /// If there are class weights, but not `V` of them.

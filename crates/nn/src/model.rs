@@ -331,7 +331,8 @@ impl Model {
     /// Adds the model to the graph and returns loss and logits.
     ///
     /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), those that
-    /// [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B, T]` is `[1, N]`.
+    /// [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B, T]` is `[1,
+    /// N]`.
     ///
     /// # Panics
     /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`].

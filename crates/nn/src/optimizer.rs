@@ -71,8 +71,8 @@ pub struct UpdateRule {
     pub lora: Option<Lora>,
     /// Parameters that have no weight decay, whatever their rank.
     pub no_decay: Patterns,
-    /// Layer-wise decay of the learning rate: of `L` blocks, parameters of block `l` (from 0) learn with the rate
-    /// times `decay^(L - l)`, those before the first block with `decay^(L + 1)`, those behind the last one with the rate
+    /// Layer-wise decay of the learning rate: of `L` blocks, parameters of block `l` (from 0) learn with the rate times
+    /// `decay^(L - l)`, those before the first block with `decay^(L + 1)`, those behind the last one with the rate
     /// itself. The block of a parameter is the first part of its name that is a number.
     pub layer_decay: Option<f64>,
     /// Decay `d` of an exponential moving average of the parameters that are trained, with the states `ema.PARAMETER`:
@@ -155,8 +155,8 @@ pub struct Update<'g> {
 /// Adds a whole training step: gradients of the loss with respect to the parameters of the context that are trained,
 /// clipping to a global norm, and the update.
 ///
-/// Declares the data inputs `lr` (`f32[]`, the learning rate) and, for AdamW and averages, `t` (`f32[]`, the step number
-/// from 1) and those of [`steps_input`] for parameters that joined later.
+/// Declares the data inputs `lr` (`f32[]`, the learning rate) and, for AdamW and averages, `t` (`f32[]`, the step
+/// number from 1) and those of [`steps_input`] for parameters that joined later.
 ///
 /// # Panics
 /// If no parameter is trained.
@@ -194,8 +194,8 @@ pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> 
 
 /// Adds the update from the gradients that [`accumulate`] has summed, and resets them to zero.
 ///
-/// `params` are the parameters of the accumulating graph, of which this graph declares those that are trained again. Data
-/// inputs and states are those of [`update`].
+/// `params` are the parameters of the accumulating graph, of which this graph declares those that are trained again.
+/// Data inputs and states are those of [`update`].
 pub fn apply<'g>(cx: &Context<'g>, params: &[ParamSpec], rule: &UpdateRule) -> Update<'g> {
     let mut trained = rule.trained(params.to_vec());
     for (param, _) in &mut trained {
@@ -277,8 +277,8 @@ fn average<'g>(
     states.push(spec);
 }
 
-/// Returns the new value of one parameter, whose learning rate is multiplied by a factor, assigns its optimizer states and
-/// appends them to `states`.
+/// Returns the new value of one parameter, whose learning rate is multiplied by a factor, assigns its optimizer states
+/// and appends them to `states`.
 fn update_one<'g>(
     cx: &Context<'g>,
     (param, factor): (&ParamSpec, f64),

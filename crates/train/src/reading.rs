@@ -57,8 +57,8 @@ impl Reading {
         }
     }
 
-    /// The graph that gives parameters their averages and adds adapters to the weights of their layers; none where there
-    /// are neither.
+    /// The graph that gives parameters their averages and adds adapters to the weights of their layers; none where
+    /// there are neither.
     pub fn finish(&self, params: &[ParamSpec]) -> Option<Graph> {
         let trace = Trace::new();
         let (own, results) = (

@@ -105,9 +105,9 @@ impl Session {
         Ok(session)
     }
 
-    /// The same device with other parameters: those that stay, by name and shape, keep their values, and so do the states
-    /// `kept`, by name and type. All other states and all functions are freed; new parameters are zeros. Returns the names
-    /// of these as well.
+    /// The same device with other parameters: those that stay, by name and shape, keep their values, and so do the
+    /// states `kept`, by name and type. All other states and all functions are freed; new parameters are zeros. Returns
+    /// the names of these as well.
     ///
     /// # Errors
     /// Parameters that the device's memory cannot hold.
@@ -412,8 +412,8 @@ impl Session {
         }
     }
 
-    /// Reads those states of a file that `wanted` contains and the session has in the same type, in blocks. Returns the names
-    /// of those that it read.
+    /// Reads those states of a file that `wanted` contains and the session has in the same type, in blocks. Returns the
+    /// names of those that it read.
     pub(crate) fn load_states(&mut self, file: &mut TensorFile, wanted: &[String]) -> Result<Vec<String>> {
         let has =
             |entry: &Entry| wanted.contains(&entry.name) && self.backend.state_type(&entry.name) == Some(&entry.ty);

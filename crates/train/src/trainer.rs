@@ -104,8 +104,8 @@ impl Trainer {
         Trainer::from_plans(session, options, plans)
     }
 
-    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with their
-    /// parameters. Its other states keep their values, too.
+    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with
+    /// their parameters. Its other states keep their values, too.
     ///
     /// # Errors
     /// States that the device's memory cannot hold, or that the session has in another type.
@@ -155,8 +155,8 @@ impl Trainer {
     /// function for that layout, over the same parameters. It gets along with the memory that is allocated, if it can.
     ///
     /// # Errors
-    /// A budget that is too small for it, a graph that the machine's memory cannot hold, and a parameter that the trainer
-    /// does not have.
+    /// A budget that is too small for it, a graph that the machine's memory cannot hold, and a parameter that the
+    /// trainer does not have.
     pub fn add_step(&mut self, shape: BatchShape, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<()> {
         if self.steps.contains_key(&Some(shape)) {
             return Ok(());
@@ -251,8 +251,8 @@ impl Trainer {
         self.add(&graph, Placement::default())
     }
 
-    /// Compiles a graph that records statistics of the values that `model`, a function over the same parameters, observes
-    /// and `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
+    /// Compiles a graph that records statistics of the values that `model`, a function over the same parameters,
+    /// observes and `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
     ///
     /// # Errors
     /// As [`Trainer::function`], and a part of the selection that is of no observed value.
@@ -377,9 +377,9 @@ impl Trainer {
     }
 
     /// Writes what training remembers beside the parameters, see [`Trainer::state`], to a safetensors file, tensor by
-    /// tensor; without `optimizer` the moments and averages are left out. Parameters that [`Trainer::save`] does not write
-    /// as they are, rounded to `dtype` or as averages, are in this file, and so are those that are trained beside a model
-    /// with adapters. Returns what is in it.
+    /// tensor; without `optimizer` the moments and averages are left out. Parameters that [`Trainer::save`] does not
+    /// write as they are, rounded to `dtype` or as averages, are in this file, and so are those that are trained beside
+    /// a model with adapters. Returns what is in it.
     ///
     /// # Errors
     /// A file that cannot be written.
@@ -419,8 +419,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// Goes on after `done` steps with what [`Trainer::save_state`] wrote then, with `optimizer` as there: without, moments
-    /// and averages begin anew.
+    /// Goes on after `done` steps with what [`Trainer::save_state`] wrote then, with `optimizer` as there: without,
+    /// moments and averages begin anew.
     ///
     /// # Errors
     /// A state that this trainer does not have, lacks, or has in another dtype or shape; a file that cannot be read.
@@ -453,14 +453,14 @@ impl Trainer {
         Ok(())
     }
 
-    /// Goes on after `done` steps of another model, in whose session this trainer was made: the states that both have stay
-    /// as they are.
+    /// Goes on after `done` steps of another model, in whose session this trainer was made: the states that both have
+    /// stay as they are.
     pub fn carry_on_after(&mut self, done: u64) {
         self.done = done;
     }
 
-    /// Ends the training; the session has what it results in: parameters with the values of their averages, and weights to
-    /// which adapters have been added.
+    /// Ends the training; the session has what it results in: parameters with the values of their averages, and weights
+    /// to which adapters have been added.
     ///
     /// # Errors
     /// A device that fails.

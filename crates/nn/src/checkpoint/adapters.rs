@@ -1,5 +1,5 @@
-//! Folders of adapters as `peft` writes them: `adapter_config.json` and `adapter_model.safetensors` with the adapters and
-//! the parameters that were trained whole, beside a base model in another folder.
+//! Folders of adapters as `peft` writes them: `adapter_config.json` and `adapter_model.safetensors` with the adapters
+//! and the parameters that were trained whole, beside a base model in another folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::dtype::WeightDtype;
 use super::file::TensorFile;
-use super::load::{Rest, load_with};
+use super::load::{Rest, Take, load_with};
 use super::save::{Entry, Sink, create, save_with, write_config, write_json, write_weights};
 use crate::config::Fields;
 use crate::context::ParamSpec;
@@ -31,8 +31,8 @@ pub fn has_adapters(dir: &Path) -> bool {
     dir.join(CONFIG).is_file() && !dir.join("model.safetensors").exists()
 }
 
-/// Writes the trained parameters of a model with adapters, and its `config.json`, in this dtype. `show` passes the elements
-/// of each of `entries`, which bear the names of parameters, to the sink.
+/// Writes the trained parameters of a model with adapters, and its `config.json`, in this dtype. `show` passes the
+/// elements of each of `entries`, which bear the names of parameters, to the sink.
 ///
 /// # Errors
 /// A file that cannot be written, which the message names, and a number that the dtype does not reach.
@@ -173,14 +173,14 @@ impl Folder {
     }
 
     /// The adapter of a parameter with the elements of both matrices, if it has one.
-    fn adapter(&mut self, param: &ParamSpec) -> Result<Option<(Adapter, Vec<f32>, Vec<f32>)>> {
+    fn adapter(&mut self, param: &ParamSpec) -> Result<Option<Matrices>> {
         let Some(adapter) = Adapter::beside(param, &self.lora).filter(|adapter| self.shape(&adapter.a()).is_some())
         else {
             return Ok(None);
         };
         let a = self.read(&adapter.a(), &[adapter.rank, adapter.inputs])?;
         let b = self.read(&adapter.b(), &[adapter.outputs, adapter.rank])?;
-        Ok(Some((adapter, a, b)))
+        Ok(Some(Matrices { adapter, a, b }))
     }
 
     /// [`load_with`] of the parameters as they are with the adapters' products in them.
@@ -197,7 +197,7 @@ impl Folder {
             rest.push(param.clone());
         }
         load_with(&self.base, &rest, may_lack, &mut |param, first, part| {
-            let Some((adapter, a, b)) = adapters.get(&param.name) else {
+            let Some(Matrices { adapter, a, b }) = adapters.get(&param.name) else {
                 return take(param, first, part);
             };
             let mut merged = part.to_vec();
@@ -223,8 +223,12 @@ impl Folder {
     }
 }
 
-/// Takes elements of a parameter, some after others, with the number of the first of them.
-type Take<'a> = dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()> + 'a;
+/// An adapter with the elements of both matrices.
+struct Matrices {
+    adapter: Adapter,
+    a: Vec<f32>,
+    b: Vec<f32>,
+}
 
 /// [`load_with`] of a folder of adapters: the weights of the base model with the adapters' products in them, and the
 /// parameters that were trained whole.

@@ -12,9 +12,9 @@ use lessen_base::{Result, atomic};
 use safetensors::Dtype;
 
 /// Writes the `config.json` and the tensors of the folder `source` to the folder `target`, creating it if needed, with
-/// weights in `dtype`. Tensors keep their names; those of integers keep their dtype. Blocks are read and written one after
-/// another, so at most a few MiB are in memory. Shards become one file. Each file is written atomically; a folder as a whole
-/// is with [`write_folder`](lessen_base::atomic::write_folder).
+/// weights in `dtype`. Tensors keep their names; those of integers keep their dtype. Blocks are read and written one
+/// after another, so at most a few MiB are in memory. Shards become one file. Each file is written atomically; a folder
+/// as a whole is with [`write_folder`](lessen_base::atomic::write_folder).
 ///
 /// Of a folder of adapters it writes the model that they belong to, with `(alpha / rank) B A` added to its weights.
 ///

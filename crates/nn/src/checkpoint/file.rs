@@ -19,6 +19,9 @@ const LONGEST_HEADER: u64 = 100_000_000;
 /// Bytes that are read at once: a multiple of every element's size.
 const BLOCK: usize = 1 << 18;
 
+/// Makes elements of bytes.
+type Conversion = fn(&[u8]) -> Vec<f32>;
+
 /// A safetensors file with its parsed header, which agrees with the file's length.
 pub struct TensorFile {
     path: PathBuf,
@@ -149,7 +152,7 @@ impl TensorFile {
     }
 
     /// How a tensor of the given shape is converted to `f32`.
-    fn conversion(&self, name: &str, shape: &[usize]) -> Result<fn(&[u8]) -> Vec<f32>> {
+    fn conversion(&self, name: &str, shape: &[usize]) -> Result<Conversion> {
         let Some(info) = self.metadata.info(name) else {
             return Err(self.wrong(name, "is missing"));
         };

@@ -26,6 +26,9 @@ pub struct Loaded {
     pub extra: Vec<String>,
 }
 
+/// Takes elements of a parameter, some after others, with the number of the first of them.
+pub type Take<'a> = dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()> + 'a;
+
 /// What a checkpoint has beside the parameters of a model, and lacks of them.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Rest {
@@ -61,8 +64,8 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
     })
 }
 
-/// [`load`] without the values in memory; of a folder of adapters, the weights of the model that they belong to, with the
-/// adapters' products in them. `take` gets each parameter's elements, some after others, with the number of the
+/// [`load`] without the values in memory; of a folder of adapters, the weights of the model that they belong to, with
+/// the adapters' products in them. `take` gets each parameter's elements, some after others, with the number of the
 /// first of them.
 ///
 /// # Errors
@@ -71,7 +74,7 @@ pub fn load_with(
     dir: &Path,
     params: &[ParamSpec],
     allow_missing: &dyn Fn(&str) -> bool,
-    take: &mut dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()>,
+    take: &mut Take<'_>,
 ) -> Result<Rest> {
     if has_adapters(dir) {
         return load_merged(dir, params, allow_missing, take);
@@ -169,8 +172,8 @@ impl Checkpoint {
         self.files[self.places[name]].shape(name) == Some(shape)
     }
 
-    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from are
-    /// skipped.
+    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from
+    /// are skipped.
     fn check_tied(&mut self, params: &[ParamSpec], missing: &[String], used: &BTreeMap<&str, String>) -> Result<()> {
         let has_value = |name: &str| used.contains_key(name) && !missing.iter().any(|own| own == name);
         for Tied { copy, source, user } in tied() {

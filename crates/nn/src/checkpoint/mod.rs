@@ -13,7 +13,7 @@ pub use adapters::{has_adapters, save_adapters};
 pub use convert::convert;
 pub use dtype::WeightDtype;
 pub use file::TensorFile;
-pub use load::{Loaded, Rest, load, load_with};
+pub use load::{Loaded, Rest, Take, load, load_with};
 pub use save::{Entry, Sink, save, save_with, write_tensors};
 
 /// The remedy in errors about folders that are no checkpoint.

@@ -40,7 +40,8 @@ fn change_of(line: &Value) -> Option<Change> {
     })
 }
 
-/// Adds what changed after `step` steps. What is said of later steps holds from there on: the run goes on from before them.
+/// Adds what changed after `step` steps. What is said of later steps holds from there on: the run goes on from before
+/// them.
 ///
 /// # Errors
 /// A file that cannot be read or written to.

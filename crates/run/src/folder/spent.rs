@@ -1,5 +1,5 @@
-//! What a run has taken in all of its sessions: `sessions.json`, written with each checkpoint and at the end. It is outside
-//! of checkpoints, whose bytes do not depend on a clock.
+//! What a run has taken in all of its sessions: `sessions.json`, written with each checkpoint and at the end. It is
+//! outside of checkpoints, whose bytes do not depend on a clock.
 
 use lessen_base::Result;
 use lessen_base::atomic::write_file;

@@ -22,8 +22,8 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The score that decides which model is best, greater is better: the one of this name, the negative of the loss for
-    /// `loss`, or without a name the first score, if there is one, else the negative of the loss.
+    /// The score that decides which model is best, greater is better: the one of this name, the negative of the loss
+    /// for `loss`, or without a name the first score, if there is one, else the negative of the loss.
     pub fn deciding(&self, name: Option<&str>) -> f64 {
         let mut named = self.named.iter();
         let found = match name {
@@ -101,8 +101,8 @@ pub fn shape_of(batch: &Batch) -> BatchShape {
 /// The functions of an evaluation, by the layout of the batches that they are for.
 pub(crate) type Functions = HashMap<BatchShape, Function>;
 
-/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it is
-/// added, that for the largest batch first.
+/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it
+/// is added, that for the largest batch first.
 ///
 /// # Errors
 /// Data that does not fit the model.

@@ -1,5 +1,5 @@
-//! What fine-tuning adds to a task: how labels count, which parameters are trained, and adapters; all of it checked before
-//! anything is traced.
+//! What fine-tuning adds to a task: how labels count, which parameters are trained, and adapters; all of it checked
+//! before anything is traced.
 
 use super::corpus::Corpus;
 use super::goal::Goal;

@@ -19,7 +19,8 @@ pub(super) struct CheckpointClock {
 }
 
 impl CheckpointClock {
-    /// A clock for a checkpoint after each so many minutes, where 0 is none; `has_one` says whether there is one already.
+    /// A clock for a checkpoint after each so many minutes, where 0 is none; `has_one` says whether there is one
+    /// already.
     pub(super) fn new(minutes: f64, has_one: bool) -> CheckpointClock {
         let every = Duration::try_from_secs_f64(60.0 * minutes).unwrap_or(Duration::MAX);
         CheckpointClock {

@@ -1,5 +1,5 @@
-//! The course of a run, from its metrics: losses, evaluations and times of all of its sessions. It is reduced while it is
-//! read, so that it takes as much memory for a million steps as for some thousands.
+//! The course of a run, from its metrics: losses, evaluations and times of all of its sessions. It is reduced while it
+//! is read, so that it takes as much memory for a million steps as for some thousands.
 
 use super::phase_result::PhaseResult;
 use super::timing::median;

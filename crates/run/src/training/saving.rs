@@ -45,7 +45,8 @@ impl Run {
         self.waiting = Some(waiting);
     }
 
-    /// Saves a checkpoint. Where that fails, training goes on, and the error is that of the run unless a later one is saved.
+    /// Saves a checkpoint. Where that fails, training goes on, and the error is that of the run unless a later one is
+    /// saved.
     pub(super) fn checkpoint(&mut self, step: u64) -> Result<()> {
         if let Some(name) = self.trainer.broken_parameter()? {
             return Err(self.diverged(step, &format!("after step {step} the parameter {name} is not finite")));
