@@ -28,6 +28,12 @@ pub enum Task {
         /// Number of classes.
         classes: usize,
     },
+    /// Any of several classes per text: data inputs `targets`, `f32[B, classes]` with 1 for each label and 0 for the
+    /// others, and `weights`, `f32[B]`.
+    MultiLabelClassification {
+        /// Number of classes.
+        classes: usize,
+    },
     /// One number per text: data inputs `targets` and `weights`, `f32[B]`.
     Regression,
     /// The next token at every position: data input `labels`, `i32[B, T]`.
@@ -76,6 +82,7 @@ impl Model {
         let fields = Fields::read(&dir.join("config.json"))?;
         architecture.check_family(&fields, family(&fields)?)?;
         let mut model = Model::from_fields(&fields, architecture)?;
+        model.set_multi_label(false);
         if Architecture::of(&fields) != Ok(architecture) {
             model.set_loss(Loss::default());
         }
@@ -146,6 +153,7 @@ impl Model {
             Model::Bert(model) if model.head == Head::MaskedLM => Task::MaskedLanguageModelling,
             Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => Task::LanguageModelling,
             Model::Bert(_) | Model::LessenEncoder(_) => match self.labels().len() {
+                classes if self.is_multi_label() => Task::MultiLabelClassification { classes },
                 1 => Task::Regression,
                 classes => Task::Classification { classes },
             },
@@ -158,6 +166,24 @@ impl Model {
             Model::Bert(model) if model.has_classes() => &model.config.labels,
             Model::LessenEncoder(model) => &model.config.labels,
             Model::Bert(_) | Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => &[],
+        }
+    }
+
+    /// Whether it is a classifier whose texts can have several of the classes, or none.
+    pub fn is_multi_label(&self) -> bool {
+        match self {
+            Model::Bert(model) => model.has_classes() && model.config.multi_label,
+            Model::LessenEncoder(model) => model.config.multi_label,
+            Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => false,
+        }
+    }
+
+    /// Says whether the texts of a classifier can have several of the classes; of a language model nothing changes.
+    pub fn set_multi_label(&mut self, is_multi_label: bool) {
+        match self {
+            Model::Bert(model) => model.config.multi_label = is_multi_label,
+            Model::LessenEncoder(model) => model.config.multi_label = is_multi_label,
+            Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => {}
         }
     }
 

@@ -381,3 +381,61 @@ fn smoothing_and_class_weights_count_labels_as_they_say() {
     assert!((equal - losses[0]).abs() < 1e-12);
     assert_eq!(classifier_loss(&criterion(0.0, weights), &[-100, -100]), 0.0);
 }
+
+#[test]
+fn several_labels_of_a_text_have_binary_cross_entropies() {
+    use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+    use lessen_nn::{BatchShape, Model, Task, numbered_labels};
+    let config = EncoderConfig {
+        vocab_size: 8,
+        width: 4,
+        layers: 1,
+        heads: 1,
+        ffn: 4,
+        max_length: 2,
+        labels: numbered_labels(3),
+        multi_label: true,
+        ..EncoderConfig::default()
+    };
+    let model = Model::from(LessenEncoder { config });
+    assert_eq!(model.task(), Task::MultiLabelClassification { classes: 3 });
+    let trace = Trace::new();
+    let cx = Context::new(&trace, false);
+    let outputs = model.forward(&cx, BatchShape::Padded { size: 3, length: 2 });
+    trace.output("loss", outputs.loss);
+    trace.output("logits", outputs.logits);
+    drop(cx);
+    let graph = trace.finish();
+    let mut given = values(&graph);
+    let targets = [1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 1.0, 1.0];
+    given.insert("targets".into(), Array::f32(&[3, 3], targets.to_vec()));
+    // The last row is padding.
+    given.insert("weights".into(), Array::f32(&[3], vec![1.0, 1.0, 0.0]));
+    given.insert("tokens".into(), Array::i32(&[3, 2], &[0, 1, 2, 3, 4, 5]));
+    given.insert("mask".into(), Array::full(Type::new(DType::Bool, &[3, 2]), 1.0));
+    // Logits so large that a plain logarithm of the probability would be infinite.
+    let bias = Array::f32(&[3], vec![800.0, -800.0, 0.5]);
+    given.insert("classifier.bias".into(), bias);
+    let results = evaluate_exactly(&graph, &given).unwrap();
+    let softplus = |z: f64| z.max(0.0) + (-z.abs()).exp().ln_1p();
+    let rows = results["logits"].data.iter().zip(&targets).take(6);
+    let expected: f64 = rows
+        .map(|(&z, &y)| y * softplus(-z) + (1.0 - y) * softplus(z))
+        .sum::<f64>()
+        / 6.0;
+    let found = results["loss"].item();
+    assert!(
+        found > 100.0 && (found - expected).abs() < 1e-9 * expected,
+        "{found} for {expected}"
+    );
+
+    // The configuration says so to transformers, and is read back.
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(
+        dir.path().join("config.json"),
+        serde_json::to_string(&model.config_json()).unwrap(),
+    )
+    .unwrap();
+    assert_eq!(model.config_json()["problem_type"], "multi_label_classification");
+    assert_eq!(Model::from_dir(dir.path()).unwrap().task(), model.task());
+}

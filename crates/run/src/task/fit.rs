@@ -249,6 +249,7 @@ pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
     };
     let (gives, fits) = match model.task() {
         Task::Classification { .. } => ("tells classes apart", matches!(goal, Goal::Classes(..))),
+        Task::MultiLabelClassification { .. } => ("gives texts several labels", false),
         Task::Regression => ("gives scores", matches!(goal, Goal::Score(_))),
         _ => ("continues texts", matches!(goal, Goal::NextToken | Goal::Sum)),
     };
