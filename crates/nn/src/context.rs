@@ -1,13 +1,16 @@
 //! The argument of model functions: the trace, data inputs, parameters and the random key.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 use lessen_base::Result;
 use lessen_graph::{DType, Tensor, Trace, Type, ValueId};
 
 use crate::init::Init;
+use crate::lora::Lora;
+use crate::loss::Criterion;
+use crate::optimizer::average_of;
 use crate::statistics::{Selection, Statistic, statistics_of};
 
 /// A parameter of a model without its values.
@@ -83,6 +86,9 @@ pub struct Context<'g> {
     training: bool,
     prefix: String,
     declared: Rc<RefCell<Declared<'g>>>,
+    lora: Option<Rc<Lora>>,
+    averaged: Rc<BTreeSet<String>>,
+    criterion: Rc<Criterion>,
 }
 
 impl<'g> Context<'g> {
@@ -93,7 +99,47 @@ impl<'g> Context<'g> {
             training,
             prefix: String::new(),
             declared: Rc::default(),
+            lora: None,
+            averaged: Rc::default(),
+            criterion: Rc::default(),
         }
+    }
+
+    /// The same context, in which linear layers have the adapters of LoRA.
+    pub fn with_lora(self, lora: Option<&Lora>) -> Context<'g> {
+        let lora = lora.cloned().map(Rc::new);
+        Context { lora, ..self }
+    }
+
+    /// The same context, in which these parameters have the values of their averages; see
+    /// [`UpdateRule::ema`](crate::optimizer::UpdateRule::ema).
+    pub fn with_averages(self, names: &BTreeSet<String>) -> Context<'g> {
+        let averaged = Rc::new(names.clone());
+        Context { averaged, ..self }
+    }
+
+    /// The same context, in which the cross entropy of models is this one.
+    pub fn with_criterion(&self, criterion: &Criterion) -> Context<'g> {
+        let criterion = Rc::new(criterion.clone());
+        Context {
+            criterion,
+            ..self.clone()
+        }
+    }
+
+    /// The adapters of linear layers.
+    pub(crate) fn lora(&self) -> Option<&Lora> {
+        self.lora.as_deref()
+    }
+
+    /// What the cross entropy does beside the logarithm.
+    pub(crate) fn criterion(&self) -> &Criterion {
+        &self.criterion
+    }
+
+    /// What the names of parameters begin with here.
+    pub(crate) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// Makes a context without a prefix for a graph that records statistics of the observed values that `selection`
@@ -153,7 +199,10 @@ impl<'g> Context<'g> {
             assert_eq!(param.shape, shape, "the parameter `{name}` is declared with two shapes");
             return self.trace.tensor(param.value);
         }
-        let tensor = self.trace.state(&name, DType::F32, shape);
+        let tensor = match self.averaged.contains(&name) {
+            true => self.trace.state(&average_of(&name), DType::F32, shape),
+            false => self.trace.state(&name, DType::F32, shape),
+        };
         let param = ParamSpec {
             name,
             shape: shape.to_vec(),

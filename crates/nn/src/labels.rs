@@ -38,13 +38,18 @@ impl Fields {
         })
     }
 
-    /// Refuses a `problem_type` that is not implemented for this number of classes: multi-label classification,
-    /// regression to several numbers, single-label classification with one class.
+    /// Whether each text can have several labels: `problem_type` is `multi_label_classification`.
+    pub(crate) fn is_multi_label(&self) -> Result<bool> {
+        Ok(self.word("problem_type")? == Some(MULTI_LABEL))
+    }
+
+    /// Refuses a `problem_type` that is not implemented for this number of classes: regression to several numbers,
+    /// single-label classification with one class.
     pub(crate) fn check_problem(&self, classes: usize) -> Result<()> {
         let Some(kind) = self.word("problem_type")? else {
             return Ok(());
         };
-        if kind == problem_type(classes) {
+        if kind == problem_type(classes, kind == MULTI_LABEL) {
             return Ok(());
         }
         let what = match kind {
@@ -59,15 +64,20 @@ impl Fields {
 
 const REGRESSION: &str = "regression";
 const SINGLE_LABEL: &str = "single_label_classification";
+const MULTI_LABEL: &str = "multi_label_classification";
 
 /// The `problem_type` in transformers of a classifier with this number of classes.
-fn problem_type(classes: usize) -> &'static str {
-    if classes == 1 { REGRESSION } else { SINGLE_LABEL }
+fn problem_type(classes: usize, is_multi_label: bool) -> &'static str {
+    match classes {
+        _ if is_multi_label => MULTI_LABEL,
+        1 => REGRESSION,
+        _ => SINGLE_LABEL,
+    }
 }
 
-/// Writes `id2label` and `label2id`, and removes a `problem_type` that contradicts them: transformers then derives it
-/// from the number of classes, as Lessen does.
-pub(crate) fn put_labels(map: &mut Map<String, Value>, labels: &[String]) {
+/// Writes `id2label`, `label2id` and, where texts can have several labels, `problem_type`. Another `problem_type` is
+/// removed if it contradicts the labels: transformers then derives it from the number of classes, as Lessen does.
+pub(crate) fn put_labels(map: &mut Map<String, Value>, labels: &[String], is_multi_label: bool) {
     let id2label = labels
         .iter()
         .enumerate()
@@ -79,8 +89,11 @@ pub(crate) fn put_labels(map: &mut Map<String, Value>, labels: &[String]) {
     map.insert("id2label".into(), Value::Object(id2label.collect()));
     map.insert("label2id".into(), Value::Object(label2id.collect()));
     map.remove("num_labels");
-    let kind = map.get("problem_type").filter(|kind| !kind.is_null());
-    if kind.is_some_and(|kind| *kind != problem_type(labels.len())) {
+    let kind = problem_type(labels.len(), is_multi_label);
+    let before = map.get("problem_type").filter(|kind| !kind.is_null());
+    if is_multi_label {
+        map.insert("problem_type".into(), kind.into());
+    } else if before.is_some_and(|before| *before != kind) {
         map.remove("problem_type");
     }
 }
@@ -174,8 +187,11 @@ mod tests {
             (json!(null), 1, true),
         ] {
             let mut map = Map::from_iter([("problem_type".to_string(), kind.clone())]);
-            put_labels(&mut map, &numbered_labels(classes));
+            put_labels(&mut map, &numbered_labels(classes), false);
             assert_eq!(map.get("problem_type"), kept.then_some(&kind), "{kind} with {classes}");
         }
+        let mut map = Map::new();
+        put_labels(&mut map, &numbered_labels(3), true);
+        assert_eq!(map["problem_type"], "multi_label_classification");
     }
 }

@@ -7,6 +7,7 @@ use lessen_graph::ops::attention::{AttentionOptions, PositionBias, Weighting, at
 
 use crate::context::Context;
 use crate::init::Init;
+use crate::lora::adapt;
 use crate::observations;
 use crate::rotary::Rotary;
 
@@ -16,14 +17,17 @@ use crate::rotary::Rotary;
 pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
     cx.scope(name, |cx| {
         let weight = cx.param("weight", &[out, x.dim(-1)], init);
-        x.matmul_t(weight) + cx.param("bias", &[out], Init::Zeros)
+        adapt(cx, x, x.matmul_t(weight), false) + cx.param("bias", &[out], Init::Zeros)
     })
 }
 
 /// `y = x Wᵀ` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]`.
 #[track_caller]
 pub fn projection<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
-    cx.scope(name, |cx| x.matmul_t(cx.param("weight", &[out, x.dim(-1)], init)))
+    cx.scope(name, |cx| {
+        let weight = cx.param("weight", &[out, x.dim(-1)], init);
+        adapt(cx, x, x.matmul_t(weight), false)
+    })
 }
 
 /// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as in GPT-2's `Conv1D`) and
@@ -32,7 +36,7 @@ pub fn projection<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, i
 pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
     cx.scope(name, |cx| {
         let weight = cx.param("weight", &[x.dim(-1), out], init);
-        x.matmul(weight) + cx.param("bias", &[out], Init::Zeros)
+        adapt(cx, x, x.matmul(weight), true) + cx.param("bias", &[out], Init::Zeros)
     })
 }
 

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use lessen_graph::Trace;
-//! use lessen_nn::{BatchShape, Context, Joined, Model, OptimizerConfig, optimizer};
+//! use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, UpdateRule, optimizer};
 //! use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 //!
 //! let config = EncoderConfig { vocab_size: 100, ..EncoderConfig::default() };
@@ -15,8 +15,8 @@
 //! let trace = Trace::new();
 //! let cx = Context::new(&trace, true);
 //! let outputs = model.forward(&cx, BatchShape::Padded { size: 8, length: 16 });
-//! let adamw = OptimizerConfig::adamw(0.01);
-//! let update = optimizer::update(&cx, outputs.loss, &adamw, Some(1.0), &Joined::new());
+//! let rule = UpdateRule { clip_norm: Some(1.0), ..UpdateRule::new(OptimizerConfig::adamw(0.01)) };
+//! let update = optimizer::update(&cx, outputs.loss, &rule);
 //! assert_eq!(update.states.len(), 2 * cx.params().len());
 //! ```
 
@@ -32,11 +32,13 @@ mod context;
 mod init;
 mod labels;
 pub mod layers;
+mod lora;
 mod loss;
 mod model;
 pub mod models;
 mod observations;
 pub mod optimizer;
+mod patterns;
 mod position;
 mod rotary;
 mod schedule;
@@ -52,11 +54,13 @@ pub use context::{Context, ParamSpec, Recorded, StateSpec};
 pub use init::Init;
 pub use labels::{has_class_rows, numbered_labels, reorder_classes, same_classes};
 pub use lessen_base::{Error, Result};
-pub use loss::Loss;
+pub use lora::{Adapter, Lora, adapter_layer};
+pub use loss::{Criterion, Loss};
 pub use model::{Model, Task};
 pub use models::Outputs;
 pub use models::bert::{Family, Head};
-pub use optimizer::{Joined, OptimizerConfig, Update};
+pub use optimizer::{Joined, OptimizerConfig, Update, UpdateRule};
+pub use patterns::Patterns;
 pub use position::Position;
 pub use rotary::Rotary;
 pub use schedule::{Schedule, ScheduleKind};

@@ -1,12 +1,18 @@
-//! What the cross entropy of a model is taken of: its logits, or normalized logits.
+//! The cross entropy of a model: what it is taken of, its logits or normalized logits, and how labels count in
+//! training.
 
 use std::fmt;
 use std::str::FromStr;
 
 use lessen_base::{Error, Result};
-use lessen_graph::Tensor;
 use lessen_graph::ops::attention::Weighting;
 use lessen_graph::ops::norm::temperature::Temperature;
+use lessen_graph::{Array, DType, Tensor};
+
+use crate::context::Context;
+
+/// The label that the loss leaves out.
+const IGNORE: i64 = -100;
 
 /// The softmax in the cross entropy of a classifier or language model, and so in the probabilities that it predicts.
 ///
@@ -37,6 +43,45 @@ impl Loss {
             _ => logits,
         }
     }
+}
+
+/// How labels count in the cross entropy of training. Evaluations take the plain one, so that their losses can be
+/// compared.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Criterion {
+    /// Label smoothing `s` in `[0, 1]` (Szegedy et al. 2016): the label's class has the probability `1 - s + s / V`,
+    /// each of the `V - 1` others `s / V`.
+    pub smoothing: f64,
+    /// A weight for each class: the loss is the mean over rows, each with the weight of its label,
+    /// `sum_i w[y_i] l_i / sum_i w[y_i]`. None weighs all alike.
+    pub class_weights: Option<Vec<f32>>,
+}
+
+/// The cross entropy of logits `[.., V]` with labels `i32[..]`, `f32[]`: the mean over the rows whose label is not
+/// -100, as the context's [`Criterion`] says; 0 if there are none.
+///
+/// # Panics
+/// If there are class weights, but not `V` of them.
+#[track_caller]
+pub(crate) fn cross_entropy<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> Tensor<'g> {
+    let Criterion {
+        smoothing,
+        class_weights,
+    } = cx.criterion();
+    let Some(weights) = class_weights else {
+        return logits.cross_entropy_with(labels, IGNORE, *smoothing);
+    };
+    assert_eq!(weights.len(), logits.dim(-1), "a weight for each class");
+    let values = weights.iter().map(|&weight| f64::from(weight)).collect();
+    let weights = cx.trace().constant(Array::f32(&[weights.len()], values));
+    let counts = labels.ne(labels.scalar_like(IGNORE as f64));
+    // A row without a label has the weight 0, and reads that of the first class.
+    let of_rows = weights.gather(labels.maximum(labels.scalar_like(0.0)));
+    let of_rows = of_rows * counts.cast(DType::F32);
+    let losses = logits.cross_entropy_rows(labels, IGNORE, *smoothing);
+    let whole = of_rows.sum();
+    let whole = whole.gt(whole.scalar_like(0.0)).select(whole, whole.scalar_like(1.0));
+    (losses * of_rows).sum() / whole
 }
 
 impl fmt::Display for Loss {

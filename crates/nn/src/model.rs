@@ -10,6 +10,7 @@ use crate::architecture::{Architecture, family};
 use crate::attention::AttentionConfig;
 use crate::config::Fields;
 use crate::context::{Context, ParamSpec};
+use crate::lora::Lora;
 use crate::loss::Loss;
 use crate::models::bert::{Bert, Family, Head};
 use crate::models::decoder::Decoder;
@@ -24,6 +25,12 @@ use lessen_base::{Error, Result};
 pub enum Task {
     /// One class per text: data input `labels`, `i32[B]`.
     Classification {
+        /// Number of classes.
+        classes: usize,
+    },
+    /// Any of several classes per text: data inputs `targets`, `f32[B, classes]` with 1 for each label and 0 for the
+    /// others, and `weights`, `f32[B]`.
+    MultiLabelClassification {
         /// Number of classes.
         classes: usize,
     },
@@ -75,6 +82,7 @@ impl Model {
         let fields = Fields::read(&dir.join("config.json"))?;
         architecture.check_family(&fields, family(&fields)?)?;
         let mut model = Model::from_fields(&fields, architecture)?;
+        model.set_multi_label(false);
         if Architecture::of(&fields) != Ok(architecture) {
             model.set_loss(Loss::default());
         }
@@ -145,6 +153,7 @@ impl Model {
             Model::Bert(model) if model.head == Head::MaskedLM => Task::MaskedLanguageModelling,
             Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => Task::LanguageModelling,
             Model::Bert(_) | Model::LessenEncoder(_) => match self.labels().len() {
+                classes if self.is_multi_label() => Task::MultiLabelClassification { classes },
                 1 => Task::Regression,
                 classes => Task::Classification { classes },
             },
@@ -157,6 +166,24 @@ impl Model {
             Model::Bert(model) if model.has_classes() => &model.config.labels,
             Model::LessenEncoder(model) => &model.config.labels,
             Model::Bert(_) | Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => &[],
+        }
+    }
+
+    /// Whether it is a classifier whose texts can have several of the classes, or none.
+    pub fn is_multi_label(&self) -> bool {
+        match self {
+            Model::Bert(model) => model.has_classes() && model.config.multi_label,
+            Model::LessenEncoder(model) => model.config.multi_label,
+            Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => false,
+        }
+    }
+
+    /// Says whether the texts of a classifier can have several of the classes; of a language model nothing changes.
+    pub fn set_multi_label(&mut self, is_multi_label: bool) {
+        match self {
+            Model::Bert(model) => model.config.multi_label = is_multi_label,
+            Model::LessenEncoder(model) => model.config.multi_label = is_multi_label,
+            Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => {}
         }
     }
 
@@ -362,10 +389,20 @@ impl Model {
 
     /// Returns all parameters in order of first use.
     pub fn parameters(&self) -> Vec<ParamSpec> {
+        self.parameters_with(None)
+    }
+
+    /// Returns all parameters in order of first use, those of adapters among them.
+    pub fn parameters_with(&self, lora: Option<&Lora>) -> Vec<ParamSpec> {
         let trace = Trace::new();
-        let cx = Context::new(&trace, false);
+        let cx = Context::new(&trace, false).with_lora(lora);
         self.logits(&cx, BatchShape::Padded { size: 1, length: 1 });
         cx.params()
+    }
+
+    /// Whether the weights of its linear layers have the shape `[in, out]`; see [`Lora::fan_in_fan_out`].
+    pub fn fan_in_fan_out(&self) -> bool {
+        matches!(self, Model::GPT2LMHeadModel(_))
     }
 
     /// Whether a parameter belongs to the task head, which checkpoints of other tasks lack.

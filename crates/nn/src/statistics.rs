@@ -9,6 +9,8 @@ use lessen_base::{Error, Result};
 use lessen_graph::ops::Histogram;
 use lessen_graph::{DType, Tensor};
 
+use crate::patterns::{fits, listed};
+
 /// What is recorded of a value. Each statistic is a number, unless it says otherwise, over the elements that are seen;
 /// those of rows are means over the rows of the last axis. Elements that are NaN make it NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -216,37 +218,6 @@ fn item_contains(item: &str, name: &str) -> bool {
     match SHORT.iter().find(|(short, _)| *short == item) {
         Some((_, patterns)) => patterns.iter().any(|pattern| fits(pattern, name)),
         None => fits(item, name),
-    }
-}
-
-/// Whether a pattern, in which `*` stands for any characters, is that of a name.
-fn fits(pattern: &str, name: &str) -> bool {
-    let Some((start, rest)) = pattern.split_once('*') else {
-        return pattern == name;
-    };
-    let Some(name) = name.strip_prefix(start) else {
-        return false;
-    };
-    // The shortest possible stretch for each `*` but the last leaves the most for those behind it.
-    let (mut name, mut rest) = (name, rest);
-    while let Some((middle, behind)) = rest.split_once('*') {
-        match name.find(middle) {
-            Some(at) => name = &name[at + middle.len()..],
-            None => return false,
-        }
-        rest = behind;
-    }
-    name.ends_with(rest)
-}
-
-/// The first few of a list of names.
-fn listed(names: &[String]) -> String {
-    const FEW: usize = 4;
-    let few = names.iter().take(FEW).cloned().collect::<Vec<_>>().join(", ");
-    match names.len() {
-        0 => "no names".to_string(),
-        n if n > FEW => format!("{few} and {} more", n - FEW),
-        _ => few,
     }
 }
 

@@ -75,7 +75,8 @@ impl<'a> SavedRun<'a> {
         self.session_of(&self.saved.model, None)
     }
 
-    /// [`SavedRun::session`] of the model with its classes in another order: rows of its last layer come from these places.
+    /// [`SavedRun::session`] of the model with its classes in another order: rows of its last layer come from these
+    /// places.
     fn session_of(&self, model: &Model, places: Option<&[usize]>) -> Result<Session> {
         let parameters = model.parameters();
         let mut session = Session::zeros((self.new_backend)()?, parameters.clone())?;
@@ -153,7 +154,7 @@ impl<'a> SavedRun<'a> {
     }
 
     fn evaluate_with(&self, settings: Settings, split: &str) -> Result<Scores> {
-        let config = Config::of(settings, self.config.phase.as_deref())?;
+        let config = Config::of(settings, self.config.phase.as_deref())?.for_evaluation();
         let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
         let places = match &task.goal {
             Goal::Classes(names, _) => number_classes(&mut task.model, names)?,

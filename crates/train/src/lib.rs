@@ -40,6 +40,7 @@ mod generate;
 pub mod memory;
 mod options;
 mod plans;
+mod reading;
 mod recording;
 mod sampling;
 mod session;

@@ -1,7 +1,7 @@
 //! How to train: optimizer, schedule, clipping, accumulation, budget.
 
 use lessen_compile::Placement;
-use lessen_nn::{Joined, OptimizerConfig, Schedule, ScheduleKind};
+use lessen_nn::{Joined, Lora, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
 
 /// How to train.
 #[derive(Clone, Debug)]
@@ -14,6 +14,17 @@ pub struct TrainerOptions {
     pub schedule_start: u64,
     /// Parameters that joined after the first step.
     pub joined: Joined,
+    /// Parameters that stay as they are.
+    pub frozen: Patterns,
+    /// Adapters that are trained in place of other parameters.
+    pub lora: Option<Lora>,
+    /// Parameters without weight decay.
+    pub no_decay: Patterns,
+    /// Layer-wise decay of the learning rate; see [`UpdateRule::layer_decay`].
+    pub layer_decay: Option<f64>,
+    /// Decay of an exponential moving average of the parameters that are trained, with which functions beside the step
+    /// compute; see [`UpdateRule::ema`].
+    pub ema: Option<f64>,
     /// Decides the first parameters and everything random inside the model.
     pub seed: u64,
     /// The greatest norm of the gradient over all parameters, which is scaled down to it; none leaves gradients as they
@@ -40,11 +51,29 @@ impl TrainerOptions {
             },
             schedule_start: 0,
             joined: Joined::new(),
+            frozen: Patterns::default(),
+            lora: None,
+            no_decay: Patterns::default(),
+            layer_decay: None,
+            ema: None,
             seed: 1,
             clip_norm: None,
             accumulate: 1,
             placement: Placement::default(),
             budget: None,
+        }
+    }
+    /// How parameters are updated.
+    pub fn update_rule(&self) -> UpdateRule {
+        UpdateRule {
+            optimizer: self.optimizer,
+            clip_norm: self.clip_norm,
+            joined: self.joined.clone(),
+            frozen: self.frozen.clone(),
+            lora: self.lora.clone(),
+            no_decay: self.no_decay.clone(),
+            layer_decay: self.layer_decay,
+            ema: self.ema,
         }
     }
 }

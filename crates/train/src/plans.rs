@@ -2,6 +2,7 @@
 
 use crate::memory::check_memory;
 use crate::options::TrainerOptions;
+use crate::reading::Reading;
 use crate::recording::recording_graph;
 use crate::size::show_size;
 use lessen_base::{Error, Result};
@@ -24,17 +25,17 @@ pub struct StepGraphs {
     params: Vec<ParamSpec>,
     states: Vec<(String, Type)>,
     gradient_sums: Vec<String>,
+    reading: Reading,
 }
 
 impl StepGraphs {
     /// Traces the loss and adds derivative and update.
     pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> StepGraphs {
-        let (optimizer, clip, joined) = (&options.optimizer, options.clip_norm, &options.joined);
         let (step, params, sums) = step_graph(options, loss);
         let apply = (options.accumulate > 1).then(|| {
             let trace = Trace::new();
             let cx = Context::new(&trace, true);
-            finish_update(&trace, optimizer::apply(&cx, &params, optimizer, clip, joined));
+            finish_update(&trace, optimizer::apply(&cx, &params, &options.update_rule()));
             drop(cx);
             trace.finish()
         });
@@ -46,6 +47,7 @@ impl StepGraphs {
             }
         }
         StepGraphs {
+            reading: Reading::of(options, &params),
             step,
             shape: None,
             apply,
@@ -72,7 +74,7 @@ impl StepGraphs {
         mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<StepGraphs> {
-        self.functions.push(function_graph(&self.params, trace)?);
+        self.functions.push(function_graph(&self.params, &self.reading, trace)?);
         Ok(self)
     }
 
@@ -88,7 +90,7 @@ impl StepGraphs {
         training: bool,
         model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<StepGraphs> {
-        let graph = recording_graph(&self.params, selection, training, model)?;
+        let graph = recording_graph(&self.params, &self.reading, (selection, training), model)?;
         self.functions.push(graph);
         Ok(self)
     }
@@ -180,6 +182,7 @@ pub struct StepPlans {
     pub states: Vec<(String, Type)>,
     /// Those of the states that are zero between steps: the sums of gradients.
     pub(crate) gradient_sums: Vec<String>,
+    pub(crate) reading: Reading,
     state_bytes: usize,
 }
 
@@ -200,6 +203,7 @@ impl StepPlans {
             params: graphs.params.clone(),
             states: graphs.states.clone(),
             gradient_sums: graphs.gradient_sums.clone(),
+            reading: graphs.reading.clone(),
             state_bytes: graphs.state_bytes(),
         })
     }
@@ -249,14 +253,14 @@ pub(crate) fn step_graph(
     loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
 ) -> (Graph, Vec<ParamSpec>, Vec<StateSpec>) {
     let trace = Trace::new();
-    let cx = Context::new(&trace, true);
+    let cx = Context::new(&trace, true).with_lora(options.lora.as_ref());
     let value = loss(&cx);
     trace.output("loss", value);
+    let rule = options.update_rule();
     let sums = if options.accumulate > 1 {
-        optimizer::accumulate(&cx, value)
+        optimizer::accumulate(&cx, value, &rule)
     } else {
-        let (optimizer, clip, joined) = (&options.optimizer, options.clip_norm, &options.joined);
-        finish_update(&trace, optimizer::update(&cx, value, optimizer, clip, joined));
+        finish_update(&trace, optimizer::update(&cx, value, &rule));
         Vec::new()
     };
     let params = cx.params();
@@ -270,10 +274,11 @@ pub(crate) fn step_graph(
 /// A parameter that is not among `params`.
 pub(crate) fn function_graph(
     params: &[ParamSpec],
+    reading: &Reading,
     trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
 ) -> Result<Graph> {
     let builder = Trace::new();
-    let cx = Context::new(&builder, false);
+    let cx = reading.of_results(Context::new(&builder, false));
     for (name, value) in trace(&cx) {
         builder.output(name, value);
     }

@@ -2,6 +2,7 @@
 //! statistics of the values that the model observes.
 
 use crate::plans::check_params;
+use crate::reading::Reading;
 use crate::session::{Function, Inputs, Session};
 use lessen_base::Result;
 use lessen_graph::{Graph, Tensor, Trace};
@@ -43,12 +44,12 @@ impl Statistics {
 /// A part of the selection that is of no observed value, and a parameter that is not among `params`.
 pub(crate) fn recording_graph(
     params: &[ParamSpec],
-    selection: &Selection,
-    training: bool,
+    reading: &Reading,
+    (selection, training): (&Selection, bool),
     model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
 ) -> Result<Graph> {
     let trace = Trace::new();
-    let cx = Context::recording(&trace, training, selection);
+    let cx = reading.of_step(Context::recording(&trace, training, selection));
     model(&cx);
     for recorded in cx.recorded()? {
         trace.output(&recorded.name, recorded.value);

@@ -4,10 +4,11 @@
 use crate::array::{HostArray, StateArray, write_le};
 use crate::memory::check_memory;
 use crate::plans::{function_graph, states_of};
+use crate::reading::Reading;
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Options, Plan, ProgramId};
 use lessen_graph::{Graph, Tensor, Type};
-use lessen_nn::checkpoint::{self, Entry, TensorFile, WeightDtype};
+use lessen_nn::checkpoint::{self, Entry, Sink, TensorFile, WeightDtype};
 use lessen_nn::{Context, ParamSpec, Weight, Weights};
 use serde_json::{Map, Value};
 use std::cmp::Reverse;
@@ -59,6 +60,8 @@ pub struct Session {
     loaded: Vec<Function>,
     /// The arena that functions are to get along with.
     arena: Option<usize>,
+    /// How functions read parameters.
+    reading: Reading,
 }
 
 impl Session {
@@ -93,6 +96,7 @@ impl Session {
             states: BTreeSet::new(),
             loaded: Vec::new(),
             arena: None,
+            reading: Reading::default(),
         };
         for ParamSpec { name, shape, .. } in &params {
             session.allocate(name, &Type::f32(shape))?;
@@ -101,9 +105,9 @@ impl Session {
         Ok(session)
     }
 
-    /// The same device with other parameters: those that stay, by name and shape, keep their values, and so do the states
-    /// `kept`, by name and type. All other states and all functions are freed; new parameters are zeros. Returns the names
-    /// of these as well.
+    /// The same device with other parameters: those that stay, by name and shape, keep their values, and so do the
+    /// states `kept`, by name and type. All other states and all functions are freed; new parameters are zeros. Returns
+    /// the names of these as well.
     ///
     /// # Errors
     /// Parameters that the device's memory cannot hold.
@@ -112,6 +116,7 @@ impl Session {
             self.backend.unload(function.program);
         }
         self.arena = None;
+        self.reading = Reading::default();
         let stays = |name: &str, ty: &Type| {
             let is_param = params.iter().any(|param| param.name == name && param.shape == ty.shape);
             is_param || kept.iter().any(|(own, own_ty)| own == name && own_ty == ty)
@@ -172,8 +177,29 @@ impl Session {
         &mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
-        let graph = function_graph(&self.params, trace)?;
+        let graph = function_graph(&self.params, &self.reading, trace)?;
         self.add(&graph, &Options::default())
+    }
+
+    /// Makes functions that are added from now on read parameters this way.
+    pub(crate) fn read_as(&mut self, reading: Reading) {
+        self.reading = reading;
+    }
+
+    /// How functions read parameters.
+    pub(crate) fn reading(&self) -> &Reading {
+        &self.reading
+    }
+
+    /// Gives the parameters what training results in: averages, and the sums with adapters.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        if let Some(graph) = self.reading.finish(&self.params) {
+            let function = self.add(&graph, &Options::default())?;
+            self.run(function, &[])?;
+            self.unload(function);
+        }
+        self.reading = Reading::default();
+        Ok(())
     }
 
     /// Makes graphs that are added from now on get along with an arena of so many bytes, if they can.
@@ -317,21 +343,30 @@ impl Session {
         Ok(None)
     }
 
-    /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor.
+    /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor: of a
+    /// training that averages them the averages, and of one with adapters these in the layout of `peft`.
     ///
     /// # Errors
     /// A folder that cannot be written to, and a number that the dtype does not reach.
     pub fn save(&self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
-        let mut entries: Vec<Entry> = self.params.iter().map(|param| self.entry(&param.name)).collect();
+        let lora = self.reading.lora();
+        let is_saved = |param: &&ParamSpec| lora.is_none_or(|lora| lora.trains(&param.name));
+        let params = self.params.iter().filter(is_saved);
+        let mut entries: Vec<Entry> = params.map(|param| self.entry(&param.name)).collect();
         entries.sort_by(|a, b| a.name.cmp(&b.name));
-        checkpoint::save_with(dir, config_json, dtype, &entries, |entry, sink| {
+        let show = |entry: &Entry, sink: &mut Sink<'_>| {
             let mut taken = Ok(());
-            let read = self.backend.download(&entry.name, &mut |host| {
+            let state = self.reading.result_of(&entry.name);
+            let read = self.backend.download(&state, &mut |host| {
                 taken = sink(host.as_f32().unwrap_or_default());
             });
             read.map_err(io::Error::other)?;
             taken
-        })
+        };
+        match lora {
+            Some(lora) => checkpoint::save_adapters(dir, config_json, lora, dtype, &entries, show),
+            None => checkpoint::save_with(dir, config_json, dtype, &entries, show),
+        }
     }
 
     /// Writes states to a file, tensor by tensor; returns what is in it.
@@ -377,8 +412,8 @@ impl Session {
         }
     }
 
-    /// Reads those states of a file that `wanted` contains and the session has in the same type, in blocks. Returns the names
-    /// of those that it read.
+    /// Reads those states of a file that `wanted` contains and the session has in the same type, in blocks. Returns the
+    /// names of those that it read.
     pub(crate) fn load_states(&mut self, file: &mut TensorFile, wanted: &[String]) -> Result<Vec<String>> {
         let has =
             |entry: &Entry| wanted.contains(&entry.name) && self.backend.state_type(&entry.name) == Some(&entry.ty);

@@ -104,14 +104,15 @@ impl Trainer {
         Trainer::from_plans(session, options, plans)
     }
 
-    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with their
-    /// parameters. Its other states keep their values, too.
+    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with
+    /// their parameters. Its other states keep their values, too.
     ///
     /// # Errors
     /// States that the device's memory cannot hold, or that the session has in another type.
     pub fn from_plans(mut session: Session, options: TrainerOptions, plans: StepPlans) -> Result<Trainer> {
         let (planned_lasting, planned_arena) = (plans.lasting_bytes(), plans.arena_bytes());
         session.keep_arena(planned_arena);
+        session.read_as(plans.reading);
         let steps = HashMap::from([(plans.shape, session.load(plans.step)?)]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
@@ -154,8 +155,8 @@ impl Trainer {
     /// function for that layout, over the same parameters. It gets along with the memory that is allocated, if it can.
     ///
     /// # Errors
-    /// A budget that is too small for it, a graph that the machine's memory cannot hold, and a parameter that the trainer
-    /// does not have.
+    /// A budget that is too small for it, a graph that the machine's memory cannot hold, and a parameter that the
+    /// trainer does not have.
     pub fn add_step(&mut self, shape: BatchShape, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<()> {
         if self.steps.contains_key(&Some(shape)) {
             return Ok(());
@@ -236,8 +237,8 @@ impl Trainer {
             .collect()
     }
 
-    /// Compiles a graph over the same parameters, without dropout: `trace` returns its results by name. It shares the
-    /// step's memory and its budget.
+    /// Compiles a graph over the same parameters, or over their averages where the options have some, without dropout:
+    /// `trace` returns its results by name. It shares the step's memory and its budget.
     ///
     /// # Errors
     /// A parameter that the trainer does not have, a budget that is too small for it, and a graph that the machine's
@@ -246,12 +247,12 @@ impl Trainer {
         &mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
-        let graph = function_graph(self.session.params(), trace)?;
+        let graph = function_graph(self.session.params(), self.session.reading(), trace)?;
         self.add(&graph, Placement::default())
     }
 
-    /// Compiles a graph that records statistics of the values that `model`, a function over the same parameters, observes
-    /// and `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
+    /// Compiles a graph that records statistics of the values that `model`, a function over the same parameters,
+    /// observes and `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
     ///
     /// # Errors
     /// As [`Trainer::function`], and a part of the selection that is of no observed value.
@@ -261,7 +262,12 @@ impl Trainer {
         training: bool,
         model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Function> {
-        let graph = recording_graph(self.session.params(), selection, training, model)?;
+        let graph = recording_graph(
+            self.session.params(),
+            self.session.reading(),
+            (selection, training),
+            model,
+        )?;
         self.add(&graph, Placement::default())
     }
 
@@ -324,6 +330,11 @@ impl Trainer {
         self.session.params()
     }
 
+    /// Whether a parameter is trained.
+    pub fn trains(&self, name: &str) -> bool {
+        self.options.update_rule().trains(name)
+    }
+
     /// The parameters' values.
     ///
     /// # Errors
@@ -366,16 +377,27 @@ impl Trainer {
     }
 
     /// Writes what training remembers beside the parameters, see [`Trainer::state`], to a safetensors file, tensor by
-    /// tensor. Where [`Trainer::save`] rounds the parameters to `dtype`, this file has them as they are, too. Returns
-    /// what is in it.
+    /// tensor; without `optimizer` the moments and averages are left out. Parameters that [`Trainer::save`] does not
+    /// write as they are, rounded to `dtype` or as averages, are in this file, and so are those that are trained beside
+    /// a model with adapters. Returns what is in it.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn save_state(&self, path: &Path, dtype: WeightDtype) -> Result<Vec<Entry>> {
-        match dtype {
-            WeightDtype::F32 => self.session.save_states(path, &self.states),
-            WeightDtype::Bf16 | WeightDtype::F16 => self.session.save_states(path, &self.states_and_params()),
-        }
+    pub fn save_state(&self, path: &Path, dtype: WeightDtype, optimizer: bool) -> Result<Vec<Entry>> {
+        let states = self.states.iter().filter(|name| optimizer || !is_of_optimizer(name));
+        let names: Vec<String> = states.cloned().chain(self.unsaved_params(dtype)).collect();
+        self.session.save_states(path, &names)
+    }
+
+    /// The parameters that [`Trainer::save`] does not write as they are.
+    fn unsaved_params(&self, dtype: WeightDtype) -> Vec<String> {
+        let reading = self.session.reading();
+        let is_unsaved = |name: &&String| match reading.lora() {
+            Some(lora) => lora.trains(name),
+            None => dtype != WeightDtype::F32 || reading.averages(name),
+        };
+        let names = self.session.params().iter().map(|param| &param.name);
+        names.filter(is_unsaved).cloned().collect()
     }
 
     fn states_and_params(&self) -> Vec<String> {
@@ -397,15 +419,22 @@ impl Trainer {
         Ok(())
     }
 
-    /// Goes on after `done` steps with what [`Trainer::save_state`] wrote then.
+    /// Goes on after `done` steps with what [`Trainer::save_state`] wrote then, with `optimizer` as there: without,
+    /// moments and averages begin anew.
     ///
     /// # Errors
     /// A state that this trainer does not have, lacks, or has in another dtype or shape; a file that cannot be read.
-    pub fn resume_from(&mut self, done: u64, path: &Path) -> Result<()> {
+    pub fn resume_from(&mut self, done: u64, path: &Path, optimizer: bool) -> Result<()> {
         let mut file = TensorFile::open(path)?;
-        let all = self.states_and_params();
-        let found = self.session.load_states(&mut file, &all)?;
-        if ![self.states.len(), all.len()].contains(&found.len()) || found.len() != file.names().len() {
+        let found = self.session.load_states(&mut file, &self.states_and_params())?;
+        let mut needed: Vec<&String> = self.states.iter().collect();
+        needed.retain(|name| optimizer || !is_of_optimizer(name));
+        let adapted = match self.session.reading().lora() {
+            Some(_) => self.unsaved_params(WeightDtype::F32),
+            None => Vec::new(),
+        };
+        let has_all = needed.into_iter().chain(&adapted).all(|name| found.contains(name));
+        if !has_all || found.len() != file.names().len() {
             return Err(other_optimizer());
         }
         self.done = done;
@@ -424,10 +453,20 @@ impl Trainer {
         Ok(())
     }
 
-    /// Goes on after `done` steps of another model, in whose session this trainer was made: the states that both have stay
-    /// as they are.
+    /// Goes on after `done` steps of another model, in whose session this trainer was made: the states that both have
+    /// stay as they are.
     pub fn carry_on_after(&mut self, done: u64) {
         self.done = done;
+    }
+
+    /// Ends the training; the session has what it results in: parameters with the values of their averages, and weights
+    /// to which adapters have been added.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn finish(mut self) -> Result<Session> {
+        self.session.finish()?;
+        Ok(self.session)
     }
 
     /// Ends the training; the session has the parameters and the states of training.
@@ -443,6 +482,11 @@ impl Trainer {
             measured: memory.states + memory.constants + memory.arena,
         }
     }
+}
+
+/// Whether a state is of the optimizer, or an average.
+fn is_of_optimizer(state: &str) -> bool {
+    state.starts_with("optimizer.") || state.starts_with("ema.")
 }
 
 fn other_optimizer() -> Error {

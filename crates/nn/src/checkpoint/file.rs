@@ -19,7 +19,7 @@ const LONGEST_HEADER: u64 = 100_000_000;
 /// Bytes that are read at once: a multiple of every element's size.
 const BLOCK: usize = 1 << 18;
 
-/// Makes `f32` elements of the bytes of stored ones.
+/// Makes elements of bytes.
 type Conversion = fn(&[u8]) -> Vec<f32>;
 
 /// A safetensors file with its parsed header, which agrees with the file's length.

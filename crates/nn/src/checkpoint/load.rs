@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::WANTED_FOLDER;
+use super::adapters::{has_adapters, load_merged};
 use super::file::TensorFile;
 use super::names::{Tied, candidates, is_redundant, tied};
 use super::save::Stored;
@@ -24,6 +25,9 @@ pub struct Loaded {
     /// Tensors of the checkpoint that are no parameters of the model.
     pub extra: Vec<String>,
 }
+
+/// Takes elements of a parameter, some after others, with the number of the first of them.
+pub type Take<'a> = dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()> + 'a;
 
 /// What a checkpoint has beside the parameters of a model, and lacks of them.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -63,7 +67,9 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
     })
 }
 
-/// [`load`] without the values in memory: `take` gets each parameter's elements.
+/// [`load`] without the values in memory; of a folder of adapters, the weights of the model that they belong to, with
+/// the adapters' products in them. `take` gets each parameter's elements, some after others, with the number of the
+/// first of them.
 ///
 /// # Errors
 /// As [`load`], and those of `take`.
@@ -73,6 +79,9 @@ pub fn load_with(
     allow_missing: &dyn Fn(&str) -> bool,
     take: &mut Take<'_>,
 ) -> Result<Rest> {
+    if has_adapters(dir) {
+        return load_merged(dir, params, allow_missing, take);
+    }
     let mut checkpoint = Checkpoint::open(dir)?;
     let mut rest = Rest::default();
     // The tensor that each parameter is read from.

@@ -1,6 +1,7 @@
 //! Checkpoints as Hugging Face directories with `config.json` and `model.safetensors`; transformers and Lessen read
 //! each other's.
 
+mod adapters;
 mod convert;
 mod dtype;
 mod file;
@@ -8,6 +9,7 @@ mod load;
 mod names;
 mod save;
 
+pub use adapters::{has_adapters, save_adapters};
 pub use convert::convert;
 pub use dtype::WeightDtype;
 pub use file::TensorFile;

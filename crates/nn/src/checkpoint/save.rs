@@ -52,9 +52,20 @@ pub fn save_with(
     config_json: &Map<String, Value>,
     dtype: WeightDtype,
     entries: &[Entry],
-    mut show: impl FnMut(&Entry, &mut Sink<'_>) -> io::Result<()>,
+    show: impl FnMut(&Entry, &mut Sink<'_>) -> io::Result<()>,
 ) -> Result<()> {
     create(dir)?;
+    write_weights(&dir.join("model.safetensors"), entries, dtype, show)?;
+    write_config(dir, config_json.clone(), dtype)
+}
+
+/// Writes a safetensors file of weights in a dtype atomically, as [`save_with`].
+pub(super) fn write_weights(
+    path: &Path,
+    entries: &[Entry],
+    dtype: WeightDtype,
+    mut show: impl FnMut(&Entry, &mut Sink<'_>) -> io::Result<()>,
+) -> Result<()> {
     let stored = entries.iter().map(|entry| Stored {
         name: entry.name.clone(),
         dtype: dtype.stored(),
@@ -62,11 +73,10 @@ pub fn save_with(
     });
     let stored: Vec<Stored> = stored.collect();
     let mut entries = entries.iter();
-    write_stored(&dir.join("model.safetensors"), &stored, |tensor, out| {
+    write_stored(path, &stored, |tensor, out| {
         let Some(entry) = entries.next() else { return Ok(()) };
         show(entry, &mut |part| dtype.write(&tensor.name, part, out))
-    })?;
-    write_config(dir, config_json.clone(), dtype)
+    })
 }
 
 /// Writes a safetensors file atomically; `write` writes the bytes of a tensor's elements, little-endian.
@@ -119,9 +129,14 @@ pub(super) fn create(dir: &Path) -> Result<()> {
 /// Writes the `config.json` of a model whose weights have this dtype.
 pub(super) fn write_config(dir: &Path, mut config_json: Map<String, Value>, dtype: WeightDtype) -> Result<()> {
     put_dtype(&mut config_json, dtype.transformers_name());
-    let mut config = serde_json::to_string_pretty(&config_json).expect("a JSON object can be written");
-    config.push('\n');
-    atomic::write_with(&dir.join("config.json"), |out| out.write_all(config.as_bytes()))
+    write_json(&dir.join("config.json"), &config_json)
+}
+
+/// Writes a JSON object to a file.
+pub(super) fn write_json(path: &Path, object: &Map<String, Value>) -> Result<()> {
+    let mut text = serde_json::to_string_pretty(object).expect("a JSON object can be written");
+    text.push('\n');
+    atomic::write_with(path, |out| out.write_all(text.as_bytes()))
 }
 
 /// Makes the header of a safetensors file, padded so that the tensors are aligned to 8 bytes.

@@ -49,6 +49,8 @@ pub struct EncoderConfig {
     pub loss: Loss,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
+    /// Whether each text can have several of the classes, or none.
+    pub multi_label: bool,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -72,6 +74,7 @@ impl Default for EncoderConfig {
             attention: AttentionConfig::default(),
             loss: Loss::default(),
             labels: numbered_labels(2),
+            multi_label: false,
             fields: Map::new(),
         }
     }
@@ -102,6 +105,7 @@ impl EncoderConfig {
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             labels: fields.labels()?,
+            multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
         };
         if let Some(kv_heads) = config.kv_heads {
@@ -162,9 +166,9 @@ impl LessenEncoder {
             .normalize(linear(cx, "classifier", pooled, c.labels.len(), c.weight()))
     }
 
-    /// Loss over `labels` (`i32[B]`), or for a regression over `targets` and `weights` (`f32[B]`).
+    /// Loss over `labels` (`i32[B]`), or over `targets` and `weights` (`f32[B]`); see [`Task`](crate::Task).
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
-        classifier_loss(cx, batch, self.logits(cx, batch))
+        classifier_loss(cx, batch, self.logits(cx, batch), self.config.multi_label)
     }
 
     /// Returns the fields of its `config.json`.
@@ -190,7 +194,7 @@ impl LessenEncoder {
         put_own(&mut map, "kv_heads", c.kv_heads.map(Value::from));
         c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, c.loss);
-        put_labels(&mut map, &c.labels);
+        put_labels(&mut map, &c.labels, c.multi_label);
         map
     }
 }

@@ -11,6 +11,7 @@ use lessen_graph::{DType, Tensor};
 
 pub use crate::batch::BatchShape;
 use crate::context::Context;
+use crate::loss::cross_entropy;
 use crate::observations;
 
 /// The outputs of a model.
@@ -18,8 +19,8 @@ use crate::observations;
 pub struct Outputs<'g> {
     /// Mean loss over the labels, `f32[]`.
     pub loss: Tensor<'g>,
-    /// Logits, as softmax takes them: `f32[B, classes]`, or `f32[B, T, vocabulary]` of all tokens (`f32[M, vocabulary]` of
-    /// masked ones in a batch of [`BatchShape::Masked`]); for a regression the prediction `f32[B]`.
+    /// Logits, as softmax takes them: `f32[B, classes]`, or `f32[B, T, vocabulary]` of all tokens (`f32[M, vocabulary]`
+    /// of masked ones in a batch of [`BatchShape::Masked`]); for a regression the prediction `f32[B]`.
     pub logits: Tensor<'g>,
 }
 
@@ -27,7 +28,7 @@ pub struct Outputs<'g> {
 fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> Outputs<'g> {
     observations::logits(cx, logits, labels);
     Outputs {
-        loss: logits.cross_entropy(labels),
+        loss: cross_entropy(cx, logits, labels),
         logits,
     }
 }
@@ -36,7 +37,23 @@ fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> O
 ///
 /// With one class it is a regression, as in transformers: the mean of `weights · (prediction - targets)²` over
 /// `targets` and `weights` (both `f32[B]`), where the weight is 1 for an example and 0 for a padding row.
-fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>) -> Outputs<'g> {
+///
+/// Where texts can have several labels it is the binary cross entropy of each label, as in transformers: the mean of
+/// `max(z, 0) - z y + ln(1 + e^-|z|)` over classes and, with `weights`, rows, for `targets` `y` (`f32[B, classes]`, 1
+/// where the text has the label).
+fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>, multi_label: bool) -> Outputs<'g> {
+    if multi_label {
+        let targets = cx.input("targets", DType::F32, &[batch.size(), logits.dim(-1)]);
+        let weights = cx.input("weights", DType::F32, &[batch.size()]);
+        let zero = logits.scalar_like(0.0);
+        let losses = logits.maximum(zero) - logits * targets + ((-logits.maximum(-logits)).exp() + 1.0).log();
+        let count = weights.sum().maximum(weights.scalar_like(1.0));
+        let losses = losses.mean_axes(&[1]);
+        return Outputs {
+            loss: (losses * weights).sum() / count,
+            logits,
+        };
+    }
     if logits.dim(-1) > 1 {
         let labels = cx.input("labels", DType::I32, &[batch.size()]);
         return class_loss(cx, logits, labels);

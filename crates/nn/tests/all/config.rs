@@ -337,8 +337,8 @@ fn mistakes_name_file_and_field() {
         ),
         (
             "bert-tiny-cls",
-            json!({ "problem_type": "multi_label_classification" }),
-            "the field `problem_type` is `multi_label_classification`, which Lessen does not have",
+            json!({ "problem_type": "ranking" }),
+            "the field `problem_type` is `ranking`, which Lessen does not have",
         ),
         (
             "bert-tiny-cls",

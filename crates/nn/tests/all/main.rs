@@ -7,6 +7,7 @@ mod checkpoint_faults;
 mod config;
 mod conversion;
 mod encoder;
+mod fine_tuning;
 mod init;
 mod llama;
 mod mutations;

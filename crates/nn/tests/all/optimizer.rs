@@ -2,7 +2,7 @@
 
 use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly, verify};
-use lessen_nn::{Context, Init, Joined, OptimizerConfig, StateSpec, optimizer};
+use lessen_nn::{Context, Init, OptimizerConfig, StateSpec, UpdateRule, optimizer};
 
 /// Mean cross entropy of `x W + b` with `x` of `[rows, 3]` and two classes.
 fn loss<'g>(cx: &Context<'g>, rows: usize) -> lessen_graph::Tensor<'g> {
@@ -47,7 +47,11 @@ fn with(state: &Arrays, data: Arrays, scalars: &[(&str, f64)]) -> Arrays {
 fn step(config: &OptimizerConfig, clip_norm: Option<f64>) -> Arrays {
     let trace = Trace::new();
     let cx = Context::new(&trace, true);
-    let update = optimizer::update(&cx, loss(&cx, 4), config, clip_norm, &Joined::new());
+    let rule = UpdateRule {
+        clip_norm,
+        ..UpdateRule::new(*config)
+    };
+    let update = optimizer::update(&cx, loss(&cx, 4), &rule);
     if let Some(norm) = update.gradient_norm {
         trace.output("norm", norm);
     }
@@ -172,13 +176,17 @@ fn accumulated_batches_equal_one_large_batch() {
 
     let trace = Trace::new();
     let cx = Context::new(&trace, true);
-    let sums = optimizer::accumulate(&cx, loss(&cx, 2));
+    let rule = UpdateRule {
+        clip_norm: clip,
+        ..UpdateRule::new(config)
+    };
+    let sums = optimizer::accumulate(&cx, loss(&cx, 2), &rule);
     let params = cx.params();
     let accumulate = trace.finish();
     verify(&accumulate).unwrap();
     let trace = Trace::new();
     let cx = Context::new(&trace, true);
-    let update = optimizer::apply(&cx, &params, &config, clip, &Joined::new());
+    let update = optimizer::apply(&cx, &params, &rule);
     trace.output("norm", update.gradient_norm.unwrap());
     let states = update.states;
     let apply = trace.finish();

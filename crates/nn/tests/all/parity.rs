@@ -2,7 +2,7 @@
 
 use crate::support::{Arrays, arrays, assert_close, expected, model, part};
 use lessen_graph::{Array, DType, Graph, Trace, evaluate_exactly, verify};
-use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, optimizer};
+use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, UpdateRule, optimizer};
 
 const BATCH: BatchShape = BatchShape::Padded { size: 4, length: 12 };
 const STEPS: usize = 5;
@@ -45,14 +45,8 @@ fn training(model: &Model) -> (Graph, Vec<lessen_nn::StateSpec>) {
     let cx = Context::new(&trace, true);
     let outputs = model.forward(&cx, BATCH);
     trace.output("loss", outputs.loss);
-    let states = optimizer::update(
-        &cx,
-        outputs.loss,
-        &OptimizerConfig::adamw(0.01),
-        None,
-        &Default::default(),
-    )
-    .states;
+    let rule = UpdateRule::new(OptimizerConfig::adamw(0.01));
+    let states = optimizer::update(&cx, outputs.loss, &rule).states;
     (trace.finish(), states)
 }
 

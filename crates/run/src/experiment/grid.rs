@@ -244,7 +244,7 @@ fn number(value: &SettingValue) -> Option<f64> {
     match value {
         SettingValue::Count(count) => Some(*count as f64),
         SettingValue::Number(number) => Some(*number),
-        SettingValue::Switch(_) | SettingValue::Text(_) => None,
+        SettingValue::Switch(_) | SettingValue::Text(_) | SettingValue::List(_) => None,
     }
 }
 

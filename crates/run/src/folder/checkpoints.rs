@@ -12,9 +12,6 @@ use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// Checkpoints that are kept: should the newest be damaged or bad, there is one that was good.
-const KEPT: usize = 2;
-
 /// What a search for the newest checkpoint found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Newest {
@@ -44,16 +41,22 @@ impl Checkpoints {
         recover(&self.dir)
     }
 
-    /// Writes a checkpoint; `fill` writes model, tokenizer and states, and returns the states. Then removes those that are too old to keep.
+    /// Writes a checkpoint; `fill` writes model, tokenizer and states, and returns the states. Then removes all but the
+    /// newest `kept`.
     ///
     /// # Errors
     /// A folder that cannot be written to; what was there before stays.
-    pub(crate) fn save(&self, manifest: Manifest, fill: impl FnOnce(&Path) -> Result<Vec<Entry>>) -> Result<()> {
+    pub(crate) fn save(
+        &self,
+        manifest: Manifest,
+        kept: usize,
+        fill: impl FnOnce(&Path) -> Result<Vec<Entry>>,
+    ) -> Result<()> {
         write_folder(&self.path(manifest.step), |aside| {
             let states = fill(aside)?;
             manifest::complete(aside, manifest, &states)
         })?;
-        for (old, _) in self.steps()?.into_iter().rev().skip(KEPT) {
+        for (old, _) in self.steps()?.into_iter().rev().skip(kept) {
             self.remove(old)?;
         }
         Ok(())
@@ -168,7 +171,7 @@ mod tests {
 
     fn save(checkpoints: &Checkpoints, step: u64) {
         let manifest = Manifest::new(step, 100, DataDigests::default());
-        checkpoints.save(manifest, fill("good")).unwrap();
+        checkpoints.save(manifest, 2, fill("good")).unwrap();
     }
 
     fn checkpoints(steps: &[u64]) -> (tempfile::TempDir, Checkpoints) {
@@ -213,7 +216,7 @@ mod tests {
     fn an_interrupted_checkpoint_leaves_the_one_before() {
         let (dir, checkpoints) = checkpoints(&[5]);
         let manifest = Manifest::new(6, 100, DataDigests::default());
-        let failed = checkpoints.save(manifest, |_| Err(Error::user("the disk is full")));
+        let failed = checkpoints.save(manifest, 2, |_| Err(Error::user("the disk is full")));
         assert!(failed.is_err());
         // Killed while writing: a folder aside, and no manifest in it.
         fs::create_dir(dir.path().join(".tmp-step-6")).unwrap();

@@ -66,6 +66,15 @@ pub(crate) struct DataDigests {
     pub dev: DataDigest,
 }
 
+/// How long a run has waited for a better evaluation.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    /// The best score so far.
+    pub score: f64,
+    /// Evaluations since.
+    pub evaluations: u64,
+}
+
 /// What is known of a checkpoint beside arrays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -80,6 +89,18 @@ pub struct Manifest {
     pub(crate) phase: Option<PhaseMark>,
     /// The data of the run.
     pub(crate) data: DataDigests,
+    /// How long it has waited for a better evaluation, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) waiting: Option<Waiting>,
+    /// Whether it ended here since it had waited long enough.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) stopped: bool,
+    /// Whether it has no optimizer state.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(crate) without_optimizer: bool,
+    /// The step after which the optimizer began anew, in a run without phases.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) optimizer_since: u64,
     /// Dtype and shape of every state, such as `f32[2, 3]`.
     states: BTreeMap<String, String>,
     /// Length and CRC-32C of every other file.
@@ -87,6 +108,14 @@ pub struct Manifest {
 }
 
 const FORMAT: u32 = 3;
+
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
 
 impl Manifest {
     /// The manifest of a checkpoint after `step` steps on this data, in a run of `planned_steps`.
@@ -97,6 +126,10 @@ impl Manifest {
             planned_steps,
             phase: None,
             data,
+            waiting: None,
+            stopped: false,
+            without_optimizer: false,
+            optimizer_since: 0,
             states: BTreeMap::new(),
             files: BTreeMap::new(),
         }

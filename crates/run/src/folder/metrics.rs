@@ -1,10 +1,10 @@
 //! The metrics of a run as JSON lines: one object for each step and each evaluation.
 
-use lessen_base::atomic::{unwritable, write_file};
+use lessen_base::atomic::{unwritable, write_with};
 use lessen_base::{Error, Result};
 use serde_json::Value;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 /// The writer of `metrics.jsonl`. Every line is handed to the system at once, so that a killed run loses none.
@@ -21,11 +21,14 @@ impl Metrics {
     /// A file that cannot be read or written to.
     pub fn open(path: &Path, done: u64) -> Result<Metrics> {
         if path.exists() {
-            let kept = lines(path)?
-                .into_iter()
-                .filter(|line| step_of(line).is_some_and(|step| step <= done));
-            let text: String = kept.map(|line| format!("{line}\n")).collect();
-            write_file(path, text.as_bytes())?;
+            let is_kept = |line: &Value| step_of(line).is_some_and(|step| step <= done);
+            let mut reader = BufReader::new(File::open(path).map_err(|error| unreadable(path, &error))?);
+            write_with(path, |out| {
+                for_each_line(&mut reader, &mut |text, line| match is_kept(line) {
+                    true => out.write_all(text).and_then(|()| out.write_all(b"\n")),
+                    false => Ok(()),
+                })
+            })?;
         }
         let file = OpenOptions::new().append(true).create(true).open(path);
         Ok(Metrics {
@@ -58,18 +61,43 @@ impl Metrics {
 /// # Errors
 /// A file that cannot be read.
 pub fn lines(path: &Path) -> Result<Vec<Value>> {
-    let bytes = fs::read(path).map_err(|error| {
-        Error::user(format!(
-            "{} cannot be read ({error}); check that it is there",
-            path.display()
-        ))
-    })?;
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .filter(Value::is_object)
-        .collect())
+    let mut all = Vec::new();
+    visit(path, &mut |line| all.push(line.clone()))?;
+    Ok(all)
+}
+
+/// Shows the objects of a file of JSON lines one after another, so that only one is in memory; lines that are none are
+/// left out.
+///
+/// # Errors
+/// A file that cannot be read.
+pub fn visit(path: &Path, visit: &mut dyn FnMut(&Value)) -> Result<()> {
+    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+    let each = &mut |_: &[u8], line: &Value| {
+        visit(line);
+        Ok(())
+    };
+    for_each_line(&mut BufReader::new(file), each).map_err(|error| unreadable(path, &error))
+}
+
+/// Shows the text and the object of each line of JSON lines.
+fn for_each_line(reader: &mut dyn BufRead, visit: &mut dyn FnMut(&[u8], &Value) -> io::Result<()>) -> io::Result<()> {
+    let mut text = Vec::new();
+    while reader.read_until(b'\n', &mut text)? > 0 {
+        let own = text.strip_suffix(b"\n").unwrap_or(&text);
+        if let Ok(line @ Value::Object(_)) = serde_json::from_slice(own) {
+            visit(own, &line)?;
+        }
+        text.clear();
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path, error: &io::Error) -> Error {
+    Error::user(format!(
+        "{} cannot be read ({error}); check that it is there",
+        path.display()
+    ))
 }
 
 fn step_of(line: &Value) -> Option<u64> {
@@ -80,6 +108,7 @@ fn step_of(line: &Value) -> Option<u64> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::fs;
 
     #[test]
     fn a_resumed_run_goes_on_after_its_step() {

@@ -2,9 +2,11 @@
 //!
 //! ```text
 //! config.toml            the settings, all of them, with the recipe's name and the budget under [run]
+//! settings.jsonl         which of them were others in earlier steps, where a run went on with others
+//! sessions.json          time and memory that it has taken in all of its sessions
 //! metrics.jsonl          a line for every step and every evaluation
 //! events.out.tfevents.*  the same for TensorBoard
-//! checkpoints/step-N/    model, tokenizer and the states of training after N steps; the newest two are kept
+//! checkpoints/step-N/    model, tokenizer and the states of training after N steps; the newest ones are kept
 //! best/                  model and tokenizer of the best evaluation, its step and score
 //! model/                 model and tokenizer at the end
 //! report.json, report.md the results
@@ -13,10 +15,12 @@
 
 pub mod checkpoints;
 pub mod events;
+pub mod history;
 pub mod manifest;
 pub mod metrics;
 pub mod names;
 mod new_folder;
+pub(crate) mod spent;
 
 use self::checkpoints::{Checkpoints, remove_atomically};
 use self::manifest::Manifest;
@@ -141,6 +145,16 @@ impl Folder {
         write_file(&self.config(), settings.to_toml().as_bytes())
     }
 
+    /// The file of the history of settings.
+    pub fn history(&self) -> PathBuf {
+        self.root.join("settings.jsonl")
+    }
+
+    /// The file of what the run has taken.
+    pub(crate) fn sessions(&self) -> PathBuf {
+        self.root.join("sessions.json")
+    }
+
     /// The file of the metrics.
     pub fn metrics(&self) -> PathBuf {
         self.root.join("metrics.jsonl")
@@ -151,7 +165,12 @@ impl Folder {
         self.root.join("best")
     }
 
-    /// The last model's folder.
+    /// The file of the report for programs.
+    pub(crate) fn report(&self) -> PathBuf {
+        self.root.join("report.json")
+    }
+
+    /// The folder of the model that the run results in: the last one, or the best one where a score decides.
     pub fn model(&self) -> PathBuf {
         self.root.join("model")
     }
@@ -239,7 +258,7 @@ mod tests {
         let manifest = Manifest::new(step, 100, DataDigests::default());
         folder
             .checkpoints()
-            .save(manifest, |aside| fill("good")(aside).map(|()| Vec::new()))
+            .save(manifest, 2, |aside| fill("good")(aside).map(|()| Vec::new()))
             .unwrap();
     }
 

@@ -1,6 +1,8 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
-use super::keys::{DataFormat, DataKeys, ModelKeys, ModelKind, OptimizerKind, RecordKeys, RunKeys, TrainKeys};
+use super::keys::{
+    DataFormat, DataKeys, LoraKeys, ModelKeys, ModelKind, OptimizerKind, RecordKeys, RunKeys, TrainKeys,
+};
 use super::phases::Recipe;
 use super::settings::Settings;
 use super::value::Origin;
@@ -25,6 +27,8 @@ pub struct Config {
     pub train: TrainKeys,
     /// Optimizer.
     pub optimizer: OptimizerConfig,
+    /// Adapters.
+    pub lora: LoraKeys,
     /// Recorded statistics.
     pub record: RecordKeys,
     /// When parameters are updated.
@@ -71,12 +75,23 @@ impl Config {
             data: keys.data,
             train: keys.train,
             optimizer,
+            lora: keys.lora,
             record: keys.record,
             placement: keys.optimizer.placement,
             settings,
         };
         config.check()?;
         Ok(config)
+    }
+
+    /// The same recipe without what matters in training only and must go with its data.
+    pub(crate) fn for_evaluation(mut self) -> Config {
+        self.train.freeze = None;
+        self.train.no_decay = None;
+        self.train.class_weights = None;
+        self.train.label_smoothing = 0.0;
+        self.lora.rank = 0;
+        self
     }
 
     /// The name of the recipe.
@@ -96,7 +111,7 @@ impl Config {
         Schedule {
             kind: train.schedule,
             peak: train.lr,
-            warmup: steps(train.warmup),
+            warmup: steps(train.warmup.steps(total)),
             total: steps(total),
         }
     }
@@ -140,11 +155,24 @@ impl Config {
             }
         }
         self.check_data()?;
-        if model.dropout == Some(1.0) {
-            return say(
-                "model.dropout",
-                "= 1 would drop everything; choose a number below 1".to_string(),
-            );
+        for (name, share, what) in [
+            ("model.dropout", model.dropout, "drop everything"),
+            ("lora.dropout", Some(self.lora.dropout), "drop everything"),
+            ("train.ema", Some(train.ema), "never move from the first average"),
+            (
+                "train.label_smoothing",
+                Some(train.label_smoothing),
+                "leave nothing of the labels",
+            ),
+        ] {
+            if share == Some(1.0) {
+                return say(name, format!("= 1 would {what}; choose a number below 1"));
+            }
+        }
+        if train.layer_decay == 0.0 {
+            let what =
+                "= 0 would train the last layers only; choose a number above 0, or name what stays with train.freeze";
+            return say("train.layer_decay", what.to_string());
         }
         if let OptimizerConfig::AdamW { beta1, beta2, .. } = self.optimizer {
             for (name, beta) in [("optimizer.beta1", beta1), ("optimizer.beta2", beta2)] {

@@ -1,13 +1,15 @@
 //! The keys of a recipe: name, type, default and meaning, in one table that makes the structures, their reading and
 //! what `lessen recipes --keys` prints.
 
+use super::class_weights::ClassWeights;
 use super::names;
 use super::value::{Form, Kind, SettingValue};
+use super::warmup::Warmup;
 use super::words::{Word, words};
 use lessen_compile::Placement;
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_nn::{Activation, Loss, Position, ScheduleKind};
+use lessen_nn::{Activation, Loss, Patterns, Position, ScheduleKind};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -154,12 +156,23 @@ impl Field for PathBuf {
     }
 }
 
+impl Field for Warmup {
+    fn of(value: Option<&SettingValue>) -> Option<Warmup> {
+        match value? {
+            SettingValue::Count(steps) => Some(Warmup::Steps(*steps)),
+            SettingValue::Number(share) => Some(Warmup::Share(*share)),
+            _ => None,
+        }
+    }
+}
+
 impl<T: Field> Field for Option<T> {
-    /// A text without characters is none.
+    /// A text without characters and a list without items are none.
     fn of(value: Option<&SettingValue>) -> Option<Option<T>> {
         match value {
             None => Some(None),
             Some(SettingValue::Text(text)) if text.is_empty() => Some(None),
+            Some(SettingValue::List(items)) if items.is_empty() => Some(None),
             value => T::of(value).map(Some),
         }
     }
@@ -190,7 +203,19 @@ macro_rules! form_fields {
     };
 }
 
+macro_rules! list_fields {
+    ($($name:ident),*) => {
+        $(impl Field for $name {
+            fn of(value: Option<&SettingValue>) -> Option<$name> {
+                value?.joined().parse().ok()
+            }
+        })*
+    };
+}
+
 form_fields!(Activation, Loss, Weighting);
+
+list_fields!(ClassWeights, Patterns);
 
 word_fields!(
     ModelKind,
@@ -255,12 +280,22 @@ const PATH: Kind = Kind::Path(&[]);
 const ACTIVATION: Kind = form::<Activation>(Activation::words);
 const ATTENTION: Kind = form::<Weighting>(Weighting::words);
 const LOSS: Kind = form::<Loss>(Loss::words);
+const NAMES: Kind = list::<Patterns>(Patterns::words);
+const WEIGHTS: Kind = list::<ClassWeights>(ClassWeights::words);
 
 /// The kind of what is read from these words.
 const fn form<T: FromStr>(words: fn() -> String) -> Kind {
     Kind::Form(Form {
         words,
         accepts: |text| text.parse::<T>().is_ok(),
+    })
+}
+
+/// The kind of what is read from a list of these words, which may be empty.
+const fn list<T: FromStr>(words: fn() -> String) -> Kind {
+    Kind::List(Form {
+        words,
+        accepts: |text| text.is_empty() || text.parse::<T>().is_ok(),
     })
 }
 
@@ -321,16 +356,36 @@ keys! {
         lr: f64 [NOT_NEGATIVE] = "0.001", "learning rate, at its highest";
         schedule: ScheduleKind [Kind::Choice(ScheduleKind::WORDS)] = "\"constant\"",
             "shape of the learning rate after the warm-up";
-        warmup: u64 [Kind::Count(0)] = "0",
-            "steps in which the learning rate rises: from 0, with one-cycle from a 25th of its highest";
+        warmup: Warmup [Kind::CountOrShare] = "0",
+            "steps in which the learning rate rises, or their share of all: from 0, with one-cycle from a 25th of its highest";
+        layer_decay: f64 [SHARE] = "1.0",
+            "factor of the learning rate from each block of layers to the one before it; 1 is the same rate for all";
         loss: Loss [LOSS] = "\"softmax\"",
             "cross entropy: that of the logits, or of logits divided by their deviation (norm_softmax) or root mean square \
              (logit_norm); evaluations report the same loss";
+        label_smoothing: f64 [SHARE] = "0.0",
+            "probability that is spread over all classes or tokens, in the loss of training only";
+        class_weights: Option<ClassWeights> [WEIGHTS],
+            "how much the examples of each class count, in the loss of training only";
         weight_decay: f64 [NOT_NEGATIVE] = "0.0", "decay of matrices; biases, norms and other vectors have none";
+        no_decay: Option<Patterns> [NAMES], "parameters without weight decay, too";
+        freeze: Option<Patterns> [NAMES], "parameters that stay as they are";
+        ema: f64 [SHARE] = "0.0",
+            "decay of an exponential moving average of the parameters, with which it is evaluated and which is saved; 0 is none";
         clip_norm: f64 [NOT_NEGATIVE] = "0.0", "greatest norm of the gradient over all parameters; 0 is no limit";
         seed: u64 [Kind::Count(0)] = "1", "decides initial parameters, order of the data and dropout";
         eval_every: u64 [Kind::Count(0)] = "500", "steps between evaluations; 0 is at the end only";
+        best: Option<String> [Kind::Text],
+            "score that tells which evaluation is best, such as f1 or loss; model/ is then the best model (default: the \
+             first score of the data, and model/ is the last one)";
+        patience: u64 [Kind::Count(0)] = "0",
+            "evaluations without a new best one after which training ends; 0 is never";
         checkpoint_every: u64 [Kind::Count(0)] = "500", "steps between checkpoints; 0 is at the end only";
+        checkpoint_minutes: f64 [NOT_NEGATIVE] = "10.0",
+            "minutes between checkpoints, beside those by steps, and a first one early; 0 is none of them";
+        keep: usize [Kind::Count(1)] = "2", "checkpoints that are kept";
+        save_optimizer: bool [Kind::Switch] = "true",
+            "whether checkpoints hold the optimizer's state; without it, a run does not resume exactly";
         save_dtype: WeightDtype [Kind::Choice(WeightDtype::WORDS)] = "\"f32\"",
             "dtype of saved weights; training and resuming use f32 in any case";
     }
@@ -343,6 +398,15 @@ keys! {
         beta2: f64 [SHARE] = "0.999", "AdamW: decay of the mean squared gradient";
         epsilon: f64 [NOT_NEGATIVE] = "1e-8", "AdamW: added to the root of the mean squared gradient";
         momentum: f64 [SHARE] = "0.9", "SGD: share of the last step that is kept";
+    }
+    /// LoRA: small adapters are trained beside the weights of a checkpoint (model.init), which stay as they are.
+    lora: LoraKeys {
+        rank: usize [Kind::Count(0)] = "0", "rank of the adapters; 0 is no LoRA";
+        alpha: f64 [NOT_NEGATIVE] = "16.0", "factor of the adapters, times their rank";
+        targets: Option<Patterns> [NAMES], "layers that get adapters, such as query,value";
+        dropout: f64 [SHARE] = "0.0", "share of dropped values before the adapters";
+        whole: Option<Patterns> [NAMES],
+            "parameters that are trained beside the adapters (default: those that the checkpoint lacks, and its head)";
     }
     /// Statistics of values inside the model, which change nothing of the training.
     record: RecordKeys {

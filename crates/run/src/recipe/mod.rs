@@ -1,6 +1,7 @@
 //! Recipes: the built-in ones and files; their keys, their settings, and the typed [`Config`](config::Config) that
 //! these make.
 
+pub mod class_weights;
 pub mod config;
 pub(crate) mod document;
 pub mod keys;
@@ -8,6 +9,7 @@ mod names;
 pub mod phases;
 pub mod settings;
 pub mod value;
+pub mod warmup;
 pub mod words;
 
 use self::settings::Settings;

@@ -18,7 +18,7 @@
 use super::config::Config;
 use super::document::{Document, leaves, tables};
 use super::keys::{self, DataFormat};
-use super::settings::{Settings, Values, difference as difference_of, set, tables_of};
+use super::settings::{Settings, Values, changes as changes_of, set, tables_of};
 use super::value::{Origin, SettingValue, plain};
 use super::words::Word;
 use lessen_base::{Error, Result};
@@ -65,7 +65,9 @@ fn may_change(key: &str) -> bool {
     match key.split_once('.') {
         Some(("data", name)) => name == "max_length",
         Some(("model", name)) => !["init", "kind", "vocab", "classes"].contains(&name),
-        Some(("train", name)) => name != "seed",
+        // An average goes on through all phases.
+        Some(("train", name)) => !["seed", "ema", "patience"].contains(&name),
+        Some(("lora", _)) => false,
         Some((section, _)) => section != "run",
         None => false,
     }
@@ -141,8 +143,8 @@ pub(crate) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(fits)
 }
 
-/// The first key in which two lists of phases differ, as [`Settings::difference`].
-pub(crate) fn difference(a: &[Phase], b: &[Phase], free: &[&str]) -> Option<(String, String, String)> {
+/// The keys in which two lists of phases differ, as [`Settings::changes`]; where their names differ, the list itself.
+pub(crate) fn changes(a: &[Phase], b: &[Phase]) -> Vec<(String, String, String)> {
     let names = |phases: &[Phase]| {
         let names: Vec<&str> = phases.iter().map(|phase| phase.name.as_str()).collect();
         if names.is_empty() {
@@ -152,12 +154,11 @@ pub(crate) fn difference(a: &[Phase], b: &[Phase], free: &[&str]) -> Option<(Str
         }
     };
     if names(a) != names(b) {
-        return Some((KEY.to_string(), names(a), names(b)));
+        return vec![(KEY.to_string(), names(a), names(b))];
     }
-    a.iter().zip(b).find_map(|(a, b)| {
-        let (key, old, new) = difference_of(&a.changes, &b.changes, free)?;
-        Some((format!("{KEY}.{}.{key}", a.name), old, new))
-    })
+    let both = a.iter().zip(b);
+    both.flat_map(|(a, b)| changes_of(&format!("{KEY}.{}.", a.name), &a.changes, &b.changes))
+        .collect()
 }
 
 /// A recipe as it is trained.
@@ -190,6 +191,7 @@ impl Recipe {
             let phases = vec![Config::of(whole, None)?];
             return Ok(Recipe { phases, settings });
         }
+        check_without_phases(&settings)?;
         let mut phases = Vec::with_capacity(settings.phases.len());
         for phase in &settings.phases {
             whole.values.extend(phase.changes.clone());
@@ -202,6 +204,23 @@ impl Recipe {
     pub fn name(&self) -> &str {
         self.phases[0].recipe()
     }
+}
+
+/// Refuses settings that are for recipes without phases.
+fn check_without_phases(settings: &Settings) -> Result<()> {
+    let keys = settings.keys()?;
+    for (name, is_set) in [
+        ("lora.rank", keys.lora.rank > 0),
+        ("train.patience", keys.train.patience > 0),
+    ] {
+        if is_set {
+            return Err(Error::user(format!(
+                "{} is for recipes without phases; leave it out, or train in one phase",
+                settings.place(name)
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// How a message begins that is about a phase.

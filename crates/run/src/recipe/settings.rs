@@ -178,23 +178,31 @@ impl Settings {
         text
     }
 
-    /// The first key in which `other` differs, with both values as TOML (`nothing` where there is none), leaving out
-    /// the keys in `free`.
+    /// The first key in which `other` differs, leaving out the keys in `free`, also in phases.
     pub fn difference(&self, other: &Settings, free: &[&str]) -> Option<(String, String, String)> {
-        let own = difference(&self.values, &other.values, free).map(|(key, a, b)| (key.to_string(), a, b));
-        own.or_else(|| phases::difference(&self.phases, &other.phases, free))
+        let mut changes = self.changes(other).into_iter();
+        let is_free = |name: &str| free.contains(&phases::split(name).map_or(name, |(_, key)| key));
+        changes.find(|(name, _, _)| !is_free(name))
+    }
+
+    /// All keys in which `other` differs, with both values as TOML (`nothing` where there is none); those of phases as
+    /// `phase.NAME.KEY`.
+    pub(crate) fn changes(&self, other: &Settings) -> Vec<(String, String, String)> {
+        let mut all = changes("", &self.values, &other.values);
+        all.extend(phases::changes(&self.phases, &other.phases));
+        all
     }
 }
 
-/// The first key in which two maps of values differ, as [`Settings::difference`].
-pub(crate) fn difference(a: &Values, b: &Values, free: &[&str]) -> Option<(&'static str, String, String)> {
+/// The keys in which two maps of values differ, as [`Settings::changes`], with `prefix` before their names.
+pub(crate) fn changes(prefix: &str, a: &Values, b: &Values) -> Vec<(String, String, String)> {
     let get = |values: &Values, key: &Key| values.get(key.name).map(|(value, _)| value.to_string());
     let show = |value: Option<String>| value.unwrap_or("nothing".to_string());
-    KEYS.iter()
-        .filter(|key| !free.contains(&key.name))
-        .map(|key| (key, get(a, key), get(b, key)))
-        .find(|(_, a, b)| a != b)
-        .map(|(key, a, b)| (key.name, show(a), show(b)))
+    let both = KEYS.iter().map(|key| (key, get(a, key), get(b, key)));
+    let changed = both.filter(|(_, a, b)| a != b);
+    changed
+        .map(|(key, a, b)| (format!("{prefix}{}", key.name), show(a), show(b)))
+        .collect()
 }
 
 /// Values as TOML, a table for each section; `prefix` goes before the tables' names.
@@ -346,7 +354,7 @@ mod tests {
         );
         assert_eq!(
             error("train.batch = [1]"),
-            "my.toml line 1: train.batch must be a whole number, at least 1"
+            "my.toml line 1: train.batch must be a whole number, at least 1, not [1]"
         );
         assert_eq!(
             error("model.dropout = -1"),

@@ -39,6 +39,10 @@ pub enum Kind {
     Choice(&'static [&'static str]),
     /// A text of this form.
     Form(Form),
+    /// A list, or a text with commas between its items; joined by commas they are a text of this form.
+    List(Form),
+    /// A whole number, or a share of another one: a number below 1, or a text such as `6%`.
+    CountOrShare,
 }
 
 impl Kind {
@@ -56,6 +60,8 @@ impl Kind {
             Kind::Path(words) => format!("a path, or {}", words.join(", ")),
             Kind::Choice(words) => format!("one of {}", words.join(", ")),
             Kind::Form(form) => format!("one of {}", (form.words)()),
+            Kind::List(form) => format!("a list of {}", (form.words)()),
+            Kind::CountOrShare => "a whole number, or a share such as 0.06 or \"6%\"".to_string(),
         }
     }
 }
@@ -71,6 +77,19 @@ pub enum SettingValue {
     Number(f64),
     /// A text.
     Text(String),
+    /// A list.
+    List(Vec<SettingValue>),
+}
+
+impl SettingValue {
+    /// The items of a list, or the value itself, as texts with commas between.
+    pub(crate) fn joined(&self) -> String {
+        match self {
+            SettingValue::Text(text) => text.clone(),
+            SettingValue::List(items) => items.iter().map(SettingValue::joined).collect::<Vec<_>>().join(","),
+            other => other.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for SettingValue {
@@ -81,6 +100,10 @@ impl fmt::Display for SettingValue {
             SettingValue::Count(count) => write!(f, "{count}"),
             SettingValue::Number(number) => write!(f, "{number:?}"),
             SettingValue::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
+            SettingValue::List(items) => {
+                let items: Vec<String> = items.iter().map(SettingValue::to_string).collect();
+                write!(f, "[{}]", items.join(", "))
+            }
         }
     }
 }
@@ -120,6 +143,7 @@ pub(crate) fn fit(kind: Kind, value: SettingValue) -> Option<SettingValue> {
         }
         (Kind::Size, SettingValue::Count(bytes)) => (bytes > 0).then_some(SettingValue::Count(bytes)),
         (Kind::Size, SettingValue::Text(text)) => Some(SettingValue::Count(parse_size(&text).ok()? as u64)),
+        (Kind::Text | Kind::Path(_), SettingValue::List(_)) => None,
         (Kind::Text | Kind::Path(_), SettingValue::Text(text)) => Some(SettingValue::Text(text)),
         // A bare word that looks like a number or a switch is a word all the same.
         (Kind::Text | Kind::Path(_), other) => Some(SettingValue::Text(other.to_string())),
@@ -127,11 +151,24 @@ pub(crate) fn fit(kind: Kind, value: SettingValue) -> Option<SettingValue> {
             words.contains(&text.as_str()).then_some(SettingValue::Text(text))
         }
         (Kind::Form(form), SettingValue::Text(text)) => (form.accepts)(&text).then_some(SettingValue::Text(text)),
+        (Kind::List(form), value) => (form.accepts)(&value.joined()).then_some(value),
+        (Kind::CountOrShare, value) => count_or_share(value),
         _ => None,
     }
 }
 
-/// The value of a TOML leaf; none for lists, tables and dates.
+/// A count as it is, a share as a number from 0 to 1.
+fn count_or_share(value: SettingValue) -> Option<SettingValue> {
+    let share = |number: f64| (0.0..=1.0).contains(&number).then_some(SettingValue::Number(number));
+    match value {
+        SettingValue::Count(count) => Some(SettingValue::Count(count)),
+        SettingValue::Number(number) => share(number),
+        SettingValue::Text(text) => share(text.trim().strip_suffix('%')?.trim_end().parse::<f64>().ok()? / 100.0),
+        SettingValue::Switch(_) | SettingValue::List(_) => None,
+    }
+}
+
+/// The value of a TOML leaf; none for tables, dates and lists of them.
 pub(crate) fn plain(value: &Spanned<DeValue<'_>>) -> Option<SettingValue> {
     match value.get_ref() {
         DeValue::Boolean(on) => Some(SettingValue::Switch(*on)),
@@ -142,6 +179,7 @@ pub(crate) fn plain(value: &Spanned<DeValue<'_>>) -> Option<SettingValue> {
             // Negative, or beyond 64 bits: a number that no count takes.
             Err(_) => Some(SettingValue::Number(integer.as_str().parse().ok()?)),
         },
+        DeValue::Array(items) => items.iter().map(plain).collect::<Option<_>>().map(SettingValue::List),
         _ => None,
     }
 }

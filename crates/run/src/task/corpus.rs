@@ -117,6 +117,21 @@ impl Corpus {
         }
     }
 
+    /// How many examples of the training split are in each of its classes; none where it has no classes.
+    pub(crate) fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
+        let Corpus::Labelled(data) = self else { return None };
+        let Labels::Classes(labels) = &data.train.labels else {
+            return None;
+        };
+        let mut counts = vec![0; classes];
+        for label in labels {
+            if let Some(count) = usize::try_from(*label).ok().and_then(|label| counts.get_mut(label)) {
+                *count += 1;
+            }
+        }
+        Some(counts)
+    }
+
     /// What the size of a [`DataDigest`] counts.
     pub(crate) fn unit(&self) -> &'static str {
         match self {

@@ -22,9 +22,15 @@ pub struct Scores {
 }
 
 impl Scores {
-    /// The score that decides which model is best; greater is better.
-    pub fn deciding(&self) -> f64 {
-        self.named.first().map_or(-self.loss, |(_, score)| *score)
+    /// The score that decides which model is best, greater is better: the one of this name, the negative of the loss
+    /// for `loss`, or without a name the first score, if there is one, else the negative of the loss.
+    pub fn deciding(&self, name: Option<&str>) -> f64 {
+        let mut named = self.named.iter();
+        let found = match name {
+            Some(name) => named.find(|(own, _)| *own == name),
+            None => named.next(),
+        };
+        found.map_or(-self.loss, |(_, score)| *score)
     }
 
     /// As the keys of a JSON object: `dev_loss`, `dev_accuracy`.
@@ -95,8 +101,8 @@ pub fn shape_of(batch: &Batch) -> BatchShape {
 /// The functions of an evaluation, by the layout of the batches that they are for.
 pub(crate) type Functions = HashMap<BatchShape, Function>;
 
-/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it is
-/// added, that for the largest batch first.
+/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it
+/// is added, that for the largest batch first.
 ///
 /// # Errors
 /// Data that does not fit the model.
@@ -213,13 +219,17 @@ mod tests {
             r#"{"dev_accuracy":0.875,"dev_loss":0.5}"#
         );
         assert_eq!(
-            (scores.deciding(), scores.show().as_str()),
+            (scores.deciding(None), scores.show().as_str()),
             (0.875, "accuracy 87.50 %, loss 0.5000")
+        );
+        assert_eq!(
+            (scores.deciding(Some("loss")), scores.deciding(Some("accuracy"))),
+            (-0.5, 0.875)
         );
         let text = Scores {
             named: vec![],
             ..scores
         };
-        assert_eq!((text.deciding(), text.show().as_str()), (-0.5, "loss 0.5000"));
+        assert_eq!((text.deciding(None), text.show().as_str()), (-0.5, "loss 0.5000"));
     }
 }

@@ -1,6 +1,6 @@
 //! Whether settings, data and model go together: checked in one place, before anything is traced, whoever changed them.
 
-use super::goal::Goal;
+use super::goal::{Goal, LOSS};
 use crate::recipe::config::Config;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
@@ -210,6 +210,33 @@ pub(crate) fn check_loss(config: &Config, goal: &Goal) -> Result<()> {
     }
 }
 
+/// The goal with the score that decides which evaluation is best, if the recipe names one, among its scores.
+///
+/// # Errors
+/// A score that the data does not have.
+pub(crate) fn with_best(config: &Config, goal: Goal) -> Result<Goal> {
+    let Some(best) = &config.train.best else {
+        return Ok(goal);
+    };
+    if best == LOSS || goal.scores().contains(&best.as_str()) {
+        return Ok(goal);
+    }
+    let known = goal.possible_scores();
+    if let Some(metric) = known.iter().find(|metric| metric.name() == best) {
+        return Ok(goal.with(*metric));
+    }
+    let mut names = goal.scores();
+    names.extend(known.iter().map(|metric| metric.name()));
+    names.sort_unstable();
+    names.dedup();
+    names.push(LOSS);
+    Err(Error::user(format!(
+        "{} is no score of this data; choose one of {}",
+        config.place("train.best"),
+        names.join(", ")
+    )))
+}
+
 /// Refuses data that asks for other answers than the model gives.
 ///
 /// # Errors
@@ -222,6 +249,7 @@ pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
     };
     let (gives, fits) = match model.task() {
         Task::Classification { .. } => ("tells classes apart", matches!(goal, Goal::Classes(..))),
+        Task::MultiLabelClassification { .. } => ("gives texts several labels", false),
         Task::Regression => ("gives scores", matches!(goal, Goal::Score(_))),
         _ => ("continues texts", matches!(goal, Goal::NextToken | Goal::Sum)),
     };

@@ -2,6 +2,9 @@
 
 use lessen_data::{Batch, Metric};
 
+/// The name of the mean loss among the scores of an evaluation.
+pub(crate) const LOSS: &str = "loss";
+
 /// What a model is to predict, and how it is scored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
@@ -23,6 +26,26 @@ impl Goal {
             Goal::Sum => vec![Metric::Accuracy.name()],
             Goal::NextToken => Vec::new(),
         }
+    }
+
+    /// The metrics that it can be scored with.
+    pub(crate) fn possible_scores(&self) -> &'static [Metric] {
+        match self {
+            // F1 is that of the second class, so it says nothing of more than two.
+            Goal::Classes(names, _) if names.len() == 2 => &[Metric::Accuracy, Metric::F1, Metric::Matthews],
+            Goal::Classes(..) => &[Metric::Accuracy, Metric::Matthews],
+            Goal::Score(_) => &[Metric::Pearson, Metric::Spearman],
+            Goal::NextToken | Goal::Sum => &[],
+        }
+    }
+
+    /// The same goal, scored with a further metric.
+    pub(crate) fn with(mut self, metric: Metric) -> Goal {
+        match &mut self {
+            Goal::Classes(_, metrics) | Goal::Score(metrics) if !metrics.contains(&metric) => metrics.push(metric),
+            _ => {}
+        }
+        self
     }
 
     /// The weight of a batch in a mean: the number of its predictions, tokens or examples.

@@ -2,6 +2,7 @@
 
 pub mod corpus;
 pub mod evaluation;
+pub(crate) mod fine_tuning;
 pub(crate) mod first_weights;
 mod fit;
 pub mod goal;
@@ -9,6 +10,7 @@ pub(crate) mod model;
 pub(crate) mod recording;
 
 use self::corpus::Corpus;
+use self::fine_tuning::FineTuning;
 use self::first_weights::Origin;
 use self::goal::Goal;
 use self::model::Sizes;
@@ -118,6 +120,8 @@ pub struct RunTask {
     pub model: Model,
     /// The folder that the model was read from, where a run has saved it.
     saved: Option<PathBuf>,
+    /// How labels count, and which parameters are trained.
+    pub(crate) fine_tuning: FineTuning,
     /// The data; none where the recipe names none.
     data: Option<TaskData>,
 }
@@ -138,6 +142,7 @@ impl RunTask {
             Some(corpus) => corpus.goal(),
             None => assumed_goal(&config),
         };
+        let goal = fit::with_best(&config, goal)?;
         fit::check_loss(&config, &goal)?;
         let (dir, model, tokenizer) = match saved {
             Some(saved) => {
@@ -150,8 +155,10 @@ impl RunTask {
             }
         };
         fit::check_batch(&config, &model)?;
+        let fine_tuning = FineTuning::of(&config, &goal, &model, corpus.as_ref())?;
         let data = corpus.zip(tokenizer);
         Ok(RunTask {
+            fine_tuning,
             config,
             goal,
             model,
@@ -168,7 +175,8 @@ impl RunTask {
     /// # Errors
     /// Settings that do not go together with the data or the checkpoint that the run started from.
     pub fn later(&self, mut config: Config) -> Result<RunTask> {
-        fit::check_loss(&config, &self.goal)?;
+        let goal = fit::with_best(&config, self.goal.clone())?;
+        fit::check_loss(&config, &goal)?;
         if let Some(init) = &self.config.model.init {
             model::check_unchanged(init, &self.config, &config)?;
             // The checkpoint that the run started from may be gone.
@@ -180,11 +188,13 @@ impl RunTask {
             pad: tokenizer.map_or(0, Tokenizer::pad_id),
             length: config.data.max_length,
         };
-        let model = sound_model(&config, &self.goal, sizes, tokenizer)?;
+        let model = sound_model(&config, &goal, sizes, tokenizer)?;
         fit::check_batch(&config, &model)?;
+        let corpus = self.data.as_ref().map(TaskData::corpus);
         Ok(RunTask {
+            fine_tuning: FineTuning::of(&config, &goal, &model, corpus)?,
             config,
-            goal: self.goal.clone(),
+            goal,
             model,
             saved: None,
             data: self.data.clone(),
@@ -222,8 +232,8 @@ impl RunTask {
         corpus.evaluation(&self.config, tokenizer, split)
     }
 
-    /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without data
-    /// they are those of the largest batch that the recipe can have.
+    /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without
+    /// data they are those of the largest batch that the recipe can have.
     pub(crate) fn shapes_after(&self, batches: u64) -> Result<(Shapes, u64)> {
         let is_labelled = matches!(self.goal, Goal::Classes(..) | Goal::Score(_));
         if self.data.is_none() || !is_labelled {
@@ -254,6 +264,11 @@ impl RunTask {
             schedule: self.config.schedule(steps),
             schedule_start: 0,
             joined: Joined::new(),
+            frozen: train.freeze.clone().unwrap_or_default(),
+            lora: self.fine_tuning.lora.clone(),
+            no_decay: train.no_decay.clone().unwrap_or_default(),
+            layer_decay: (train.layer_decay < 1.0).then_some(train.layer_decay),
+            ema: (train.ema > 0.0).then_some(train.ema),
             seed: train.seed,
             clip_norm: (train.clip_norm > 0.0).then_some(train.clip_norm),
             accumulate: train.accumulate,
@@ -275,12 +290,15 @@ impl RunTask {
 
     /// The loss of a batch of this layout.
     pub(crate) fn loss<'g>(&self, cx: &Context<'g>, shape: BatchShape) -> Tensor<'g> {
-        self.model.forward(cx, shape).loss
+        let cx = cx.with_criterion(&self.fine_tuning.criterion);
+        self.model.forward(&cx, shape).loss
     }
 
     /// Where the first weights of training come from.
     pub(crate) fn origin(&self) -> Origin<'_> {
         match (&self.saved, &self.config.model.init) {
+            // A checkpoint has only what is trained beside the weights that stay as they are.
+            (Some(_), Some(init)) if self.fine_tuning.lora.is_some() => Origin::Init(init),
             (Some(dir), _) => Origin::Saved(dir),
             (None, Some(init)) => Origin::Init(init),
             (None, None) => Origin::Seed,

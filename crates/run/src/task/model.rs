@@ -226,6 +226,7 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
 }
 
 fn set_labels(model: &mut Model, goal: &Goal) {
+    model.set_multi_label(false);
     match goal {
         Goal::Classes(names, _) => {
             // Numbers are no names: a checkpoint that knows these classes may know more of them.

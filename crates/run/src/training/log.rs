@@ -47,11 +47,11 @@ impl Log {
         self.metrics.write(&line.into())
     }
 
-    /// Logs a step; `speed` says how fast the run is.
+    /// Logs a step on so many examples and tokens; `speed` says how fast the run is.
     ///
     /// # Errors
     /// Files that cannot be written to.
-    pub(crate) fn step(&mut self, report: &StepReport, speed: &str) -> Result<()> {
+    pub(crate) fn step(&mut self, report: &StepReport, (examples, tokens): (usize, usize), speed: &str) -> Result<()> {
         let mut line = Map::new();
         line.insert("step".into(), json!(report.step));
         line.insert("loss".into(), json!(report.loss));
@@ -62,6 +62,8 @@ impl Log {
             scalars.push(("train/gradient_norm", f64::from(norm)));
         }
         line.insert("step_ms".into(), json!(report.time.as_secs_f64() * 1e3));
+        line.insert("examples".into(), json!(examples));
+        line.insert("tokens".into(), json!(tokens));
         self.write(line)?;
         self.events.scalars(report.step, &scalars)?;
         let phase = self.phase.as_ref().map(|name| format!("{}  ", in_phase(name)));

@@ -1,11 +1,15 @@
 //! The training loop: what to train, how, and the steps with evaluations, checkpoints and the report at the end.
 
+mod checkpoint_clock;
+mod course;
 pub mod interrupt;
 mod log;
 mod phase_result;
 mod progress;
 mod recording;
 pub mod report;
+mod report_page;
+mod saving;
 pub(crate) mod stage;
 mod start;
 mod steps;
@@ -15,6 +19,7 @@ pub use self::start::Request;
 pub(crate) use self::steps::Steps;
 pub(crate) use self::timing::median;
 
+use self::checkpoint_clock::CheckpointClock;
 use self::log::Log;
 use self::recording::Recordings;
 use self::report::{Outcome, Report};
@@ -22,19 +27,16 @@ use self::stage::{From, Stage};
 use self::start::Start;
 use self::timing::Timing;
 use crate::device::NewBackend;
-use crate::folder::manifest::{Best, DataDigests, Manifest, STATE, write_best};
+use crate::folder::manifest::{Best, DataDigests, Waiting};
 use crate::folder::{DIVERGED, Folder, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
-use crate::task::first_weights::FirstWeights;
-use crate::task::model;
+use crate::task::first_weights::{self, FirstWeights};
 use crate::wording::{counted, name_of, some_of};
-use lessen_base::atomic::write_folder;
 use lessen_base::{Error, Result};
 use lessen_data::{Batch, Prefetch, Tokenizer};
 use lessen_train::{Generator, Part, Peak, StepPlans, StepReport, Trainer, show_size};
-use std::path::Path;
 
 /// Most batches that are made ahead.
 const AHEAD: usize = 256;
@@ -48,6 +50,9 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     // What to train: all of a new run, or what the newest checkpoint of a run leaves to do; a stage for each phase.
     let start = Start::of(request)?;
     let left = Stage::left(&start, new_backend)?;
+    if let Some(report) = start.ended(left.total)? {
+        return Ok(report);
+    }
     let compile_time = left.stages.iter().map(|(_, plans)| plans.compile_time()).sum();
     let mut stages = left.stages.into_iter();
     let (stage, plans) = stages.next().ok_or_else(|| Error::internal("a run has no stage"))?;
@@ -56,16 +61,24 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     // Where.
     interrupt::listen()?;
     let (folder, guard) = start.folder()?;
-    folder.write_settings(&start.recipe.settings)?;
+    start.write_settings(&folder)?;
     let log = Log::open(&folder, start.step(), left.total)?;
     let mut run = Run {
         tokenizer: stage.task.data()?.tokenizer.clone(),
         data: stage.task.data()?.corpus().digests(),
-        timing: Timing::new(compile_time),
+        timing: Timing::new(compile_time, start.spent()),
+        clock: CheckpointClock::new(stage.task.config.train.checkpoint_minutes, start.step() > 0),
+        waiting: start.waiting(),
+        stopped: false,
+        unsaved: None,
+        optimizer_since: start.optimizer_since(),
         best: start.best.clone().filter(|best| best.phase == stage.task.config.phase),
         start: start.step(),
         total: left.total,
-        peak: NO_PEAK,
+        peak: Peak {
+            planned: start.spent().planned,
+            measured: start.spent().measured,
+        },
         recipe: start.recipe,
         evaluation: stage.evaluation(&trainer),
         recordings: stage.recordings(&trainer),
@@ -82,6 +95,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         let scores = run.train_stage()?;
         if run.interrupted() {
             run.log.finish();
+            run.check_saved()?;
             return run.report(None, true);
         }
         match stages.next() {
@@ -96,36 +110,13 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         None => run.evaluate(run.start)?,
     };
     run.log.finish();
-    run.save_model(&run.folder.model(), None)?;
+    run.save_result()?;
     let mut report = run.report(Some(&scores), false)?;
-    let Run {
-        stage,
-        tokenizer,
-        trainer,
-        folder,
-        ..
-    } = run;
-    let (task, seed) = (&stage.task, stage.task.config.train.seed);
-    let generator = |most| {
-        let (session, _) = trainer.into_session().with_params(task.model.parameters(), &[])?;
-        Generator::new(session, &task.model, most)
-    };
-    report.show(showcase(
-        &task.goal,
-        &tokenizer,
-        stage.sources.dev.as_ref(),
-        seed,
-        generator,
-    )?);
+    let (folder, saved) = (run.folder.clone(), run.check_saved());
+    report.show(run.showcase()?);
     report.write(&folder)?;
-    Ok(report)
+    saved.map(|()| report)
 }
-
-/// The peak of no stage.
-const NO_PEAK: Peak = Peak {
-    planned: 0,
-    measured: 0,
-};
 
 /// A run under way, in one of its stages.
 struct Run {
@@ -141,7 +132,16 @@ struct Run {
     guard: Option<NewFolderGuard>,
     log: Log,
     timing: Timing,
-    /// The most bytes of the stages before this one.
+    clock: CheckpointClock,
+    /// How long the run has waited for a better evaluation, after the first one.
+    waiting: Option<Waiting>,
+    /// Whether it has waited long enough.
+    stopped: bool,
+    /// Why the newest checkpoint could not be saved, if it could not.
+    unsaved: Option<Error>,
+    /// The step after which the optimizer began, where it did not go on from a checkpoint.
+    optimizer_since: u64,
+    /// The most bytes of the stages before this one, and of earlier sessions.
     peak: Peak,
     stage: Stage,
     trainer: Trainer,
@@ -178,13 +178,14 @@ impl Run {
             if is_due(train.eval_every) {
                 let new = self.evaluate(step)?;
                 self.log.evaluation(step, &new)?;
-                self.keep_best(step, &new)?;
+                self.keep_best(step, &new);
+                self.wait(&new);
                 scores = Some(new);
             }
-            if is_due(train.checkpoint_every) || stops {
-                self.save_checkpoint(step)?;
+            if is_due(train.checkpoint_every) || stops || self.stopped || self.clock.is_due() {
+                self.checkpoint(step)?;
             }
-            if stops {
+            if stops || self.stopped {
                 break;
             }
         }
@@ -193,7 +194,7 @@ impl Run {
 
     /// Whether the run is to stop before its end.
     fn interrupted(&self) -> bool {
-        interrupt::asked() && self.trainer.done() < self.total
+        interrupt::asked() && !self.stopped && self.trainer.done() < self.total
     }
 
     /// Goes on to the next stage, with the parameters and states that stay.
@@ -208,6 +209,7 @@ impl Run {
             trainer,
             stage,
             best: None,
+            waiting: None,
             ..self
         };
         run.announce(&first);
@@ -230,8 +232,18 @@ impl Run {
         let count: usize = shapes.map(|shape| shape.iter().product::<usize>()).sum();
         let phase = self.stage.task.config.phase.as_deref();
         let phase_name = phase.map_or(String::new(), |name| format!(", {}", in_phase(name)));
+        let trained = self
+            .trainer
+            .params()
+            .iter()
+            .filter(|param| self.trainer.trains(&param.name));
+        let trained: usize = trained.map(|param| param.shape.iter().product::<usize>()).sum();
+        let trained = match trained == count {
+            true => String::new(),
+            false => format!(" ({trained} trained)"),
+        };
         self.log.note(&format!(
-            "{}{phase_name}: {} with {count} parameters, {}, peak memory {}, in {}",
+            "{}{phase_name}: {} with {count} parameters{trained}, {}, peak memory {}, in {}",
             self.recipe.name(),
             self.stage.task.model.architecture().name(),
             counted(self.stage.steps.total, "step"),
@@ -263,8 +275,12 @@ impl Run {
         let inputs: Vec<_> = made.iter().map(inputs_of).collect();
         recording::record(self, &made[0])?;
         let (task, goal) = (&self.stage.task, &self.stage.task.goal);
-        let weights: Vec<f64> = made.iter().map(|batch| goal.weight_of(batch)).collect();
-        let whole: f64 = weights.iter().sum::<f64>().max(1.0);
+        let weights: Vec<f64> = made
+            .iter()
+            .map(|batch| task.fine_tuning.weight_of(goal, batch))
+            .collect();
+        let whole: f64 = weights.iter().sum();
+        let whole = if whole > 0.0 { whole } else { 1.0 };
         let mut parts = Vec::with_capacity(made.len());
         for ((batch, inputs), weight) in made.iter().zip(&inputs).zip(weights) {
             let shape = shape_of(batch);
@@ -274,9 +290,9 @@ impl Run {
         }
         let report = self.trainer.step_on(&parts)?;
         let of = |count: fn(&Batch) -> usize| made.iter().map(count).sum::<usize>();
-        self.timing
-            .step(report.time, of(|batch| batch.examples), of(|batch| batch.tokens));
-        self.log.step(&report, &self.timing.speed(goal))?;
+        let (examples, tokens) = (of(|batch| batch.examples), of(|batch| batch.tokens));
+        self.timing.step(report.time, examples, tokens);
+        self.log.step(&report, (examples, tokens), &self.timing.speed(goal))?;
         Ok(report)
     }
 
@@ -292,39 +308,26 @@ impl Run {
         Err(self.diverged(step, &format!("after step {step} the loss of the evaluation is {loss}")))
     }
 
-    /// Saves the model as the best one, if it is.
-    fn keep_best(&mut self, step: u64, scores: &Scores) -> Result<()> {
-        let score = scores.deciding();
-        if self.best.as_ref().is_none_or(|best| score > best.score) {
-            let phase = self.stage.task.config.phase.clone();
-            let best = Best { step, score, phase };
-            self.save_model(&self.folder.best(), Some(&best))?;
-            self.best = Some(best);
-        }
-        Ok(())
-    }
-
-    fn save_checkpoint(&self, step: u64) -> Result<()> {
-        if let Some(name) = self.trainer.broken_parameter()? {
-            return Err(self.diverged(step, &format!("after step {step} the parameter {name} is not finite")));
-        }
-        self.log.sync()?;
-        let mut manifest = Manifest::new(step, self.stage.steps.total, self.data);
-        manifest.phase = self.stage.mark();
-        let dtype = self.stage.task.config.train.save_dtype;
-        self.folder.checkpoints().save(manifest, |aside| {
-            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer, dtype)?;
-            self.trainer.save_state(&aside.join(STATE), dtype)
-        })
-    }
-
-    /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
-    fn save_model(&self, dir: &Path, best: Option<&Best>) -> Result<()> {
-        let dtype = self.stage.task.config.train.save_dtype;
-        write_folder(dir, |aside| {
-            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer, dtype)?;
-            best.map_or(Ok(()), |best| write_best(aside, best))
-        })
+    /// What the model that the run results in does; its trainer ends.
+    fn showcase(self) -> Result<Vec<String>> {
+        let (task, seed) = (&self.stage.task, self.stage.task.config.train.seed);
+        let best = self.yields_best().then(|| self.folder.model());
+        let trainer = self.trainer;
+        let generator = |most| {
+            let parameters = task.model.parameters();
+            let (mut session, _) = trainer.finish()?.with_params(parameters.clone(), &[])?;
+            if let Some(dir) = best {
+                first_weights::read(&mut session, &parameters, &dir, &|_| false, None)?;
+            }
+            Generator::new(session, &task.model, most)
+        };
+        showcase(
+            &task.goal,
+            &self.tokenizer,
+            self.stage.sources.dev.as_ref(),
+            seed,
+            generator,
+        )
     }
 
     /// The error of a step without a finite loss. Going on from the parameters before it would lead there again, unless
@@ -379,9 +382,10 @@ impl Run {
             total: self.total,
             scores,
             best: self.best.as_ref(),
-            timing: &self.timing,
-            peak: self.peak(),
+            yields_best: self.yields_best(),
+            spent: self.spent(),
             interrupted,
+            stopped: self.stopped,
         })
     }
 }

@@ -1,5 +1,6 @@
 //! What came out of a phase, from the metrics of its run: also of phases that another process trained.
 
+use super::course::{Thinned, scores_of};
 use super::timing::median;
 use serde_json::{Map, Value, json};
 
@@ -8,34 +9,50 @@ pub(crate) struct PhaseResult {
     name: String,
     steps: usize,
     loss: f64,
-    step_ms: f64,
+    step_ms: Thinned<f64>,
     /// The scores of its last evaluation, by name.
     scores: Vec<(String, f64)>,
 }
 
 impl PhaseResult {
-    /// From the lines of `metrics.jsonl`; none where the phase has not begun.
-    pub(crate) fn of(name: &str, metrics: &[Value]) -> Option<PhaseResult> {
-        let own = || metrics.iter().filter(|line| line["phase"] == name);
-        let steps = || own().filter(|line| line.get("loss").is_some());
-        let last = steps().next_back()?;
-        let scores = own()
-            .rfind(|line| line.get("dev_loss").is_some())
-            .and_then(Value::as_object);
-        let scores = scores
-            .into_iter()
-            .flatten()
-            .filter(|(name, _)| name.starts_with("dev_"));
-        let times = steps().filter_map(|line| line["step_ms"].as_f64());
-        Some(PhaseResult {
+    /// That of a phase before its first step.
+    pub(crate) fn new(name: &str) -> PhaseResult {
+        PhaseResult {
             name: name.to_string(),
-            steps: steps().count(),
-            loss: last["loss"].as_f64().unwrap_or(f64::NAN),
-            step_ms: median(times.collect()),
-            scores: scores
-                .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
-                .collect(),
-        })
+            steps: 0,
+            loss: f64::NAN,
+            step_ms: Thinned::default(),
+            scores: Vec::new(),
+        }
+    }
+
+    /// Adds a line of the metrics of the phase.
+    pub(crate) fn add(&mut self, line: &Value) {
+        if let Some(loss) = line.get("loss") {
+            self.steps += 1;
+            self.loss = loss.as_f64().unwrap_or(f64::NAN);
+            line["step_ms"]
+                .as_f64()
+                .into_iter()
+                .for_each(|time| self.step_ms.push(time));
+        }
+        if line.get("dev_loss").is_some() {
+            self.scores = scores_of(line);
+        }
+    }
+
+    /// The name of the phase.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether the phase has a step.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.steps > 0
+    }
+
+    fn median_ms(&self) -> f64 {
+        median(self.step_ms.items().to_vec())
     }
 
     /// For people: `phase fire: 500 steps, loss 1.2345, dev_loss 1.5000, 12.3 ms per step`.
@@ -48,7 +65,9 @@ impl PhaseResult {
         let steps = crate::wording::counted(self.steps as u64, "step");
         format!(
             "phase {}: {steps}, loss {:.4}{scores}, {:.1} ms per step",
-            self.name, self.loss, self.step_ms
+            self.name,
+            self.loss,
+            self.median_ms()
         )
     }
 
@@ -58,7 +77,7 @@ impl PhaseResult {
         object.insert("phase".into(), json!(self.name));
         object.insert("steps".into(), json!(self.steps));
         object.insert("loss".into(), json!(self.loss));
-        object.insert("step_ms".into(), json!(self.step_ms));
+        object.insert("step_ms".into(), json!(self.median_ms()));
         object.extend(self.scores.iter().map(|(name, score)| (name.clone(), json!(score))));
         object.into()
     }
@@ -77,7 +96,15 @@ mod tests {
             json!({ "step": 2, "dev_loss": 2.5, "dev_accuracy": 0.5, "phase": "a" }),
             json!({ "step": 3, "loss": 1.0, "step_ms": 3.0, "phase": "b" }),
         ];
-        let a = PhaseResult::of("a", &lines).unwrap();
+        let of = |name: &str| {
+            let mut result = PhaseResult::new(name);
+            lines
+                .iter()
+                .filter(|line| line["phase"] == name)
+                .for_each(|line| result.add(line));
+            result
+        };
+        let a = of("a");
         assert_eq!(
             a.to_json().to_string(),
             r#"{"phase":"a","steps":2,"loss":2.0,"step_ms":2.0,"dev_loss":2.5,"dev_accuracy":0.5}"#
@@ -86,8 +113,8 @@ mod tests {
             a.to_text(),
             "phase a: 2 steps, loss 2.0000, dev_loss 2.5000, dev_accuracy 0.5000, 2.0 ms per step"
         );
-        let b = PhaseResult::of("b", &lines).unwrap();
+        let b = of("b");
         assert_eq!(b.to_text(), "phase b: 1 step, loss 1.0000, 3.0 ms per step");
-        assert!(PhaseResult::of("c", &lines).is_none());
+        assert!(!of("c").has_begun());
     }
 }

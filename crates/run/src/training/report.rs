@@ -1,17 +1,21 @@
-//! The report of a run: for people, as JSON and as Markdown.
+//! The report of a run: for people, as JSON and as Markdown. It covers all sessions of the run.
 
+use super::course::Course;
 use super::phase_result::PhaseResult;
-use super::timing::Timing;
+use super::report_page;
+use super::timing::{rate, show_rate};
 use crate::folder::Folder;
+use crate::folder::history::{self, Change};
 use crate::folder::manifest::Best;
-use crate::folder::metrics;
+use crate::folder::spent::Spent;
 use crate::recipe::phases::Recipe;
 use crate::task::evaluation::Scores;
 use crate::task::goal::Goal;
 use crate::wording::{counted, show_duration};
-use lessen_base::Result;
-use lessen_train::{Peak, show_size};
+use lessen_base::{Error, Result};
+use lessen_train::show_size;
 use serde_json::{Map, Value, json};
+use std::fs;
 use std::path::PathBuf;
 
 /// What a report is made from.
@@ -26,10 +30,14 @@ pub(crate) struct Outcome<'a> {
     /// The last evaluation.
     pub scores: Option<&'a Scores>,
     pub best: Option<&'a Best>,
-    pub timing: &'a Timing,
-    pub peak: Peak,
+    /// Whether the best model is what the run results in.
+    pub yields_best: bool,
+    /// What the run has taken in all of its sessions.
+    pub spent: Spent,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
+    /// Whether it ended since no evaluation was better than the best one for long enough.
+    pub stopped: bool,
 }
 
 /// The report of a run.
@@ -43,6 +51,8 @@ pub struct Report {
     pub steps: u64,
     lines: Vec<String>,
     json: Map<String, Value>,
+    /// Tables of the page.
+    details: String,
     showcase: Vec<String>,
 }
 
@@ -56,36 +66,48 @@ impl Report {
             total,
             scores,
             best,
-            timing,
-            peak,
+            yields_best,
+            spent,
             interrupted,
+            stopped,
         } = *outcome;
-        let metrics = metrics::lines(&folder.metrics())?;
-        let losses = metrics.iter().filter_map(|line| line.get("loss"));
-        let history: Vec<Value> = losses.cloned().collect();
-        let loss = history.last().cloned().unwrap_or_default();
+        let names: Vec<&str> = recipe
+            .phases
+            .iter()
+            .filter_map(|config| config.phase.as_deref())
+            .collect();
+        let course = Course::read(&folder.metrics(), &names)?;
+        let history = history::read(&folder.history())?;
         let mut json = Map::new();
         let mut put = |key: &str, value: Value| json.insert(key.to_string(), value);
-        let shown_loss = loss.as_f64().map_or(String::new(), |loss| format!(", loss {loss:.4}"));
+        let shown_loss = course.loss.as_f64();
+        let shown_loss = shown_loss.map_or(String::new(), |loss| format!(", loss {loss:.4}"));
+        let sessions = match spent.sessions {
+            0 | 1 => String::new(),
+            several => format!(" in {several} sessions"),
+        };
         let mut lines = vec![format!(
-            "{}: {steps} of {} in {}{shown_loss}",
+            "{}: {steps} of {} in {}{sessions}{shown_loss}",
             recipe.name(),
             counted(total, "step"),
-            show_duration(timing.elapsed().as_secs_f64())
+            show_duration(spent.seconds)
         )];
         put("recipe", json!(recipe.name()));
         put("steps", json!(steps));
-        put("loss", loss);
-        put("loss_history", Value::Array(history));
-        let phases: Vec<PhaseResult> = recipe
-            .phases
-            .iter()
-            .filter_map(|config| PhaseResult::of(config.phase.as_deref()?, &metrics))
-            .collect();
-        if !phases.is_empty() {
-            lines.extend(phases.iter().map(PhaseResult::to_text));
-            put("phases", phases.iter().map(PhaseResult::to_json).collect());
+        put("loss", course.loss.clone());
+        put("loss_history", Value::Array(course.losses.items().to_vec()));
+        put("loss_history_every", json!(course.losses.every()));
+        if !course.phases.is_empty() {
+            lines.extend(course.phases.iter().map(PhaseResult::to_text));
+            put("phases", course.phases.iter().map(PhaseResult::to_json).collect());
         }
+        if stopped {
+            let since = best.map_or(0, |best| best.step);
+            lines.push(format!(
+                "ended early: no evaluation was better than that after step {since}"
+            ));
+        }
+        put("stopped_early", json!(stopped));
         if let Some(scores) = scores {
             lines.push(format!("dev {}", scores.show()));
             scores
@@ -94,39 +116,82 @@ impl Report {
                 .for_each(|(key, value)| drop(put(&key, value)));
         }
         if let Some(best) = best {
-            lines.push(format!("best after step {}", best.step));
+            let which = match yields_best {
+                true => ", which model/ is",
+                false => "",
+            };
+            lines.push(format!("best after step {}{which}", best.step));
             put("best_step", json!(best.step));
+            put("best_score", json!(best.score));
         }
-        let compile_ms = timing.compile.as_secs_f64() * 1e3;
-        let (rate_name, rate) = timing.rate(goal);
+        put("model", json!(if yields_best { "best" } else { "last" }));
+        lines.extend(history.iter().map(Change::to_text));
+        if !history.is_empty() {
+            put("settings_changes", history.iter().map(Change::to_json).collect());
+        }
+        let compile_ms = spent.compile_seconds * 1e3;
+        put("sessions", json!(spent.sessions));
+        put("seconds", json!(spent.seconds));
         put("compile_ms", json!(compile_ms));
-        put("step_ms", json!(timing.median_ms()));
-        put(rate_name, json!(rate));
+        put("step_ms", json!(course.median_ms()));
+        let rate = rate(goal, course.rates().unwrap_or_default());
+        put(rate.0, json!(rate.1));
         put(
             "peak_bytes",
-            json!({ "planned": peak.planned, "measured": peak.measured }),
+            json!({ "planned": spent.planned, "measured": spent.measured }),
         );
         put("interrupted", json!(interrupted));
         put("out", json!(folder.root().display().to_string()));
         lines.push(format!(
             "compiled in {compile_ms:.0} ms, {:.1} ms per step, {}",
-            timing.median_ms(),
-            timing.speed(goal)
+            course.median_ms(),
+            show_rate(rate)
         ));
         lines.push(format!(
             "peak memory {} planned, {} measured",
-            show_size(peak.planned),
-            show_size(peak.measured)
+            show_size(spent.planned),
+            show_size(spent.measured)
         ));
         lines.push(format!("saved in {}", folder.root().display()));
-        let (out, showcase) = (folder.root().to_path_buf(), Vec::new());
         Ok(Report {
             interrupted,
-            out,
+            out: folder.root().to_path_buf(),
             steps,
             lines,
             json,
-            showcase,
+            details: report_page::details(&course, &recipe.settings),
+            showcase: Vec::new(),
+        })
+    }
+
+    /// The report of a run that ended after `steps` steps, as it is in its folder.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(crate) fn of_ended(folder: &Folder, steps: u64) -> Result<Report> {
+        let path = folder.report();
+        let unreadable = |reason: String| {
+            let shown = path.display();
+            Error::user(format!("{shown} cannot be read ({reason}); remove it and resume again"))
+        };
+        let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
+        let json: Map<String, Value> = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
+        let name = json.get("recipe").and_then(Value::as_str).unwrap_or_default();
+        let shown = folder.root().display();
+        Ok(Report {
+            interrupted: false,
+            out: folder.root().to_path_buf(),
+            steps,
+            lines: vec![
+                format!(
+                    "{name}: ended after {}; nothing is left to do, and nothing was changed",
+                    counted(steps, "step")
+                ),
+                format!("saved in {shown}; to train it further, say so with --steps or --set train.epochs"),
+            ],
+            details: String::new(),
+            showcase: Vec::new(),
+            json,
         })
     }
 
@@ -155,7 +220,9 @@ impl Report {
         self.lines[1..]
             .iter()
             .for_each(|line| text.push_str(&format!("- {line}\n")));
+        text.push_str(&self.details);
         if !self.showcase.is_empty() {
+            text.push_str("\n## What it does\n");
             text.push_str(&format!("\n```text\n{}\n```\n", self.showcase.join("\n")));
         }
         folder.write("report.md", &text)

@@ -14,7 +14,7 @@ use crate::task::{RunTask, SavedModel, Shapes};
 use lessen_base::{Error, Result};
 use lessen_compile::Backend;
 use lessen_data::Source;
-use lessen_nn::{Joined, OptimizerConfig, ParamSpec};
+use lessen_nn::{Joined, OptimizerConfig, ParamSpec, adapter_layer};
 use lessen_train::{Session, StepPlans, Trainer, TrainerOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -56,8 +56,9 @@ impl Sources {
 pub(crate) enum From {
     /// The first weights of the stage's model.
     Beginning,
-    /// A checkpoint of the stage after this many steps of the run, with this file of states.
-    Checkpoint(u64, PathBuf),
+    /// A checkpoint of the stage after this many steps of the run, with this file of states; whether these include the
+    /// optimizer's.
+    Checkpoint(u64, PathBuf, bool),
     /// The end of the stage before, in the session that this had.
     Before(Box<Session>),
     /// The end of the stage before, in its checkpoint: the folder and the file of the states.
@@ -91,9 +92,16 @@ impl Stage {
 
         let mark = start.mark();
         let mut joined = mark.map_or_else(Joined::new, |mark| mark.joined.clone());
+        if start.optimizer_since() > 0 {
+            let params = tasks[0].model.parameters_with(tasks[0].fine_tuning.lora.as_ref());
+            joined = params
+                .into_iter()
+                .map(|param| (param.name, start.optimizer_since()))
+                .collect();
+        }
         let (mut begun, mut batches) = mark.map_or((0, 0), |mark| (mark.begun, mark.batches));
         let mut from = match start.states()? {
-            Some(states) => From::Checkpoint(start.step(), states),
+            Some(states) => From::Checkpoint(start.step(), states, start.has_optimizer()),
             None => From::Beginning,
         };
         if tasks.len() > 1 && begun + steps[0].total == start.step() {
@@ -205,10 +213,10 @@ impl Stage {
                 let (session, first) = self.filled(backend()?, params, task.origin())?;
                 Ok((Trainer::from_plans(session, options, plans)?, first))
             }
-            From::Checkpoint(step, states) => {
+            From::Checkpoint(step, states, optimizer) => {
                 let (session, first) = self.filled(backend()?, params, task.origin())?;
                 let mut trainer = Trainer::from_plans(session, options, plans)?;
-                trainer.resume_from(step, &states)?;
+                trainer.resume_from(step, &states, optimizer)?;
                 Ok((trainer, first))
             }
             From::BeforeIn(dir, states) => {
@@ -229,6 +237,7 @@ impl Stage {
     ) -> Result<(Session, FirstWeights)> {
         let mut session = Session::zeros(backend, params)?;
         let first = first_weights::fill(&mut session, &self.task.model, origin, self.options.seed)?;
+        session.draw(|name| adapter_layer(name).is_some(), self.options.seed)?;
         match (session.broken_parameter()?, self.task.source_of_weights()) {
             (Some(name), Some(dir)) => Err(Error::user(format!(
                 "the tensor {name} of the checkpoint {} has values that are no numbers or infinite; start from a sound \
@@ -301,8 +310,15 @@ pub(crate) fn in_place(config: &Config, error: Error) -> Error {
 pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: u64) -> Joined {
     let is_adamw = |task: &RunTask| matches!(task.config.optimizer, OptimizerConfig::AdamW { .. });
     let known = old.model.parameters();
+    let is_frozen = |name: &str| {
+        old.config
+            .train
+            .freeze
+            .as_ref()
+            .is_some_and(|frozen| frozen.contains(name))
+    };
     let stays = |name: &str, shape: &[usize]| {
-        is_adamw(old) && known.iter().any(|param| param.name == name && param.shape == shape)
+        is_adamw(old) && !is_frozen(name) && known.iter().any(|param| param.name == name && param.shape == shape)
     };
     let parameters = new.model.parameters().into_iter();
     let since = parameters.map(|param| match stays(&param.name, &param.shape) {

@@ -1,8 +1,11 @@
 //! Where a run starts: anew in a folder of its own, or after the newest checkpoint of a run that was killed or
 //! interrupted, or that is to get further than it did.
 
+use super::report::Report;
 use super::steps::Steps;
-use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, PhaseMark, STATE, check_states};
+use crate::folder::history::{self, Change};
+use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, PhaseMark, STATE, Waiting, check_states};
+use crate::folder::spent::Spent;
 use crate::folder::{Folder, NewFolderGuard};
 use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
@@ -15,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 15] = [
+const FREE: [&str; 20] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -24,6 +27,11 @@ const FREE: [&str; 15] = [
     "train.eval_every",
     "train.checkpoint_every",
     "train.save_dtype",
+    "train.save_optimizer",
+    "train.checkpoint_minutes",
+    "train.keep",
+    "train.best",
+    "train.patience",
     "data.path",
     "model.init",
     "model.vocab",
@@ -99,6 +107,8 @@ pub(crate) struct Start {
     checkpoint: Option<Checkpoint>,
     /// The evaluation that the best model is of, if there is one.
     pub best: Option<Best>,
+    /// The settings that are others than before, with both values.
+    changes: Vec<(String, String, String)>,
 }
 
 impl Start {
@@ -118,6 +128,7 @@ impl Start {
                 folder: None,
                 checkpoint: None,
                 best: None,
+                changes: Vec::new(),
             });
         };
         let folder = Folder::reopen(&out)?;
@@ -135,6 +146,12 @@ impl Start {
         tell(&match &newest.whole {
             Some((path, manifest)) => {
                 check_init(before, request)?;
+                if manifest.without_optimizer {
+                    tell(
+                        "note: the checkpoint has no optimizer state (train.save_optimizer = false): moments and averages \
+                         begin anew, so the run ends with other parameters than one that was not interrupted",
+                    );
+                }
                 format!("resuming after step {} from {}", manifest.step, path.display())
             }
             None => format!("{} has no whole checkpoint; starting from step 0", out.display()),
@@ -149,6 +166,7 @@ impl Start {
             check_finished(&Recipe::new(before.clone())?.phases[..at], &recipe)?;
         }
         Ok(Start {
+            changes: before.changes(&recipe.settings),
             recipe,
             at,
             out,
@@ -166,6 +184,62 @@ impl Start {
     /// What the checkpoint to go on from says of its phase; none in a run without phases.
     pub(crate) fn mark(&self) -> Option<&PhaseMark> {
         self.checkpoint.as_ref()?.manifest.phase.as_ref()
+    }
+
+    /// The report of a run of `total` steps that has ended and has nothing left to do; its folder stays as it is.
+    ///
+    /// # Errors
+    /// A report that cannot be read.
+    pub(crate) fn ended(&self, total: u64) -> Result<Option<Report>> {
+        let (Some(folder), Some(from)) = (&self.folder, &self.checkpoint) else {
+            return Ok(None);
+        };
+        let has_ended = from.manifest.step == total || (from.manifest.stopped && self.changes.is_empty());
+        if has_ended && folder.model().is_dir() && folder.report().is_file() {
+            return Report::of_ended(folder, from.manifest.step).map(Some);
+        }
+        Ok(None)
+    }
+
+    /// Writes the settings of the run and, where they are others than before, their history; says what changed.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(crate) fn write_settings(&self, folder: &Folder) -> Result<()> {
+        history::add(&folder.history(), self.step(), &self.changes)?;
+        if !self.changes.is_empty() {
+            let (step, changes) = (self.step(), self.changes.clone());
+            tell(&format!("note: {}", Change { step, changes }.to_text()));
+        }
+        folder.write_settings(&self.recipe.settings)
+    }
+
+    /// What the run has taken so far.
+    pub(crate) fn spent(&self) -> Spent {
+        self.folder
+            .as_ref()
+            .map_or(Spent::default(), |folder| Spent::read(&folder.sessions()))
+    }
+
+    /// How long the run has waited for a better evaluation.
+    pub(crate) fn waiting(&self) -> Option<Waiting> {
+        self.checkpoint.as_ref()?.manifest.waiting
+    }
+
+    /// Whether the checkpoint to go on from has the optimizer's state, if there is one.
+    pub(crate) fn has_optimizer(&self) -> bool {
+        self.checkpoint
+            .as_ref()
+            .is_none_or(|from| !from.manifest.without_optimizer)
+    }
+
+    /// The step after which the optimizer began: that of a checkpoint without its state.
+    pub(crate) fn optimizer_since(&self) -> u64 {
+        let manifest = self.checkpoint.as_ref().map(|from| &from.manifest);
+        manifest.map_or(0, |manifest| match manifest.without_optimizer {
+            true => manifest.step,
+            false => manifest.optimizer_since,
+        })
     }
 
     /// Steps done already.

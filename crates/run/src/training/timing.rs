@@ -1,26 +1,32 @@
 //! How long steps take, and how much goes through them.
 
+use crate::folder::spent::Spent;
 use crate::task::goal::Goal;
+use lessen_train::Peak;
 use std::time::{Duration, Instant};
 
-/// The times of a run.
+/// The times of a session of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Timing {
-    /// How long compiling took.
-    pub compile: Duration,
     start: Instant,
-    steps: Vec<f64>,
+    /// What the sessions before it have taken, and what compiling takes in this one.
+    before: Spent,
+    seconds: f64,
     examples: usize,
     tokens: usize,
 }
 
 impl Timing {
-    /// Starts the clock, after compiling took this long.
-    pub(crate) fn new(compile: Duration) -> Timing {
+    /// Starts the clock after compiling, which took so long, in a run that has taken this in earlier sessions.
+    pub(crate) fn new(compile: Duration, before: Spent) -> Timing {
         Timing {
-            compile,
             start: Instant::now(),
-            steps: Vec::new(),
+            before: Spent {
+                sessions: before.sessions + 1,
+                compile_seconds: before.compile_seconds + compile.as_secs_f64(),
+                ..before
+            },
+            seconds: 0.0,
             examples: 0,
             tokens: 0,
         }
@@ -28,38 +34,45 @@ impl Timing {
 
     /// Counts a step.
     pub(crate) fn step(&mut self, time: Duration, examples: usize, tokens: usize) {
-        self.steps.push(time.as_secs_f64());
+        self.seconds += time.as_secs_f64();
         self.examples += examples;
         self.tokens += tokens;
     }
 
-    /// The median time of a step in milliseconds; 0 without steps.
-    pub(crate) fn median_ms(&self) -> f64 {
-        1e3 * median(self.steps.clone())
-    }
-
-    /// Tokens (for language models) or examples in a second of training, and which of both.
-    pub(crate) fn rate(&self, goal: &Goal) -> (&'static str, f64) {
-        let seconds = self.steps.iter().sum::<f64>().max(1e-9);
-        match goal {
-            Goal::NextToken => ("tokens_per_s", self.tokens as f64 / seconds),
-            _ => ("samples_per_s", self.examples as f64 / seconds),
+    /// What the run has taken by now, with this peak.
+    pub(crate) fn spent(&self, peak: Peak) -> Spent {
+        Spent {
+            seconds: self.before.seconds + self.start.elapsed().as_secs_f64(),
+            planned: peak.planned,
+            measured: peak.measured,
+            ..self.before
         }
     }
 
-    /// Time since the clock was started.
-    pub(crate) fn elapsed(&self) -> Duration {
-        self.start.elapsed()
+    /// Tokens (for language models) or examples in a second of training, and which of both.
+    fn rate(&self, goal: &Goal) -> (&'static str, f64) {
+        let seconds = self.seconds.max(1e-9);
+        rate(goal, (self.examples as f64 / seconds, self.tokens as f64 / seconds))
     }
 
-    /// The rate in words.
+    /// The rate of this session in words.
     pub(crate) fn speed(&self, goal: &Goal) -> String {
-        let (unit, rate) = self.rate(goal);
-        format!(
-            "{rate:.0} {}",
-            unit.replace("_per_", "/").replace("samples", "examples")
-        )
+        show_rate(self.rate(goal))
     }
+}
+
+/// Of examples and tokens in a second, what counts for a goal: tokens for language models, else examples.
+pub(super) fn rate(goal: &Goal, (examples, tokens): (f64, f64)) -> (&'static str, f64) {
+    match goal {
+        Goal::NextToken => ("tokens_per_s", tokens),
+        _ => ("samples_per_s", examples),
+    }
+}
+
+/// A rate in words.
+pub(super) fn show_rate((unit, rate): (&str, f64)) -> String {
+    let unit = unit.replace("_per_", "/").replace("samples", "examples");
+    format!("{rate:.0} {unit}")
 }
 
 /// The median; 0 of nothing.
@@ -77,15 +90,33 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_median_step_and_the_rate_are_told() {
-        let mut timing = Timing::new(Duration::ZERO);
-        assert_eq!(timing.median_ms(), 0.0);
+    fn medians_and_rates_are_told() {
+        assert_eq!(median(Vec::new()), 0.0);
+        assert_eq!(
+            (median(vec![30.0, 10.0, 20.0]), median(vec![40.0, 10.0, 30.0, 20.0])),
+            (20.0, 25.0)
+        );
+        let before = Spent {
+            sessions: 2,
+            seconds: 100.0,
+            compile_seconds: 1.0,
+            ..Spent::default()
+        };
+        let mut timing = Timing::new(Duration::from_secs(3), before);
         for milliseconds in [10, 30, 20, 40] {
             timing.step(Duration::from_millis(milliseconds), 5, 50);
         }
-        assert!((timing.median_ms() - 25.0).abs() < 1e-9);
         let (unit, rate) = timing.rate(&Goal::NextToken);
         assert!(unit == "tokens_per_s" && (rate - 2000.0).abs() < 1e-6);
         assert_eq!(timing.speed(&Goal::Sum), "200 examples/s");
+        let spent = timing.spent(Peak {
+            planned: 7,
+            measured: 6,
+        });
+        assert_eq!(
+            (spent.sessions, spent.compile_seconds, spent.planned, spent.measured),
+            (3, 4.0, 7, 6)
+        );
+        assert!(spent.seconds >= 100.0);
     }
 }

@@ -52,6 +52,8 @@ pub struct BertConfig {
     pub loss: Loss,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
+    /// Whether each text can have several of the classes, or none.
+    pub multi_label: bool,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -79,6 +81,7 @@ impl Default for BertConfig {
             attention: AttentionConfig::default(),
             loss: Loss::default(),
             labels: numbered_labels(2),
+            multi_label: false,
             fields: Map::new(),
         }
     }
@@ -133,6 +136,7 @@ impl BertConfig {
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             labels: fields.labels()?,
+            multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
         };
         if config.first_position() >= config.max_position_embeddings {

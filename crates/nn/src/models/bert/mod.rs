@@ -54,13 +54,13 @@ impl Bert {
         }
     }
 
-    /// Logits and loss, over `labels`: `i32[B]` of texts (or for a regression `targets` and `weights`, `f32[B]`), and of
+    /// Logits and loss, over `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`](crate::Task)), and of
     /// masked tokens `i32[B, T]`, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is none.
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         match self.head {
-            Head::SequenceClassification => super::classifier_loss(cx, batch, logits),
+            Head::SequenceClassification => super::classifier_loss(cx, batch, logits, self.config.multi_label),
             Head::MaskedLM => super::class_loss(cx, logits, batch.token_labels(cx)),
         }
     }
@@ -70,7 +70,7 @@ impl Bert {
         let c = &self.config;
         let mut map = c.to_json(c.family.class(self.head));
         if self.has_classes() {
-            put_labels(&mut map, &c.labels);
+            put_labels(&mut map, &c.labels, c.multi_label);
         }
         map
     }

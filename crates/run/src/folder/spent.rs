@@ -1,0 +1,63 @@
+//! What a run has taken in all of its sessions: `sessions.json`, written with each checkpoint and at the end. It is
+//! outside of checkpoints, whose bytes do not depend on a clock.
+
+use lessen_base::Result;
+use lessen_base::atomic::write_file;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::path::Path;
+
+/// What a run has taken in all of its sessions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Spent {
+    /// Processes that have worked on it.
+    pub sessions: u64,
+    /// Seconds from their starts to what they saved last.
+    pub seconds: f64,
+    /// Seconds of them that compiling took.
+    pub compile_seconds: f64,
+    /// The most bytes that were planned.
+    pub planned: usize,
+    /// The most bytes that were measured.
+    pub measured: usize,
+}
+
+impl Spent {
+    /// Reads what a run has taken; nothing where its file is missing or damaged, for it decides nothing.
+    pub(crate) fn read(path: &Path) -> Spent {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Writes the file.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(crate) fn write(&self, path: &Path) -> Result<()> {
+        let text = serde_json::to_string(self).unwrap_or_default();
+        write_file(path, format!("{text}\n").as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_read_back_and_a_damaged_file_is_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("sessions.json");
+        assert_eq!(Spent::read(&path), Spent::default());
+        let spent = Spent {
+            sessions: 2,
+            seconds: 1.5,
+            compile_seconds: 0.25,
+            planned: 7,
+            measured: 6,
+        };
+        spent.write(&path).unwrap();
+        assert_eq!(Spent::read(&path), spent);
+        fs::write(&path, "{\"sessions\": 2").unwrap();
+        assert_eq!(Spent::read(&path), Spent::default());
+    }
+}

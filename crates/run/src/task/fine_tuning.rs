@@ -1,0 +1,188 @@
+//! What fine-tuning adds to a task: how labels count, which parameters are trained, and adapters; all of it checked
+//! before anything is traced.
+
+use super::corpus::Corpus;
+use super::goal::Goal;
+use crate::recipe::class_weights::ClassWeights;
+use crate::recipe::config::Config;
+use lessen_base::{Error, Result};
+use lessen_data::{Batch, Field};
+use lessen_nn::{Adapter, Criterion, Lora, Model, Patterns};
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// What fine-tuning adds to a task.
+#[derive(Clone, Default)]
+pub(crate) struct FineTuning {
+    /// How labels count in the loss of training.
+    pub criterion: Criterion,
+    /// The adapters, if any.
+    pub lora: Option<Lora>,
+}
+
+impl FineTuning {
+    /// That of a recipe. `corpus` is the data, where there is some.
+    ///
+    /// # Errors
+    /// Keys that do not go with the data, the model or each other.
+    pub(crate) fn of(config: &Config, goal: &Goal, model: &Model, corpus: Option<&Corpus>) -> Result<FineTuning> {
+        let lora = lora(config, model)?;
+        let names: Vec<String> = model.parameters().into_iter().map(|param| param.name).collect();
+        let place = |key: &str, error: Error| error.at(config.place(key));
+        for (key, patterns) in [
+            ("train.freeze", &config.train.freeze),
+            ("train.no_decay", &config.train.no_decay),
+            ("lora.whole", &config.lora.whole),
+        ] {
+            if let Some(patterns) = patterns {
+                patterns.check("the model", &names).map_err(|error| place(key, error))?;
+            }
+        }
+        let frozen = config.train.freeze.clone().unwrap_or_default();
+        if lora.is_none() && names.iter().all(|name| frozen.contains(name)) {
+            return Err(Error::user(format!(
+                "{} leaves no parameter to train; name fewer",
+                config.place("train.freeze")
+            )));
+        }
+        Ok(FineTuning {
+            criterion: Criterion {
+                smoothing: smoothing(config, goal)?,
+                class_weights: class_weights(config, goal, corpus)?,
+            },
+            lora,
+        })
+    }
+
+    /// The weight of a batch in the mean loss: the sum of its examples' weights.
+    pub(crate) fn weight_of(&self, goal: &Goal, batch: &Batch) -> f64 {
+        let Some(weights) = &self.criterion.class_weights else {
+            return goal.weight_of(batch);
+        };
+        let labels = batch.get("labels").and_then(Field::as_i32).unwrap_or_default();
+        let weight = |label: &i32| weights.get(usize::try_from(*label).ok()?).copied();
+        labels.iter().filter_map(weight).map(f64::from).sum()
+    }
+}
+
+fn smoothing(config: &Config, goal: &Goal) -> Result<f64> {
+    match goal {
+        Goal::Score(_) if config.train.label_smoothing > 0.0 => Err(Error::user(format!(
+            "{} is for classes and tokens, but the data has scores; leave it out",
+            config.place("train.label_smoothing")
+        ))),
+        _ => Ok(config.train.label_smoothing),
+    }
+}
+
+fn class_weights(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<Option<Vec<f32>>> {
+    let (Some(weights), place) = (&config.train.class_weights, config.place("train.class_weights")) else {
+        return Ok(None);
+    };
+    let Goal::Classes(names, _) = goal else {
+        return Err(Error::user(format!("{place} is for data with classes; leave it out")));
+    };
+    match weights {
+        ClassWeights::Listed(weights) if weights.len() != names.len() => Err(Error::user(format!(
+            "{place} has {} weights, but the data has the {} classes {}; write one for each",
+            weights.len(),
+            names.len(),
+            names.join(", ")
+        ))),
+        ClassWeights::Listed(weights) => Ok(Some(weights.clone())),
+        ClassWeights::Balanced => {
+            let counts = corpus.and_then(|corpus| corpus.class_counts(names.len()));
+            Ok(Some(match counts {
+                Some(counts) => balanced(&counts),
+                None => vec![1.0; names.len()],
+            }))
+        }
+    }
+}
+
+/// Weights by which every class with examples counts as much as every other.
+fn balanced(counts: &[u64]) -> Vec<f32> {
+    let (all, classes) = (counts.iter().sum::<u64>() as f64, counts.len() as f64);
+    let weight = |count: &u64| (all / (classes * (*count).max(1) as f64)) as f32;
+    counts.iter().map(weight).collect()
+}
+
+/// The adapters that a recipe asks for.
+fn lora(config: &Config, model: &Model) -> Result<Option<Lora>> {
+    let (keys, place) = (&config.lora, |key: &str| config.place(key));
+    if keys.rank == 0 {
+        return Ok(None);
+    }
+    let Some(init) = &config.model.init else {
+        return Err(Error::user(format!(
+            "{} needs a checkpoint whose weights stay as they are; name its folder with --init, or leave it out",
+            place("lora.rank")
+        )));
+    };
+    if config.train.freeze.is_some() {
+        return Err(Error::user(format!(
+            "{} has no effect beside lora.rank, with which only adapters and lora.whole are trained; leave it out",
+            place("train.freeze")
+        )));
+    }
+    let of = |targets: Vec<String>| Lora {
+        rank: keys.rank,
+        alpha: keys.alpha,
+        dropout: keys.dropout,
+        targets,
+        fan_in_fan_out: model.fan_in_fan_out(),
+        base: init.canonicalize().unwrap_or(init.clone()).display().to_string(),
+        whole: Patterns::default(),
+    };
+    let adapts = |target: &str| !Adapter::of(&model.parameters_with(Some(&of(vec![target.to_string()])))).is_empty();
+    let targets: Vec<String> = keys
+        .targets
+        .iter()
+        .flat_map(Patterns::iter)
+        .map(str::to_string)
+        .collect();
+    let unknown = targets.iter().find(|target| !adapts(target));
+    if targets.is_empty() || unknown.is_some() {
+        let what = unknown.map_or("names no layers".to_string(), |target| {
+            format!("is for no layer called {target}")
+        });
+        let layers: BTreeSet<String> = last_parts(model).into_iter().filter(|part| adapts(part)).collect();
+        let layers: Vec<String> = layers.into_iter().collect();
+        return Err(Error::user(format!(
+            "{} {what}; the model has {}",
+            place("lora.targets"),
+            layers.join(", ")
+        )));
+    }
+    let whole = match &keys.whole {
+        Some(whole) => whole.clone(),
+        None => Patterns::default().and(new_parameters(model, init)?),
+    };
+    Ok(Some(Lora { whole, ..of(targets) }))
+}
+
+/// The last parts of the names of layers with a weight.
+fn last_parts(model: &Model) -> BTreeSet<String> {
+    let layer = |name: &str| Some(name.strip_suffix(".weight")?.rsplit('.').next()?.to_string());
+    let names = model.parameters().into_iter().map(|param| param.name);
+    names.filter_map(|name| layer(&name)).collect()
+}
+
+/// The parameters that the checkpoint to start from lacks, or that belong to its head.
+fn new_parameters(model: &Model, init: &Path) -> Result<Vec<String>> {
+    let known = Model::from_dir_as(init, model.architecture())?.parameters();
+    let is_new = |name: &String| model.is_head(name) || known.iter().all(|param| param.name != *name);
+    let names = model.parameters().into_iter().map(|param| param.name);
+    Ok(names.filter(is_new).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn balanced_classes_count_alike() {
+        assert_eq!(balanced(&[10, 30]), [2.0, 40.0 / 60.0]);
+        assert_eq!(balanced(&[5, 5, 0])[..2], [10.0 / 15.0, 10.0 / 15.0]);
+    }
+}

@@ -1,0 +1,251 @@
+//! The course of a run, from its metrics: losses, evaluations and times of all of its sessions. It is reduced while it
+//! is read, so that it takes as much memory for a million steps as for some thousands.
+
+use super::phase_result::PhaseResult;
+use super::timing::median;
+use crate::folder::metrics;
+use lessen_base::Result;
+use serde_json::Value;
+use std::path::Path;
+
+/// Most numbers that are kept of a sequence.
+const MOST: usize = 10_000;
+
+/// Most rows of the curve.
+const ROWS: usize = 40;
+
+/// A sequence of which every so many-th item is kept, so that there are at most [`MOST`].
+#[derive(Clone, Debug)]
+pub(crate) struct Thinned<T> {
+    kept: Vec<T>,
+    every: usize,
+    seen: usize,
+}
+
+impl<T> Default for Thinned<T> {
+    fn default() -> Thinned<T> {
+        Thinned {
+            kept: Vec::new(),
+            every: 1,
+            seen: 0,
+        }
+    }
+}
+
+impl<T> Thinned<T> {
+    /// Adds an item.
+    pub(crate) fn push(&mut self, item: T) {
+        if self.kept.len() == MOST && self.seen.is_multiple_of(self.every) {
+            let mut number = 0;
+            self.kept.retain(|_| {
+                number += 1;
+                number % 2 == 1
+            });
+            self.every *= 2;
+        }
+        if self.seen.is_multiple_of(self.every) {
+            self.kept.push(item);
+        }
+        self.seen += 1;
+    }
+
+    /// The items that are kept.
+    pub(crate) fn items(&self) -> &[T] {
+        &self.kept
+    }
+
+    /// The distance between two items that are kept.
+    pub(crate) fn every(&self) -> usize {
+        self.every
+    }
+}
+
+/// A stretch of steps.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(crate) struct Stretch {
+    /// Its last step.
+    pub last: u64,
+    /// Steps in it.
+    steps: u64,
+    losses: f64,
+    /// The learning rate of its last step.
+    pub lr: f64,
+}
+
+impl Stretch {
+    /// The mean loss.
+    pub(crate) fn loss(&self) -> f64 {
+        self.losses / self.steps as f64
+    }
+
+    fn and(self, next: Stretch) -> Stretch {
+        Stretch {
+            last: next.last,
+            steps: self.steps + next.steps,
+            losses: self.losses + next.losses,
+            lr: next.lr,
+        }
+    }
+}
+
+/// An evaluation of a run.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Evaluation {
+    /// Steps done before it.
+    pub step: u64,
+    /// The scores by name, such as `dev_loss`.
+    pub scores: Vec<(String, f64)>,
+}
+
+/// What the metrics of a run say.
+#[derive(Default)]
+pub(crate) struct Course {
+    /// The losses of steps as they are written, thinned.
+    pub losses: Thinned<Value>,
+    /// The loss of the last step.
+    pub loss: Value,
+    /// The curve of loss and rate, in at most 40 stretches of equally many steps.
+    pub curve: Vec<Stretch>,
+    /// Steps of a stretch of the curve.
+    width: u64,
+    /// Its evaluations, thinned.
+    pub evaluations: Thinned<Evaluation>,
+    /// The results of phases, in the order of the recipe.
+    pub phases: Vec<PhaseResult>,
+    /// Milliseconds of steps, thinned.
+    step_ms: Thinned<f64>,
+    /// Seconds of all steps that tell how much went through them.
+    seconds: f64,
+    examples: f64,
+    tokens: f64,
+}
+
+impl Course {
+    /// Reads the metrics of a run with phases of these names.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub(crate) fn read(path: &Path, phases: &[&str]) -> Result<Course> {
+        let mut course = Course {
+            width: 1,
+            ..Course::default()
+        };
+        let mut all: Vec<PhaseResult> = phases.iter().map(|name| PhaseResult::new(name)).collect();
+        metrics::visit(path, &mut |line| {
+            course.add(line);
+            if let Some(phase) = all.iter_mut().find(|phase| line["phase"] == phase.name()) {
+                phase.add(line);
+            }
+        })?;
+        course.phases = all.into_iter().filter(PhaseResult::has_begun).collect();
+        Ok(course)
+    }
+
+    fn add(&mut self, line: &Value) {
+        let Some(step) = line["step"].as_u64() else { return };
+        if let Some(loss) = line.get("loss") {
+            self.loss = loss.clone();
+            self.losses.push(loss.clone());
+            self.extend_curve(Stretch {
+                last: step,
+                steps: 1,
+                losses: loss.as_f64().unwrap_or(f64::NAN),
+                lr: line["lr"].as_f64().unwrap_or(f64::NAN),
+            });
+            if let Some(time) = line["step_ms"].as_f64() {
+                self.step_ms.push(time);
+                if let (Some(examples), Some(tokens)) = (line["examples"].as_f64(), line["tokens"].as_f64()) {
+                    self.seconds += time / 1e3;
+                    self.examples += examples;
+                    self.tokens += tokens;
+                }
+            }
+        }
+        if line.get("dev_loss").is_some() {
+            let scores = scores_of(line);
+            self.evaluations.push(Evaluation { step, scores });
+        }
+    }
+
+    fn extend_curve(&mut self, step: Stretch) {
+        match self.curve.last_mut() {
+            Some(last) if last.steps < self.width => *last = last.and(step),
+            _ => self.curve.push(step),
+        }
+        if self.curve.len() > ROWS {
+            let pairs = self.curve.chunks(2).map(|pair| match *pair {
+                [a, b] => a.and(b),
+                _ => pair[0],
+            });
+            self.curve = pairs.collect();
+            self.width *= 2;
+        }
+    }
+
+    /// The median time of a step in milliseconds; 0 without steps.
+    pub(crate) fn median_ms(&self) -> f64 {
+        median(self.step_ms.items().to_vec())
+    }
+
+    /// Examples and tokens in a second of training; none where no step tells.
+    pub(crate) fn rates(&self) -> Option<(f64, f64)> {
+        (self.seconds > 0.0).then(|| (self.examples / self.seconds, self.tokens / self.seconds))
+    }
+}
+
+/// The scores of an evaluation in a line of the metrics.
+pub(super) fn scores_of(line: &Value) -> Vec<(String, f64)> {
+    let fields = line.as_object().into_iter().flatten();
+    let scores = fields.filter(|(name, _)| name.starts_with("dev_") && !name.starts_with("dev_stat/"));
+    scores
+        .filter_map(|(name, value)| Some((name.clone(), value.as_f64()?)))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_long_sequence_is_thinned_evenly() {
+        let mut thinned = Thinned::default();
+        for i in 0..MOST {
+            thinned.push(i);
+        }
+        assert_eq!((thinned.items().len(), thinned.every()), (MOST, 1));
+        for i in MOST..5 * MOST {
+            thinned.push(i);
+        }
+        let (items, every) = (thinned.items(), thinned.every());
+        assert!(
+            items.len() <= MOST && items.len() > MOST / 3 && every == 8,
+            "{} {every}",
+            items.len()
+        );
+        assert!(items.iter().enumerate().all(|(i, item)| *item == i * every));
+    }
+
+    #[test]
+    fn the_curve_has_the_means_of_equal_stretches() {
+        let mut course = Course {
+            width: 1,
+            ..Course::default()
+        };
+        for step in 1..=1000u64 {
+            course.add(
+                &json!({ "step": step, "loss": step as f64, "lr": 0.5, "step_ms": 2.0, "examples": 4, "tokens": 40 }),
+            );
+        }
+        course.add(&json!({ "step": 1000, "dev_loss": 0.5, "dev_accuracy": 0.75 }));
+        assert!(course.curve.len() <= ROWS && course.curve.len() > ROWS / 2);
+        assert_eq!(course.curve.iter().map(|stretch| stretch.steps).sum::<u64>(), 1000);
+        let first = course.curve[0];
+        assert_eq!((first.last, first.loss()), (32, 16.5));
+        assert_eq!(course.curve.last().unwrap().last, 1000);
+        assert_eq!((course.loss.as_f64(), course.median_ms()), (Some(1000.0), 2.0));
+        let (examples, tokens) = course.rates().unwrap();
+        assert!((examples - 2000.0).abs() < 1e-6 && (tokens - 20000.0).abs() < 1e-6);
+        assert_eq!(course.evaluations.items()[0].scores.len(), 2);
+    }
+}

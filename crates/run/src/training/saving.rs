@@ -1,0 +1,129 @@
+//! What a run saves: checkpoints, the best model, the model that it results in.
+
+use super::Run;
+use crate::folder::manifest::{BEST, Best, Manifest, STATE, Waiting, write_best};
+use crate::folder::spent::Spent;
+use crate::task::evaluation::Scores;
+use crate::task::model;
+use lessen_base::Result;
+use lessen_base::atomic::{unwritable, write_folder};
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+impl Run {
+    /// Saves the model as the best one, if it is. Where that fails, the one before stays the best.
+    pub(super) fn keep_best(&mut self, step: u64, scores: &Scores) {
+        let score = scores.deciding(self.stage.task.config.train.best.as_deref());
+        if self.best.as_ref().is_none_or(|best| score > best.score) {
+            let phase = self.stage.task.config.phase.clone();
+            let best = Best { step, score, phase };
+            match self.save_model(&self.folder.best(), Some(&best)) {
+                Ok(()) => self.best = Some(best),
+                Err(error) => self.log.note(&format!(
+                    "warning: the best model, that after step {step}, is not saved: {error}"
+                )),
+            }
+        }
+    }
+
+    /// Counts the evaluations since the best one. The run stops when there are enough of them.
+    pub(super) fn wait(&mut self, scores: &Scores) {
+        let train = &self.stage.task.config.train;
+        if train.patience == 0 {
+            return;
+        }
+        let score = scores.deciding(train.best.as_deref());
+        let waiting = match self.waiting {
+            Some(waiting) if score <= waiting.score => Waiting {
+                evaluations: waiting.evaluations + 1,
+                ..waiting
+            },
+            _ => Waiting { score, evaluations: 0 },
+        };
+        self.stopped = waiting.evaluations >= train.patience;
+        self.waiting = Some(waiting);
+    }
+
+    /// Saves a checkpoint. Where that fails, training goes on, and the error is that of the run unless a later one is
+    /// saved.
+    pub(super) fn checkpoint(&mut self, step: u64) -> Result<()> {
+        if let Some(name) = self.trainer.broken_parameter()? {
+            return Err(self.diverged(step, &format!("after step {step} the parameter {name} is not finite")));
+        }
+        let begun = Instant::now();
+        self.unsaved = self.save_checkpoint(step).err();
+        self.clock.tried(begun.elapsed());
+        if let Some(error) = &self.unsaved {
+            let newest = self.folder.checkpoints().newest().ok().and_then(|newest| newest.whole);
+            let newest = newest.map_or("there is none".to_string(), |(path, _)| {
+                format!("{} is the last good one", path.display())
+            });
+            self.log.note(&format!(
+                "warning: the checkpoint after step {step} is not saved, training goes on: {error}; {newest}"
+            ));
+        }
+        Ok(())
+    }
+
+    fn save_checkpoint(&self, step: u64) -> Result<()> {
+        self.log.sync()?;
+        let train = &self.stage.task.config.train;
+        let (dtype, optimizer) = (train.save_dtype, train.save_optimizer);
+        let mut manifest = Manifest::new(step, self.stage.steps.total, self.data);
+        manifest.phase = self.stage.mark();
+        (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
+        (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
+        self.folder.checkpoints().save(manifest, train.keep, |aside| {
+            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer, dtype)?;
+            self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
+        })?;
+        self.spent().write(&self.folder.sessions())
+    }
+
+    /// What the run has taken by now, in all of its sessions.
+    pub(super) fn spent(&self) -> Spent {
+        self.timing.spent(self.peak())
+    }
+
+    /// The error of the newest checkpoint, if it could not be saved.
+    pub(super) fn check_saved(&self) -> Result<()> {
+        let done = self.trainer.done();
+        self.unsaved.clone().map_or(Ok(()), |error| {
+            Err(error.at(format!("the last checkpoint, after step {done}, is not saved")))
+        })
+    }
+
+    /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
+    fn save_model(&self, dir: &Path, best: Option<&Best>) -> Result<()> {
+        let dtype = self.stage.task.config.train.save_dtype;
+        write_folder(dir, |aside| {
+            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer, dtype)?;
+            best.map_or(Ok(()), |best| write_best(aside, best))
+        })
+    }
+
+    /// Whether the best model is what the run results in: where a score is named for that, or ends the run.
+    pub(super) fn yields_best(&self) -> bool {
+        let train = &self.stage.task.config.train;
+        self.best.is_some() && self.folder.best().is_dir() && (train.best.is_some() || train.patience > 0)
+    }
+
+    /// Saves the model that the run results in.
+    pub(super) fn save_result(&self) -> Result<()> {
+        let (best, model) = (self.folder.best(), self.folder.model());
+        if !self.yields_best() {
+            return self.save_model(&model, None);
+        }
+        let unreadable = |error| unwritable(&model, &error);
+        write_folder(&model, |aside| {
+            for entry in fs::read_dir(&best).map_err(unreadable)? {
+                let name = entry.map_err(unreadable)?.file_name();
+                if name != BEST {
+                    fs::copy(best.join(&name), aside.join(&name)).map_err(unreadable)?;
+                }
+            }
+            Ok(())
+        })
+    }
+}
