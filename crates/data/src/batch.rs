@@ -103,6 +103,9 @@ impl Field {
 /// | `targets` | f32 `[B]` | of a regression: the score; 0 where there is no text |
 /// | `weights` | f32 `[B]` | of a regression: 1 for a text, 0 where there is none |
 ///
+/// Masked language models have, beside the first six, `places` (i32 `[M]`, the tokens to predict: their places in the row)
+/// and `labels` (i32 `[M]`: what they were, or [`IGNORE`] where there is none); see [`masked_places`](crate::masked_places).
+///
 /// Language models have `B` windows of the same length `T`: `tokens` (i32 `[B, T]`, padded on the right) and `labels` (i32
 /// `[B, T]`: the token after each, or [`IGNORE`]).
 ///
@@ -118,6 +121,12 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Returns the number of `labels` that are not [`IGNORE`].
+    pub fn labels(&self) -> usize {
+        let labels = self.get("labels").and_then(Field::as_i32).unwrap_or_default();
+        labels.iter().filter(|label| **label != IGNORE).count()
+    }
+
     /// Returns the array of this name.
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.fields

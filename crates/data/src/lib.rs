@@ -3,6 +3,7 @@
 //! ```text
 //! labelled, glue ──▶ Dataset ──Tokenizer──▶ ExampleBatches ┐
 //! text           ──▶ Text    ──Tokenizer──▶ WindowBatches  ├─ Source ──▶ Prefetch ──▶ Batch, Batch
+//!                                           MaskedBatches  │
 //! adder                                     Adder          ┘
 //! ```
 //!
@@ -42,7 +43,9 @@ mod examples;
 mod files;
 pub mod glue;
 pub mod labelled;
+mod masked_batches;
 mod metrics;
+mod packing;
 mod prefetch;
 mod source;
 mod text;
@@ -58,6 +61,7 @@ pub use example_batches::ExampleBatches;
 pub use examples::{Dataset, Examples, LabelKind, Labels};
 pub use glue::GlueTask;
 pub use lessen_base::{Error, Result};
+pub use masked_batches::{MaskedBatches, Masking, masked_places};
 pub use metrics::{Metric, exact_rows};
 pub use prefetch::Prefetch;
 pub use source::Source;

@@ -32,6 +32,12 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Returns the number of places for masked tokens in a batch of `tokens` tokens; `None` where none are masked.
+    fn masked_places(&self, tokens: usize) -> Option<usize> {
+        let _ = tokens;
+        None
+    }
+
     /// Returns evaluation batch `index`, from 0; past the last one it has padding rows only.
     fn eval_batch(&self, index: u64) -> Batch;
 }

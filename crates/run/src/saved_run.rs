@@ -186,7 +186,12 @@ impl<'a> SavedRun<'a> {
             (true, _) => return self.answer(text),
             (_, Task::Regression) => LabelKind::Score,
             (_, Task::Classification { .. }) => LabelKind::Classes(model.labels().to_vec()),
-            _ => {
+            (_, Task::MaskedLanguageModelling) => {
+                return Err(Error::user(
+                    "this run is a masked language model, which classifies no texts; start a classifier from it with --init",
+                ));
+            }
+            (_, Task::LanguageModelling) => {
                 return Err(Error::user(
                     "this run is a language model; continue texts with `lessen generate`",
                 ));
@@ -228,10 +233,18 @@ impl<'a> SavedRun<'a> {
     /// # Errors
     /// A model that is no language model, a prompt without tokens.
     pub fn generate(&self, prompt: &str, sampling: &Sampling) -> Result<String> {
-        if self.saved.model.task() != Task::LanguageModelling {
-            return Err(Error::user(
-                "this run is a classifier; ask it about a text with `lessen predict`",
-            ));
+        match self.saved.model.task() {
+            Task::LanguageModelling => {}
+            Task::MaskedLanguageModelling => {
+                return Err(Error::user(
+                    "this run is a masked language model, which continues no texts; start a classifier from it with --init",
+                ));
+            }
+            Task::Classification { .. } | Task::Regression => {
+                return Err(Error::user(
+                    "this run is a classifier; ask it about a text with `lessen predict`",
+                ));
+            }
         }
         let tokens = self.saved.tokenizer.encode(prompt)?;
         if tokens.is_empty() {

@@ -28,8 +28,12 @@ words! {
     pub enum ModelKind {
         /// A language model.
         Gpt2 = "gpt2",
-        /// A classifier, post-LN, as in transformers.
+        /// A classifier or masked language model, post-LN, as in transformers.
         Bert = "bert",
+        /// The same without token types.
+        Roberta = "roberta",
+        /// The same without token types and pooler.
+        DistilBert = "distilbert",
         /// A small pre-LN classifier with mean pooling.
         Encoder = "encoder",
     }
@@ -46,6 +50,8 @@ words! {
         Glue = "glue",
         /// Plain text for a language model.
         Text = "text",
+        /// Plain text for a masked language model.
+        Masked = "masked",
     }
 }
 
@@ -298,6 +304,11 @@ keys! {
         min_count: usize [Kind::Count(1)] = "1", "a character that occurs more seldom counts as unknown";
         max_length: usize [Kind::Count(1)] = "128", "tokens of an example; longer ones are cut";
         held_out: f64 [SHARE] = "0.1", "share of a single text file that is kept for validation";
+        mask: f64 [SHARE] = "0.15",
+            "share of the tokens that a masked language model is to predict (data.format = \"masked\"), drawn anew at each \
+             step";
+        lines: bool [Kind::Switch] = "false",
+            "whether a masked language model reads each line as a text of its own, instead of windows over all lines";
         shuffle: bool [Kind::Switch] = "true", "whether every epoch has an order of its own";
     }
     /// How long and how fast.

@@ -8,8 +8,8 @@ use crate::recipe::value::Origin;
 use crc32c::{crc32c, crc32c_append};
 use lessen_base::{Error, Result};
 use lessen_data::{
-    Adder, Dataset, ExampleBatches, Examples, GlueTask, LabelKind, Labels, Order, Source, Text, Tokenizer,
-    WindowBatches, labelled,
+    Adder, Dataset, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches, Masking, Order, Source, Text,
+    Tokenizer, WindowBatches, labelled,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,8 @@ pub enum Corpus {
     Labelled(Box<Dataset>),
     /// A long text.
     Text(Text),
+    /// A long text whose tokens are masked.
+    Masked(Text),
     /// Sums.
     Adder,
 }
@@ -49,6 +51,7 @@ impl Corpus {
         Ok(match data.format {
             DataFormat::Adder => Corpus::Adder,
             DataFormat::Text => Corpus::Text(Text::read(path()?, data.held_out)?),
+            DataFormat::Masked => Corpus::Masked(Text::read(path()?, data.held_out)?),
             DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(folder(path()?)?)?)),
             DataFormat::Glue => {
                 let path = folder(path()?)?;
@@ -62,6 +65,7 @@ impl Corpus {
         match self {
             Corpus::Adder => Goal::Sum,
             Corpus::Text(_) => Goal::NextToken,
+            Corpus::Masked(_) => Goal::MaskedTokens,
             Corpus::Labelled(data) => match &data.target {
                 LabelKind::Classes(names) => Goal::Classes(names.clone(), data.metrics.clone()),
                 LabelKind::Score => Goal::Score(data.metrics.clone()),
@@ -93,6 +97,7 @@ impl Corpus {
         Ok(match (self, dir) {
             (Corpus::Adder, _) => Adder::tokenizer(),
             (_, Some(dir)) => Tokenizer::from_dir(&dir)?,
+            (Corpus::Masked(text), None) => Tokenizer::marked_characters([text.train.as_str()], config.data.min_count),
             (Corpus::Text(text), None) => Tokenizer::characters([text.train.as_str()], config.data.min_count),
             (Corpus::Labelled(data), None) => Tokenizer::characters(data.train.all_texts(), config.data.min_count),
         })
@@ -106,7 +111,7 @@ impl Corpus {
         };
         match self {
             Corpus::Adder => DataDigests::default(),
-            Corpus::Text(text) => DataDigests {
+            Corpus::Text(text) | Corpus::Masked(text) => DataDigests {
                 train: of_text(&text.train),
                 dev: of_text(&text.valid),
             },
@@ -120,7 +125,7 @@ impl Corpus {
     /// What the size of a [`DataDigest`] counts.
     pub(crate) fn unit(&self) -> &'static str {
         match self {
-            Corpus::Text(_) => "byte",
+            Corpus::Text(_) | Corpus::Masked(_) => "byte",
             Corpus::Labelled(_) | Corpus::Adder => "example",
         }
     }
@@ -159,6 +164,15 @@ impl Corpus {
             Corpus::Text(text) => {
                 let tokens = tokenizer.encode(text.split(split)?)?;
                 Arc::new(WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?)
+            }
+            Corpus::Masked(text) => {
+                let masking = Masking {
+                    share: config.data.mask,
+                    lines: config.data.lines,
+                    seed: config.train.seed,
+                };
+                let text = text.split(split)?;
+                Arc::new(MaskedBatches::new(text, tokenizer, length, batch, order, masking)?)
             }
             Corpus::Labelled(data) => Arc::new(ExampleBatches::new(
                 data.split(split)?,

@@ -72,7 +72,7 @@ pub(crate) fn trace<'g>(
 ) -> Vec<(&'static str, Tensor<'g>)> {
     let outputs = model.forward(cx, shape);
     match goal {
-        Goal::NextToken => vec![("loss", outputs.loss)],
+        Goal::NextToken | Goal::MaskedTokens => vec![("loss", outputs.loss)],
         _ => vec![("loss", outputs.loss), ("logits", outputs.logits)],
     }
 }
@@ -80,15 +80,28 @@ pub(crate) fn trace<'g>(
 /// The layout of a batch.
 pub fn shape_of(batch: &Batch) -> BatchShape {
     let extents = |name| batch.get(name).map_or(&[][..], Field::shape);
-    match (extents("tokens"), extents("starts")) {
-        (&[_, tokens], &[starts]) => BatchShape::Packed {
+    match (extents("tokens"), extents("starts"), extents("places")) {
+        (&[_, tokens], &[starts], &[masked]) => BatchShape::Masked {
+            size: starts - 1,
+            tokens,
+            masked,
+        },
+        (&[_, tokens], &[starts], _) => BatchShape::Packed {
             size: starts - 1,
             tokens,
         },
-        (tokens, _) => BatchShape::Padded {
+        (tokens, ..) => BatchShape::Padded {
             size: tokens.first().copied().unwrap_or(0),
             length: tokens.last().copied().unwrap_or(0),
         },
+    }
+}
+
+/// The layout of a source's batches of `size` texts with so many tokens.
+pub(crate) fn packed_shape(source: &dyn Source, size: usize, tokens: usize) -> BatchShape {
+    match source.masked_places(tokens) {
+        Some(masked) => BatchShape::Masked { size, tokens, masked },
+        None => BatchShape::Packed { size, tokens },
     }
 }
 
@@ -116,7 +129,7 @@ pub(crate) fn evaluate(
     };
     let size = shape_of(&source.eval_batch(0)).size();
     if let Some(tokens) = source.most_eval_tokens(0..source.eval_batches()) {
-        function_for(session, BatchShape::Packed { size, tokens })?;
+        function_for(session, packed_shape(source, size, tokens))?;
     }
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);
     let (mut predictions, mut labels) = (Vec::new(), Vec::new());
@@ -138,7 +151,7 @@ pub(crate) fn evaluate(
         let logits = results.f32("logits").unwrap_or_default();
         let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
         match goal {
-            Goal::NextToken => {}
+            Goal::NextToken | Goal::MaskedTokens => {}
             Goal::Sum => {
                 let labels = ints("labels");
                 let width = labels.len() / batch.get("labels").map_or(1, |field| field.shape()[0].max(1));
@@ -165,7 +178,7 @@ pub(crate) fn evaluate(
     }
     let score = |metric: &Metric| (metric.name(), metric.compute(&predictions, &labels));
     let named = match goal {
-        Goal::NextToken => Vec::new(),
+        Goal::NextToken | Goal::MaskedTokens => Vec::new(),
         Goal::Sum => vec![(Metric::Accuracy.name(), right as f64 / (rows as f64).max(1.0))],
         Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(score).collect(),
     };

@@ -219,11 +219,13 @@ pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
         Goal::Classes(..) => "classes",
         Goal::Score(_) => "scores",
         Goal::NextToken | Goal::Sum => "texts to continue",
+        Goal::MaskedTokens => "texts with masked tokens",
     };
     let (gives, fits) = match model.task() {
         Task::Classification { .. } => ("tells classes apart", matches!(goal, Goal::Classes(..))),
         Task::Regression => ("gives scores", matches!(goal, Goal::Score(_))),
-        _ => ("continues texts", matches!(goal, Goal::NextToken | Goal::Sum)),
+        Task::MaskedLanguageModelling => ("fills in masked tokens", matches!(goal, Goal::MaskedTokens)),
+        Task::LanguageModelling => ("continues texts", matches!(goal, Goal::NextToken | Goal::Sum)),
     };
     if fits {
         return Ok(());

@@ -11,6 +11,8 @@ pub enum Goal {
     Score(Vec<Metric>),
     /// The next token; scored by the loss.
     NextToken,
+    /// The masked tokens; scored by the loss.
+    MaskedTokens,
     /// The digits of a sum; scored by the share of sums that are right as a whole.
     Sum,
 }
@@ -21,7 +23,7 @@ impl Goal {
         match self {
             Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(|metric| metric.name()).collect(),
             Goal::Sum => vec![Metric::Accuracy.name()],
-            Goal::NextToken => Vec::new(),
+            Goal::NextToken | Goal::MaskedTokens => Vec::new(),
         }
     }
 
@@ -29,6 +31,7 @@ impl Goal {
     pub fn weight_of(&self, batch: &Batch) -> f64 {
         match self {
             Goal::NextToken | Goal::Sum => batch.tokens as f64,
+            Goal::MaskedTokens => batch.labels() as f64,
             Goal::Classes(..) | Goal::Score(_) => batch.examples as f64,
         }
     }

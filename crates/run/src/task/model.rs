@@ -3,11 +3,11 @@
 use super::fit;
 use super::goal::Goal;
 use crate::recipe::config::Config;
-use crate::recipe::keys::ModelKind;
+use crate::recipe::keys::{DataFormat, ModelKind};
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
-use lessen_nn::models::bert::{Bert, BertConfig, Head};
+use lessen_nn::models::bert::{Bert, BertConfig, Family, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{Architecture, AttentionConfig, Model, numbered_labels, same_classes};
@@ -66,6 +66,7 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
     }
     let mut model = match goal {
         Goal::NextToken | Goal::Sum => Model::from_dir_as(dir, Architecture::GPT2LMHeadModel)?,
+        Goal::MaskedTokens => Model::from_dir_with(dir, Head::MaskedLM)?,
         Goal::Classes(..) | Goal::Score(_) => Model::from_dir_with(dir, Head::SequenceClassification)?,
     };
     if let Some(activation) = config.model.activation {
@@ -136,24 +137,29 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
             config.set_dropout(dropout);
             GPT2LMHeadModel { config }.into()
         }
-        ModelKind::Bert => {
-            let mut config = BertConfig {
+        ModelKind::Bert | ModelKind::Roberta | ModelKind::DistilBert => {
+            let family = match m.kind {
+                ModelKind::Roberta => Family::Roberta,
+                ModelKind::DistilBert => Family::DistilBert,
+                _ => Family::Bert,
+            };
+            let mut bert = BertConfig {
                 vocab_size: vocab,
                 hidden_size: m.width,
                 num_hidden_layers: m.layers,
                 num_attention_heads: m.heads,
                 intermediate_size: m.ffn,
-                max_position_embeddings: length.max(512),
                 pad_token_id: pad,
                 attention,
-                ..BertConfig::default()
+                ..BertConfig::of(family)
             };
-            config.set_dropout(dropout);
-            Bert {
-                config,
-                head: Head::SequenceClassification,
-            }
-            .into()
+            bert.max_position_embeddings = length.max(512) + bert.first_position();
+            bert.set_dropout(dropout);
+            let head = match config.data.format {
+                DataFormat::Masked => Head::MaskedLM,
+                _ => Head::SequenceClassification,
+            };
+            Bert { config: bert, head }.into()
         }
         ModelKind::Encoder => {
             let config = EncoderConfig {
@@ -188,7 +194,7 @@ fn set_labels(model: &mut Model, goal: &Goal) {
             }
         }
         Goal::Score(_) => model.set_labels(numbered_labels(1)),
-        Goal::NextToken | Goal::Sum => {}
+        Goal::NextToken | Goal::Sum | Goal::MaskedTokens => {}
     }
 }
 

@@ -42,7 +42,7 @@ impl Timing {
     pub(crate) fn rate(&self, goal: &Goal) -> (&'static str, f64) {
         let seconds = self.steps.iter().sum::<f64>().max(1e-9);
         match goal {
-            Goal::NextToken => ("tokens_per_s", self.tokens as f64 / seconds),
+            Goal::NextToken | Goal::MaskedTokens => ("tokens_per_s", self.tokens as f64 / seconds),
             _ => ("samples_per_s", self.examples as f64 / seconds),
         }
     }

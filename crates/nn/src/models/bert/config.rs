@@ -85,6 +85,32 @@ impl Default for BertConfig {
 }
 
 impl BertConfig {
+    /// The base model of a family, with two classes.
+    pub fn of(family: Family) -> BertConfig {
+        let bert = BertConfig {
+            family,
+            ..BertConfig::default()
+        };
+        match family {
+            Family::Bert => bert,
+            Family::Roberta => BertConfig {
+                vocab_size: 50265,
+                max_position_embeddings: 514,
+                type_vocab_size: 1,
+                layer_norm_eps: 1e-5,
+                pad_token_id: 1,
+                ..bert
+            },
+            Family::DistilBert => BertConfig {
+                num_hidden_layers: 6,
+                type_vocab_size: 0,
+                classifier_dropout: Some(0.2),
+                qa_dropout: 0.1,
+                ..bert
+            },
+        }
+    }
+
     /// Reads the fields of a `config.json` of this family.
     ///
     /// # Errors
