@@ -259,6 +259,19 @@ impl Tokenizer {
         self.vocab_size
     }
 
+    /// Whether it has every token of another tokenizer, with the same id.
+    pub fn extends(&self, other: &Tokenizer) -> bool {
+        let tokens = other.inner.get_vocab(true);
+        tokens
+            .iter()
+            .all(|(token, id)| self.inner.token_to_id(token) == Some(*id))
+    }
+
+    /// Whether all tokens from this id on were added to its vocabulary, as transformers' `add_tokens` does.
+    pub fn is_extended_from(&self, id: usize) -> bool {
+        self.inner.get_vocab(false).values().all(|own| (*own as usize) < id)
+    }
+
     /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.
     pub fn pad_id(&self) -> i32 {
         self.pad

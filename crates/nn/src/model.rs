@@ -252,6 +252,15 @@ impl Model {
         }
     }
 
+    /// Sets the number of tokens in the vocabulary.
+    pub fn set_vocab_size(&mut self, tokens: usize) {
+        match self {
+            Model::Bert(model) => model.config.vocab_size = tokens,
+            Model::GPT2LMHeadModel(model) => model.config.vocab_size = tokens,
+            Model::LessenEncoder(model) => model.config.vocab_size = tokens,
+        }
+    }
+
     /// Maximum sequence length in tokens: the number of position embeddings; `None` where there are none, and no limit.
     pub fn max_length(&self) -> Option<usize> {
         self.attention().position.is_limited().then(|| self.positions())

@@ -7,6 +7,7 @@ mod experiments;
 mod from_checkpoint;
 mod glue;
 mod lengths;
+mod masked;
 mod phases;
 mod recording;
 mod resume;

@@ -322,7 +322,8 @@ fn new_model(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<(M
 /// The model of a recipe, checked against data and settings.
 fn sound_model(config: &Config, goal: &Goal, sizes: Sizes, tokenizer: Option<&Tokenizer>) -> Result<Model> {
     fit::check_sizes(config, sizes.vocab)?;
-    let model = model::build(config, goal, sizes)?;
+    let mut model = model::build(config, goal, sizes)?;
+    model.set_vocab_size(fit::vocabulary_for(config, &model, tokenizer));
     fit::check_new(config, &model, tokenizer)?;
     Ok(model)
 }
