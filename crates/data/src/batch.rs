@@ -103,6 +103,9 @@ impl Field {
 /// | `targets` | f32 `[B]` | of a regression: the score; 0 where there is no text |
 /// | `weights` | f32 `[B]` | of a regression: 1 for a text, 0 where there is none |
 ///
+/// Sentences with labelled words have, beside the first six, `labels` (i32 `[1, N]`: the class of a word at its first token, and
+/// [`IGNORE`] elsewhere).
+///
 /// Masked language models have, beside the first six, `places` (i32 `[M]`, the tokens to predict: their places in the row)
 /// and `labels` (i32 `[M]`: what they were, or [`IGNORE`] where there is none); see [`masked_places`](crate::masked_places).
 ///

@@ -4,6 +4,7 @@
 //! labelled, glue ──▶ Dataset ──Tokenizer──▶ ExampleBatches ┐
 //! text           ──▶ Text    ──Tokenizer──▶ WindowBatches  ├─ Source ──▶ Prefetch ──▶ Batch, Batch
 //!                                           MaskedBatches  │
+//! tagged         ──▶ Tagged  ──Tokenizer──▶ TaggedBatches  │
 //! adder                                     Adder          ┘
 //! ```
 //!
@@ -37,6 +38,7 @@
 pub mod adder;
 mod batch;
 mod bucket;
+mod entities;
 mod epoch;
 mod example_batches;
 mod examples;
@@ -48,6 +50,8 @@ mod metrics;
 mod packing;
 mod prefetch;
 mod source;
+pub mod tagged;
+mod tagged_batches;
 mod text;
 mod tokenizer;
 mod vocabulary;
@@ -56,6 +60,7 @@ mod window_batches;
 pub use adder::Adder;
 pub use batch::{Batch, Field, IGNORE};
 pub use bucket::bucket;
+pub use entities::{EntityCounts, are_entities};
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;
 pub use examples::{Dataset, Examples, LabelKind, Labels};
@@ -65,6 +70,8 @@ pub use masked_batches::{MaskedBatches, Masking, masked_places};
 pub use metrics::{Metric, exact_rows};
 pub use prefetch::Prefetch;
 pub use source::Source;
+pub use tagged::Tagged;
+pub use tagged_batches::TaggedBatches;
 pub use text::Text;
 pub use tokenizer::Tokenizer;
 pub use window_batches::WindowBatches;

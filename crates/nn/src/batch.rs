@@ -183,6 +183,21 @@ impl BatchShape {
         }
     }
 
+    /// The places of the first and the last token of answers in their rows of tokens, `i32[2, B]`; -100 where there is none.
+    pub(crate) fn answers<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+        cx.input("answers", DType::I32, &[2, self.size()])
+    }
+
+    /// Which tokens of its row a sequence has, `bool[B, T]`, or `bool[B, N]` without padding.
+    pub(crate) fn own_tokens<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+        let (size, [_, tokens]) = (self.size(), self.tokens());
+        self.mask(cx).unwrap_or_else(|| {
+            let shape = [size, tokens];
+            let segments = self.segments(cx).reshape(&[1, tokens]).broadcast_to(&shape);
+            segments.eq(cx.trace().iota(DType::I32, &shape, 0))
+        })
+    }
+
     /// Where what [`BatchShape::masked`] returns is of real tokens: `bool[M]`, `bool[B, T]` or `bool[1, N]`.
     pub(crate) fn predicted<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
         match self {

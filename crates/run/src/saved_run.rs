@@ -186,6 +186,11 @@ impl<'a> SavedRun<'a> {
             (true, _) => return self.answer(text),
             (_, Task::Regression) => LabelKind::Score,
             (_, Task::Classification { .. }) => LabelKind::Classes(model.labels().to_vec()),
+            (_, Task::TokenClassification { .. } | Task::QuestionAnswering) => {
+                return Err(Error::user(
+                    "this model tells classes of tokens or answers, not of texts; evaluate it with `lessen eval`",
+                ));
+            }
             (_, Task::MaskedLanguageModelling) => {
                 return Err(Error::user(
                     "this run is a masked language model, which classifies no texts; start a classifier from it with --init",
@@ -240,7 +245,7 @@ impl<'a> SavedRun<'a> {
                     "this run is a masked language model, which continues no texts; start a classifier from it with --init",
                 ));
             }
-            Task::Classification { .. } | Task::Regression => {
+            _ => {
                 return Err(Error::user(
                     "this run is a classifier; ask it about a text with `lessen predict`",
                 ));

@@ -244,6 +244,8 @@ pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
     };
     let (gives, fits) = match model.task() {
         Task::Classification { .. } => ("tells classes apart", matches!(goal, Goal::Classes(..))),
+        Task::TokenClassification { .. } => ("tells classes of tokens apart", false),
+        Task::QuestionAnswering => ("finds answers", false),
         Task::Regression => ("gives scores", matches!(goal, Goal::Score(_))),
         Task::MaskedLanguageModelling => ("fills in masked tokens", matches!(goal, Goal::MaskedTokens)),
         Task::LanguageModelling => ("continues texts", matches!(goal, Goal::NextToken | Goal::Sum)),
