@@ -288,6 +288,9 @@ mod tests {
         assert!(
             message(&[("train.txt", "a O\n"), ("dev.txt", "a O\n")]).starts_with("train.txt has fewer than two labels")
         );
-        assert!(message(&[("train.txt", "-DOCSTART- -X- O O\n\n"), ("dev.txt", TRAIN)]).contains("train.txt has no sentences"));
+        assert!(
+            message(&[("train.txt", "-DOCSTART- -X- O O\n\n"), ("dev.txt", TRAIN)])
+                .contains("train.txt has no sentences")
+        );
     }
 }

@@ -158,7 +158,7 @@ impl<'a> SavedRun<'a> {
         let config = Config::of(settings, self.config.phase.as_deref())?;
         let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
         let places = match &task.goal {
-            Goal::Classes(names, _) => number_classes(&mut task.model, names)?,
+            Goal::Classes(names, _) | Goal::WordClasses(names) => number_classes(&mut task.model, names)?,
             _ => None,
         };
         let source = task.evaluation(split)?;
@@ -188,7 +188,7 @@ impl<'a> SavedRun<'a> {
             (_, Task::Classification { .. }) => LabelKind::Classes(model.labels().to_vec()),
             (_, Task::TokenClassification { .. } | Task::QuestionAnswering) => {
                 return Err(Error::user(
-                    "this model tells classes of tokens or answers, not of texts; evaluate it with `lessen eval`",
+                    "this model tells classes of words or answers, not of texts; evaluate it with `lessen eval`",
                 ));
             }
             (_, Task::MaskedLanguageModelling) => {

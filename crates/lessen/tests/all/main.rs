@@ -13,3 +13,4 @@ mod recording;
 mod resume;
 mod resume_refused;
 mod support;
+mod tagged;

@@ -227,7 +227,7 @@ impl Config {
     fn check_kind(&self) -> Result<()> {
         let fitting: &[ModelKind] = match self.data.format {
             DataFormat::Adder | DataFormat::Text => &[ModelKind::Gpt2],
-            DataFormat::Masked => &BERTS,
+            DataFormat::Masked | DataFormat::Tagged => &BERTS,
             DataFormat::Labelled | DataFormat::Glue => &[
                 ModelKind::Bert,
                 ModelKind::Roberta,
@@ -388,7 +388,7 @@ mod tests {
         assert_eq!(
             message(""),
             "the recipe mine has no data.format; say what the data is with data.format, one of adder, labelled, glue, text, \
-             masked"
+             masked, tagged"
         );
         assert!(message("model.kind = \"gpt2\"").starts_with("the recipe mine has no data.format"));
         assert_eq!(

@@ -52,6 +52,8 @@ words! {
         Text = "text",
         /// Plain text for a masked language model.
         Masked = "masked",
+        /// Sentences whose words have labels.
+        Tagged = "tagged",
     }
 }
 

@@ -8,8 +8,8 @@ use crate::recipe::value::Origin;
 use crc32c::{crc32c, crc32c_append};
 use lessen_base::{Error, Result};
 use lessen_data::{
-    Adder, Dataset, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches, Masking, Order, Source, Text,
-    Tokenizer, WindowBatches, labelled,
+    Adder, Dataset, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches, Masking, Order, Source,
+    Tagged, TaggedBatches, Text, Tokenizer, WindowBatches, labelled, tagged, tagged::Sentences,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub enum Corpus {
     Text(Text),
     /// A long text whose tokens are masked.
     Masked(Text),
+    /// Sentences whose words have labels.
+    Tagged(Tagged),
     /// Sums.
     Adder,
 }
@@ -52,6 +54,7 @@ impl Corpus {
             DataFormat::Adder => Corpus::Adder,
             DataFormat::Text => Corpus::Text(Text::read(path()?, data.held_out)?),
             DataFormat::Masked => Corpus::Masked(Text::read(path()?, data.held_out)?),
+            DataFormat::Tagged => Corpus::Tagged(tagged::read(folder(path()?)?)?),
             DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(folder(path()?)?)?)),
             DataFormat::Glue => {
                 let path = folder(path()?)?;
@@ -66,6 +69,7 @@ impl Corpus {
             Corpus::Adder => Goal::Sum,
             Corpus::Text(_) => Goal::NextToken,
             Corpus::Masked(_) => Goal::MaskedTokens,
+            Corpus::Tagged(data) => Goal::WordClasses(data.names.clone()),
             Corpus::Labelled(data) => match &data.target {
                 LabelKind::Classes(names) => Goal::Classes(names.clone(), data.metrics.clone()),
                 LabelKind::Score => Goal::Score(data.metrics.clone()),
@@ -98,6 +102,7 @@ impl Corpus {
             (Corpus::Adder, _) => Adder::tokenizer(),
             (_, Some(dir)) => Tokenizer::from_dir(&dir)?,
             (Corpus::Masked(text), None) => Tokenizer::marked_characters([text.train.as_str()], config.data.min_count),
+            (Corpus::Tagged(data), None) => Tokenizer::marked_characters(data.train_words(), config.data.min_count),
             (Corpus::Text(text), None) => Tokenizer::characters([text.train.as_str()], config.data.min_count),
             (Corpus::Labelled(data), None) => Tokenizer::characters(data.train.all_texts(), config.data.min_count),
         })
@@ -115,6 +120,10 @@ impl Corpus {
                 train: of_text(&text.train),
                 dev: of_text(&text.valid),
             },
+            Corpus::Tagged(data) => DataDigests {
+                train: digest_of_words(&data.names, &data.train),
+                dev: digest_of_words(&data.names, &data.dev),
+            },
             Corpus::Labelled(data) => DataDigests {
                 train: digest_of(&data.target, &data.train),
                 dev: digest_of(&data.target, &data.dev),
@@ -126,7 +135,7 @@ impl Corpus {
     pub(crate) fn unit(&self) -> &'static str {
         match self {
             Corpus::Text(_) | Corpus::Masked(_) => "byte",
-            Corpus::Labelled(_) | Corpus::Adder => "example",
+            Corpus::Labelled(_) | Corpus::Tagged(_) | Corpus::Adder => "example",
         }
     }
 
@@ -174,6 +183,10 @@ impl Corpus {
                 let text = text.split(split)?;
                 Arc::new(MaskedBatches::new(text, tokenizer, length, batch, order, masking)?)
             }
+            Corpus::Tagged(data) => {
+                let sentences = data.split(split)?;
+                Arc::new(TaggedBatches::new(sentences, tokenizer, length, batch, order)?)
+            }
             Corpus::Labelled(data) => Arc::new(ExampleBatches::new(
                 data.split(split)?,
                 tokenizer,
@@ -202,6 +215,21 @@ fn digest_of(target: &LabelKind, split: &Examples) -> DataDigest {
     }
     DataDigest {
         size: split.len() as u64,
+        crc,
+    }
+}
+
+/// The digest of sentences whose words have labels.
+fn digest_of_words(names: &[String], split: &Sentences) -> DataDigest {
+    let mut crc = 0;
+    let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
+    names.iter().for_each(|name| add(name.as_bytes(), 0xFF));
+    for (words, labels) in split.words.iter().zip(&split.labels) {
+        words.iter().for_each(|word| add(word.as_bytes(), 0xFE));
+        labels.iter().for_each(|label| add(&label.to_le_bytes(), 0xFF));
+    }
+    DataDigest {
+        size: split.words.len() as u64,
         crc,
     }
 }

@@ -238,13 +238,14 @@ pub(crate) fn check_loss(config: &Config, goal: &Goal) -> Result<()> {
 pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
     let wants = match goal {
         Goal::Classes(..) => "classes",
+        Goal::WordClasses(_) => "classes of words",
         Goal::Score(_) => "scores",
         Goal::NextToken | Goal::Sum => "texts to continue",
         Goal::MaskedTokens => "texts with masked tokens",
     };
     let (gives, fits) = match model.task() {
         Task::Classification { .. } => ("tells classes apart", matches!(goal, Goal::Classes(..))),
-        Task::TokenClassification { .. } => ("tells classes of tokens apart", false),
+        Task::TokenClassification { .. } => ("tells classes of words apart", matches!(goal, Goal::WordClasses(_))),
         Task::QuestionAnswering => ("finds answers", false),
         Task::Regression => ("gives scores", matches!(goal, Goal::Score(_))),
         Task::MaskedLanguageModelling => ("fills in masked tokens", matches!(goal, Goal::MaskedTokens)),

@@ -1,12 +1,14 @@
 //! What a model is to predict, and how it is scored.
 
-use lessen_data::{Batch, Metric};
+use lessen_data::{Batch, Metric, are_entities};
 
 /// What a model is to predict, and how it is scored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
     /// One of these classes; the first metric decides.
     Classes(Vec<String>, Vec<Metric>),
+    /// One of these classes for each word; scored by entities, where the classes are parts of such, or by words.
+    WordClasses(Vec<String>),
     /// A number.
     Score(Vec<Metric>),
     /// The next token; scored by the loss.
@@ -22,7 +24,8 @@ impl Goal {
     pub(crate) fn scores(&self) -> Vec<&'static str> {
         match self {
             Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(|metric| metric.name()).collect(),
-            Goal::Sum => vec![Metric::Accuracy.name()],
+            Goal::WordClasses(names) if are_entities(names) => vec![Metric::F1.name(), Metric::Accuracy.name()],
+            Goal::Sum | Goal::WordClasses(_) => vec![Metric::Accuracy.name()],
             Goal::NextToken | Goal::MaskedTokens => Vec::new(),
         }
     }
@@ -31,7 +34,7 @@ impl Goal {
     pub fn weight_of(&self, batch: &Batch) -> f64 {
         match self {
             Goal::NextToken | Goal::Sum => batch.tokens as f64,
-            Goal::MaskedTokens => batch.labels() as f64,
+            Goal::MaskedTokens | Goal::WordClasses(_) => batch.labels() as f64,
             Goal::Classes(..) | Goal::Score(_) => batch.examples as f64,
         }
     }

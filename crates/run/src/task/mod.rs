@@ -56,7 +56,7 @@ impl Shapes {
         let (size, length) = (config.train.batch, config.data.max_length);
         let tokens = bucket(size.saturating_mul(length));
         let shape = match config.data.format {
-            DataFormat::Labelled | DataFormat::Glue => BatchShape::Packed { size, tokens },
+            DataFormat::Labelled | DataFormat::Glue | DataFormat::Tagged => BatchShape::Packed { size, tokens },
             DataFormat::Masked => BatchShape::Masked {
                 size,
                 tokens,
@@ -229,7 +229,7 @@ impl RunTask {
     /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without data
     /// they are those of the largest batch that the recipe can have.
     pub(crate) fn shapes_after(&self, batches: u64) -> Result<(Shapes, u64)> {
-        let has_buckets = matches!(self.goal, Goal::Classes(..) | Goal::Score(_) | Goal::MaskedTokens);
+        let has_buckets = !matches!(self.goal, Goal::NextToken | Goal::Sum);
         if self.data.is_none() || !has_buckets {
             return Ok((Shapes::assumed(&self.config), batches));
         }
@@ -346,15 +346,18 @@ fn described(config: &Config, saved: &Model, tokenizer: &Tokenizer) -> Option<Mo
     Some(model)
 }
 
+/// The names of classes of a recipe without data.
+fn assumed_classes(config: &Config) -> Vec<String> {
+    (0..config.model.classes).map(|class| class.to_string()).collect()
+}
+
 /// The goal of a recipe without data.
 fn assumed_goal(config: &Config) -> Goal {
     match config.data.format {
         DataFormat::Adder => Goal::Sum,
         DataFormat::Text => Goal::NextToken,
         DataFormat::Masked => Goal::MaskedTokens,
-        DataFormat::Labelled | DataFormat::Glue => {
-            let names = (0..config.model.classes).map(|class| class.to_string());
-            Goal::Classes(names.collect(), vec![Metric::Accuracy])
-        }
+        DataFormat::Labelled | DataFormat::Glue => Goal::Classes(assumed_classes(config), vec![Metric::Accuracy]),
+        DataFormat::Tagged => Goal::WordClasses(assumed_classes(config)),
     }
 }

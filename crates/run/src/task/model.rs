@@ -67,6 +67,7 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
     let mut model = match goal {
         Goal::NextToken | Goal::Sum => Model::from_dir_as(dir, Architecture::GPT2LMHeadModel)?,
         Goal::MaskedTokens => Model::from_dir_with(dir, Head::MaskedLM)?,
+        Goal::WordClasses(_) => Model::from_dir_with(dir, Head::TokenClassification)?,
         Goal::Classes(..) | Goal::Score(_) => Model::from_dir_with(dir, Head::SequenceClassification)?,
     };
     if let Some(activation) = config.model.activation {
@@ -157,6 +158,7 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
             bert.set_dropout(dropout);
             let head = match config.data.format {
                 DataFormat::Masked => Head::MaskedLM,
+                DataFormat::Tagged => Head::TokenClassification,
                 _ => Head::SequenceClassification,
             };
             Bert { config: bert, head }.into()
@@ -186,7 +188,7 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
 
 fn set_labels(model: &mut Model, goal: &Goal) {
     match goal {
-        Goal::Classes(names, _) => {
+        Goal::Classes(names, _) | Goal::WordClasses(names) => {
             // Numbers are no names: a checkpoint that knows these classes may know more of them.
             let named = same_classes(names, model.labels()).is_some();
             if named || !(are_numbers(names) && model.labels().len() >= names.len()) {
