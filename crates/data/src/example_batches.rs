@@ -27,8 +27,8 @@ pub struct ExampleBatches {
 }
 
 impl ExampleBatches {
-    /// Encodes the examples, truncated to `max_length` tokens, for batches of `batch` (`B`) texts. A text without tokens
-    /// gets a token of padding, so that every model has a state for it.
+    /// Encodes the examples, truncated to `max_length` tokens, for batches of `batch` (`B`) texts. A text without
+    /// tokens gets a token of padding, so that every model has a state for it.
     ///
     /// # Errors
     /// No examples; a batch or length of 0; a length that leaves no room for text beside the special tokens; a text

@@ -24,19 +24,20 @@ pub struct Masking {
     pub seed: u64,
 }
 
-/// Share of the chosen tokens that are masked, and of those that become any token; the others stay (Devlin et al. 2019).
+/// Share of the chosen tokens that are masked, and of those that become any token; the others stay (Devlin et al.
+/// 2019).
 const MASKED: f64 = 0.8;
 const REPLACED: f64 = 0.1;
 
 /// Lines that are encoded at once.
 const BLOCK: usize = 1 << 14;
 
-/// Texts whose tokens are masked anew in every batch (Liu et al. 2019): of the tokens of a batch, special ones excepted, a
-/// share is drawn by seed and step; of these, 80 % are masked, 10 % become any token of the vocabulary and 10 % stay. All of
-/// them are to be predicted. See [`Batch`] for the fields.
+/// Texts whose tokens are masked anew in every batch (Liu et al. 2019): of the tokens of a batch, special ones
+/// excepted, a share is drawn by seed and step; of these, 80 % are masked, 10 % become any token of the vocabulary and
+/// 10 % stay. All of them are to be predicted. See [`Batch`] for the fields.
 ///
-/// A text is a line, cut after the tokens that fit, or a window over the tokens of all lines, one line after the other. Blank
-/// lines are skipped. Evaluations draw by their number alone, so that they mask the same in every run.
+/// A text is a line, cut after the tokens that fit, or a window over the tokens of all lines, one line after the other.
+/// Blank lines are skipped. Evaluations draw by their number alone, so that they mask the same in every run.
 pub struct MaskedBatches {
     /// Ids without special tokens.
     tokens: Vec<i32>,
@@ -213,8 +214,8 @@ impl Source for MaskedBatches {
     }
 }
 
-/// Returns the number of places for masked tokens, `M`, in a batch of `tokens` tokens of which this share is masked: at least
-/// 1.
+/// Returns the number of places for masked tokens, `M`, in a batch of `tokens` tokens of which this share is masked: at
+/// least 1.
 pub fn masked_places(tokens: usize, share: f64) -> usize {
     ((tokens as f64 * share).ceil() as usize).max(1)
 }

@@ -3,8 +3,8 @@
 use crate::batch::Field;
 use crate::bucket::bucket;
 
-/// Texts that follow each other in a row of tokens, whose number is rounded up to a bucket; see [`Batch`](crate::Batch) for
-/// its arrays.
+/// Texts that follow each other in a row of tokens, whose number is rounded up to a bucket; see [`Batch`](crate::Batch)
+/// for its arrays.
 pub(crate) struct Row {
     tokens: Vec<i32>,
     types: Vec<i32>,

@@ -1,10 +1,10 @@
 //! Sentences whose words have labels, such as the names in a text.
 //!
-//! A folder has `train.txt` and `dev.txt`, and optionally `test.txt` (or `.conll`), with a word, a tab and its label in each
-//! line and a blank line after each sentence; of more columns the first is the word and the last the label, and spaces
-//! may stand for tabs. Or it has `train.jsonl`, `dev.jsonl` and `test.jsonl` with an object in each line, the words in
-//! `tokens` and their labels in `labels`. The optional `class.txt` holds the names of labels, one per line; without it they
-//! are those of the training sentences, `O` first.
+//! A folder has `train.txt` and `dev.txt`, and optionally `test.txt` (or `.conll`), with a word, a tab and its label in
+//! each line and a blank line after each sentence; of more columns the first is the word and the last the label, and
+//! spaces may stand for tabs. Or it has `train.jsonl`, `dev.jsonl` and `test.jsonl` with an object in each line, the
+//! words in `tokens` and their labels in `labels`. The optional `class.txt` holds the names of labels, one per line;
+//! without it they are those of the training sentences, `O` first.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -85,8 +85,8 @@ struct Named {
 /// Reads a folder.
 ///
 /// # Errors
-/// A missing, empty or damaged file; a word without a label; a label that `class.txt` or the training split does not have.
-/// The message names file and line.
+/// A missing, empty or damaged file; a word without a label; a label that `class.txt` or the training split does not
+/// have. The message names file and line.
 pub fn read(dir: &Path) -> Result<Tagged> {
     let needed = |split: &str| {
         file(dir, split).ok_or_else(|| {

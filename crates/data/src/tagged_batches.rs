@@ -13,8 +13,8 @@ use crate::source::Source;
 use crate::tagged::Sentences;
 use crate::tokenizer::Tokenizer;
 
-/// Sentences, encoded once and served in batches without padding; see [`Batch`] for the fields. `labels` (i32 `[1, N]`) are
-/// those of the words at their first tokens, and [`IGNORE`] elsewhere.
+/// Sentences, encoded once and served in batches without padding; see [`Batch`] for the fields. `labels` (i32 `[1, N]`)
+/// are those of the words at their first tokens, and [`IGNORE`] elsewhere.
 pub struct TaggedBatches {
     tokens: Vec<i32>,
     labels: Vec<i32>,
@@ -26,12 +26,12 @@ pub struct TaggedBatches {
 }
 
 impl TaggedBatches {
-    /// Encodes sentences, their words with spaces between, truncated to `max_length` tokens, for batches of `batch` (`B`)
-    /// sentences.
+    /// Encodes sentences, their words with spaces between, truncated to `max_length` tokens, for batches of `batch`
+    /// (`B`) sentences.
     ///
     /// # Errors
-    /// No sentences; a batch or length of 0; a length that leaves no room for words beside the special tokens; a text that
-    /// the tokenizer cannot encode.
+    /// No sentences; a batch or length of 0; a length that leaves no room for words beside the special tokens; a text
+    /// that the tokenizer cannot encode.
     pub fn new(
         sentences: &Sentences,
         tokenizer: &Tokenizer,

@@ -37,8 +37,9 @@ pub struct Tokenizer {
 
 impl Tokenizer {
     /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json`, or else `vocab.txt` (BERT's WordPiece, lower
-    /// case unless `tokenizer_config.json` says otherwise), or else `vocab.json` and `merges.txt` (byte-level
-    /// BPE of GPT-2 or RoBERTa). The latter two are extended by `added_tokens.json` and `added_tokens_decoder` in `tokenizer_config.json`.
+    /// case unless `tokenizer_config.json` says otherwise), or else `vocab.json` and `merges.txt` (byte-level BPE of
+    /// GPT-2 or RoBERTa). The latter two are extended by `added_tokens.json` and `added_tokens_decoder` in
+    /// `tokenizer_config.json`.
     ///
     /// # Errors
     /// A folder without these files; files that are damaged or inconsistent.
@@ -96,8 +97,8 @@ impl Tokenizer {
         Tokenizer::of_characters(vocabulary::characters(texts, min_count, &[PAD, UNKNOWN]))
     }
 
-    /// Builds a tokenizer of characters, as [`Tokenizer::characters`] does, for a masked language model: ids 0 to 4 are the
-    /// special tokens of BERT, which it puts around texts.
+    /// Builds a tokenizer of characters, as [`Tokenizer::characters`] does, for a masked language model: ids 0 to 4 are
+    /// the special tokens of BERT, which it puts around texts.
     pub fn marked_characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
         Tokenizer::of_characters(vocabulary::marked_characters(texts, min_count))
     }
@@ -241,8 +242,8 @@ impl Tokenizer {
         self.inner.encode_fast(text, false).map_err(not_encoded)
     }
 
-    /// Encodes words with spaces between, without special tokens: each id with the number of its word, or none for a token
-    /// of no word, such as a space.
+    /// Encodes words with spaces between, without special tokens: each id with the number of its word, or none for a
+    /// token of no word, such as a space.
     ///
     /// # Errors
     /// As [`Tokenizer::encode`].

@@ -24,8 +24,8 @@ pub(crate) fn single_characters() -> Value {
     json!({ "type": "Split", "pattern": { "Regex": "[\\s\\S]" }, "behavior": "Isolated", "invert": false })
 }
 
-/// Builds a vocabulary of characters: the special tokens, padding and unknown among them, then the characters that occur at least `min_count` times, by
-/// code point.
+/// Builds a vocabulary of characters: the special tokens, padding and unknown among them, then the characters that
+/// occur at least `min_count` times, by code point.
 pub(crate) fn characters<S: AsRef<str>>(
     texts: impl IntoIterator<Item = S>,
     min_count: usize,
@@ -69,7 +69,8 @@ pub(crate) const BERT: [&str; 5] = [PAD, UNKNOWN, "[CLS]", "[SEP]", BERT_MASK];
 /// The mask token of BERT.
 pub(crate) const BERT_MASK: &str = "[MASK]";
 
-/// Builds a vocabulary of characters, as [`characters`] does, with the special tokens of BERT, which texts and pairs have.
+/// Builds a vocabulary of characters, as [`characters`] does, with the special tokens of BERT, which texts and pairs
+/// have.
 pub(crate) fn marked_characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Description {
     let Description {
         mut tokenizer,
@@ -170,8 +171,8 @@ const ROBERTA: [(&str, &[&str]); 5] = [
 /// The mask token of RoBERTa, which takes the space before it.
 pub(crate) const ROBERTA_MASK: &str = "<mask>";
 
-/// Reads the byte-level BPE of GPT-2, or of RoBERTa where the vocabulary has its special tokens: `vocab.json` maps tokens
-/// to ids, `merges.txt` has one pair per line, in order of priority. RoBERTa's texts are `<s> a </s>`, its pairs
+/// Reads the byte-level BPE of GPT-2, or of RoBERTa where the vocabulary has its special tokens: `vocab.json` maps
+/// tokens to ids, `merges.txt` has one pair per line, in order of priority. RoBERTa's texts are `<s> a </s>`, its pairs
 /// `<s> a </s></s> b </s>`. `is_whole` holds for tokens that are never split and so need no merge.
 pub(crate) fn byte_pairs(
     vocab_path: &Path,

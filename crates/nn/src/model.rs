@@ -34,8 +34,8 @@ pub enum Task {
         /// Number of classes.
         classes: usize,
     },
-    /// The answer to a question, a part of a text: data input `answers`, `i32[2, B]`, the places of its first and its last
-    /// token.
+    /// The answer to a question, a part of a text: data input `answers`, `i32[2, B]`, the places of its first and its
+    /// last token.
     QuestionAnswering,
     /// The masked tokens: data input `labels`, `i32[B, T]`.
     MaskedLanguageModelling,
@@ -246,7 +246,8 @@ impl Model {
         }
     }
 
-    /// Replaces what the cross entropy is taken of. A regression has none, that of answers is plain, and nothing changes.
+    /// Replaces what the cross entropy is taken of. A regression has none, that of answers is plain, and nothing
+    /// changes.
     pub fn set_loss(&mut self, loss: Loss) {
         match self {
             Model::Bert(model) => model.config.loss = loss,
@@ -321,7 +322,8 @@ impl Model {
     /// Adds the model to the graph and returns loss and logits.
     ///
     /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), those that
-    /// [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B, T]` is `[1, N]`.
+    /// [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B, T]` is `[1,
+    /// N]`.
     ///
     /// # Panics
     /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`].

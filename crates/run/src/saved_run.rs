@@ -77,7 +77,8 @@ impl<'a> SavedRun<'a> {
         self.session_of(&self.saved.model, None)
     }
 
-    /// [`SavedRun::session`] of the model with its classes in another order: rows of its last layer come from these places.
+    /// [`SavedRun::session`] of the model with its classes in another order: rows of its last layer come from these
+    /// places.
     fn session_of(&self, model: &Model, places: Option<&[usize]>) -> Result<Session> {
         let parameters = model.parameters();
         let mut session = Session::zeros((self.new_backend)()?, parameters.clone())?;

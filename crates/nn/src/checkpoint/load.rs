@@ -59,8 +59,8 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
     })
 }
 
-/// [`load`] without the values in memory: `take` gets each parameter's elements, some after others, with the number of the
-/// first of them.
+/// [`load`] without the values in memory: `take` gets each parameter's elements, some after others, with the number of
+/// the first of them.
 ///
 /// # Errors
 /// As [`load`], and those of `take`.
@@ -159,8 +159,8 @@ impl Checkpoint {
         self.files[self.places[name]].shape(name) == Some(shape)
     }
 
-    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from are
-    /// skipped.
+    /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from
+    /// are skipped.
     fn check_tied(&mut self, params: &[ParamSpec], missing: &[String], used: &BTreeMap<&str, String>) -> Result<()> {
         let has_value = |name: &str| used.contains_key(name) && !missing.iter().any(|own| own == name);
         for Tied { copy, source, user } in tied() {

@@ -16,8 +16,8 @@ use crate::observations;
 pub struct Outputs<'g> {
     /// Mean loss over the labels, `f32[]`.
     pub loss: Tensor<'g>,
-    /// Logits, as softmax takes them: `f32[B, classes]`, or `f32[B, T, vocabulary]` of all tokens (`f32[M, vocabulary]` of
-    /// masked ones in a batch of [`BatchShape::Masked`]); for a regression the prediction `f32[B]`.
+    /// Logits, as softmax takes them: `f32[B, classes]`, or `f32[B, T, vocabulary]` of all tokens (`f32[M, vocabulary]`
+    /// of masked ones in a batch of [`BatchShape::Masked`]); for a regression the prediction `f32[B]`.
     pub logits: Tensor<'g>,
 }
 

@@ -108,8 +108,8 @@ pub(crate) fn packed_shape(source: &dyn Source, size: usize, tokens: usize) -> B
 /// The functions of an evaluation, by the layout of the batches that they are for.
 pub(crate) type Functions = HashMap<BatchShape, Function>;
 
-/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it is
-/// added, that for the largest batch first.
+/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it
+/// is added, that for the largest batch first.
 ///
 /// # Errors
 /// Data that does not fit the model.

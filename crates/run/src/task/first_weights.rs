@@ -11,8 +11,8 @@ use std::path::Path;
 pub(crate) enum Origin<'a> {
     /// They are drawn.
     Seed,
-    /// The checkpoint that a run starts from: it may lack a head, or be of a model with another attention. A class that it
-    /// knows under another number keeps its row of the classifier.
+    /// The checkpoint that a run starts from: it may lack a head, or be of a model with another attention. A class that
+    /// it knows under another number keeps its row of the classifier.
     Init(&'a Path),
     /// A model of the run.
     Saved(&'a Path),

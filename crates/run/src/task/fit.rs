@@ -107,8 +107,8 @@ pub(crate) fn check_new(config: &Config, model: &Model, tokenizer: Option<&Token
     check_length(config, model, &whose, "set data.max_length to at most that")
 }
 
-/// The vocabulary of a model that starts from a checkpoint: larger than that of the checkpoint where tokens were added to the
-/// tokenizer that belongs to it. Another tokenizer is not for this model, and [`check_new`] refuses it.
+/// The vocabulary of a model that starts from a checkpoint: larger than that of the checkpoint where tokens were added
+/// to the tokenizer that belongs to it. Another tokenizer is not for this model, and [`check_new`] refuses it.
 pub(crate) fn vocabulary_for(config: &Config, model: &Model, tokenizer: Option<&Tokenizer>) -> usize {
     let knows = model.vocab_size();
     let (Some(dir), Some(tokenizer)) = (&config.model.init, tokenizer) else {

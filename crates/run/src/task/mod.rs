@@ -226,8 +226,8 @@ impl RunTask {
         corpus.evaluation(&self.config, tokenizer, split)
     }
 
-    /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without data
-    /// they are those of the largest batch that the recipe can have.
+    /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without
+    /// data they are those of the largest batch that the recipe can have.
     pub(crate) fn shapes_after(&self, batches: u64) -> Result<(Shapes, u64)> {
         let has_buckets = !matches!(self.goal, Goal::NextToken | Goal::Sum);
         if self.data.is_none() || !has_buckets {

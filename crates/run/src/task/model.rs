@@ -206,9 +206,9 @@ fn are_numbers(names: &[String]) -> bool {
     numbered.all(|(number, name)| *name == number.to_string())
 }
 
-/// Lets a trained classifier number its classes as data does that calls them `names`. Returns the places from which rows
-/// of its last layer are to be taken, so that no answer changes; none where they stay. Where either side has numbers for
-/// names, the numbers mean the same classes.
+/// Lets a trained classifier number its classes as data does that calls them `names`. Returns the places from which
+/// rows of its last layer are to be taken, so that no answer changes; none where they stay. Where either side has
+/// numbers for names, the numbers mean the same classes.
 ///
 /// # Errors
 /// A class that the model does not know.

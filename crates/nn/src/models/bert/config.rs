@@ -28,7 +28,8 @@ pub struct BertConfig {
     pub intermediate_size: usize,
     /// Number of position embeddings, of which RoBERTa uses those after the padding id.
     pub max_position_embeddings: usize,
-    /// Number of token types: first or second text. With a single one all tokens have it; 0 in DistilBERT, which has none.
+    /// Number of token types: first or second text. With a single one all tokens have it; 0 in DistilBERT, which has
+    /// none.
     pub type_vocab_size: usize,
     /// Activation of the feed-forward layers.
     pub hidden_act: Activation,

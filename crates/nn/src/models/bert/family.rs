@@ -77,7 +77,8 @@ pub(crate) struct Description {
     pub layer: LayerNames,
     /// Whether dropout follows the output of attention.
     pub attention_output_dropout: bool,
-    /// Whether the classifier's dropout is that of a classifier of tokens, too; otherwise it has that of the hidden states.
+    /// Whether the classifier's dropout is that of a classifier of tokens, too; otherwise it has that of the hidden
+    /// states.
     pub classifier_dropout_of_tokens: bool,
     /// The padding id of a `config.json` without one.
     pub pad_token_id: usize,

@@ -47,8 +47,8 @@ pub(super) fn classes_of_tokens<'g>(cx: &Context<'g>, c: &BertConfig, states: Te
         .normalize(linear(cx, "classifier", states, c.labels.len(), c.weight()))
 }
 
-/// Logits of the first and the last token of answers, `f32[2, B, T]` or `f32[2, B, N]`; [`NOWHERE`] at tokens that are not
-/// of the text, where an answer cannot be. (transformers counts padding among the places.)
+/// Logits of the first and the last token of answers, `f32[2, B, T]` or `f32[2, B, N]`; [`NOWHERE`] at tokens that are
+/// not of the text, where an answer cannot be. (transformers counts padding among the places.)
 #[track_caller]
 pub(super) fn answers<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape, states: Tensor<'g>) -> Tensor<'g> {
     let states = cx.dropout(states, c.qa_dropout);
@@ -60,8 +60,8 @@ pub(super) fn answers<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape, s
     inside.select(logits, logits.scalar_like(NOWHERE))
 }
 
-/// Logits of the vocabulary, `f32[.., vocab_size]`, at all tokens, or at the masked ones of a batch that names them. The
-/// matrix is that of the word embeddings.
+/// Logits of the vocabulary, `f32[.., vocab_size]`, at all tokens, or at the masked ones of a batch that names them.
+/// The matrix is that of the word embeddings.
 #[track_caller]
 pub(super) fn masked_tokens<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape, states: Tensor<'g>) -> Tensor<'g> {
     let description = c.family.description();

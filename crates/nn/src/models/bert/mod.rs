@@ -42,10 +42,10 @@ impl Bert {
         Ok(Bert { config, head })
     }
 
-    /// Logits, by the head: of the classes of texts, `f32[B, classes]`; of the classes of tokens, `f32[B, T, classes]`; of the
-    /// first and the last token of answers among the tokens of the batch, `f32[2, B, T]`, or `f32[2, B, N]` without padding,
-    /// very low ones where a token is not of the text; of the vocabulary at all tokens, `f32[B, T, vocab_size]`, or at the
-    /// masked ones in a batch of [`BatchShape::Masked`], `f32[M, vocab_size]`.
+    /// Logits, by the head: of the classes of texts, `f32[B, classes]`; of the classes of tokens, `f32[B, T, classes]`;
+    /// of the first and the last token of answers among the tokens of the batch, `f32[2, B, T]`, or `f32[2, B, N]`
+    /// without padding, very low ones where a token is not of the text; of the vocabulary at all tokens, `f32[B, T,
+    /// vocab_size]`, or at the masked ones in a batch of [`BatchShape::Masked`], `f32[M, vocab_size]`.
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
@@ -58,9 +58,10 @@ impl Bert {
         }
     }
 
-    /// Logits and loss, over `labels`: `i32[B]` of texts (or for a regression `targets` and `weights`, `f32[B]`), `i32[B, T]` of
-    /// tokens, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is none. Those of answers are `answers`
-    /// (`i32[2, B]`: the places of the first and the last token in the row of tokens that the text is in).
+    /// Logits and loss, over `labels`: `i32[B]` of texts (or for a regression `targets` and `weights`, `f32[B]`),
+    /// `i32[B, T]` of tokens, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is none. Those of
+    /// answers are `answers` (`i32[2, B]`: the places of the first and the last token in the row of tokens that the
+    /// text is in).
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
