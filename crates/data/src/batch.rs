@@ -88,8 +88,8 @@ impl Field {
 
 /// The arrays of one training or evaluation step.
 ///
-/// Labelled texts come without padding: `B` texts follow each other in a row of `N` tokens, which is their number rounded
-/// up to a [`bucket`](crate::bucket).
+/// Labelled texts come without padding: `B` texts follow each other in a row of `N` tokens, which is their number
+/// rounded up to a [`bucket`](crate::bucket).
 ///
 /// | field | type | meaning |
 /// |---|---|---|
@@ -103,8 +103,15 @@ impl Field {
 /// | `targets` | f32 `[B]` | of a regression: the score; 0 where there is no text |
 /// | `weights` | f32 `[B]` | of a regression: 1 for a text, 0 where there is none |
 ///
-/// Language models have `B` windows of the same length `T`: `tokens` (i32 `[B, T]`, padded on the right) and `labels` (i32
-/// `[B, T]`: the token after each, or [`IGNORE`]).
+/// Sentences with labelled words have, beside the first six, `labels` (i32 `[1, N]`: the class of a word at its first
+/// token, and [`IGNORE`] elsewhere).
+///
+/// Masked language models have, beside the first six, `places` (i32 `[M]`, the tokens to predict: their places in the
+/// row) and `labels` (i32 `[M]`: what they were, or [`IGNORE`] where there is none); see
+/// [`masked_places`](crate::masked_places).
+///
+/// Language models have `B` windows of the same length `T`: `tokens` (i32 `[B, T]`, padded on the right) and `labels`
+/// (i32 `[B, T]`: the token after each, or [`IGNORE`]).
 ///
 /// The last batch of an epoch may have fewer than `B` texts or windows. The others are empty or padding.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,6 +125,12 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// Returns the number of `labels` that are not [`IGNORE`].
+    pub fn labels(&self) -> usize {
+        let labels = self.get("labels").and_then(Field::as_i32).unwrap_or_default();
+        labels.iter().filter(|label| **label != IGNORE).count()
+    }
+
     /// Returns the array of this name.
     pub fn get(&self, name: &str) -> Option<&Field> {
         self.fields

@@ -10,6 +10,7 @@ use crate::bucket::bucket;
 use crate::epoch::Epochs;
 use crate::epoch::Order;
 use crate::examples::{Examples, Labels};
+use crate::packing::Row;
 use crate::source::Source;
 use crate::tokenizer::Tokenizer;
 
@@ -26,8 +27,8 @@ pub struct ExampleBatches {
 }
 
 impl ExampleBatches {
-    /// Encodes the examples, truncated to `max_length` tokens, for batches of `batch` (`B`) texts. A text without tokens
-    /// gets a token of padding, so that every model has a state for it.
+    /// Encodes the examples, truncated to `max_length` tokens, for batches of `batch` (`B`) texts. A text without
+    /// tokens gets a token of padding, so that every model has a state for it.
     ///
     /// # Errors
     /// No examples; a batch or length of 0; a length that leaves no room for text beside the special tokens; a text
@@ -79,38 +80,20 @@ impl ExampleBatches {
     fn collect(&self, rows: impl ExactSizeIterator<Item = usize> + Clone) -> Batch {
         let (b, examples) = (self.batch, rows.len());
         let real: usize = rows.clone().map(|example| self.tokens_of(example)).sum();
-        let n = bucket(real);
-        let (mut tokens, mut types) = (vec![self.pad; n], vec![0; n]);
-        let (mut positions, mut segments) = (vec![0; n], vec![b as i32; n]);
-        let (mut starts, mut firsts) = (vec![real as i32; b + 1], vec![0; b]);
+        let mut row = Row::new(b, real, self.pad);
         let mut classes = vec![IGNORE; b];
         let (mut targets, mut weights) = (vec![0.0; b], vec![0.0; b]);
-        let mut start = 0;
-        for (row, example) in rows.enumerate() {
+        for (place, example) in rows.enumerate() {
             let of = self.starts[example]..self.starts[example + 1];
-            let to = start..start + of.len();
-            (starts[row], firsts[row]) = (start as i32, start as i32);
-            start = to.end;
-            positions[to.clone()]
-                .iter_mut()
-                .zip(0..)
-                .for_each(|(place, position)| *place = position);
-            segments[to.clone()].fill(row as i32);
-            tokens[to.clone()].copy_from_slice(&self.tokens[of.clone()]);
-            types[to].copy_from_slice(&self.types[of]);
+            let (tokens, types) = row.add(of.len());
+            tokens.copy_from_slice(&self.tokens[of.clone()]);
+            types.copy_from_slice(&self.types[of]);
             match &self.labels {
-                Labels::Classes(labels) => classes[row] = labels[example],
-                Labels::Scores(scores) => (targets[row], weights[row]) = (scores[example], 1.0),
+                Labels::Classes(labels) => classes[place] = labels[example],
+                Labels::Scores(scores) => (targets[place], weights[place]) = (scores[example], 1.0),
             }
         }
-        let mut fields = vec![
-            ("tokens".into(), Field::i32([1, n], tokens)),
-            ("types".into(), Field::i32([1, n], types)),
-            ("positions".into(), Field::i32([n], positions)),
-            ("segments".into(), Field::i32([n], segments)),
-            ("starts".into(), Field::i32([b + 1], starts)),
-            ("firsts".into(), Field::i32([b], firsts)),
-        ];
+        let mut fields = row.into_fields();
         match self.labels {
             Labels::Classes(_) => fields.push(("labels".into(), Field::i32([b], classes))),
             Labels::Scores(_) => {

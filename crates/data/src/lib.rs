@@ -3,6 +3,8 @@
 //! ```text
 //! labelled, glue ──▶ Dataset ──Tokenizer──▶ ExampleBatches ┐
 //! text           ──▶ Text    ──Tokenizer──▶ WindowBatches  ├─ Source ──▶ Prefetch ──▶ Batch, Batch
+//!                                           MaskedBatches  │
+//! tagged         ──▶ Tagged  ──Tokenizer──▶ TaggedBatches  │
 //! adder                                     Adder          ┘
 //! ```
 //!
@@ -36,15 +38,20 @@
 pub mod adder;
 mod batch;
 mod bucket;
+mod entities;
 mod epoch;
 mod example_batches;
 mod examples;
 mod files;
 pub mod glue;
 pub mod labelled;
+mod masked_batches;
 mod metrics;
+mod packing;
 mod prefetch;
 mod source;
+pub mod tagged;
+mod tagged_batches;
 mod text;
 mod tokenizer;
 mod vocabulary;
@@ -53,14 +60,18 @@ mod window_batches;
 pub use adder::Adder;
 pub use batch::{Batch, Field, IGNORE};
 pub use bucket::bucket;
+pub use entities::{EntityCounts, are_entities};
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;
 pub use examples::{Dataset, Examples, LabelKind, Labels};
 pub use glue::GlueTask;
 pub use lessen_base::{Error, Result};
+pub use masked_batches::{MaskedBatches, Masking, masked_places};
 pub use metrics::{Metric, exact_rows};
 pub use prefetch::Prefetch;
 pub use source::Source;
+pub use tagged::Tagged;
+pub use tagged_batches::TaggedBatches;
 pub use text::Text;
 pub use tokenizer::Tokenizer;
 pub use window_batches::WindowBatches;

@@ -19,8 +19,8 @@ pub trait Source: Send + Sync {
     /// Returns the number of evaluation batches, at least 1.
     fn eval_batches(&self) -> u64;
 
-    /// Returns the most tokens that a batch of these training steps has, as `tokens` counts them; `None` where all batches
-    /// have the same shape.
+    /// Returns the most tokens that a batch of these training steps has, as `tokens` counts them; `None` where all
+    /// batches have the same shape.
     fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
         let _ = steps;
         None
@@ -29,6 +29,12 @@ pub trait Source: Send + Sync {
     /// Returns the most tokens that one of these evaluation batches has; `None` where all have the same shape.
     fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
         let _ = batches;
+        None
+    }
+
+    /// Returns the number of places for masked tokens in a batch of `tokens` tokens; `None` where none are masked.
+    fn masked_places(&self, tokens: usize) -> Option<usize> {
+        let _ = tokens;
         None
     }
 

@@ -8,10 +8,10 @@ use std::path::Path;
 use lessen_base::{Error, Result, atomic};
 use serde_json::Value;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
-use tokenizers::{Encoding, PostProcessor};
+use tokenizers::{Encoding, PostProcessor, Token};
 
 use crate::files::{make_folder, read_text};
-use crate::vocabulary::{self, Description, END_OF_TEXT, PAD};
+use crate::vocabulary::{self, BERT_MASK, Description, END_OF_TEXT, PAD, ROBERTA_MASK, UNKNOWN};
 use added::{ADDED, Beside, ROLES};
 use shortcut::{Shortcut, pieces};
 
@@ -30,14 +30,16 @@ pub struct Tokenizer {
     shortcut: Shortcut,
     vocab_size: usize,
     pad: i32,
+    mask: Option<i32>,
     /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Tokenizer {
     /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json`, or else `vocab.txt` (BERT's WordPiece, lower
-    /// case unless `tokenizer_config.json` says otherwise), or else `vocab.json` and `merges.txt` (byte-level
-    /// BPE of GPT-2 or RoBERTa). The latter two are extended by `added_tokens.json` and `added_tokens_decoder` in `tokenizer_config.json`.
+    /// case unless `tokenizer_config.json` says otherwise), or else `vocab.json` and `merges.txt` (byte-level BPE of
+    /// GPT-2 or RoBERTa). The latter two are extended by `added_tokens.json` and `added_tokens_decoder` in
+    /// `tokenizer_config.json`.
     ///
     /// # Errors
     /// A folder without these files; files that are damaged or inconsistent.
@@ -92,7 +94,16 @@ impl Tokenizer {
     /// Builds a tokenizer with a token for each character that occurs at least `min_count` times in the texts: id 0 is
     /// padding, 1 unknown, then the characters by code point. It adds no special tokens to a text.
     pub fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
-        let description = vocabulary::characters(texts, min_count);
+        Tokenizer::of_characters(vocabulary::characters(texts, min_count, &[PAD, UNKNOWN]))
+    }
+
+    /// Builds a tokenizer of characters, as [`Tokenizer::characters`] does, for a masked language model: ids 0 to 4 are
+    /// the special tokens of BERT, which it puts around texts.
+    pub fn marked_characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
+        Tokenizer::of_characters(vocabulary::marked_characters(texts, min_count))
+    }
+
+    fn of_characters(description: Description) -> Tokenizer {
         Tokenizer::new(description, vec![], Path::new("a vocabulary of characters"))
             .expect("a description of our own making is valid")
     }
@@ -139,11 +150,15 @@ impl Tokenizer {
             .filter_map(|token| inner.token_to_id(token))
             .next()
             .unwrap_or(0) as i32;
+        let named = added::content(&config["mask_token"]);
+        let mut candidates = named.into_iter().chain([BERT_MASK, ROBERTA_MASK]);
+        let mask = candidates.find_map(|token| inner.token_to_id(token));
         let tokenizer = Tokenizer {
             inner,
             shortcut,
             vocab_size,
             pad,
+            mask: mask.map(|id| id as i32),
             files,
         };
         for second in [None, Some("")] {
@@ -227,6 +242,28 @@ impl Tokenizer {
         self.inner.encode_fast(text, false).map_err(not_encoded)
     }
 
+    /// Encodes words with spaces between, without special tokens: each id with the number of its word, or none for a
+    /// token of no word, such as a space.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode`].
+    pub fn encode_words(&self, words: &[String]) -> Result<Vec<(i32, Option<usize>)>> {
+        let text = words.join(" ");
+        let encoding = self.inner.encode(text, false).map_err(not_encoded)?;
+        let mut ends = Vec::with_capacity(words.len());
+        for word in words {
+            ends.push(ends.last().map_or(0, |end| end + 1) + word.len());
+        }
+        // A token may begin with the space before its word: its last byte tells.
+        let word_of = |&(start, end): &(usize, usize)| {
+            let last = end.checked_sub(1).filter(|_| end > start)?;
+            let word = ends.partition_point(|end| *end <= last);
+            (word < words.len() && last + words[word].len() >= ends[word]).then_some(word)
+        };
+        let words_of = encoding.get_offsets().iter().map(word_of);
+        Ok(ids_of(&encoding).into_iter().zip(words_of).collect())
+    }
+
     /// Decodes token ids, skipping special tokens (padding, `[CLS]` and so on) and invalid ids.
     ///
     /// # Errors
@@ -245,9 +282,42 @@ impl Tokenizer {
         self.vocab_size
     }
 
+    /// Whether it has every token of another tokenizer, with the same id.
+    pub fn extends(&self, other: &Tokenizer) -> bool {
+        let tokens = other.inner.get_vocab(true);
+        tokens
+            .iter()
+            .all(|(token, id)| self.inner.token_to_id(token) == Some(*id))
+    }
+
+    /// Whether all tokens from this id on were added to its vocabulary, as transformers' `add_tokens` does.
+    pub fn is_extended_from(&self, id: usize) -> bool {
+        self.inner.get_vocab(false).values().all(|own| (*own as usize) < id)
+    }
+
     /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.
     pub fn pad_id(&self) -> i32 {
         self.pad
+    }
+
+    /// Returns the id of the mask token: that of `mask_token`, or else of `[MASK]` or `<mask>`.
+    pub fn mask_id(&self) -> Option<i32> {
+        self.mask
+    }
+
+    /// Returns the special tokens that it puts before and after a single text.
+    ///
+    /// # Errors
+    /// A template that cannot be applied.
+    pub fn around_a_text(&self) -> Result<(Vec<i32>, Vec<i32>)> {
+        let text = Encoding::from_tokens(vec![Token::new(0, String::new(), (0, 0))], 0);
+        let whole = self.inner.post_process(text, None, true).map_err(not_encoded)?;
+        let (ids, special) = (ids_of(&whole), whole.get_special_tokens_mask());
+        let before = special.iter().take_while(|&&special| special == 1).count();
+        Ok((
+            ids[..before].to_vec(),
+            ids.get(before + 1..).unwrap_or_default().to_vec(),
+        ))
     }
 
     /// Returns the id of a token.

@@ -24,9 +24,13 @@ pub(crate) fn single_characters() -> Value {
     json!({ "type": "Split", "pattern": { "Regex": "[\\s\\S]" }, "behavior": "Isolated", "invert": false })
 }
 
-/// Builds a vocabulary of characters: padding, unknown, then the characters that occur at least `min_count` times, by
-/// code point.
-pub(crate) fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Description {
+/// Builds a vocabulary of characters: the special tokens, padding and unknown among them, then the characters that
+/// occur at least `min_count` times, by code point.
+pub(crate) fn characters<S: AsRef<str>>(
+    texts: impl IntoIterator<Item = S>,
+    min_count: usize,
+    special: &[&str],
+) -> Description {
     let mut counts = BTreeMap::<char, usize>::new();
     for text in texts {
         text.as_ref()
@@ -37,13 +41,13 @@ pub(crate) fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_
         .into_iter()
         .filter(|&(_, count)| count >= min_count)
         .map(|(character, _)| character.to_string());
-    let tokens = [PAD.to_string(), UNKNOWN.to_string()].into_iter().chain(kept);
+    let tokens = special.iter().map(|token| token.to_string()).chain(kept);
     let vocab: Map<String, Value> = tokens.enumerate().map(|(id, token)| (token, json!(id))).collect();
     let tokenizer = json!({
         "version": "1.0",
         "truncation": null,
         "padding": null,
-        "added_tokens": special_tokens(&vocab, &[PAD, UNKNOWN]),
+        "added_tokens": special_tokens(&vocab, special),
         "normalizer": null,
         "pre_tokenizer": single_characters(),
         "post_processor": null,
@@ -57,6 +61,45 @@ pub(crate) fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_
         "clean_up_tokenization_spaces": false,
     });
     Description { tokenizer, config }
+}
+
+/// The special tokens of BERT.
+pub(crate) const BERT: [&str; 5] = [PAD, UNKNOWN, "[CLS]", "[SEP]", BERT_MASK];
+
+/// The mask token of BERT.
+pub(crate) const BERT_MASK: &str = "[MASK]";
+
+/// Builds a vocabulary of characters, as [`characters`] does, with the special tokens of BERT, which texts and pairs
+/// have.
+pub(crate) fn marked_characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Description {
+    let Description {
+        mut tokenizer,
+        mut config,
+    } = characters(texts, min_count, &BERT);
+    tokenizer["post_processor"] = bert_template(&tokenizer["model"]["vocab"]);
+    for (role, token) in [
+        ("cls_token", "[CLS]"),
+        ("sep_token", "[SEP]"),
+        ("mask_token", BERT_MASK),
+    ] {
+        config[role] = json!(token);
+    }
+    Description { tokenizer, config }
+}
+
+/// BERT's template: `[CLS] a [SEP]`, and for pairs `[CLS] a [SEP] b [SEP]`.
+fn bert_template(vocab: &Value) -> Value {
+    let piece = |token: &str, type_id: u32| json!({ "SpecialToken": { "id": token, "type_id": type_id } });
+    let text_of = |id: &str, type_id: u32| json!({ "Sequence": { "id": id, "type_id": type_id } });
+    let special = |token: &str| json!({ "id": token, "ids": [vocab[token]], "tokens": [token] });
+    json!({
+        "type": "TemplateProcessing",
+        "single": [piece("[CLS]", 0), text_of("A", 0), piece("[SEP]", 0)],
+        "pair": [
+            piece("[CLS]", 0), text_of("A", 0), piece("[SEP]", 0), text_of("B", 1), piece("[SEP]", 1)
+        ],
+        "special_tokens": { "[CLS]": special("[CLS]"), "[SEP]": special("[SEP]") },
+    })
 }
 
 /// Reads BERT's WordPiece: `vocab.txt` has one token per line, in the order of ids. The keys `do_lower_case`,
@@ -75,14 +118,13 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
         }
     }
     let lower = flag(config, "do_lower_case").unwrap_or(true);
-    let piece = |token: &str, type_id: u32| json!({ "SpecialToken": { "id": token, "type_id": type_id } });
-    let text_of = |id: &str, type_id: u32| json!({ "Sequence": { "id": id, "type_id": type_id } });
-    let special = |token: &str| json!({ "id": token, "ids": [vocab[token]], "tokens": [token] });
+    let added_tokens = special_tokens(&vocab, &BERT);
+    let vocab = Value::Object(vocab);
     let tokenizer = json!({
         "version": "1.0",
         "truncation": null,
         "padding": null,
-        "added_tokens": special_tokens(&vocab, &["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]),
+        "added_tokens": added_tokens,
         "normalizer": {
             "type": "BertNormalizer",
             "clean_text": true,
@@ -91,14 +133,7 @@ pub(crate) fn word_piece(path: &Path, config: &Value) -> Result<Description> {
             "lowercase": lower,
         },
         "pre_tokenizer": { "type": "BertPreTokenizer" },
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [piece("[CLS]", 0), text_of("A", 0), piece("[SEP]", 0)],
-            "pair": [
-                piece("[CLS]", 0), text_of("A", 0), piece("[SEP]", 0), text_of("B", 1), piece("[SEP]", 1)
-            ],
-            "special_tokens": { "[CLS]": special("[CLS]"), "[SEP]": special("[SEP]") },
-        },
+        "post_processor": bert_template(&vocab),
         "decoder": { "type": "WordPiece", "prefix": "##", "cleanup": true },
         "model": {
             "type": "WordPiece",
@@ -136,8 +171,8 @@ const ROBERTA: [(&str, &[&str]); 5] = [
 /// The mask token of RoBERTa, which takes the space before it.
 pub(crate) const ROBERTA_MASK: &str = "<mask>";
 
-/// Reads the byte-level BPE of GPT-2, or of RoBERTa where the vocabulary has its special tokens: `vocab.json` maps tokens
-/// to ids, `merges.txt` has one pair per line, in order of priority. RoBERTa's texts are `<s> a </s>`, its pairs
+/// Reads the byte-level BPE of GPT-2, or of RoBERTa where the vocabulary has its special tokens: `vocab.json` maps
+/// tokens to ids, `merges.txt` has one pair per line, in order of priority. RoBERTa's texts are `<s> a </s>`, its pairs
 /// `<s> a </s></s> b </s>`. `is_whole` holds for tokens that are never split and so need no merge.
 pub(crate) fn byte_pairs(
     vocab_path: &Path,

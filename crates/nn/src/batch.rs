@@ -18,18 +18,19 @@ pub enum BatchShape {
         length: usize,
     },
     /// One row of tokens, `[1, N]`, in which sequences follow each other. Data inputs: `positions` (`i32[N]`, of each
-    /// token in its sequence), `starts` (`i32[B + 1]`, ascending: sequence `b` has the tokens `starts[b] .. starts[b + 1]`),
-    /// `firsts` (`i32[B]`, the first token of each sequence, and of an empty one any) and `segments` (`i32[N]`, the number
-    /// of each token's sequence). Tokens from `starts[B]` on belong to no sequence; their number in `segments` is `B`.
+    /// token in its sequence), `starts` (`i32[B + 1]`, ascending: sequence `b` has the tokens `starts[b] .. starts[b +
+    /// 1]`), `firsts` (`i32[B]`, the first token of each sequence, and of an empty one any) and `segments` (`i32[N]`,
+    /// the number of each token's sequence). Tokens from `starts[B]` on belong to no sequence; their number in
+    /// `segments` is `B`.
     Packed {
         /// Number of sequences, `B`; some may be empty.
         size: usize,
         /// Number of tokens, `N`.
         tokens: usize,
     },
-    /// The row of [`BatchShape::Packed`] with the tokens that a masked language model is to predict, so that it computes
-    /// nothing for the others. Data inputs besides those: `places` (`i32[M]`, their places in the row), and with a loss
-    /// `labels` (`i32[M]`, -100 where there is none).
+    /// The row of [`BatchShape::Packed`] with the tokens that a masked language model is to predict, so that it
+    /// computes nothing for the others. Data inputs besides those: `places` (`i32[M]`, their places in the row), and
+    /// with a loss `labels` (`i32[M]`, -100 where there is none).
     Masked {
         /// Number of sequences, `B`.
         size: usize,
@@ -165,8 +166,8 @@ impl BatchShape {
         }
     }
 
-    /// The states of the tokens to predict, `[M, W]`, of `x`, `[1, N, W]`, in a batch that names them, and all of `x` in
-    /// others.
+    /// The states of the tokens to predict, `[M, W]`, of `x`, `[1, N, W]`, in a batch that names them, and all of `x`
+    /// in others.
     #[track_caller]
     pub(crate) fn masked<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
         match self {
@@ -175,12 +176,29 @@ impl BatchShape {
         }
     }
 
-    /// The labels of tokens: `i32[M]` of those to predict in a batch that names them, `i32[B, T]` or `i32[1, N]` in others.
+    /// The labels of tokens: `i32[M]` of those to predict in a batch that names them, `i32[B, T]` or `i32[1, N]` in
+    /// others.
     pub(crate) fn token_labels<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
         match self {
             BatchShape::Masked { masked, .. } => cx.input("labels", DType::I32, &[masked]),
             _ => self.ids(cx, "labels"),
         }
+    }
+
+    /// The places of the first and the last token of answers in their rows of tokens, `i32[2, B]`; -100 where there is
+    /// none.
+    pub(crate) fn answers<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+        cx.input("answers", DType::I32, &[2, self.size()])
+    }
+
+    /// Which tokens of its row a sequence has, `bool[B, T]`, or `bool[B, N]` without padding.
+    pub(crate) fn own_tokens<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+        let (size, [_, tokens]) = (self.size(), self.tokens());
+        self.mask(cx).unwrap_or_else(|| {
+            let shape = [size, tokens];
+            let segments = self.segments(cx).reshape(&[1, tokens]).broadcast_to(&shape);
+            segments.eq(cx.trace().iota(DType::I32, &shape, 0))
+        })
     }
 
     /// Where what [`BatchShape::masked`] returns is of real tokens: `bool[M]`, `bool[B, T]` or `bool[1, N]`.
@@ -194,8 +212,8 @@ impl BatchShape {
         }
     }
 
-    /// The mean over the tokens of each sequence, `[B, W]`, of `x`, `f32[B, T, W]` or `f32[1, N, W]`; zeros where there are
-    /// none.
+    /// The mean over the tokens of each sequence, `[B, W]`, of `x`, `f32[B, T, W]` or `f32[1, N, W]`; zeros where there
+    /// are none.
     #[track_caller]
     pub(crate) fn mean<'g>(self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
         let Some(lengths) = self.lengths(cx) else {

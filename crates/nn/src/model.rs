@@ -38,6 +38,14 @@ pub enum Task {
     Regression,
     /// The next token at every position: data input `labels`, `i32[B, T]`.
     LanguageModelling,
+    /// One class per token: data input `labels`, `i32[B, T]`.
+    TokenClassification {
+        /// Number of classes.
+        classes: usize,
+    },
+    /// The answer to a question, a part of a text: data input `answers`, `i32[2, B]`, the places of its first and its
+    /// last token.
+    QuestionAnswering,
     /// The masked tokens: data input `labels`, `i32[B, T]`.
     MaskedLanguageModelling,
 }
@@ -66,7 +74,7 @@ impl Model {
         let architecture = Architecture::of(&fields)?;
         architecture.check_family(&fields, fields.word("model_type")?.unwrap_or(architecture.model_type()))?;
         let model = Model::from_fields(&fields, architecture)?;
-        if !model.labels().is_empty() {
+        if matches!(model.task(), Task::Classification { .. } | Task::Regression) {
             fields.check_problem(model.labels().len())?;
         }
         Ok(model)
@@ -151,6 +159,10 @@ impl Model {
     pub fn task(&self) -> Task {
         match self {
             Model::Bert(model) if model.head == Head::MaskedLM => Task::MaskedLanguageModelling,
+            Model::Bert(model) if model.head == Head::QuestionAnswering => Task::QuestionAnswering,
+            Model::Bert(model) if model.head == Head::TokenClassification => Task::TokenClassification {
+                classes: model.config.labels.len(),
+            },
             Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => Task::LanguageModelling,
             Model::Bert(_) | Model::LessenEncoder(_) => match self.labels().len() {
                 classes if self.is_multi_label() => Task::MultiLabelClassification { classes },
@@ -278,7 +290,8 @@ impl Model {
         }
     }
 
-    /// Replaces what the cross entropy is taken of. A regression has none, and nothing changes.
+    /// Replaces what the cross entropy is taken of. A regression has none, that of answers is plain, and nothing
+    /// changes.
     pub fn set_loss(&mut self, loss: Loss) {
         match self {
             Model::Bert(model) => model.config.loss = loss,
@@ -295,6 +308,16 @@ impl Model {
             Model::GPT2LMHeadModel(model) => model.config.vocab_size,
             Model::LlamaForCausalLM(model) => model.config.vocab_size,
             Model::LessenEncoder(model) => model.config.vocab_size,
+        }
+    }
+
+    /// Sets the number of tokens in the vocabulary.
+    pub fn set_vocab_size(&mut self, tokens: usize) {
+        match self {
+            Model::Bert(model) => model.config.vocab_size = tokens,
+            Model::GPT2LMHeadModel(model) => model.config.vocab_size = tokens,
+            Model::LlamaForCausalLM(model) => model.config.vocab_size = tokens,
+            Model::LessenEncoder(model) => model.config.vocab_size = tokens,
         }
     }
 

@@ -157,7 +157,7 @@ impl<'a> SavedRun<'a> {
         let config = Config::of(settings, self.config.phase.as_deref())?.for_evaluation();
         let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
         let places = match &task.goal {
-            Goal::Classes(names, _) => number_classes(&mut task.model, names)?,
+            Goal::Classes(names, _) | Goal::WordClasses(names) => number_classes(&mut task.model, names)?,
             _ => None,
         };
         let source = task.evaluation(split)?;
@@ -185,7 +185,22 @@ impl<'a> SavedRun<'a> {
             (true, _) => return self.answer(text),
             (_, Task::Regression) => LabelKind::Score,
             (_, Task::Classification { .. }) => LabelKind::Classes(model.labels().to_vec()),
-            _ => {
+            (_, Task::TokenClassification { .. } | Task::QuestionAnswering) => {
+                return Err(Error::user(
+                    "this model tells classes of words or answers, not of texts; evaluate it with `lessen eval`",
+                ));
+            }
+            (_, Task::MultiLabelClassification { .. }) => {
+                return Err(Error::user(
+                    "this model gives texts several labels, which lessen predict cannot show; ask it as a library",
+                ));
+            }
+            (_, Task::MaskedLanguageModelling) => {
+                return Err(Error::user(
+                    "this run is a masked language model, which classifies no texts; start a classifier from it with --init",
+                ));
+            }
+            (_, Task::LanguageModelling) => {
                 return Err(Error::user(
                     "this run is a language model; continue texts with `lessen generate`",
                 ));
@@ -232,10 +247,18 @@ impl<'a> SavedRun<'a> {
         how: &Continuation,
         show: &mut dyn FnMut(usize, &str) -> Result<()>,
     ) -> Result<Vec<String>> {
-        if self.saved.model.task() != Task::LanguageModelling {
-            return Err(Error::user(
-                "this run is a classifier; ask it about a text with `lessen predict`",
-            ));
+        match self.saved.model.task() {
+            Task::LanguageModelling => {}
+            Task::MaskedLanguageModelling => {
+                return Err(Error::user(
+                    "this run is a masked language model, which continues no texts; start a classifier from it with --init",
+                ));
+            }
+            _ => {
+                return Err(Error::user(
+                    "this run is a classifier; ask it about a text with `lessen predict`",
+                ));
+            }
         }
         let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
         let how = Continuation {

@@ -106,6 +106,8 @@ fn robertas_texts_are_between_its_own_tokens() {
     assert_eq!(pair, (vec![0, 8, 2, 2, 5, 9, 2], vec![0; 7]));
     let cut = tokenizer.encode_pair("ab", Some("b ab ab ab"), 7).unwrap();
     assert_eq!(cut.0, [0, 8, 2, 2, 5, 9, 2]);
+    assert_eq!(tokenizer.around_a_text().unwrap(), (vec![0], vec![2]));
+    assert_eq!(tokenizer.mask_id(), Some(10));
     // The mask takes the space before it.
     assert_eq!(tokenizer.encode("ab <mask>").unwrap(), [8, 10]);
     assert_eq!(
@@ -245,6 +247,23 @@ fn characters_are_sorted_and_rare_ones_unknown() {
     assert_eq!(
         tokenizer.encode_pair("abba", Some("牛"), 3).unwrap(),
         (vec![2, 3, 4], vec![0, 0, 1])
+    );
+}
+
+#[test]
+fn characters_with_marks_have_berts_special_tokens() {
+    let tokenizer = Tokenizer::marked_characters(["ab"], 1);
+    assert_eq!(tokenizer.encode("abc").unwrap(), [5, 6, 1]);
+    assert_eq!(
+        tokenizer.encode_pair("a", Some("b"), 8).unwrap(),
+        (vec![2, 5, 3, 6, 3], vec![0, 0, 0, 1, 1])
+    );
+    assert_eq!((tokenizer.mask_id(), tokenizer.pad_id()), (Some(4), 0));
+    assert_eq!(tokenizer.around_a_text().unwrap(), (vec![2], vec![3]));
+    let plain = Tokenizer::characters(["ab"], 1);
+    assert_eq!(
+        (plain.mask_id(), plain.around_a_text().unwrap()),
+        (None, (vec![], vec![]))
     );
 }
 

@@ -180,7 +180,7 @@ fn what_is_no_checkpoint_is_told_with_what_would_be_one() {
     fs::rename(init.join("model.safetensors"), init.join("other.safetensors")).unwrap();
     assert!(from("first/model").ends_with(&format!("first/model has no model.safetensors; {wanted}")));
     fs::write(init.join("pytorch_model.bin"), "").unwrap();
-    assert!(from("first/model").contains("save it again with safe_serialization=True"));
+    assert!(from("first/model").contains("convert it with: python -c \"import transformers as t; d = "));
     fs::remove_file(init.join("config.json")).unwrap();
     let sentence = from("first/model");
     assert!(
@@ -230,4 +230,56 @@ fn a_plan_without_data_asks_nothing_of_the_vocabulary() {
     // The vocabulary that a plan assumes is larger than that of this checkpoint.
     let plan = ["plan", text(&recipe), "--init", text(&init), "--json"];
     assert!(json(dir, &plan)["peak_bytes"].as_u64().unwrap() > 0);
+}
+
+#[test]
+fn tokens_that_were_added_to_the_tokenizer_get_rows_of_their_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let init = checkpoint(dir, "bert");
+    let (data, recipe) = (titles(dir), classifier(dir, "bert", ""));
+    let before = json(dir, &["eval", "first", "--json"]);
+    let path = init.join("tokenizer.json");
+    let mut tokenizer: serde_json::Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let vocabulary = tokenizer["model"]["vocab"].as_object().unwrap().len();
+    for (id, token) in ["<one>", "<two>"].into_iter().enumerate() {
+        let entry = serde_json::json!({
+            "id": vocabulary + id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
+            "normalized": false, "special": true,
+        });
+        tokenizer["added_tokens"].as_array_mut().unwrap().push(entry);
+    }
+    fs::write(&path, tokenizer.to_string()).unwrap();
+    let output = lessen(dir, &[&again(&recipe, &data, "second")[..], &["--json"]].concat());
+    let said = stderr(&output);
+    assert!(output.status.success(), "{said}");
+    let told = format!(
+        "the tokenizer has more tokens, {}, than the checkpoint; their rows of \
+         bert.embeddings.word_embeddings.weight are new",
+        vocabulary + 2
+    );
+    assert!(
+        said.contains(&told) && !said.contains("starting with new ones"),
+        "{said}"
+    );
+    // The rows of all other tokens are the checkpoint's.
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["dev_loss"], before["dev_loss"]);
+    assert_eq!(json(dir, &["eval", "second", "--json"])["dev_loss"], before["dev_loss"]);
+    let config = fs::read_to_string(dir.join("second/model/config.json")).unwrap();
+    assert!(
+        config.contains(&format!("\"vocab_size\": {}", vocabulary + 2)),
+        "{config}"
+    );
+    // A tokenizer with other words is not for the checkpoint.
+    fs::create_dir(dir.join("words")).unwrap();
+    let words: String = (0..200).map(|i| format!("word{i}\n")).collect();
+    fs::write(
+        dir.join("words/vocab.txt"),
+        format!("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n{words}"),
+    )
+    .unwrap();
+    let other = [&again(&recipe, &data, "third")[..], &["--set", "data.tokenizer=words"]].concat();
+    let sentence = refuse(dir, &other);
+    assert!(sentence.contains("use the tokenizer that belongs to it"), "{sentence}");
 }

@@ -38,9 +38,6 @@ pub struct Rest {
     pub extra: Vec<String>,
 }
 
-/// Takes elements of a parameter, some after others, with the number of the first of them.
-pub type Take<'a> = dyn FnMut(&ParamSpec, usize, &[f32]) -> Result<()> + 'a;
-
 /// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`.
 ///
 /// A parameter that is missing or has another shape is an error, unless `allow_missing` holds for its name: a new task
@@ -150,14 +147,18 @@ impl Checkpoint {
         if index.exists() {
             return Checkpoint::open_shards(dir, index);
         }
-        let what = if dir.join("pytorch_model.bin").exists() {
-            " but a pytorch_model.bin; load it in transformers and save it again with safe_serialization=True"
-                .to_string()
-        } else {
-            format!("; {WANTED_FOLDER}")
-        };
         let shown = dir.display();
-        Err(Error::user(format!("{shown} has no model.safetensors{what}")))
+        let pickled = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+        if pickled.iter().any(|name| dir.join(name).exists()) {
+            return Err(Error::user(format!(
+                "{shown} has a pytorch_model.bin but no model.safetensors; convert it with: python -c \"import transformers \
+                 as t; d = '{shown}'; getattr(t, t.AutoConfig.from_pretrained(d).architectures[0]).from_pretrained(d)\
+                 .save_pretrained(d)\""
+            )));
+        }
+        Err(Error::user(format!(
+            "{shown} has no model.safetensors; {WANTED_FOLDER}"
+        )))
     }
 
     /// All tensors, as they are stored.

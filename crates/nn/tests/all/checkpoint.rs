@@ -23,6 +23,8 @@ fn what_is_saved_is_loaded() {
         "gpt2-tiny",
         "roberta-tiny-cls",
         "roberta-tiny-mlm",
+        "roberta-tiny-token",
+        "distilbert-tiny-qa",
         "distilbert-tiny-cls",
         "distilbert-tiny-mlm",
     ] {

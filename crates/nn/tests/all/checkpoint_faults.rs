@@ -125,8 +125,8 @@ fn a_fault_of_the_file_is_told() {
     fs::write(folder.file("pytorch_model.bin"), "").unwrap();
     assert_eq!(
         fault(&folder),
-        "DIR has no model.safetensors but a pytorch_model.bin; load it in transformers and save it again \
-         with safe_serialization=True"
+        "DIR has a pytorch_model.bin but no model.safetensors; convert it with: python -c \"import transformers as t; d = \
+         'DIR'; getattr(t, t.AutoConfig.from_pretrained(d).architectures[0]).from_pretrained(d).save_pretrained(d)\""
     );
 }
 

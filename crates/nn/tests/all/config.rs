@@ -56,6 +56,18 @@ fn models_are_recognised_and_their_configurations_kept() {
             14,
         ),
         (
+            "roberta-tiny-token",
+            Architecture::Bert(Family::Roberta, Head::TokenClassification),
+            Task::TokenClassification { classes: 3 },
+            14,
+        ),
+        (
+            "distilbert-tiny-qa",
+            Architecture::Bert(Family::DistilBert, Head::QuestionAnswering),
+            Task::QuestionAnswering,
+            16,
+        ),
+        (
             "distilbert-tiny-cls",
             Architecture::Bert(Family::DistilBert, Head::SequenceClassification),
             Task::Classification { classes: 3 },

@@ -15,6 +15,7 @@ fn inputs(recorded: &Arrays, batch: usize) -> Arrays {
         ("mask", "attention_mask", DType::Bool),
         ("types", "token_type_ids", DType::I32),
         ("labels", "labels", DType::I32),
+        ("answers", "answers", DType::I32),
     ];
     let there = names
         .into_iter()
@@ -124,12 +125,14 @@ fn bert_masked_language_model() {
 fn roberta() {
     check("roberta-tiny-cls");
     check("roberta-tiny-mlm");
+    check("roberta-tiny-token");
 }
 
 #[test]
 fn distilbert() {
     check("distilbert-tiny-cls");
     check("distilbert-tiny-mlm");
+    check("distilbert-tiny-qa");
 }
 
 #[test]

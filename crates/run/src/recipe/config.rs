@@ -12,6 +12,9 @@ use lessen_compile::Placement;
 use lessen_data::adder;
 use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
 
+/// The kinds of models that are encoders with heads.
+const BERTS: [ModelKind; 3] = [ModelKind::Bert, ModelKind::Roberta, ModelKind::DistilBert];
+
 /// A recipe, or a phase of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
@@ -224,7 +227,16 @@ impl Config {
                 adder::LENGTH
             )));
         }
-        if data.format == DataFormat::Text && (data.held_out == 0.0 || data.held_out == 1.0) {
+        let is_text = matches!(data.format, DataFormat::Text | DataFormat::Masked);
+        if data.format == DataFormat::Masked && (data.mask == 0.0 || data.mask == 1.0) {
+            return Err(Error::user(format!(
+                "{}: data.mask = {} leaves nothing to {}; choose a number between 0 and 1, such as 0.15",
+                self.settings.origin("data.mask"),
+                data.mask,
+                if data.mask == 0.0 { "predict" } else { "predict from" }
+            )));
+        }
+        if is_text && (data.held_out == 0.0 || data.held_out == 1.0) {
             return Err(Error::user(format!(
                 "{}: data.held_out = {} leaves no text to {}; choose a number between 0 and 1, such as 0.1",
                 self.settings.origin("data.held_out"),
@@ -239,15 +251,25 @@ impl Config {
         Ok(())
     }
 
-    /// Checks that the model can learn the data: language models texts, classifiers labels.
+    /// Checks that the model can learn the data: language models texts, BERTs masked texts, classifiers labels.
     fn check_kind(&self) -> Result<()> {
-        let language_model = matches!(self.data.format, DataFormat::Adder | DataFormat::Text);
-        if language_model == matches!(self.model.kind, ModelKind::Gpt2 | ModelKind::Llama) {
+        let fitting: &[ModelKind] = match self.data.format {
+            DataFormat::Adder | DataFormat::Text => &[ModelKind::Gpt2, ModelKind::Llama],
+            DataFormat::Masked | DataFormat::Tagged => &BERTS,
+            DataFormat::Labelled | DataFormat::Glue => &[
+                ModelKind::Bert,
+                ModelKind::Roberta,
+                ModelKind::DistilBert,
+                ModelKind::Encoder,
+            ],
+        };
+        if fitting.contains(&self.model.kind) {
             return Ok(());
         }
+        let fitting: Vec<&str> = fitting.iter().map(|kind| kind.word()).collect();
         for (name, what, words) in [
             ("data.format", "what the data is", DataFormat::WORDS.join(", ")),
-            ("model.kind", "what learns it", "bert, encoder".to_string()),
+            ("model.kind", "what learns it", fitting.join(", ")),
         ] {
             if self.settings.origin(name) == Origin::Default {
                 let recipe = self.recipe();
@@ -257,14 +279,10 @@ impl Config {
             }
         }
         let (kind, format) = (self.model.kind, self.data.format);
-        let fitting = if language_model {
-            "gpt2 or llama"
-        } else {
-            "bert or encoder"
-        };
         Err(Error::user(format!(
-            "{}: model.kind = {kind} cannot learn data.format = {format}; choose {fitting}",
-            self.settings.origin("model.kind")
+            "{}: model.kind = {kind} cannot learn data.format = {format}; choose {}",
+            self.settings.origin("model.kind"),
+            fitting.join(" or ")
         )))
     }
 }
@@ -398,12 +416,14 @@ mod tests {
         let message = |text: &str| config(text).unwrap_err().to_string();
         assert_eq!(
             message(""),
-            "the recipe mine has no data.format; say what the data is with data.format, one of adder, labelled, glue, text"
+            "the recipe mine has no data.format; say what the data is with data.format, one of adder, labelled, glue, text, \
+             masked, tagged"
         );
         assert!(message("model.kind = \"gpt2\"").starts_with("the recipe mine has no data.format"));
         assert_eq!(
             message("data.format = \"glue\""),
-            "the recipe mine has no model.kind; say what learns it with model.kind, one of bert, encoder"
+            "the recipe mine has no model.kind; say what learns it with model.kind, one of bert, \
+             roberta, distilbert, encoder"
         );
     }
 }

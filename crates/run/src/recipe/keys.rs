@@ -33,8 +33,12 @@ words! {
         Gpt2 = "gpt2",
         /// A language model with RMSNorm, rotary positions, SwiGLU and grouped queries.
         Llama = "llama",
-        /// A classifier, post-LN, as in transformers.
+        /// A classifier or masked language model, post-LN, as in transformers.
         Bert = "bert",
+        /// The same without token types.
+        Roberta = "roberta",
+        /// The same without token types and pooler.
+        DistilBert = "distilbert",
         /// A small pre-LN classifier with mean pooling.
         Encoder = "encoder",
     }
@@ -51,6 +55,10 @@ words! {
         Glue = "glue",
         /// Plain text for a language model.
         Text = "text",
+        /// Plain text for a masked language model.
+        Masked = "masked",
+        /// Sentences whose words have labels.
+        Tagged = "tagged",
     }
 }
 
@@ -345,6 +353,11 @@ keys! {
         min_count: usize [Kind::Count(1)] = "1", "a character that occurs more seldom counts as unknown";
         max_length: usize [Kind::Count(1)] = "128", "tokens of an example; longer ones are cut";
         held_out: f64 [SHARE] = "0.1", "share of a single text file that is kept for validation";
+        mask: f64 [SHARE] = "0.15",
+            "share of the tokens that a masked language model is to predict (data.format = \"masked\"), drawn anew at each \
+             step";
+        lines: bool [Kind::Switch] = "false",
+            "whether a masked language model reads each line as a text of its own, instead of windows over all lines";
         shuffle: bool [Kind::Switch] = "true", "whether every epoch has an order of its own";
     }
     /// How long and how fast.

@@ -46,6 +46,14 @@ pub const BUILT_IN: &[BuiltIn] = &[
         text: include_str!("../../recipes/bert-classifier.toml"),
     },
     BuiltIn {
+        name: "bert-mlm",
+        text: include_str!("../../recipes/bert-mlm.toml"),
+    },
+    BuiltIn {
+        name: "ner",
+        text: include_str!("../../recipes/ner.toml"),
+    },
+    BuiltIn {
         name: "gpt2-lm",
         text: include_str!("../../recipes/gpt2-lm.toml"),
     },

@@ -8,8 +8,8 @@ use crate::recipe::value::Origin;
 use crc32c::{crc32c, crc32c_append};
 use lessen_base::{Error, Result};
 use lessen_data::{
-    Adder, Dataset, ExampleBatches, Examples, GlueTask, LabelKind, Labels, Order, Source, Text, Tokenizer,
-    WindowBatches, labelled,
+    Adder, Dataset, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches, Masking, Order, Source,
+    Tagged, TaggedBatches, Text, Tokenizer, WindowBatches, labelled, tagged, tagged::Sentences,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,6 +20,10 @@ pub enum Corpus {
     Labelled(Box<Dataset>),
     /// A long text.
     Text(Text),
+    /// A long text whose tokens are masked.
+    Masked(Text),
+    /// Sentences whose words have labels.
+    Tagged(Tagged),
     /// Sums.
     Adder,
 }
@@ -49,6 +53,8 @@ impl Corpus {
         Ok(match data.format {
             DataFormat::Adder => Corpus::Adder,
             DataFormat::Text => Corpus::Text(Text::read(path()?, data.held_out)?),
+            DataFormat::Masked => Corpus::Masked(Text::read(path()?, data.held_out)?),
+            DataFormat::Tagged => Corpus::Tagged(tagged::read(folder(path()?)?)?),
             DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(folder(path()?)?)?)),
             DataFormat::Glue => {
                 let path = folder(path()?)?;
@@ -62,6 +68,8 @@ impl Corpus {
         match self {
             Corpus::Adder => Goal::Sum,
             Corpus::Text(_) => Goal::NextToken,
+            Corpus::Masked(_) => Goal::MaskedTokens,
+            Corpus::Tagged(data) => Goal::WordClasses(data.names.clone()),
             Corpus::Labelled(data) => match &data.target {
                 LabelKind::Classes(names) => Goal::Classes(names.clone(), data.metrics.clone()),
                 LabelKind::Score => Goal::Score(data.metrics.clone()),
@@ -93,6 +101,8 @@ impl Corpus {
         Ok(match (self, dir) {
             (Corpus::Adder, _) => Adder::tokenizer(),
             (_, Some(dir)) => Tokenizer::from_dir(&dir)?,
+            (Corpus::Masked(text), None) => Tokenizer::marked_characters([text.train.as_str()], config.data.min_count),
+            (Corpus::Tagged(data), None) => Tokenizer::marked_characters(data.train_words(), config.data.min_count),
             (Corpus::Text(text), None) => Tokenizer::characters([text.train.as_str()], config.data.min_count),
             (Corpus::Labelled(data), None) => Tokenizer::characters(data.train.all_texts(), config.data.min_count),
         })
@@ -106,9 +116,13 @@ impl Corpus {
         };
         match self {
             Corpus::Adder => DataDigests::default(),
-            Corpus::Text(text) => DataDigests {
+            Corpus::Text(text) | Corpus::Masked(text) => DataDigests {
                 train: of_text(&text.train),
                 dev: of_text(&text.valid),
+            },
+            Corpus::Tagged(data) => DataDigests {
+                train: digest_of_words(&data.names, &data.train),
+                dev: digest_of_words(&data.names, &data.dev),
             },
             Corpus::Labelled(data) => DataDigests {
                 train: digest_of(&data.target, &data.train),
@@ -135,8 +149,8 @@ impl Corpus {
     /// What the size of a [`DataDigest`] counts.
     pub(crate) fn unit(&self) -> &'static str {
         match self {
-            Corpus::Text(_) => "byte",
-            Corpus::Labelled(_) | Corpus::Adder => "example",
+            Corpus::Text(_) | Corpus::Masked(_) => "byte",
+            Corpus::Labelled(_) | Corpus::Tagged(_) | Corpus::Adder => "example",
         }
     }
 
@@ -175,6 +189,19 @@ impl Corpus {
                 let tokens = tokenizer.encode(text.split(split)?)?;
                 Arc::new(WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?)
             }
+            Corpus::Masked(text) => {
+                let masking = Masking {
+                    share: config.data.mask,
+                    lines: config.data.lines,
+                    seed: config.train.seed,
+                };
+                let text = text.split(split)?;
+                Arc::new(MaskedBatches::new(text, tokenizer, length, batch, order, masking)?)
+            }
+            Corpus::Tagged(data) => {
+                let sentences = data.split(split)?;
+                Arc::new(TaggedBatches::new(sentences, tokenizer, length, batch, order)?)
+            }
             Corpus::Labelled(data) => Arc::new(ExampleBatches::new(
                 data.split(split)?,
                 tokenizer,
@@ -203,6 +230,21 @@ fn digest_of(target: &LabelKind, split: &Examples) -> DataDigest {
     }
     DataDigest {
         size: split.len() as u64,
+        crc,
+    }
+}
+
+/// The digest of sentences whose words have labels.
+fn digest_of_words(names: &[String], split: &Sentences) -> DataDigest {
+    let mut crc = 0;
+    let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
+    names.iter().for_each(|name| add(name.as_bytes(), 0xFF));
+    for (words, labels) in split.words.iter().zip(&split.labels) {
+        words.iter().for_each(|word| add(word.as_bytes(), 0xFE));
+        labels.iter().for_each(|label| add(&label.to_le_bytes(), 0xFF));
+    }
+    DataDigest {
+        size: split.words.len() as u64,
         crc,
     }
 }

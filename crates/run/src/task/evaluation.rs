@@ -3,7 +3,7 @@
 use super::goal::Goal;
 use lessen_base::Result;
 use lessen_compile::Host;
-use lessen_data::{Batch, Field, IGNORE, Metric, Source, exact_rows};
+use lessen_data::{Batch, EntityCounts, Field, IGNORE, Metric, Source, are_entities, exact_rows};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Model};
 use lessen_train::{Function, Inputs, Session};
@@ -78,7 +78,7 @@ pub(crate) fn trace<'g>(
 ) -> Vec<(&'static str, Tensor<'g>)> {
     let outputs = model.forward(cx, shape);
     match goal {
-        Goal::NextToken => vec![("loss", outputs.loss)],
+        Goal::NextToken | Goal::MaskedTokens => vec![("loss", outputs.loss)],
         _ => vec![("loss", outputs.loss), ("logits", outputs.logits)],
     }
 }
@@ -86,15 +86,28 @@ pub(crate) fn trace<'g>(
 /// The layout of a batch.
 pub fn shape_of(batch: &Batch) -> BatchShape {
     let extents = |name| batch.get(name).map_or(&[][..], Field::shape);
-    match (extents("tokens"), extents("starts")) {
-        (&[_, tokens], &[starts]) => BatchShape::Packed {
+    match (extents("tokens"), extents("starts"), extents("places")) {
+        (&[_, tokens], &[starts], &[masked]) => BatchShape::Masked {
+            size: starts - 1,
+            tokens,
+            masked,
+        },
+        (&[_, tokens], &[starts], _) => BatchShape::Packed {
             size: starts - 1,
             tokens,
         },
-        (tokens, _) => BatchShape::Padded {
+        (tokens, ..) => BatchShape::Padded {
             size: tokens.first().copied().unwrap_or(0),
             length: tokens.last().copied().unwrap_or(0),
         },
+    }
+}
+
+/// The layout of a source's batches of `size` texts with so many tokens.
+pub(crate) fn packed_shape(source: &dyn Source, size: usize, tokens: usize) -> BatchShape {
+    match source.masked_places(tokens) {
+        Some(masked) => BatchShape::Masked { size, tokens, masked },
+        None => BatchShape::Packed { size, tokens },
     }
 }
 
@@ -122,11 +135,12 @@ pub(crate) fn evaluate(
     };
     let size = shape_of(&source.eval_batch(0)).size();
     if let Some(tokens) = source.most_eval_tokens(0..source.eval_batches()) {
-        function_for(session, BatchShape::Packed { size, tokens })?;
+        function_for(session, packed_shape(source, size, tokens))?;
     }
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);
     let (mut predictions, mut labels) = (Vec::new(), Vec::new());
     let (mut right, mut rows) = (0, 0);
+    let mut words = WordScores::default();
     for index in 0..source.eval_batches() {
         let batch = source.eval_batch(index);
         let function = function_for(session, shape_of(&batch))?;
@@ -144,7 +158,7 @@ pub(crate) fn evaluate(
         let logits = results.f32("logits").unwrap_or_default();
         let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
         match goal {
-            Goal::NextToken => {}
+            Goal::NextToken | Goal::MaskedTokens => {}
             Goal::Sum => {
                 let labels = ints("labels");
                 let width = labels.len() / batch.get("labels").map_or(1, |field| field.shape()[0].max(1));
@@ -152,6 +166,10 @@ pub(crate) fn evaluate(
                 let (more_right, more_rows) = exact_rows(&chosen, labels, width);
                 right += more_right;
                 rows += more_rows;
+            }
+            Goal::WordClasses(names) => {
+                let (labels, segments) = (ints("labels"), ints("segments"));
+                words.add(names, &largest(logits, labels.len()), labels, segments);
             }
             Goal::Classes(..) => {
                 let chosen = largest(logits, ints("labels").len());
@@ -171,7 +189,8 @@ pub(crate) fn evaluate(
     }
     let score = |metric: &Metric| (metric.name(), metric.compute(&predictions, &labels));
     let named = match goal {
-        Goal::NextToken => Vec::new(),
+        Goal::NextToken | Goal::MaskedTokens => Vec::new(),
+        Goal::WordClasses(names) => words.named(names),
         Goal::Sum => vec![(Metric::Accuracy.name(), right as f64 / (rows as f64).max(1.0))],
         Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(score).collect(),
     };
@@ -180,6 +199,40 @@ pub(crate) fn evaluate(
         named,
         examples,
     })
+}
+
+/// What is counted of the classes of words.
+#[derive(Default)]
+struct WordScores {
+    entities: EntityCounts,
+    right: usize,
+    all: usize,
+}
+
+impl WordScores {
+    /// Adds the words of a batch: those of its tokens that have labels, sentence by sentence.
+    fn add(&mut self, names: &[String], chosen: &[i32], labels: &[i32], segments: &[i32]) {
+        let name = |class: i32| names.get(class as usize).map_or("O", String::as_str);
+        let tokens = chosen.iter().zip(labels).zip(segments);
+        let of_words: Vec<_> = tokens.filter(|((_, label), _)| **label != IGNORE).collect();
+        for sentence in of_words.chunk_by(|(_, one), (_, other)| one == other) {
+            let chosen: Vec<&str> = sentence.iter().map(|((chosen, _), _)| name(**chosen)).collect();
+            let labels: Vec<&str> = sentence.iter().map(|((_, label), _)| name(**label)).collect();
+            self.right += chosen.iter().zip(&labels).filter(|(one, other)| one == other).count();
+            self.all += labels.len();
+            self.entities.add(&chosen, &labels);
+        }
+    }
+
+    /// The scores by name, the one that decides first.
+    fn named(&self, names: &[String]) -> Vec<(&'static str, f64)> {
+        let accuracy = self.right as f64 / (self.all as f64).max(1.0);
+        let entities = are_entities(names).then(|| (Metric::F1.name(), self.entities.f1()));
+        entities
+            .into_iter()
+            .chain([(Metric::Accuracy.name(), accuracy)])
+            .collect()
+    }
 }
 
 /// The position of the largest element in each of `rows` equal rows; the first of equals.

@@ -11,8 +11,8 @@ use std::path::Path;
 pub(crate) enum Origin<'a> {
     /// They are drawn.
     Seed,
-    /// The checkpoint that a run starts from: it may lack a head, or be of a model with another attention. A class that it
-    /// knows under another number keeps its row of the classifier.
+    /// The checkpoint that a run starts from: it may lack a head, or be of a model with another attention. A class that
+    /// it knows under another number keeps its row of the classifier.
     Init(&'a Path),
     /// A model of the run.
     Saved(&'a Path),
@@ -25,6 +25,8 @@ pub(crate) enum Origin<'a> {
 pub(crate) struct FirstWeights {
     /// Names and shapes of those that were drawn although there is a checkpoint.
     pub drawn: Vec<String>,
+    /// Names of those of which the checkpoint has the rows of fewer tokens.
+    pub grown: Vec<String>,
     /// Tensors of the checkpoint that the model does not have.
     pub unused: Vec<String>,
 }
@@ -35,7 +37,8 @@ pub(crate) struct FirstWeights {
 /// # Errors
 /// A checkpoint with a damaged tensor, or with a missing or ill-shaped one that the origin may not lack.
 pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, seed: u64) -> Result<FirstWeights> {
-    let parameters = model.parameters();
+    let mut parameters = model.parameters();
+    let mut grown = Vec::new();
     let rest = match origin {
         Origin::Seed => {
             session.draw(|_| true, seed)?;
@@ -47,6 +50,19 @@ pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, see
             let known = Model::from_dir_as(dir, model.architecture())?;
             let before = known.parameters();
             let before: HashMap<&str, &[usize]> = before.iter().map(|p| (&*p.name, &*p.shape)).collect();
+            // The rows of tokens that the checkpoint lacks are new; the others are read over what is drawn.
+            let vocab = [known.vocab_size(), model.vocab_size()];
+            for param in parameters.iter_mut().filter(|_| vocab[0] != vocab[1]) {
+                let Some(&shape) = before.get(&*param.name) else {
+                    continue;
+                };
+                let sizes = [shape.first(), param.shape.first()];
+                if sizes == [Some(&vocab[0]), Some(&vocab[1])] && shape[1..] == param.shape[1..] {
+                    param.shape = shape.to_vec();
+                    grown.push(param.name.clone());
+                }
+            }
+            session.draw(|name| grown.iter().any(|own| own == name), seed)?;
             // What other settings of the attention add to the checkpoint's model is new, too.
             let added = parameters.iter().filter(|p| before.get(&*p.name) != Some(&&*p.shape));
             let added: HashSet<&str> = added.map(|p| &*p.name).collect();
@@ -59,6 +75,7 @@ pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, see
     let drawn = parameters.iter().filter(|param| rest.missing.contains(&param.name));
     Ok(FirstWeights {
         drawn: drawn.map(show).collect(),
+        grown,
         unused: rest.extra,
     })
 }

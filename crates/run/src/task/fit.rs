@@ -107,6 +107,27 @@ pub(crate) fn check_new(config: &Config, model: &Model, tokenizer: Option<&Token
     check_length(config, model, &whose, "set data.max_length to at most that")
 }
 
+/// The vocabulary of a model that starts from a checkpoint: larger than that of the checkpoint where tokens were added
+/// to the tokenizer that belongs to it. Another tokenizer is not for this model, and [`check_new`] refuses it.
+pub(crate) fn vocabulary_for(config: &Config, model: &Model, tokenizer: Option<&Tokenizer>) -> usize {
+    let knows = model.vocab_size();
+    let (Some(dir), Some(tokenizer)) = (&config.model.init, tokenizer) else {
+        return knows;
+    };
+    let grows = tokenizer.vocab_size() > knows
+        && (tokenizer.is_extended_from(knows)
+            || Tokenizer::from_dir(dir).is_ok_and(|own| is_longer(tokenizer, &own, knows)));
+    match grows {
+        true => tokenizer.vocab_size(),
+        false => knows,
+    }
+}
+
+/// Whether a tokenizer has the tokens of the checkpoint's own one, which fits its model, and more.
+fn is_longer(tokenizer: &Tokenizer, own: &Tokenizer, knows: usize) -> bool {
+    own.vocab_size() <= knows && tokenizer.extends(own)
+}
+
 /// Refuses a model of a run, in its folder or in that of a checkpoint, that the run's settings do not describe.
 /// `described` is the model that they describe, unless it came from a checkpoint.
 ///
@@ -244,14 +265,19 @@ pub(crate) fn with_best(config: &Config, goal: Goal) -> Result<Goal> {
 pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
     let wants = match goal {
         Goal::Classes(..) => "classes",
+        Goal::WordClasses(_) => "classes of words",
         Goal::Score(_) => "scores",
         Goal::NextToken | Goal::Sum => "texts to continue",
+        Goal::MaskedTokens => "texts with masked tokens",
     };
     let (gives, fits) = match model.task() {
         Task::Classification { .. } => ("tells classes apart", matches!(goal, Goal::Classes(..))),
         Task::MultiLabelClassification { .. } => ("gives texts several labels", false),
+        Task::TokenClassification { .. } => ("tells classes of words apart", matches!(goal, Goal::WordClasses(_))),
+        Task::QuestionAnswering => ("finds answers", false),
         Task::Regression => ("gives scores", matches!(goal, Goal::Score(_))),
-        _ => ("continues texts", matches!(goal, Goal::NextToken | Goal::Sum)),
+        Task::MaskedLanguageModelling => ("fills in masked tokens", matches!(goal, Goal::MaskedTokens)),
+        Task::LanguageModelling => ("continues texts", matches!(goal, Goal::NextToken | Goal::Sum)),
     };
     if fits {
         return Ok(());

@@ -1,6 +1,6 @@
 //! What a model is to predict, and how it is scored.
 
-use lessen_data::{Batch, Metric};
+use lessen_data::{Batch, Metric, are_entities};
 
 /// The name of the mean loss among the scores of an evaluation.
 pub(crate) const LOSS: &str = "loss";
@@ -10,10 +10,14 @@ pub(crate) const LOSS: &str = "loss";
 pub enum Goal {
     /// One of these classes; the first metric decides.
     Classes(Vec<String>, Vec<Metric>),
+    /// One of these classes for each word; scored by entities, where the classes are parts of such, or by words.
+    WordClasses(Vec<String>),
     /// A number.
     Score(Vec<Metric>),
     /// The next token; scored by the loss.
     NextToken,
+    /// The masked tokens; scored by the loss.
+    MaskedTokens,
     /// The digits of a sum; scored by the share of sums that are right as a whole.
     Sum,
 }
@@ -23,8 +27,9 @@ impl Goal {
     pub(crate) fn scores(&self) -> Vec<&'static str> {
         match self {
             Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(|metric| metric.name()).collect(),
-            Goal::Sum => vec![Metric::Accuracy.name()],
-            Goal::NextToken => Vec::new(),
+            Goal::WordClasses(names) if are_entities(names) => vec![Metric::F1.name(), Metric::Accuracy.name()],
+            Goal::Sum | Goal::WordClasses(_) => vec![Metric::Accuracy.name()],
+            Goal::NextToken | Goal::MaskedTokens => Vec::new(),
         }
     }
 
@@ -35,7 +40,7 @@ impl Goal {
             Goal::Classes(names, _) if names.len() == 2 => &[Metric::Accuracy, Metric::F1, Metric::Matthews],
             Goal::Classes(..) => &[Metric::Accuracy, Metric::Matthews],
             Goal::Score(_) => &[Metric::Pearson, Metric::Spearman],
-            Goal::NextToken | Goal::Sum => &[],
+            Goal::WordClasses(_) | Goal::MaskedTokens | Goal::NextToken | Goal::Sum => &[],
         }
     }
 
@@ -52,6 +57,7 @@ impl Goal {
     pub fn weight_of(&self, batch: &Batch) -> f64 {
         match self {
             Goal::NextToken | Goal::Sum => batch.tokens as f64,
+            Goal::MaskedTokens | Goal::WordClasses(_) => batch.labels() as f64,
             Goal::Classes(..) | Goal::Score(_) => batch.examples as f64,
         }
     }

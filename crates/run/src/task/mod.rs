@@ -10,6 +10,7 @@ pub(crate) mod model;
 pub(crate) mod recording;
 
 use self::corpus::Corpus;
+use self::evaluation::packed_shape;
 use self::fine_tuning::FineTuning;
 use self::first_weights::Origin;
 use self::goal::Goal;
@@ -18,7 +19,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::training::Steps;
 use lessen_base::{Error, Result};
-use lessen_data::{Metric, Source, Tokenizer, bucket};
+use lessen_data::{Metric, Source, Tokenizer, bucket, masked_places};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Joined, Model};
 use lessen_train::{StepGraphs, TrainerOptions};
@@ -41,24 +42,27 @@ impl Shapes {
     /// Those of a recipe's sources, of which training reads the batches `steps`.
     pub(crate) fn of(config: &Config, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
         let (size, assumed) = (config.train.batch, Shapes::assumed(config));
-        let shape = |tokens: Option<usize>, assumed| match tokens {
-            Some(tokens) => BatchShape::Packed { size, tokens },
+        let shape = |source, tokens: Option<usize>, assumed| match tokens {
+            Some(tokens) => packed_shape(source, size, tokens),
             None => assumed,
         };
         Shapes {
-            train: shape(training.most_tokens(steps), assumed.train),
-            dev: shape(dev.most_eval_tokens(0..dev.eval_batches()), assumed.dev),
-            first_dev: shape(dev.most_eval_tokens(0..1), assumed.first_dev),
+            train: shape(training, training.most_tokens(steps), assumed.train),
+            dev: shape(dev, dev.most_eval_tokens(0..dev.eval_batches()), assumed.dev),
+            first_dev: shape(dev, dev.most_eval_tokens(0..1), assumed.first_dev),
         }
     }
 
     /// The largest ones that a recipe can have, whatever its data.
     pub fn assumed(config: &Config) -> Shapes {
         let (size, length) = (config.train.batch, config.data.max_length);
+        let tokens = bucket(size.saturating_mul(length));
         let shape = match config.data.format {
-            DataFormat::Labelled | DataFormat::Glue => BatchShape::Packed {
+            DataFormat::Labelled | DataFormat::Glue | DataFormat::Tagged => BatchShape::Packed { size, tokens },
+            DataFormat::Masked => BatchShape::Masked {
                 size,
-                tokens: bucket(size.saturating_mul(length)),
+                tokens,
+                masked: masked_places(tokens, config.data.mask),
             },
             DataFormat::Text | DataFormat::Adder => BatchShape::Padded { size, length },
         };
@@ -235,8 +239,8 @@ impl RunTask {
     /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without
     /// data they are those of the largest batch that the recipe can have.
     pub(crate) fn shapes_after(&self, batches: u64) -> Result<(Shapes, u64)> {
-        let is_labelled = matches!(self.goal, Goal::Classes(..) | Goal::Score(_));
-        if self.data.is_none() || !is_labelled {
+        let has_buckets = !matches!(self.goal, Goal::NextToken | Goal::Sum);
+        if self.data.is_none() || !has_buckets {
             return Ok((Shapes::assumed(&self.config), batches));
         }
         let (training, dev) = (self.training()?, self.evaluation("dev")?);
@@ -251,7 +255,8 @@ impl RunTask {
     pub(crate) fn has_batches_of(&self, other: &RunTask) -> bool {
         let of = |task: &RunTask| {
             let (train, data) = (&task.config.train, &task.config.data);
-            (train.batch, train.seed, data.max_length, data.shuffle)
+            let masking = (data.mask, data.lines);
+            (train.batch, train.seed, data.max_length, data.shuffle, masking)
         };
         of(self) == of(other)
     }
@@ -335,7 +340,8 @@ fn new_model(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<(M
 /// The model of a recipe, checked against data and settings.
 fn sound_model(config: &Config, goal: &Goal, sizes: Sizes, tokenizer: Option<&Tokenizer>) -> Result<Model> {
     fit::check_sizes(config, sizes.vocab)?;
-    let model = model::build(config, goal, sizes)?;
+    let mut model = model::build(config, goal, sizes)?;
+    model.set_vocab_size(fit::vocabulary_for(config, &model, tokenizer));
     fit::check_new(config, &model, tokenizer)?;
     Ok(model)
 }
@@ -358,14 +364,18 @@ fn described(config: &Config, saved: &Model, tokenizer: &Tokenizer) -> Option<Mo
     Some(model)
 }
 
+/// The names of classes of a recipe without data.
+fn assumed_classes(config: &Config) -> Vec<String> {
+    (0..config.model.classes).map(|class| class.to_string()).collect()
+}
+
 /// The goal of a recipe without data.
 fn assumed_goal(config: &Config) -> Goal {
     match config.data.format {
         DataFormat::Adder => Goal::Sum,
         DataFormat::Text => Goal::NextToken,
-        DataFormat::Labelled | DataFormat::Glue => {
-            let names = (0..config.model.classes).map(|class| class.to_string());
-            Goal::Classes(names.collect(), vec![Metric::Accuracy])
-        }
+        DataFormat::Masked => Goal::MaskedTokens,
+        DataFormat::Labelled | DataFormat::Glue => Goal::Classes(assumed_classes(config), vec![Metric::Accuracy]),
+        DataFormat::Tagged => Goal::WordClasses(assumed_classes(config)),
     }
 }

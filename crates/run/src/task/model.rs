@@ -3,12 +3,12 @@
 use super::fit;
 use super::goal::Goal;
 use crate::recipe::config::Config;
-use crate::recipe::keys::ModelKind;
+use crate::recipe::keys::{DataFormat, ModelKind};
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_nn::models::bert::{Bert, BertConfig, Head};
+use lessen_nn::models::bert::{Bert, BertConfig, Family, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
@@ -72,6 +72,8 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
             let class = Architecture::language_model(&Model::family(dir)?);
             Model::from_dir_as(dir, class.unwrap_or(Architecture::GPT2LMHeadModel))?
         }
+        Goal::MaskedTokens => Model::from_dir_with(dir, Head::MaskedLM)?,
+        Goal::WordClasses(_) => Model::from_dir_with(dir, Head::TokenClassification)?,
         Goal::Classes(..) | Goal::Score(_) => Model::from_dir_with(dir, Head::SequenceClassification)?,
     };
     if let Some(activation) = config.model.activation {
@@ -121,7 +123,7 @@ impl ModelKind {
     pub(crate) fn attention(self) -> AttentionConfig {
         match self {
             ModelKind::Llama => LlamaConfig::ATTENTION,
-            ModelKind::Gpt2 | ModelKind::Bert | ModelKind::Encoder => AttentionConfig::DEFAULT,
+            _ => AttentionConfig::DEFAULT,
         }
     }
 }
@@ -183,24 +185,30 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
             };
             LlamaForCausalLM { config }.into()
         }
-        ModelKind::Bert => {
-            let mut config = BertConfig {
+        ModelKind::Bert | ModelKind::Roberta | ModelKind::DistilBert => {
+            let family = match m.kind {
+                ModelKind::Roberta => Family::Roberta,
+                ModelKind::DistilBert => Family::DistilBert,
+                _ => Family::Bert,
+            };
+            let mut bert = BertConfig {
                 vocab_size: vocab,
                 hidden_size: m.width,
                 num_hidden_layers: m.layers,
                 num_attention_heads: m.heads,
                 intermediate_size: m.ffn,
-                max_position_embeddings: length.max(512),
                 pad_token_id: pad,
                 attention,
-                ..BertConfig::default()
+                ..BertConfig::of(family)
             };
-            config.set_dropout(dropout);
-            Bert {
-                config,
-                head: Head::SequenceClassification,
-            }
-            .into()
+            bert.max_position_embeddings = length.max(512) + bert.first_position();
+            bert.set_dropout(dropout);
+            let head = match config.data.format {
+                DataFormat::Masked => Head::MaskedLM,
+                DataFormat::Tagged => Head::TokenClassification,
+                _ => Head::SequenceClassification,
+            };
+            Bert { config: bert, head }.into()
         }
         ModelKind::Encoder => {
             let config = EncoderConfig {
@@ -228,7 +236,7 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
 fn set_labels(model: &mut Model, goal: &Goal) {
     model.set_multi_label(false);
     match goal {
-        Goal::Classes(names, _) => {
+        Goal::Classes(names, _) | Goal::WordClasses(names) => {
             // Numbers are no names: a checkpoint that knows these classes may know more of them.
             let named = same_classes(names, model.labels()).is_some();
             if named || !(are_numbers(names) && model.labels().len() >= names.len()) {
@@ -236,7 +244,7 @@ fn set_labels(model: &mut Model, goal: &Goal) {
             }
         }
         Goal::Score(_) => model.set_labels(numbered_labels(1)),
-        Goal::NextToken | Goal::Sum => {}
+        Goal::NextToken | Goal::Sum | Goal::MaskedTokens => {}
     }
 }
 
@@ -246,9 +254,9 @@ fn are_numbers(names: &[String]) -> bool {
     numbered.all(|(number, name)| *name == number.to_string())
 }
 
-/// Lets a trained classifier number its classes as data does that calls them `names`. Returns the places from which rows
-/// of its last layer are to be taken, so that no answer changes; none where they stay. Where either side has numbers for
-/// names, the numbers mean the same classes.
+/// Lets a trained classifier number its classes as data does that calls them `names`. Returns the places from which
+/// rows of its last layer are to be taken, so that no answer changes; none where they stay. Where either side has
+/// numbers for names, the numbers mean the same classes.
 ///
 /// # Errors
 /// A class that the model does not know.

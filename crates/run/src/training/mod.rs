@@ -259,6 +259,12 @@ impl Run {
             self.log
                 .note(&format!("{before} has no {drawn}; starting with new ones"));
         }
+        if !first.grown.is_empty() {
+            let (tokens, grown) = (self.stage.task.model.vocab_size(), some_of(&first.grown));
+            self.log.note(&format!(
+                "the tokenizer has more tokens, {tokens}, than {before}; their rows of {grown} are new"
+            ));
+        }
         if let Some(unused) = first.unused.first() {
             let tensors = counted(first.unused.len() as u64, "tensor");
             self.log.note(&format!(

@@ -207,7 +207,8 @@ impl Stage {
                     .collect();
                 let mut trainer = Trainer::from_plans(session, options, plans)?;
                 trainer.carry_on_after(self.begun);
-                Ok((trainer, FirstWeights { drawn, unused }))
+                let grown = Vec::new();
+                Ok((trainer, FirstWeights { drawn, grown, unused }))
             }
             From::Beginning => {
                 let (session, first) = self.filled(backend()?, params, task.origin())?;

@@ -64,7 +64,7 @@ impl Timing {
 /// Of examples and tokens in a second, what counts for a goal: tokens for language models, else examples.
 pub(super) fn rate(goal: &Goal, (examples, tokens): (f64, f64)) -> (&'static str, f64) {
     match goal {
-        Goal::NextToken => ("tokens_per_s", tokens),
+        Goal::NextToken | Goal::MaskedTokens => ("tokens_per_s", tokens),
         _ => ("samples_per_s", examples),
     }
 }

@@ -82,11 +82,20 @@ impl Inputs {
             let values = (0..SIZE).flat_map(real).map(|at| values[at]);
             filled(values.collect(), filler)
         };
+        let row_starts: Vec<i32> = (0..SIZE).map(|row| (0..row).flat_map(real).count() as i32).collect();
         let mut integers: Vec<(&'static str, Vec<i32>)> = self
             .integers
             .iter()
             .map(|(name, values)| match values.len() {
                 SIZE => (*name, values.clone()),
+                _ if *name == "answers" => (
+                    *name,
+                    values
+                        .iter()
+                        .zip(row_starts.iter().cycle())
+                        .map(|(a, s)| a + s)
+                        .collect(),
+                ),
                 _ => (*name, of_tokens(values, if *name == "labels" { -100 } else { 1 })),
             })
             .collect();
@@ -129,6 +138,7 @@ impl Inputs {
             ("tokens", "input_ids"),
             ("types", "token_type_ids"),
             ("labels", "labels"),
+            ("answers", "answers"),
         ];
         let integers = names
             .into_iter()
@@ -278,6 +288,16 @@ fn roberta_classifier() {
 fn roberta_masked_language_model() {
     check("roberta-tiny-mlm");
     check_layout("roberta-tiny-mlm", MASKED);
+}
+
+#[test]
+fn roberta_classifier_of_tokens() {
+    check("roberta-tiny-token");
+}
+
+#[test]
+fn distilbert_answers() {
+    check("distilbert-tiny-qa");
 }
 
 #[test]

@@ -28,7 +28,8 @@ pub struct BertConfig {
     pub intermediate_size: usize,
     /// Number of position embeddings, of which RoBERTa uses those after the padding id.
     pub max_position_embeddings: usize,
-    /// Number of token types: first or second text. With a single one all tokens have it; 0 in DistilBERT, which has none.
+    /// Number of token types: first or second text. With a single one all tokens have it; 0 in DistilBERT, which has
+    /// none.
     pub type_vocab_size: usize,
     /// Activation of the feed-forward layers.
     pub hidden_act: Activation,
@@ -88,6 +89,32 @@ impl Default for BertConfig {
 }
 
 impl BertConfig {
+    /// The base model of a family, with two classes.
+    pub fn of(family: Family) -> BertConfig {
+        let bert = BertConfig {
+            family,
+            ..BertConfig::default()
+        };
+        match family {
+            Family::Bert => bert,
+            Family::Roberta => BertConfig {
+                vocab_size: 50265,
+                max_position_embeddings: 514,
+                type_vocab_size: 1,
+                layer_norm_eps: 1e-5,
+                pad_token_id: 1,
+                ..bert
+            },
+            Family::DistilBert => BertConfig {
+                num_hidden_layers: 6,
+                type_vocab_size: 0,
+                classifier_dropout: Some(0.2),
+                qa_dropout: 0.1,
+                ..bert
+            },
+        }
+    }
+
     /// Reads the fields of a `config.json` of this family.
     ///
     /// # Errors

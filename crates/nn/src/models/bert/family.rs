@@ -18,13 +18,22 @@ pub enum Family {
 pub enum Head {
     /// Classes of a text, or with one class a number, from the state of its first token.
     SequenceClassification,
+    /// Classes of all tokens.
+    TokenClassification,
+    /// The first and the last token of an answer.
+    QuestionAnswering,
     /// Masked tokens; its matrix is that of the word embeddings.
     MaskedLM,
 }
 
 impl Head {
     /// All heads.
-    pub const ALL: [Head; 2] = [Head::SequenceClassification, Head::MaskedLM];
+    pub const ALL: [Head; 4] = [
+        Head::SequenceClassification,
+        Head::TokenClassification,
+        Head::QuestionAnswering,
+        Head::MaskedLM,
+    ];
 }
 
 impl Family {
@@ -41,6 +50,8 @@ impl Family {
         let classes = self.description().classes;
         match head {
             Head::SequenceClassification => classes.sequence_classification,
+            Head::TokenClassification => classes.token_classification,
+            Head::QuestionAnswering => classes.question_answering,
             Head::MaskedLM => classes.masked_lm,
         }
     }
@@ -66,6 +77,9 @@ pub(crate) struct Description {
     pub layer: LayerNames,
     /// Whether dropout follows the output of attention.
     pub attention_output_dropout: bool,
+    /// Whether the classifier's dropout is that of a classifier of tokens, too; otherwise it has that of the hidden
+    /// states.
+    pub classifier_dropout_of_tokens: bool,
     /// The padding id of a `config.json` without one.
     pub pad_token_id: usize,
     /// Whether positions count from the padding id plus one instead of 0.
@@ -85,6 +99,8 @@ impl Description {
 #[derive(Clone, Copy)]
 pub(crate) struct Classes {
     pub sequence_classification: &'static str,
+    pub token_classification: &'static str,
+    pub question_answering: &'static str,
     pub masked_lm: &'static str,
 }
 
@@ -149,6 +165,8 @@ static BERT: Description = Description {
     model_type: "bert",
     classes: Classes {
         sequence_classification: "BertForSequenceClassification",
+        token_classification: "BertForTokenClassification",
+        question_answering: "BertForQuestionAnswering",
         masked_lm: "BertForMaskedLM",
     },
     fields: BERT_FIELDS,
@@ -156,6 +174,7 @@ static BERT: Description = Description {
     stack: "encoder",
     layer: BERT_LAYER,
     attention_output_dropout: true,
+    classifier_dropout_of_tokens: true,
     pad_token_id: 0,
     positions_after_padding: false,
     classifier: ClassifierNames {
@@ -178,6 +197,8 @@ static ROBERTA: Description = Description {
     model_type: "roberta",
     classes: Classes {
         sequence_classification: "RobertaForSequenceClassification",
+        token_classification: "RobertaForTokenClassification",
+        question_answering: "RobertaForQuestionAnswering",
         masked_lm: "RobertaForMaskedLM",
     },
     fields: BERT_FIELDS,
@@ -185,6 +206,7 @@ static ROBERTA: Description = Description {
     stack: "encoder",
     layer: BERT_LAYER,
     attention_output_dropout: true,
+    classifier_dropout_of_tokens: true,
     pad_token_id: 1,
     positions_after_padding: true,
     classifier: ClassifierNames {
@@ -207,6 +229,8 @@ static DISTILBERT: Description = Description {
     model_type: "distilbert",
     classes: Classes {
         sequence_classification: "DistilBertForSequenceClassification",
+        token_classification: "DistilBertForTokenClassification",
+        question_answering: "DistilBertForQuestionAnswering",
         masked_lm: "DistilBertForMaskedLM",
     },
     fields: FieldNames {
@@ -237,6 +261,7 @@ static DISTILBERT: Description = Description {
         output_norm: "output_layer_norm",
     },
     attention_output_dropout: false,
+    classifier_dropout_of_tokens: false,
     pad_token_id: 0,
     positions_after_padding: false,
     classifier: ClassifierNames {

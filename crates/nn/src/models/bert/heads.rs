@@ -10,6 +10,9 @@ use crate::init::Init;
 use crate::layers::{layer_norm, linear};
 use crate::observations::activate;
 
+/// The logit of a place where no answer can be.
+const NOWHERE: f64 = -1e9;
+
 /// Logits of the classes of texts, `f32[B, classes]`, from the states of all tokens.
 #[track_caller]
 pub(super) fn classes_of_texts<'g>(
@@ -33,8 +36,32 @@ pub(super) fn classes_of_texts<'g>(
         .normalize(linear(cx, names.classes, pooled, c.labels.len(), c.weight()))
 }
 
-/// Logits of the vocabulary, `f32[.., vocab_size]`, at all tokens, or at the masked ones of a batch that names them. The
-/// matrix is that of the word embeddings.
+/// Logits of the classes of all tokens, `f32[.., classes]`.
+#[track_caller]
+pub(super) fn classes_of_tokens<'g>(cx: &Context<'g>, c: &BertConfig, states: Tensor<'g>) -> Tensor<'g> {
+    let own = c
+        .classifier_dropout
+        .filter(|_| c.family.description().classifier_dropout_of_tokens);
+    let states = cx.dropout(states, own.unwrap_or(c.hidden_dropout_prob));
+    c.loss
+        .normalize(linear(cx, "classifier", states, c.labels.len(), c.weight()))
+}
+
+/// Logits of the first and the last token of answers, `f32[2, B, T]` or `f32[2, B, N]`; [`NOWHERE`] at tokens that are
+/// not of the text, where an answer cannot be. (transformers counts padding among the places.)
+#[track_caller]
+pub(super) fn answers<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape, states: Tensor<'g>) -> Tensor<'g> {
+    let states = cx.dropout(states, c.qa_dropout);
+    let logits = linear(cx, "qa_outputs", states, 2, c.weight());
+    let [rows, tokens] = batch.tokens();
+    let logits = logits.permute(&[2, 0, 1]).reshape(&[2, rows, tokens]);
+    let logits = logits.broadcast_to(&[2, batch.size(), tokens]);
+    let inside = batch.own_tokens(cx).broadcast_to(&[2, batch.size(), tokens]);
+    inside.select(logits, logits.scalar_like(NOWHERE))
+}
+
+/// Logits of the vocabulary, `f32[.., vocab_size]`, at all tokens, or at the masked ones of a batch that names them.
+/// The matrix is that of the word embeddings.
 #[track_caller]
 pub(super) fn masked_tokens<'g>(cx: &Context<'g>, c: &BertConfig, batch: BatchShape, states: Tensor<'g>) -> Tensor<'g> {
     let description = c.family.description();

@@ -42,26 +42,33 @@ impl Bert {
         Ok(Bert { config, head })
     }
 
-    /// Logits: `f32[B, classes]` of a text's classes, and of a masked language model those of all tokens,
-    /// `f32[B, T, vocab_size]`, or in a batch of [`BatchShape::Masked`] those of the masked ones, `f32[M, vocab_size]`.
+    /// Logits, by the head: of the classes of texts, `f32[B, classes]`; of the classes of tokens, `f32[B, T, classes]`;
+    /// of the first and the last token of answers among the tokens of the batch, `f32[2, B, T]`, or `f32[2, B, N]`
+    /// without padding, very low ones where a token is not of the text; of the vocabulary at all tokens, `f32[B, T,
+    /// vocab_size]`, or at the masked ones in a batch of [`BatchShape::Masked`], `f32[M, vocab_size]`.
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         let c = &self.config;
         let states = cx.scope(c.family.description().prefix, |cx| bert(cx, c, batch));
         match self.head {
             Head::SequenceClassification => heads::classes_of_texts(cx, c, batch, states),
+            Head::TokenClassification => heads::classes_of_tokens(cx, c, states),
+            Head::QuestionAnswering => heads::answers(cx, c, batch, states),
             Head::MaskedLM => heads::masked_tokens(cx, c, batch, states),
         }
     }
 
-    /// Logits and loss, over `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`](crate::Task)), and of
-    /// masked tokens `i32[B, T]`, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is none.
+    /// Logits and loss, over `labels`: `i32[B]` of texts (or `targets` and `weights`, see [`Task`](crate::Task)),
+    /// `i32[B, T]` of tokens, or `i32[M]` in a batch of [`BatchShape::Masked`]; -100 where there is none. Those of
+    /// answers are `answers` (`i32[2, B]`: the places of the first and the last token in the row of tokens that the
+    /// text is in).
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         let logits = self.logits(cx, batch);
         match self.head {
             Head::SequenceClassification => super::classifier_loss(cx, batch, logits, self.config.multi_label),
-            Head::MaskedLM => super::class_loss(cx, logits, batch.token_labels(cx)),
+            Head::TokenClassification | Head::MaskedLM => super::class_loss(cx, logits, batch.token_labels(cx)),
+            Head::QuestionAnswering => super::class_loss(cx, logits, batch.answers(cx)),
         }
     }
 
@@ -69,8 +76,16 @@ impl Bert {
     pub fn config_json(&self) -> Map<String, Value> {
         let c = &self.config;
         let mut map = c.to_json(c.family.class(self.head));
-        if self.has_classes() {
-            put_labels(&mut map, &c.labels, c.multi_label);
+        match self.head {
+            Head::QuestionAnswering => {
+                ["id2label", "label2id", "num_labels", "problem_type"]
+                    .iter()
+                    .for_each(|field| {
+                        map.remove(*field);
+                    })
+            }
+            _ if self.has_classes() => put_labels(&mut map, &c.labels, c.multi_label),
+            _ => {}
         }
         map
     }
@@ -78,8 +93,8 @@ impl Bert {
     /// Whether the head tells classes apart.
     pub fn has_classes(&self) -> bool {
         match self.head {
-            Head::SequenceClassification => true,
-            Head::MaskedLM => false,
+            Head::SequenceClassification | Head::TokenClassification => true,
+            Head::QuestionAnswering | Head::MaskedLM => false,
         }
     }
 

@@ -1,0 +1,67 @@
+//! A row of texts without padding.
+
+use crate::batch::Field;
+use crate::bucket::bucket;
+
+/// Texts that follow each other in a row of tokens, whose number is rounded up to a bucket; see [`Batch`](crate::Batch)
+/// for its arrays.
+pub(crate) struct Row {
+    tokens: Vec<i32>,
+    types: Vec<i32>,
+    positions: Vec<i32>,
+    segments: Vec<i32>,
+    starts: Vec<i32>,
+    firsts: Vec<i32>,
+    /// Number of texts so far.
+    texts: usize,
+    /// Number of their tokens.
+    end: usize,
+}
+
+impl Row {
+    /// Makes a row for `size` texts, of which those that are there have `real` tokens together.
+    pub(crate) fn new(size: usize, real: usize, pad: i32) -> Row {
+        let n = bucket(real);
+        Row {
+            tokens: vec![pad; n],
+            types: vec![0; n],
+            positions: vec![0; n],
+            segments: vec![size as i32; n],
+            starts: vec![real as i32; size + 1],
+            firsts: vec![0; size],
+            texts: 0,
+            end: 0,
+        }
+    }
+
+    /// Adds a text of so many tokens; returns the places of its ids and of its token types, which are 0.
+    pub(crate) fn add(&mut self, length: usize) -> (&mut [i32], &mut [i32]) {
+        let places = self.end..self.end + length;
+        (self.starts[self.texts], self.firsts[self.texts]) = (self.end as i32, self.end as i32);
+        let positions = self.positions[places.clone()].iter_mut().zip(0..);
+        positions.for_each(|(place, position)| *place = position);
+        self.segments[places.clone()].fill(self.texts as i32);
+        (self.texts, self.end) = (self.texts + 1, places.end);
+        (&mut self.tokens[places.clone()], &mut self.types[places])
+    }
+
+    /// The ids of all tokens.
+    pub(crate) fn tokens(&mut self) -> &mut [i32] {
+        &mut self.tokens
+    }
+
+    /// The arrays of a batch.
+    pub(crate) fn into_fields(self) -> Vec<(String, Field)> {
+        let (n, size) = (self.tokens.len(), self.firsts.len());
+        let fields = [
+            ("tokens", vec![1, n], self.tokens),
+            ("types", vec![1, n], self.types),
+            ("positions", vec![n], self.positions),
+            ("segments", vec![n], self.segments),
+            ("starts", vec![size + 1], self.starts),
+            ("firsts", vec![size], self.firsts),
+        ];
+        let named = fields.map(|(name, shape, data)| (name.to_string(), Field::i32(shape, data)));
+        named.into()
+    }
+}

@@ -1,0 +1,204 @@
+//! Batches of sentences whose words have labels.
+
+use std::ops::Range;
+
+use lessen_base::{Error, Result};
+
+use crate::batch::{Batch, Field, IGNORE};
+use crate::bucket::bucket;
+use crate::epoch::{Epochs, Order};
+use crate::example_batches::check_sizes;
+use crate::packing::Row;
+use crate::source::Source;
+use crate::tagged::Sentences;
+use crate::tokenizer::Tokenizer;
+
+/// Sentences, encoded once and served in batches without padding; see [`Batch`] for the fields. `labels` (i32 `[1, N]`)
+/// are those of the words at their first tokens, and [`IGNORE`] elsewhere.
+pub struct TaggedBatches {
+    tokens: Vec<i32>,
+    labels: Vec<i32>,
+    /// Start of each sentence in `tokens`, then the end of the last one.
+    starts: Vec<usize>,
+    pad: i32,
+    batch: usize,
+    epochs: Epochs,
+}
+
+impl TaggedBatches {
+    /// Encodes sentences, their words with spaces between, truncated to `max_length` tokens, for batches of `batch`
+    /// (`B`) sentences.
+    ///
+    /// # Errors
+    /// No sentences; a batch or length of 0; a length that leaves no room for words beside the special tokens; a text
+    /// that the tokenizer cannot encode.
+    pub fn new(
+        sentences: &Sentences,
+        tokenizer: &Tokenizer,
+        max_length: usize,
+        batch: usize,
+        order: Order,
+    ) -> Result<TaggedBatches> {
+        check_sizes(max_length, batch)?;
+        if sentences.words.is_empty() {
+            return Err(Error::user(
+                "there are no sentences to make batches of; add some to the data",
+            ));
+        }
+        let (before, after) = tokenizer.around_a_text()?;
+        let special = before.len() + after.len();
+        if max_length <= special {
+            return Err(Error::user(format!(
+                "a length of {max_length} leaves no room for words beside {special} special tokens; raise data.max_length"
+            )));
+        }
+        let (mut tokens, mut labels, mut starts) = (Vec::new(), Vec::new(), vec![0]);
+        for (words, own) in sentences.words.iter().zip(&sentences.labels) {
+            tokens.extend(&before);
+            labels.resize(tokens.len(), IGNORE);
+            let mut last = None;
+            for (id, word) in tokenizer.encode_words(words)?.into_iter().take(max_length - special) {
+                tokens.push(id);
+                labels.push(word.filter(|_| word != last).map_or(IGNORE, |word| own[word]));
+                last = word.or(last);
+            }
+            tokens.extend(&after);
+            if starts.last() == Some(&tokens.len()) {
+                tokens.push(tokenizer.pad_id());
+            }
+            labels.resize(tokens.len(), IGNORE);
+            starts.push(tokens.len());
+        }
+        Ok(TaggedBatches {
+            epochs: Epochs::new(starts.len() - 1, order),
+            tokens,
+            labels,
+            starts,
+            pad: tokenizer.pad_id(),
+            batch,
+        })
+    }
+
+    /// Returns the number of sentences.
+    pub fn sentences(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn tokens_of(&self, sentence: usize) -> usize {
+        self.starts[sentence + 1] - self.starts[sentence]
+    }
+
+    fn collect(&self, sentences: impl ExactSizeIterator<Item = usize> + Clone) -> Batch {
+        let examples = sentences.len();
+        let real: usize = sentences.clone().map(|sentence| self.tokens_of(sentence)).sum();
+        let mut row = Row::new(self.batch, real, self.pad);
+        let mut labels = Vec::with_capacity(bucket(real));
+        for sentence in sentences {
+            let of = self.starts[sentence]..self.starts[sentence + 1];
+            let (tokens, _) = row.add(of.len());
+            tokens.copy_from_slice(&self.tokens[of.clone()]);
+            labels.extend(&self.labels[of]);
+        }
+        let n = row.tokens().len();
+        labels.resize(n, IGNORE);
+        let mut fields = row.into_fields();
+        fields.push(("labels".into(), Field::i32([1, n], labels)));
+        Batch {
+            fields,
+            examples,
+            tokens: real,
+        }
+    }
+
+    /// Returns the range of batch `index` within an epoch; empty past the last one.
+    fn range(&self, index: u64) -> Range<usize> {
+        let start = (index as usize).saturating_mul(self.batch).min(self.sentences());
+        start..start.saturating_add(self.batch).min(self.sentences())
+    }
+
+    /// The sentences of a training step.
+    fn sentences_of(&self, step: u64) -> Vec<usize> {
+        let per_epoch = self.batches_per_epoch();
+        let order = self.epochs.order(step / per_epoch);
+        let sentences = order[self.range(step % per_epoch)].iter();
+        sentences.map(|&sentence| sentence as usize).collect()
+    }
+}
+
+impl Source for TaggedBatches {
+    fn batch(&self, step: u64) -> Batch {
+        self.collect(self.sentences_of(step).into_iter())
+    }
+
+    fn batches_per_epoch(&self) -> u64 {
+        self.sentences().div_ceil(self.batch) as u64
+    }
+
+    fn eval_batches(&self) -> u64 {
+        self.batches_per_epoch()
+    }
+
+    fn eval_batch(&self, index: u64) -> Batch {
+        self.collect(self.range(index))
+    }
+
+    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
+        let tokens = |step| {
+            self.sentences_of(step)
+                .into_iter()
+                .map(|sentence| self.tokens_of(sentence))
+                .sum()
+        };
+        Some(bucket(steps.map(tokens).max().unwrap_or(0)))
+    }
+
+    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
+        let tokens = |index| self.range(index).map(|sentence| self.tokens_of(sentence)).sum();
+        Some(bucket(batches.map(tokens).max().unwrap_or(0)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sentences(all: &[&str]) -> Sentences {
+        let words: Vec<Vec<String>> = all
+            .iter()
+            .map(|sentence| sentence.split(' ').map(str::to_string).collect())
+            .collect();
+        let labels = words.iter().map(|words| (0..words.len() as i32).collect()).collect();
+        Sentences { words, labels }
+    }
+
+    #[test]
+    fn the_first_token_of_a_word_has_its_label() {
+        // a is 5, b is 6, a space is unknown (1).
+        let tokenizer = Tokenizer::marked_characters(["ab"], 1);
+        let data = sentences(&["ab b", "a", "aaaa b"]);
+        let source = TaggedBatches::new(&data, &tokenizer, 6, 2, Order::InOrder).unwrap();
+        let batch = source.batch(0);
+        let ints = |batch: &Batch, name: &str| batch.get(name).unwrap().as_i32().unwrap().to_vec();
+        assert_eq!(ints(&batch, "tokens")[..9], [2, 5, 6, 1, 6, 3, 2, 5, 3]);
+        let i = IGNORE;
+        assert_eq!(ints(&batch, "labels")[..10], [i, 0, i, i, 1, i, i, 0, i, i]);
+        assert_eq!(ints(&batch, "starts"), [0, 6, 9]);
+        assert_eq!((batch.examples, batch.tokens, batch.labels()), (2, 9, 3));
+        // A word that does not fit has no label.
+        let batch = source.batch(1);
+        assert_eq!(ints(&batch, "labels")[..6], [i, 0, i, i, i, i]);
+        assert_eq!(source.most_tokens(0..2), Some(16));
+    }
+
+    #[test]
+    fn byte_level_words_are_those_of_the_sentence() {
+        let dir = tempfile::tempdir().unwrap();
+        let vocab = r#"{"a":0,"b":1,"Ġ":2,"ab":3,"Ġab":4}"#;
+        std::fs::write(dir.path().join("vocab.json"), vocab).unwrap();
+        std::fs::write(dir.path().join("merges.txt"), "a b\nĠ ab\n").unwrap();
+        let tokenizer = Tokenizer::from_dir(dir.path()).unwrap();
+        let words: Vec<String> = ["ab", "abb", "ab"].map(str::to_string).into();
+        let encoded = tokenizer.encode_words(&words).unwrap();
+        assert_eq!(encoded, [(3, Some(0)), (4, Some(1)), (1, Some(1)), (4, Some(2))]);
+    }
+}
