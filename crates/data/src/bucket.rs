@@ -30,7 +30,7 @@ mod tests {
         let mut largest = 0;
         for tokens in 0..100_000 {
             let bucket = bucket(tokens);
-            assert!(bucket >= tokens && bucket % MULTIPLE == 0);
+            assert!(bucket >= tokens && bucket.is_multiple_of(MULTIPLE));
             assert!(bucket >= largest, "buckets rise");
             if bucket > largest {
                 assert!(

@@ -3,6 +3,8 @@
 //! Columns are found by the names in the header line; CoLA has none, so its columns are fixed. Fields are separated by
 //! tabs and not quoted.
 
+mod submission;
+
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,8 @@ use lessen_base::{Error, Result};
 use crate::examples::{Dataset, Examples, LabelKind, Labels};
 use crate::files::{numbered_lines, quoted, read_text};
 use crate::metrics::Metric;
+
+pub use submission::TestSplit;
 
 /// A GLUE task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,7 +171,7 @@ impl GlueTask {
     }
 
     /// Reads `train.tsv` and `dev.tsv` (MNLI: `dev_matched.tsv` and, if present, `dev_mismatched.tsv`) from `dir` or
-    /// from its subfolder named after the task. GLUE's test files have no labels and are not read.
+    /// from its subfolder named after the task. GLUE's test files have no labels; [`GlueTask::read_tests`] reads them.
     ///
     /// # Errors
     /// A missing, empty or damaged file; a missing column; a line with a wrong number of columns; an unknown label. The

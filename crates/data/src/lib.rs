@@ -11,7 +11,7 @@
 //! - [`Source`] gives the batch of any step as a pure function of the seed and the step number, so that a run resumes
 //!   exactly from the number of its next step.
 //! - [`Prefetch`] makes batches ahead on a thread.
-//! - [`Metric`] scores predictions.
+//! - [`Metric`] scores predictions, and [`Confusion`] each class.
 //!
 //! A mistake in the input (a missing file, a line without a tab, a label out of range) is an [`Error`] that names the
 //! file, the line and the remedy.
@@ -36,6 +36,7 @@
 pub mod adder;
 mod batch;
 mod bucket;
+mod confusion;
 mod epoch;
 mod example_batches;
 mod examples;
@@ -53,6 +54,7 @@ mod window_batches;
 pub use adder::Adder;
 pub use batch::{Batch, Field, IGNORE};
 pub use bucket::bucket;
+pub use confusion::{ClassScores, Confusion};
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;
 pub use examples::{Dataset, Examples, LabelKind, Labels};

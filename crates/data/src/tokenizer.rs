@@ -30,6 +30,7 @@ pub struct Tokenizer {
     shortcut: Shortcut,
     vocab_size: usize,
     pad: i32,
+    unknown: Option<i32>,
     /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
 }
@@ -139,11 +140,14 @@ impl Tokenizer {
             .filter_map(|token| inner.token_to_id(token))
             .next()
             .unwrap_or(0) as i32;
+        let unknown = json["model"]["unk_token"].as_str();
+        let unknown = unknown.and_then(|token| inner.token_to_id(token)).map(|id| id as i32);
         let tokenizer = Tokenizer {
             inner,
             shortcut,
             vocab_size,
             pad,
+            unknown,
             files,
         };
         for second in [None, Some("")] {
@@ -248,6 +252,12 @@ impl Tokenizer {
     /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.
     pub fn pad_id(&self) -> i32 {
         self.pad
+    }
+
+    /// Returns the id that stands for what the vocabulary does not have; `None` if it can write everything, as
+    /// byte-level BPE.
+    pub fn unknown_id(&self) -> Option<i32> {
+        self.unknown
     }
 
     /// Returns the id of a token.

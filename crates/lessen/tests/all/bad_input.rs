@@ -70,6 +70,20 @@ fn wrong_settings_are_named_with_file_and_flag() {
     );
     let sentence = refused(&["train", "adder", "--budget", "much"]);
     assert!(sentence.contains("'much' is no size"), "{sentence}");
+    assert_eq!(
+        refused(&["plan", "adder", "--budget", "40"]),
+        "error: '40' has no unit; write 40MiB or 40GiB, or 40B for bytes"
+    );
+    assert_eq!(
+        refused(&["plan", "adder", "--set", "run.budget=40"]),
+        "error: --set run.budget=40: run.budget must be a number with a unit, such as 512MiB or 2GiB, not 40"
+    );
+    for threads in ["0", "1025"] {
+        assert_eq!(
+            refused(&["plan", "adder", "--threads", threads]),
+            format!("error: --threads {threads} cannot be; choose a number from 1 to 1024")
+        );
+    }
     let sentence = refused(&["train", "adder", "--budget", "1KiB"]);
     assert!(sentence.contains("is below the floor of"), "{sentence}");
     assert!(fs::read_dir(dir.path()).unwrap().count() == 1, "nothing is written");

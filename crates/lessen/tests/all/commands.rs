@@ -270,9 +270,22 @@ fn a_plan_is_the_truth_and_a_budget_changes_no_bit() {
     assert!(report["peak_bytes"]["measured"].as_u64().unwrap() <= floor[..floor.len() - 1].parse().unwrap());
     let weights = |run: &str| fs::read(dir.join(run).join("model/model.safetensors")).unwrap();
     assert!(weights("free") == weights("tight"));
-    let under = json(dir, &[&plan_args[..], &["--budget", "1KiB", "--json"]].concat());
+    let output = lessen(dir, &[&plan_args[..], &["--budget", "1KiB", "--json"]].concat());
+    let under: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(under["feasible"] == false && under["peak_bytes"].is_null(), "{under}");
-    assert!(succeed(dir, &plan_args).contains("the largest values"));
+    assert_eq!(output.status.code(), Some(2));
+    let sentence = stderr(&output);
+    assert!(
+        sentence.starts_with("error: the budget of 1.0 KiB is below the floor of ")
+            && sentence.contains(&format!("({} bytes)", under["floor_bytes"])),
+        "{sentence}"
+    );
+    let printed = succeed(dir, &plan_args);
+    assert!(
+        printed.contains("the largest values")
+            && printed.contains("\n      size      steps  type                   value\n"),
+        "{printed}"
+    );
     let graph = succeed(dir, &[&plan_args[..], &["--dump", "graph"]].concat());
     let parsed = lessen::graph::parse(&graph, &lessen::graph::Registry::standard()).unwrap();
     assert_eq!(lessen::graph::print(&parsed), graph);

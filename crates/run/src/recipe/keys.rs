@@ -116,7 +116,7 @@ impl Field for bool {
 impl Field for u64 {
     fn of(value: Option<&SettingValue>) -> Option<u64> {
         match value? {
-            SettingValue::Count(count) => Some(*count),
+            SettingValue::Count(count) | SettingValue::Size(count) => Some(*count),
             _ => None,
         }
     }

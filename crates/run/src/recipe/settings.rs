@@ -296,7 +296,7 @@ mod tests {
         settings.set_flag("data.path=2024").unwrap();
         settings.set_flag("model.init=a/b c.d").unwrap();
         settings.set_flag("run.budget=64MiB").unwrap();
-        assert_eq!(settings.get("run.budget"), Some(&SettingValue::Count(64 << 20)));
+        assert_eq!(settings.get("run.budget"), Some(&SettingValue::Size(64 << 20)));
         assert_eq!(settings.get("train.batch"), Some(&SettingValue::Count(8)));
         assert_eq!(settings.text("train.schedule"), Some("linear"));
         assert_eq!(settings.get("train.lr"), Some(&SettingValue::Number(5e-4)));
@@ -380,7 +380,7 @@ mod tests {
         );
         assert_eq!(
             flag("run.budget=much"),
-            "--set run.budget=much: run.budget must be a size, such as 512MiB or 2GiB, not \"much\""
+            "--set run.budget=much: run.budget must be a number with a unit, such as 512MiB or 2GiB, not \"much\""
         );
         assert!(flag("train.steps=-1").ends_with("train.steps must be a whole number, not -1.0"));
     }

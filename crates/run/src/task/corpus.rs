@@ -209,7 +209,11 @@ pub(crate) fn has_pairs(config: &Config) -> bool {
     config.data.format == DataFormat::Glue && glue_task(config, path).map_or(true, GlueTask::has_pairs)
 }
 
-fn glue_task(config: &Config, path: &Path) -> Result<GlueTask> {
+/// The task of GLUE that a recipe names, or else the folder of its data.
+///
+/// # Errors
+/// Neither of both.
+pub(crate) fn glue_task(config: &Config, path: &Path) -> Result<GlueTask> {
     if let Some(task) = &config.data.task {
         return GlueTask::from_name(task)
             .map_err(|error| Error::user(format!("{}: {error}", config.settings.origin("data.task"))));

@@ -2,6 +2,7 @@
 
 use super::goal::Goal;
 use crate::recipe::config::Config;
+use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
 use lessen_nn::{Architecture, AttentionConfig, Loss, Model, Task};
@@ -121,7 +122,11 @@ pub(crate) fn check_saved(
 ) -> Result<()> {
     let whose = format!("the model in {}", dir.display());
     check_vocabulary(tokenizer, model, &whose)?;
-    check_length(config, model, &whose, "restore the run's config.toml")?;
+    let remedy = match config.settings.origin("data.max_length") {
+        Origin::Flag(_) => "set data.max_length to at most that",
+        _ => "restore the run's config.toml",
+    };
+    check_length(config, model, &whose, remedy)?;
     check_words(config, model, described, &whose)?;
     let Some(described) = described else {
         return Ok(());

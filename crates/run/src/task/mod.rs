@@ -3,7 +3,7 @@
 pub mod corpus;
 pub mod evaluation;
 pub(crate) mod first_weights;
-mod fit;
+pub(crate) mod fit;
 pub mod goal;
 pub(crate) mod model;
 pub(crate) mod recording;
@@ -90,13 +90,23 @@ impl SavedModel {
         if let Some(dropout) = config.model.dropout {
             model.set_dropout(dropout);
         }
-        let described = described(config, &model, &tokenizer);
-        fit::check_saved(config, &model, described.as_ref(), &tokenizer, dir)?;
-        Ok(SavedModel {
+        let saved = SavedModel {
             dir: dir.to_path_buf(),
             model,
             tokenizer,
-        })
+        };
+        saved.check(config)?;
+        Ok(saved)
+    }
+
+    /// Refuses settings that do not describe the model.
+    ///
+    /// # Errors
+    /// The setting, or the tokenizer of another model.
+    pub(crate) fn check(&self, config: &Config) -> Result<()> {
+        let (model, tokenizer) = (&self.model, &self.tokenizer);
+        let described = described(config, model, tokenizer);
+        fit::check_saved(config, model, described.as_ref(), tokenizer, &self.dir)
     }
 }
 

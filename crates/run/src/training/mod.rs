@@ -230,7 +230,7 @@ impl Run {
         let count: usize = shapes.map(|shape| shape.iter().product::<usize>()).sum();
         let phase = self.stage.task.config.phase.as_deref();
         let phase_name = phase.map_or(String::new(), |name| format!(", {}", in_phase(name)));
-        self.log.note(&format!(
+        self.log.report(&format!(
             "{}{phase_name}: {} with {count} parameters, {}, peak memory {}, in {}",
             self.recipe.name(),
             self.stage.task.model.architecture().name(),

@@ -8,7 +8,7 @@ use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::Origin;
-use crate::wording::{counted, tell};
+use crate::wording::{counted, report, tell};
 use lessen_base::{Error, Result};
 use lessen_nn::ScheduleKind;
 use std::path::{Path, PathBuf};
@@ -132,7 +132,7 @@ impl Start {
         for error in newest.passed_over {
             tell(&format!("warning: {error}"));
         }
-        tell(&match &newest.whole {
+        report(&match &newest.whole {
             Some((path, manifest)) => {
                 check_init(before, request)?;
                 format!("resuming after step {} from {}", manifest.step, path.display())
