@@ -42,13 +42,13 @@ pub type Text = (String, Option<String>);
 /// A saved model that is ready to be asked, on a device.
 pub struct Predictor<'a> {
     run: &'a SavedRun<'a>,
-    kind: Box<Kind>,
+    kind: Kind,
 }
 
 /// What is asked, and how.
 enum Kind {
-    Labels(Classifier),
-    Sums(Generator),
+    Labels(Box<Classifier>),
+    Sums(Box<Generator>),
 }
 
 /// A classifier or a regression on a device.
@@ -70,7 +70,7 @@ impl SavedRun<'_> {
         let model = &self.saved.model;
         let target = match (self.goal_is_sum(), model.task()) {
             (true, _) => {
-                let kind = Box::new(Kind::Sums(self.generator(adder::LENGTH)?));
+                let kind = Kind::Sums(Box::new(self.generator(adder::LENGTH)?));
                 return Ok(Predictor { run: self, kind });
             }
             (_, Task::Regression) => LabelKind::Score,
@@ -92,7 +92,7 @@ impl SavedRun<'_> {
             target,
             blank: around.into_iter().chain(beside).collect(),
         };
-        let kind = Box::new(Kind::Labels(classifier));
+        let kind = Kind::Labels(Box::new(classifier));
         Ok(Predictor { run: self, kind })
     }
 
@@ -175,7 +175,7 @@ impl Predictor<'_> {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
-        match &mut *self.kind {
+        match &mut self.kind {
             Kind::Labels(classifier) => classifier.ask(self.run, texts),
             Kind::Sums(generator) => texts.iter().map(|(text, _)| sum_of(generator, text)).collect(),
         }
