@@ -112,6 +112,11 @@ fn test_files_are_answered_as_the_server_takes_them() {
     assert_eq!(predict("rte", "out"), answers);
     // From a plain folder whose model numbers the classes otherwise.
     fs::rename(dir.join("rte/model"), dir.join("plain")).unwrap();
+    // The name of the data's folder says what it is.
+    assert_eq!(
+        json(dir, &["eval", "plain", "--data", "RTE", "--json"])["dev_accuracy"],
+        1.0
+    );
     let config = fs::read_to_string(dir.join("plain/config.json")).unwrap();
     let turned = config.replace("\"0\": \"entailment\"", "\"0\": \"NOT_entailment\"");
     let turned = turned.replace("\"1\": \"not_entailment\"", "\"1\": \"entailment\"");
@@ -119,6 +124,11 @@ fn test_files_are_answered_as_the_server_takes_them() {
     fs::write(dir.join("plain/config.json"), turned).unwrap();
     let opposite = "index\tprediction\n0\tentailment\n1\tnot_entailment\n2\tnot_entailment\n";
     assert_eq!(predict("plain", "turned"), opposite);
+    fs::rename(dir.join("RTE"), dir.join("data")).unwrap();
+    let glue = ["--set", "data.format=glue", "--set", "data.task=RTE"];
+    let args = ["eval", "plain", "--data", "data", "--json"];
+    assert_eq!(json(dir, &[&args[..], &glue].concat())["dev_accuracy"], 0.0);
+    fs::rename(dir.join("data"), dir.join("RTE")).unwrap();
 
     let refused = |args: &[&str]| refuse(dir, &[&["predict", "plain", "--output", "no", "--glue"], args].concat());
     for name in ["CoLA", "titles"] {

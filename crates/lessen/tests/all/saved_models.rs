@@ -33,6 +33,21 @@ fn a_classifier_in_a_plain_folder_is_scored_and_asked() {
     };
     assert_eq!(ask("day 7\train", &[]), ask("day 7~rain", &[]));
     assert_ne!(ask("day 7\train", &[]), ask("day 7\train", &["--pairs"]));
+    fs::write(dir.join("pairs.txt"), "day 7\train\n\tsun, \"too\"\n").unwrap();
+    let printed = succeed(dir, &["predict", "plain", "--input", "pairs.txt", "--pairs"]);
+    let lines: Vec<&str> = printed.lines().collect();
+    assert_eq!(lines[0], "text,text_pair,label,probability");
+    assert!(
+        lines[1].starts_with("day 7,rain,") && lines[2].starts_with(",\"sun, \"\"too\"\"\","),
+        "{printed}"
+    );
+    let share: f64 = lines[1].rsplit(',').next().unwrap().parse().unwrap();
+    assert!((share - ask("day 7\train", &["--pairs"]).as_f64().unwrap()).abs() < 1e-5);
+    fs::write(dir.join("pairs.txt"), "a\tb\nc\n").unwrap();
+    assert_eq!(
+        refuse(dir, &["predict", "plain", "--input", "pairs.txt", "--pairs"]),
+        "error: pairs.txt line 2 has no tab; write both texts with a tab between"
+    );
     assert_eq!(
         refuse(dir, &["eval", "plain"]),
         "error: plain is a model without data; name the file or folder to score it on with --data"

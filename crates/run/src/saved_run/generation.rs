@@ -19,10 +19,11 @@ impl SavedRun<'_> {
         show: &mut dyn FnMut(usize, &str) -> Result<()>,
     ) -> Result<Vec<String>> {
         if self.saved.model.task() != Task::LanguageModelling {
-            return Err(Error::user(format!(
-                "{} is a classifier; ask it about a text with `lessen predict`",
-                self.source().display()
-            )));
+            let shown = self.source().display();
+            return Err(Error::user(match self.saved.model.task() {
+                Task::MaskedLanguageModelling => format!("{shown} fills masks and continues no texts; take a GPT-2"),
+                _ => format!("{shown} is a classifier; ask it about a text with `lessen predict`"),
+            }));
         }
         let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
         let how = Continuation {

@@ -75,9 +75,15 @@ impl SavedRun<'_> {
             }
             (_, Task::Regression) => LabelKind::Score,
             (_, Task::Classification { .. }) => LabelKind::Classes(model.labels().to_vec()),
-            _ => {
+            (_, Task::LanguageModelling) => {
                 return Err(Error::user(format!(
                     "{} is a language model; continue texts with `lessen generate`",
+                    self.source().display()
+                )));
+            }
+            (_, Task::MaskedLanguageModelling) => {
+                return Err(Error::user(format!(
+                    "{} fills masks and has no classes; fine-tune it with `lessen train` first",
                     self.source().display()
                 )));
             }
