@@ -91,6 +91,11 @@ fn a_classifier_learns_is_evaluated_and_asked() {
     let args = train_on(&recipe, &data, &["--steps", "60", "--out", "run", "--json"]);
     let report = json(dir, &args);
     assert_eq!(report["dev_accuracy"], 1.0, "{report}");
+    let confusion = fs::read_to_string(dir.join("run/confusion.json")).unwrap();
+    assert_eq!(
+        confusion,
+        "{\"step\":60,\"classes\":[\"fair\",\"foul\"],\"counts\":[[6,0],[0,6]]}\n"
+    );
     let answer = json(dir, &["predict", "run", "--text", "day 7 rain", "--json"]);
     assert_eq!(answer["label"], "foul", "{answer}");
     let sum: f64 = answer["probabilities"]

@@ -8,6 +8,7 @@
 //! best/                  model and tokenizer of the best evaluation, its step and score
 //! model/                 model and tokenizer at the end
 //! report.json, report.md the results
+//! confusion.json         the confusion matrix of a classifier's last evaluation
 //! diverged.txt           why the run ended, where a loss was no number
 //! ```
 
@@ -30,6 +31,9 @@ use std::path::{Path, PathBuf};
 
 /// The file that says why the loss of a run was no number, until the run goes on.
 pub const DIVERGED: &str = "diverged.txt";
+
+/// The file with the confusion matrix of the last evaluation.
+pub const CONFUSION: &str = "confusion.json";
 
 /// Which of a run's models is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -187,7 +191,7 @@ impl Folder {
     /// # Errors
     /// A folder that cannot be written to.
     pub(crate) fn remove_after(&self, step: u64) -> Result<()> {
-        let files = ["report.json", "report.md", DIVERGED].map(|name| self.root.join(name));
+        let files = ["report.json", "report.md", CONFUSION, DIVERGED].map(|name| self.root.join(name));
         for path in files.into_iter().chain([self.model()]) {
             remove_atomically(&path)?;
         }

@@ -21,7 +21,9 @@ impl SavedRun<'_> {
         if self.saved.model.task() != Task::LanguageModelling {
             let shown = self.source().display();
             return Err(Error::user(match self.saved.model.task() {
-                Task::MaskedLanguageModelling => format!("{shown} fills masks and continues no texts; take a GPT-2"),
+                Task::MaskedLanguageModelling => format!(
+                    "{shown} is a masked language model, which continues no texts; start a classifier from it with --init"
+                ),
                 _ => format!("{shown} is a classifier; ask it about a text with `lessen predict`"),
             }));
         }

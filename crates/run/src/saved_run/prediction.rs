@@ -83,7 +83,7 @@ impl SavedRun<'_> {
             }
             (_, Task::MaskedLanguageModelling) => {
                 return Err(Error::user(format!(
-                    "{} fills masks and has no classes; fine-tune it with `lessen train` first",
+                    "{} is a masked language model, which classifies no texts; start a classifier from it with --init",
                     self.source().display()
                 )));
             }

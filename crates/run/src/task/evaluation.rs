@@ -44,6 +44,14 @@ impl Scores {
         named.chain([loss]).chain(perplexity).collect()
     }
 
+    /// The confusion matrix of an evaluation after `step` steps, as it is written: the names of the classes, and a row
+    /// for each class that was right, with a count for each class that was predicted.
+    pub(crate) fn confusion_json(&self, step: u64) -> Option<Value> {
+        let confusion = self.confusion.as_ref()?;
+        let counts: Vec<&[u64]> = confusion.rows().collect();
+        Some(json!({ "step": step, "classes": confusion.names(), "counts": counts }))
+    }
+
     /// For people: `accuracy 88.61 %, loss 0.3911`.
     pub fn show(&self) -> String {
         let show = |(name, score): &(&str, f64)| match *name {
@@ -106,8 +114,8 @@ pub fn shape_of(batch: &Batch) -> BatchShape {
 /// The functions of an evaluation, by the layout of the batches that they are for.
 pub(crate) type Functions = HashMap<BatchShape, Function>;
 
-/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it is
-/// added, that for the largest batch first.
+/// Evaluates a model on the evaluation side of a source. `functions` are made from [`trace`]; where one is lacking, it
+/// is added, that for the largest batch first.
 ///
 /// # Errors
 /// Data that does not fit the model.

@@ -23,7 +23,7 @@ use self::start::Start;
 use self::timing::Timing;
 use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Manifest, STATE, write_best};
-use crate::folder::{DIVERGED, Folder, NewFolderGuard};
+use crate::folder::{CONFUSION, DIVERGED, Folder, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
@@ -286,6 +286,9 @@ impl Run {
         let job = (&task.model, &task.goal);
         let scores = evaluate(self.trainer.session(), &mut self.evaluation, job, dev.as_ref())?;
         if scores.loss.is_finite() {
+            if let Some(confusion) = scores.confusion_json(step) {
+                self.folder.write(CONFUSION, &format!("{confusion}\n"))?;
+            }
             return Ok(scores);
         }
         let loss = name_of(scores.loss);
