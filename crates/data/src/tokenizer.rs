@@ -5,6 +5,7 @@ mod shortcut;
 
 use std::path::Path;
 
+use crc32c::crc32c_append;
 use lessen_base::{Error, Result, atomic};
 use serde_json::Value;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
@@ -243,6 +244,12 @@ impl Tokenizer {
     /// Returns the size of the vocabulary: the largest id plus one.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
+    }
+
+    /// Returns a checksum of the files that [`Tokenizer::save`] writes.
+    pub(crate) fn digest(&self) -> u32 {
+        let all = self.files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
+        all.fold(0, crc32c_append)
     }
 
     /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.

@@ -132,6 +132,14 @@ impl Source for WindowBatches {
                 .map(|window| window * self.length),
         )
     }
+
+    fn most_examples(&self, _: Range<u64>) -> usize {
+        self.batch
+    }
+
+    fn most_eval_examples(&self, _: Range<u64>) -> usize {
+        self.batch
+    }
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 14] = [
+const FREE: [&str; 18] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -24,6 +24,10 @@ const FREE: [&str; 14] = [
     "train.eval_every",
     "train.checkpoint_every",
     "data.path",
+    "data.dev",
+    "data.test",
+    "data.cache",
+    "data.cache_from",
     "model.init",
     "model.vocab",
     "optimizer.placement",
