@@ -2,12 +2,12 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread;
 
 use lessen_base::{Error, Result};
 
 use crate::cache::TokenCache;
 use crate::examples::{Examples, Labels, TextPair};
+use crate::parallel::in_parallel;
 use crate::tokenizer::Tokenizer;
 use crate::tokens::{Tokens, Writer};
 
@@ -169,7 +169,8 @@ impl Job {
     }
 
     fn add(&mut self, block: &[TextPair], tokenizer: &Tokenizer, max_length: usize) -> Result<()> {
-        for (mut ids, mut types) in encode(block, tokenizer, max_length)? {
+        let encode = |(a, b): &TextPair| tokenizer.encode_pair(a, b.as_deref(), max_length);
+        for (mut ids, mut types) in in_parallel(block, encode)? {
             if ids.is_empty() {
                 (ids, types) = (vec![tokenizer.pad_id()], vec![0]);
             }
@@ -192,27 +193,4 @@ impl Job {
         }
         Ok(())
     }
-}
-
-/// Encodes texts on all cores; returns token ids and token types in order.
-fn encode(texts: &[TextPair], tokenizer: &Tokenizer, max_length: usize) -> Result<Vec<(Vec<i32>, Vec<i32>)>> {
-    let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
-    let share = texts.len().div_ceil(threads).max(1);
-    let encode_share = |texts: &[TextPair]| -> Result<Vec<_>> {
-        texts
-            .iter()
-            .map(|(a, b)| tokenizer.encode_pair(a, b.as_deref(), max_length))
-            .collect()
-    };
-    let shares: Result<Vec<Vec<_>>> = thread::scope(|scope| {
-        let threads: Vec<_> = texts
-            .chunks(share)
-            .map(|texts| scope.spawn(|| encode_share(texts)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    Ok(shares?.into_iter().flatten().collect())
 }

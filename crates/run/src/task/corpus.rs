@@ -5,12 +5,12 @@ use crate::folder::manifest::{DataDigest, DataDigests};
 use crate::recipe::config::Config;
 use crate::recipe::keys::{CHARACTERS, DataFormat};
 use crate::recipe::value::Origin;
-use crc32c::{crc32c, crc32c_append};
+use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{
     Adder, Dataset, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels, Order, Source, Text,
-    Tokenizer, WindowBatches, is_pattern, labelled,
+    TextOptions, TextSplit, Tokenizer, WindowBatches, encode_text, is_pattern, labelled,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl Corpus {
         let data = &config.data;
         Ok(match data.format {
             DataFormat::Adder => Corpus::Adder,
-            DataFormat::Text => Corpus::Text(Text::read(path()?, data.held_out)?),
+            DataFormat::Text => Corpus::Text(Text::read(path()?, &text_options(config))?),
             DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(path()?, &options(config, classes))?)),
             DataFormat::Glue => {
                 let path = folder(path()?)?;
@@ -94,8 +94,14 @@ impl Corpus {
         Ok(match (self, dir) {
             (Corpus::Adder, _) => Adder::tokenizer(),
             (_, Some(dir)) => Tokenizer::from_dir(&dir)?,
-            (Corpus::Text(text), None) => Tokenizer::characters([text.train.as_str()], config.data.min_count),
-            (Corpus::Labelled(data), None) => characters(&data.train, config.data.min_count)?,
+            (Corpus::Text(text), None) => characters(text.train.blocks(), config)?,
+            (Corpus::Labelled(data), None) => {
+                let texts = data.train.texts().flat_map(|pair| match pair {
+                    Ok((first, second)) => [Some(Ok(first)), second.map(Ok)],
+                    Err(error) => [Some(Err(error)), None],
+                });
+                characters(texts.flatten(), config)?
+            }
         })
     }
 
@@ -112,15 +118,19 @@ impl Corpus {
     /// # Errors
     /// Files that cannot be read any more.
     pub(crate) fn digests(&self) -> Result<DataDigests> {
-        let of_text = |text: &str| DataDigest {
-            size: text.len() as u64,
-            crc: crc32c(text.as_bytes()),
+        let of_text = |text: &TextSplit| {
+            let mut blocks = text.blocks();
+            let crc = blocks.try_fold(0, |crc, block| Ok(crc32c_append(crc, block?.as_bytes())));
+            crc.map(|crc| DataDigest {
+                size: text.bytes(),
+                crc,
+            })
         };
         Ok(match self {
             Corpus::Adder => DataDigests::default(),
             Corpus::Text(text) => DataDigests {
-                train: of_text(&text.train),
-                dev: of_text(&text.valid),
+                train: of_text(&text.train)?,
+                dev: of_text(&text.valid)?,
             },
             Corpus::Labelled(data) => DataDigests {
                 train: digest_of(&data.target, &data.train)?,
@@ -169,7 +179,7 @@ impl Corpus {
         Ok(match self {
             Corpus::Adder => Arc::new(Adder::new(batch, config.train.seed)?),
             Corpus::Text(text) => {
-                let tokens = tokenizer.encode(text.split(split)?)?;
+                let tokens = encode_text(text.split(split)?, tokenizer, Some(&config.cache()))?;
                 Arc::new(WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?)
             }
             Corpus::Labelled(data) => {
@@ -202,17 +212,21 @@ fn digest_of(target: &LabelKind, split: &Examples) -> Result<DataDigest> {
     })
 }
 
-/// A tokenizer with the characters of a split.
-fn characters(split: &Examples, min_count: usize) -> Result<Tokenizer> {
+/// A tokenizer with the characters of texts.
+fn characters(texts: impl Iterator<Item = Result<String>>, config: &Config) -> Result<Tokenizer> {
     let mut failed = None;
-    let texts = split
-        .texts()
-        .map_while(|text| text.map_err(|error| failed = Some(error)).ok());
-    let tokenizer = Tokenizer::characters(
-        texts.flat_map(|(first, second)| [Some(first), second]).flatten(),
-        min_count,
-    );
+    let texts = texts.map_while(|text| text.map_err(|error| failed = Some(error)).ok());
+    let tokenizer = Tokenizer::characters(texts, config.data.min_count);
     failed.map_or(Ok(tokenizer), Err)
+}
+
+/// How a text is read.
+fn text_options(config: &Config) -> TextOptions {
+    TextOptions {
+        held_out: config.data.held_out,
+        valid: config.data.dev.clone(),
+        test: config.data.test.clone(),
+    }
 }
 
 /// How labelled texts are read.
