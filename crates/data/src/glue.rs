@@ -186,6 +186,7 @@ impl GlueTask {
             more: more.into_iter().collect::<Result<_>>()?,
             target: self.target(),
             metrics: self.metrics(),
+            remarks: Vec::new(),
         })
     }
 
@@ -227,7 +228,8 @@ impl GlueTask {
         let (first, label) = (column(layout.first)?, column(layout.label)?);
         let second = layout.second.map(column).transpose()?;
         let target = self.target();
-        let mut examples = Examples::unlabelled(vec![], &target);
+        let Examples { mut labels, .. } = Examples::unlabelled(vec![], &target);
+        let mut texts = Vec::new();
         for (number, line) in lines {
             let cells: Vec<&str> = line.split('\t').collect();
             let at = |reason: String| Error::user(format!("{} line {number} {reason}", path.display()));
@@ -242,7 +244,7 @@ impl GlueTask {
                 )));
             }
             let cell = cells[label].trim();
-            match (&mut examples.labels, &target) {
+            match (&mut labels, &target) {
                 (Labels::Classes(labels), LabelKind::Classes(names)) => {
                     let class = match layout.by_name {
                         true => names.iter().position(|name| name == cell),
@@ -270,15 +272,15 @@ impl GlueTask {
                 (Labels::Classes(_), LabelKind::Score) => unreachable!("labels were made for this target"),
             }
             let second = second.map(|second| cells[second].to_string());
-            examples.texts.push((cells[first].to_string(), second));
+            texts.push((cells[first].to_string(), second));
         }
-        if examples.is_empty() {
+        if texts.is_empty() {
             return Err(Error::user(format!(
                 "{} has a header but no line of data; restore it",
                 path.display()
             )));
         }
-        Ok(examples)
+        Ok(Examples::new(texts, labels))
     }
 }
 

@@ -5,12 +5,14 @@ mod shortcut;
 
 use std::path::Path;
 
+use crc32c::crc32c_append;
 use lessen_base::{Error, Result, atomic};
 use serde_json::Value;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
 use tokenizers::{Encoding, PostProcessor};
 
 use crate::files::{make_folder, read_text};
+use crate::parallel::in_parallel;
 use crate::vocabulary::{self, Description, END_OF_TEXT, PAD};
 use added::{ADDED, Beside, ROLES};
 use shortcut::{Shortcut, pieces};
@@ -22,6 +24,9 @@ const KEPT: [&str; 5] = ["vocab.txt", "vocab.json", "merges.txt", ADDED, ROLES];
 
 /// Size in bytes of the pieces in which long texts are encoded; see [`Shortcut::Pieces`].
 const PIECE: usize = 64 * 1024;
+
+/// Size in bytes from which a text is encoded in parts whatever the tokenizer; see [`Tokenizer::last_cut`].
+const LINES: usize = 16 << 20;
 
 /// A Hugging Face tokenizer, or one with a token per character.
 #[derive(Clone)]
@@ -176,15 +181,36 @@ impl Tokenizer {
                 }
             }
             Shortcut::Pieces => {
-                let mut ids = Vec::new();
-                for piece in pieces(text, PIECE) {
-                    ids.extend(ids_of(&self.encoding(piece)?));
-                }
-                return Ok(ids);
+                let pieces: Vec<&str> = pieces(text, PIECE).collect();
+                let encoded = in_parallel(&pieces, |piece| Ok(ids_of(&self.encoding(piece)?)))?;
+                return Ok(encoded.concat());
             }
             Shortcut::None => {}
         }
         Ok(ids_of(&self.encoding(text)?))
+    }
+
+    /// Returns the last place at which a text that goes on can be cut so that the ids of the parts are those of the whole; 0
+    /// where there is none. A tokenizer that may join anything is given the lines of a text in parts of at least 16 MiB.
+    pub(crate) fn last_cut(&self, text: &str) -> usize {
+        let between_words = || {
+            let is_cut = |at: &usize| {
+                text[..*at]
+                    .chars()
+                    .next_back()
+                    .is_some_and(|before| !before.is_whitespace())
+            };
+            text.rmatch_indices([' ', '\n'])
+                .map(|(at, _)| at)
+                .find(is_cut)
+                .unwrap_or(0)
+        };
+        match &self.shortcut {
+            Shortcut::Characters(characters) if !characters.has_spaces() => between_words(),
+            Shortcut::Pieces => between_words(),
+            _ if text.len() < LINES => 0,
+            _ => text.rfind('\n').map_or(0, |at| at + 1),
+        }
     }
 
     /// Encodes a text or a pair with special tokens, truncated to `max_length`; returns token ids and token types. The
@@ -247,6 +273,12 @@ impl Tokenizer {
     /// Returns the size of the vocabulary: the largest id plus one.
     pub fn vocab_size(&self) -> usize {
         self.vocab_size
+    }
+
+    /// Returns a checksum of the files that [`Tokenizer::save`] writes.
+    pub(crate) fn digest(&self) -> u32 {
+        let all = self.files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
+        all.fold(0, crc32c_append)
     }
 
     /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.

@@ -21,7 +21,7 @@ fn damaged_data_is_named_with_its_line() {
     assert!(sentence.contains("train.txt line 2 has no tab"), "{sentence}");
     let sentence = with_file("dev.txt", b"sun\t0\nrain\t2\n");
     assert!(
-        sentence.contains("dev.txt line 2 has the label 2, but class.txt has 2 classes"),
+        sentence.contains("dev.txt line 2 has the label '2', but the 2 classes of class.txt are fair, foul;"),
         "{sentence}"
     );
     let sentence = with_file("train.txt", b"sun\t0\nrain\t1\n\xff\xfe\t1\n");
@@ -34,9 +34,12 @@ fn damaged_data_is_named_with_its_line() {
 fn missing_data_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));
-    fs::remove_file(data.join("dev.txt")).unwrap();
+    fs::remove_file(data.join("train.txt")).unwrap();
     let sentence = refuse(dir.path(), &train_on(&recipe, &data, &[]));
-    assert!(sentence.contains("dev.txt"), "{sentence}");
+    assert!(
+        sentence.contains("there is no train.txt, train.csv, train.tsv or train.jsonl in"),
+        "{sentence}"
+    );
     let sentence = refuse(dir.path(), &["train", text(&recipe), "--data", "nowhere"]);
     assert_eq!(
         sentence,

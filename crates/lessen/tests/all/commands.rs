@@ -183,7 +183,7 @@ fn a_single_class_is_refused_before_anything_is_written() {
         fs::write(data.join(file), "sun\t0\nday\t0\n").unwrap();
     }
     let sentence = refuse(dir, &train_on(&recipe, &data, &["--out", "run"]));
-    assert!(sentence.contains("class.txt names only one class"), "{sentence}");
+    assert!(sentence.contains("class.txt has only one class"), "{sentence}");
     assert!(!dir.join("run").exists());
 }
 

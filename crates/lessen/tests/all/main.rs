@@ -3,6 +3,7 @@
 mod bad_input;
 mod command_line;
 mod commands;
+mod data;
 mod experiments;
 mod from_checkpoint;
 mod generate;

@@ -8,6 +8,7 @@ use super::keys::{self, KEYS, Key, Keys};
 use super::phases::{self, Phase};
 use super::value::{Kind, Origin, SettingValue, fit, parse_value};
 use lessen_base::{Error, Result};
+use lessen_data::is_pattern;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::DeTable;
@@ -152,7 +153,7 @@ impl Settings {
             if let Kind::Path(words) = key.kind
                 && let Some((SettingValue::Text(path), _)) = self.values.get_mut(key.name)
                 && !words.contains(&path.as_str())
-                && Path::new(path).exists()
+                && (Path::new(path).exists() || is_pattern(Path::new(path)))
                 && let Ok(absolute) = std::path::absolute(&*path)
             {
                 *path = absolute.display().to_string();

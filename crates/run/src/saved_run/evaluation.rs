@@ -40,7 +40,7 @@ impl SavedRun<'_> {
                 self.config.data.format
             )));
         }
-        let (trained, batch) = (self.config.data.max_length, self.config.train.batch);
+        let (trained, batch) = (self.config.data.max_length, self.config.equal_batch());
         let tokens = length.tokens(trained)?;
         if let Some(most) = self.saved.model.max_length().filter(|most| tokens > *most) {
             return Err(Error::user(format!(
@@ -53,7 +53,7 @@ impl SavedRun<'_> {
         let mut settings = self.settings_for(data)?;
         // As many tokens in a batch as in training.
         let batch = (batch.saturating_mul(trained) / tokens).max(1);
-        for (key, count) in [("data.max_length", tokens), ("train.batch", batch)] {
+        for (key, count) in [("data.max_length", tokens), ("train.batch", batch), ("train.tokens", 0)] {
             settings.set_named(key, SettingValue::Count(count as u64), format!("--length {length}"))?;
         }
         Ok((tokens, self.evaluate_with(settings, split)?))
@@ -76,7 +76,18 @@ impl SavedRun<'_> {
         let mut settings = self.config.settings.clone();
         if let Some(path) = data {
             let text = path.display().to_string();
-            settings.set_named("data.path", SettingValue::Text(text.clone()), format!("--data {text}"))?;
+            let whole = match self.config.data.format {
+                // All of a file that was not split before is evaluated.
+                DataFormat::Labelled if !path.is_dir() => text.clone(),
+                _ => String::new(),
+            };
+            for (key, value) in [
+                ("data.path", text.clone()),
+                ("data.dev", whole),
+                ("data.test", String::new()),
+            ] {
+                settings.set_named(key, SettingValue::Text(value), format!("--data {text}"))?;
+            }
         }
         let Some(path) = settings.text("data.path") else {
             if self.is_plain {

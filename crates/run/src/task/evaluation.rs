@@ -133,8 +133,9 @@ pub(crate) fn evaluate(
         functions.insert(shape, function);
         Ok(function)
     };
-    let size = shape_of(&source.eval_batch(0)).size();
-    if let Some(tokens) = source.most_eval_tokens(0..source.eval_batches()) {
+    let all = 0..source.eval_batches();
+    let size = source.most_eval_examples(all.clone());
+    if let Some(tokens) = source.most_eval_tokens(all) {
         function_for(session, BatchShape::Packed { size, tokens })?;
     }
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);

@@ -69,11 +69,18 @@ pub(crate) fn check_batch(config: &Config, model: &Model) -> Result<()> {
     let widest = parameters
         .iter()
         .map(|param| param.shape.iter().copied().max().unwrap_or(1) as f64);
-    let (size, length) = (config.train.batch, config.data.max_length);
-    if size as f64 * length as f64 * widest.sum::<f64>() < MOST_ELEMENTS {
+    let (size, length, tokens) = (config.train.batch, config.data.max_length, config.train.tokens);
+    let most = match tokens {
+        0 => size as f64 * length as f64,
+        tokens => tokens as f64,
+    };
+    if most * widest.sum::<f64>() < MOST_ELEMENTS {
         return Ok(());
     }
-    let mut keys = vec![("train.batch", size), ("data.max_length", length)];
+    let mut keys = match tokens {
+        0 => vec![("train.batch", size), ("data.max_length", length)],
+        tokens => vec![("train.tokens", tokens)],
+    };
     if config.model.init.is_none() {
         keys.extend([("model.width", config.model.width), ("model.ffn", config.model.ffn)]);
     }

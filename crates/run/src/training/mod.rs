@@ -60,7 +60,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let log = Log::open(&folder, start.step(), left.total)?;
     let mut run = Run {
         tokenizer: stage.task.data()?.tokenizer.clone(),
-        data: stage.task.data()?.corpus().digests(),
+        data: stage.task.data()?.digests()?,
         timing: Timing::new(compile_time),
         best: start.best.clone().filter(|best| best.phase == stage.task.config.phase),
         start: start.step(),
@@ -238,6 +238,11 @@ impl Run {
             show_size(self.trainer.peak().planned),
             self.folder.root().display()
         ));
+        if self.stage.begun == 0
+            && let Ok(data) = self.stage.task.data()
+        {
+            data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
+        }
         let before = match self.stage.begun {
             0 => "the checkpoint",
             _ => "the phase before",

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 15] = [
+const FREE: [&str; 19] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -25,6 +25,10 @@ const FREE: [&str; 15] = [
     "train.checkpoint_every",
     "train.save_dtype",
     "data.path",
+    "data.dev",
+    "data.test",
+    "data.cache",
+    "data.cache_from",
     "model.init",
     "model.vocab",
     "optimizer.placement",
