@@ -1,5 +1,5 @@
-//! Labelled texts as people have them: `text<TAB>label` lines, CSV, TSV and JSON lines with named columns, folders with a
-//! folder for each class. `docs/data.md` shows each of them.
+//! Labelled texts as people have them: `text<TAB>label` lines, CSV, TSV and JSON lines with named columns, folders with
+//! a folder for each class. `docs/data.md` shows each of them.
 //!
 //! Texts are read when they are needed and are never in memory as a whole.
 
@@ -10,7 +10,7 @@ use lessen_base::{Error, Result};
 
 use crate::classes::{Classes, Found};
 pub use crate::columns::Columns;
-use crate::examples::{Dataset, Examples, LabelKind, Labels};
+use crate::examples::{Dataset, Examples, LabelKind, Labels, TextPair};
 use crate::held_out;
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
@@ -46,13 +46,13 @@ impl Default for Options {
     }
 }
 
-/// Reads a file, the files that a pattern stands for, or a folder. Classes are numbered as `class.txt` in the folder lists
-/// them, or else as the options do, or else, of those of the training split, whole numbers by size and words by their
-/// characters.
+/// Reads a file, the files that a pattern stands for, or a folder. Classes are numbered as `class.txt` in the folder
+/// lists them, or else as the options do, or else, of those of the training split, whole numbers by size and words by
+/// their characters.
 ///
 /// # Errors
-/// A missing, empty or damaged file; a line without text or label; a label of no class; fewer than two classes. The message
-/// names file, line, column and remedy.
+/// A missing, empty or damaged file; a line without text or label; a label of no class; fewer than two classes. The
+/// message names file, line, column and remedy.
 pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
     let places = Places::of(path)?;
     let given = |path: &Option<PathBuf>, found| match path {
@@ -117,8 +117,8 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
     })
 }
 
-/// Whether the examples are pairs of texts, as far as their first one can be read; otherwise whether a column for the second
-/// text is named.
+/// Whether the examples are pairs of texts, as far as their first one can be read; otherwise whether a column for the
+/// second text is named.
 pub fn has_pairs(path: &Path, options: &Options) -> bool {
     let rows = Places::of(path).map(|places| Rows {
         place: places.train,
@@ -129,6 +129,17 @@ pub fn has_pairs(path: &Path, options: &Options) -> bool {
         Ok(Some(Ok(row))) => row.text_pair.is_some(),
         _ => options.columns.text_pair.is_some(),
     }
+}
+
+/// Reads the texts of a file with named columns (`.csv`, `.tsv`, `.jsonl`) in order; it needs no labels. After an error
+/// there are none.
+pub fn texts(path: &Path, columns: &Columns) -> impl Iterator<Item = Result<TextPair>> + use<> {
+    let rows = Rows {
+        place: Place::Files(vec![path.to_path_buf()]),
+        columns: columns.clone(),
+        with_label: false,
+    };
+    rows.iter().map(|row| row.map(|row| (row.text, row.text_pair)))
 }
 
 fn labels_of(rows: &Rows, classes: &Classes) -> Result<Vec<i32>> {

@@ -141,7 +141,7 @@ fn large_data_is_tokenized_once_into_the_cache_and_trains_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));
     let weights = |run: &str| fs::read(dir.path().join(run).join("model/model.safetensors")).unwrap();
-    let cached = ["--set", "data.cache=tokens", "--set", "data.cache_from=1"];
+    let cached = ["--set", "data.cache=tokens", "--set", "data.cache_from=1B"];
     succeed(dir.path(), &train_on(&recipe, &data, &["--out", "plain"]));
     let entries = || {
         let mut names: Vec<_> = fs::read_dir(dir.path().join("tokens"))

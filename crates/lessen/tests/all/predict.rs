@@ -105,7 +105,7 @@ fn stdin_is_a_file_and_columns_say_what_is_in_them() {
     );
     assert_eq!(
         stderr(&output),
-        "warning: 2 of 4 texts are empty or have no character that the model knows, such as line 2; the answers to \
+        "warning: 2 of 4 texts are empty or have no character that the model knows, such as number 2; the answers to \
          them say nothing\n"
     );
     let output = lessen(dir, &["predict", "run", "--text", "零"]);
@@ -181,5 +181,48 @@ fn a_model_that_adds_answers_every_line() {
     assert!(
         sentence.starts_with("error: sums.txt: 'three' is no sum of two numbers"),
         "{sentence}"
+    );
+}
+
+#[test]
+fn a_file_with_named_columns_is_asked_by_its_columns() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    trained(dir);
+    let labels = |input: &str, more: &[&str]| -> Vec<(String, String)> {
+        let args = ["predict", "run", "--format", "jsonl", "--input", input];
+        let own = |value: &Value| value.as_str().unwrap().to_string();
+        let found = objects(&succeed(dir, &[&args[..], more].concat()));
+        found
+            .iter()
+            .map(|object| (own(&object["text"]), own(&object["label"])))
+            .collect()
+    };
+    let expected = [
+        ("sun, sun".to_string(), "fair".to_string()),
+        ("rain".into(), "foul".into()),
+    ];
+    fs::write(dir.join("a.csv"), "number,text\n1,\"sun, sun\"\n2,rain\n").unwrap();
+    assert_eq!(labels("a.csv", &[]), expected);
+    fs::write(dir.join("a.tsv"), "what\tnumber\nsun, sun\t1\nrain\t2\n").unwrap();
+    assert_eq!(labels("a.tsv", &["--set", "data.text=what"]), expected);
+    fs::write(dir.join("a.jsonl"), "{\"text\": \"sun, sun\"}\n{\"text\": \"rain\"}\n").unwrap();
+    assert_eq!(labels("a.jsonl", &[]), expected);
+    let sentence = refuse(dir, &["predict", "run", "--input", "a.tsv"]);
+    assert!(sentence.starts_with("error: a.tsv line 1"), "{sentence}");
+    fs::write(dir.join("b.csv"), "text,text_pair\nsun,rain\n").unwrap();
+    let printed = succeed(dir, &["predict", "run", "--input", "b.csv"]);
+    assert!(
+        printed.starts_with("text,label,probability\nsun,fair,"),
+        "the run has no pairs: {printed}"
+    );
+    let printed = succeed(dir, &["predict", "run/model", "--input", "b.csv"]);
+    assert!(
+        printed.starts_with("text,text_pair,label,probability\nsun,rain,"),
+        "{printed}"
+    );
+    assert_eq!(
+        refuse(dir, &["predict", "run", "--pairs", "--input", "a.csv"]),
+        "error: a.csv has no column for the second text of a pair; name it with --set data.text_pair=COLUMN"
     );
 }

@@ -17,7 +17,7 @@ use lessen_nn::Model;
 use lessen_train::Session;
 use std::path::{Path, PathBuf};
 
-pub use self::prediction::{Answer, Prediction, Predictor, Text, split_pair};
+pub use self::prediction::{Answer, Prediction, Predictor, split_pair};
 
 /// A saved model with the settings that it was trained with; those of a plain Hugging Face folder follow from its
 /// model.

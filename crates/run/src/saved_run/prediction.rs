@@ -4,13 +4,14 @@ use super::SavedRun;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::value::SettingValue;
-use crate::task::corpus::{glue_task, has_pairs};
+use crate::task::corpus::{columns, glue_task, has_pairs};
 use crate::task::evaluation::{inputs_of, largest, shape_of};
 use crate::task::fit::check_goal;
 use crate::task::goal::Goal;
 use crate::task::model::number_classes;
 use lessen_base::{Error, Result};
-use lessen_data::{Adder, Batch, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, adder};
+use lessen_data::labelled::Columns;
+use lessen_data::{Adder, Batch, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, TextPair, adder};
 use lessen_nn::{BatchShape, Task};
 use lessen_train::{Function, Generator, Sampling, Session};
 use std::collections::{HashMap, HashSet};
@@ -35,9 +36,6 @@ pub struct Answer {
     /// Whether the text has no token that the vocabulary knows, so that the answer says nothing of it.
     pub is_blank: bool,
 }
-
-/// A text, or a pair of texts, to ask about.
-pub type Text = (String, Option<String>);
 
 /// A saved model that is ready to be asked, on a device.
 pub struct Predictor<'a> {
@@ -102,9 +100,14 @@ impl SavedRun<'_> {
         Ok(Predictor { run: self, kind })
     }
 
-    /// Whether the texts of the run's data are pairs.
-    pub fn has_pairs(&self) -> bool {
-        !self.is_plain && has_pairs(&self.config)
+    /// Whether the texts of the run's data are pairs; none where there is no run.
+    pub fn has_pairs(&self) -> Option<bool> {
+        (!self.is_plain).then(|| has_pairs(&self.config))
+    }
+
+    /// The columns of texts in files with named columns.
+    pub fn columns(&self) -> Columns {
+        columns(&self.config)
     }
 
     /// The task of GLUE in a folder: that of the run, else the one that the folder is called after.
@@ -151,7 +154,9 @@ impl SavedRun<'_> {
     /// # Errors
     /// A model that only continues texts, a text that cannot be encoded.
     pub fn predict(&self, text: &str) -> Result<Prediction> {
-        let answers = self.predictor()?.ask(&[split_pair(text, self.has_pairs())])?;
+        let answers = self
+            .predictor()?
+            .ask(&[split_pair(text, self.has_pairs() == Some(true))])?;
         let answer = answers.into_iter().next();
         answer
             .map(|answer| answer.prediction)
@@ -160,7 +165,7 @@ impl SavedRun<'_> {
 }
 
 /// A line as a text, or as the pair with a tab between; a single text may have tabs of its own.
-pub fn split_pair(line: &str, has_pairs: bool) -> Text {
+pub fn split_pair(line: &str, has_pairs: bool) -> TextPair {
     match line.split_once('\t') {
         Some((first, second)) if has_pairs => (first.to_string(), Some(second.to_string())),
         _ => (line.to_string(), None),
@@ -177,7 +182,7 @@ impl Predictor<'_> {
     ///
     /// # Errors
     /// A text that cannot be encoded, or is no sum where the model adds.
-    pub fn ask(&mut self, texts: &[Text]) -> Result<Vec<Answer>> {
+    pub fn ask(&mut self, texts: &[TextPair]) -> Result<Vec<Answer>> {
         if texts.is_empty() {
             return Ok(Vec::new());
         }
@@ -189,7 +194,7 @@ impl Predictor<'_> {
 }
 
 impl Classifier {
-    fn ask(&mut self, run: &SavedRun<'_>, texts: &[Text]) -> Result<Vec<Answer>> {
+    fn ask(&mut self, run: &SavedRun<'_>, texts: &[TextPair]) -> Result<Vec<Answer>> {
         let (length, most) = (run.config.data.max_length, run.config.train.batch);
         let size = texts.len().min(most);
         let examples = Examples::unlabelled(texts.to_vec(), &self.target);

@@ -229,15 +229,21 @@ fn text_options(config: &Config) -> TextOptions {
     }
 }
 
+/// The columns of texts and labels that a recipe names.
+pub(crate) fn columns(config: &Config) -> Columns {
+    let data = &config.data;
+    Columns {
+        text: data.text.clone(),
+        text_pair: data.text_pair.clone(),
+        label: data.label.clone(),
+    }
+}
+
 /// How labelled texts are read.
 fn options(config: &Config, classes: Option<Vec<String>>) -> labelled::Options {
-    let data = config.data.clone();
+    let (columns, data) = (columns(config), config.data.clone());
     labelled::Options {
-        columns: Columns {
-            text: data.text,
-            text_pair: data.text_pair,
-            label: data.label,
-        },
+        columns,
         dev: data.dev,
         test: data.test,
         held_out: data.held_out,

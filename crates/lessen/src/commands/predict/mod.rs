@@ -37,7 +37,7 @@ pub struct Predict {
     /// Write the probabilities of all classes
     #[arg(long, requires = "input")]
     probabilities: bool,
-    /// Another value for train.batch or data.max_length; may be repeated
+    /// Another value for train.batch, data.max_length, data.text or data.text_pair; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Print one JSON object and nothing else on stdout
@@ -52,7 +52,7 @@ struct What {
     /// The text; for tasks on two texts, both with a tab between
     #[arg(long, allow_hyphen_values = true, conflicts_with = "output")]
     text: Option<String>,
-    /// File with a text on each line; - is stdin
+    /// File with a text on each line, or with named columns (.csv, .tsv, .jsonl); - is stdin
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     input: Option<PathBuf>,
     /// Folder of a task of GLUE with its test files, to be answered as its server wants it
@@ -75,8 +75,9 @@ impl Predict {
         Ok(0)
     }
 
-    fn has_pairs(&self, run: &SavedRun<'_>) -> bool {
-        self.pairs || run.has_pairs()
+    /// Whether texts are pairs, as far as that is known.
+    fn has_pairs(&self, run: &SavedRun<'_>) -> Option<bool> {
+        if self.pairs { Some(true) } else { run.has_pairs() }
     }
 
     /// Asks about one text.
@@ -86,7 +87,9 @@ impl Predict {
                 "the text is empty; give at least one character with --text",
             ));
         }
-        let answers = run.predictor()?.ask(&[split_pair(text, self.has_pairs(run))])?;
+        let answers = run
+            .predictor()?
+            .ask(&[split_pair(text, self.has_pairs(run) == Some(true))])?;
         for Answer { prediction, is_blank } in answers {
             if is_blank {
                 tell("warning: the model knows no character of the text, so its answer says nothing of it");
@@ -112,12 +115,11 @@ impl Predict {
 
     /// Asks about all lines of a file.
     fn many(&self, run: &SavedRun<'_>, input: &Path) -> Result<()> {
-        let has_pairs = self.has_pairs(run);
-        let input = Input::open(input, has_pairs)?;
+        let input = Input::open(input, &run.columns(), self.has_pairs(run))?;
         let form = output::Form {
             format: self.format.unwrap_or_else(|| Format::of(self.output.as_deref())),
             probabilities: self.probabilities,
-            has_pairs,
+            has_pairs: input.has_pairs(),
         };
         match &self.output {
             Some(path) => output::write_file(path, |out| answer_all(run, input, form, out)),
@@ -140,7 +142,7 @@ fn answer_all(run: &SavedRun<'_>, mut input: Input, form: output::Form, out: &mu
         if texts.is_empty() {
             break;
         }
-        let before = input.line() - texts.len();
+        let before = input.count() - texts.len();
         let answers = predictor.ask(&texts).map_err(|error| error.at(input.name()))?;
         for (number, (text, answer)) in texts.iter().zip(&answers).enumerate() {
             if answer.is_blank {
@@ -153,11 +155,11 @@ fn answer_all(run: &SavedRun<'_>, mut input: Input, form: output::Form, out: &mu
         }
     }
     input.finish();
-    if let Some(line) = first {
+    if let Some(number) = first {
         tell(&format!(
-            "warning: {blank} of {} texts are empty or have no character that the model knows, such as line {line}; the \
+            "warning: {blank} of {} texts are empty or have no character that the model knows, such as number {number}; the \
              answers to them say nothing",
-            input.line()
+            input.count()
         ));
     }
     output.finish()

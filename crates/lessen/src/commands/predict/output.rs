@@ -2,7 +2,8 @@
 
 use clap::ValueEnum;
 use lessen_base::atomic::write_with;
-use lessen_run::saved_run::{Prediction, Text};
+use lessen_data::TextPair;
+use lessen_run::saved_run::Prediction;
 use lessen_run::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::io::{self, ErrorKind, Write};
@@ -66,7 +67,7 @@ impl<'a> Output<'a> {
     ///
     /// # Errors
     /// A place that cannot be written to.
-    pub fn write(&mut self, text: &Text, prediction: &Prediction) -> Result<bool> {
+    pub fn write(&mut self, text: &TextPair, prediction: &Prediction) -> Result<bool> {
         let (form, labels) = (self.form, self.labels);
         let written = match &mut self.sink {
             Sink::Csv(out, is_begun) => {
@@ -96,7 +97,12 @@ impl<'a> Output<'a> {
 }
 
 /// The names of the columns, and their cells.
-fn row(form: Form, labels: &[String], (text, second): &Text, prediction: &Prediction) -> (Vec<String>, Vec<String>) {
+fn row(
+    form: Form,
+    labels: &[String],
+    (text, second): &TextPair,
+    prediction: &Prediction,
+) -> (Vec<String>, Vec<String>) {
     let mut columns = vec![("text".to_string(), text.clone())];
     let mut add = |name: &str, cell: String| columns.push((name.to_string(), cell));
     if form.has_pairs {
@@ -118,7 +124,7 @@ fn row(form: Form, labels: &[String], (text, second): &Text, prediction: &Predic
 }
 
 /// A line of JSON.
-fn object(form: Form, labels: &[String], (text, second): &Text, prediction: &Prediction) -> Value {
+fn object(form: Form, labels: &[String], (text, second): &TextPair, prediction: &Prediction) -> Value {
     let mut object = Map::new();
     let mut add = |name: &str, value: Value| drop(object.insert(name.to_string(), value));
     add("text", json!(text));
