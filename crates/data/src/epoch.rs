@@ -17,6 +17,7 @@ pub enum Order {
 pub(crate) struct Epochs {
     len: usize,
     order: Order,
+    arrange: Option<Box<dyn Fn(&mut [u32]) + Send + Sync>>,
     cache: Mutex<Option<(u64, Arc<[u32]>)>>,
 }
 
@@ -27,8 +28,15 @@ impl Epochs {
         Epochs {
             len,
             order,
+            arrange: None,
             cache: Mutex::new(None),
         }
+    }
+
+    /// The same epochs, each put into another order by `arrange`, which keeps all numbers.
+    pub(crate) fn arranged(self, arrange: impl Fn(&mut [u32]) + Send + Sync + 'static) -> Epochs {
+        let arrange = Some(Box::new(arrange) as _);
+        Epochs { arrange, ..self }
     }
 
     /// Returns the number of examples in an epoch.
@@ -50,6 +58,9 @@ impl Epochs {
         let mut order: Vec<u32> = (0..self.len as u32).collect();
         if let Order::Shuffled(seed) = self.order {
             SplitMix64::keyed(seed, epoch).shuffle(&mut order);
+        }
+        if let Some(arrange) = &self.arrange {
+            arrange(&mut order);
         }
         let order: Arc<[u32]> = order.into();
         *cache = Some((epoch, order.clone()));

@@ -1,38 +1,31 @@
 //! Batches of labelled texts.
 
 use std::ops::Range;
-use std::thread;
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
 use crate::batch::{Batch, Field, IGNORE};
+use crate::batching::{Batches, Batching, Members};
 use crate::bucket::bucket;
-use crate::epoch::Epochs;
+use crate::encoded::EncodedExamples;
 use crate::epoch::Order;
 use crate::examples::{Examples, Labels};
 use crate::packing::Row;
 use crate::source::Source;
 use crate::tokenizer::Tokenizer;
 
-/// Labelled texts, encoded once and served in batches of `B` texts without padding; see [`Batch`] for the fields.
+/// Labelled texts, encoded once and served in batches without padding; see [`Batch`] for the fields.
 pub struct ExampleBatches {
-    tokens: Vec<i32>,
-    types: Vec<i32>,
-    /// Start of each example in `tokens` and `types`, then the end of the last one.
-    starts: Vec<usize>,
-    labels: Labels,
-    pad: i32,
-    batch: usize,
-    epochs: Epochs,
+    examples: Arc<EncodedExamples>,
+    batches: Batches,
 }
 
 impl ExampleBatches {
-    /// Encodes the examples, truncated to `max_length` tokens, for batches of `batch` (`B`) texts. A text without
-    /// tokens gets a token of padding, so that every model has a state for it.
+    /// Encodes the examples, truncated to `max_length` tokens, for batches of `batch` texts.
     ///
     /// # Errors
-    /// No examples; a batch or length of 0; a length that leaves no room for text beside the special tokens; a text
-    /// that the tokenizer cannot encode.
+    /// As [`EncodedExamples::new`], and a batch of 0.
     pub fn new(
         examples: &Examples,
         tokenizer: &Tokenizer,
@@ -40,61 +33,45 @@ impl ExampleBatches {
         batch: usize,
         order: Order,
     ) -> Result<ExampleBatches> {
-        if examples.is_empty() {
-            return Err(Error::user(
-                "there are no examples to make batches of; add some to the data",
-            ));
-        }
-        check_sizes(max_length, batch)?;
-        let (mut tokens, mut types, mut starts) = (Vec::new(), Vec::new(), vec![0]);
-        for (ids, kinds) in encode(examples, tokenizer, max_length)? {
-            tokens.extend(ids);
-            types.extend(kinds);
-            if starts.last() == Some(&tokens.len()) {
-                tokens.push(tokenizer.pad_id());
-                types.push(0);
-            }
-            starts.push(tokens.len());
-        }
-        Ok(ExampleBatches {
-            tokens,
-            types,
-            starts,
-            labels: examples.labels.clone(),
-            pad: tokenizer.pad_id(),
-            batch,
-            epochs: Epochs::new(examples.len(), order),
-        })
+        let examples = EncodedExamples::new(examples, tokenizer, max_length, None)?;
+        ExampleBatches::of(Arc::new(examples), Batching::Examples(batch), order)
+    }
+
+    /// Serves encoded examples.
+    ///
+    /// # Errors
+    /// A batch of 0 examples, or of fewer tokens than an example has.
+    pub fn of(examples: Arc<EncodedExamples>, batching: Batching, order: Order) -> Result<ExampleBatches> {
+        let batches = Batches::new(examples.len(), batching, order, |example| examples.tokens_of(example))?;
+        Ok(ExampleBatches { examples, batches })
     }
 
     /// Returns the number of examples.
     pub fn examples(&self) -> usize {
-        self.starts.len() - 1
+        self.examples.len()
     }
 
-    /// Returns the number of tokens of an example.
-    fn tokens_of(&self, example: usize) -> usize {
-        self.starts[example + 1] - self.starts[example]
+    /// The number of tokens of a batch.
+    fn tokens_of(&self, members: &Members) -> usize {
+        members.iter().map(|example| self.examples.tokens_of(example)).sum()
     }
 
-    fn collect(&self, rows: impl ExactSizeIterator<Item = usize> + Clone) -> Batch {
-        let (b, examples) = (self.batch, rows.len());
-        let real: usize = rows.clone().map(|example| self.tokens_of(example)).sum();
-        let mut row = Row::new(b, real, self.pad);
+    fn collect(&self, members: &Members) -> Batch {
+        let (b, examples) = (self.batches.room(members.len()), members.len());
+        let real = self.tokens_of(members);
+        let mut row = Row::new(b, real, self.examples.pad());
         let mut classes = vec![IGNORE; b];
         let (mut targets, mut weights) = (vec![0.0; b], vec![0.0; b]);
-        for (place, example) in rows.enumerate() {
-            let of = self.starts[example]..self.starts[example + 1];
-            let (tokens, types) = row.add(of.len());
-            tokens.copy_from_slice(&self.tokens[of.clone()]);
-            types.copy_from_slice(&self.types[of]);
-            match &self.labels {
+        for (place, example) in members.iter().enumerate() {
+            let (tokens, types) = row.add(self.examples.tokens_of(example));
+            self.examples.read(example, tokens, types);
+            match self.examples.labels() {
                 Labels::Classes(labels) => classes[place] = labels[example],
                 Labels::Scores(scores) => (targets[place], weights[place]) = (scores[example], 1.0),
             }
         }
         let mut fields = row.into_fields();
-        match self.labels {
+        match self.examples.labels() {
             Labels::Classes(_) => fields.push(("labels".into(), Field::i32([b], classes))),
             Labels::Scores(_) => {
                 fields.push(("targets".into(), Field::f32([b], targets)));
@@ -107,50 +84,43 @@ impl ExampleBatches {
             tokens: real,
         }
     }
-
-    /// Returns the range of batch `index` within an epoch; empty past the last one.
-    fn range(&self, index: u64) -> Range<usize> {
-        let start = (index as usize).saturating_mul(self.batch).min(self.examples());
-        start..start.saturating_add(self.batch).min(self.examples())
-    }
 }
 
 impl Source for ExampleBatches {
     fn batch(&self, step: u64) -> Batch {
-        let per_epoch = self.batches_per_epoch();
-        let order = self.epochs.order(step / per_epoch);
-        self.collect(
-            order[self.range(step % per_epoch)]
-                .iter()
-                .map(|&example| example as usize),
-        )
+        self.collect(&self.batches.of_step(step))
     }
 
     fn batches_per_epoch(&self) -> u64 {
-        self.examples().div_ceil(self.batch) as u64
+        self.batches.per_epoch()
     }
 
     fn eval_batches(&self) -> u64 {
-        self.batches_per_epoch()
+        self.batches.in_order()
     }
 
     fn eval_batch(&self, index: u64) -> Batch {
-        self.collect(self.range(index))
+        self.collect(&self.batches.of_index(index))
     }
 
     fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let per_epoch = self.batches_per_epoch();
-        let tokens = |step: u64| -> usize {
-            let order = self.epochs.order(step / per_epoch);
-            let rows = order[self.range(step % per_epoch)].iter();
-            rows.map(|&example| self.tokens_of(example as usize)).sum()
-        };
-        Some(bucket(steps.map(tokens).max().unwrap_or(0)))
+        let tokens = steps.map(|step| self.tokens_of(&self.batches.of_step(step)));
+        Some(bucket(tokens.max().unwrap_or(0)))
     }
 
     fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let tokens = |index: u64| -> usize { self.range(index).map(|example| self.tokens_of(example)).sum() };
-        Some(bucket(batches.map(tokens).max().unwrap_or(0)))
+        let tokens = batches.map(|index| self.tokens_of(&self.batches.of_index(index)));
+        Some(bucket(tokens.max().unwrap_or(0)))
+    }
+
+    fn most_examples(&self, steps: Range<u64>) -> usize {
+        let examples = steps.map(|step| self.batches.of_step(step).len());
+        self.batches.room(examples.max().unwrap_or(0))
+    }
+
+    fn most_eval_examples(&self, batches: Range<u64>) -> usize {
+        let examples = batches.map(|index| self.batches.of_index(index).len());
+        self.batches.room(examples.max().unwrap_or(0))
     }
 }
 
@@ -164,30 +134,6 @@ pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
     Ok(())
 }
 
-/// Encodes all examples on all cores; returns token ids and token types in order.
-fn encode(examples: &Examples, tokenizer: &Tokenizer, max_length: usize) -> Result<Vec<(Vec<i32>, Vec<i32>)>> {
-    let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
-    let share = examples.len().div_ceil(threads);
-    let encode_share = |texts: &[(String, Option<String>)]| -> Result<Vec<_>> {
-        texts
-            .iter()
-            .map(|(a, b)| tokenizer.encode_pair(a, b.as_deref(), max_length))
-            .collect()
-    };
-    let shares: Result<Vec<Vec<_>>> = thread::scope(|scope| {
-        let threads: Vec<_> = examples
-            .texts
-            .chunks(share)
-            .map(|texts| scope.spawn(|| encode_share(texts)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    Ok(shares?.into_iter().flatten().collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -198,7 +144,7 @@ mod tests {
         let texts = (0..count).map(|i| ("abcdefgh"[..i.min(8)].to_string(), None)).collect();
         let labels = Labels::Classes((0..count as i32).collect());
         let tokenizer = Tokenizer::characters(["abcdefgh"], 1);
-        ExampleBatches::new(&Examples { texts, labels }, &tokenizer, 3, batch, order).unwrap()
+        ExampleBatches::new(&Examples::new(texts, labels), &tokenizer, 3, batch, order).unwrap()
     }
 
     fn labels(batch: &Batch) -> Vec<i32> {
@@ -275,10 +221,7 @@ mod tests {
     #[test]
     fn regression_has_targets_and_weights() {
         let texts = vec![("a".to_string(), Some("b".to_string())); 2];
-        let examples = Examples {
-            texts,
-            labels: Labels::Scores(vec![2.5, 0.0]),
-        };
+        let examples = Examples::new(texts, Labels::Scores(vec![2.5, 0.0]));
         let tokenizer = Tokenizer::characters(["ab"], 1);
         let source = ExampleBatches::new(&examples, &tokenizer, 4, 3, Order::InOrder).unwrap();
         let batch = source.eval_batch(0);

@@ -1,9 +1,15 @@
-//! Labelled texts, as read from files.
+//! Labelled texts.
 
+use std::path::Path;
+use std::sync::Arc;
+
+use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
 
 use crate::batch::IGNORE;
+use crate::cache::key_of_files;
 use crate::metrics::Metric;
+use crate::rows::Rows;
 
 /// The labels of examples, in order.
 #[derive(Clone, Debug, PartialEq)]
@@ -12,6 +18,21 @@ pub enum Labels {
     Classes(Vec<i32>),
     /// Regression targets.
     Scores(Vec<f32>),
+}
+
+impl Labels {
+    /// Returns the number of labels.
+    pub fn len(&self) -> usize {
+        match self {
+            Labels::Classes(classes) => classes.len(),
+            Labels::Scores(scores) => scores.len(),
+        }
+    }
+
+    /// Whether there are no labels.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// The kind of label of a dataset.
@@ -23,40 +44,129 @@ pub enum LabelKind {
     Score,
 }
 
-/// One split of a dataset: texts or pairs of texts, with a label each.
+/// One split of a dataset: texts or pairs of texts, with a label each. Texts of files are read when they are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examples {
-    /// The text and, for pair tasks, the second text.
-    pub texts: Vec<(String, Option<String>)>,
+    texts: Texts,
     /// One label per text.
     pub labels: Labels,
 }
 
+/// A text and, for pair tasks, the second text.
+pub type TextPair = (String, Option<String>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Texts {
+    InMemory(Arc<[TextPair]>),
+    /// Those rows of files that are chosen; all where there is no choice.
+    InFiles(Arc<Rows>, Option<Arc<[bool]>>),
+}
+
 impl Examples {
+    /// Makes a split of texts in memory.
+    ///
+    /// # Panics
+    /// If there is not one label for each text.
+    pub fn new(texts: Vec<TextPair>, labels: Labels) -> Examples {
+        assert_eq!(texts.len(), labels.len(), "one label for each text");
+        let texts = Texts::InMemory(texts.into());
+        Examples { texts, labels }
+    }
+
+    /// Makes a split of rows of files: of those that are `chosen`, or of all.
+    pub(crate) fn from_rows(rows: Arc<Rows>, chosen: Option<Arc<[bool]>>, labels: Labels) -> Examples {
+        let texts = Texts::InFiles(rows, chosen);
+        Examples { texts, labels }
+    }
+
     /// Makes examples to predict: every class is [`IGNORE`], every score 0.
-    pub fn unlabelled(texts: Vec<(String, Option<String>)>, target: &LabelKind) -> Examples {
+    pub fn unlabelled(texts: Vec<TextPair>, target: &LabelKind) -> Examples {
         let labels = match target {
             LabelKind::Classes(_) => Labels::Classes(vec![IGNORE; texts.len()]),
             LabelKind::Score => Labels::Scores(vec![0.0; texts.len()]),
         };
-        Examples { texts, labels }
+        Examples::new(texts, labels)
     }
 
     /// Returns the number of examples.
     pub fn len(&self) -> usize {
-        self.texts.len()
+        self.labels.len()
     }
 
     /// Whether there are no examples.
     pub fn is_empty(&self) -> bool {
-        self.texts.is_empty()
+        self.len() == 0
     }
 
-    /// Iterates over all first and second texts, to build a vocabulary.
-    pub fn all_texts(&self) -> impl Iterator<Item = &str> {
-        self.texts
-            .iter()
-            .flat_map(|(first, second)| std::iter::once(first.as_str()).chain(second.as_deref()))
+    /// Iterates over the texts in order. A file that is not as it was when its labels were read gives an error, after which
+    /// there is nothing more.
+    pub fn texts(&self) -> Box<dyn Iterator<Item = Result<TextPair>> + '_> {
+        match &self.texts {
+            Texts::InMemory(texts) => Box::new(texts.iter().cloned().map(Ok)),
+            Texts::InFiles(rows, chosen) => {
+                let is_chosen = move |row: usize| chosen.as_ref().is_none_or(|chosen| chosen.get(row) == Some(&true));
+                let all = rows
+                    .iter()
+                    .enumerate()
+                    .filter(move |(number, row)| row.is_err() || is_chosen(*number));
+                let texts = all.map(|(_, row)| row.map(|row| (row.text, row.text_pair)));
+                Box::new(Exactly {
+                    texts,
+                    left: Some(self.len()),
+                    first: rows.files()[0],
+                })
+            }
+        }
+    }
+
+    /// The size in bytes of the files that the texts are in; 0 in memory.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        match &self.texts {
+            Texts::InMemory(_) => 0,
+            Texts::InFiles(rows, _) => rows.bytes(),
+        }
+    }
+
+    /// What tells texts in files from others.
+    pub(crate) fn key(&self) -> String {
+        match &self.texts {
+            Texts::InMemory(_) => String::new(),
+            Texts::InFiles(rows, chosen) => {
+                let chosen = chosen.iter().flat_map(|chosen| chosen.iter());
+                let chosen = chosen.fold(0, |crc, chosen| crc32c_append(crc, &[u8::from(*chosen)]));
+                format!("{:?}\n{chosen:08x}\n{}", rows.columns, key_of_files(rows.files()))
+            }
+        }
+    }
+}
+
+/// As many texts as there are labels, or an error.
+struct Exactly<'a, I> {
+    texts: I,
+    /// None after an error.
+    left: Option<usize>,
+    first: &'a Path,
+}
+
+impl<I: Iterator<Item = Result<TextPair>>> Iterator for Exactly<'_, I> {
+    type Item = Result<TextPair>;
+
+    fn next(&mut self) -> Option<Result<TextPair>> {
+        let left = self.left?;
+        let text = match (left, self.texts.next()) {
+            (0, None) => return None,
+            (1.., Some(Ok(text))) => {
+                self.left = Some(left - 1);
+                return Some(Ok(text));
+            }
+            (_, Some(Err(error))) => error,
+            _ => Error::user(format!(
+                "{} has changed while it was read; leave the data as it is, and start again",
+                self.first.display()
+            )),
+        };
+        self.left = None;
+        Some(Err(text))
     }
 }
 
@@ -73,6 +183,8 @@ pub struct Dataset {
     pub target: LabelKind,
     /// The metrics, the one that selects the best checkpoint first.
     pub metrics: Vec<Metric>,
+    /// What there is to say of how it was read, a sentence each.
+    pub remarks: Vec<String>,
 }
 
 impl Dataset {

@@ -9,13 +9,7 @@ use lessen_base::{Error, Result};
 /// Reads a text file without its byte-order mark. A missing, unreadable, empty or non-UTF-8 file is an error.
 pub(crate) fn read_text(path: &Path) -> Result<String> {
     let shown = path.display();
-    let bytes = fs::read(path).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => Error::user(format!("there is no file {shown}; check the path")),
-        ErrorKind::IsADirectory => Error::user(format!("{shown} is a folder, not a file; name a file in it")),
-        _ => Error::user(format!(
-            "{shown} cannot be read ({error}); check the file and its permissions"
-        )),
-    })?;
+    let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + good.iter().filter(|&&byte| byte == b'\n').count();
@@ -28,11 +22,29 @@ pub(crate) fn read_text(path: &Path) -> Result<String> {
         None => text,
     };
     if text.trim().is_empty() {
-        return Err(Error::user(format!(
-            "{shown} is empty; it must hold at least one line of data"
-        )));
+        return Err(empty(path));
     }
     Ok(text)
+}
+
+/// The error of a file that cannot be read.
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    let shown = path.display();
+    match error.kind() {
+        ErrorKind::NotFound => Error::user(format!("there is no file {shown}; check the path")),
+        ErrorKind::IsADirectory => Error::user(format!("{shown} is a folder, not a file; name a file in it")),
+        _ => Error::user(format!(
+            "{shown} cannot be read ({error}); check the file and its permissions"
+        )),
+    }
+}
+
+/// The error of a file without data.
+pub(crate) fn empty(path: &Path) -> Error {
+    Error::user(format!(
+        "{} is empty; it must hold at least one line of data",
+        path.display()
+    ))
 }
 
 /// Iterates over the lines of a text and their numbers from 1, without line ends (LF or CRLF) and without trailing

@@ -3,6 +3,8 @@
 //! Columns are found by the names in the header line; CoLA has none, so its columns are fixed. Fields are separated by
 //! tabs and not quoted.
 
+mod submission;
+
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +13,8 @@ use lessen_base::{Error, Result};
 use crate::examples::{Dataset, Examples, LabelKind, Labels};
 use crate::files::{numbered_lines, quoted, read_text};
 use crate::metrics::Metric;
+
+pub use submission::TestSplit;
 
 /// A GLUE task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -167,7 +171,7 @@ impl GlueTask {
     }
 
     /// Reads `train.tsv` and `dev.tsv` (MNLI: `dev_matched.tsv` and, if present, `dev_mismatched.tsv`) from `dir` or
-    /// from its subfolder named after the task. GLUE's test files have no labels and are not read.
+    /// from its subfolder named after the task. GLUE's test files have no labels; [`GlueTask::read_tests`] reads them.
     ///
     /// # Errors
     /// A missing, empty or damaged file; a missing column; a line with a wrong number of columns; an unknown label. The
@@ -182,6 +186,7 @@ impl GlueTask {
             more: more.into_iter().collect::<Result<_>>()?,
             target: self.target(),
             metrics: self.metrics(),
+            remarks: Vec::new(),
         })
     }
 
@@ -223,7 +228,8 @@ impl GlueTask {
         let (first, label) = (column(layout.first)?, column(layout.label)?);
         let second = layout.second.map(column).transpose()?;
         let target = self.target();
-        let mut examples = Examples::unlabelled(vec![], &target);
+        let Examples { mut labels, .. } = Examples::unlabelled(vec![], &target);
+        let mut texts = Vec::new();
         for (number, line) in lines {
             let cells: Vec<&str> = line.split('\t').collect();
             let at = |reason: String| Error::user(format!("{} line {number} {reason}", path.display()));
@@ -238,7 +244,7 @@ impl GlueTask {
                 )));
             }
             let cell = cells[label].trim();
-            match (&mut examples.labels, &target) {
+            match (&mut labels, &target) {
                 (Labels::Classes(labels), LabelKind::Classes(names)) => {
                     let class = match layout.by_name {
                         true => names.iter().position(|name| name == cell),
@@ -266,15 +272,15 @@ impl GlueTask {
                 (Labels::Classes(_), LabelKind::Score) => unreachable!("labels were made for this target"),
             }
             let second = second.map(|second| cells[second].to_string());
-            examples.texts.push((cells[first].to_string(), second));
+            texts.push((cells[first].to_string(), second));
         }
-        if examples.is_empty() {
+        if texts.is_empty() {
             return Err(Error::user(format!(
                 "{} has a header but no line of data; restore it",
                 path.display()
             )));
         }
-        Ok(examples)
+        Ok(Examples::new(texts, labels))
     }
 }
 

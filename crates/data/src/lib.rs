@@ -13,7 +13,7 @@
 //! - [`Source`] gives the batch of any step as a pure function of the seed and the step number, so that a run resumes
 //!   exactly from the number of its next step.
 //! - [`Prefetch`] makes batches ahead on a thread.
-//! - [`Metric`] scores predictions.
+//! - [`Metric`] scores predictions, and [`Confusion`] each class.
 //!
 //! A mistake in the input (a missing file, a line without a tab, a label out of range) is an [`Error`] that names the
 //! file, the line and the remedy.
@@ -37,41 +37,62 @@
 
 pub mod adder;
 mod batch;
+mod batching;
+mod blocks;
 mod bucket;
+mod cache;
+mod classes;
+mod columns;
+mod confusion;
+mod encoded;
+mod encoded_text;
 mod entities;
 mod epoch;
 mod example_batches;
 mod examples;
 mod files;
 pub mod glue;
+mod held_out;
 pub mod labelled;
+mod lines;
 mod masked_batches;
 mod metrics;
 mod packing;
+mod parallel;
+mod places;
 mod prefetch;
+mod rows;
 mod source;
 pub mod tagged;
 mod tagged_batches;
 mod text;
 mod tokenizer;
+mod tokens;
 mod vocabulary;
 mod window_batches;
 
 pub use adder::Adder;
 pub use batch::{Batch, Field, IGNORE};
+pub use batching::Batching;
 pub use bucket::bucket;
+pub use cache::TokenCache;
+pub use confusion::{ClassScores, Confusion};
+pub use encoded::EncodedExamples;
+pub use encoded_text::encode_text;
 pub use entities::{EntityCounts, are_entities};
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;
-pub use examples::{Dataset, Examples, LabelKind, Labels};
+pub use examples::{Dataset, Examples, LabelKind, Labels, TextPair};
 pub use glue::GlueTask;
 pub use lessen_base::{Error, Result};
 pub use masked_batches::{MaskedBatches, Masking, masked_places};
 pub use metrics::{Metric, exact_rows};
+pub use places::is_pattern;
 pub use prefetch::Prefetch;
 pub use source::Source;
 pub use tagged::Tagged;
 pub use tagged_batches::TaggedBatches;
-pub use text::Text;
+pub use text::{Text, TextOptions, TextSplit};
 pub use tokenizer::Tokenizer;
+pub use tokens::Tokens;
 pub use window_batches::WindowBatches;

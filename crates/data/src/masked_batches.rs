@@ -204,6 +204,14 @@ impl Source for MaskedBatches {
         Some(bucket(steps.map(tokens).max().unwrap_or(0)))
     }
 
+    fn most_examples(&self, _: Range<u64>) -> usize {
+        self.batch
+    }
+
+    fn most_eval_examples(&self, _: Range<u64>) -> usize {
+        self.batch
+    }
+
     fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
         let tokens = |index| self.range(index).map(|text| self.tokens_of(text)).sum();
         Some(bucket(batches.map(tokens).max().unwrap_or(0)))

@@ -38,6 +38,12 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Returns the most texts or windows that a batch of these training steps has room for.
+    fn most_examples(&self, steps: Range<u64>) -> usize;
+
+    /// Returns the most texts or windows that one of these evaluation batches has room for.
+    fn most_eval_examples(&self, batches: Range<u64>) -> usize;
+
     /// Returns evaluation batch `index`, from 0; past the last one it has padding rows only.
     fn eval_batch(&self, index: u64) -> Batch;
 }

@@ -1,88 +1,228 @@
 //! Plain text for language models.
 
 use std::fs;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
-use crate::files::read_text;
+use crate::blocks::Blocks;
+use crate::cache::key_of_files;
+use crate::files::empty;
+use crate::lines::open;
+use crate::places::{files_of, listed};
 
-/// A text corpus and its splits.
+/// A text corpus and its splits, which are read when they are needed and never in memory as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Text {
     /// The training split.
-    pub train: String,
+    pub train: TextSplit,
     /// The validation split.
-    pub valid: String,
+    pub valid: TextSplit,
     /// The test split, if the folder has one.
-    pub test: Option<String>,
+    pub test: Option<TextSplit>,
+}
+
+/// A part of a corpus: ranges of files that follow each other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TextSplit {
+    parts: Vec<(PathBuf, Range<u64>)>,
+}
+
+impl TextSplit {
+    /// Iterates over the text in blocks. After an error there are none.
+    pub fn blocks(&self) -> impl Iterator<Item = Result<String>> + '_ {
+        let mut failed = false;
+        let blocks = self
+            .parts
+            .iter()
+            .flat_map(|(path, range)| -> Box<dyn Iterator<Item = Result<String>>> {
+                match Blocks::open(path, range.clone()) {
+                    Ok(blocks) => Box::new(blocks),
+                    Err(error) => Box::new(std::iter::once(Err(error))),
+                }
+            });
+        blocks.take_while(move |block| !std::mem::replace(&mut failed, block.is_err()))
+    }
+
+    /// Returns the size in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.parts.iter().map(|(_, range)| range.end - range.start).sum()
+    }
+
+    /// What tells it from other text.
+    pub(crate) fn key(&self) -> String {
+        let ranges: Vec<&Range<u64>> = self.parts.iter().map(|(_, range)| range).collect();
+        format!(
+            "{ranges:?}\n{}",
+            key_of_files(self.parts.iter().map(|(path, _)| path.as_path()))
+        )
+    }
+}
+
+/// Where the splits of a text lie, beside its path.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TextOptions {
+    /// Where there is no validation split, the last share of the characters that is kept for it, in `(0, 1)`.
+    pub held_out: f64,
+    /// A file, or files with a pattern for their path, for the validation split; over that of the folder.
+    pub valid: Option<PathBuf>,
+    /// The same for the test split.
+    pub test: Option<PathBuf>,
+}
+
+impl Default for TextOptions {
+    fn default() -> TextOptions {
+        TextOptions {
+            held_out: 0.1,
+            valid: None,
+            test: None,
+        }
+    }
 }
 
 impl Text {
-    /// Reads a file, or a folder with `train.txt` and `valid.txt` or `NAME.train.txt` and `NAME.valid.txt`, and
-    /// optionally a test split named alike.
-    ///
-    /// The last fraction `held_out` of a file's characters is the validation split; a folder has its own splits.
+    /// Reads a file, the files that a pattern stands for, or a folder: `train.txt` or `NAME.train.txt`, with optional splits
+    /// `valid` and `test` named alike, or else all `.txt` files in it and its folders, one after another by name.
     ///
     /// # Errors
-    /// A missing, empty or damaged file; a folder without a required split or with several files of one; a fraction
-    /// that is not between 0 and 1 or leaves a split empty.
-    pub fn read(path: &Path, held_out: f64) -> Result<Text> {
-        if path.is_dir() {
-            return Text::from_folder(path);
-        }
-        let text = read_text(path)?;
-        let characters = text.chars().count();
-        let kept = (characters as f64 * (1.0 - held_out)) as usize;
-        if !(held_out > 0.0 && held_out < 1.0) || kept == 0 || kept == characters {
-            return Err(Error::user(format!(
-                "a validation share of {held_out} leaves no text on one side of the {characters} \
-                 characters of {}; choose a share between 0 and 1, such as 0.1",
-                path.display()
-            )));
-        }
-        let cut = text.char_indices().nth(kept).map_or(text.len(), |(at, _)| at);
-        Ok(Text {
-            train: text[..cut].to_string(),
-            valid: text[cut..].to_string(),
-            test: None,
-        })
-    }
-
-    fn from_folder(dir: &Path) -> Result<Text> {
-        let needed = |split| {
-            find(dir, split)?.ok_or_else(|| {
-                Error::user(format!(
-                    "there is no {split}.txt or NAME.{split}.txt in {}; add it, or name one text file",
-                    dir.display()
-                ))
-            })
+    /// A missing, empty or damaged file; a folder without texts, or with several files of a split; a fraction that is not
+    /// between 0 and 1 or leaves a split empty.
+    pub fn read(path: &Path, options: &TextOptions) -> Result<Text> {
+        let (mut valid, mut test) = (None, None);
+        let train = if path.is_dir() {
+            let split = |name| find(path, name).map(|found| found.map(|file| vec![file]));
+            (valid, test) = (split("valid")?, split("test")?);
+            match split("train")? {
+                Some(train) => train,
+                None if valid.is_none() && test.is_none() => texts_in(path)?,
+                None => return Err(no_text(path)),
+            }
+        } else {
+            files_of(path)?
         };
-        let (train, valid) = (needed("train")?, needed("valid")?);
-        Ok(Text {
-            train: read_text(&train)?,
-            valid: read_text(&valid)?,
-            test: find(dir, "test")?.map(|test| read_text(&test)).transpose()?,
-        })
+        for (split, given) in [(&mut valid, &options.valid), (&mut test, &options.test)] {
+            if let Some(path) = given {
+                *split = Some(files_of(path)?);
+            }
+        }
+        let whole = |files: Vec<PathBuf>| scan(&files).map(|(split, _)| split);
+        let test = test.map(whole).transpose()?;
+        let (train, valid) = match valid {
+            Some(valid) => (whole(train)?, whole(valid)?),
+            None => halves(&train, options.held_out)?,
+        };
+        Ok(Text { train, valid, test })
     }
 
     /// Returns the split `train`, `valid` or `test`; `dev` is an alias of `valid`.
     ///
     /// # Errors
     /// An unknown name, or `test` without a test split; the message lists the splits.
-    pub fn split(&self, name: &str) -> Result<&str> {
+    pub fn split(&self, name: &str) -> Result<&TextSplit> {
         match name {
             "train" => Ok(&self.train),
             "valid" | "dev" => Ok(&self.valid),
             "test" => self
                 .test
-                .as_deref()
+                .as_ref()
                 .ok_or_else(|| Error::user("this text has no split called test; choose train or valid")),
             _ => Err(Error::user(format!(
                 "there is no split called {name}; choose train, valid or test"
             ))),
         }
     }
+}
+
+/// The characters in a block of a file: its number among the files, its first byte, its characters.
+type Counted = (usize, u64, usize);
+
+/// Reads all of some files: the text that they are, and the characters of its blocks.
+fn scan(files: &[PathBuf]) -> Result<(TextSplit, Vec<Counted>)> {
+    let (mut split, mut counted) = (TextSplit::default(), Vec::new());
+    for (number, path) in files.iter().enumerate() {
+        let size = open(path)?.metadata().map_or(0, |about| about.len());
+        let (mut start, mut at, mut has_text) = (0, 0, false);
+        for block in Blocks::open(path, 0..size)? {
+            let block = block?;
+            let text = match block.strip_prefix('\u{feff}') {
+                Some(text) if at == 0 => text,
+                _ => &block,
+            };
+            if at == 0 {
+                start = (block.len() - text.len()) as u64;
+                at = start;
+            }
+            counted.push((number, at, text.chars().count()));
+            at += text.len() as u64;
+            has_text |= !text.trim().is_empty();
+        }
+        if !has_text {
+            return Err(empty(path));
+        }
+        split.parts.push((path.clone(), start..at));
+    }
+    Ok((split, counted))
+}
+
+/// The beginning and the end of some files, which is the share `held_out` of their characters.
+fn halves(files: &[PathBuf], held_out: f64) -> Result<(TextSplit, TextSplit)> {
+    let (whole, counted) = scan(files)?;
+    let characters: usize = counted.iter().map(|(_, _, count)| count).sum();
+    let kept = (characters as f64 * (1.0 - held_out)) as usize;
+    if !(held_out > 0.0 && held_out < 1.0) || kept == 0 || kept == characters {
+        return Err(Error::user(format!(
+            "a validation share of {held_out} leaves no text on one side of the {characters} characters of {}; choose a share \
+             between 0 and 1, such as 0.1",
+            files[0].display()
+        )));
+    }
+    let mut before = 0;
+    let block = counted.iter().find(|(_, _, count)| {
+        before += count;
+        before > kept
+    });
+    let &(number, start, count) =
+        block.ok_or_else(|| Error::internal("a text has more characters than were counted"))?;
+    let (path, range) = &whole.parts[number];
+    let text = Blocks::open(path, start..range.end)?
+        .next()
+        .unwrap_or_else(|| Err(empty(path)))?;
+    let skipped = kept - (before - count);
+    let cut = start + text.char_indices().nth(skipped).map_or(text.len(), |(at, _)| at) as u64;
+    let not_empty = |part: &(PathBuf, Range<u64>)| !part.1.is_empty();
+    let (mut first, mut last) = (whole.parts[..=number].to_vec(), whole.parts[number..].to_vec());
+    (first[number].1.end, last[0].1.start) = (cut, cut);
+    first.retain(not_empty);
+    last.retain(not_empty);
+    Ok((TextSplit { parts: first }, TextSplit { parts: last }))
+}
+
+/// All `.txt` files in a folder and its folders, by name; one at least.
+fn texts_in(dir: &Path) -> Result<Vec<PathBuf>> {
+    fn add(dir: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+        for path in listed(dir)? {
+            if path.is_dir() {
+                add(&path, files)?;
+            } else if path.extension().is_some_and(|extension| extension == "txt") {
+                files.push(path);
+            }
+        }
+        Ok(())
+    }
+    let mut files = Vec::new();
+    add(dir, &mut files)?;
+    match files.is_empty() {
+        true => Err(no_text(dir)),
+        false => Ok(files),
+    }
+}
+
+fn no_text(dir: &Path) -> Error {
+    Error::user(format!(
+        "there is no train.txt or NAME.train.txt in {}, nor only texts to take all of; add it, or name one text file",
+        dir.display()
+    ))
 }
 
 /// Finds the file of a split: `SPLIT.txt`, or else the only `NAME.SPLIT.txt`.
@@ -115,26 +255,38 @@ fn find(dir: &Path, split: &str) -> Result<Option<PathBuf>> {
 mod tests {
     use super::*;
 
+    fn text(split: &TextSplit) -> String {
+        split.blocks().map(Result::unwrap).collect()
+    }
+
+    fn with_share(held_out: f64) -> TextOptions {
+        TextOptions {
+            held_out,
+            ..TextOptions::default()
+        }
+    }
+
     #[test]
     fn one_file_is_split_by_characters() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("t.txt");
-        fs::write(&path, "零一二三四五六七八九end").unwrap();
-        let text = Text::read(&path, 0.1).unwrap();
+        fs::write(&path, "\u{feff}零一二三四五六七八九end").unwrap();
+        let halves = |share| {
+            let read = Text::read(&path, &with_share(share)).unwrap();
+            (text(&read.train), text(&read.valid))
+        };
+        let expected = |train: &str, valid: &str| (train.to_string(), valid.to_string());
         // 13 characters, 11.7 of them before the cut.
-        assert_eq!(
-            (text.train.as_str(), text.valid.as_str()),
-            ("零一二三四五六七八九e", "nd")
-        );
-        assert_eq!(Text::read(&path, 0.5).unwrap().valid, "六七八九end");
-        assert_eq!(Text::read(&path, 0.01).unwrap().valid, "d");
+        assert_eq!(halves(0.1), expected("零一二三四五六七八九e", "nd"));
+        assert_eq!(halves(0.5), expected("零一二三四五", "六七八九end"));
+        assert_eq!(halves(0.01).1, "d");
         for share in [0.0, 1.0, -0.5, f64::NAN, 0.99] {
-            let error = Text::read(&path, share).unwrap_err().to_string();
+            let error = Text::read(&path, &with_share(share)).unwrap_err().to_string();
             assert!(error.contains("leaves no text"), "{share}: {error}");
         }
         fs::write(&path, b"good\n\xff").unwrap();
         assert!(
-            Text::read(&path, 0.1)
+            Text::read(&path, &with_share(0.1))
                 .unwrap_err()
                 .to_string()
                 .contains("t.txt line 2 is not valid UTF-8")
@@ -142,33 +294,78 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_has_its_own_split() {
+    fn a_text_of_many_blocks_is_split_by_characters() {
         let dir = tempfile::tempdir().unwrap();
-        let write = |name: &str, text: &str| fs::write(dir.path().join(name), text).unwrap();
-        write("ptb.train.txt", "to learn");
-        let missing = Text::read(dir.path(), 0.1).unwrap_err().to_string();
-        assert!(missing.contains("no valid.txt or NAME.valid.txt"), "{missing}");
-        write("ptb.valid.txt", "to check");
-        write("other.txt", "not read");
-        let text = Text::read(dir.path(), 0.1).unwrap();
+        let whole: String = (0..400_000).map(|i| format!("{i} 牛\n")).collect();
+        fs::write(dir.path().join("t.txt"), &whole).unwrap();
+        let characters = whole.chars().count();
+        for share in [0.9, 0.5, 0.1] {
+            let read = Text::read(&dir.path().join("t.txt"), &with_share(share)).unwrap();
+            let kept = (characters as f64 * (1.0 - share)) as usize;
+            assert_eq!(text(&read.train).chars().count(), kept);
+            assert!(text(&read.train) + &text(&read.valid) == whole);
+            assert_eq!(read.train.bytes() + read.valid.bytes(), whole.len() as u64);
+        }
+    }
+
+    #[test]
+    fn a_folder_has_its_own_split_or_is_one_text() {
+        let dir = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        };
+        let read = || Text::read(dir.path(), &TextOptions::default());
+        assert!(
+            read()
+                .unwrap_err()
+                .to_string()
+                .starts_with("there is no train.txt or NAME.train.txt in ")
+        );
+        write("b.txt", "0123456789");
+        write("a/x.txt", "abcdefghij");
+        write("a/.hidden.txt", "z");
+        let all = read().unwrap();
         assert_eq!(
-            (text.split("train").unwrap(), text.split("dev").unwrap()),
-            ("to learn", "to check")
+            (text(&all.train).as_str(), text(&all.valid).as_str()),
+            ("abcdefghij01234567", "89")
+        );
+        let half = Text::read(dir.path(), &with_share(0.5)).unwrap();
+        assert_eq!(
+            (text(&half.train).as_str(), text(&half.valid).as_str()),
+            ("abcdefghij", "0123456789")
+        );
+
+        write("ptb.train.txt", "to learn so");
+        assert_eq!(
+            text(&read().unwrap().valid),
+            "so",
+            "a share where there is no valid.txt"
+        );
+        write("ptb.valid.txt", "to check");
+        let own = read().unwrap();
+        assert_eq!(
+            (
+                text(own.split("train").unwrap()).as_str(),
+                text(own.split("dev").unwrap()).as_str()
+            ),
+            ("to learn so", "to check")
         );
         assert!(
-            text.split("test")
+            own.split("test")
                 .unwrap_err()
                 .to_string()
                 .contains("no split called test")
         );
         write("test.txt", "last");
-        assert_eq!(Text::read(dir.path(), 0.1).unwrap().split("test").unwrap(), "last");
+        assert_eq!(text(read().unwrap().split("test").unwrap()), "last");
+        let options = TextOptions {
+            valid: Some(dir.path().join("?.txt")),
+            ..TextOptions::default()
+        };
+        assert_eq!(text(&Text::read(dir.path(), &options).unwrap().valid), "0123456789");
         write("wiki.train.txt", "more");
-        assert!(
-            Text::read(dir.path(), 0.1)
-                .unwrap_err()
-                .to_string()
-                .contains("both a train split")
-        );
+        assert!(read().unwrap_err().to_string().contains("both a train split"));
     }
 }

@@ -5,12 +5,14 @@ mod shortcut;
 
 use std::path::Path;
 
+use crc32c::crc32c_append;
 use lessen_base::{Error, Result, atomic};
 use serde_json::Value;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
 use tokenizers::{Encoding, PostProcessor, Token};
 
 use crate::files::{make_folder, read_text};
+use crate::parallel::in_parallel;
 use crate::vocabulary::{self, BERT_MASK, Description, END_OF_TEXT, PAD, ROBERTA_MASK, UNKNOWN};
 use added::{ADDED, Beside, ROLES};
 use shortcut::{Shortcut, pieces};
@@ -23,6 +25,9 @@ const KEPT: [&str; 5] = ["vocab.txt", "vocab.json", "merges.txt", ADDED, ROLES];
 /// Size in bytes of the pieces in which long texts are encoded; see [`Shortcut::Pieces`].
 const PIECE: usize = 64 * 1024;
 
+/// Size in bytes from which a text is encoded in parts whatever the tokenizer; see [`Tokenizer::last_cut`].
+const LINES: usize = 16 << 20;
+
 /// A Hugging Face tokenizer, or one with a token per character.
 #[derive(Clone)]
 pub struct Tokenizer {
@@ -31,6 +36,7 @@ pub struct Tokenizer {
     vocab_size: usize,
     pad: i32,
     mask: Option<i32>,
+    unknown: Option<i32>,
     /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
 }
@@ -153,12 +159,15 @@ impl Tokenizer {
         let named = added::content(&config["mask_token"]);
         let mut candidates = named.into_iter().chain([BERT_MASK, ROBERTA_MASK]);
         let mask = candidates.find_map(|token| inner.token_to_id(token));
+        let unknown = json["model"]["unk_token"].as_str();
+        let unknown = unknown.and_then(|token| inner.token_to_id(token)).map(|id| id as i32);
         let tokenizer = Tokenizer {
             inner,
             shortcut,
             vocab_size,
             pad,
             mask: mask.map(|id| id as i32),
+            unknown,
             files,
         };
         for second in [None, Some("")] {
@@ -187,15 +196,36 @@ impl Tokenizer {
                 }
             }
             Shortcut::Pieces => {
-                let mut ids = Vec::new();
-                for piece in pieces(text, PIECE) {
-                    ids.extend(ids_of(&self.encoding(piece)?));
-                }
-                return Ok(ids);
+                let pieces: Vec<&str> = pieces(text, PIECE).collect();
+                let encoded = in_parallel(&pieces, |piece| Ok(ids_of(&self.encoding(piece)?)))?;
+                return Ok(encoded.concat());
             }
             Shortcut::None => {}
         }
         Ok(ids_of(&self.encoding(text)?))
+    }
+
+    /// Returns the last place at which a text that goes on can be cut so that the ids of the parts are those of the whole; 0
+    /// where there is none. A tokenizer that may join anything is given the lines of a text in parts of at least 16 MiB.
+    pub(crate) fn last_cut(&self, text: &str) -> usize {
+        let between_words = || {
+            let is_cut = |at: &usize| {
+                text[..*at]
+                    .chars()
+                    .next_back()
+                    .is_some_and(|before| !before.is_whitespace())
+            };
+            text.rmatch_indices([' ', '\n'])
+                .map(|(at, _)| at)
+                .find(is_cut)
+                .unwrap_or(0)
+        };
+        match &self.shortcut {
+            Shortcut::Characters(characters) if !characters.has_spaces() => between_words(),
+            Shortcut::Pieces => between_words(),
+            _ if text.len() < LINES => 0,
+            _ => text.rfind('\n').map_or(0, |at| at + 1),
+        }
     }
 
     /// Encodes a text or a pair with special tokens, truncated to `max_length`; returns token ids and token types. The
@@ -295,6 +325,12 @@ impl Tokenizer {
         self.inner.get_vocab(false).values().all(|own| (*own as usize) < id)
     }
 
+    /// Returns a checksum of the files that [`Tokenizer::save`] writes.
+    pub(crate) fn digest(&self) -> u32 {
+        let all = self.files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
+        all.fold(0, crc32c_append)
+    }
+
     /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.
     pub fn pad_id(&self) -> i32 {
         self.pad
@@ -318,6 +354,12 @@ impl Tokenizer {
             ids[..before].to_vec(),
             ids.get(before + 1..).unwrap_or_default().to_vec(),
         ))
+    }
+
+    /// Returns the id that stands for what the vocabulary does not have; `None` if it can write everything, as
+    /// byte-level BPE.
+    pub fn unknown_id(&self) -> Option<i32> {
+        self.unknown
     }
 
     /// Returns the id of a token.

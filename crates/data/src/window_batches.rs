@@ -9,6 +9,7 @@ use crate::epoch::Epochs;
 use crate::epoch::Order;
 use crate::example_batches::check_sizes;
 use crate::source::Source;
+use crate::tokens::Tokens;
 
 /// A text as token ids, served in windows. A window that starts at `s` has the tokens `x[s .. s + T]` and the labels
 /// `x[s + 1 .. s + T + 1]`, so windows at stride `T` predict each token once.
@@ -20,7 +21,7 @@ use crate::source::Source;
 ///
 /// A text shorter than one window is a single padded window.
 pub struct WindowBatches {
-    tokens: Vec<i32>,
+    tokens: Tokens,
     pad: i32,
     length: usize,
     batch: usize,
@@ -33,8 +34,15 @@ impl WindowBatches {
     ///
     /// # Errors
     /// Fewer than two tokens; a batch or length of 0.
-    pub fn new(tokens: Vec<i32>, pad: i32, max_length: usize, batch: usize, order: Order) -> Result<WindowBatches> {
+    pub fn new(
+        tokens: impl Into<Tokens>,
+        pad: i32,
+        max_length: usize,
+        batch: usize,
+        order: Order,
+    ) -> Result<WindowBatches> {
         check_sizes(max_length, batch)?;
+        let tokens = tokens.into();
         if tokens.len() < 2 {
             return Err(Error::user(format!(
                 "a text of {} tokens leaves nothing to predict; give a longer text",
@@ -81,11 +89,13 @@ impl WindowBatches {
         let (b, t) = (self.batch, self.length);
         let (mut tokens, mut labels) = (vec![self.pad; b * t], vec![IGNORE; b * t]);
         let (examples, mut predicted) = (starts.len(), 0);
+        let mut window = vec![0; t + 1];
         for (row, start) in starts.enumerate() {
             let count = t.min(self.tokens.len() - 1 - start);
             let to = row * t..row * t + count;
-            tokens[to.clone()].copy_from_slice(&self.tokens[start..start + count]);
-            labels[to].copy_from_slice(&self.tokens[start + 1..start + 1 + count]);
+            self.tokens.read(start, &mut window[..=count]);
+            tokens[to.clone()].copy_from_slice(&window[..count]);
+            labels[to].copy_from_slice(&window[1..=count]);
             predicted += count;
         }
         let fields = vec![
@@ -132,6 +142,14 @@ impl Source for WindowBatches {
                 .map(|window| window * self.length),
         )
     }
+
+    fn most_examples(&self, _: Range<u64>) -> usize {
+        self.batch
+    }
+
+    fn most_eval_examples(&self, _: Range<u64>) -> usize {
+        self.batch
+    }
 }
 
 #[cfg(test)]
@@ -139,7 +157,7 @@ mod tests {
     use super::*;
 
     fn windows(count: i32, length: usize, batch: usize, order: Order) -> WindowBatches {
-        WindowBatches::new((0..count).collect(), 99, length, batch, order).unwrap()
+        WindowBatches::new((0..count).collect::<Vec<_>>(), 99, length, batch, order).unwrap()
     }
 
     fn field<'a>(batch: &'a Batch, name: &str) -> &'a [i32] {

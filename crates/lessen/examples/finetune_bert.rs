@@ -20,7 +20,7 @@ fn main() -> Result<()> {
     };
     let (bert, out) = (Path::new(bert), Path::new(out));
     let tokenizer = Tokenizer::from_dir(bert)?;
-    let data = labelled::read(Path::new(data))?;
+    let data = labelled::read(Path::new(data), &labelled::Options::default())?;
     let batches = ExampleBatches::new(&data.train, &tokenizer, MAX_LENGTH, BATCH, Order::Shuffled(1))?;
 
     // The body from the checkpoint, a new head for our classes.

@@ -4,14 +4,20 @@ use lessen_base::{Error, Result};
 use lessen_compile::Backend;
 use lessen_cpu::CpuBackend;
 
-/// A name and how the device is made.
-type Named = (&'static str, fn() -> Result<Box<dyn Backend>>);
+/// A name, and how the device is made with a number of threads, or with its own one.
+type Named = (&'static str, fn(Option<usize>) -> Result<Box<dyn Backend>>);
 
 /// All devices, the default first.
 const DEVICES: [Named; 1] = [("cpu", cpu)];
 
-fn cpu() -> Result<Box<dyn Backend>> {
-    Ok(Box::new(CpuBackend::from_env()?))
+/// The most threads that a device can be asked for.
+const MOST_THREADS: usize = 1024;
+
+fn cpu(threads: Option<usize>) -> Result<Box<dyn Backend>> {
+    Ok(Box::new(match threads {
+        Some(threads) => CpuBackend::new(threads)?,
+        None => CpuBackend::from_env()?,
+    }))
 }
 
 /// The default device: the CPU with `LESSEN_THREADS` threads, or as many as there are cores.
@@ -19,7 +25,7 @@ fn cpu() -> Result<Box<dyn Backend>> {
 /// # Errors
 /// A value of `LESSEN_THREADS` that is no positive number.
 pub fn device() -> Result<Box<dyn Backend>> {
-    DEVICES[0].1()
+    DEVICES[0].1(None)
 }
 
 /// The device of this name, such as `cpu`.
@@ -27,8 +33,21 @@ pub fn device() -> Result<Box<dyn Backend>> {
 /// # Errors
 /// A name that no device has; the sentence lists the devices.
 pub fn device_named(name: &str) -> Result<Box<dyn Backend>> {
+    device_with(name, None)
+}
+
+/// The device of this name with a number of threads; none stands for its own number.
+///
+/// # Errors
+/// As [`device_named`], and a number of threads that is not from 1 to 1024.
+pub fn device_with(name: &str, threads: Option<usize>) -> Result<Box<dyn Backend>> {
+    if let Some(threads) = threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+        return Err(Error::user(format!(
+            "--threads {threads} cannot be; choose a number from 1 to {MOST_THREADS}"
+        )));
+    }
     match DEVICES.iter().find(|(known, _)| *known == name) {
-        Some((_, new)) => new(),
+        Some((_, new)) => new(threads),
         None => {
             let names = DEVICES.map(|(name, _)| name).join(", ");
             Err(Error::user(format!(

@@ -34,7 +34,7 @@
 pub mod bench;
 mod devices;
 
-pub use devices::{device, device_named};
+pub use devices::{device, device_named, device_with};
 
 pub use lessen_compile as compile;
 pub use lessen_cpu as cpu;

@@ -3,7 +3,7 @@
 
 mod commands;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use commands::Command;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,13 +13,19 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "lessen", version, arg_required_else_help = true)]
 struct Cli {
+    /// Show no progress; warnings and errors stay
+    #[arg(long, short, global = true)]
+    quiet: bool,
     #[command(subcommand)]
     command: Command,
 }
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    match catch_unwind(AssertUnwindSafe(|| cli.command.run())) {
+    if cli.quiet {
+        lessen_run::console::be_quiet();
+    }
+    match catch_unwind(AssertUnwindSafe(|| cli.command.run(Cli::command()))) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
             tell(&format!("error: {error}"));

@@ -39,7 +39,7 @@ impl SavedRun<'_> {
         }
         saved.model.check_length(tokens)?;
         let mut settings = config.settings.clone();
-        for (key, count) in [("data.max_length", tokens), ("train.batch", 1)] {
+        for (key, count) in [("data.max_length", tokens), ("train.batch", 1), ("train.tokens", 0)] {
             settings.set_named(key, SettingValue::Count(count as u64), format!("{tokens} tokens"))?;
         }
         let config = Config::of(settings, config.phase.as_deref())?;

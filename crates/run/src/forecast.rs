@@ -10,7 +10,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::passes::Packed;
 use lessen_compile::{Backend, Plan};
 use lessen_nn::{BatchShape, Joined};
-use lessen_train::{StepPlans, TrainerOptions, show_size};
+use lessen_train::{StepPlans, TrainerOptions, below_floor, show_size};
 use serde_json::{Value, json};
 
 /// Values in the list of the largest.
@@ -78,6 +78,13 @@ impl Forecast {
                 (None, _) => format!("the recipe has phases; name one of {} with --phase", names.join(", ")),
             })
         })
+    }
+
+    /// The error of the first phase whose budget is below its floor.
+    pub fn shortfall(&self) -> Option<Error> {
+        let short = self.phases.iter().find(|forecast| forecast.chosen.is_none())?;
+        let error = below_floor(short.budget.unwrap_or_default(), short.floor);
+        Some(in_place(&short.config, error))
     }
 
     /// One JSON object; with phases, the most that any of them takes, and an object for each.
@@ -277,6 +284,7 @@ impl PhaseForecast {
         }
         text += &format!("compiled in {:.1} ms\n", plans.compile_time().as_secs_f64() * 1e3);
         text += &format!("\nthe largest values of {} steps\n", plans.step.steps().len());
+        text += &format!("{:>10}  {:>9}  {:<22} value\n", "size", "steps", "type");
         for row in plans.step.largest(LARGEST) {
             let lifetime = format!("{}..{}", row.first_step, row.last_step);
             let ty = row.ty.to_string();

@@ -10,14 +10,16 @@
 //! - [`task`] assembles goal, data and model, and checks that they go together.
 //! - [`training`] is the loop; it leaves a [`folder`].
 //! - [`experiment`] trains the runs of a grid and writes a page with what came out.
-//! - [`saved_run`] evaluates a run, also at other [`lengths`], and asks it; [`attention_sample`] takes an attention
-//!   layer of it out; [`forecast`] says beforehand what a run would take.
+//! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it;
+//!   [`attention_sample`] takes an attention layer of it out; [`export`] writes its model in another dtype;
+//!   [`forecast`] says beforehand what a run would take.
 //!
 //! The device comes from the caller. Every mistake of a user is an [`Error::User`] of one sentence that names the
 //! thing, the place and the remedy.
 //!
 //! ```
 //! use lessen_cpu::CpuBackend;
+//! use lessen_run::folder::Which;
 //! use lessen_run::recipe;
 //! use lessen_run::saved_run::{Prediction, SavedRun};
 //! use lessen_run::training::{Request, train};
@@ -31,7 +33,7 @@
 //! let report = train(&Request::new(settings, dir.clone()), &backend)?;
 //! assert_eq!(report.steps, 3);
 //!
-//! let run = SavedRun::open(&dir, false, &backend)?;
+//! let run = SavedRun::open(&dir, Which::Last, &backend)?;
 //! assert!(matches!(run.predict("123+456")?, Prediction::Sum(_)));
 //! # std::fs::remove_dir_all(&dir).unwrap();
 //! # Ok::<(), lessen_run::Error>(())
@@ -39,9 +41,11 @@
 #![forbid(unsafe_code)]
 
 pub mod attention_sample;
+pub mod console;
 pub mod continuation;
 pub mod device;
 pub mod experiment;
+pub mod export;
 pub mod folder;
 pub mod forecast;
 pub mod lengths;

@@ -1,6 +1,14 @@
 //! Words for people: counts, durations, losses that are not finite, lines on stderr.
 
+use crate::console::is_quiet;
 use std::io::Write;
+
+/// Prints a line of progress on stderr, unless it is not to be shown.
+pub(crate) fn report(line: &str) {
+    if !is_quiet() {
+        tell(line);
+    }
+}
 
 /// Prints a line on stderr. A closed pipe, as in `lessen train 2>&1 | head -1`, is no error.
 pub(crate) fn tell(line: &str) {

@@ -153,17 +153,21 @@ impl StepGraphs {
             }
             let plan = backend.compile(graph, &compile_options(options.placement, Some(own)));
             plans.push(plan.map_err(|error| match self.floor_beside(backend, options, &free) {
-                Ok(floor) if budget < floor => Error::user(format!(
-                    "the budget of {} is below the floor of {} ({floor} bytes); allow at least that, or take a smaller \
-                     batch",
-                    show_size(budget),
-                    show_size(floor)
-                )),
+                Ok(floor) if budget < floor => below_floor(budget, floor),
                 _ => error,
             })?);
         }
         Ok(plans)
     }
+}
+
+/// The error of a budget that is smaller than what training takes at least.
+pub fn below_floor(budget: usize, floor: usize) -> Error {
+    Error::user(format!(
+        "the budget of {} is below the floor of {} ({floor} bytes); allow at least that, or take a smaller batch",
+        show_size(budget),
+        show_size(floor)
+    ))
 }
 
 /// The plans of training.

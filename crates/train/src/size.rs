@@ -14,7 +14,7 @@ const UNITS: [(&str, f64); 9] = [
     ("B", 1.0),
 ];
 
-/// The bytes of a size such as `512MiB`; a number without unit counts bytes.
+/// The bytes of a size such as `512MiB`.
 ///
 /// # Errors
 /// A text that is no positive number followed by one of the units.
@@ -26,6 +26,14 @@ pub fn parse_size(text: &str) -> Result<usize> {
         .find(|(unit, _)| lower.ends_with(&unit.to_ascii_lowercase()));
     let (number, factor) = match unit {
         Some((unit, factor)) => (&trimmed[..trimmed.len() - unit.len()], *factor),
+        None if trimmed
+            .parse::<f64>()
+            .is_ok_and(|number| number > 0.0 && number.is_finite()) =>
+        {
+            return Err(Error::user(format!(
+                "'{text}' has no unit; write {trimmed}MiB or {trimmed}GiB, or {trimmed}B for bytes"
+            )));
+        }
         None => (trimmed, 1.0),
     };
     let bytes = number.trim().parse::<f64>().map(|number| (number * factor).round());
@@ -61,7 +69,7 @@ mod tests {
             ("2GiB", 2 << 30),
             ("1.5 kib", 1536),
             ("3GB", 3_000_000_000),
-            ("100", 100),
+            ("100 B", 100),
             ("7B", 7),
         ] {
             assert_eq!(parse_size(text).unwrap(), bytes, "{text}");
@@ -77,6 +85,17 @@ mod tests {
                 "{error}"
             );
             assert_eq!(error.exit_code(), 2);
+        }
+    }
+
+    #[test]
+    fn a_number_without_unit_is_refused_with_the_units() {
+        for text in ["40", " 1.5 "] {
+            let (sentence, number) = (parse_size(text).unwrap_err().to_string(), text.trim());
+            assert_eq!(
+                sentence,
+                format!("'{text}' has no unit; write {number}MiB or {number}GiB, or {number}B for bytes")
+            );
         }
     }
 

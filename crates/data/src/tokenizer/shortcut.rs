@@ -84,6 +84,11 @@ impl Characters {
         Some(Characters { ids, unknown, whole })
     }
 
+    /// Whether a token of several characters has white space.
+    pub(super) fn has_spaces(&self) -> bool {
+        self.whole.iter().any(|token| token.contains(char::is_whitespace))
+    }
+
     /// Returns the first `max_length` ids, or `None` if the text has a token of several characters.
     pub(super) fn encode(&self, text: &str, max_length: usize) -> Option<Vec<i32>> {
         if self.whole.iter().any(|token| text.contains(token.as_str())) {

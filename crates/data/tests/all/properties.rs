@@ -72,7 +72,7 @@ pub fn tokenizer_is_read_or_refused(dir: &Path) -> bool {
 pub fn labelled_texts_are_read_or_refused(dir: &Path, bytes: &[u8]) -> bool {
     fs::write(dir.join("train.txt"), bytes).unwrap();
     fs::write(dir.join("dev.txt"), "a\t0\n").unwrap();
-    match labelled::read(dir) {
+    match labelled::read(dir, &labelled::Options::default()) {
         Ok(data) => {
             let classes = data.class_names().unwrap().len();
             let lessen_data::Labels::Classes(labels) = &data.train.labels else {

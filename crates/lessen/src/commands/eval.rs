@@ -1,19 +1,27 @@
 //! `lessen eval`
 
+use super::device_args::DeviceArgs;
+use super::model_args::ModelArgs;
 use crate::say;
 use clap::Args;
-use lessen::device_named;
+use lessen_data::{ClassScores, Confusion};
 use lessen_run::Result;
 use lessen_run::lengths::Length;
 use lessen_run::saved_run::SavedRun;
-use serde_json::{Value, json};
+use lessen_run::task::evaluation::Scores;
+use serde_json::{Map, Value, json};
 use std::path::PathBuf;
+
+/// The most classes whose confusion matrix is shown to people.
+const MOST_SHOWN: usize = 16;
 
 /// Flags of `lessen eval`.
 #[derive(Args)]
 pub struct Eval {
-    /// Folder of a run
-    run_dir: PathBuf,
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Other data than the run's
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
@@ -23,12 +31,9 @@ pub struct Eval {
     /// Windows of other lengths than in training: tokens, or multiples such as 2x,4x; for language models on texts
     #[arg(long, value_name = "LENGTHS", value_delimiter = ',', allow_hyphen_values = true)]
     length: Vec<String>,
-    /// Take the best model instead of the last one
-    #[arg(long)]
-    best: bool,
-    /// Device to run on
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    device: String,
+    /// Another value for train.batch or a key of data, such as data.format=glue; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -37,30 +42,32 @@ pub struct Eval {
 impl Eval {
     /// Evaluates; the exit code.
     pub fn run(self) -> Result<u8> {
-        let backend = || device_named(&self.device);
+        let backend = || self.device.open();
         let lengths: Vec<Length> = self
             .length
             .iter()
             .map(|length| Length::parse(length))
             .collect::<Result<_>>()?;
-        let run = SavedRun::open(&self.run_dir, self.best, &backend)?;
+        let mut run = SavedRun::open(self.model.folder(), self.model.which(), &backend)?;
+        run.set(&self.set)?;
         if !lengths.is_empty() {
             return self.at(&run, &lengths);
         }
         let scores = run.evaluate(self.data.as_deref(), &self.split)?;
         let source = run.source().display().to_string();
         if self.json {
-            let mut object = scores.to_json(&self.split);
+            let mut object = self.to_json(&scores);
             object.insert("split".into(), json!(self.split));
-            object.insert("examples".into(), json!(scores.examples));
             object.insert("model".into(), json!(source));
             say(&format!("{}\n", Value::Object(object)));
         } else {
+            let classes = scores.confusion.as_ref().map(show_classes);
             say(&format!(
-                "{source} on {} examples of {}: {}\n",
+                "{source} on {} examples of {}: {}\n{}",
                 scores.examples,
                 self.split,
-                scores.show()
+                scores.show(),
+                classes.unwrap_or_default()
             ));
         }
         Ok(0)
@@ -79,10 +86,9 @@ impl Eval {
             let times = tokens as f64 / run.trained_length() as f64;
             let shown = format!("{times}x");
             text += &format!("{tokens:>8} {shown:>8}  {}\n", scores.show());
-            let mut object = scores.to_json(&self.split);
+            let mut object = self.to_json(&scores);
             object.insert("length".into(), json!(tokens));
             object.insert("times".into(), json!(times));
-            object.insert("examples".into(), json!(scores.examples));
             found.push(Value::Object(object));
         }
         say(&match self.json {
@@ -94,4 +100,63 @@ impl Eval {
         });
         Ok(0)
     }
+
+    fn to_json(&self, scores: &Scores) -> Map<String, Value> {
+        let mut object = scores.to_json(&self.split);
+        object.insert("examples".into(), json!(scores.examples));
+        if let Some(confusion) = &scores.confusion {
+            let of = |name: &str, class: ClassScores| {
+                let ClassScores {
+                    precision,
+                    recall,
+                    f1,
+                    support,
+                } = class;
+                json!({ "name": name, "precision": precision, "recall": recall, "f1": f1, "support": support })
+            };
+            let classes = confusion.names().iter().zip(confusion.classes());
+            let classes: Vec<Value> = classes.map(|(name, class)| of(name, class)).collect();
+            object.insert("classes".into(), json!(classes));
+            object.insert("mean".into(), of("mean", confusion.mean()));
+            object.insert("weighted_mean".into(), of("weighted mean", confusion.weighted_mean()));
+            object.insert("confusion".into(), confusion.rows().map(|row| json!(row)).collect());
+        }
+        object
+    }
+}
+
+/// A table of the classes' scores, and the confusion matrix.
+fn show_classes(confusion: &Confusion) -> String {
+    let names = confusion.names();
+    let width = |least: usize| names.iter().map(|name| name.chars().count()).fold(least, usize::max);
+    let corner = "class \\ answer";
+    let first = width(corner.len());
+    let heads = ["precision", "recall", "f1", "support"];
+    let mut text = format!("\n{:<first$}", "class");
+    heads.iter().for_each(|head| text += &format!("  {head:>9}"));
+    let means = [("mean", confusion.mean()), ("weighted mean", confusion.weighted_mean())];
+    let classes = names.iter().map(String::as_str).zip(confusion.classes());
+    for (name, class) in classes.chain(means) {
+        let ClassScores {
+            precision,
+            recall,
+            f1,
+            support,
+        } = class;
+        text += &format!("\n{name:<first$}  {precision:>9.4}  {recall:>9.4}  {f1:>9.4}  {support:>9}");
+    }
+    if names.len() > MOST_SHOWN {
+        return format!(
+            "{text}\n\nthe confusion matrix of {} classes is in --json\n",
+            names.len()
+        );
+    }
+    let column = width(6);
+    text += &format!("\n\n{corner:<first$}");
+    names.iter().for_each(|name| text += &format!("  {name:>column$}"));
+    for (name, row) in names.iter().zip(confusion.rows()) {
+        text += &format!("\n{name:<first$}");
+        row.iter().for_each(|count| text += &format!("  {count:>column$}"));
+    }
+    text + "\n"
 }

@@ -1,8 +1,8 @@
 //! `lessen experiment`
 
+use super::device_args::DeviceArgs;
 use crate::{say, tell};
 use clap::Args;
-use lessen::device_named;
 use lessen_run::experiment::{self, Options};
 use lessen_run::recipe::settings::Settings;
 use lessen_run::training::interrupt;
@@ -23,9 +23,8 @@ pub struct Experiment {
     /// Another value for a key in the recipe of every run; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
-    /// Device to run on
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -50,7 +49,7 @@ impl Experiment {
             change: &change,
             command: format!("lessen experiment {}{flags}", self.file.display()),
         };
-        let finished = experiment.run(&options, &|| device_named(&self.device))?;
+        let finished = experiment.run(&options, &|| self.device.open())?;
         if self.json {
             say(&format!("{}\n", finished.to_json()));
         } else if !finished.interrupted {

@@ -1,24 +1,27 @@
 //! `lessen generate`
 
-use crate::say;
+use super::device_args::DeviceArgs;
+use super::lines::Lines;
+use super::model_args::ModelArgs;
+use crate::{say, tell};
 use clap::Args;
-use lessen::device_named;
 use lessen_run::continuation::Continuation;
 use lessen_run::saved_run::SavedRun;
 use lessen_run::{Error, Result};
 use lessen_train::Sampling;
-use serde_json::json;
-use std::path::PathBuf;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
 
 /// Flags of `lessen generate`.
 #[derive(Args)]
 pub struct Generate {
-    /// Folder of a run
-    run_dir: PathBuf,
-    /// The text to continue
-    #[arg(long, allow_hyphen_values = true)]
-    prompt: String,
-    /// Tokens to add
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    start: Start,
+    /// Tokens to add at most
     #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true)]
     tokens: usize,
     /// Below 1 is more predictable, above is wilder; 0 always takes the most likely token
@@ -27,49 +30,166 @@ pub struct Generate {
     /// Consider only the K most likely tokens
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     top_k: Option<usize>,
+    /// Consider only the most likely tokens that have the share P together
+    #[arg(long, value_name = "P", allow_hyphen_values = true)]
+    top_p: Option<f64>,
+    /// Above 1, tokens that the text has already become less likely
+    #[arg(long, value_name = "R", default_value_t = 1.0, allow_hyphen_values = true)]
+    repetition_penalty: f64,
+    /// End a text before this string, in which \n is a line end and \t a tab; may be repeated
+    #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
+    stop: Vec<String>,
+    /// Texts for each prompt
+    #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
+    samples: usize,
     /// Decides what is drawn
     #[arg(long, value_name = "N", default_value_t = 1, allow_negative_numbers = true)]
     seed: u64,
-    /// Take the best model instead of the last one
-    #[arg(long)]
-    best: bool,
-    /// Device to run on
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    device: String,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
 }
 
+/// What is continued.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct Start {
+    /// The text to continue
+    #[arg(long, allow_hyphen_values = true)]
+    prompt: Option<String>,
+    /// File with a text to continue on each line, all in one batch; - is stdin
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    prompts: Option<PathBuf>,
+}
+
 impl Generate {
-    /// Continues the prompt; the exit code.
+    /// Continues the prompts; the exit code.
     pub fn run(self) -> Result<u8> {
-        let Generate {
-            tokens,
-            temperature,
-            top_k,
-            seed,
-            ..
-        } = self;
-        let sampling = Sampling {
-            tokens,
-            temperature,
-            top_k,
-            seed,
-            ..Sampling::default()
+        let how = self.continuation()?;
+        let prompts = match (&self.start.prompt, &self.start.prompts) {
+            (Some(prompt), _) => vec![prompt.clone()],
+            (None, Some(path)) => read(path)?,
+            (None, None) => Vec::new(),
         };
-        sampling
-            .check()
-            .map_err(|error| Error::user(format!("--{}", error.message())))?;
-        let backend = || device_named(&self.device);
-        let run = SavedRun::open(&self.run_dir, self.best, &backend)?;
-        let (prompts, how) = ([self.prompt.clone()], Continuation::new(sampling));
-        let added = run.generate(&prompts, &how, &mut |_, _| Ok(()))?.concat();
-        if self.json {
-            say(&format!("{}\n", json!({ "prompt": self.prompt, "text": added })));
-        } else {
-            say(&format!("{}{added}\n", self.prompt));
+        let backend = || self.device.open();
+        let run = SavedRun::open(self.model.folder(), self.model.which(), &backend)?;
+        self.warn(&run, &prompts)?;
+        if let ([prompt], 1, false) = (&prompts[..], how.samples, self.json) {
+            say_as_it_comes(&run, prompt, &how)?;
+            return Ok(0);
         }
+        let added = run.generate(&prompts, &how, &mut |_, _| Ok(()))?;
+        let numbered = |number: usize| (number / how.samples, number % how.samples);
+        let texts = added.iter().enumerate().map(|(number, text)| (numbered(number), text));
+        say(&match (self.json, &added[..]) {
+            (true, [text]) => format!("{}\n", json!({ "prompt": prompts[0], "text": text })),
+            (true, _) => {
+                let texts = texts.map(
+                    |((prompt, sample), text)| json!({ "prompt": prompts[prompt], "sample": sample + 1, "text": text }),
+                );
+                format!("{}\n", json!({ "texts": texts.collect::<Vec<Value>>() }))
+            }
+            (false, _) => texts
+                .map(|((prompt, sample), text)| {
+                    let (number, sample) = (prompt + 1, sample + 1);
+                    format!("--- prompt {number}, sample {sample}\n{}{text}\n", prompts[prompt])
+                })
+                .collect(),
+        });
         Ok(0)
     }
+
+    fn continuation(&self) -> Result<Continuation> {
+        let sampling = Sampling {
+            tokens: self.tokens,
+            temperature: self.temperature,
+            top_k: self.top_k,
+            top_p: self.top_p,
+            repetition_penalty: self.repetition_penalty,
+            seed: self.seed,
+        };
+        sampling.check()?;
+        if self.samples == 0 {
+            return Err(Error::user("--samples 0 makes no text; choose at least 1"));
+        }
+        if self.stop.iter().any(String::is_empty) {
+            return Err(Error::user(
+                "--stop has an empty string, which is everywhere; leave it out",
+            ));
+        }
+        Ok(Continuation {
+            samples: self.samples,
+            stops: self.stop.iter().map(|stop| unescaped(stop)).collect(),
+            ..Continuation::new(sampling)
+        })
+    }
+
+    /// Says which prompts the model cannot read.
+    fn warn(&self, run: &SavedRun<'_>, prompts: &[String]) -> Result<()> {
+        for (number, prompt) in prompts.iter().enumerate() {
+            let (unknown, tokens) = run.unknown_tokens(prompt)?;
+            if unknown == 0 {
+                continue;
+            }
+            let whose = match self.start.prompts {
+                Some(_) => format!("prompt {}", number + 1),
+                None => "the prompt".to_string(),
+            };
+            tell(&match unknown == tokens {
+                true => {
+                    format!("warning: the model knows no character of {whose}, so the text does not follow from it")
+                }
+                false => format!("warning: the model does not know {unknown} of the {tokens} tokens of {whose}"),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Prints a prompt, and what is added to it piece by piece.
+fn say_as_it_comes(run: &SavedRun<'_>, prompt: &str, how: &Continuation) -> Result<()> {
+    let mut begun = false;
+    let mut show = |_: usize, piece: &str| {
+        if !std::mem::replace(&mut begun, true) {
+            say(prompt);
+        }
+        say(piece);
+        Ok(())
+    };
+    run.generate(&[prompt.to_string()], how, &mut show)?;
+    say("\n");
+    Ok(())
+}
+
+/// The lines of a file.
+fn read(path: &Path) -> Result<Vec<String>> {
+    let (mut lines, mut prompts) = (Lines::open(path, "--prompts")?, Vec::new());
+    while let Some(line) = lines.next()? {
+        if line.is_empty() {
+            let (name, line) = (lines.name(), lines.line());
+            return Err(Error::user(format!(
+                "{name} line {line} is empty; write a prompt on each line"
+            )));
+        }
+        prompts.push(line);
+    }
+    Ok(prompts)
+}
+
+/// A text in which `\n`, `\t` and `\\` stand for what they do in most languages.
+fn unescaped(text: &str) -> String {
+    let (mut plain, mut characters) = (String::new(), text.chars().peekable());
+    while let Some(character) = characters.next() {
+        let meant = match (character, characters.peek()) {
+            ('\\', Some('n')) => Some('\n'),
+            ('\\', Some('t')) => Some('\t'),
+            ('\\', Some('\\')) => Some('\\'),
+            _ => None,
+        };
+        if meant.is_some() {
+            characters.next();
+        }
+        plain.push(meant.unwrap_or(character));
+    }
+    plain
 }

@@ -1,9 +1,15 @@
 //! The commands, a file each.
 
 mod bench;
+mod completions;
+mod device_args;
 mod eval;
 mod experiment;
+mod export;
 mod generate;
+mod lines;
+mod man;
+mod model_args;
 mod plan;
 mod predict;
 mod recipe_args;
@@ -20,32 +26,41 @@ pub enum Command {
     Train(train::Train),
     /// Train the runs of a grid, as a file describes it, and write a page with what came out
     Experiment(experiment::Experiment),
-    /// Score the model of a run on a split of its data
+    /// Score a model on a split of its data
     Eval(eval::Eval),
-    /// Ask the classifier of a run about a text
+    /// Ask a classifier about a text, or about every line of a file
     Predict(predict::Predict),
-    /// Continue a text with the language model of a run
+    /// Continue a text with a language model
     Generate(generate::Generate),
+    /// Write a model as a Hugging Face folder of its own
+    Export(export::Export),
     /// Say what a recipe would take in memory, without running it
     Plan(plan::Plan),
     /// Measure this machine: `lessen bench step`
     Bench(bench::Bench),
     /// List the built-in recipes, or the text of one, or the keys that recipes have
     Recipes(recipes::Recipes),
+    /// Print the script with which a shell completes this command
+    Completions(completions::Completions),
+    /// Print the manual page, or write those of all commands into a folder
+    Man(man::Man),
 }
 
 impl Command {
-    /// Does it; the exit code.
-    pub fn run(self) -> Result<u8> {
+    /// Does it; the exit code. `cli` is the whole command line.
+    pub fn run(self, cli: clap::Command) -> Result<u8> {
         match self {
             Command::Train(command) => command.run(),
             Command::Experiment(command) => command.run(),
             Command::Eval(command) => command.run(),
             Command::Predict(command) => command.run(),
             Command::Generate(command) => command.run(),
+            Command::Export(command) => command.run(),
             Command::Plan(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Recipes(command) => command.run(),
+            Command::Completions(command) => command.run(cli),
+            Command::Man(command) => command.run(cli),
         }
     }
 }

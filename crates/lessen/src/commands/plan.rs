@@ -1,9 +1,9 @@
 //! `lessen plan`
 
+use super::device_args::DeviceArgs;
 use super::recipe_args::RecipeArgs;
 use crate::say;
 use clap::{Args, ValueEnum};
-use lessen::device_named;
 use lessen_compile::{dump_memory, dump_schedule};
 use lessen_graph::print;
 use lessen_run::forecast::Forecast;
@@ -28,9 +28,8 @@ pub struct Plan {
     recipe: String,
     #[command(flatten)]
     over: RecipeArgs,
-    /// Device to plan for
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Print this of a training step instead
     #[arg(long, value_name = "WHAT", conflicts_with = "json")]
     dump: Option<Dump>,
@@ -43,11 +42,11 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Plans; the exit code.
+    /// Plans; the exit code, or after what there is to say the error of a budget that does not suffice.
     pub fn run(self) -> Result<u8> {
         let mut settings = recipe::load(&self.recipe)?;
         self.over.apply(&mut settings, None)?;
-        let backend = device_named(&self.device)?;
+        let backend = self.device.open()?;
         let forecast = Forecast::new(Recipe::new(settings)?, backend.as_ref())?;
         let step = || forecast.step(self.phase.as_deref());
         say(&match self.dump {
@@ -57,6 +56,6 @@ impl Plan {
             None if self.json => format!("{}\n", forecast.to_json()),
             None => forecast.to_text(),
         });
-        Ok(0)
+        forecast.shortfall().map_or(Ok(0), Err)
     }
 }

@@ -19,6 +19,9 @@ pub struct RecipeArgs {
     /// Most memory for parameters, optimizer, step and evaluation together, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
+    /// Decides initial parameters, order of the data and dropout
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    seed: Option<u64>,
     /// Another value for a key of the recipe (`lessen recipes --keys` lists them), or phase.NAME.KEY=VALUE for one of
     /// its phases; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
@@ -40,8 +43,11 @@ impl RecipeArgs {
         if let Some(steps) = steps {
             settings.set_named("train.steps", SettingValue::Count(steps), format!("--steps {steps}"))?;
         }
+        if let Some(seed) = self.seed {
+            settings.set_named("train.seed", SettingValue::Count(seed), format!("--seed {seed}"))?;
+        }
         if let Some(size) = &self.budget {
-            let bytes = SettingValue::Count(parse_size(size)? as u64);
+            let bytes = SettingValue::Size(parse_size(size)? as u64);
             settings.set_named("run.budget", bytes, format!("--budget {size}"))?;
         }
         self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))

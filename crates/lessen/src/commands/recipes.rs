@@ -3,20 +3,37 @@
 use crate::say;
 use clap::Args;
 use lessen_run::recipe::BUILT_IN;
-use lessen_run::recipe::keys::{KEYS, Key};
+use lessen_run::recipe::keys::{DataFormat, KEYS, Key};
+use lessen_run::recipe::words::Word;
 use lessen_run::{Error, Result};
 use serde_json::{Value, json};
+
+/// What data of every format looks like: a section with the format's name for each.
+const DATA: &str = include_str!("../../../../docs/data.md");
+
+/// The section of [`DATA`] on a format; none where there is no such format.
+fn section(format: &str) -> Option<&'static str> {
+    let start = DATA
+        .find(&format!("## {format}\n"))
+        .filter(|_| DataFormat::WORDS.contains(&format))?;
+    let length = DATA[start..].find("\n## ").map_or(DATA.len() - start, |end| end + 1);
+    Some(&DATA[start..start + length])
+}
 
 /// Flags of `lessen recipes`.
 #[derive(Args)]
 pub struct Recipes {
-    /// Print this recipe's text, to start a recipe of one's own from
+    /// Print this recipe's text, to start a recipe of one's own from; or what data of this format looks like
+    #[arg(value_name = "RECIPE|FORMAT")]
     name: Option<String>,
     /// List the keys of recipes with their defaults
     #[arg(long, conflicts_with = "name")]
     keys: bool,
-    /// Print one JSON object and nothing else on stdout
+    /// Print how data of every format has to look
     #[arg(long, conflicts_with_all = ["name", "keys"])]
+    data: bool,
+    /// Print one JSON object and nothing else on stdout
+    #[arg(long, conflicts_with_all = ["name", "keys", "data"])]
     json: bool,
 }
 
@@ -24,13 +41,22 @@ impl Recipes {
     /// Lists; the exit code.
     pub fn run(self) -> Result<u8> {
         if let Some(name) = &self.name {
-            let found = BUILT_IN.iter().find(|recipe| recipe.name == name);
-            let recipe = found.ok_or_else(|| {
+            let recipe = BUILT_IN
+                .iter()
+                .find(|recipe| recipe.name == name)
+                .map(|recipe| recipe.text);
+            let text = recipe.or_else(|| section(name)).ok_or_else(|| {
                 Error::user(format!(
-                    "there is no built-in recipe called '{name}'; `lessen recipes` lists them"
+                    "there is no built-in recipe and no format of data called '{name}'; `lessen recipes` lists the recipes, and \
+                     formats are {}",
+                    DataFormat::WORDS.join(", ")
                 ))
             })?;
-            say(recipe.text);
+            say(text);
+            return Ok(0);
+        }
+        if self.data {
+            say(DATA);
             return Ok(0);
         }
         let lines: Vec<String> = if self.keys {
@@ -57,5 +83,20 @@ impl Recipes {
         };
         say(&lines.concat());
         Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_format_has_a_section_of_its_own() {
+        for format in DataFormat::WORDS {
+            let text = section(format).unwrap();
+            assert!(text.starts_with(&format!("## {format}\n\n")), "{text}");
+            assert_eq!(text.matches("\n## ").count(), 0, "{text}");
+        }
+        assert_eq!(section("Large data"), None);
     }
 }

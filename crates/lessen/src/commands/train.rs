@@ -1,9 +1,9 @@
 //! `lessen train`
 
+use super::device_args::DeviceArgs;
 use super::recipe_args::RecipeArgs;
 use crate::{say, tell};
 use clap::Args;
-use lessen::device_named;
 use lessen_run::folder::names::{last_run, next_run};
 use lessen_run::training::{Request, interrupt, train};
 use lessen_run::{Error, Result, recipe};
@@ -28,9 +28,8 @@ pub struct Train {
     /// Steps to train
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     steps: Option<u64>,
-    /// Device to run on
-    #[arg(long, value_name = "NAME", default_value = "cpu")]
-    device: String,
+    #[command(flatten)]
+    device: DeviceArgs,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -40,7 +39,7 @@ impl Train {
     /// Trains; the exit code.
     pub fn run(self) -> Result<u8> {
         let request = self.request()?;
-        let report = train(&request, &|| device_named(&self.device))?;
+        let report = train(&request, &|| self.device.open())?;
         if self.json {
             say(&format!("{}\n", report.to_json()));
         } else {

@@ -21,7 +21,7 @@ fn damaged_data_is_named_with_its_line() {
     assert!(sentence.contains("train.txt line 2 has no tab"), "{sentence}");
     let sentence = with_file("dev.txt", b"sun\t0\nrain\t2\n");
     assert!(
-        sentence.contains("dev.txt line 2 has the label 2, but class.txt has 2 classes"),
+        sentence.contains("dev.txt line 2 has the label '2', but the 2 classes of class.txt are fair, foul;"),
         "{sentence}"
     );
     let sentence = with_file("train.txt", b"sun\t0\nrain\t1\n\xff\xfe\t1\n");
@@ -34,9 +34,12 @@ fn damaged_data_is_named_with_its_line() {
 fn missing_data_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));
-    fs::remove_file(data.join("dev.txt")).unwrap();
+    fs::remove_file(data.join("train.txt")).unwrap();
     let sentence = refuse(dir.path(), &train_on(&recipe, &data, &[]));
-    assert!(sentence.contains("dev.txt"), "{sentence}");
+    assert!(
+        sentence.contains("there is no train.txt, train.csv, train.tsv or train.jsonl in"),
+        "{sentence}"
+    );
     let sentence = refuse(dir.path(), &["train", text(&recipe), "--data", "nowhere"]);
     assert_eq!(
         sentence,
@@ -70,6 +73,20 @@ fn wrong_settings_are_named_with_file_and_flag() {
     );
     let sentence = refused(&["train", "adder", "--budget", "much"]);
     assert!(sentence.contains("'much' is no size"), "{sentence}");
+    assert_eq!(
+        refused(&["plan", "adder", "--budget", "40"]),
+        "error: '40' has no unit; write 40MiB or 40GiB, or 40B for bytes"
+    );
+    assert_eq!(
+        refused(&["plan", "adder", "--set", "run.budget=40"]),
+        "error: --set run.budget=40: run.budget must be a number with a unit, such as 512MiB or 2GiB, not 40"
+    );
+    for threads in ["0", "1025"] {
+        assert_eq!(
+            refused(&["plan", "adder", "--threads", threads]),
+            format!("error: --threads {threads} cannot be; choose a number from 1 to 1024")
+        );
+    }
     let sentence = refused(&["train", "adder", "--budget", "1KiB"]);
     assert!(sentence.contains("is below the floor of"), "{sentence}");
     assert!(fs::read_dir(dir.path()).unwrap().count() == 1, "nothing is written");

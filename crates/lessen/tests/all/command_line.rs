@@ -95,10 +95,37 @@ fn values_may_begin_with_a_hyphen() {
     let warm = ["generate", "run", "--prompt", "1+2=", "--temperature", "-1"];
     assert_eq!(
         refuse(dir, &warm),
-        "error: --temperature -1 makes no sense; choose a number from 0, such as 0.8"
+        "error: a temperature of -1 makes no sense; choose a number from 0, such as 0.8"
     );
     let sentence = refuse(dir, &["train", "adder", "--budget", "-5MiB"]);
     assert!(sentence.contains("'-5MiB' is no size"), "{sentence}");
+}
+
+#[test]
+fn seed_threads_and_quiet_are_flags() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let run = |out: &str, flags: &[&str]| {
+        let output = lessen(dir, &tiny_adder(&[&["--steps", "2", "--out", out], flags].concat()));
+        assert!(output.status.success(), "{}", stderr(&output));
+        (
+            fs::read(dir.join(out).join("model/model.safetensors")).unwrap(),
+            stderr(&output),
+        )
+    };
+    let (weights, said) = run("plain", &["--seed", "5"]);
+    assert!(
+        said.contains("adder: GPT2LMHeadModel with ") && said.contains("step 2: dev "),
+        "{said}"
+    );
+    assert!(weights == run("set", &["--set", "train.seed=5"]).0 && weights != run("other", &[]).0);
+    let (quiet, said) = run("quiet", &["--seed", "5", "--threads", "2", "--quiet"]);
+    assert!(quiet == weights && said.is_empty(), "{said}");
+    // A warning is told in any case.
+    let output = lessen(dir, &["-q", "generate", "plain", "--prompt", "x", "--tokens", "1"]);
+    assert!(stderr(&output).starts_with("warning: the model knows no character of the prompt"));
+    let config = fs::read_to_string(dir.join("plain/config.toml")).unwrap();
+    assert!(config.contains("\nseed = 5\n"), "{config}");
 }
 
 /// A pipe that nobody reads from any more.

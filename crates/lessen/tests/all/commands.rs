@@ -91,6 +91,11 @@ fn a_classifier_learns_is_evaluated_and_asked() {
     let args = train_on(&recipe, &data, &["--steps", "60", "--out", "run", "--json"]);
     let report = json(dir, &args);
     assert_eq!(report["dev_accuracy"], 1.0, "{report}");
+    let confusion = fs::read_to_string(dir.join("run/confusion.json")).unwrap();
+    assert_eq!(
+        confusion,
+        "{\"step\":60,\"classes\":[\"fair\",\"foul\"],\"counts\":[[6,0],[0,6]]}\n"
+    );
     let answer = json(dir, &["predict", "run", "--text", "day 7 rain", "--json"]);
     assert_eq!(answer["label"], "foul", "{answer}");
     let sum: f64 = answer["probabilities"]
@@ -178,7 +183,7 @@ fn a_single_class_is_refused_before_anything_is_written() {
         fs::write(data.join(file), "sun\t0\nday\t0\n").unwrap();
     }
     let sentence = refuse(dir, &train_on(&recipe, &data, &["--out", "run"]));
-    assert!(sentence.contains("class.txt names only one class"), "{sentence}");
+    assert!(sentence.contains("class.txt has only one class"), "{sentence}");
     assert!(!dir.join("run").exists());
 }
 
@@ -270,9 +275,22 @@ fn a_plan_is_the_truth_and_a_budget_changes_no_bit() {
     assert!(report["peak_bytes"]["measured"].as_u64().unwrap() <= floor[..floor.len() - 1].parse().unwrap());
     let weights = |run: &str| fs::read(dir.join(run).join("model/model.safetensors")).unwrap();
     assert!(weights("free") == weights("tight"));
-    let under = json(dir, &[&plan_args[..], &["--budget", "1KiB", "--json"]].concat());
+    let output = lessen(dir, &[&plan_args[..], &["--budget", "1KiB", "--json"]].concat());
+    let under: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     assert!(under["feasible"] == false && under["peak_bytes"].is_null(), "{under}");
-    assert!(succeed(dir, &plan_args).contains("the largest values"));
+    assert_eq!(output.status.code(), Some(2));
+    let sentence = stderr(&output);
+    assert!(
+        sentence.starts_with("error: the budget of 1.0 KiB is below the floor of ")
+            && sentence.contains(&format!("({} bytes)", under["floor_bytes"])),
+        "{sentence}"
+    );
+    let printed = succeed(dir, &plan_args);
+    assert!(
+        printed.contains("the largest values")
+            && printed.contains("\n      size      steps  type                   value\n"),
+        "{printed}"
+    );
     let graph = succeed(dir, &[&plan_args[..], &["--dump", "graph"]].concat());
     let parsed = lessen::graph::parse(&graph, &lessen::graph::Registry::standard()).unwrap();
     assert_eq!(lessen::graph::print(&parsed), graph);

@@ -91,3 +91,56 @@ fn pairs_are_scored_by_rank_and_asked_with_a_tab_between() {
         "the words of a pair follow on each other without the tab"
     );
 }
+
+#[test]
+fn test_files_are_answered_as_the_server_takes_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let head = "index\tsentence1\tsentence2\tlabel\n";
+    let lines = |word: &str, label: &str| format!("0\t{word}\tx\t{label}\n");
+    let train = lines("sun", "entailment").repeat(12) + &lines("rain", "not_entailment").repeat(12);
+    write(&dir.join("RTE"), &format!("{head}{train}"), &format!("{head}{train}"));
+    let args = ["train", "glue", "--data", "RTE", "--out", "rte", "--json"];
+    assert_eq!(json(dir, &[&args[..], &SMALL].concat())["dev_accuracy"], 1.0);
+    let test = "index\tsentence1\tsentence2\n0\train\tx\n1\tsun\tx\n2\tsun\tx\n";
+    fs::write(dir.join("RTE/test.tsv"), test).unwrap();
+    let predict = |model: &str, out: &str| {
+        succeed(dir, &["predict", model, "--glue", "RTE", "--output", out]);
+        fs::read_to_string(dir.join(out).join("RTE.tsv")).unwrap()
+    };
+    let answers = "index\tprediction\n0\tnot_entailment\n1\tentailment\n2\tentailment\n";
+    assert_eq!(predict("rte", "out"), answers);
+    // From a plain folder whose model numbers the classes otherwise.
+    fs::rename(dir.join("rte/model"), dir.join("plain")).unwrap();
+    // The name of the data's folder says what it is.
+    assert_eq!(
+        json(dir, &["eval", "plain", "--data", "RTE", "--json"])["dev_accuracy"],
+        1.0
+    );
+    let config = fs::read_to_string(dir.join("plain/config.json")).unwrap();
+    let turned = config.replace("\"0\": \"entailment\"", "\"0\": \"NOT_entailment\"");
+    let turned = turned.replace("\"1\": \"not_entailment\"", "\"1\": \"entailment\"");
+    assert_ne!(turned, config);
+    fs::write(dir.join("plain/config.json"), turned).unwrap();
+    let opposite = "index\tprediction\n0\tentailment\n1\tnot_entailment\n2\tnot_entailment\n";
+    assert_eq!(predict("plain", "turned"), opposite);
+    fs::rename(dir.join("RTE"), dir.join("data")).unwrap();
+    let glue = ["--set", "data.format=glue", "--set", "data.task=RTE"];
+    let args = ["eval", "plain", "--data", "data", "--json"];
+    assert_eq!(json(dir, &[&args[..], &glue].concat())["dev_accuracy"], 0.0);
+    fs::rename(dir.join("data"), dir.join("RTE")).unwrap();
+
+    let refused = |args: &[&str]| refuse(dir, &[&["predict", "plain", "--output", "no", "--glue"], args].concat());
+    for name in ["CoLA", "titles"] {
+        fs::create_dir(dir.join(name)).unwrap();
+    }
+    assert_eq!(
+        refused(&["nowhere"]),
+        "error: --glue: there is no folder nowhere; check the path"
+    );
+    assert!(refused(&["CoLA"]).contains("the data's classes are unacceptable, acceptable but the model's are"));
+    assert!(refused(&["titles"]).contains("which task of GLUE?"));
+    fs::remove_file(dir.join("RTE/test.tsv")).unwrap();
+    assert!(refused(&["RTE"]).contains("there is no test.tsv in RTE"));
+    assert!(!dir.join("no").exists());
+}

@@ -55,7 +55,11 @@ fn the_loss_at_the_length_of_training_is_that_of_the_evaluation() {
     assert!(loss(0) != loss(1) && loss(1) != loss(2));
     let text = succeed(dir, &["eval", "run", "--length", "0.5x"]);
     assert!(
-        text.contains(&format!("       8     0.5x  loss {:.4}\n", loss(1))),
+        text.contains(&format!(
+            "       8     0.5x  loss {:.4}, perplexity {:.3}\n",
+            loss(1),
+            loss(1).exp()
+        )),
         "{text}"
     );
 }

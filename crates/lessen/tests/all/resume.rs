@@ -195,7 +195,7 @@ fn settings_and_budget_are_those_of_the_folder_but_for_flags() {
     succeed(dir, &tiny_adder(&[&more[..], &["--out", "run"]].concat()));
     let config = || fs::read_to_string(dir.join("run/config.toml")).unwrap();
     let before = config();
-    assert!(before.contains("\nbudget = 67108864\n"), "{before}");
+    assert!(before.contains("\nbudget = \"67108864B\"\n"), "{before}");
     let resume = |more: &[&str]| {
         fs::remove_dir_all(dir.join("run/checkpoints/step-8")).unwrap();
         let output = lessen(dir, &[&["train", "adder", "--resume", "--out", "run"], more].concat());
@@ -233,7 +233,7 @@ fn settings_and_budget_are_those_of_the_folder_but_for_flags() {
         "train", "--resume", "--out", "run", "--steps", "12", "--budget", "32MiB",
     ];
     succeed(dir, &flags);
-    assert!(config().contains("\nbudget = 33554432\n"));
+    assert!(config().contains("\nbudget = \"33554432B\"\n"));
 }
 
 #[test]

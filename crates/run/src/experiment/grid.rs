@@ -242,7 +242,7 @@ fn plain(value: &SettingValue) -> String {
 
 fn number(value: &SettingValue) -> Option<f64> {
     match value {
-        SettingValue::Count(count) => Some(*count as f64),
+        SettingValue::Count(count) | SettingValue::Size(count) => Some(*count as f64),
         SettingValue::Number(number) => Some(*number),
         SettingValue::Switch(_) | SettingValue::Text(_) | SettingValue::List(_) => None,
     }

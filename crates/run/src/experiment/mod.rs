@@ -30,7 +30,7 @@ use crate::recipe::document::Document;
 use crate::recipe::settings::Settings;
 use crate::recipe::{self, BUILT_IN};
 use crate::training::{Request, interrupt, train};
-use crate::wording::{counted, show_duration, tell};
+use crate::wording::{counted, report, show_duration, tell};
 use lessen_base::{Error, Result};
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -196,7 +196,7 @@ impl Experiment {
         let states = check(&self.grid, &runs, &self.measures, &options.out, backend.as_ref())?;
         drop(backend);
         let left = states.iter().filter(|state| !state.is_over()).count();
-        tell(&format!(
+        report(&format!(
             "{}: {} in {}, {left} left to do",
             self.title,
             counted(runs.len() as u64, "run"),
@@ -211,7 +211,7 @@ impl Experiment {
             if interrupt::asked() {
                 return Ok(self.stopped(&title));
             }
-            tell(&format!(
+            report(&format!(
                 "run {} of {}: {title}{}",
                 number + 1,
                 runs.len(),

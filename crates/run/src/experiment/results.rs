@@ -3,6 +3,7 @@
 use super::measure::{Measure, Outcome};
 use super::summary::Summary;
 use crate::device::NewBackend;
+use crate::folder::Which;
 use crate::folder::{DIVERGED, Folder, metrics};
 use crate::lengths::Length;
 use crate::saved_run::SavedRun;
@@ -128,7 +129,7 @@ fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: N
         .filter(|length| !known.contains_key(&length.to_string()))
         .collect();
     if !missing.is_empty() {
-        let run = SavedRun::open(root, false, new_backend)?;
+        let run = SavedRun::open(root, Which::Last, new_backend)?;
         for length in missing.into_iter().filter(|length| run.reaches(*length)) {
             let (_, scores) = run.evaluate_at(None, "dev", length)?;
             known.insert(length.to_string(), json!(scores.loss));

@@ -5,6 +5,7 @@
 //! finite loss. Where the loss after the newest checkpoint is not finite, it is removed, unless there is no other.
 
 use super::manifest::{self, Manifest};
+use crate::wording::some_of;
 use lessen_base::atomic::{ASIDE, recover, unwritable, write_folder};
 use lessen_base::{Error, Result};
 use lessen_nn::checkpoint::Entry;
@@ -91,6 +92,28 @@ impl Checkpoints {
             whole: None,
             passed_over,
         })
+    }
+
+    /// The checkpoint after `step` steps.
+    ///
+    /// # Errors
+    /// One that is not there or not whole.
+    pub fn after(&self, step: u64) -> Result<(PathBuf, Manifest)> {
+        let steps = self.steps()?;
+        match steps.iter().find(|(own, _)| *own == step) {
+            Some((_, path)) => Ok((path.clone(), manifest::check(path)?)),
+            None => {
+                let run = self.dir.parent().unwrap_or(&self.dir).display();
+                let known: Vec<String> = steps.iter().map(|(step, _)| step.to_string()).collect();
+                let known = match known.is_empty() {
+                    true => "there is none at all".to_string(),
+                    false => format!("there are those after {}", some_of(&known)),
+                };
+                Err(Error::user(format!(
+                    "{run} has no checkpoint after {step} steps; {known}"
+                )))
+            }
+        }
     }
 
     /// Removes the checkpoint after `step` steps, if there is one.

@@ -10,6 +10,7 @@
 //! best/                  model and tokenizer of the best evaluation, its step and score
 //! model/                 model and tokenizer at the end
 //! report.json, report.md the results
+//! confusion.json         the confusion matrix of a classifier's last evaluation
 //! diverged.txt           why the run ended, where a loss was no number
 //! ```
 
@@ -34,6 +35,21 @@ use std::path::{Path, PathBuf};
 
 /// The file that says why the loss of a run was no number, until the run goes on.
 pub const DIVERGED: &str = "diverged.txt";
+
+/// The file with the confusion matrix of the last evaluation.
+pub const CONFUSION: &str = "confusion.json";
+
+/// Which of a run's models is meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    /// The one at the end.
+    #[default]
+    Last,
+    /// The one of the best evaluation.
+    Best,
+    /// The one of the checkpoint after so many steps.
+    Step(u64),
+}
 
 /// The folder of a run that has been created or opened.
 #[derive(Clone, Debug)]
@@ -194,40 +210,46 @@ impl Folder {
     /// # Errors
     /// A folder that cannot be written to.
     pub(crate) fn remove_after(&self, step: u64) -> Result<()> {
-        let files = ["report.json", "report.md", DIVERGED].map(|name| self.root.join(name));
+        let files = ["report.json", "report.md", CONFUSION, DIVERGED].map(|name| self.root.join(name));
         for path in files.into_iter().chain([self.model()]) {
             remove_atomically(&path)?;
         }
         self.checkpoints().remove_after(step)
     }
 
-    /// The model to use: the last one, or that of the newest checkpoint of a run that has not ended; and its phase,
-    /// unless that is the last one.
+    /// A model of the run, and its phase, unless that is the last one. The last model of a run that has not ended is
+    /// that of the newest checkpoint.
     ///
     /// # Errors
-    /// A run that has saved no model.
-    pub fn usable_model(&self, best: bool) -> Result<(PathBuf, Option<String>)> {
-        let wanted = if best { self.best() } else { self.model() };
-        if wanted.is_dir() {
-            let phase = match best {
-                true => manifest::read_best(&wanted)?.and_then(|best| best.phase),
-                false => None,
-            };
-            return Ok((wanted, phase));
-        }
-        let shown = self.root.display();
-        if best {
-            return Err(Error::user(format!(
+    /// A run that has not saved this model.
+    pub fn usable_model(&self, which: Which) -> Result<(PathBuf, Option<String>)> {
+        let (shown, of_phase) = (self.root.display(), |manifest: Manifest| {
+            manifest.phase.map(|phase| phase.name)
+        });
+        match which {
+            Which::Best if self.best().is_dir() => {
+                let phase = manifest::read_best(&self.best())?.and_then(|best| best.phase);
+                Ok((self.best(), phase))
+            }
+            Which::Best => Err(Error::user(format!(
                 "{shown} has no best model; leave out --best to use the last one"
-            )));
+            ))),
+            Which::Last if self.model().is_dir() => Ok((self.model(), None)),
+            Which::Last => {
+                let newest = self.checkpoints().newest()?.whole;
+                newest
+                    .map(|(path, manifest)| (path, of_phase(manifest)))
+                    .ok_or_else(|| {
+                        Error::user(format!(
+                            "{shown} has no saved model yet; go on with `lessen train --resume --out {shown}`"
+                        ))
+                    })
+            }
+            Which::Step(step) => {
+                let (path, manifest) = self.checkpoints().after(step)?;
+                Ok((path, of_phase(manifest)))
+            }
         }
-        let newest = self.checkpoints().newest()?.whole;
-        let phase = |manifest: Manifest| manifest.phase.map(|phase| phase.name);
-        newest.map(|(path, manifest)| (path, phase(manifest))).ok_or_else(|| {
-            Error::user(format!(
-                "{shown} has no saved model yet; go on with `lessen train --resume --out {shown}`"
-            ))
-        })
     }
 }
 
@@ -314,14 +336,40 @@ mod tests {
     #[test]
     fn the_last_model_is_used_and_else_that_of_a_checkpoint() {
         let (_dir, folder) = run();
-        let no_model = folder.usable_model(false).unwrap_err().to_string();
+        let no_model = folder.usable_model(Which::Last).unwrap_err().to_string();
         assert!(no_model.contains("has no saved model yet"), "{no_model}");
         save(&folder, 5);
-        assert!(folder.usable_model(false).unwrap().0.ends_with("checkpoints/step-5"));
-        let no_best = folder.usable_model(true).unwrap_err().to_string();
+        assert!(
+            folder
+                .usable_model(Which::Last)
+                .unwrap()
+                .0
+                .ends_with("checkpoints/step-5")
+        );
+        let no_best = folder.usable_model(Which::Best).unwrap_err().to_string();
         assert!(no_best.contains("has no best model"), "{no_best}");
+        save(&folder, 9);
+        assert!(
+            folder
+                .usable_model(Which::Last)
+                .unwrap()
+                .0
+                .ends_with("checkpoints/step-9")
+        );
+        assert!(
+            folder
+                .usable_model(Which::Step(5))
+                .unwrap()
+                .0
+                .ends_with("checkpoints/step-5")
+        );
+        let other = folder.usable_model(Which::Step(6)).unwrap_err().to_string();
+        assert!(
+            other.ends_with("has no checkpoint after 6 steps; there are those after 5, 9"),
+            "{other}"
+        );
         write_folder(&folder.model(), fill("last")).unwrap();
-        assert_eq!(folder.usable_model(false).unwrap(), (folder.model(), None));
+        assert_eq!(folder.usable_model(Which::Last).unwrap(), (folder.model(), None));
     }
 
     #[test]
@@ -348,7 +396,7 @@ mod tests {
     #[test]
     fn recipe_and_budget_are_keys_of_the_configuration() {
         let (_dir, folder) = run();
-        for budget in ["", "run.budget = 123456789012\n"] {
+        for budget in ["", "run.budget = \"123456789012B\"\n"] {
             let text = format!("run.recipe = \"my own\"\n{budget}train.steps = 7\n");
             let settings = Settings::parse(&text, "my.toml").unwrap();
             folder.write_settings(&settings).unwrap();
@@ -361,7 +409,9 @@ mod tests {
             .unwrap();
         let sentence = folder.settings().unwrap_err().to_string();
         assert!(
-            sentence.ends_with("config.toml line 3: run.budget must be a size, such as 512MiB or 2GiB, not \"much\""),
+            sentence.ends_with(
+                "config.toml line 3: run.budget must be a number with a unit, such as 512MiB or 2GiB, not \"much\""
+            ),
             "{sentence}"
         );
     }

@@ -9,8 +9,9 @@ use super::value::Origin;
 use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
-use lessen_data::adder;
+use lessen_data::{Batching, TokenCache, adder};
 use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
+use std::path::PathBuf;
 
 /// The kinds of models that are encoders with heads.
 const BERTS: [ModelKind; 3] = [ModelKind::Bert, ModelKind::Roberta, ModelKind::DistilBert];
@@ -107,6 +108,32 @@ impl Config {
         self.data.path.is_some() || self.data.format == DataFormat::Adder
     }
 
+    /// What a batch of labelled texts holds.
+    pub(crate) fn batching(&self) -> Batching {
+        match (self.train.tokens, self.data.group) {
+            (0, false) => Batching::Examples(self.train.batch),
+            (0, true) => Batching::Grouped(self.train.batch),
+            (tokens, _) => Batching::Tokens(tokens),
+        }
+    }
+
+    /// The number of examples in a batch where all have the same length.
+    pub(crate) fn equal_batch(&self) -> usize {
+        match self.train.tokens {
+            0 => self.train.batch,
+            tokens => (tokens / self.data.max_length).max(1),
+        }
+    }
+
+    /// Where tokens of large data go.
+    pub(crate) fn cache(&self) -> TokenCache {
+        let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
+        let of_user = || std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+        let folder = self.data.cache.clone();
+        let folder = folder.unwrap_or_else(|| of_user().unwrap_or_else(std::env::temp_dir).join("lessen"));
+        TokenCache::new(folder, self.data.cache_from as u64)
+    }
+
     /// The learning rate over a run of this many steps.
     pub fn schedule(&self, total: u64) -> Schedule {
         let steps = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
@@ -149,6 +176,7 @@ impl Config {
             ("model.vocab", model.vocab, 1 << 28),
             ("data.max_length", self.data.max_length, 1 << 28),
             ("train.batch", train.batch, 1 << 28),
+            ("train.tokens", train.tokens, 1 << 28),
         ] {
             if size > most {
                 return say(
@@ -219,6 +247,34 @@ impl Config {
     /// Checks that the keys of `data` suit the format.
     fn check_data(&self) -> Result<()> {
         let data = &self.data;
+        let is_labelled = matches!(data.format, DataFormat::Labelled | DataFormat::Glue);
+        self.check_batching(is_labelled)?;
+        if data.format == DataFormat::Adder
+            && let Some(key) = ["data.path", "data.dev", "data.test"]
+                .into_iter()
+                .find(|key| self.settings.get(key).is_some())
+        {
+            return Err(Error::user(format!(
+                "{}: the recipe {} makes its own data and reads none; leave {key} out, or choose a recipe for your data, \
+                 such as shakespeare for a text or thucnews for labelled ones",
+                self.settings.origin(key),
+                self.recipe()
+            )));
+        }
+        let named = [
+            ("data.text", &data.text),
+            ("data.text_pair", &data.text_pair),
+            ("data.label", &data.label),
+        ];
+        if let Some((key, _)) = named.into_iter().find(|(_, name)| name.is_some())
+            && data.format != DataFormat::Labelled
+        {
+            return Err(Error::user(format!(
+                "{} is for data.format = labelled, and this is {}; leave it out",
+                self.place(key),
+                data.format
+            )));
+        }
         if data.format == DataFormat::Adder && data.max_length != adder::LENGTH {
             return Err(Error::user(format!(
                 "{}: data.max_length = {} cannot change the adder, whose examples have {} tokens; leave it out",
@@ -227,7 +283,10 @@ impl Config {
                 adder::LENGTH
             )));
         }
-        let is_text = matches!(data.format, DataFormat::Text | DataFormat::Masked);
+        let is_split = matches!(
+            data.format,
+            DataFormat::Text | DataFormat::Masked | DataFormat::Labelled
+        );
         if data.format == DataFormat::Masked && (data.mask == 0.0 || data.mask == 1.0) {
             return Err(Error::user(format!(
                 "{}: data.mask = {} leaves nothing to {}; choose a number between 0 and 1, such as 0.15",
@@ -236,9 +295,9 @@ impl Config {
                 if data.mask == 0.0 { "predict" } else { "predict from" }
             )));
         }
-        if is_text && (data.held_out == 0.0 || data.held_out == 1.0) {
+        if is_split && (data.held_out == 0.0 || data.held_out == 1.0) {
             return Err(Error::user(format!(
-                "{}: data.held_out = {} leaves no text to {}; choose a number between 0 and 1, such as 0.1",
+                "{}: data.held_out = {} leaves nothing to {}; choose a number between 0 and 1, such as 0.1",
                 self.settings.origin("data.held_out"),
                 data.held_out,
                 if data.held_out == 0.0 {
@@ -249,6 +308,39 @@ impl Config {
             )));
         }
         Ok(())
+    }
+
+    /// Checks what batches are made of.
+    fn check_batching(&self, is_labelled: bool) -> Result<()> {
+        let (train, length) = (&self.train, self.data.max_length);
+        if self.data.group && (train.tokens > 0 || !is_labelled) {
+            let reason = match is_labelled {
+                true => "is so with train.tokens anyway",
+                false => "is for labelled texts, and all examples of this data have the same length",
+            };
+            return Err(Error::user(format!(
+                "{} {reason}; leave it out",
+                self.place("data.group")
+            )));
+        }
+        if train.tokens == 0 {
+            return Ok(());
+        }
+        if train.tokens < length {
+            return Err(Error::user(format!(
+                "{} is less than the {length} tokens of data.max_length, so that an example may not fit; choose at least that",
+                self.place("train.tokens")
+            )));
+        }
+        match [
+            self.settings.origin("train.tokens"),
+            self.settings.origin("train.batch"),
+        ] {
+            [Origin::Flag(tokens), Origin::Flag(batch)] => Err(Error::user(format!(
+                "{tokens} and {batch} both say what a batch is; leave out one of the two"
+            ))),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that the model can learn the data: language models texts, BERTs masked texts, classifiers labels.
@@ -404,10 +496,10 @@ mod tests {
         }
         assert_eq!(
             message("data.held_out = 0"),
-            "mine.toml line 2: data.held_out = 0 leaves no text to validate with; choose a number between 0 and 1, \
+            "mine.toml line 2: data.held_out = 0 leaves nothing to validate with; choose a number between 0 and 1, \
              such as 0.1"
         );
-        assert!(message("data.held_out = 1").contains("data.held_out = 1 leaves no text to learn from"));
+        assert!(message("data.held_out = 1").contains("data.held_out = 1 leaves nothing to learn from"));
         assert!(message("optimizer.beta2 = 1").contains("would never learn"));
     }
 

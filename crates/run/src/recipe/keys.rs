@@ -49,7 +49,7 @@ words! {
     pub enum DataFormat {
         /// Sums made on the fly.
         Adder = "adder",
-        /// Files of `title<TAB>label`.
+        /// Texts with labels: `text<TAB>label`, CSV, TSV, JSON lines, folders of classes.
         Labelled = "labelled",
         /// A task of GLUE.
         Glue = "glue",
@@ -128,7 +128,7 @@ impl Field for bool {
 impl Field for u64 {
     fn of(value: Option<&SettingValue>) -> Option<u64> {
         match value? {
-            SettingValue::Count(count) => Some(*count),
+            SettingValue::Count(count) | SettingValue::Size(count) => Some(*count),
             _ => None,
         }
     }
@@ -345,24 +345,44 @@ keys! {
     }
     /// Where batches come from.
     data: DataKeys {
-        path: Option<PathBuf> [PATH], "file or folder of the data (--data)";
+        path: Option<PathBuf> [PATH], "file or folder of the data (--data), or a pattern for files such as train-*.csv";
+        dev: Option<PathBuf> [PATH],
+            "file, or pattern for files, to evaluate on (default: that in the folder, else a share of the training data)";
+        test: Option<PathBuf> [PATH], "file, or pattern for files, of the split test (default: that in the folder)";
         format: DataFormat [Kind::Choice(DataFormat::WORDS)] = "\"labelled\"", "what the data is";
+        text: Option<String> [Kind::Text],
+            "column of the text in CSV, TSV or JSON lines, or its number from 1 where there is no header line (default: text, \
+             sentence and other usual names)";
+        text_pair: Option<String> [Kind::Text],
+            "column of the second text of a pair (default: sentence2, hypothesis and other usual names beside their first)";
+        label: Option<String> [Kind::Text], "column of the label (default: label, class and other usual names)";
         task: Option<String> [Kind::Text], "task of GLUE, such as CoLA (default: the name of the data's folder)";
         tokenizer: Option<String> [Kind::Path(&[CHARACTERS])],
             "folder of a tokenizer, or `characters` (default: the checkpoint's, else `characters`)";
         min_count: usize [Kind::Count(1)] = "1", "a character that occurs more seldom counts as unknown";
         max_length: usize [Kind::Count(1)] = "128", "tokens of an example; longer ones are cut";
-        held_out: f64 [SHARE] = "0.1", "share of a single text file that is kept for validation";
         mask: f64 [SHARE] = "0.15",
             "share of the tokens that a masked language model is to predict (data.format = \"masked\"), drawn anew at each \
              step";
         lines: bool [Kind::Switch] = "false",
             "whether a masked language model reads each line as a text of its own, instead of windows over all lines";
+        held_out: f64 [SHARE] = "0.1",
+            "share of the data that is kept for validation where there is no dev file: the end of a text, or examples of each \
+             class";
+        held_out_seed: u64 [Kind::Count(0)] = "1", "decides which examples these are";
+        group: bool [Kind::Switch] = "false",
+            "whether batches are of texts of similar lengths, which changes with every epoch";
+        cache: Option<PathBuf> [PATH], "folder for the tokens of large data (default: lessen in the user's cache folder)";
+        cache_from: usize [Kind::Size] = "\"32MiB\"",
+            "data of at least so many bytes is tokenized into that folder once and is never in memory as a whole";
         shuffle: bool [Kind::Switch] = "true", "whether every epoch has an order of its own";
     }
     /// How long and how fast.
     train: TrainKeys {
         batch: usize [Kind::Count(1)] = "32", "examples in a batch";
+        tokens: usize [Kind::Count(0)] = "0",
+            "most tokens in a batch, in place of train.batch; batches are then of texts of similar lengths, and the loss is the \
+             mean over the examples of each (0: examples are counted)";
         accumulate: usize [Kind::Count(1)] = "1", "batches whose gradients make one step";
         steps: u64 [Kind::Count(0)] = "0", "steps to train (--steps); 0 means as many as the epochs take";
         epochs: u64 [Kind::Count(1)] = "1", "times to see all the data, when no steps are given";

@@ -43,6 +43,28 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
         "data.max_length",
         &["seq_len", "max_len", "sequence_length", "block_size", "context_length"],
     ),
+    ("data.text", &["text_column", "text_column_name", "text_field"]),
+    (
+        "data.label",
+        &["label_column", "label_column_name", "label_field", "target"],
+    ),
+    (
+        "data.dev",
+        &["validation_file", "dev_file", "valid_file", "validation_data"],
+    ),
+    ("data.test", &["test_file", "test_data"]),
+    (
+        "data.held_out",
+        &[
+            "dev_share",
+            "dev_split",
+            "validation_split",
+            "validation_share",
+            "val_split",
+        ],
+    ),
+    ("data.group", &["group_by_length"]),
+    ("train.tokens", &["max_tokens", "tokens_per_batch", "batch_tokens"]),
     ("train.batch", &["batch_size", "per_device_train_batch_size"]),
     (
         "train.accumulate",

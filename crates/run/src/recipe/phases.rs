@@ -334,7 +334,7 @@ mod tests {
             "data.path = \"x\"",
             "model.init = \"x\"",
             "model.kind = \"bert\"",
-            "run.budget = 5",
+            "run.budget = \"5MiB\"",
         ] {
             assert!(phase(key).contains("is the same in all phases"), "{key}");
         }

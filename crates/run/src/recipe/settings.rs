@@ -8,6 +8,7 @@ use super::keys::{self, KEYS, Key, Keys};
 use super::phases::{self, Phase};
 use super::value::{Kind, Origin, SettingValue, fit, parse_value};
 use lessen_base::{Error, Result};
+use lessen_data::is_pattern;
 use std::collections::BTreeMap;
 use std::path::Path;
 use toml::de::DeTable;
@@ -152,7 +153,7 @@ impl Settings {
             if let Kind::Path(words) = key.kind
                 && let Some((SettingValue::Text(path), _)) = self.values.get_mut(key.name)
                 && !words.contains(&path.as_str())
-                && Path::new(path).exists()
+                && (Path::new(path).exists() || is_pattern(Path::new(path)))
                 && let Ok(absolute) = std::path::absolute(&*path)
             {
                 *path = absolute.display().to_string();
@@ -304,7 +305,7 @@ mod tests {
         settings.set_flag("data.path=2024").unwrap();
         settings.set_flag("model.init=a/b c.d").unwrap();
         settings.set_flag("run.budget=64MiB").unwrap();
-        assert_eq!(settings.get("run.budget"), Some(&SettingValue::Count(64 << 20)));
+        assert_eq!(settings.get("run.budget"), Some(&SettingValue::Size(64 << 20)));
         assert_eq!(settings.get("train.batch"), Some(&SettingValue::Count(8)));
         assert_eq!(settings.text("train.schedule"), Some("linear"));
         assert_eq!(settings.get("train.lr"), Some(&SettingValue::Number(5e-4)));
@@ -388,7 +389,7 @@ mod tests {
         );
         assert_eq!(
             flag("run.budget=much"),
-            "--set run.budget=much: run.budget must be a size, such as 512MiB or 2GiB, not \"much\""
+            "--set run.budget=much: run.budget must be a number with a unit, such as 512MiB or 2GiB, not \"much\""
         );
         assert!(flag("train.steps=-1").ends_with("train.steps must be a whole number, not -1.0"));
     }

@@ -29,7 +29,7 @@ pub enum Kind {
     Count(u64),
     /// A number between these two, both included.
     Number(f64, f64),
-    /// A number of bytes, such as `512MiB`.
+    /// A number of bytes with a unit, such as `512MiB`.
     Size,
     /// Any text.
     Text,
@@ -54,7 +54,7 @@ impl Kind {
             Kind::Count(least) => format!("a whole number, at least {least}"),
             Kind::Number(low, high) if high < f64::MAX => format!("a number from {low} to {high}"),
             Kind::Number(low, _) => format!("a number, at least {low}"),
-            Kind::Size => "a size, such as 512MiB or 2GiB".to_string(),
+            Kind::Size => "a number with a unit, such as 512MiB or 2GiB".to_string(),
             Kind::Text => "a text".to_string(),
             Kind::Path([]) => "a path".to_string(),
             Kind::Path(words) => format!("a path, or {}", words.join(", ")),
@@ -73,6 +73,8 @@ pub enum SettingValue {
     Switch(bool),
     /// A whole number.
     Count(u64),
+    /// A number of bytes.
+    Size(u64),
     /// A number.
     Number(f64),
     /// A text.
@@ -98,6 +100,7 @@ impl fmt::Display for SettingValue {
         match self {
             SettingValue::Switch(on) => write!(f, "{on}"),
             SettingValue::Count(count) => write!(f, "{count}"),
+            SettingValue::Size(bytes) => write!(f, "\"{bytes}B\""),
             SettingValue::Number(number) => write!(f, "{number:?}"),
             SettingValue::Text(text) => write!(f, "{}", toml::Value::String(text.clone())),
             SettingValue::List(items) => {
@@ -141,8 +144,8 @@ pub(crate) fn fit(kind: Kind, value: SettingValue) -> Option<SettingValue> {
         (Kind::Number(low, high), SettingValue::Number(number)) => {
             (low..=high).contains(&number).then_some(SettingValue::Number(number))
         }
-        (Kind::Size, SettingValue::Count(bytes)) => (bytes > 0).then_some(SettingValue::Count(bytes)),
-        (Kind::Size, SettingValue::Text(text)) => Some(SettingValue::Count(parse_size(&text).ok()? as u64)),
+        (Kind::Size, SettingValue::Size(bytes)) => Some(SettingValue::Size(bytes)),
+        (Kind::Size, SettingValue::Text(text)) => Some(SettingValue::Size(parse_size(&text).ok()? as u64)),
         (Kind::Text | Kind::Path(_), SettingValue::List(_)) => None,
         (Kind::Text | Kind::Path(_), SettingValue::Text(text)) => Some(SettingValue::Text(text)),
         // A bare word that looks like a number or a switch is a word all the same.
@@ -164,7 +167,7 @@ fn count_or_share(value: SettingValue) -> Option<SettingValue> {
         SettingValue::Count(count) => Some(SettingValue::Count(count)),
         SettingValue::Number(number) => share(number),
         SettingValue::Text(text) => share(text.trim().strip_suffix('%')?.trim_end().parse::<f64>().ok()? / 100.0),
-        SettingValue::Switch(_) | SettingValue::List(_) => None,
+        SettingValue::Switch(_) | SettingValue::Size(_) | SettingValue::List(_) => None,
     }
 }
 

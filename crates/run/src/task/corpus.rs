@@ -5,11 +5,13 @@ use crate::folder::manifest::{DataDigest, DataDigests};
 use crate::recipe::config::Config;
 use crate::recipe::keys::{CHARACTERS, DataFormat};
 use crate::recipe::value::Origin;
-use crc32c::{crc32c, crc32c_append};
+use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
+use lessen_data::labelled::Columns;
 use lessen_data::{
-    Adder, Dataset, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches, Masking, Order, Source,
-    Tagged, TaggedBatches, Text, Tokenizer, WindowBatches, labelled, tagged, tagged::Sentences,
+    Adder, Dataset, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches, Masking,
+    Order, Source, Tagged, TaggedBatches, Text, TextOptions, TextSplit, Tokenizer, WindowBatches, encode_text,
+    is_pattern, labelled, tagged, tagged::Sentences,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,11 +31,11 @@ pub enum Corpus {
 }
 
 impl Corpus {
-    /// Reads the data that the recipe names.
+    /// Reads the data that the recipe names. `classes` are those of the model that it is for, where it has names for them.
     ///
     /// # Errors
     /// Data that is missing, not named, or damaged.
-    pub fn read(config: &Config) -> Result<Corpus> {
+    pub fn read(config: &Config, classes: Option<Vec<String>>) -> Result<Corpus> {
         let path = || {
             let path = config.data.path.as_deref().ok_or_else(|| {
                 Error::user(format!(
@@ -41,7 +43,7 @@ impl Corpus {
                     config.recipe()
                 ))
             })?;
-            if path.exists() {
+            if path.exists() || is_pattern(path) {
                 return Ok(path);
             }
             let (place, shown) = (config.settings.origin("data.path"), path.display());
@@ -52,10 +54,10 @@ impl Corpus {
         let data = &config.data;
         Ok(match data.format {
             DataFormat::Adder => Corpus::Adder,
-            DataFormat::Text => Corpus::Text(Text::read(path()?, data.held_out)?),
-            DataFormat::Masked => Corpus::Masked(Text::read(path()?, data.held_out)?),
+            DataFormat::Masked => Corpus::Masked(Text::read(path()?, &text_options(config))?),
             DataFormat::Tagged => Corpus::Tagged(tagged::read(folder(path()?)?)?),
-            DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(folder(path()?)?)?)),
+            DataFormat::Text => Corpus::Text(Text::read(path()?, &text_options(config))?),
+            DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(path()?, &options(config, classes))?)),
             DataFormat::Glue => {
                 let path = folder(path()?)?;
                 Corpus::Labelled(Box::new(glue_task(config, path)?.read(path)?))
@@ -101,34 +103,57 @@ impl Corpus {
         Ok(match (self, dir) {
             (Corpus::Adder, _) => Adder::tokenizer(),
             (_, Some(dir)) => Tokenizer::from_dir(&dir)?,
-            (Corpus::Masked(text), None) => Tokenizer::marked_characters([text.train.as_str()], config.data.min_count),
+            (Corpus::Masked(text), None) => {
+                Tokenizer::marked_characters([whole(&text.train)?.as_str()], config.data.min_count)
+            }
             (Corpus::Tagged(data), None) => Tokenizer::marked_characters(data.train_words(), config.data.min_count),
-            (Corpus::Text(text), None) => Tokenizer::characters([text.train.as_str()], config.data.min_count),
-            (Corpus::Labelled(data), None) => Tokenizer::characters(data.train.all_texts(), config.data.min_count),
+            (Corpus::Text(text), None) => characters(text.train.blocks(), config)?,
+            (Corpus::Labelled(data), None) => {
+                let texts = data.train.texts().flat_map(|pair| match pair {
+                    Ok((first, second)) => [Some(Ok(first)), second.map(Ok)],
+                    Err(error) => [Some(Err(error)), None],
+                });
+                characters(texts.flatten(), config)?
+            }
         })
     }
 
-    /// What tells the data from other data.
-    pub(crate) fn digests(&self) -> DataDigests {
-        let of_text = |text: &str| DataDigest {
-            size: text.len() as u64,
-            crc: crc32c(text.as_bytes()),
-        };
+    /// What there is to say of how the data was read.
+    pub(crate) fn remarks(&self) -> &[String] {
         match self {
+            Corpus::Labelled(data) => &data.remarks,
+            Corpus::Text(_) | Corpus::Masked(_) | Corpus::Tagged(_) | Corpus::Adder => &[],
+        }
+    }
+
+    /// What tells the data from other data.
+    ///
+    /// # Errors
+    /// Files that cannot be read any more.
+    pub(crate) fn digests(&self) -> Result<DataDigests> {
+        let of_text = |text: &TextSplit| {
+            let mut blocks = text.blocks();
+            let crc = blocks.try_fold(0, |crc, block| Ok(crc32c_append(crc, block?.as_bytes())));
+            crc.map(|crc| DataDigest {
+                size: text.bytes(),
+                crc,
+            })
+        };
+        Ok(match self {
             Corpus::Adder => DataDigests::default(),
             Corpus::Text(text) | Corpus::Masked(text) => DataDigests {
-                train: of_text(&text.train),
-                dev: of_text(&text.valid),
+                train: of_text(&text.train)?,
+                dev: of_text(&text.valid)?,
             },
             Corpus::Tagged(data) => DataDigests {
                 train: digest_of_words(&data.names, &data.train),
                 dev: digest_of_words(&data.names, &data.dev),
             },
             Corpus::Labelled(data) => DataDigests {
-                train: digest_of(&data.target, &data.train),
-                dev: digest_of(&data.target, &data.dev),
+                train: digest_of(&data.target, &data.train)?,
+                dev: digest_of(&data.target, &data.dev)?,
             },
-        }
+        })
     }
 
     /// How many examples of the training split are in each of its classes; none where it has no classes.
@@ -182,11 +207,11 @@ impl Corpus {
     }
 
     fn source(&self, config: &Config, tokenizer: &Tokenizer, split: &str, order: Order) -> Result<Arc<dyn Source>> {
-        let (batch, length) = (config.train.batch, config.data.max_length);
+        let (batch, length) = (config.equal_batch(), config.data.max_length);
         Ok(match self {
             Corpus::Adder => Arc::new(Adder::new(batch, config.train.seed)?),
             Corpus::Text(text) => {
-                let tokens = tokenizer.encode(text.split(split)?)?;
+                let tokens = encode_text(text.split(split)?, tokenizer, Some(&config.cache()))?;
                 Arc::new(WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?)
             }
             Corpus::Masked(text) => {
@@ -195,32 +220,35 @@ impl Corpus {
                     lines: config.data.lines,
                     seed: config.train.seed,
                 };
-                let text = text.split(split)?;
-                Arc::new(MaskedBatches::new(text, tokenizer, length, batch, order, masking)?)
+                let text = whole(text.split(split)?)?;
+                Arc::new(MaskedBatches::new(&text, tokenizer, length, batch, order, masking)?)
             }
             Corpus::Tagged(data) => {
                 let sentences = data.split(split)?;
                 Arc::new(TaggedBatches::new(sentences, tokenizer, length, batch, order)?)
             }
-            Corpus::Labelled(data) => Arc::new(ExampleBatches::new(
-                data.split(split)?,
-                tokenizer,
-                length,
-                batch,
-                order,
-            )?),
+            Corpus::Labelled(data) => {
+                let examples = EncodedExamples::new(data.split(split)?, tokenizer, length, Some(&config.cache()))?;
+                Arc::new(ExampleBatches::of(Arc::new(examples), config.batching(), order)?)
+            }
         })
     }
 }
 
+/// All of a text in memory.
+fn whole(text: &TextSplit) -> Result<String> {
+    text.blocks().collect()
+}
+
 /// The digest of a split. Bytes that no text has end the parts.
-fn digest_of(target: &LabelKind, split: &Examples) -> DataDigest {
+fn digest_of(target: &LabelKind, split: &Examples) -> Result<DataDigest> {
     let mut crc = 0;
     let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
     if let LabelKind::Classes(names) = target {
         names.iter().for_each(|name| add(name.as_bytes(), 0xFF));
     }
-    for (first, second) in &split.texts {
+    for text in split.texts() {
+        let (first, second) = text?;
         add(first.as_bytes(), 0xFE);
         add(second.as_deref().unwrap_or_default().as_bytes(), 0xFF);
     }
@@ -228,9 +256,49 @@ fn digest_of(target: &LabelKind, split: &Examples) -> DataDigest {
         Labels::Classes(classes) => classes.iter().for_each(|class| add(&class.to_le_bytes(), 0xFF)),
         Labels::Scores(scores) => scores.iter().for_each(|score| add(&score.to_le_bytes(), 0xFF)),
     }
-    DataDigest {
+    Ok(DataDigest {
         size: split.len() as u64,
         crc,
+    })
+}
+
+/// A tokenizer with the characters of texts.
+fn characters(texts: impl Iterator<Item = Result<String>>, config: &Config) -> Result<Tokenizer> {
+    let mut failed = None;
+    let texts = texts.map_while(|text| text.map_err(|error| failed = Some(error)).ok());
+    let tokenizer = Tokenizer::characters(texts, config.data.min_count);
+    failed.map_or(Ok(tokenizer), Err)
+}
+
+/// How a text is read.
+fn text_options(config: &Config) -> TextOptions {
+    TextOptions {
+        held_out: config.data.held_out,
+        valid: config.data.dev.clone(),
+        test: config.data.test.clone(),
+    }
+}
+
+/// The columns of texts and labels that a recipe names.
+pub(crate) fn columns(config: &Config) -> Columns {
+    let data = &config.data;
+    Columns {
+        text: data.text.clone(),
+        text_pair: data.text_pair.clone(),
+        label: data.label.clone(),
+    }
+}
+
+/// How labelled texts are read.
+fn options(config: &Config, classes: Option<Vec<String>>) -> labelled::Options {
+    let (columns, data) = (columns(config), config.data.clone());
+    labelled::Options {
+        columns,
+        dev: data.dev,
+        test: data.test,
+        held_out: data.held_out,
+        held_out_seed: data.held_out_seed,
+        classes,
     }
 }
 
@@ -259,14 +327,22 @@ fn folder(path: &Path) -> Result<&Path> {
     )))
 }
 
-/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE, or of a task of GLUE that
-/// cannot be found out any more.
+/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE and files with such columns, or of a
+/// task of GLUE that cannot be found out any more.
 pub(crate) fn has_pairs(config: &Config) -> bool {
     let path = config.data.path.as_deref().unwrap_or(Path::new(""));
-    config.data.format == DataFormat::Glue && glue_task(config, path).map_or(true, GlueTask::has_pairs)
+    match config.data.format {
+        DataFormat::Glue => glue_task(config, path).map_or(true, GlueTask::has_pairs),
+        DataFormat::Labelled => labelled::has_pairs(path, &options(config, None)),
+        DataFormat::Text | DataFormat::Masked | DataFormat::Tagged | DataFormat::Adder => false,
+    }
 }
 
-fn glue_task(config: &Config, path: &Path) -> Result<GlueTask> {
+/// The task of GLUE that a recipe names, or else the folder of its data.
+///
+/// # Errors
+/// Neither of both.
+pub(crate) fn glue_task(config: &Config, path: &Path) -> Result<GlueTask> {
     if let Some(task) = &config.data.task {
         return GlueTask::from_name(task)
             .map_err(|error| Error::user(format!("{}: {error}", config.settings.origin("data.task"))));

@@ -3,7 +3,7 @@
 use super::goal::Goal;
 use lessen_base::Result;
 use lessen_compile::Host;
-use lessen_data::{Batch, EntityCounts, Field, IGNORE, Metric, Source, are_entities, exact_rows};
+use lessen_data::{Batch, Confusion, EntityCounts, Field, IGNORE, Metric, Source, are_entities, exact_rows};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Model};
 use lessen_train::{Function, Inputs, Session};
@@ -19,6 +19,10 @@ pub struct Scores {
     pub named: Vec<(&'static str, f64)>,
     /// Examples seen.
     pub examples: usize,
+    /// The exponential of the loss of a language model.
+    pub perplexity: Option<f64>,
+    /// Which of a classifier's classes was taken for which.
+    pub confusion: Option<Confusion>,
 }
 
 impl Scores {
@@ -39,7 +43,19 @@ impl Scores {
             .named
             .iter()
             .map(|(name, score)| (format!("{split}_{name}"), json!(score)));
-        named.chain([(format!("{split}_loss"), json!(self.loss))]).collect()
+        let perplexity = self
+            .perplexity
+            .map(|perplexity| (format!("{split}_perplexity"), json!(perplexity)));
+        let loss = (format!("{split}_loss"), json!(self.loss));
+        named.chain([loss]).chain(perplexity).collect()
+    }
+
+    /// The confusion matrix of an evaluation after `step` steps, as it is written: the names of the classes, and a row
+    /// for each class that was right, with a count for each class that was predicted.
+    pub(crate) fn confusion_json(&self, step: u64) -> Option<Value> {
+        let confusion = self.confusion.as_ref()?;
+        let counts: Vec<&[u64]> = confusion.rows().collect();
+        Some(json!({ "step": step, "classes": confusion.names(), "counts": counts }))
     }
 
     /// For people: `accuracy 88.61 %, loss 0.3911`.
@@ -49,7 +65,10 @@ impl Scores {
             _ => format!("{name} {score:.4}, "),
         };
         let named: String = self.named.iter().map(show).collect();
-        format!("{named}loss {:.4}", self.loss)
+        let perplexity = self
+            .perplexity
+            .map(|perplexity| format!(", perplexity {perplexity:.3}"));
+        format!("{named}loss {:.4}{}", self.loss, perplexity.unwrap_or_default())
     }
 }
 
@@ -133,14 +152,16 @@ pub(crate) fn evaluate(
         functions.insert(shape, function);
         Ok(function)
     };
-    let size = shape_of(&source.eval_batch(0)).size();
-    if let Some(tokens) = source.most_eval_tokens(0..source.eval_batches()) {
+    let all = 0..source.eval_batches();
+    let size = source.most_eval_examples(all.clone());
+    if let Some(tokens) = source.most_eval_tokens(all) {
         function_for(session, packed_shape(source, size, tokens))?;
     }
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);
     let (mut predictions, mut labels) = (Vec::new(), Vec::new());
     let (mut right, mut rows) = (0, 0);
     let mut words = WordScores::default();
+    let mut confusion = Confusion::new(model.labels().to_vec());
     for index in 0..source.eval_batches() {
         let batch = source.eval_batch(index);
         let function = function_for(session, shape_of(&batch))?;
@@ -177,6 +198,7 @@ pub(crate) fn evaluate(
                     if label != IGNORE {
                         predictions.push(f64::from(prediction));
                         labels.push(f64::from(label));
+                        confusion.add(label as usize, prediction as usize);
                     }
                 }
             }
@@ -194,10 +216,13 @@ pub(crate) fn evaluate(
         Goal::Sum => vec![(Metric::Accuracy.name(), right as f64 / (rows as f64).max(1.0))],
         Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(score).collect(),
     };
+    let loss = loss / weight.max(1.0);
     Ok(Scores {
-        loss: loss / weight.max(1.0),
+        loss,
         named,
         examples,
+        perplexity: matches!(goal, Goal::NextToken).then(|| loss.exp()),
+        confusion: matches!(goal, Goal::Classes(..)).then_some(confusion),
     })
 }
 
@@ -266,6 +291,8 @@ mod tests {
             loss: 0.5,
             named: vec![("accuracy", 0.875)],
             examples: 8,
+            perplexity: None,
+            confusion: None,
         };
         assert_eq!(
             Value::from(scores.to_json("dev")).to_string(),
@@ -281,8 +308,16 @@ mod tests {
         );
         let text = Scores {
             named: vec![],
+            perplexity: Some(1.6487),
             ..scores
         };
-        assert_eq!((text.deciding(None), text.show().as_str()), (-0.5, "loss 0.5000"));
+        assert_eq!(
+            (text.deciding(None), text.show().as_str()),
+            (-0.5, "loss 0.5000, perplexity 1.649")
+        );
+        assert_eq!(
+            Value::from(text.to_json("dev")).to_string(),
+            r#"{"dev_loss":0.5,"dev_perplexity":1.6487}"#
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use super::goal::{Goal, LOSS};
 use crate::recipe::config::Config;
+use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
 use lessen_nn::{Architecture, AttentionConfig, Loss, Model, Task};
@@ -68,11 +69,18 @@ pub(crate) fn check_batch(config: &Config, model: &Model) -> Result<()> {
     let widest = parameters
         .iter()
         .map(|param| param.shape.iter().copied().max().unwrap_or(1) as f64);
-    let (size, length) = (config.train.batch, config.data.max_length);
-    if size as f64 * length as f64 * widest.sum::<f64>() < MOST_ELEMENTS {
+    let (size, length, tokens) = (config.train.batch, config.data.max_length, config.train.tokens);
+    let most = match tokens {
+        0 => size as f64 * length as f64,
+        tokens => tokens as f64,
+    };
+    if most * widest.sum::<f64>() < MOST_ELEMENTS {
         return Ok(());
     }
-    let mut keys = vec![("train.batch", size), ("data.max_length", length)];
+    let mut keys = match tokens {
+        0 => vec![("train.batch", size), ("data.max_length", length)],
+        tokens => vec![("train.tokens", tokens)],
+    };
     if config.model.init.is_none() {
         keys.extend([("model.width", config.model.width), ("model.ffn", config.model.ffn)]);
     }
@@ -142,7 +150,11 @@ pub(crate) fn check_saved(
 ) -> Result<()> {
     let whose = format!("the model in {}", dir.display());
     check_vocabulary(tokenizer, model, &whose)?;
-    check_length(config, model, &whose, "restore the run's config.toml")?;
+    let remedy = match config.settings.origin("data.max_length") {
+        Origin::Flag(_) => "set data.max_length to at most that",
+        _ => "restore the run's config.toml",
+    };
+    check_length(config, model, &whose, remedy)?;
     check_words(config, model, described, &whose)?;
     let Some(described) = described else {
         return Ok(());

@@ -4,7 +4,7 @@ pub mod corpus;
 pub mod evaluation;
 pub(crate) mod fine_tuning;
 pub(crate) mod first_weights;
-mod fit;
+pub(crate) mod fit;
 pub mod goal;
 pub(crate) mod model;
 pub(crate) mod recording;
@@ -15,17 +15,18 @@ use self::fine_tuning::FineTuning;
 use self::first_weights::Origin;
 use self::goal::Goal;
 use self::model::Sizes;
+use crate::folder::manifest::DataDigests;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::training::Steps;
 use lessen_base::{Error, Result};
 use lessen_data::{Metric, Source, Tokenizer, bucket, masked_places};
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Context, Joined, Model};
+use lessen_nn::{BatchShape, Context, Joined, Model, Task, numbered_labels};
 use lessen_train::{StepGraphs, TrainerOptions};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// The layouts of the largest batches of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,30 +42,44 @@ pub struct Shapes {
 impl Shapes {
     /// Those of a recipe's sources, of which training reads the batches `steps`.
     pub(crate) fn of(config: &Config, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
-        let (size, assumed) = (config.train.batch, Shapes::assumed(config));
-        let shape = |source, tokens: Option<usize>, assumed| match tokens {
+        let assumed = Shapes::assumed(config);
+        let shape = |source, tokens: Option<usize>, size, assumed| match tokens {
             Some(tokens) => packed_shape(source, size, tokens),
             None => assumed,
         };
+        let train = training.most_tokens(steps.clone());
+        let of_dev = |range: Range<u64>, assumed| {
+            let size = dev.most_eval_examples(range.clone());
+            shape(dev, dev.most_eval_tokens(range), size, assumed)
+        };
         Shapes {
-            train: shape(training, training.most_tokens(steps), assumed.train),
-            dev: shape(dev, dev.most_eval_tokens(0..dev.eval_batches()), assumed.dev),
-            first_dev: shape(dev, dev.most_eval_tokens(0..1), assumed.first_dev),
+            train: shape(training, train, training.most_examples(steps), assumed.train),
+            dev: of_dev(0..dev.eval_batches(), assumed.dev),
+            first_dev: of_dev(0..1, assumed.first_dev),
         }
     }
 
     /// The largest ones that a recipe can have, whatever its data.
     pub fn assumed(config: &Config) -> Shapes {
-        let (size, length) = (config.train.batch, config.data.max_length);
+        let (size, length) = (config.equal_batch(), config.data.max_length);
         let tokens = bucket(size.saturating_mul(length));
-        let shape = match config.data.format {
-            DataFormat::Labelled | DataFormat::Glue | DataFormat::Tagged => BatchShape::Packed { size, tokens },
-            DataFormat::Masked => BatchShape::Masked {
+        let shape = match (config.data.format, config.train.tokens) {
+            (DataFormat::Labelled | DataFormat::Glue, 0) => BatchShape::Packed {
+                size: config.train.batch,
+                tokens: bucket(config.train.batch.saturating_mul(length)),
+            },
+            // Texts of a token each.
+            (DataFormat::Labelled | DataFormat::Glue, most) => BatchShape::Packed {
+                size: bucket(most),
+                tokens: bucket(most),
+            },
+            (DataFormat::Tagged, _) => BatchShape::Packed { size, tokens },
+            (DataFormat::Masked, _) => BatchShape::Masked {
                 size,
                 tokens,
                 masked: masked_places(tokens, config.data.mask),
             },
-            DataFormat::Text | DataFormat::Adder => BatchShape::Padded { size, length },
+            (DataFormat::Text | DataFormat::Adder, _) => BatchShape::Padded { size, length },
         };
         Shapes {
             train: shape,
@@ -96,13 +111,33 @@ impl SavedModel {
         if let Some(dropout) = config.model.dropout {
             model.set_dropout(dropout);
         }
-        let described = described(config, &model, &tokenizer);
-        fit::check_saved(config, &model, described.as_ref(), &tokenizer, dir)?;
-        Ok(SavedModel {
+        let saved = SavedModel {
             dir: dir.to_path_buf(),
             model,
             tokenizer,
-        })
+        };
+        saved.check(config)?;
+        Ok(saved)
+    }
+
+    /// Refuses settings that do not describe the model.
+    ///
+    /// # Errors
+    /// The setting, or the tokenizer of another model.
+    pub(crate) fn check(&self, config: &Config) -> Result<()> {
+        let (model, tokenizer) = (&self.model, &self.tokenizer);
+        let described = described(config, model, tokenizer);
+        fit::check_saved(config, model, described.as_ref(), tokenizer, &self.dir)
+    }
+}
+
+impl SavedModel {
+    /// The classes of a classifier that has names for them.
+    fn named_classes(&self) -> Option<Vec<String>> {
+        let names = self.model.labels();
+        let is_named =
+            matches!(self.model.task(), Task::Classification { .. }) && *names != numbered_labels(names.len());
+        is_named.then(|| names.to_vec())
     }
 }
 
@@ -110,6 +145,8 @@ impl SavedModel {
 #[derive(Clone)]
 pub struct TaskData {
     corpus: Arc<Corpus>,
+    /// What tells the data from other data, once it has been asked for.
+    digests: Arc<OnceLock<DataDigests>>,
     /// The tokenizer.
     pub tokenizer: Tokenizer,
 }
@@ -139,7 +176,10 @@ impl RunTask {
     /// Settings, data or a checkpoint with a mistake, or that do not go together.
     pub fn assemble(config: Config, saved: Option<SavedModel>) -> Result<RunTask> {
         let corpus = match config.has_data() {
-            true => Some(Corpus::read(&config)?),
+            true => Some(Corpus::read(
+                &config,
+                saved.as_ref().and_then(SavedModel::named_classes),
+            )?),
             false => None,
         };
         let goal = match &corpus {
@@ -169,6 +209,7 @@ impl RunTask {
             saved: dir,
             data: data.map(|(corpus, tokenizer)| TaskData {
                 corpus: Arc::new(corpus),
+                digests: Arc::default(),
                 tokenizer,
             }),
         })
@@ -223,7 +264,7 @@ impl RunTask {
     /// # Errors
     /// Data that is not named, or does not fit the tokenizer or the sizes.
     pub fn training(&self) -> Result<Arc<dyn Source>> {
-        let TaskData { corpus, tokenizer } = self.data()?;
+        let TaskData { corpus, tokenizer, .. } = self.data()?;
         corpus.training(&self.config, tokenizer)
     }
 
@@ -232,7 +273,7 @@ impl RunTask {
     /// # Errors
     /// As [`RunTask::training`], and a split that the data does not have.
     pub fn evaluation(&self, split: &str) -> Result<Arc<dyn Source>> {
-        let TaskData { corpus, tokenizer } = self.data()?;
+        let TaskData { corpus, tokenizer, .. } = self.data()?;
         corpus.evaluation(&self.config, tokenizer, split)
     }
 
@@ -256,7 +297,13 @@ impl RunTask {
         let of = |task: &RunTask| {
             let (train, data) = (&task.config.train, &task.config.data);
             let masking = (data.mask, data.lines);
-            (train.batch, train.seed, data.max_length, data.shuffle, masking)
+            (
+                task.config.batching(),
+                train.seed,
+                data.max_length,
+                data.shuffle,
+                masking,
+            )
         };
         of(self) == of(other)
     }
@@ -320,6 +367,18 @@ impl TaskData {
     /// The data as it was read.
     pub(crate) fn corpus(&self) -> &Corpus {
         &self.corpus
+    }
+
+    /// What tells the data from other data.
+    ///
+    /// # Errors
+    /// Files that cannot be read any more.
+    pub(crate) fn digests(&self) -> Result<DataDigests> {
+        if let Some(digests) = self.digests.get() {
+            return Ok(*digests);
+        }
+        let digests = self.corpus.digests()?;
+        Ok(*self.digests.get_or_init(|| digests))
     }
 }
 

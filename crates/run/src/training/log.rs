@@ -86,7 +86,7 @@ impl Log {
         self.events.scalars(step, &tags)?;
         line.insert("step".into(), json!(step));
         self.write(line)?;
-        self.note(&format!("step {step}: dev {}", scores.show()));
+        self.report(&format!("step {step}: dev {}", scores.show()));
         Ok(())
     }
 
@@ -124,7 +124,12 @@ impl Log {
         self.events.histograms(step, &histograms)
     }
 
-    /// Says something that stays.
+    /// Says how the run goes on, in a line that stays.
+    pub(crate) fn report(&self, text: &str) {
+        self.progress.report(text);
+    }
+
+    /// Says something that everybody is to read.
     pub(crate) fn note(&self, text: &str) {
         self.progress.note(text);
     }

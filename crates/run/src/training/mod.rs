@@ -28,7 +28,7 @@ use self::start::Start;
 use self::timing::Timing;
 use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Waiting};
-use crate::folder::{DIVERGED, Folder, NewFolderGuard};
+use crate::folder::{CONFUSION, DIVERGED, Folder, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
@@ -65,7 +65,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let log = Log::open(&folder, start.step(), left.total)?;
     let mut run = Run {
         tokenizer: stage.task.data()?.tokenizer.clone(),
-        data: stage.task.data()?.corpus().digests(),
+        data: stage.task.data()?.digests()?,
         timing: Timing::new(compile_time, start.spent()),
         clock: CheckpointClock::new(stage.task.config.train.checkpoint_minutes, start.step() > 0),
         waiting: start.waiting(),
@@ -242,7 +242,7 @@ impl Run {
             true => String::new(),
             false => format!(" ({trained} trained)"),
         };
-        self.log.note(&format!(
+        self.log.report(&format!(
             "{}{phase_name}: {} with {count} parameters{trained}, {}, peak memory {}, in {}",
             self.recipe.name(),
             self.stage.task.model.architecture().name(),
@@ -250,6 +250,11 @@ impl Run {
             show_size(self.trainer.peak().planned),
             self.folder.root().display()
         ));
+        if self.stage.begun == 0
+            && let Ok(data) = self.stage.task.data()
+        {
+            data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
+        }
         let before = match self.stage.begun {
             0 => "the checkpoint",
             _ => "the phase before",
@@ -308,6 +313,9 @@ impl Run {
         let job = (&task.model, &task.goal);
         let scores = evaluate(self.trainer.session(), &mut self.evaluation, job, dev.as_ref())?;
         if scores.loss.is_finite() {
+            if let Some(confusion) = scores.confusion_json(step) {
+                self.folder.write(CONFUSION, &format!("{confusion}\n"))?;
+            }
             return Ok(scores);
         }
         let loss = name_of(scores.loss);

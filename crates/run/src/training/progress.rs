@@ -1,8 +1,8 @@
 //! Progress on stderr: a bar on a terminal, elsewhere a line now and then.
 
-use crate::wording::{show_duration, tell};
+use crate::console::shows_bars;
+use crate::wording::{report, show_duration, tell};
 use indicatif::{ProgressBar, ProgressStyle};
-use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
 /// Time between two lines where stderr is no terminal.
@@ -20,7 +20,7 @@ pub(crate) struct Progress {
 impl Progress {
     /// For a run of `total` steps of which `done` are done.
     pub fn new(total: u64, done: u64) -> Progress {
-        let bar = std::io::stderr().is_terminal().then(|| {
+        let bar = shows_bars().then(|| {
             let template = "{wide_bar:.cyan/dim} {pos}/{len}  {msg}  {eta}";
             let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
             ProgressBar::new(total).with_style(style).with_position(done)
@@ -45,7 +45,7 @@ impl Progress {
             bar.set_position(done);
         } else if self.said.is_none_or(|said| said.elapsed() >= PAUSE) || done == self.total {
             self.said = Some(Instant::now());
-            tell(&format!(
+            report(&format!(
                 "step {done}/{}  {message}  {} left",
                 self.total,
                 self.left(done)
@@ -53,7 +53,15 @@ impl Progress {
         }
     }
 
-    /// Says something that stays.
+    /// Says how the run goes on, in a line that stays.
+    pub fn report(&self, text: &str) {
+        match &self.bar {
+            Some(bar) => bar.suspend(|| report(text)),
+            None => report(text),
+        }
+    }
+
+    /// Says something that everybody is to read.
     pub fn note(&self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| tell(text)),

@@ -74,8 +74,8 @@ impl Stage {
     pub(crate) fn left(start: &Start, backend: impl FnOnce() -> Result<Box<dyn Backend>>) -> Result<Left> {
         let mut tasks = tasks(start)?;
         let first = &tasks[0];
-        let corpus = first.data()?.corpus();
-        start.check_data(corpus.digests(), corpus.unit())?;
+        let data = first.data()?;
+        start.check_data(data.digests()?, data.corpus().unit())?;
         let mut sources = vec![Sources::of(first)?];
         let mut steps = vec![Steps::of(&first.config.train, sources[0].training.as_ref())];
         start

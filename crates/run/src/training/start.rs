@@ -11,14 +11,14 @@ use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::Origin;
-use crate::wording::{counted, tell};
+use crate::wording::{counted, report, tell};
 use lessen_base::{Error, Result};
 use lessen_nn::ScheduleKind;
 use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 20] = [
+const FREE: [&str; 24] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -33,6 +33,10 @@ const FREE: [&str; 20] = [
     "train.best",
     "train.patience",
     "data.path",
+    "data.dev",
+    "data.test",
+    "data.cache",
+    "data.cache_from",
     "model.init",
     "model.vocab",
     "optimizer.placement",
@@ -143,7 +147,7 @@ impl Start {
         for error in newest.passed_over {
             tell(&format!("warning: {error}"));
         }
-        tell(&match &newest.whole {
+        report(&match &newest.whole {
             Some((path, manifest)) => {
                 check_init(before, request)?;
                 if manifest.without_optimizer {

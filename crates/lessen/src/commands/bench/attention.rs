@@ -5,6 +5,7 @@ use lessen::bench::attention::{self, Case};
 use lessen::device;
 use lessen_graph::ops::{Attention as Operation, AttentionBias, Weighting};
 use lessen_run::Result;
+use lessen_run::folder::Which;
 use lessen_run::saved_run::SavedRun;
 use lessen_train::show_size;
 use serde_json::{Value, json};
@@ -129,7 +130,7 @@ impl Attention {
         let run = self
             .run
             .as_ref()
-            .map(|dir| SavedRun::open(dir, false, &backend))
+            .map(|dir| SavedRun::open(dir, Which::Last, &backend))
             .transpose()?;
         let mut all = Vec::new();
         for tokens in self.tokens.iter().map(|&tokens| tokens.max(1)) {

@@ -1,0 +1,132 @@
+//! A text file in blocks that are valid UTF-8.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use lessen_base::{Error, Result};
+
+use crate::files::unreadable;
+use crate::lines::{not_utf8, open};
+
+/// Bytes of a block, except for the last one.
+const BLOCK: usize = 1 << 20;
+
+/// Blocks of a range of a text file, in order, none of them empty. After an error there are none.
+pub(crate) struct Blocks {
+    path: PathBuf,
+    file: File,
+    left: u64,
+    /// The beginning of a character whose end is in the next block.
+    rest: Vec<u8>,
+    /// Line ends before the next block.
+    lines: usize,
+}
+
+impl Blocks {
+    /// Opens a file at this range of bytes.
+    pub(crate) fn open(path: &Path, range: Range<u64>) -> Result<Blocks> {
+        let mut file = open(path)?;
+        file.seek(SeekFrom::Start(range.start))
+            .map_err(|error| unreadable(path, &error))?;
+        Ok(Blocks {
+            path: path.to_path_buf(),
+            file,
+            left: range.end - range.start,
+            rest: Vec::new(),
+            lines: 0,
+        })
+    }
+
+    fn read(&mut self) -> Result<String> {
+        let mut bytes = std::mem::take(&mut self.rest);
+        let count = self.left.min(BLOCK as u64);
+        let read = (&mut self.file).take(count).read_to_end(&mut bytes);
+        if read.map_err(|error| unreadable(&self.path, &error))? as u64 != count {
+            return Err(Error::user(format!(
+                "{} has changed while it was read; leave the data as it is, and start again",
+                self.path.display()
+            )));
+        }
+        self.left -= count;
+        let good = match std::str::from_utf8(&bytes) {
+            Ok(_) => bytes.len(),
+            Err(error) if error.error_len().is_none() && self.left > 0 => error.valid_up_to(),
+            Err(error) => {
+                let before = bytes[..error.valid_up_to()]
+                    .iter()
+                    .filter(|byte| **byte == b'\n')
+                    .count();
+                return Err(not_utf8(&self.path, self.lines + before + 1));
+            }
+        };
+        self.rest = bytes.split_off(good);
+        self.lines += bytes.iter().filter(|byte| **byte == b'\n').count();
+        String::from_utf8(bytes).map_err(|_| not_utf8(&self.path, self.lines + 1))
+    }
+}
+
+impl Iterator for Blocks {
+    type Item = Result<String>;
+
+    fn next(&mut self) -> Option<Result<String>> {
+        if self.left == 0 {
+            return None;
+        }
+        let block = self.read();
+        if block.is_err() {
+            self.left = 0;
+        }
+        Some(block)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn blocks_end_between_characters() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        let text = "牛\n".repeat(BLOCK / 2);
+        fs::write(&path, format!("x{text}")).unwrap();
+        let end = text.len() as u64 + 1;
+        let blocks: Vec<String> = Blocks::open(&path, 1..end).unwrap().map(Result::unwrap).collect();
+        assert!(blocks.len() > 1 && blocks.concat() == text);
+        let part: Vec<String> = Blocks::open(&path, 1..5).unwrap().map(Result::unwrap).collect();
+        assert_eq!(part, ["牛\n"]);
+        assert_eq!(Blocks::open(&path, 5..5).unwrap().count(), 0);
+        let longer = Blocks::open(&path, 1..end + 9)
+            .unwrap()
+            .last()
+            .unwrap()
+            .unwrap_err()
+            .to_string();
+        assert!(longer.contains("has changed while it was read"), "{longer}");
+    }
+
+    #[test]
+    fn a_damaged_line_is_named_in_any_block() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.txt");
+        for before in [3, BLOCK] {
+            for bad in [&b"\xff after"[..], b"\xe6\x97"] {
+                let mut bytes = "a\n".repeat(before).into_bytes();
+                bytes.extend(bad);
+                fs::write(&path, &bytes).unwrap();
+                let last = Blocks::open(&path, 0..bytes.len() as u64).unwrap().last().unwrap();
+                let error = last.unwrap_err().to_string();
+                assert!(
+                    error.ends_with(&format!(
+                        "a.txt line {} is not valid UTF-8; save the file as UTF-8",
+                        before + 1
+                    )),
+                    "{error}"
+                );
+            }
+        }
+    }
+}

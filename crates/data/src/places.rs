@@ -1,0 +1,249 @@
+//! From the path of labelled texts to the files of their splits.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use lessen_base::{Error, Result};
+
+use crate::rows::{EXTENSIONS, Place};
+
+/// Names of the split of evaluations in a folder.
+const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];
+
+/// Where the splits of labelled texts lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Places {
+    pub(crate) train: Place,
+    pub(crate) dev: Option<Place>,
+    pub(crate) test: Option<Place>,
+    /// The file with the names of classes.
+    pub(crate) names: Option<PathBuf>,
+}
+
+impl Places {
+    /// Those of a file, of files with a pattern for their path, or of a folder.
+    ///
+    /// # Errors
+    /// Nothing there; a folder without a training split, or with several files of a split.
+    pub(crate) fn of(path: &Path) -> Result<Places> {
+        if !path.is_dir() {
+            return Ok(Places {
+                train: Place::Files(files_of(path)?),
+                dev: None,
+                test: None,
+                names: None,
+            });
+        }
+        let names = Some(path.join("class.txt")).filter(|names| names.exists());
+        let dev = || DEV.iter().find_map(|name| split(path, name).transpose()).transpose();
+        match split(path, "train")? {
+            Some(train) => Ok(Places {
+                train,
+                dev: dev()?,
+                test: split(path, "test")?,
+                names,
+            }),
+            None => Ok(Places {
+                train: classes(path)?.ok_or_else(|| nothing_in(path))?,
+                dev: None,
+                test: None,
+                names,
+            }),
+        }
+    }
+}
+
+/// The files that a path or pattern stands for, by name; one at least.
+///
+/// # Errors
+/// None; a pattern that is not valid.
+pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
+    let shown = path.display();
+    if path.exists() {
+        return Ok(vec![path.to_path_buf()]);
+    }
+    if !is_pattern(path) {
+        return Err(Error::user(format!(
+            "there is no file or folder {shown}; check the path"
+        )));
+    }
+    let invalid = |reason: &str| Error::user(format!("{shown} is no valid pattern for files ({reason}); correct it"));
+    let found = glob::glob(&path.to_string_lossy()).map_err(|error| invalid(error.msg))?;
+    let mut files: Vec<PathBuf> = found
+        .filter_map(std::result::Result::ok)
+        .filter(|file| file.is_file())
+        .collect();
+    files.sort();
+    if files.is_empty() {
+        return Err(Error::user(format!("no file matches {shown}; check the pattern")));
+    }
+    Ok(files)
+}
+
+/// Whether a path is a pattern, with `*`, `?` or `[...]`, for those of several files.
+pub fn is_pattern(path: &Path) -> bool {
+    path.to_string_lossy().contains(['*', '?', '[']) && !path.exists()
+}
+
+/// The files of a split: `SPLIT.EXTENSION`, or else the parts `SPLIT-*.EXTENSION`, or else what is in the folder `SPLIT`.
+fn split(dir: &Path, name: &str) -> Result<Option<Place>> {
+    let plain = EXTENSIONS.map(|extension| dir.join(format!("{name}.{extension}")));
+    let mut found: Vec<Vec<PathBuf>> = plain
+        .into_iter()
+        .filter(|file| file.is_file())
+        .map(|file| vec![file])
+        .collect();
+    if found.is_empty() {
+        for extension in EXTENSIONS {
+            let (start, end) = (format!("{name}-"), format!(".{extension}"));
+            let parts = listed(dir)?.into_iter().filter(|file| {
+                let name = file.file_name().unwrap_or_default().to_string_lossy();
+                name.starts_with(&start) && name.ends_with(&end) && file.is_file()
+            });
+            found.extend(Some(parts.collect::<Vec<_>>()).filter(|parts| !parts.is_empty()));
+        }
+    }
+    if let [first, second, ..] = &found[..] {
+        return Err(Error::user(format!(
+            "{} and {} are both a {name} split; keep one of them in the folder",
+            first[0].display(),
+            second[0].display()
+        )));
+    }
+    let inner = dir.join(name);
+    match found.pop() {
+        Some(files) => Ok(Some(Place::Files(files))),
+        None if inner.is_dir() => Ok(Some(classes(&inner)?.ok_or_else(|| nothing_in(&inner))?)),
+        None => Ok(None),
+    }
+}
+
+/// The texts in the folders of a folder, one for each class.
+fn classes(dir: &Path) -> Result<Option<Place>> {
+    let mut texts = Vec::new();
+    for class in listed(dir)?.into_iter().filter(|path| path.is_dir()) {
+        let name = class.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let files = listed(&class)?
+            .into_iter()
+            .filter(|file| file.extension().is_some_and(|extension| extension == "txt"));
+        texts.extend(files.map(|file| (file, name.clone())));
+    }
+    Ok(Some(Place::Texts(texts)).filter(|place| *place != Place::Texts(Vec::new())))
+}
+
+fn nothing_in(dir: &Path) -> Error {
+    Error::user(format!(
+        "there is no train.txt, train.csv, train.tsv or train.jsonl in {}, nor a folder of .txt files for each class; add one \
+         (`lessen recipes --data` shows the formats), or name one file",
+        dir.display()
+    ))
+}
+
+/// What is in a folder, by name, without hidden files.
+pub(crate) fn listed(dir: &Path) -> Result<Vec<PathBuf>> {
+    let unreadable = |error: std::io::Error| {
+        Error::user(format!(
+            "the folder {} cannot be read ({error}); check its permissions",
+            dir.display()
+        ))
+    };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(dir).map_err(unreadable)? {
+        let path = entry.map_err(unreadable)?.path();
+        if !path.file_name().unwrap_or_default().to_string_lossy().starts_with('.') {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folder(files: &[&str]) -> tempfile::TempDir {
+        let dir = tempfile::tempdir().unwrap();
+        for file in files {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "x\ty\n").unwrap();
+        }
+        dir
+    }
+
+    fn names(dir: &Path, place: &Place) -> Vec<String> {
+        let shown = |path: &PathBuf| path.strip_prefix(dir).unwrap().display().to_string();
+        match place {
+            Place::Files(files) => files.iter().map(shown).collect(),
+            Place::Texts(texts) => texts
+                .iter()
+                .map(|(path, class)| format!("{} {class}", shown(path)))
+                .collect(),
+        }
+    }
+
+    #[test]
+    fn a_folder_has_splits_in_files_in_parts_or_in_folders_of_classes() {
+        let dir = folder(&["train.csv", "validation.jsonl", "test.tsv", "class.txt", "other.txt"]);
+        let places = Places::of(dir.path()).unwrap();
+        assert_eq!(names(dir.path(), &places.train), ["train.csv"]);
+        assert_eq!(names(dir.path(), &places.dev.unwrap()), ["validation.jsonl"]);
+        assert_eq!(names(dir.path(), &places.test.unwrap()), ["test.tsv"]);
+        assert_eq!(places.names, Some(dir.path().join("class.txt")));
+
+        let dir = folder(&["train-1.csv", "train-0.csv", ".train-9.csv", "trainer.csv"]);
+        let places = Places::of(dir.path()).unwrap();
+        assert_eq!(names(dir.path(), &places.train), ["train-0.csv", "train-1.csv"]);
+        assert_eq!((places.dev, places.test, places.names), (None, None, None));
+
+        let dir = folder(&[
+            "train/pos/b.txt",
+            "train/neg/a.txt",
+            "train/pos/notes.md",
+            "test/neg/c.txt",
+        ]);
+        let places = Places::of(dir.path()).unwrap();
+        assert_eq!(
+            names(dir.path(), &places.train),
+            ["train/neg/a.txt neg", "train/pos/b.txt pos"]
+        );
+        assert_eq!(names(dir.path(), &places.test.unwrap()), ["test/neg/c.txt neg"]);
+
+        let dir = folder(&["sports/1.txt", "games/1.txt"]);
+        let places = Places::of(dir.path()).unwrap();
+        assert_eq!(
+            names(dir.path(), &places.train),
+            ["games/1.txt games", "sports/1.txt sports"]
+        );
+    }
+
+    #[test]
+    fn a_pattern_stands_for_files_by_name() {
+        let dir = folder(&["b-2.csv", "b-1.csv", "c.csv"]);
+        let places = Places::of(&dir.path().join("b-*.csv")).unwrap();
+        assert_eq!(names(dir.path(), &places.train), ["b-1.csv", "b-2.csv"]);
+        let refused = |name: &str| Places::of(&dir.path().join(name)).unwrap_err().to_string();
+        assert!(refused("d*.csv").ends_with("d*.csv; check the pattern"));
+        assert!(refused("d.csv").starts_with("there is no file or folder "));
+        assert!(refused("***").contains("is no valid pattern for files ("));
+    }
+
+    #[test]
+    fn a_folder_without_texts_or_with_two_of_a_split_is_refused() {
+        let refused = |files: &[&str]| {
+            let dir = folder(files);
+            let sentence = Places::of(dir.path()).unwrap_err().to_string();
+            sentence.replace(&format!("{}/", dir.path().display()), "")
+        };
+        assert!(refused(&["a.txt"]).starts_with("there is no train.txt, train.csv, train.tsv or train.jsonl in "));
+        assert_eq!(
+            refused(&["train.csv", "train.txt"]),
+            "train.txt and train.csv are both a train split; keep one of them in the folder"
+        );
+        assert_eq!(
+            refused(&["train.txt", "dev-1.csv", "dev-1.tsv"]),
+            "dev-1.csv and dev-1.tsv are both a dev split; keep one of them in the folder"
+        );
+    }
+}

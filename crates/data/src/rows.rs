@@ -1,0 +1,333 @@
+//! Texts with labels in files of several formats, read one after another and as often as needed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use csv::{ByteRecord, ReaderBuilder};
+use lessen_base::{Error, Result};
+use serde_json::Value;
+
+use crate::columns::{Columns, Positions};
+use crate::files::{empty, quoted, read_text};
+use crate::lines::{Lines, not_utf8, open};
+
+/// A label as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum RawLabel {
+    /// One word or number.
+    One(String),
+    /// A list of JSON.
+    Many(Vec<String>),
+}
+
+/// A text, or a pair of texts, with its label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) file: Arc<Path>,
+    /// From 1; 0 where the file is a single text.
+    pub(crate) line: usize,
+    pub(crate) text: String,
+    pub(crate) text_pair: Option<String>,
+    /// None where labels are not asked for and there is none.
+    pub(crate) label: Option<RawLabel>,
+}
+
+impl Row {
+    /// An error at this row.
+    pub(crate) fn error(&self, what: &str) -> Error {
+        let file = self.file.display();
+        Error::user(match self.line {
+            0 => format!("{file} {what}"),
+            line => format!("{file} line {line} {what}"),
+        })
+    }
+}
+
+/// How rows lie in files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Tables: `.txt` with a text, a tab and a label in each line; `.csv`, `.tsv` and `.jsonl` with named columns.
+    Files(Vec<PathBuf>),
+    /// Files that hold a text each, with their class.
+    Texts(Vec<(PathBuf, String)>),
+}
+
+/// Rows of some files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Rows {
+    pub(crate) place: Place,
+    pub(crate) columns: Columns,
+    /// Whether every row must have a label.
+    pub(crate) with_label: bool,
+}
+
+type RowIter = Box<dyn Iterator<Item = Result<Row>>>;
+
+impl Rows {
+    /// Reads the rows in order. After an error there are none.
+    pub(crate) fn iter(&self) -> RowIter {
+        let (columns, with_label) = (self.columns.clone(), self.with_label);
+        match self.place.clone() {
+            Place::Files(files) => Box::new(UntilError::of(files.into_iter().flat_map(move |path| {
+                rows_of(&path, &columns, with_label).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
+            }))),
+            Place::Texts(texts) => Box::new(UntilError::of(texts.into_iter().map(|(path, class)| {
+                let text = read_text(&path)?;
+                Ok(Row {
+                    file: path.into(),
+                    line: 0,
+                    text: text.trim_end().to_string(),
+                    text_pair: None,
+                    label: Some(RawLabel::One(class)),
+                })
+            }))),
+        }
+    }
+
+    /// The files.
+    pub(crate) fn files(&self) -> Vec<&Path> {
+        match &self.place {
+            Place::Files(files) => files.iter().map(PathBuf::as_path).collect(),
+            Place::Texts(texts) => texts.iter().map(|(path, _)| path.as_path()).collect(),
+        }
+    }
+
+    /// The size of all files in bytes.
+    pub(crate) fn bytes(&self) -> u64 {
+        let size = |path| fs::metadata(path).map_or(0, |about| about.len());
+        self.files().into_iter().map(size).sum()
+    }
+}
+
+/// Ends after the first error.
+struct UntilError<I> {
+    rows: Option<I>,
+}
+
+impl<I> UntilError<I> {
+    fn of(rows: I) -> UntilError<I> {
+        UntilError { rows: Some(rows) }
+    }
+}
+
+impl<I: Iterator<Item = Result<Row>>> Iterator for UntilError<I> {
+    type Item = Result<Row>;
+
+    fn next(&mut self) -> Option<Result<Row>> {
+        let row = self.rows.as_mut()?.next();
+        if !matches!(row, Some(Ok(_))) {
+            self.rows = None;
+        }
+        row
+    }
+}
+
+/// The extensions of files with rows.
+pub(crate) const EXTENSIONS: [&str; 6] = ["txt", "csv", "tsv", "jsonl", "ndjson", "json"];
+
+/// The rows of a file in the format that its extension says; one at least.
+fn rows_of(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    let mut rows: RowIter = match extension.to_str().unwrap_or_default() {
+        "txt" => Box::new(titles(path, with_label)?),
+        "csv" => csv_rows(path, columns, with_label)?,
+        "tsv" => tsv_rows(path, columns, with_label)?,
+        "jsonl" | "ndjson" | "json" => json_rows(path, columns, with_label)?,
+        _ => {
+            return Err(Error::user(format!(
+                "the format of {} is not known by its name; name it .txt (text, tab, label), .csv, .tsv or .jsonl",
+                path.display()
+            )));
+        }
+    };
+    let first = rows.next().unwrap_or_else(|| Err(empty(path)))?;
+    Ok(Box::new(std::iter::once(Ok(first)).chain(rows)))
+}
+
+/// Lines of a text, a tab and a label; the text may have tabs of its own.
+fn titles(path: &Path, with_label: bool) -> Result<impl Iterator<Item = Result<Row>> + use<>> {
+    let file: Arc<Path> = path.into();
+    Ok(Lines::open(path)?.map(move |line| {
+        let (line, text) = line?;
+        let row = |text: &str, label: Option<&str>| Row {
+            file: file.clone(),
+            line,
+            text: text.to_string(),
+            text_pair: None,
+            label: label.map(|label| RawLabel::One(label.trim().to_string())),
+        };
+        match text.rsplit_once('\t') {
+            Some((text, label)) => Ok(row(text, Some(label))),
+            None if with_label => Err(row("", None).error("has no tab; write the text, a tab and the label")),
+            None => Ok(row(&text, None)),
+        }
+    }))
+}
+
+/// A row of cells.
+fn row_of(file: &Arc<Path>, line: usize, at: Positions, cell: impl Fn(usize) -> String) -> Row {
+    Row {
+        file: file.clone(),
+        line,
+        text: cell(at.text),
+        text_pair: at.text_pair.map(&cell),
+        label: at.label.map(|label| RawLabel::One(cell(label).trim().to_string())),
+    }
+}
+
+/// The refusal of a row with another number of cells than the first one.
+fn other_count(file: &Arc<Path>, line: usize, (found, wanted): (usize, usize), remedy: &str) -> Error {
+    Error::user(format!(
+        "{} line {line} has {found} columns instead of {wanted}; {remedy}",
+        file.display()
+    ))
+}
+
+/// Cells between tabs, without quotes.
+fn tsv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
+    let (file, mut lines): (Arc<Path>, _) = (path.into(), Lines::open(path)?.peekable());
+    let cells = |line: &str| -> Vec<String> { line.split('\t').map(str::to_string).collect() };
+    let first = match lines.peek() {
+        None => return Err(empty(path)),
+        Some(Err(error)) => return Err(error.clone()),
+        Some(Ok((_, line))) => cells(line),
+    };
+    let at = if columns.are_numbers() {
+        columns.numbered(path, first.len(), with_label)?
+    } else {
+        lines.next();
+        columns.named(path, 1, &first, with_label)?
+    };
+    let wanted = first.len();
+    Ok(Box::new(lines.map(move |line| {
+        let (line, text) = line?;
+        let cells = cells(&text);
+        if cells.len() != wanted {
+            let remedy = "write one tab between columns and none in a text, or use .csv with quotes";
+            return Err(other_count(&file, line, (cells.len(), wanted), remedy));
+        }
+        Ok(row_of(&file, line, at, |column| cells[column].clone()))
+    })))
+}
+
+/// Cells between commas, quoted where they contain commas, quotes or line ends (RFC 4180).
+fn csv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
+    let file: Arc<Path> = path.into();
+    let reader = ReaderBuilder::new()
+        .has_headers(false)
+        .flexible(true)
+        .from_reader(open(path)?);
+    let place = file.clone();
+    let mut records = reader
+        .into_byte_records()
+        .map(move |record| -> Result<(usize, ByteRecord)> {
+            let record = record.map_err(|error| {
+                Error::user(format!(
+                    "{} cannot be read ({error}); restore the file",
+                    place.display()
+                ))
+            })?;
+            let line = record.position().map_or(0, |position| position.line() as usize);
+            match record.iter().all(|cell| std::str::from_utf8(cell).is_ok()) {
+                true => Ok((line, record)),
+                false => Err(not_utf8(&place, line)),
+            }
+        });
+    let (line, first) = records.next().unwrap_or_else(|| Err(empty(path)))?;
+    let text = |record: &ByteRecord, column: usize| String::from_utf8_lossy(&record[column]).into_owned();
+    let names: Vec<String> = (0..first.len()).map(|column| text(&first, column)).collect();
+    let (at, head) = if columns.are_numbers() {
+        (
+            columns.numbered(path, first.len(), with_label)?,
+            Some(Ok((line, first.clone()))),
+        )
+    } else {
+        (columns.named(path, line, &names, with_label)?, None)
+    };
+    let wanted = first.len();
+    Ok(Box::new(head.into_iter().chain(records).map(move |record| {
+        let (line, record) = record?;
+        if record.len() != wanted {
+            let remedy = "put texts with commas or line ends between double quotes";
+            return Err(other_count(&file, line, (record.len(), wanted), remedy));
+        }
+        Ok(row_of(&file, line, at, |column| text(&record, column)))
+    })))
+}
+
+/// An object of JSON in each line.
+fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
+    let (file, columns): (Arc<Path>, _) = (path.into(), columns.clone());
+    let mut names: Option<(Vec<String>, Positions)> = None;
+    let lines = Lines::open(path)?.filter(|line| !matches!(line, Ok((_, text)) if text.trim().is_empty()));
+    Ok(Box::new(lines.map(move |line| {
+        let (line, text) = line?;
+        let error = |what: String| Error::user(format!("{} line {line} {what}", file.display()));
+        let object = match serde_json::from_str(&text) {
+            Ok(Value::Object(object)) => object,
+            Ok(_) => {
+                return Err(error(
+                    "is no JSON object; write one such as {\"text\": \"...\", \"label\": \"...\"}".into(),
+                ));
+            }
+            Err(reason) => {
+                let column = reason.column();
+                return Err(error(format!(
+                    "column {column} is not valid JSON; write one object in each line"
+                )));
+            }
+        };
+        let (names, at) = match &mut names {
+            Some(names) => names,
+            names => {
+                let keys: Vec<String> = object.keys().cloned().collect();
+                let at = columns.named(&file, line, &keys, with_label)?;
+                names.insert((keys, at))
+            }
+        };
+        let field = |column: usize| {
+            let name = &names[column];
+            let lacks = || error(format!("has no field {}; give it to every line", quoted(name)));
+            object.get(name).ok_or_else(lacks)
+        };
+        let text_of = |column: usize| match field(column)? {
+            Value::String(text) => Ok(text.clone()),
+            _ => Err(error(format!(
+                "has something else than a text in {}; write a text",
+                quoted(&names[column])
+            ))),
+        };
+        let label_of = |column: usize| {
+            match field(column)? {
+                Value::Array(list) => list.iter().map(word).collect::<Option<_>>().map(RawLabel::Many),
+                value => word(value).map(RawLabel::One),
+            }
+            .ok_or_else(|| {
+                error(format!(
+                    "has no label in {}; write a text, a number or a list of them",
+                    quoted(&names[column])
+                ))
+            })
+        };
+        Ok(Row {
+            file: file.clone(),
+            line,
+            text: text_of(at.text)?,
+            text_pair: at.text_pair.map(text_of).transpose()?,
+            label: match at.label {
+                Some(column) if with_label || object.contains_key(&names[column]) => Some(label_of(column)?),
+                _ => None,
+            },
+        })
+    })))
+}
+
+/// A word or number of JSON as a label.
+fn word(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.trim().to_string()),
+        Value::Number(_) | Value::Bool(_) => Some(value.to_string()),
+        _ => None,
+    }
+}

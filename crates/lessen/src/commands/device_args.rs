@@ -1,0 +1,24 @@
+//! What all commands that compute have in common: the flags of the device.
+
+use clap::Args;
+use lessen::device_with;
+use lessen_compile::Backend;
+use lessen_run::Result;
+
+/// The device to compute on.
+#[derive(Args)]
+pub struct DeviceArgs {
+    /// Device to run on
+    #[arg(long, value_name = "NAME", default_value = "cpu")]
+    device: String,
+    /// Threads to use; results do not depend on it [default: LESSEN_THREADS, else the number of cores]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<usize>,
+}
+
+impl DeviceArgs {
+    /// The device.
+    pub fn open(&self) -> Result<Box<dyn Backend>> {
+        device_with(&self.device, self.threads)
+    }
+}

@@ -1,0 +1,166 @@
+//! `lessen predict`
+
+mod glue;
+mod input;
+mod output;
+
+use self::input::Input;
+use self::output::{Format, Output};
+use super::device_args::DeviceArgs;
+use super::model_args::ModelArgs;
+use crate::{say, tell};
+use clap::Args;
+use lessen_run::saved_run::{Answer, Prediction, SavedRun, split_pair};
+use lessen_run::{Error, Result};
+use serde_json::json;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// Flags of `lessen predict`.
+#[derive(Args)]
+pub struct Predict {
+    #[command(flatten)]
+    model: ModelArgs,
+    #[command(flatten)]
+    device: DeviceArgs,
+    #[command(flatten)]
+    what: What,
+    /// Each text is a pair with a tab between, also where the run's data says nothing of it
+    #[arg(long, conflicts_with = "glue")]
+    pairs: bool,
+    /// File to write instead of stdout; with --glue, the folder for the files
+    #[arg(long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Form of the answers to --input [default: that of the ending of --output, else csv]
+    #[arg(long, value_name = "FORMAT", requires = "input")]
+    format: Option<Format>,
+    /// Write the probabilities of all classes
+    #[arg(long, requires = "input")]
+    probabilities: bool,
+    /// Another value for train.batch, data.max_length, data.text or data.text_pair; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Print one JSON object and nothing else on stdout
+    #[arg(long, conflicts_with_all = ["input", "glue"])]
+    json: bool,
+}
+
+/// What to ask about.
+#[derive(Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// The text; for tasks on two texts, both with a tab between
+    #[arg(long, allow_hyphen_values = true, conflicts_with = "output")]
+    text: Option<String>,
+    /// File with a text on each line, or with named columns (.csv, .tsv, .jsonl); - is stdin
+    #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
+    input: Option<PathBuf>,
+    /// Folder of a task of GLUE with its test files, to be answered as its server wants it
+    #[arg(long, value_name = "DIR", requires = "output")]
+    glue: Option<PathBuf>,
+}
+
+impl Predict {
+    /// Asks the model; the exit code.
+    pub fn run(self) -> Result<u8> {
+        let backend = || self.device.open();
+        let mut run = SavedRun::open(self.model.folder(), self.model.which(), &backend)?;
+        run.set(&self.set)?;
+        match (&self.what.text, &self.what.input, &self.what.glue) {
+            (Some(text), ..) => self.one(&run, text)?,
+            (_, Some(input), _) => self.many(&run, input)?,
+            (.., Some(dir)) => glue::answer(&run, dir, self.output.as_deref().unwrap_or(Path::new(".")))?,
+            (None, None, None) => {}
+        }
+        Ok(0)
+    }
+
+    /// Whether texts are pairs, as far as that is known.
+    fn has_pairs(&self, run: &SavedRun<'_>) -> Option<bool> {
+        if self.pairs { Some(true) } else { run.has_pairs() }
+    }
+
+    /// Asks about one text.
+    fn one(&self, run: &SavedRun<'_>, text: &str) -> Result<()> {
+        if text.trim().is_empty() {
+            return Err(Error::user(
+                "the text is empty; give at least one character with --text",
+            ));
+        }
+        let answers = run
+            .predictor()?
+            .ask(&[split_pair(text, self.has_pairs(run) == Some(true))])?;
+        for Answer { prediction, is_blank } in answers {
+            if is_blank {
+                tell("warning: the model knows no character of the text, so its answer says nothing of it");
+            }
+            let (text, object) = match prediction {
+                Prediction::Class(class, shares) => {
+                    let (label, share) = (&run.labels()[class], shares[class]);
+                    let all = output::by_name(run.labels(), &shares);
+                    let object = json!({ "label": label, "probability": share, "probabilities": all });
+                    (format!("{label} ({:.1} %)", 100.0 * share), object)
+                }
+                Prediction::Score(score) => (format!("{score:.4}"), json!({ "score": score })),
+                Prediction::Sum(sum) => (sum.clone(), json!({ "answer": sum })),
+            };
+            say(&if self.json {
+                format!("{object}\n")
+            } else {
+                format!("{text}\n")
+            });
+        }
+        Ok(())
+    }
+
+    /// Asks about all lines of a file.
+    fn many(&self, run: &SavedRun<'_>, input: &Path) -> Result<()> {
+        let input = Input::open(input, &run.columns(), self.has_pairs(run))?;
+        let form = output::Form {
+            format: self.format.unwrap_or_else(|| Format::of(self.output.as_deref())),
+            probabilities: self.probabilities,
+            has_pairs: input.has_pairs(),
+        };
+        match &self.output {
+            Some(path) => output::write_file(path, |out| answer_all(run, input, form, out)),
+            None => {
+                let mut out = BufWriter::new(std::io::stdout().lock());
+                answer_all(run, input, form, &mut out)?;
+                output::unless_closed(out.flush())
+            }
+        }
+    }
+}
+
+/// Writes the answers to all texts, so many at a time.
+fn answer_all(run: &SavedRun<'_>, mut input: Input, form: output::Form, out: &mut dyn Write) -> Result<()> {
+    let mut predictor = run.predictor()?;
+    let mut output = Output::new(out, form, run.labels());
+    let (mut blank, mut first) = (0, None);
+    loop {
+        let texts = input.next(predictor.at_once())?;
+        if texts.is_empty() {
+            break;
+        }
+        let before = input.count() - texts.len();
+        let answers = predictor.ask(&texts).map_err(|error| error.at(input.name()))?;
+        for (number, (text, answer)) in texts.iter().zip(&answers).enumerate() {
+            if answer.is_blank {
+                blank += 1;
+                first.get_or_insert(before + number + 1);
+            }
+            if !output.write(text, &answer.prediction)? {
+                return Ok(());
+            }
+        }
+    }
+    input.finish();
+    if let Some(number) = first {
+        tell(&format!(
+            "warning: {blank} of {} texts are empty or have no character that the model knows, such as number {number}; the \
+             answers to them say nothing",
+            input.count()
+        ));
+    }
+    output.finish()
+}

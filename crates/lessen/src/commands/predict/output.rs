@@ -1,0 +1,177 @@
+//! Answers as CSV or as JSON lines.
+
+use clap::ValueEnum;
+use lessen_base::atomic::write_with;
+use lessen_data::TextPair;
+use lessen_run::saved_run::Prediction;
+use lessen_run::{Error, Result};
+use serde_json::{Map, Value, json};
+use std::io::{self, ErrorKind, Write};
+use std::path::Path;
+
+/// The form of answers.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Comma-separated values with a line of names
+    Csv,
+    /// A JSON object on each line
+    Jsonl,
+}
+
+impl Format {
+    /// What the ending of a file asks for.
+    pub fn of(path: Option<&Path>) -> Format {
+        let ending = path.and_then(Path::extension).and_then(|ending| ending.to_str());
+        match ending {
+            Some("jsonl" | "json" | "ndjson") => Format::Jsonl,
+            _ => Format::Csv,
+        }
+    }
+}
+
+/// How answers are written.
+#[derive(Clone, Copy)]
+pub struct Form {
+    /// CSV or JSON lines.
+    pub format: Format,
+    /// Whether the probabilities of all classes are written.
+    pub probabilities: bool,
+    /// Whether texts are pairs.
+    pub has_pairs: bool,
+}
+
+/// A writer of answers.
+pub struct Output<'a> {
+    sink: Sink<'a>,
+    form: Form,
+    labels: &'a [String],
+}
+
+enum Sink<'a> {
+    /// Rows, and whether the line of names is written.
+    Csv(Box<csv::Writer<&'a mut dyn Write>>, bool),
+    Jsonl(&'a mut dyn Write),
+}
+
+impl<'a> Output<'a> {
+    /// Nothing yet; `labels` are the names of the classes.
+    pub fn new(out: &'a mut dyn Write, form: Form, labels: &'a [String]) -> Output<'a> {
+        let sink = match form.format {
+            Format::Csv => Sink::Csv(Box::new(csv::Writer::from_writer(out)), false),
+            Format::Jsonl => Sink::Jsonl(out),
+        };
+        Output { sink, form, labels }
+    }
+
+    /// Writes an answer; whether somebody still listens.
+    ///
+    /// # Errors
+    /// A place that cannot be written to.
+    pub fn write(&mut self, text: &TextPair, prediction: &Prediction) -> Result<bool> {
+        let (form, labels) = (self.form, self.labels);
+        let written = match &mut self.sink {
+            Sink::Csv(out, is_begun) => {
+                let (names, cells) = row(form, labels, text, prediction);
+                let head = match std::mem::replace(is_begun, true) {
+                    true => Ok(()),
+                    false => out.write_record(&names),
+                };
+                head.and_then(|()| out.write_record(&cells)).map_err(io::Error::from)
+            }
+            Sink::Jsonl(out) => writeln!(out, "{}", object(form, labels, text, prediction)),
+        };
+        let is_heard = !written.as_ref().is_err_and(is_closed);
+        unless_closed(written).map(|()| is_heard)
+    }
+
+    /// Ends what is buffered.
+    ///
+    /// # Errors
+    /// A place that cannot be written to.
+    pub fn finish(self) -> Result<()> {
+        unless_closed(match self.sink {
+            Sink::Csv(mut out, _) => out.flush(),
+            Sink::Jsonl(out) => out.flush(),
+        })
+    }
+}
+
+/// The names of the columns, and their cells.
+fn row(
+    form: Form,
+    labels: &[String],
+    (text, second): &TextPair,
+    prediction: &Prediction,
+) -> (Vec<String>, Vec<String>) {
+    let mut columns = vec![("text".to_string(), text.clone())];
+    let mut add = |name: &str, cell: String| columns.push((name.to_string(), cell));
+    if form.has_pairs {
+        add("text_pair", second.clone().unwrap_or_default());
+    }
+    match prediction {
+        Prediction::Class(class, shares) => {
+            add("label", labels[*class].clone());
+            add("probability", format!("{:.6}", shares[*class]));
+            if form.probabilities {
+                let named = labels.iter().zip(shares);
+                named.for_each(|(label, share)| add(&format!("probability_{label}"), format!("{share:.6}")));
+            }
+        }
+        Prediction::Score(score) => add("score", format!("{score:.6}")),
+        Prediction::Sum(sum) => add("answer", sum.clone()),
+    }
+    columns.into_iter().unzip()
+}
+
+/// A line of JSON.
+fn object(form: Form, labels: &[String], (text, second): &TextPair, prediction: &Prediction) -> Value {
+    let mut object = Map::new();
+    let mut add = |name: &str, value: Value| drop(object.insert(name.to_string(), value));
+    add("text", json!(text));
+    if form.has_pairs {
+        add("text_pair", json!(second));
+    }
+    match prediction {
+        Prediction::Class(class, shares) => {
+            add("label", json!(labels[*class]));
+            add("probability", json!(shares[*class]));
+            if form.probabilities {
+                add("probabilities", by_name(labels, shares));
+            }
+        }
+        Prediction::Score(score) => add("score", json!(score)),
+        Prediction::Sum(sum) => add("answer", json!(sum)),
+    }
+    Value::Object(object)
+}
+
+/// Probabilities by the names of their classes.
+pub fn by_name(labels: &[String], shares: &[f64]) -> Value {
+    labels
+        .iter()
+        .cloned()
+        .zip(shares.iter().map(|share| json!(share)))
+        .collect()
+}
+
+/// Writes a file atomically through `fill`, whose error comes first.
+///
+/// # Errors
+/// The error of `fill`; a folder that cannot be written to.
+pub fn write_file(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    write_with(path, |out| fill(out).map_err(io::Error::other))
+}
+
+/// What came of writing to stdout; that nobody listens any more, as in `lessen predict | head -1`, is no error.
+pub fn unless_closed(written: io::Result<()>) -> Result<()> {
+    match written {
+        Err(error) if !is_closed(&error) => Err(Error::user(format!(
+            "the answers cannot be written ({error}); check the disk"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn is_closed(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::BrokenPipe
+}

@@ -1,0 +1,160 @@
+//! `lessen generate`: what is drawn, where a text ends, many texts at once.
+
+use crate::support::*;
+use serde_json::Value;
+use std::fs;
+use std::path::Path;
+
+/// A language model that has learned to go on with `abc`.
+fn trained(dir: &Path) {
+    fs::write(dir.join("text.txt"), "abcabcabc\n".repeat(60)).unwrap();
+    let start = [
+        "train",
+        "shakespeare",
+        "--data",
+        "text.txt",
+        "--steps",
+        "150",
+        "--out",
+        "run",
+    ];
+    let tiny = &TINY_ADDER[..TINY_ADDER.len() - 6];
+    let more = [
+        "--set",
+        "data.max_length=32",
+        "--set",
+        "train.batch=4",
+        "--set",
+        "train.lr=0.02",
+        "--set",
+        "train.eval_every=0",
+    ];
+    succeed(dir, &[&start[..], tiny, &more].concat());
+}
+
+/// What is added to `ab`, with these flags.
+fn added(dir: &Path, flags: &[&str]) -> String {
+    let args = ["generate", "run", "--prompt", "ab", "--tokens", "24", "--json"];
+    let found = json(dir, &[&args[..], flags].concat());
+    assert_eq!(found["prompt"], "ab");
+    found["text"].as_str().unwrap().to_string()
+}
+
+const GREEDY: [&str; 2] = ["--temperature", "0"];
+
+#[test]
+fn flags_decide_what_is_drawn() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    trained(dir);
+    let greedy = added(dir, &GREEDY);
+    assert!(
+        greedy.starts_with("cabcabc") && greedy.chars().count() == 24,
+        "{greedy}"
+    );
+    // One token is left to draw from, however wild it would be.
+    for one in [["--top-k", "1"], ["--top-p", "0.0001"]] {
+        assert_eq!(added(dir, &[&one[..], &["--temperature", "5"]].concat()), greedy);
+    }
+    let wild = |seed| added(dir, &["--temperature", "3", "--seed", seed]);
+    assert_eq!(wild("7"), wild("7"));
+    assert!(wild("7") != wild("8") && wild("7") != greedy);
+    let penalized = added(dir, &[&GREEDY[..], &["--repetition-penalty", "1000000"]].concat());
+    assert_ne!(&penalized[..1], "a", "the prompt counts as well");
+    assert_ne!(penalized, greedy);
+}
+
+#[test]
+fn a_text_ends_before_a_stop_string_and_is_printed_behind_its_prompt() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    trained(dir);
+    let greedy = added(dir, &GREEDY);
+    let stopped = |stop: &[&str]| added(dir, &[&GREEDY[..], stop].concat());
+    assert_eq!(stopped(&["--stop", "bc"]), "ca");
+    assert_eq!(stopped(&["--stop", "xyz", "--stop", "a"]), "c");
+    assert_eq!(stopped(&["--stop", "\\n"]), greedy.split('\n').next().unwrap());
+    let args = ["generate", "run", "--prompt", "ab", "--tokens", "24"];
+    let printed = succeed(dir, &[&args[..], &GREEDY].concat());
+    assert_eq!(printed, format!("ab{greedy}\n"));
+}
+
+#[test]
+fn prompts_of_a_file_are_continued_together() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    trained(dir);
+    fs::write(dir.join("prompts.txt"), "ab\nabcabca\r\nbc").unwrap();
+    let many = ["generate", "run", "--prompts", "prompts.txt", "--tokens", "6"];
+    let found = json(dir, &[&many[..], &GREEDY, &["--json"]].concat());
+    let texts = found["texts"].as_array().unwrap();
+    let prompts: Vec<&str> = texts.iter().map(|text| text["prompt"].as_str().unwrap()).collect();
+    assert_eq!(prompts, ["ab", "abcabca", "bc"]);
+    for text in texts {
+        let prompt = text["prompt"].as_str().unwrap();
+        let alone = ["generate", "run", "--prompt", prompt, "--tokens", "6", "--json"];
+        assert_eq!(
+            json(dir, &[&alone[..], &GREEDY].concat())["text"],
+            text["text"],
+            "{prompt}"
+        );
+    }
+    let samples = ["--samples", "2", "--temperature", "3", "--json"];
+    let found = json(dir, &[&many[..], &samples].concat());
+    let texts: Vec<(&Value, &Value)> = found["texts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|text| (&text["prompt"], &text["sample"]))
+        .collect();
+    assert_eq!(texts.len(), 6);
+    assert!(texts[0] == (&"ab".into(), &1.into()) && texts[3] == (&"abcabca".into(), &2.into()));
+    assert_ne!(found["texts"][0]["text"], found["texts"][1]["text"]);
+    let printed = succeed(dir, &[&many[..], &["--samples", "2"]].concat());
+    let heads: Vec<&str> = printed.lines().filter(|line| line.starts_with("---")).collect();
+    assert!(heads.len() == 6 && heads[5] == "--- prompt 3, sample 2", "{printed}");
+    assert!(printed.starts_with("--- prompt 1, sample 1\nab"), "{printed}");
+}
+
+#[test]
+fn what_cannot_be_continued_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    trained(dir);
+    let refused = |flags: &[&str]| refuse(dir, &[&["generate", "run", "--prompt", "ab"], flags].concat());
+    assert_eq!(
+        refused(&["--samples", "0"]),
+        "error: --samples 0 makes no text; choose at least 1"
+    );
+    assert_eq!(
+        refused(&["--stop", ""]),
+        "error: --stop has an empty string, which is everywhere; leave it out"
+    );
+    assert!(refused(&["--top-k", "0"]).contains("a top-k of 0 makes no sense; choose at least 1"));
+    assert!(refused(&["--top-p", "-1"]).contains("a top-p of -1 makes no sense; choose a share above 0"));
+    assert!(refused(&["--repetition-penalty", "0"]).contains("a repetition penalty of 0 makes no sense"));
+    fs::write(dir.join("prompts.txt"), "ab\n\nc\n").unwrap();
+    let file = |name: &str| refuse(dir, &["generate", "run", "--prompts", name]);
+    assert_eq!(
+        file("prompts.txt"),
+        "error: prompts.txt line 2 is empty; write a prompt on each line"
+    );
+    assert_eq!(
+        file("none.txt"),
+        "error: --prompts: there is no file none.txt; check the path"
+    );
+    let warned = |prompt| {
+        let output = lessen(dir, &["generate", "run", "--prompt", prompt, "--tokens", "1"]);
+        assert!(output.status.success());
+        stderr(&output)
+    };
+    assert_eq!(warned("abc"), "");
+    assert_eq!(
+        warned("a零b"),
+        "warning: the model does not know 1 of the 3 tokens of the prompt\n"
+    );
+    assert_eq!(
+        warned("零一"),
+        "warning: the model knows no character of the prompt, so the text does not follow from it\n"
+    );
+}

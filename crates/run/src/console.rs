@@ -1,0 +1,21 @@
+//! Whether progress is shown on stderr. Warnings and errors always are.
+
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Shows no progress from now on, in the whole process.
+pub fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+/// Whether progress is not to be shown.
+pub fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
+}
+
+/// Whether progress can be shown as a bar: on a terminal.
+pub fn shows_bars() -> bool {
+    !is_quiet() && std::io::stderr().is_terminal()
+}

@@ -1,0 +1,133 @@
+//! The scores of a saved model on data.
+
+use super::SavedRun;
+use crate::lengths::Length;
+use crate::recipe::config::Config;
+use crate::recipe::keys::DataFormat;
+use crate::recipe::settings::Settings;
+use crate::recipe::value::{Origin, SettingValue};
+use crate::recipe::words::Word;
+use crate::task::RunTask;
+use crate::task::evaluation::{Functions, Scores, evaluate};
+use crate::task::goal::Goal;
+use crate::task::model::number_classes;
+use crate::wording::{counted, name_of};
+use lessen_base::{Error, Result};
+use lessen_data::GlueTask;
+use std::path::Path;
+
+impl SavedRun<'_> {
+    /// Evaluates on a split of the run's data, or of other data. Where that numbers the same classes otherwise, the
+    /// model's classes are numbered like them.
+    ///
+    /// # Errors
+    /// Data that is missing, damaged, or does not fit the model; parameters whose loss is no number.
+    pub fn evaluate(&self, data: Option<&Path>, split: &str) -> Result<Scores> {
+        self.evaluate_with(self.settings_for(data)?, split)
+    }
+
+    /// Evaluates a language model on a split of a text in windows of another length than in training. Windows follow
+    /// each other without overlap, so at every length each token but the first is predicted once, with what stands
+    /// before it in its window, and the losses, means over all predicted tokens, can be compared.
+    ///
+    /// # Errors
+    /// As [`SavedRun::evaluate`], data that is no text, and a model whose positions do not reach that far.
+    pub fn evaluate_at(&self, data: Option<&Path>, split: &str, length: Length) -> Result<(usize, Scores)> {
+        if self.config.data.format != DataFormat::Text {
+            return Err(Error::user(format!(
+                "--length is for language models on texts; {} is of a run on data.format = {}",
+                self.source().display(),
+                self.config.data.format
+            )));
+        }
+        let (trained, batch) = (self.config.data.max_length, self.config.equal_batch());
+        let tokens = length.tokens(trained)?;
+        if let Some(most) = self.saved.model.max_length().filter(|most| tokens > *most) {
+            return Err(Error::user(format!(
+                "--length {length}: {} has learned positions for {} only; of models with model.position = none, rope, \
+                 alibi or fire any length can be asked",
+                self.source().display(),
+                counted(most as u64, "token")
+            )));
+        }
+        let mut settings = self.settings_for(data)?;
+        // As many tokens in a batch as in training.
+        let batch = (batch.saturating_mul(trained) / tokens).max(1);
+        for (key, count) in [("data.max_length", tokens), ("train.batch", batch), ("train.tokens", 0)] {
+            settings.set_named(key, SettingValue::Count(count as u64), format!("--length {length}"))?;
+        }
+        Ok((tokens, self.evaluate_with(settings, split)?))
+    }
+
+    /// Whether it is of a language model on texts whose positions reach this length.
+    pub fn reaches(&self, length: Length) -> bool {
+        let most = self.saved.model.max_length().unwrap_or(usize::MAX);
+        let tokens = length.tokens(self.config.data.max_length);
+        self.config.data.format == DataFormat::Text && tokens.is_ok_and(|tokens| tokens <= most)
+    }
+
+    /// The length of an example in training, in tokens.
+    pub fn trained_length(&self) -> usize {
+        self.config.data.max_length
+    }
+
+    /// The settings of the run, for other data where it is named.
+    fn settings_for(&self, data: Option<&Path>) -> Result<Settings> {
+        let mut settings = self.config.settings.clone();
+        if let Some(path) = data {
+            let text = path.display().to_string();
+            let whole = match self.config.data.format {
+                // All of a file that was not split before is evaluated.
+                DataFormat::Labelled if !path.is_dir() => text.clone(),
+                _ => String::new(),
+            };
+            for (key, value) in [
+                ("data.path", text.clone()),
+                ("data.dev", whole),
+                ("data.test", String::new()),
+            ] {
+                settings.set_named(key, SettingValue::Text(value), format!("--data {text}"))?;
+            }
+        }
+        let Some(path) = settings.text("data.path") else {
+            if self.is_plain {
+                return Err(Error::user(format!(
+                    "{} is a model without data; name the file or folder to score it on with --data",
+                    self.source().display()
+                )));
+            }
+            return Ok(settings);
+        };
+        // A folder that is called as a task of GLUE needs no word on its format.
+        let is_glue = Path::new(path)
+            .file_name()
+            .is_some_and(|name| GlueTask::from_name(&name.to_string_lossy()).is_ok());
+        if is_glue && self.is_plain && settings.origin("data.format") == Origin::Default {
+            let glue = SettingValue::Text(DataFormat::Glue.word().to_string());
+            settings.set_named("data.format", glue, "the name of the folder".to_string())?;
+        }
+        Ok(settings)
+    }
+
+    fn evaluate_with(&self, settings: Settings, split: &str) -> Result<Scores> {
+        let config = Config::of(settings, self.config.phase.as_deref())?.for_evaluation();
+        let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
+        let places = match &task.goal {
+            Goal::Classes(names, _) | Goal::WordClasses(names) => number_classes(&mut task.model, names)?,
+            _ => None,
+        };
+        let source = task.evaluation(split)?;
+        let mut session = self.session_of(&task.model, places.as_deref())?;
+        let (mut functions, job) = (Functions::new(), (&task.model, &task.goal));
+        let scores = evaluate(&mut session, &mut functions, job, source.as_ref())?;
+        if !scores.loss.is_finite() {
+            return Err(Error::user(format!(
+                "the loss of {} on {split} is {}; its parameters are of no use: train again with a lower train.lr, or \
+                 evaluate another model of the run (--best)",
+                self.source().display(),
+                name_of(scores.loss)
+            )));
+        }
+        Ok(scores)
+    }
+}

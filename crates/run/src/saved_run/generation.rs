@@ -1,0 +1,56 @@
+//! Continuing texts with a saved language model.
+
+use super::SavedRun;
+use crate::continuation::{self, Continuation};
+use lessen_base::{Error, Result};
+use lessen_data::adder;
+use lessen_nn::Task;
+use lessen_train::{Generator, Sampling};
+
+impl SavedRun<'_> {
+    /// Continues prompts; returns what was added to each. `show` gets the number of a text and what is new of it.
+    ///
+    /// # Errors
+    /// A model that is no language model, a prompt without tokens, and those of `show`.
+    pub fn generate(
+        &self,
+        prompts: &[String],
+        how: &Continuation,
+        show: &mut dyn FnMut(usize, &str) -> Result<()>,
+    ) -> Result<Vec<String>> {
+        if self.saved.model.task() != Task::LanguageModelling {
+            let shown = self.source().display();
+            return Err(Error::user(match self.saved.model.task() {
+                Task::MaskedLanguageModelling => format!(
+                    "{shown} is a masked language model, which continues no texts; start a classifier from it with --init"
+                ),
+                _ => format!("{shown} is a classifier; ask it about a text with `lessen predict`"),
+            }));
+        }
+        let most = if self.goal_is_sum() { adder::DIGITS } else { usize::MAX };
+        let how = Continuation {
+            sampling: Sampling {
+                tokens: how.sampling.tokens.min(most),
+                ..how.sampling
+            },
+            ..how.clone()
+        };
+        continuation::generate(&self.saved, |most| self.generator(most), prompts, &how, show)
+    }
+
+    /// How many of a text's tokens stand for what the vocabulary does not have, and how many there are in all.
+    ///
+    /// # Errors
+    /// A text that cannot be encoded.
+    pub fn unknown_tokens(&self, text: &str) -> Result<(usize, usize)> {
+        let tokens = self.saved.tokenizer.encode(text)?;
+        let unknown = self.saved.tokenizer.unknown_id();
+        let is_unknown = |token: &&i32| Some(**token) == unknown;
+        Ok((tokens.iter().filter(is_unknown).count(), tokens.len()))
+    }
+
+    /// A generator that keeps the keys and values of so many tokens.
+    pub(super) fn generator(&self, most: usize) -> Result<Generator> {
+        Generator::new(self.session()?, &self.saved.model, most)
+    }
+}

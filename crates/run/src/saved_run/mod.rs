@@ -1,0 +1,151 @@
+//! A model that has been saved, in the folder of a run or in one of Hugging Face, and what can be done with it.
+
+mod evaluation;
+mod generation;
+mod plain;
+mod prediction;
+
+use crate::device::NewBackend;
+use crate::folder::{Folder, Which};
+use crate::recipe::config::Config;
+use crate::recipe::keys::DataFormat;
+use crate::recipe::phases::Recipe;
+use crate::task::SavedModel;
+use crate::task::first_weights;
+use lessen_base::{Error, Result};
+use lessen_nn::Model;
+use lessen_train::Session;
+use std::path::{Path, PathBuf};
+
+pub use self::prediction::{Answer, Prediction, Predictor, split_pair};
+
+/// A saved model with the settings that it was trained with; those of a plain Hugging Face folder follow from its
+/// model.
+pub struct SavedRun<'a> {
+    config: Config,
+    saved: SavedModel,
+    is_plain: bool,
+    new_backend: NewBackend<'a>,
+}
+
+impl<'a> SavedRun<'a> {
+    /// Opens a run or a Hugging Face folder. Of a run it takes the last model or another one; that of the newest
+    /// checkpoint while the run has not ended.
+    ///
+    /// # Errors
+    /// A folder with neither of both, or with a damaged one, and a model that the folder does not have.
+    pub fn open(root: &Path, which: Which, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
+        let is_plain = plain::is_plain(root);
+        let (config, dir) = if is_plain {
+            plain::check_only(root, which)?;
+            (plain::config(root)?, root.to_path_buf())
+        } else {
+            let folder = Folder::open(root)?;
+            let (dir, phase) = folder.usable_model(which)?;
+            (
+                config_of(Recipe::new(folder.settings()?)?, phase.as_deref(), &dir)?,
+                dir,
+            )
+        };
+        let saved = SavedModel::read(&config, &dir)?;
+        Ok(SavedRun {
+            config,
+            saved,
+            is_plain,
+            new_backend,
+        })
+    }
+
+    /// Changes settings that say how data is read, as `--set` gives them: keys of `data`, and `train.batch`.
+    ///
+    /// # Errors
+    /// Other keys, and values that do not go with the model.
+    pub fn set(&mut self, assignments: &[String]) -> Result<()> {
+        let mut settings = self.config.settings.clone();
+        for assignment in assignments {
+            let key = assignment.split('=').next().unwrap_or_default().trim();
+            let is_of_data = key.starts_with("data.") && key != "data.tokenizer";
+            if !is_of_data && key != "train.batch" {
+                return Err(Error::user(format!(
+                    "--set {assignment} cannot change a saved model; set train.batch or keys of data other than \
+                     data.tokenizer"
+                )));
+            }
+            settings.set_flag(assignment)?;
+        }
+        self.config = Config::of(settings, self.config.phase.as_deref())?;
+        self.saved.check(&self.config)
+    }
+
+    /// The settings of the model's phase.
+    pub(crate) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The model and its tokenizer.
+    pub(crate) fn saved(&self) -> &SavedModel {
+        &self.saved
+    }
+
+    /// A device with the model's parameters.
+    ///
+    /// # Errors
+    /// A device that cannot be opened, and a file that is damaged or lacks a parameter.
+    pub(crate) fn session(&self) -> Result<Session> {
+        self.session_of(&self.saved.model, None)
+    }
+
+    /// [`SavedRun::session`] of the model with its classes in another order: rows of its last layer come from these
+    /// places.
+    fn session_of(&self, model: &Model, places: Option<&[usize]>) -> Result<Session> {
+        let parameters = model.parameters();
+        let mut session = Session::zeros((self.new_backend)()?, parameters.clone())?;
+        first_weights::read(&mut session, &parameters, &self.saved.dir, &|_| false, places)?;
+        Ok(session)
+    }
+
+    /// The folder that the model was read from.
+    pub fn source(&self) -> &Path {
+        &self.saved.dir
+    }
+
+    /// The names of a classifier's classes, by their numbers; empty for other models.
+    pub fn labels(&self) -> &[String] {
+        self.saved.model.labels()
+    }
+
+    /// Whether the model adds numbers.
+    fn goal_is_sum(&self) -> bool {
+        self.config.data.format == DataFormat::Adder
+    }
+}
+
+/// The folder of a model: of a run, or a Hugging Face folder itself.
+///
+/// # Errors
+/// As [`SavedRun::open`].
+pub(crate) fn model_folder(root: &Path, which: Which) -> Result<PathBuf> {
+    if plain::is_plain(root) {
+        return plain::check_only(root, which).map(|()| root.to_path_buf());
+    }
+    Ok(Folder::open(root)?.usable_model(which)?.0)
+}
+
+/// The settings of the phase that a model is of; of the last one where none is named.
+///
+/// # Errors
+/// A phase that the recipe does not have.
+fn config_of(mut recipe: Recipe, phase: Option<&str>, dir: &Path) -> Result<Config> {
+    let found = match phase {
+        Some(_) => recipe.phases.iter().position(|config| config.phase.as_deref() == phase),
+        None => recipe.phases.len().checked_sub(1),
+    };
+    let found = found.ok_or_else(|| {
+        Error::user(format!(
+            "{} is of the phase {}, which the run's config.toml lacks; restore the file",
+            dir.display(),
+            phase.unwrap_or_default()
+        ))
+    })?;
+    Ok(recipe.phases.swap_remove(found))
+}

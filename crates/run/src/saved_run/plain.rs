@@ -1,0 +1,78 @@
+//! A Hugging Face folder as if a run had saved it: the settings that its model implies.
+
+use crate::folder::Which;
+use crate::recipe::config::Config;
+use crate::recipe::keys::{DataFormat, ModelKind};
+use crate::recipe::settings::Settings;
+use crate::recipe::value::SettingValue;
+use crate::recipe::words::Word;
+use lessen_base::{Error, Result};
+use lessen_nn::{Model, Task};
+use std::path::Path;
+
+/// Most tokens of an example for a classifier, and of a window for a language model, unless other settings are given.
+const LENGTHS: (usize, usize) = (512, 1024);
+/// Texts in a batch, and tokens in a batch of windows.
+const BATCH: (usize, usize) = (32, 2048);
+
+/// Whether a folder holds a model, but no run.
+pub(super) fn is_plain(root: &Path) -> bool {
+    root.join("config.json").is_file() && !root.join("config.toml").is_file()
+}
+
+/// Refuses any but the only model of a Hugging Face folder.
+///
+/// # Errors
+/// The flag.
+pub(super) fn check_only(root: &Path, which: Which) -> Result<()> {
+    let flag = match which {
+        Which::Last => return Ok(()),
+        Which::Best => "--best".to_string(),
+        Which::Step(step) => format!("--step {step}"),
+    };
+    let shown = root.display();
+    Err(Error::user(format!(
+        "{shown} holds a single model and no run; leave out {flag}"
+    )))
+}
+
+/// The settings that fit the model of a Hugging Face folder.
+///
+/// # Errors
+/// A `config.json` that is damaged or of a model that Lessen does not have.
+pub(super) fn config(root: &Path) -> Result<Config> {
+    let shown = root.display().to_string();
+    let model = Model::from_dir(root)?;
+    let is_language_model = model.task() == Task::LanguageModelling;
+    let most = |length: usize| model.max_length().unwrap_or(length).min(length);
+    // Of the kinds that learn the same data any one serves: the model is that of the folder.
+    let (kind, length, batch) = match is_language_model {
+        true => (ModelKind::Gpt2, most(LENGTHS.1), BATCH.1 / most(LENGTHS.1)),
+        false => (ModelKind::Bert, most(LENGTHS.0), BATCH.0),
+    };
+    let format = match model.task() {
+        Task::LanguageModelling => Some(DataFormat::Text),
+        Task::MaskedLanguageModelling => Some(DataFormat::Masked),
+        Task::TokenClassification { .. } => Some(DataFormat::Tagged),
+        _ => None,
+    };
+    let (text, count) = (
+        |text: &str| SettingValue::Text(text.to_string()),
+        |count: usize| SettingValue::Count(count as u64),
+    );
+    let mut settings = Settings::parse("", &shown)?;
+    for (key, value) in [
+        ("run.recipe", text(&shown)),
+        ("model.init", text(&shown)),
+        ("model.kind", text(kind.word())),
+        ("data.max_length", count(length.max(1))),
+        ("train.batch", count(batch.max(1))),
+        ("train.loss", text(&model.loss().to_string())),
+    ] {
+        settings.set_named(key, value, shown.clone())?;
+    }
+    if let Some(format) = format {
+        settings.set_named("data.format", text(format.word()), shown)?;
+    }
+    Config::of(settings, None)
+}
