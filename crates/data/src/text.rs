@@ -45,6 +45,11 @@ impl TextSplit {
         blocks.take_while(move |block| !std::mem::replace(&mut failed, block.is_err()))
     }
 
+    /// The parts, each in blocks.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Result<Blocks>> + '_ {
+        self.parts.iter().map(|(path, range)| Blocks::open(path, range.clone()))
+    }
+
     /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|(_, range)| range.end - range.start).sum()

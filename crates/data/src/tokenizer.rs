@@ -35,6 +35,7 @@ pub struct Tokenizer {
     shortcut: Shortcut,
     vocab_size: usize,
     pad: i32,
+    end: Option<i32>,
     /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
 }
@@ -97,7 +98,15 @@ impl Tokenizer {
     /// Builds a tokenizer with a token for each character that occurs at least `min_count` times in the texts: id 0 is
     /// padding, 1 unknown, then the characters by code point. It adds no special tokens to a text.
     pub fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
-        let description = vocabulary::characters(texts, min_count);
+        Tokenizer::own(vocabulary::characters(texts, min_count, false))
+    }
+
+    /// The same with a token for the end of a text, id 2.
+    pub fn characters_of_documents<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
+        Tokenizer::own(vocabulary::characters(texts, min_count, true))
+    }
+
+    fn own(description: Description) -> Tokenizer {
         Tokenizer::new(description, vec![], Path::new("a vocabulary of characters"))
             .expect("a description of our own making is valid")
     }
@@ -144,11 +153,15 @@ impl Tokenizer {
             .filter_map(|token| inner.token_to_id(token))
             .next()
             .unwrap_or(0) as i32;
+        let named = added::content(&config["eos_token"]);
+        let candidates = named.into_iter().chain([END_OF_TEXT, "</s>", "<|end_of_text|>"]);
+        let end = candidates.filter_map(|token| inner.token_to_id(token)).next();
         let tokenizer = Tokenizer {
             inner,
             shortcut,
             vocab_size,
             pad,
+            end: end.map(|id| id as i32),
             files,
         };
         for second in [None, Some("")] {
@@ -280,6 +293,12 @@ impl Tokenizer {
     /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.
     pub fn pad_id(&self) -> i32 {
         self.pad
+    }
+
+    /// Returns the id of the token that ends a text: that of `eos_token`, or else of `<|endoftext|>`, `</s>` or
+    /// `<|end_of_text|>`.
+    pub fn end_id(&self) -> Option<i32> {
+        self.end
     }
 
     /// Returns the id of a token.

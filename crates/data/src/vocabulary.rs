@@ -24,9 +24,13 @@ pub(crate) fn single_characters() -> Value {
     json!({ "type": "Split", "pattern": { "Regex": "[\\s\\S]" }, "behavior": "Isolated", "invert": false })
 }
 
-/// Builds a vocabulary of characters: padding, unknown, then the characters that occur at least `min_count` times, by
-/// code point.
-pub(crate) fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Description {
+/// Builds a vocabulary of characters: padding, unknown, the end of a text if `with_end`, then the characters that occur at
+/// least `min_count` times, by code point.
+pub(crate) fn characters<S: AsRef<str>>(
+    texts: impl IntoIterator<Item = S>,
+    min_count: usize,
+    with_end: bool,
+) -> Description {
     let mut counts = BTreeMap::<char, usize>::new();
     for text in texts {
         text.as_ref()
@@ -37,25 +41,32 @@ pub(crate) fn characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_
         .into_iter()
         .filter(|&(_, count)| count >= min_count)
         .map(|(character, _)| character.to_string());
-    let tokens = [PAD.to_string(), UNKNOWN.to_string()].into_iter().chain(kept);
+    let end = with_end.then(|| END_OF_TEXT.to_string());
+    let tokens = [PAD.to_string(), UNKNOWN.to_string()]
+        .into_iter()
+        .chain(end)
+        .chain(kept);
     let vocab: Map<String, Value> = tokens.enumerate().map(|(id, token)| (token, json!(id))).collect();
     let tokenizer = json!({
         "version": "1.0",
         "truncation": null,
         "padding": null,
-        "added_tokens": special_tokens(&vocab, &[PAD, UNKNOWN]),
+        "added_tokens": special_tokens(&vocab, &[PAD, UNKNOWN, END_OF_TEXT]),
         "normalizer": null,
         "pre_tokenizer": single_characters(),
         "post_processor": null,
         "decoder": { "type": "Fuse" },
         "model": { "type": "WordLevel", "vocab": vocab, "unk_token": UNKNOWN },
     });
-    let config = json!({
+    let mut config = json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
         "pad_token": PAD,
         "unk_token": UNKNOWN,
         "clean_up_tokenization_spaces": false,
     });
+    if with_end {
+        config["eos_token"] = json!(END_OF_TEXT);
+    }
     Description { tokenizer, config }
 }
 

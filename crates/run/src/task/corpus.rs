@@ -9,8 +9,8 @@ use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{
-    Adder, Dataset, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels, Order, Source, Text,
-    TextOptions, TextSplit, Tokenizer, WindowBatches, encode_text, is_pattern, labelled,
+    Adder, Dataset, Documents, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels, Order, Source,
+    Text, TextOptions, TextSplit, Tokenizer, WindowBatches, encode_text, end_of_text, is_pattern, labelled,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -179,8 +179,13 @@ impl Corpus {
         Ok(match self {
             Corpus::Adder => Arc::new(Adder::new(batch, config.train.seed)?),
             Corpus::Text(text) => {
-                let tokens = encode_text(text.split(split)?, tokenizer, Some(&config.cache()))?;
-                Arc::new(WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?)
+                let documents = config.data.documents;
+                let tokens = encode_text(text.split(split)?, tokenizer, documents, Some(&config.cache()))?;
+                let windows = WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?;
+                Arc::new(match documents {
+                    Documents::Off => windows,
+                    _ => windows.with_documents(end_of_text(tokenizer)?),
+                })
             }
             Corpus::Labelled(data) => {
                 let examples = EncodedExamples::new(data.split(split)?, tokenizer, length, Some(&config.cache()))?;
@@ -216,7 +221,10 @@ fn digest_of(target: &LabelKind, split: &Examples) -> Result<DataDigest> {
 fn characters(texts: impl Iterator<Item = Result<String>>, config: &Config) -> Result<Tokenizer> {
     let mut failed = None;
     let texts = texts.map_while(|text| text.map_err(|error| failed = Some(error)).ok());
-    let tokenizer = Tokenizer::characters(texts, config.data.min_count);
+    let tokenizer = match config.data.documents {
+        Documents::Off => Tokenizer::characters(texts, config.data.min_count),
+        _ => Tokenizer::characters_of_documents(texts, config.data.min_count),
+    };
     failed.map_or(Ok(tokenizer), Err)
 }
 

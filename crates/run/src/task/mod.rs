@@ -17,7 +17,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::training::Steps;
 use lessen_base::{Error, Result};
-use lessen_data::{Metric, Source, Tokenizer, bucket};
+use lessen_data::{Documents, Metric, Source, Tokenizer, bucket};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Joined, Model, Task, numbered_labels};
 use lessen_train::{StepGraphs, TrainerOptions};
@@ -68,6 +68,10 @@ impl Shapes {
             (DataFormat::Labelled | DataFormat::Glue, most) => BatchShape::Packed {
                 size: bucket(most),
                 tokens: bucket(most),
+            },
+            (DataFormat::Text, _) if config.data.documents != Documents::Off => BatchShape::Packed {
+                size: bucket(config.equal_batch()),
+                tokens: config.equal_batch().saturating_mul(length),
             },
             (DataFormat::Text | DataFormat::Adder, _) => BatchShape::Padded {
                 size: config.equal_batch(),
@@ -255,8 +259,8 @@ impl RunTask {
     /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without data
     /// they are those of the largest batch that the recipe can have.
     pub(crate) fn shapes_after(&self, batches: u64) -> Result<(Shapes, u64)> {
-        let is_labelled = matches!(self.goal, Goal::Classes(..) | Goal::Score(_));
-        if self.data.is_none() || !is_labelled {
+        let is_packed = matches!(Shapes::assumed(&self.config).train, BatchShape::Packed { .. });
+        if self.data.is_none() || !is_packed {
             return Ok((Shapes::assumed(&self.config), batches));
         }
         let (training, dev) = (self.training()?, self.evaluation("dev")?);
@@ -271,7 +275,13 @@ impl RunTask {
     pub(crate) fn has_batches_of(&self, other: &RunTask) -> bool {
         let of = |task: &RunTask| {
             let (train, data) = (&task.config.train, &task.config.data);
-            (task.config.batching(), train.seed, data.max_length, data.shuffle)
+            (
+                task.config.batching(),
+                train.seed,
+                data.max_length,
+                data.shuffle,
+                data.documents,
+            )
         };
         of(self) == of(other)
     }
