@@ -88,8 +88,8 @@ impl Field {
 
 /// The arrays of one training or evaluation step.
 ///
-/// Labelled texts come without padding: `B` texts follow each other in a row of `N` tokens, which is their number rounded
-/// up to a [`bucket`](crate::bucket).
+/// Labelled texts come without padding: `B` texts follow each other in a row of `N` tokens, which is their number
+/// rounded up to a [`bucket`](crate::bucket).
 ///
 /// | field | type | meaning |
 /// |---|---|---|
@@ -103,11 +103,12 @@ impl Field {
 /// | `targets` | f32 `[B]` | of a regression: the score; 0 where there is no text |
 /// | `weights` | f32 `[B]` | of a regression: 1 for a text, 0 where there is none |
 ///
-/// Language models with documents have them in the same way, in `B` windows of `T` tokens one after another: a text is a part of
-/// a document in a window, `N` is `B · T`, `labels` (i32 `[1, N]`) are the tokens after each, and there are no types.
+/// Language models with documents have them in the same way, in `B` windows of `T` tokens one after another: a text is
+/// a part of a document in a window, `N` is `B · T`, `labels` (i32 `[1, N]`) are the tokens after each, and there are
+/// no types.
 ///
-/// Other language models have `B` windows of the same length `T`: `tokens` (i32 `[B, T]`, padded on the right) and `labels` (i32
-/// `[B, T]`: the token after each, or [`IGNORE`]).
+/// Other language models have `B` windows of the same length `T`: `tokens` (i32 `[B, T]`, padded on the right) and
+/// `labels` (i32 `[B, T]`: the token after each, or [`IGNORE`]).
 ///
 /// The last batch of an epoch may have fewer than `B` texts or windows. The others are empty or padding.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,8 +3,8 @@
 /// What all buckets are multiples of.
 const MULTIPLE: usize = 16;
 
-/// Returns the smallest bucket of at least `tokens` tokens. Buckets are multiples of 16, and each is at most an eighth larger
-/// than the one before it, or by 16.
+/// Returns the smallest bucket of at least `tokens` tokens. Buckets are multiples of 16, and each is at most an eighth
+/// larger than the one before it, or by 16.
 ///
 /// ```
 /// assert_eq!([0, 16, 17, 130, 600, 5000].map(lessen_data::bucket), [16, 16, 32, 144, 656, 5200]);
@@ -30,7 +30,7 @@ mod tests {
         let mut largest = 0;
         for tokens in 0..100_000 {
             let bucket = bucket(tokens);
-            assert!(bucket >= tokens && bucket % MULTIPLE == 0);
+            assert!(bucket >= tokens && bucket.is_multiple_of(MULTIPLE));
             assert!(bucket >= largest, "buckets rise");
             if bucket > largest {
                 assert!(

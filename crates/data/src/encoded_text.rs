@@ -16,7 +16,8 @@ const TOKENS: &str = "tokens";
 /// end-of-text token, and one more ends the last document.
 ///
 /// # Errors
-/// Documents, if the tokenizer has no end-of-text token; a text with unknown words, if the vocabulary has no unknown token; a file or cache that cannot be read or written.
+/// Documents, if the tokenizer has no end-of-text token; a text with unknown words, if the vocabulary has no unknown
+/// token; a file or cache that cannot be read or written.
 pub fn encode_text(
     text: &TextSplit,
     tokenizer: &Tokenizer,

@@ -1,5 +1,5 @@
-//! Labelled texts as people have them: `text<TAB>label` lines, CSV, TSV and JSON lines with named columns, folders with a
-//! folder for each class. `docs/data.md` shows each of them.
+//! Labelled texts as people have them: `text<TAB>label` lines, CSV, TSV and JSON lines with named columns, folders with
+//! a folder for each class. `docs/data.md` shows each of them.
 //!
 //! Texts are read when they are needed and are never in memory as a whole.
 
@@ -46,13 +46,13 @@ impl Default for Options {
     }
 }
 
-/// Reads a file, the files that a pattern stands for, or a folder. Classes are numbered as `class.txt` in the folder lists
-/// them, or else as the options do, or else, of those of the training split, whole numbers by size and words by their
-/// characters.
+/// Reads a file, the files that a pattern stands for, or a folder. Classes are numbered as `class.txt` in the folder
+/// lists them, or else as the options do, or else, of those of the training split, whole numbers by size and words by
+/// their characters.
 ///
 /// # Errors
-/// A missing, empty or damaged file; a line without text or label; a label of no class; fewer than two classes. The message
-/// names file, line, column and remedy.
+/// A missing, empty or damaged file; a line without text or label; a label of no class; fewer than two classes. The
+/// message names file, line, column and remedy.
 pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
     let places = Places::of(path)?;
     let given = |path: &Option<PathBuf>, found| match path {
@@ -117,8 +117,8 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
     })
 }
 
-/// Whether the examples are pairs of texts, as far as their first one can be read; otherwise whether a column for the second
-/// text is named.
+/// Whether the examples are pairs of texts, as far as their first one can be read; otherwise whether a column for the
+/// second text is named.
 pub fn has_pairs(path: &Path, options: &Options) -> bool {
     let rows = Places::of(path).map(|places| Rows {
         place: places.train,

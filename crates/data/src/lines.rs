@@ -11,8 +11,9 @@ use crate::files::unreadable;
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 18;
 
-/// The lines of a text file and their numbers from 1, without byte-order mark, line ends (LF or CRLF) and trailing empty
-/// lines. A file that cannot be read and a line that is not valid UTF-8 are errors, after which there is nothing more.
+/// The lines of a text file and their numbers from 1, without byte-order mark, line ends (LF or CRLF) and trailing
+/// empty lines. A file that cannot be read and a line that is not valid UTF-8 are errors, after which there is nothing
+/// more.
 pub(crate) struct Lines {
     path: PathBuf,
     reader: BufReader<File>,

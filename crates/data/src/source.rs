@@ -19,8 +19,8 @@ pub trait Source: Send + Sync {
     /// Returns the number of evaluation batches, at least 1.
     fn eval_batches(&self) -> u64;
 
-    /// Returns the most tokens that a batch of these training steps has, as `tokens` counts them; `None` where all batches
-    /// have the same shape.
+    /// Returns the most tokens that a batch of these training steps has, as `tokens` counts them; `None` where all
+    /// batches have the same shape.
     fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
         let _ = steps;
         None

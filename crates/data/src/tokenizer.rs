@@ -199,8 +199,9 @@ impl Tokenizer {
         Ok(ids_of(&self.encoding(text)?))
     }
 
-    /// Returns the last place at which a text that goes on can be cut so that the ids of the parts are those of the whole; 0
-    /// where there is none. A tokenizer that may join anything is given the lines of a text in parts of at least 16 MiB.
+    /// Returns the last place at which a text that goes on can be cut so that the ids of the parts are those of the
+    /// whole; 0 where there is none. A tokenizer that may join anything is given the lines of a text in parts of at
+    /// least 16 MiB.
     pub(crate) fn last_cut(&self, text: &str) -> usize {
         let between_words = || {
             let is_cut = |at: &usize| {

@@ -24,8 +24,8 @@ pub(crate) fn single_characters() -> Value {
     json!({ "type": "Split", "pattern": { "Regex": "[\\s\\S]" }, "behavior": "Isolated", "invert": false })
 }
 
-/// Builds a vocabulary of characters: padding, unknown, the end of a text if `with_end`, then the characters that occur at
-/// least `min_count` times, by code point.
+/// Builds a vocabulary of characters: padding, unknown, the end of a text if `with_end`, then the characters that occur
+/// at least `min_count` times, by code point.
 pub(crate) fn characters<S: AsRef<str>>(
     texts: impl IntoIterator<Item = S>,
     min_count: usize,

@@ -65,8 +65,8 @@ impl WindowBatches {
         })
     }
 
-    /// Serves windows without padding, in which documents are kept apart: each begins at a token `end`, or where its window
-    /// does; see [`Batch`].
+    /// Serves windows without padding, in which documents are kept apart: each begins at a token `end`, or where its
+    /// window does; see [`Batch`].
     pub fn with_documents(self, end: i32) -> WindowBatches {
         let document = Some(end);
         WindowBatches { document, ..self }

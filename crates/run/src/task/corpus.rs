@@ -26,7 +26,8 @@ pub enum Corpus {
 }
 
 impl Corpus {
-    /// Reads the data that the recipe names. `classes` are those of the model that it is for, where it has names for them.
+    /// Reads the data that the recipe names. `classes` are those of the model that it is for, where it has names for
+    /// them.
     ///
     /// # Errors
     /// Data that is missing, not named, or damaged.
@@ -264,8 +265,8 @@ fn folder(path: &Path) -> Result<&Path> {
     )))
 }
 
-/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE and files with such columns, or of a
-/// task of GLUE that cannot be found out any more.
+/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE and files with such columns, or
+/// of a task of GLUE that cannot be found out any more.
 pub(crate) fn has_pairs(config: &Config) -> bool {
     let path = config.data.path.as_deref().unwrap_or(Path::new(""));
     match config.data.format {
