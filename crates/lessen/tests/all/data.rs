@@ -81,6 +81,24 @@ fn patterns_and_folders_of_classes_give_the_run_that_one_file_gives() {
 }
 
 #[test]
+fn a_pipe_is_refused_since_data_is_read_more_than_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("text.txt");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let sentence = refuse(dir.path(), &["train", "shakespeare", "--data", "text.txt"]);
+    assert!(
+        sentence.ends_with("text.txt is no ordinary file, and data is read more than once; save it to a file"),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn batches_bounded_by_tokens_resume_exactly() {
     let dir = tempfile::tempdir().unwrap();
     let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));
