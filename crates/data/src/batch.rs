@@ -110,8 +110,12 @@ impl Field {
 /// row) and `labels` (i32 `[M]`: what they were, or [`IGNORE`] where there is none); see
 /// [`masked_places`](crate::masked_places).
 ///
-/// Language models have `B` windows of the same length `T`: `tokens` (i32 `[B, T]`, padded on the right) and `labels`
-/// (i32 `[B, T]`: the token after each, or [`IGNORE`]).
+/// Language models with documents have them in the same way, in `B` windows of `T` tokens one after another: a text is
+/// a part of a document in a window, `N` is `B · T`, `labels` (i32 `[1, N]`) are the tokens after each, and there are
+/// no types.
+///
+/// Other language models have `B` windows of the same length `T`: `tokens` (i32 `[B, T]`, padded on the right) and
+/// `labels` (i32 `[B, T]`: the token after each, or [`IGNORE`]).
 ///
 /// The last batch of an epoch may have fewer than `B` texts or windows. The others are empty or padding.
 #[derive(Clone, Debug, PartialEq)]

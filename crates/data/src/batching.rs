@@ -14,12 +14,12 @@ use crate::epoch::{Epochs, Order};
 pub enum Batching {
     /// So many texts.
     Examples(usize),
-    /// So many texts, of similar lengths where they are shuffled: each epoch's order is cut into stretches of 50 batches,
-    /// which are sorted from long to short.
+    /// So many texts, of similar lengths where they are shuffled: each epoch's order is cut into stretches of 50
+    /// batches, which are sorted from long to short.
     Grouped(usize),
-    /// As many texts as have at most so many tokens together. Where they are shuffled, batches are of similar lengths and
-    /// have the same texts in every epoch: the texts in an order drawn by the seed, sorted by length, and cut. Epochs differ
-    /// in the order of batches.
+    /// As many texts as have at most so many tokens together. Where they are shuffled, batches are of similar lengths
+    /// and have the same texts in every epoch: the texts in an order drawn by the seed, sorted by length, and cut.
+    /// Epochs differ in the order of batches.
     Tokens(usize),
 }
 

@@ -12,8 +12,8 @@ use crate::files::make_folder;
 /// The file of an entry that says what it was made of.
 const KEY: &str = "key.txt";
 
-/// A folder for the tokens of large data. Entries are found by what they are made of: size and time of the files, tokenizer
-/// and settings. Nothing in it is needed for longer than a run takes.
+/// A folder for the tokens of large data. Entries are found by what they are made of: size and time of the files,
+/// tokenizer and settings. Nothing in it is needed for longer than a run takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenCache {
     folder: PathBuf,

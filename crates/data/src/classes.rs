@@ -115,8 +115,8 @@ impl Found {
         Ok(())
     }
 
-    /// The classes, whole numbers by size and words by their characters, and the labels of the rows. `source` is the file
-    /// of the rows.
+    /// The classes, whole numbers by size and words by their characters, and the labels of the rows. `source` is the
+    /// file of the rows.
     pub(crate) fn sorted(self, source: &Path) -> Result<(Classes, Vec<i32>)> {
         let by_size: Option<BTreeMap<i64, &String>> = self
             .numbers

@@ -31,8 +31,8 @@ pub struct EncodedExamples {
 }
 
 impl EncodedExamples {
-    /// Encodes the examples, truncated to `max_length` tokens. A text without tokens gets a token of padding, so that every
-    /// model has a state for it. Large data goes to the cache.
+    /// Encodes the examples, truncated to `max_length` tokens. A text without tokens gets a token of padding, so that
+    /// every model has a state for it. Large data goes to the cache.
     ///
     /// # Errors
     /// No examples; a length of 0, or that leaves no room for text beside the special tokens; a text that the tokenizer

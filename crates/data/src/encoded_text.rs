@@ -1,8 +1,10 @@
 //! A text for language models as token ids.
 
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 
 use crate::cache::TokenCache;
+use crate::documents::{Cutter, Documents};
+use crate::parallel::in_parallel;
 use crate::text::TextSplit;
 use crate::tokenizer::Tokenizer;
 use crate::tokens::{Tokens, Writer};
@@ -10,23 +12,33 @@ use crate::tokens::{Tokens, Writer};
 /// The file of an entry in the cache.
 const TOKENS: &str = "tokens";
 
-/// Encodes a text as a whole, block by block. A large one goes to the cache.
+/// Encodes a text, block by block. A large one goes to the cache. Each document, if there are such, begins with the
+/// end-of-text token, and one more ends the last document.
 ///
 /// # Errors
-/// A text with unknown words, if the vocabulary has no unknown token; a file or cache that cannot be read or written.
-pub fn encode_text(text: &TextSplit, tokenizer: &Tokenizer, cache: Option<&TokenCache>) -> Result<Tokens> {
-    let key = || format!("text\n{:08x}\n{}", tokenizer.digest(), text.key());
+/// Documents, if the tokenizer has no end-of-text token; a text with unknown words, if the vocabulary has no unknown
+/// token; a file or cache that cannot be read or written.
+pub fn encode_text(
+    text: &TextSplit,
+    tokenizer: &Tokenizer,
+    documents: Documents,
+    cache: Option<&TokenCache>,
+) -> Result<Tokens> {
+    if documents != Documents::Off {
+        end_of_text(tokenizer)?;
+    }
+    let key = || format!("text {documents:?}\n{:08x}\n{}", tokenizer.digest(), text.key());
     let largest = (tokenizer.vocab_size() - 1) as i32;
     match cache.and_then(|cache| cache.entry(text.bytes(), key())) {
         None => {
             let mut writer = Writer::in_memory(largest);
-            add(text, tokenizer, &mut writer)?;
+            add(text, tokenizer, documents, &mut writer)?;
             Ok(writer.in_its_memory())
         }
         Some(entry) => {
             let dir = entry.folder(|aside| {
                 let mut writer = Writer::in_file(&aside.join(TOKENS), largest)?;
-                add(text, tokenizer, &mut writer)?;
+                add(text, tokenizer, documents, &mut writer)?;
                 writer.close()
             })?;
             Tokens::open(&dir.join(TOKENS), largest)
@@ -34,10 +46,52 @@ pub fn encode_text(text: &TextSplit, tokenizer: &Tokenizer, cache: Option<&Token
     }
 }
 
+/// The token between documents.
+///
+/// # Errors
+/// A tokenizer without one.
+pub fn end_of_text(tokenizer: &Tokenizer) -> Result<i32> {
+    tokenizer.end_id().ok_or_else(|| {
+        Error::user(
+            "data.documents needs a token between documents, and the tokenizer has none; name it as eos_token in its \
+             tokenizer_config.json",
+        )
+    })
+}
+
+fn add(text: &TextSplit, tokenizer: &Tokenizer, documents: Documents, writer: &mut Writer) -> Result<()> {
+    match documents {
+        Documents::Off | Documents::Marked => return stream(text.blocks(), tokenizer, writer),
+        Documents::Files => {
+            for part in text.parts() {
+                writer.add(&[end_of_text(tokenizer)?])?;
+                stream(part?, tokenizer, writer)?;
+            }
+        }
+        Documents::Lines | Documents::Paragraphs => {
+            let (mut cutter, end) = (Cutter::new(documents), end_of_text(tokenizer)?);
+            let mut write = |documents: Vec<String>| -> Result<()> {
+                for ids in in_parallel(&documents, |text| tokenizer.encode(text))? {
+                    writer.add(&[end])?;
+                    writer.add(&ids)?;
+                }
+                Ok(())
+            };
+            for part in text.parts() {
+                for block in part? {
+                    write(cutter.take(&block?))?;
+                }
+                write(cutter.end())?;
+            }
+        }
+    }
+    writer.add(&[end_of_text(tokenizer)?])
+}
+
 /// Encodes a text up to the last place of each block at which it can be cut.
-fn add(text: &TextSplit, tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
+fn stream(blocks: impl Iterator<Item = Result<String>>, tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
     let mut rest = String::new();
-    for block in text.blocks() {
+    for block in blocks {
         rest.push_str(&block?);
         let cut = tokenizer.last_cut(&rest);
         if cut > 0 {
@@ -70,11 +124,46 @@ mod tests {
         let expected = tokenizer.encode(&whole[..text.bytes() as usize]).unwrap();
         let cache = TokenCache::new(dir.path().join("cache"), 1);
         for cache in [None, Some(&cache), Some(&cache)] {
-            let tokens = encode_text(&text, &tokenizer, cache).unwrap();
+            let tokens = encode_text(&text, &tokenizer, Documents::Off, cache).unwrap();
             let mut found = vec![0; tokens.len()];
             tokens.read(0, &mut found);
             assert!(found == expected);
         }
         assert_eq!(fs::read_dir(cache.folder()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn documents_begin_with_the_end_of_text() {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.txt"), "ab\n\nb\n").unwrap();
+        fs::write(dir.path().join("b.txt"), "a<|endoftext|>ba").unwrap();
+        let options = TextOptions {
+            held_out: 0.01,
+            ..TextOptions::default()
+        };
+        let text = Text::read(dir.path(), &options).unwrap().train;
+        let tokenizer = Tokenizer::characters_of_documents(["ab\n"], 1);
+        assert_eq!((tokenizer.end_id(), tokenizer.vocab_size()), (Some(2), 6));
+        let ids = |documents| {
+            let tokens = encode_text(&text, &tokenizer, documents, None).unwrap();
+            let mut found = vec![0; tokens.len()];
+            tokens.read(0, &mut found);
+            found
+        };
+        let (e, n, a, b) = (2, 3, 4, 5);
+        // The last character is held out.
+        assert_eq!(ids(Documents::Off), [a, b, n, n, b, n, a, e, b]);
+        assert_eq!(ids(Documents::Marked), ids(Documents::Off));
+        assert_eq!(ids(Documents::Files), [e, a, b, n, n, b, n, e, a, e, b, e]);
+        assert_eq!(ids(Documents::Lines), [e, a, b, e, b, e, a, e, b, e]);
+        assert_eq!(ids(Documents::Paragraphs), ids(Documents::Lines));
+        let without = Tokenizer::characters(["ab\n"], 1);
+        let error = encode_text(&text, &without, Documents::Lines, None)
+            .unwrap_err()
+            .to_string();
+        assert!(
+            error.starts_with("data.documents needs a token between documents"),
+            "{error}"
+        );
     }
 }

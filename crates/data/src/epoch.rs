@@ -13,11 +13,14 @@ pub enum Order {
     Shuffled(u64),
 }
 
+/// Puts numbers into another order.
+type Arrange = Box<dyn Fn(&mut [u32]) + Send + Sync>;
+
 /// A permutation of `0..len` for each epoch; the last one is cached.
 pub(crate) struct Epochs {
     len: usize,
     order: Order,
-    arrange: Option<Box<dyn Fn(&mut [u32]) + Send + Sync>>,
+    arrange: Option<Arrange>,
     cache: Mutex<Option<(u64, Arc<[u32]>)>>,
 }
 

@@ -98,8 +98,8 @@ impl Examples {
         self.len() == 0
     }
 
-    /// Iterates over the texts in order. A file that is not as it was when its labels were read gives an error, after which
-    /// there is nothing more.
+    /// Iterates over the texts in order. A file that is not as it was when its labels were read gives an error, after
+    /// which there is nothing more.
     pub fn texts(&self) -> Box<dyn Iterator<Item = Result<TextPair>> + '_> {
         match &self.texts {
             Texts::InMemory(texts) => Box::new(texts.iter().cloned().map(Ok)),

@@ -1,6 +1,6 @@
 //! The lines of a text file, read one after another.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,9 @@ use crate::files::unreadable;
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 18;
 
-/// The lines of a text file and their numbers from 1, without byte-order mark, line ends (LF or CRLF) and trailing empty
-/// lines. A file that cannot be read and a line that is not valid UTF-8 are errors, after which there is nothing more.
+/// The lines of a text file and their numbers from 1, without byte-order mark, line ends (LF or CRLF) and trailing
+/// empty lines. A file that cannot be read and a line that is not valid UTF-8 are errors, after which there is nothing
+/// more.
 pub(crate) struct Lines {
     path: PathBuf,
     reader: BufReader<File>,
@@ -83,13 +84,19 @@ impl Iterator for Lines {
     }
 }
 
-/// Opens a file to read; a missing one and a folder are errors.
+/// Opens a file to read; a missing one, a folder and a pipe, which cannot be read again, are errors.
 pub(crate) fn open(path: &Path) -> Result<File> {
-    let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-    match file.metadata() {
-        Ok(about) if about.is_dir() => Err(unreadable(path, &std::io::ErrorKind::IsADirectory.into())),
-        _ => Ok(file),
+    let about = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    if about.is_dir() {
+        return Err(unreadable(path, &std::io::ErrorKind::IsADirectory.into()));
     }
+    if !about.is_file() {
+        return Err(Error::user(format!(
+            "{} is no ordinary file, and data is read more than once; save it to a file",
+            path.display()
+        )));
+    }
+    File::open(path).map_err(|error| unreadable(path, &error))
 }
 
 /// The error of a line that is not valid UTF-8.
@@ -103,7 +110,6 @@ pub(crate) fn not_utf8(path: &Path, line: usize) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs;
 
     fn lines(bytes: &[u8]) -> Vec<Result<(usize, String)>> {
         let dir = tempfile::tempdir().unwrap();

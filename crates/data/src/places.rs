@@ -85,7 +85,8 @@ pub fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '[']) && !path.exists()
 }
 
-/// The files of a split: `SPLIT.EXTENSION`, or else the parts `SPLIT-*.EXTENSION`, or else what is in the folder `SPLIT`.
+/// The files of a split: `SPLIT.EXTENSION`, or else the parts `SPLIT-*.EXTENSION`, or else what is in the folder
+/// `SPLIT`.
 fn split(dir: &Path, name: &str) -> Result<Option<Place>> {
     let plain = EXTENSIONS.map(|extension| dir.join(format!("{name}.{extension}")));
     let mut found: Vec<Vec<PathBuf>> = plain

@@ -45,6 +45,11 @@ impl TextSplit {
         blocks.take_while(move |block| !std::mem::replace(&mut failed, block.is_err()))
     }
 
+    /// The parts, each in blocks.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Result<Blocks>> + '_ {
+        self.parts.iter().map(|(path, range)| Blocks::open(path, range.clone()))
+    }
+
     /// Returns the size in bytes.
     pub fn bytes(&self) -> u64 {
         self.parts.iter().map(|(_, range)| range.end - range.start).sum()
@@ -82,12 +87,13 @@ impl Default for TextOptions {
 }
 
 impl Text {
-    /// Reads a file, the files that a pattern stands for, or a folder: `train.txt` or `NAME.train.txt`, with optional splits
-    /// `valid` and `test` named alike, or else all `.txt` files in it and its folders, one after another by name.
+    /// Reads a file, the files that a pattern stands for, or a folder: `train.txt` or `NAME.train.txt`, with optional
+    /// splits `valid` and `test` named alike, or else all `.txt` files in it and its folders, one after another by
+    /// name.
     ///
     /// # Errors
-    /// A missing, empty or damaged file; a folder without texts, or with several files of a split; a fraction that is not
-    /// between 0 and 1 or leaves a split empty.
+    /// A missing, empty or damaged file; a folder without texts, or with several files of a split; a fraction that is
+    /// not between 0 and 1 or leaves a split empty.
     pub fn read(path: &Path, options: &TextOptions) -> Result<Text> {
         let (mut valid, mut test) = (None, None);
         let train = if path.is_dir() {

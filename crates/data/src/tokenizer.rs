@@ -37,6 +37,7 @@ pub struct Tokenizer {
     pad: i32,
     mask: Option<i32>,
     unknown: Option<i32>,
+    end: Option<i32>,
     /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
 }
@@ -103,6 +104,11 @@ impl Tokenizer {
         Tokenizer::of_characters(vocabulary::characters(texts, min_count, &[PAD, UNKNOWN]))
     }
 
+    /// The same with a token for the end of a text, id 2.
+    pub fn characters_of_documents<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
+        Tokenizer::of_characters(vocabulary::characters(texts, min_count, &[PAD, UNKNOWN, END_OF_TEXT]))
+    }
+
     /// Builds a tokenizer of characters, as [`Tokenizer::characters`] does, for a masked language model: ids 0 to 4 are
     /// the special tokens of BERT, which it puts around texts.
     pub fn marked_characters<S: AsRef<str>>(texts: impl IntoIterator<Item = S>, min_count: usize) -> Tokenizer {
@@ -161,6 +167,9 @@ impl Tokenizer {
         let mask = candidates.find_map(|token| inner.token_to_id(token));
         let unknown = json["model"]["unk_token"].as_str();
         let unknown = unknown.and_then(|token| inner.token_to_id(token)).map(|id| id as i32);
+        let named = added::content(&config["eos_token"]);
+        let candidates = named.into_iter().chain([END_OF_TEXT, "</s>", "<|end_of_text|>"]);
+        let end = candidates.filter_map(|token| inner.token_to_id(token)).next();
         let tokenizer = Tokenizer {
             inner,
             shortcut,
@@ -168,6 +177,7 @@ impl Tokenizer {
             pad,
             mask: mask.map(|id| id as i32),
             unknown,
+            end: end.map(|id| id as i32),
             files,
         };
         for second in [None, Some("")] {
@@ -205,8 +215,9 @@ impl Tokenizer {
         Ok(ids_of(&self.encoding(text)?))
     }
 
-    /// Returns the last place at which a text that goes on can be cut so that the ids of the parts are those of the whole; 0
-    /// where there is none. A tokenizer that may join anything is given the lines of a text in parts of at least 16 MiB.
+    /// Returns the last place at which a text that goes on can be cut so that the ids of the parts are those of the
+    /// whole; 0 where there is none. A tokenizer that may join anything is given the lines of a text in parts of at
+    /// least 16 MiB.
     pub(crate) fn last_cut(&self, text: &str) -> usize {
         let between_words = || {
             let is_cut = |at: &usize| {
@@ -360,6 +371,12 @@ impl Tokenizer {
     /// byte-level BPE.
     pub fn unknown_id(&self) -> Option<i32> {
         self.unknown
+    }
+
+    /// Returns the id of the token that ends a text: that of `eos_token`, or else of `<|endoftext|>`, `</s>` or
+    /// `<|end_of_text|>`.
+    pub fn end_id(&self) -> Option<i32> {
+        self.end
     }
 
     /// Returns the id of a token.

@@ -31,15 +31,19 @@ pub(crate) fn characters<S: AsRef<str>>(
     min_count: usize,
     special: &[&str],
 ) -> Description {
-    let mut counts = BTreeMap::<char, usize>::new();
+    // Most characters of most texts are ASCII, and need no search.
+    let (mut ascii, mut others) = ([0; 128], BTreeMap::<char, usize>::new());
     for text in texts {
-        text.as_ref()
-            .chars()
-            .for_each(|character| *counts.entry(character).or_default() += 1);
+        for character in text.as_ref().chars() {
+            match ascii.get_mut(character as usize) {
+                Some(count) => *count += 1,
+                None => *others.entry(character).or_default() += 1,
+            }
+        }
     }
+    let counts = (0..).map(char::from).zip(ascii).chain(others);
     let kept = counts
-        .into_iter()
-        .filter(|&(_, count)| count >= min_count)
+        .filter(|&(_, count)| count >= min_count.max(1))
         .map(|(character, _)| character.to_string());
     let tokens = special.iter().map(|token| token.to_string()).chain(kept);
     let vocab: Map<String, Value> = tokens.enumerate().map(|(id, token)| (token, json!(id))).collect();
@@ -54,12 +58,15 @@ pub(crate) fn characters<S: AsRef<str>>(
         "decoder": { "type": "Fuse" },
         "model": { "type": "WordLevel", "vocab": vocab, "unk_token": UNKNOWN },
     });
-    let config = json!({
+    let mut config = json!({
         "tokenizer_class": "PreTrainedTokenizerFast",
         "pad_token": PAD,
         "unk_token": UNKNOWN,
         "clean_up_tokenization_spaces": false,
     });
+    if special.contains(&END_OF_TEXT) {
+        config["eos_token"] = json!(END_OF_TEXT);
+    }
     Description { tokenizer, config }
 }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use lessen_base::{Error, Result, SplitMix64};
 
 use crate::batch::{Batch, Field, IGNORE};
+use crate::bucket::bucket;
 use crate::epoch::Epochs;
 use crate::epoch::Order;
 use crate::example_batches::check_sizes;
@@ -27,6 +28,8 @@ pub struct WindowBatches {
     batch: usize,
     order: Order,
     epochs: Epochs,
+    /// The token that a document begins with.
+    document: Option<i32>,
 }
 
 impl WindowBatches {
@@ -58,7 +61,15 @@ impl WindowBatches {
             batch,
             order,
             epochs: Epochs::new(windows, order),
+            document: None,
         })
+    }
+
+    /// Serves windows without padding, in which documents are kept apart: each begins at a token `end`, or where its
+    /// window does; see [`Batch`].
+    pub fn with_documents(self, end: i32) -> WindowBatches {
+        let document = Some(end);
+        WindowBatches { document, ..self }
     }
 
     /// Returns the number of windows in a training epoch.
@@ -98,10 +109,13 @@ impl WindowBatches {
             labels[to].copy_from_slice(&window[1..=count]);
             predicted += count;
         }
-        let fields = vec![
-            ("tokens".into(), Field::i32([b, t], tokens)),
-            ("labels".into(), Field::i32([b, t], labels)),
-        ];
+        let fields = match self.document {
+            None => vec![
+                ("tokens".into(), Field::i32([b, t], tokens)),
+                ("labels".into(), Field::i32([b, t], labels)),
+            ],
+            Some(end) => in_documents(tokens, labels, (t, predicted), end),
+        };
         Batch {
             fields,
             examples,
@@ -118,6 +132,38 @@ impl WindowBatches {
     fn eval_windows(&self) -> usize {
         (self.tokens.len() - 1).div_ceil(self.length)
     }
+}
+
+/// The fields of windows of `length` tokens, `real` in all, whose documents begin at the token `end`.
+fn in_documents(tokens: Vec<i32>, labels: Vec<i32>, (length, real): (usize, usize), end: i32) -> Vec<(String, Field)> {
+    let n = tokens.len();
+    let mut starts: Vec<i32> = Vec::new();
+    let (mut positions, mut segments) = (vec![0; n], vec![0; n]);
+    for (place, token) in tokens[..real].iter().enumerate() {
+        if *token == end || place % length == 0 {
+            starts.push(place as i32);
+        }
+        segments[place] = starts.len() as i32 - 1;
+        positions[place] = place as i32 - starts[starts.len() - 1];
+    }
+    let room = bucket(starts.len());
+    let mut firsts = starts.clone();
+    firsts.resize(room, 0);
+    starts.resize(room + 1, real as i32);
+    segments[real..].fill(room as i32);
+    vec![
+        ("tokens".into(), Field::i32([1, n], tokens)),
+        ("labels".into(), Field::i32([1, n], labels)),
+        ("positions".into(), Field::i32([n], positions)),
+        ("segments".into(), Field::i32([n], segments)),
+        ("starts".into(), Field::i32([room + 1], starts)),
+        ("firsts".into(), Field::i32([room], firsts)),
+    ]
+}
+
+/// The number of documents, rounded up, for which a batch has room.
+fn room_of(batch: &Batch) -> usize {
+    batch.get("firsts").map_or(0, |firsts| firsts.shape()[0])
 }
 
 impl Source for WindowBatches {
@@ -143,12 +189,32 @@ impl Source for WindowBatches {
         )
     }
 
-    fn most_examples(&self, _: Range<u64>) -> usize {
-        self.batch
+    fn most_tokens(&self, _: Range<u64>) -> Option<usize> {
+        self.document.map(|_| self.batch * self.length)
     }
 
-    fn most_eval_examples(&self, _: Range<u64>) -> usize {
-        self.batch
+    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
+        self.most_tokens(batches)
+    }
+
+    fn most_examples(&self, mut steps: Range<u64>) -> usize {
+        match self.document {
+            None => self.batch,
+            Some(_) => {
+                let first = steps.next().map_or(bucket(0), |step| room_of(&self.batch(step)));
+                steps.map(|step| room_of(&self.batch(step))).fold(first, usize::max)
+            }
+        }
+    }
+
+    fn most_eval_examples(&self, batches: Range<u64>) -> usize {
+        match self.document {
+            None => self.batch,
+            Some(_) => {
+                let rooms = batches.map(|index| room_of(&self.eval_batch(index)));
+                rooms.max().unwrap_or(bucket(0))
+            }
+        }
     }
 }
 
@@ -223,6 +289,35 @@ mod tests {
             }
             assert_eq!(offsets, [true; 4], "{count} tokens");
         }
+    }
+
+    #[test]
+    fn documents_in_windows_are_segments_with_positions_of_their_own() {
+        // 9 begins a document.
+        let text = vec![9, 1, 2, 9, 3, 9, 4, 5, 6, 7, 9, 9, 8];
+        let source = WindowBatches::new(text, 0, 5, 2, Order::InOrder)
+            .unwrap()
+            .with_documents(9);
+        let first = source.batch(0);
+        assert_eq!(first.get("tokens").unwrap().shape(), [1, 10]);
+        assert_eq!(field(&first, "tokens"), [9, 1, 2, 9, 3, 9, 4, 5, 6, 7]);
+        assert_eq!(field(&first, "labels"), [1, 2, 9, 3, 9, 4, 5, 6, 7, 9]);
+        assert_eq!(field(&first, "positions"), [0, 1, 2, 0, 1, 0, 1, 2, 3, 4]);
+        assert_eq!(field(&first, "segments"), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
+        assert_eq!(field(&first, "starts"), [&[0, 3, 5][..], &[10; 14]].concat());
+        assert_eq!(field(&first, "firsts"), [&[0, 3, 5][..], &[0; 13]].concat());
+        let last = source.eval_batch(1);
+        assert_eq!((last.examples, last.tokens), (1, 2));
+        assert_eq!(field(&last, "tokens"), [9, 9, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(field(&last, "labels")[..3], [9, 8, IGNORE]);
+        assert_eq!(field(&last, "segments")[..4], [0, 1, 16, 16]);
+        assert_eq!(field(&last, "starts")[..4], [0, 1, 2, 2]);
+        assert_eq!(source.eval_batch(7).tokens, 0);
+        let many = WindowBatches::new(vec![9; 90], 0, 20, 2, Order::InOrder)
+            .unwrap()
+            .with_documents(9);
+        assert_eq!((many.most_examples(0..2), many.most_tokens(0..2)), (48, Some(40)));
+        assert_eq!((many.most_examples(3..3), many.most_eval_examples(0..1)), (16, 48));
     }
 
     #[test]

@@ -42,6 +42,8 @@ impl SavedRun<'_> {
         for (key, count) in [("data.max_length", tokens), ("train.batch", 1), ("train.tokens", 0)] {
             settings.set_named(key, SettingValue::Count(count as u64), format!("{tokens} tokens"))?;
         }
+        let off = SettingValue::Text("off".to_string());
+        settings.set_named("data.documents", off, format!("{tokens} tokens"))?;
         let config = Config::of(settings, config.phase.as_deref())?;
         let task = RunTask::assemble(config, Some(saved.clone()))?;
         let source = task.evaluation("dev")?;

@@ -172,16 +172,23 @@ fn undisturbed(dir: &Path, args: &[&str]) -> Command {
     clean
 }
 
-/// A signal while the data is read: it comes through a pipe that nobody writes to.
+/// A signal while the tokenizer is read: it comes through a pipe that nobody writes to.
 fn ends_at_once(dir: &Path, name: &str, number: i32) {
-    let pipe = dir.join("text.txt");
+    let pipe = dir.join("tokenizer/tokenizer.json");
     if !pipe.exists() {
+        fs::write(dir.join("text.txt"), "to be or not to be").unwrap();
+        fs::create_dir(dir.join("tokenizer")).unwrap();
         assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     }
-    let mut child = undisturbed(dir, &["train", "shakespeare", "--data", "text.txt"])
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
+    let args = [
+        "train",
+        "shakespeare",
+        "--data",
+        "text.txt",
+        "--set",
+        "data.tokenizer=tokenizer",
+    ];
+    let mut child = undisturbed(dir, &args).stderr(Stdio::null()).spawn().unwrap();
     // Opens as soon as the run reads.
     let writer = File::options().write(true).open(&pipe).unwrap();
     signal(name, child.id());

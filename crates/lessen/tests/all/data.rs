@@ -81,6 +81,24 @@ fn patterns_and_folders_of_classes_give_the_run_that_one_file_gives() {
 }
 
 #[test]
+fn a_pipe_is_refused_since_data_is_read_more_than_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let pipe = dir.path().join("text.txt");
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let sentence = refuse(dir.path(), &["train", "shakespeare", "--data", "text.txt"]);
+    assert!(
+        sentence.ends_with("text.txt is no ordinary file, and data is read more than once; save it to a file"),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn batches_bounded_by_tokens_resume_exactly() {
     let dir = tempfile::tempdir().unwrap();
     let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));
@@ -111,6 +129,70 @@ fn batches_bounded_by_tokens_resume_exactly() {
     );
     assert!(
         refused(&["--set", "train.tokens=50", "--set", "data.group=true"]).contains("is so with train.tokens anyway")
+    );
+}
+
+/// The loss of a language model on documents, each in a window of its own, and several in a window.
+#[test]
+fn documents_that_share_a_window_have_the_loss_that_they_have_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    let recipe = dir.path().join("lm.toml");
+    let documents = ["abca", "bca", "cab", "abcabc", "c", "bcab"];
+    let small = "[model]\nkind = \"gpt2\"\nlayers = 2\nwidth = 16\nheads = 2\nffn = 32\n[data]\nformat = \"text\"\n\
+                 [train]\nbatch = 2\nsteps = 12\nlr = 0.01\n";
+    fs::write(&recipe, small).unwrap();
+    let lines = documents.join("\n") + "\n";
+    fs::create_dir(dir.path().join("texts")).unwrap();
+    fs::write(dir.path().join("texts/train.txt"), lines.repeat(20)).unwrap();
+    fs::write(dir.path().join("texts/valid.txt"), &lines).unwrap();
+    for position in ["learned", "rope", "alibi"] {
+        let position_set = format!("model.position={position}");
+        // The whole validation text in a window.
+        let set = [
+            "--set",
+            "data.documents=lines",
+            "--set",
+            &position_set,
+            "--set",
+            "data.max_length=40",
+        ];
+        let out = format!("run-{position}");
+        succeed(
+            dir.path(),
+            &train_on(&recipe, Path::new("texts"), &[&set[..], &["--out", &out]].concat()),
+        );
+        let together = json(dir.path(), &["eval", &out, "--json"])["dev_loss"]
+            .as_f64()
+            .unwrap();
+        let (mut sum, mut tokens) = (0.0, 0.0);
+        for (number, document) in documents.iter().enumerate() {
+            let folder = dir.path().join(number.to_string());
+            fs::create_dir_all(&folder).unwrap();
+            fs::write(folder.join("train.txt"), "a\n").unwrap();
+            fs::write(folder.join("valid.txt"), document).unwrap();
+            let data = number.to_string();
+            let alone = json(dir.path(), &["eval", &out, "--data", &data, "--json"])["dev_loss"]
+                .as_f64()
+                .unwrap();
+            let count = document.len() as f64 + 1.0;
+            (sum, tokens) = (sum + alone * count, tokens + count);
+        }
+        assert!(
+            (together - sum / tokens).abs() < 1e-5,
+            "{position}: {together} and {}",
+            sum / tokens
+        );
+        let args = ["train", "--resume", "--out", &out, "--steps", "14"];
+        succeed(dir.path(), &args);
+    }
+    let (data, recipe) = (titles(dir.path()), classifier(dir.path(), "encoder", ""));
+    let sentence = refuse(
+        dir.path(),
+        &train_on(&recipe, &data, &["--set", "data.documents=lines"]),
+    );
+    assert!(
+        sentence.contains("is for data.format = text, and this is labelled; leave it out"),
+        "{sentence}"
     );
 }
 

@@ -9,7 +9,7 @@ use super::value::Origin;
 use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
-use lessen_data::{Batching, TokenCache, adder};
+use lessen_data::{Batching, Documents, TokenCache, adder};
 use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
 use std::path::PathBuf;
 
@@ -261,6 +261,13 @@ impl Config {
                 self.recipe()
             )));
         }
+        if data.documents != Documents::Off && data.format != DataFormat::Text {
+            return Err(Error::user(format!(
+                "{} is for data.format = text, and this is {}; leave it out",
+                self.place("data.documents"),
+                data.format
+            )));
+        }
         let named = [
             ("data.text", &data.text),
             ("data.text_pair", &data.text_pair),
@@ -430,6 +437,7 @@ mod tests {
                     "model.kind" => keys.model.kind.word(),
                     "model.position" => keys.model.position.map_or("", Word::word),
                     "data.format" => keys.data.format.word(),
+                    "data.documents" => keys.data.documents.word(),
                     "train.schedule" => keys.train.schedule.word(),
                     "train.save_dtype" => keys.train.save_dtype.word(),
                     "optimizer.kind" => keys.optimizer.kind.word(),

@@ -7,6 +7,7 @@ use super::value::{Form, Kind, SettingValue};
 use super::warmup::Warmup;
 use super::words::{Word, words};
 use lessen_compile::Placement;
+use lessen_data::Documents;
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::{Activation, Loss, Patterns, Position, ScheduleKind};
@@ -89,6 +90,14 @@ words!(ScheduleKind {
     Linear = "linear",
     Cosine = "cosine",
     OneCycle = "one-cycle",
+});
+
+words!(Documents {
+    Off = "off",
+    Files = "files",
+    Lines = "lines",
+    Paragraphs = "paragraphs",
+    Marked = "marked",
 });
 
 words!(Position {
@@ -228,6 +237,7 @@ list_fields!(ClassWeights, Patterns);
 word_fields!(
     ModelKind,
     DataFormat,
+    Documents,
     OptimizerKind,
     Position,
     RecordSplit,
@@ -375,6 +385,9 @@ keys! {
         cache: Option<PathBuf> [PATH], "folder for the tokens of large data (default: lessen in the user's cache folder)";
         cache_from: usize [Kind::Size] = "\"32MiB\"",
             "data of at least so many bytes is tokenized into that folder once and is never in memory as a whole";
+        documents: Documents [Kind::Choice(Documents::WORDS)] = "\"off\"",
+            "what a language model keeps apart in a text: files, lines, paragraphs, or what the text has marked by end-of-text \
+             tokens; each begins with that token, attention and positions do not reach beyond";
         shuffle: bool [Kind::Switch] = "true", "whether every epoch has an order of its own";
     }
     /// How long and how fast.

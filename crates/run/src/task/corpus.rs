@@ -9,9 +9,9 @@ use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{
-    Adder, Dataset, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches, Masking,
-    Order, Source, Tagged, TaggedBatches, Text, TextOptions, TextSplit, Tokenizer, WindowBatches, encode_text,
-    is_pattern, labelled, tagged, tagged::Sentences,
+    Adder, Dataset, Documents, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches,
+    Masking, Order, Source, Tagged, TaggedBatches, Text, TextOptions, TextSplit, Tokenizer, WindowBatches, encode_text,
+    end_of_text, is_pattern, labelled, tagged, tagged::Sentences,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,7 +31,8 @@ pub enum Corpus {
 }
 
 impl Corpus {
-    /// Reads the data that the recipe names. `classes` are those of the model that it is for, where it has names for them.
+    /// Reads the data that the recipe names. `classes` are those of the model that it is for, where it has names for
+    /// them.
     ///
     /// # Errors
     /// Data that is missing, not named, or damaged.
@@ -211,8 +212,13 @@ impl Corpus {
         Ok(match self {
             Corpus::Adder => Arc::new(Adder::new(batch, config.train.seed)?),
             Corpus::Text(text) => {
-                let tokens = encode_text(text.split(split)?, tokenizer, Some(&config.cache()))?;
-                Arc::new(WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?)
+                let documents = config.data.documents;
+                let tokens = encode_text(text.split(split)?, tokenizer, documents, Some(&config.cache()))?;
+                let windows = WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?;
+                Arc::new(match documents {
+                    Documents::Off => windows,
+                    _ => windows.with_documents(end_of_text(tokenizer)?),
+                })
             }
             Corpus::Masked(text) => {
                 let masking = Masking {
@@ -266,7 +272,10 @@ fn digest_of(target: &LabelKind, split: &Examples) -> Result<DataDigest> {
 fn characters(texts: impl Iterator<Item = Result<String>>, config: &Config) -> Result<Tokenizer> {
     let mut failed = None;
     let texts = texts.map_while(|text| text.map_err(|error| failed = Some(error)).ok());
-    let tokenizer = Tokenizer::characters(texts, config.data.min_count);
+    let tokenizer = match config.data.documents {
+        Documents::Off => Tokenizer::characters(texts, config.data.min_count),
+        _ => Tokenizer::characters_of_documents(texts, config.data.min_count),
+    };
     failed.map_or(Ok(tokenizer), Err)
 }
 
@@ -327,8 +336,8 @@ fn folder(path: &Path) -> Result<&Path> {
     )))
 }
 
-/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE and files with such columns, or of a
-/// task of GLUE that cannot be found out any more.
+/// Whether an example of the recipe's data is a pair of texts, as in some tasks of GLUE and files with such columns, or
+/// of a task of GLUE that cannot be found out any more.
 pub(crate) fn has_pairs(config: &Config) -> bool {
     let path = config.data.path.as_deref().unwrap_or(Path::new(""));
     match config.data.format {

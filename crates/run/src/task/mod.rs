@@ -20,7 +20,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::training::Steps;
 use lessen_base::{Error, Result};
-use lessen_data::{Metric, Source, Tokenizer, bucket, masked_places};
+use lessen_data::{Documents, Metric, Source, Tokenizer, bucket, masked_places};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Joined, Model, Task, numbered_labels};
 use lessen_train::{StepGraphs, TrainerOptions};
@@ -78,6 +78,10 @@ impl Shapes {
                 size,
                 tokens,
                 masked: masked_places(tokens, config.data.mask),
+            },
+            (DataFormat::Text, _) if config.data.documents != Documents::Off => BatchShape::Packed {
+                size: bucket(size),
+                tokens: size.saturating_mul(length),
             },
             (DataFormat::Text | DataFormat::Adder, _) => BatchShape::Padded { size, length },
         };
@@ -280,8 +284,8 @@ impl RunTask {
     /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without
     /// data they are those of the largest batch that the recipe can have.
     pub(crate) fn shapes_after(&self, batches: u64) -> Result<(Shapes, u64)> {
-        let has_buckets = !matches!(self.goal, Goal::NextToken | Goal::Sum);
-        if self.data.is_none() || !has_buckets {
+        let is_padded = matches!(Shapes::assumed(&self.config).train, BatchShape::Padded { .. });
+        if self.data.is_none() || is_padded {
             return Ok((Shapes::assumed(&self.config), batches));
         }
         let (training, dev) = (self.training()?, self.evaluation("dev")?);
@@ -302,6 +306,7 @@ impl RunTask {
                 train.seed,
                 data.max_length,
                 data.shuffle,
+                data.documents,
                 masking,
             )
         };
