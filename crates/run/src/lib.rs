@@ -12,6 +12,7 @@
 //! - [`experiment`] trains the runs of a grid and writes a page with what came out.
 //! - [`saved_run`] evaluates a run, also at other [`lengths`], and asks it; [`attention_sample`] takes an attention
 //!   layer of it out; [`forecast`] says beforehand what a run would take.
+//! - [`report`] makes a page of what runs have left in their folders.
 //!
 //! The device comes from the caller. Every mistake of a user is an [`Error::User`] of one sentence that names the
 //! thing, the place and the remedy.
@@ -44,7 +45,9 @@ pub mod experiment;
 pub mod folder;
 pub mod forecast;
 pub mod lengths;
+mod plot;
 pub mod recipe;
+pub mod report;
 pub mod saved_run;
 mod showcase;
 pub mod task;

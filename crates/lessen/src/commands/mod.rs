@@ -8,6 +8,7 @@ mod plan;
 mod predict;
 mod recipe_args;
 mod recipes;
+mod report;
 mod train;
 
 use clap::Subcommand;
@@ -26,6 +27,8 @@ pub enum Command {
     Predict(predict::Predict),
     /// Continue a text with the language model of a run
     Generate(generate::Generate),
+    /// Write a page with curves, memory, settings and results of one or several runs
+    Report(report::Report),
     /// Say what a recipe would take in memory, without running it
     Plan(plan::Plan),
     /// Measure this machine: `lessen bench step`
@@ -43,6 +46,7 @@ impl Command {
             Command::Eval(command) => command.run(),
             Command::Predict(command) => command.run(),
             Command::Generate(command) => command.run(),
+            Command::Report(command) => command.run(),
             Command::Plan(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Recipes(command) => command.run(),

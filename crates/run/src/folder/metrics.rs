@@ -3,8 +3,8 @@
 use lessen_base::atomic::{unwritable, write_file};
 use lessen_base::{Error, Result};
 use serde_json::Value;
-use std::fs::{self, File, OpenOptions};
-use std::io::Write;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 /// The writer of `metrics.jsonl`. Every line is handed to the system at once, so that a killed run loses none.
@@ -58,18 +58,34 @@ impl Metrics {
 /// # Errors
 /// A file that cannot be read.
 pub fn lines(path: &Path) -> Result<Vec<Value>> {
-    let bytes = fs::read(path).map_err(|error| {
-        Error::user(format!(
-            "{} cannot be read ({error}); check that it is there",
-            path.display()
-        ))
-    })?;
-    let text = String::from_utf8_lossy(&bytes);
-    Ok(text
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .filter(Value::is_object)
-        .collect())
+    let mut lines = Vec::new();
+    visit(path, |line| lines.push(line))?;
+    Ok(lines)
+}
+
+/// Hands the objects of a file of JSON lines over, one after another, so that a long file takes no memory. Returns the
+/// numbers of the lines, from 1, that are no objects, as the last one of a run that was killed may be.
+///
+/// # Errors
+/// A file that cannot be read.
+pub(crate) fn visit(path: &Path, mut take: impl FnMut(Value)) -> Result<Vec<u64>> {
+    let unreadable = |error: std::io::Error| {
+        let shown = path.display();
+        Error::user(format!("{shown} cannot be read ({error}); check that it is there"))
+    };
+    let mut file = BufReader::new(File::open(path).map_err(unreadable)?);
+    let (mut text, mut number, mut broken) = (Vec::new(), 0, Vec::new());
+    loop {
+        text.clear();
+        if file.read_until(b'\n', &mut text).map_err(unreadable)? == 0 {
+            return Ok(broken);
+        }
+        number += 1;
+        match serde_json::from_slice(&text) {
+            Ok(line @ Value::Object(_)) => take(line),
+            _ => broken.push(number),
+        }
+    }
 }
 
 fn step_of(line: &Value) -> Option<u64> {
@@ -80,6 +96,7 @@ fn step_of(line: &Value) -> Option<u64> {
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::fs;
 
     #[test]
     fn a_resumed_run_goes_on_after_its_step() {

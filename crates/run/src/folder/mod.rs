@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! config.toml            the settings, all of them, with the recipe's name and the budget under [run]
+//! memory.json            what the training step takes in memory, over its schedule
 //! metrics.jsonl          a line for every step and every evaluation
 //! events.out.tfevents.*  the same for TensorBoard
 //! checkpoints/step-N/    model, tokenizer and the states of training after N steps; the newest two are kept
@@ -14,6 +15,7 @@
 pub mod checkpoints;
 pub mod events;
 pub mod manifest;
+pub(crate) mod memory;
 pub mod metrics;
 pub mod names;
 mod new_folder;

@@ -6,3 +6,4 @@ mod parity;
 mod recording;
 mod support;
 mod trainer;
+mod usage;
