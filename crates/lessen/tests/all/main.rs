@@ -9,6 +9,7 @@ mod glue;
 mod lengths;
 mod phases;
 mod recording;
+mod report;
 mod resume;
 mod resume_refused;
 mod support;

@@ -29,6 +29,7 @@ impl Scale {
         }
         let room = match high - low {
             span if span > 0.0 => span * margin,
+            _ if low == 0.0 && !log => 1.0,
             _ => (low.abs() * 0.05).max(if log { 0.05 } else { 1e-9 }),
         };
         Scale {

@@ -19,6 +19,8 @@ struct Kind {
     wide: bool,
     /// Whether single values scatter.
     noisy: bool,
+    /// Whether the axis begins at zero.
+    from_zero: bool,
 }
 
 fn kind(key: &str) -> Kind {
@@ -28,14 +30,21 @@ fn kind(key: &str) -> Kind {
         scale: 1.0,
         wide: false,
         noisy,
+        from_zero: false,
     };
     let percent = |title: &str| Kind {
         scale: 100.0,
         ..kind(title, "%", false)
     };
     match key {
-        "lr" => kind("Learning rate", "", false),
-        "step_ms" => kind("Time of a step", "ms", true),
+        "lr" => Kind {
+            from_zero: true,
+            ..kind("Learning rate", "", false)
+        },
+        "step_ms" => Kind {
+            wide: true,
+            ..kind("Time of a step", "ms", true)
+        },
         "gradient_norm" => Kind {
             wide: true,
             ..kind("Norm of the gradient", "", true)
@@ -61,7 +70,7 @@ pub(super) fn titled(key: &str, value: f64) -> (String, String) {
 
 /// A curve of a run under a key, as the lines of a plot.
 struct Course<'a> {
-    /// What the legend calls it.
+    /// What the legend calls it; empty for the only curve of a plot.
     name: String,
     colour: usize,
     curve: &'a Thinned,
@@ -82,14 +91,20 @@ impl Course<'_> {
         };
         let name = self.name.clone();
         if !self.is_smoothed() {
+            let name = if name.is_empty() { "value".to_string() } else { name };
             return vec![line(name, self.look, self.curve.points(), true)];
         }
         let mean = match name.is_empty() {
             true => "mean".to_string(),
             false => format!("{name}, mean"),
         };
+        let single = if name.is_empty() {
+            "single step".to_string()
+        } else {
+            name
+        };
         vec![
-            line(name, Look::Faint, self.curve.points(), true),
+            line(single, Look::Faint, self.curve.points(), true),
             line(mean, Look::Solid, self.curve.smoothed(), true),
         ]
     }
@@ -153,7 +168,7 @@ fn loss(runs: &[Run]) -> String {
         "loss",
         "Loss",
         if of_classes { "nats" } else { "" },
-        false,
+        (false, false),
         &courses,
     )
 }
@@ -169,7 +184,7 @@ fn single(runs: &[Run], key: &str, look: Look) -> String {
                 name: if runs.len() > 1 {
                     run.name.clone()
                 } else {
-                    kind.title.clone()
+                    String::new()
                 },
                 colour: index,
                 curve: run.curves.get(key)?,
@@ -182,11 +197,20 @@ fn single(runs: &[Run], key: &str, look: Look) -> String {
     let extremes = || courses.iter().filter_map(|course| course.curve.extremes());
     let least = extremes().map(|found| found.least.1).fold(f64::INFINITY, f64::min);
     let greatest = extremes().map(|found| found.greatest.1).fold(0.0, f64::max);
-    let log = kind.wide && least > 0.0 && greatest > 50.0 * least;
-    figure(runs, key, &kind.title, kind.unit, log, &courses)
+    let log = kind.wide && least > 0.0 && greatest > 20.0 * least;
+    figure(runs, key, &kind.title, kind.unit, (log, kind.from_zero), &courses)
 }
 
-fn figure(runs: &[Run], key: &str, title: &str, unit: &str, log: bool, courses: &[Course<'_>]) -> String {
+/// The figure of these courses, on a logarithmic axis or one that begins at zero.
+fn figure(
+    runs: &[Run],
+    key: &str,
+    title: &str,
+    unit: &str,
+    (log, from_zero): (bool, bool),
+    courses: &[Course<'_>],
+) -> String {
+    let steps = runs.iter().map(|run| run.steps as f64);
     let window = courses.iter().filter(|course| course.is_smoothed());
     let note = match window.map(|course| course.curve.window()).max() {
         Some(steps) if steps > 1 => format!("Pale: single steps. Bold: their mean over {steps} steps."),
@@ -202,6 +226,10 @@ fn figure(runs: &[Run], key: &str, title: &str, unit: &str, log: bool, courses: 
         unit: unit.to_string(),
         note,
         along: "step".to_string(),
+        reach: (
+            steps.chain([0.0]).collect(),
+            from_zero.then_some(0.0).into_iter().collect(),
+        ),
         log,
         lines: courses.iter().flat_map(Course::lines).collect(),
         marks: phases(runs),
@@ -242,7 +270,8 @@ fn extremes_of(title: &str, courses: &[Course<'_>]) -> String {
                 value(found.greatest),
                 found.greatest.0.to_string(),
             ];
-            Some((course.name.clone(), cells))
+            let name = if course.name.is_empty() { title } else { &course.name };
+            Some((name.to_string(), cells))
         })
         .collect();
     folded(

@@ -44,6 +44,8 @@ pub(super) struct Figure {
     pub note: String,
     /// What is counted from left to right.
     pub along: String,
+    /// Values that the axes reach in any case, from left to right and upwards.
+    pub reach: (Vec<f64>, Vec<f64>),
     /// Whether values are on a logarithmic axis.
     pub log: bool,
     pub lines: Vec<Line>,
@@ -114,7 +116,8 @@ impl Figure {
         if !all().any(|(_, y)| usable(y)) {
             return String::new();
         }
-        let axes = Axes::over(all().map(|p| p.0), all().map(|p| p.1), self.log);
+        let (x, y) = (self.reach.0.iter().copied(), self.reach.1.iter().copied());
+        let axes = Axes::over(all().map(|p| p.0).chain(x), all().map(|p| p.1).chain(y), self.log);
         let mut drawing = String::new();
         for line in &self.lines {
             let points: Vec<(f64, f64)> = line.points.iter().copied().filter(|p| usable(p.1)).collect();
@@ -208,10 +211,13 @@ pub(super) fn frame(parts: &Frame<'_>) -> String {
         format!("<span{minor} style=\"left:{at:.2}%\">{}</span>", short(*tick))
     });
     let inside = |at: &f64| (axes.x.low..=axes.x.high).contains(at);
-    let marks = parts.marks.iter().filter(|(at, _)| inside(at)).map(|(at, name)| {
+    let marks = parts.marks.iter().filter(|(at, _)| inside(at)).enumerate();
+    let marks = marks.map(|(index, (at, name))| {
         let left = axes.x.place(*at) / SIZE * 100.0;
+        // Names take turns in two rows, so that near ones do not lie over each other.
+        let row = if index % 2 == 1 { " lower" } else { "" };
         format!(
-            "<span class=\"mark\" style=\"left:{left:.2}%\">{}</span>",
+            "<span class=\"mark{row}\" style=\"left:{left:.2}%\">{}</span>",
             escaped(name)
         )
     });
@@ -270,4 +276,59 @@ pub(super) fn frame(parts: &Frame<'_>) -> String {
 /// The value at an end of an axis.
 fn value_at(axis: &Scale, end: f64) -> f64 {
     if axis.log { 10f64.powf(end) } else { end }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figure(points: &[(f64, f64)], log: bool) -> Figure {
+        Figure {
+            id: "f".into(),
+            title: "Loss < 1".into(),
+            unit: "nats".into(),
+            note: String::new(),
+            along: "step".into(),
+            reach: (vec![0.0, 100.0], Vec::new()),
+            log,
+            lines: vec![Line {
+                name: "</script>".into(),
+                colour: 8,
+                look: Look::Solid,
+                points: points.to_vec(),
+                told: true,
+            }],
+            marks: vec![(10.0, "one".into()), (12.0, "two".into()), (1000.0, "beyond".into())],
+            figures: String::new(),
+        }
+    }
+
+    #[test]
+    fn a_figure_has_axes_a_curve_and_its_values() {
+        let html = figure(&[(0.0, 1.0), (50.0, 3.0), (100.0, 2.0)], false).to_html();
+        assert!(
+            html.contains("<path class=\"curve c1\" stroke-dasharray=\"7 4\" d=\"M0.0"),
+            "{html}"
+        );
+        assert!(html.contains("Loss &lt; 1 <span class=\"unit\">nats</span>") && !html.contains("</script>\""));
+        assert!(
+            html.contains("<span style=\"left:0.00%\">0</span><span class=\"minor\" style=\"left:20.00%\">20</span>")
+        );
+        assert!(html.contains("class=\"mark\" style=\"left:10.00%\"") && html.contains("class=\"mark lower\""));
+        assert!(
+            !html.contains("beyond") && html.contains("\"y\":[1.0,3.0,2.0]"),
+            "{html}"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_drawn_is_left_out() {
+        let html = figure(&[(0.0, 0.0), (50.0, 1.0), (100.0, f64::NAN), (100.0, 10.0)], true).to_html();
+        assert!(
+            html.contains("\"x\":[50.0,100.0]") && !html.contains("NaN") && !html.contains("inf"),
+            "{html}"
+        );
+        assert_eq!(figure(&[(0.0, 0.0)], true).to_html(), "");
+        assert_eq!(figure(&[], false).to_html(), "");
+    }
 }

@@ -2,6 +2,16 @@
 
 use crate::plot::escaped;
 
+/// A number with three digits: `0.12`, `1235`, `2.14`.
+pub(super) fn rough(value: f64) -> String {
+    let power = 10f64.powi(2 - value.abs().max(f64::MIN_POSITIVE).log10().floor() as i32);
+    number(if value.abs() < 1000.0 && power.is_finite() {
+        (value * power).round() / power
+    } else {
+        value.round()
+    })
+}
+
 /// A number with five digits: `0.12346`, `1234.6`, `1.2346e-7`.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
@@ -81,6 +91,12 @@ mod tests {
                 "0", "1", "0.12346", "1234.6", "123457", "-2.5", "1.5e-7", "0.00012", "2e9", "10"
             ]
         );
+    }
+
+    #[test]
+    fn rough_numbers_have_three_digits() {
+        let shown = [0.0, 2.13674, 0.0123456, 12.345, 999.6, 54_996.3].map(rough);
+        assert_eq!(shown, ["0", "2.14", "0.0123", "12.3", "1000", "54996"]);
     }
 
     #[test]

@@ -130,3 +130,84 @@ fn page(runs: &[Run], problems: &[String]) -> String {
     }
     html + rest
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe;
+    use std::fmt::Write;
+    use std::fs;
+
+    /// A folder with settings and these metrics.
+    fn run(root: &Path, metrics: &str) {
+        fs::create_dir_all(root).unwrap();
+        fs::write(root.join("config.toml"), recipe::load("adder").unwrap().to_toml()).unwrap();
+        fs::write(root.join("metrics.jsonl"), metrics).unwrap();
+    }
+
+    #[test]
+    fn a_long_run_takes_no_more_room_than_a_short_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut metrics = String::new();
+        for step in 1..=60_000 {
+            let loss = if step == 40_001 {
+                77.25
+            } else {
+                1.0 + f64::from(step % 100)
+            };
+            writeln!(
+                metrics,
+                "{{\"step\": {step}, \"loss\": {loss}, \"lr\": 0.1, \"step_ms\": 5}}"
+            )
+            .unwrap();
+        }
+        run(dir.path(), &metrics);
+        let page = Page::of(&[dir.path().to_path_buf()]).unwrap();
+        assert!(page.html().len() < 350_000, "{}", page.html().len());
+        let told = page.html().split_once("<figure id=\"curve-loss\"").unwrap().1;
+        assert!(told.contains("Bold: their mean over ") && told.contains(">60000</td>"));
+    }
+
+    #[test]
+    fn places_of_the_page_are_filled_and_names_told_apart() {
+        let dir = tempfile::tempdir().unwrap();
+        let folders = ["x/one", "y/one", "y/{{script}}"].map(|name| dir.path().join(name));
+        folders
+            .iter()
+            .for_each(|folder| run(folder, "{\"step\": 1, \"loss\": 2.5}\n"));
+        let page = Page::of(&folders).unwrap();
+        let whole = folders[0].display().to_string();
+        assert!(page.html().contains(&format!("<th scope=\"col\">{whole}</th>")));
+        assert!(page.html().contains("<th scope=\"col\">{{script}}</th>") && page.html().ends_with("</html>\n"));
+        for place in ["{{title}}", "{{style}}", "{{sections}}", "{{problems}}"] {
+            assert!(!page.html().contains(place), "{place}");
+        }
+        assert!(page.html().contains("All settings are the same."));
+    }
+
+    #[test]
+    fn a_confusion_matrix_is_shown_with_recall_and_precision() {
+        let dir = tempfile::tempdir().unwrap();
+        run(dir.path(), "{\"step\": 1, \"loss\": 2.5}\n");
+        let matrix = "{\"step\": 7, \"classes\": [\"a<b\", \"c\"], \"counts\": [[3, 1], [0, 4]]}";
+        fs::write(dir.path().join("confusion.json"), matrix).unwrap();
+        let page = Page::of(&[dir.path().to_path_buf()]).unwrap();
+        let (_, section) = page.html().split_once("<table class=\"confusion\">").unwrap();
+        for expected in [
+            "after step 7: rows are right",
+            "<td class=\"right\" style=\"--share:0.750\" title=\"a&lt;b taken for a&lt;b: 3 of 4\">3</td>",
+            "<td class=\"wrong\" style=\"--share:0.250\" title=\"a&lt;b taken for c: 1 of 4\">1</td>",
+            "<td class=\"margin\">75.0 %</td></tr>",
+            "<td class=\"margin\">100.0 %</td><td class=\"margin\">80.0 %</td><td class=\"margin\">87.5 %</td>",
+        ] {
+            assert!(section.contains(expected), "{expected}");
+        }
+        fs::write(dir.path().join("confusion.json"), matrix.replace("[0, 4]", "[0]")).unwrap();
+        let page = Page::of(&[dir.path().to_path_buf()]).unwrap();
+        assert!(
+            page.problems()
+                .iter()
+                .any(|problem| problem.contains("without a row and a column for each class"))
+        );
+    }
+}

@@ -2,8 +2,9 @@
 //! the newest distributions.
 
 use super::figure::{Figure, Line, Look};
-use super::html::folded;
+use super::html::{folded, number};
 use super::run::Run;
+use crate::plot::escaped;
 use std::collections::BTreeMap;
 
 /// Equal parts that a distribution is drawn in.
@@ -19,9 +20,14 @@ type Lines = Vec<(String, Vec<(f64, f64)>)>;
 pub(super) fn figures(runs: &[Run]) -> String {
     let mut html = String::new();
     for (index, run) in runs.iter().enumerate() {
-        let plots = format!("{}{}", courses(index, run), distributions(index, run));
+        let (constants, groups) = without_constants(courses(run));
+        let name = format!("statistic-{index}");
+        let plots = plots(&name, "", "step", "", groups) + &distributions(index, run);
         if !plots.is_empty() {
-            html += &folded(&run.name, &format!("<div class=\"figures\">\n{plots}</div>\n"));
+            html += &folded(
+                &run.name,
+                &format!("{}<div class=\"figures\">\n{plots}</div>\n", told(&constants)),
+            );
         }
     }
     html
@@ -58,6 +64,7 @@ fn plots(name: &str, unit: &str, along: &str, note: &str, groups: BTreeMap<Strin
             unit: unit.to_string(),
             note: note.to_string(),
             along: along.to_string(),
+            reach: (Vec::new(), Vec::new()),
             log: false,
             lines: lines.into_iter().enumerate().map(line).collect(),
             marks: Vec::new(),
@@ -68,14 +75,45 @@ fn plots(name: &str, unit: &str, along: &str, note: &str, groups: BTreeMap<Strin
     html
 }
 
-fn courses(index: usize, run: &Run) -> String {
+/// The courses of all recorded numbers.
+fn courses(run: &Run) -> BTreeMap<String, Lines> {
     let mut groups: BTreeMap<String, Lines> = BTreeMap::new();
     for (key, curve) in &run.curves {
         if let Some((title, layer)) = parts(key) {
             groups.entry(title).or_default().push((layer, curve.points()));
         }
     }
-    plots(&format!("statistic-{index}"), "", "step", "", groups)
+    groups
+}
+
+/// Groups of one value throughout, with that value, and those with something to plot.
+fn without_constants(mut groups: BTreeMap<String, Lines>) -> (Vec<(String, f64)>, BTreeMap<String, Lines>) {
+    let mut constants = Vec::new();
+    groups.retain(|title, lines| {
+        let mut values = lines.iter().flat_map(|(_, points)| points.iter().map(|point| point.1));
+        let Some(first) = values.next() else { return false };
+        let is_constant = values.all(|value| value == first);
+        if is_constant {
+            constants.push((title.clone(), first));
+        }
+        !is_constant
+    });
+    (constants, groups)
+}
+
+/// A sentence about statistics that have one value throughout.
+fn told(constants: &[(String, f64)]) -> String {
+    let named = constants
+        .iter()
+        .map(|(title, value)| format!("{title} {}", number(*value)));
+    let named: Vec<String> = named.collect();
+    match named.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<p class=\"note\">The same throughout: {}.</p>\n",
+            escaped(&named.join("; "))
+        ),
+    }
 }
 
 fn distributions(index: usize, run: &Run) -> String {
@@ -83,6 +121,7 @@ fn distributions(index: usize, run: &Run) -> String {
     let mut last = 0;
     for (key, (step, bins)) in &run.histograms {
         if let (Some((title, layer)), Some(points)) = (parts(key), density(bins)) {
+            let title = title.replace("histogram", "distribution");
             groups.entry(title).or_default().push((layer, points));
             last = last.max(*step);
         }

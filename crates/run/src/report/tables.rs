@@ -1,7 +1,7 @@
 //! The tables of a page: results, settings, confusion matrices, samples.
 
 use super::curves::titled;
-use super::html::{folded, number, table};
+use super::html::{folded, number, rough, table};
 use super::run::{ConfusionFile, Run};
 use crate::plot::escaped;
 use lessen_train::show_size;
@@ -45,27 +45,42 @@ pub(super) fn results(runs: &[Run]) -> String {
         Some(run.outcome.as_ref()?.best_step?.to_string())
     });
     row("Median time of a step", &|run| {
-        Some(format!("{} ms", number(run.outcome.as_ref()?.step_ms?)))
+        Some(format!("{}\u{a0}ms", rough(run.outcome.as_ref()?.step_ms?)))
     });
     row("Examples per second", &|run| {
-        Some(number(run.outcome.as_ref()?.samples_per_s?.round()))
+        Some(rough(run.outcome.as_ref()?.samples_per_s?))
     });
     row("Tokens per second", &|run| {
-        Some(number(run.outcome.as_ref()?.tokens_per_s?.round()))
+        Some(rough(run.outcome.as_ref()?.tokens_per_s?))
     });
     row("Compiled in", &|run| {
-        Some(format!("{} ms", number(run.outcome.as_ref()?.compile_ms?.round())))
+        Some(format!("{}\u{a0}ms", rough(run.outcome.as_ref()?.compile_ms?)))
     });
     let peaks = runs.iter().filter_map(|run| run.outcome.as_ref());
     let peaks: BTreeSet<&String> = peaks.flat_map(|outcome| outcome.peak_bytes.keys()).collect();
     for key in peaks.into_iter().rev() {
         row(&format!("Peak memory, {}", key.replace('_', " ")), &|run| {
             let bytes = run.outcome.as_ref()?.peak_bytes.get(key)?.as_u64()?;
-            Some(show_size(usize::try_from(bytes).ok()?))
+            Some(show_size(usize::try_from(bytes).ok()?).replace(' ', "\u{a0}"))
         });
     }
     row("Folder", &|run| Some(run.root.display().to_string()));
-    table("Results", &heads, &rows)
+    match runs {
+        [_] => tiles(&rows),
+        _ => table("Results", &heads, &rows),
+    }
+}
+
+/// The figures of a single run.
+fn tiles(rows: &[(String, Vec<String>)]) -> String {
+    let tile = |(name, values): &(String, Vec<String>)| {
+        let (name, value) = (escaped(name), escaped(&values.join(" ")));
+        format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n")
+    };
+    format!(
+        "<dl class=\"tiles\">\n{}</dl>\n",
+        rows.iter().map(tile).collect::<String>()
+    )
 }
 
 /// The settings in which runs differ, and all of them folded away.
