@@ -43,8 +43,8 @@ struct Stay {
 }
 
 impl Plan {
-    /// What the arena holds in each step, in order. The greatest total is [`Plan::arena_lower_bound`]; the arena is larger
-    /// where values cannot be packed without gaps.
+    /// What the arena holds in each step, in order. The greatest total is [`Plan::arena_lower_bound`]; the arena is
+    /// larger where values cannot be packed without gaps.
     pub fn usage(&self) -> Vec<StepUsage> {
         let steps = self.steps.len();
         // By how much inputs, forward, backward and update change at each step.
@@ -100,8 +100,8 @@ impl Plan {
         }
     }
 
-    /// The values of the arena. Where one takes over the memory of another in the step in which that dies, the bytes count
-    /// as the new value's from then on.
+    /// The values of the arena. Where one takes over the memory of another in the step in which that dies, the bytes
+    /// count as the new value's from then on.
     fn stays(&self) -> Vec<Stay> {
         let mut stays: Vec<Stay> = (0..self.graph.values.len())
             .filter_map(|index| {

@@ -51,6 +51,7 @@ fn kind(key: &str) -> Kind {
         },
         "dev_accuracy" => percent("Accuracy on dev"),
         "dev_f1" => percent("F1 on dev"),
+        "dev_perplexity" => kind("Perplexity on dev", "", false),
         "dev_matthews" => kind("Matthews correlation on dev", "", false),
         "dev_pearson" => kind("Pearson correlation on dev", "", false),
         "dev_spearman" => kind("Spearman correlation on dev", "", false),

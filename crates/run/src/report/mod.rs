@@ -28,8 +28,8 @@ pub struct Page {
 }
 
 impl Page {
-    /// Reads the folders of runs and makes the page of them. What is missing or damaged in a folder is left out, and told
-    /// in a sentence, here and on the page.
+    /// Reads the folders of runs and makes the page of them. What is missing or damaged in a folder is left out, and
+    /// told in a sentence, here and on the page.
     ///
     /// # Errors
     /// A folder without a run.
