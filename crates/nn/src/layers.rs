@@ -11,35 +11,33 @@ use crate::observations;
 /// and `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
 pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
-    cx.scope(name, |cx| {
-        let weight = cx.param("weight", &[out, x.dim(-1)], init);
-        x.matmul_t(weight) + cx.param("bias", &[out], Init::Zeros)
-    })
+    let cx = cx.enter(name);
+    let weight = cx.param("weight", &[out, x.dim(-1)], init);
+    x.matmul_t(weight) + cx.param("bias", &[out], Init::Zeros)
 }
 
 /// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as in GPT-2's `Conv1D`) and
 /// `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
 pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
-    cx.scope(name, |cx| {
-        let weight = cx.param("weight", &[x.dim(-1), out], init);
-        x.matmul(weight) + cx.param("bias", &[out], Init::Zeros)
-    })
+    let cx = cx.enter(name);
+    let weight = cx.param("weight", &[x.dim(-1), out], init);
+    x.matmul(weight) + cx.param("bias", &[out], Init::Zeros)
 }
 
 /// Layer normalization (Ba et al. 2016): `y = (x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.
 #[track_caller]
 pub fn layer_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Tensor<'g> {
-    cx.scope(name, |cx| {
-        let weight = cx.param("weight", &[x.dim(-1)], Init::Ones);
-        x.layer_norm(weight, cx.param("bias", &[x.dim(-1)], Init::Zeros), eps)
-    })
+    let cx = cx.enter(name);
+    let weight = cx.param("weight", &[x.dim(-1)], Init::Ones);
+    x.layer_norm(weight, cx.param("bias", &[x.dim(-1)], Init::Zeros), eps)
 }
 
 /// RMSNorm (Zhang and Sennrich 2019): `y = x / sqrt(mean(x²) + eps) · weight` over the last axis.
 #[track_caller]
 pub fn rms_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Tensor<'g> {
-    cx.scope(name, |cx| x.rms_norm(cx.param("weight", &[x.dim(-1)], Init::Ones), eps))
+    let cx = cx.enter(name);
+    x.rms_norm(cx.param("weight", &[x.dim(-1)], Init::Ones), eps)
 }
 
 /// Embedding lookup: the rows of `NAME.weight`, `[rows, width]`, at `ids` (`i32`, any shape), as `[.., width]`.
@@ -51,7 +49,8 @@ pub fn embedding<'g>(
     (rows, width): (usize, usize),
     init: Init,
 ) -> Tensor<'g> {
-    cx.scope(name, |cx| cx.param("weight", &[rows, width], init).gather(ids))
+    let cx = cx.enter(name);
+    cx.param("weight", &[rows, width], init).gather(ids)
 }
 
 /// Learned position embeddings: the first `length` rows of `NAME.weight`, `[rows, width]`, as `[length, width]`.
@@ -66,8 +65,12 @@ pub fn positions<'g>(
     (rows, width): (usize, usize),
     init: Init,
 ) -> Tensor<'g> {
-    assert!(length <= rows, "a length of {length} with only {rows} positions");
-    cx.scope(name, |cx| cx.param("weight", &[rows, width], init).slice(0, 0, length))
+    if length > rows {
+        cx.trace()
+            .fail(format!("a length of {length} with only {rows} positions"));
+    }
+    let cx = cx.enter(name);
+    cx.param("weight", &[rows, width], init).slice(0, 0, length)
 }
 
 /// Options of an attention layer.
