@@ -3,7 +3,8 @@
 //! ```text
 //! labelled, glue ──▶ Dataset ──Tokenizer──▶ ExampleBatches ┐
 //! text           ──▶ Text    ──Tokenizer──▶ WindowBatches  ├─ Source ──▶ Prefetch ──▶ Batch, Batch
-//! adder                                     Adder          ┘
+//! adder                                     Adder          │
+//! own arrays                                ArrayBatches   ┘
 //! ```
 //!
 //! - [`Dataset`] holds the texts and labels of `text<TAB>label` folders ([`labelled`]) or GLUE tasks ([`glue`]).
@@ -34,6 +35,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adder;
+mod array_batches;
 mod batch;
 mod bucket;
 mod epoch;
@@ -51,6 +53,7 @@ mod vocabulary;
 mod window_batches;
 
 pub use adder::Adder;
+pub use array_batches::ArrayBatches;
 pub use batch::{Batch, Field, IGNORE};
 pub use bucket::bucket;
 pub use epoch::Order;

@@ -48,7 +48,7 @@ pub use lessen_train as train;
 pub mod prelude {
     pub use crate::{device, device_named};
     pub use lessen_compile::{Backend, Host, Placement};
-    pub use lessen_data::{Batch, Field, Metric, Order, Source, Tokenizer};
+    pub use lessen_data::{ArrayBatches, Batch, Field, Metric, Order, Prefetch, Source, Tokenizer};
     pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, Type, Vjp};
     pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};
     pub use lessen_nn::{

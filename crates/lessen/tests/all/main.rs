@@ -3,6 +3,7 @@
 mod bad_input;
 mod command_line;
 mod commands;
+mod examples;
 mod experiments;
 mod from_checkpoint;
 mod glue;
