@@ -10,8 +10,8 @@ use crate::source::Source;
 ///
 /// - *Training*: all batches are full. What is left at the end of an epoch is left out of it; in another order that is
 ///   something else in each epoch.
-/// - *Evaluation*: each example once, in order. Rows behind the last one are zeros, and [`IGNORE`] in an array of integers
-///   called `labels`.
+/// - *Evaluation*: each example once, in order. Rows behind the last one are zeros, and [`IGNORE`] in an array of
+///   integers called `labels`.
 ///
 /// ```
 /// use lessen_data::{ArrayBatches, Field, Order, Source};

@@ -169,8 +169,8 @@ impl Trace {
         panic!("{sentence}")
     }
 
-    /// Calls `build`. What would make it panic in an operation of this trace, such as shapes that do not fit, is an error
-    /// that names the line of the program. After an error the trace is of no use.
+    /// Calls `build`. What would make it panic in an operation of this trace, such as shapes that do not fit, is an
+    /// error that names the line of the program. After an error the trace is of no use.
     ///
     /// # Errors
     /// Such a mistake. Other panics stay what they are.

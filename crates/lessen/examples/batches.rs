@@ -16,7 +16,8 @@ fn main() -> Result<()> {
         println!("epoch {epoch}: {seen:?}");
     }
 
-    // A batch is a function of its step, so a loop that was stopped goes on with step 4 and sees what it would have seen.
+    // A batch is a function of its step, so a loop that was stopped goes on with step 4 and sees what it would have
+    // seen.
     let source = Arc::new(source);
     let mut batches = Prefetch::start(source.clone(), 4, 2)?;
     let next = batches.next_batch()?;

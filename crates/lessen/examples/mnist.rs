@@ -54,7 +54,8 @@ fn main() -> Result<()> {
     if checkpoint.exists() {
         println!("going on after step {}", trainer.resume_checkpoint(&checkpoint)?);
     }
-    // Made on a thread while the step before runs. Batches depend on the step alone, so a run goes on as if never stopped.
+    // Made on a thread while the step before runs. Batches depend on the step alone, so a run goes on as if never
+    // stopped.
     let mut batches = Prefetch::start(training.clone(), trainer.done(), 8)?;
     while trainer.done() < steps {
         let batch = batches.next_batch()?;

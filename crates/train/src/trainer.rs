@@ -93,8 +93,8 @@ impl Trainer {
     /// returns a scalar. Parameters begin with the values that they were declared with.
     ///
     /// # Errors
-    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; a budget below
-    /// the floor, and a step that the machine's memory cannot hold. Nothing is allocated then.
+    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; a budget
+    /// below the floor, and a step that the machine's memory cannot hold. Nothing is allocated then.
     pub fn new(
         backend: Box<dyn Backend>,
         options: TrainerOptions,
@@ -107,8 +107,8 @@ impl Trainer {
         Trainer::from_plans(session, options, plans)
     }
 
-    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with their
-    /// parameters. Its other states keep their values, too.
+    /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with
+    /// their parameters. Its other states keep their values, too.
     ///
     /// # Errors
     /// States that the device's memory cannot hold, or that the session has in another type.
@@ -157,8 +157,8 @@ impl Trainer {
     /// function for that layout, over the same parameters. It gets along with the memory that is allocated, if it can.
     ///
     /// # Errors
-    /// A budget that is too small for it, a graph that the machine's memory cannot hold, and a parameter that the trainer
-    /// does not have.
+    /// A budget that is too small for it, a graph that the machine's memory cannot hold, and a parameter that the
+    /// trainer does not have.
     pub fn add_step(&mut self, shape: BatchShape, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<()> {
         if self.steps.contains_key(&Some(shape)) {
             return Ok(());
@@ -253,8 +253,8 @@ impl Trainer {
         self.add(&graph, Placement::default())
     }
 
-    /// Compiles a graph that records statistics of the values that `model`, a function over the same parameters, observes
-    /// and `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
+    /// Compiles a graph that records statistics of the values that `model`, a function over the same parameters,
+    /// observes and `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
     ///
     /// # Errors
     /// As [`Trainer::function`], and a part of the selection that is of no observed value.
@@ -416,8 +416,8 @@ impl Trainer {
         Ok(())
     }
 
-    /// Goes on after `done` steps of another model, in whose session this trainer was made: the states that both have stay
-    /// as they are.
+    /// Goes on after `done` steps of another model, in whose session this trainer was made: the states that both have
+    /// stay as they are.
     pub fn carry_on_after(&mut self, done: u64) {
         self.done = done;
     }

@@ -13,12 +13,12 @@ use std::path::Path;
 pub(crate) const PARAMETERS: &str = "model.safetensors";
 
 impl Session {
-    /// The parameters of a folder with `model.safetensors`, such as a checkpoint, and a function over them: `trace` declares
-    /// the parameters that it uses and returns its results by name. Others in the file are left out.
+    /// The parameters of a folder with `model.safetensors`, such as a checkpoint, and a function over them: `trace`
+    /// declares the parameters that it uses and returns its results by name. Others in the file are left out.
     ///
     /// # Errors
-    /// Shapes that do not fit each other, with the line of the function; a file that cannot be read or lacks a parameter;
-    /// a model that the machine's memory cannot hold.
+    /// Shapes that do not fit each other, with the line of the function; a file that cannot be read or lacks a
+    /// parameter; a model that the machine's memory cannot hold.
     pub fn open(
         backend: Box<dyn Backend>,
         dir: &Path,

@@ -21,8 +21,8 @@ const STATES: &str = "training.safetensors";
 const STEPS: &str = "training.json";
 
 impl Trainer {
-    /// Saves everything in a folder, tensor by tensor; one that holds an older checkpoint is replaced as a whole, so that
-    /// it is never half-written. [`Trainer::resume_checkpoint`] reads it, and
+    /// Saves everything in a folder, tensor by tensor; one that holds an older checkpoint is replaced as a whole, so
+    /// that it is never half-written. [`Trainer::resume_checkpoint`] reads it, and
     /// [`Session::open`](crate::Session::open) the parameters alone.
     ///
     /// # Errors
@@ -47,8 +47,8 @@ impl Trainer {
         })
     }
 
-    /// Goes on with what [`Trainer::save_checkpoint`] saved of the same model function and options: parameters, states and
-    /// the number of steps, which is returned. The next steps have the same bits as if training had gone on.
+    /// Goes on with what [`Trainer::save_checkpoint`] saved of the same model function and options: parameters, states
+    /// and the number of steps, which is returned. The next steps have the same bits as if training had gone on.
     ///
     /// # Errors
     /// A folder without a checkpoint, files that cannot be read, and a checkpoint of another model or optimizer, which
