@@ -196,7 +196,7 @@ mod tests {
         for expected in [
             "after step 7: rows are right",
             "<td class=\"right\" style=\"--share:0.750\" title=\"a&lt;b taken for a&lt;b: 3 of 4\">3</td>",
-            "<td class=\"wrong\" style=\"--share:0.250\" title=\"a&lt;b taken for c: 1 of 4\">1</td>",
+            "<td class=\"wrong\" style=\"--share:0.500\" title=\"a&lt;b taken for c: 1 of 4\">1</td>",
             "<td class=\"margin\">75.0 %</td></tr>",
             "<td class=\"margin\">100.0 %</td><td class=\"margin\">80.0 %</td><td class=\"margin\">87.5 %</td>",
         ] {

@@ -162,10 +162,8 @@ impl Run {
                             None => curves.entry(key.clone()).or_default().add(step, number),
                         }
                     }
-                    Value::String(phase) if key == "phase" => {
-                        if phases.last().is_none_or(|(last, _)| last != phase) {
-                            phases.push((phase.clone(), step));
-                        }
+                    Value::String(phase) if key == "phase" && phases.last().is_none_or(|(last, _)| last != phase) => {
+                        phases.push((phase.clone(), step));
                     }
                     Value::Array(_) => {
                         if let Ok(bins) = serde_json::from_value(value.clone()) {

@@ -160,7 +160,12 @@ fn confusion(run: &Run, matrix: &ConfusionFile) -> String {
         let support: u64 = counts.iter().sum();
         let cell = |(predicted, &count): (usize, &u64)| {
             let weight = count as f64 / support.max(1) as f64;
-            let kind = if predicted == class { "right" } else { "wrong" };
+            // Few mistakes are to be seen, too.
+            let (kind, weight) = if predicted == class {
+                ("right", weight)
+            } else {
+                ("wrong", weight.sqrt())
+            };
             let title = format!("{name} taken for {}: {count} of {support}", matrix.classes[predicted]);
             format!(
                 "<td class=\"{kind}\" style=\"--share:{weight:.3}\" title=\"{}\">{count}</td>",
