@@ -45,6 +45,7 @@ mod schedule;
 mod state;
 mod storage;
 mod target;
+mod usage;
 
 pub use backend::{Backend, DeviceMemory, ProgramId};
 pub use compiler::{compile, floor_bytes};
@@ -58,3 +59,4 @@ pub use plan::Plan;
 pub use planned::{Partial, PlannedStep, RowsPlan, Storage};
 pub use report::ValueReport;
 pub use target::{KernelKind, RowBlocks, RowGroup, Scratch, Target};
+pub use usage::StepUsage;

@@ -185,16 +185,13 @@ impl Executable {
             index_errors: &self.index_errors,
             clock: &self.clock,
         };
-        for bound in &self.bound {
+        for (step, bound) in self.bound.iter().enumerate() {
             bound.run(&device.pool, &context);
-            if self.index_errors.any() {
-                break;
+            if let Some(error) = self.index_errors.take(&self.plan, step) {
+                return Err(error);
             }
         }
-        match self.index_errors.take() {
-            Some(sentence) => Err(Error::user(sentence)),
-            None => Ok(()),
-        }
+        Ok(())
     }
 
     /// The addresses of the states, by position among the graph's inputs; null for data.

@@ -5,7 +5,8 @@
 //! text           ──▶ Text    ──Tokenizer──▶ WindowBatches  ├─ Source ──▶ Prefetch ──▶ Batch, Batch
 //!                                           MaskedBatches  │
 //! tagged         ──▶ Tagged  ──Tokenizer──▶ TaggedBatches  │
-//! adder                                     Adder          ┘
+//! adder                                     Adder          │
+//! own arrays                                ArrayBatches   ┘
 //! ```
 //!
 //! - [`Dataset`] holds the texts and labels of `text<TAB>label` folders ([`labelled`]) or GLUE tasks ([`glue`]).
@@ -36,6 +37,7 @@
 #![forbid(unsafe_code)]
 
 pub mod adder;
+mod array_batches;
 mod batch;
 mod batching;
 mod blocks;
@@ -73,6 +75,7 @@ mod vocabulary;
 mod window_batches;
 
 pub use adder::Adder;
+pub use array_batches::ArrayBatches;
 pub use batch::{Batch, Field, IGNORE};
 pub use batching::Batching;
 pub use bucket::bucket;

@@ -16,11 +16,10 @@ impl<'g> Tensor<'g> {
     #[track_caller]
     pub fn grad(self, wrt: &[Tensor<'g>]) -> Vec<Tensor<'g>> {
         let ty = self.ty();
-        assert!(
-            ty.numel() == 1 && ty.dtype.is_float(),
-            "grad needs a float scalar, not {ty}"
-        );
         let trace = self.trace();
+        if ty.numel() != 1 || !ty.dtype.is_float() {
+            trace.fail(format!("grad needs a float scalar, not {ty}"));
+        }
         check_traces(trace, wrt.iter());
         trace.in_phase(Phase::Backward, || {
             let seed = self.full_like(1.0);

@@ -79,6 +79,6 @@ pub use ops::clip::{clip_coefficient, global_norm};
 pub use ops::concat::concat;
 pub use registry::Registry;
 pub use text::{parse, print};
-pub use trace::{Tensor, Trace};
+pub use trace::{Scope, Tensor, Trace};
 pub use types::{DType, Type, bf16_bits, numel};
 pub use verify::verify;

@@ -1,9 +1,12 @@
 //! Tracing: a graph under construction, and the handles of its values. Each operation's file adds its methods to them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::Arc;
+
+use lessen_base::{Error, Result};
 
 use crate::graph::{Assign, Graph, InputKind, Output, Phase, ValueId};
 use crate::op::Op;
@@ -17,6 +20,31 @@ pub struct Trace {
     scope: RefCell<Arc<str>>,
     streams: Cell<u32>,
     names: RefCell<Names>,
+    /// Whether a mistake is caught by [`Trace::attempt`].
+    attempts: Cell<bool>,
+    /// Where nodes were appended, by the first of their outputs.
+    places: RefCell<HashMap<ValueId, Place>>,
+}
+
+/// A line of the program that builds a graph.
+type Place = &'static Location<'static>;
+
+/// What unwinds from a mistake in [`Trace::attempt`].
+struct Mistake {
+    sentence: String,
+    place: Place,
+}
+
+/// A scope that nodes are appended in until this is dropped; see [`Trace::enter_scope`].
+pub struct Scope<'g> {
+    trace: &'g Trace,
+    before: Arc<str>,
+}
+
+impl Drop for Scope<'_> {
+    fn drop(&mut self) {
+        self.trace.scope.replace(self.before.clone());
+    }
 }
 
 /// Names that are taken and states that are assigned.
@@ -84,9 +112,12 @@ impl Trace {
 
     #[track_caller]
     fn declare(&self, name: &str, kind: InputKind, ty: Type) -> Tensor<'_> {
-        let new = self.names.borrow_mut().inputs.insert(name.to_string());
-        assert!(new, "the graph already has an input called `{name}`");
-        assert!(ty.fits(), "the input `{name}` of type {ty} is too large");
+        if !self.names.borrow_mut().inputs.insert(name.to_string()) {
+            self.fail(format!("the graph already has an input called `{name}`"));
+        }
+        if !ty.fits() {
+            self.fail(format!("the input `{name}` of type {ty} is too large"));
+        }
         let id = self.graph.borrow_mut().add_input(name, kind, ty);
         Tensor { trace: self, id }
     }
@@ -104,19 +135,63 @@ impl Trace {
     #[track_caller]
     pub fn apply_shared(&self, op: Arc<dyn Op>, inputs: &[Tensor<'_>]) -> Vec<Tensor<'_>> {
         for input in inputs {
-            assert!(
-                std::ptr::eq(input.trace(), self),
-                "{}: a tensor of another trace",
-                op.name()
-            );
+            if !std::ptr::eq(input.trace(), self) {
+                self.fail(format!("{}: a tensor of another trace", op.name()));
+            }
         }
         let ids: Vec<ValueId> = inputs.iter().map(|t| t.id()).collect();
         let scope = self.scope.borrow().clone();
         let outputs = self.graph.borrow_mut().add_node(op, &ids, self.phase.get(), scope);
         match outputs {
-            Ok(ids) => ids.into_iter().map(|id| Tensor { trace: self, id }).collect(),
-            Err(sentence) => panic!("{sentence}"),
+            Ok(ids) => {
+                if let (Some(first), true) = (ids.first(), self.attempts.get()) {
+                    self.places.borrow_mut().insert(*first, Location::caller());
+                }
+                ids.into_iter().map(|id| Tensor { trace: self, id }).collect()
+            }
+            Err(sentence) => self.fail(sentence.to_string()),
         }
+    }
+
+    /// Ends the building of the graph because of a mistake in the program that builds it: an error of
+    /// [`Trace::attempt`], where that is called, with the line of the caller.
+    ///
+    /// # Panics
+    /// With the sentence, outside of [`Trace::attempt`].
+    #[track_caller]
+    pub fn fail(&self, sentence: impl Into<String>) -> ! {
+        let sentence = sentence.into();
+        // Where a program is to end at a panic, unwinding would end it without a word.
+        if self.attempts.get() && cfg!(panic = "unwind") {
+            let place = Location::caller();
+            resume_unwind(Box::new(Mistake { sentence, place }));
+        }
+        panic!("{sentence}")
+    }
+
+    /// Calls `build`. What would make it panic in an operation of this trace, such as shapes that do not fit, is an
+    /// error that names the line of the program. After an error the trace is of no use.
+    ///
+    /// # Errors
+    /// Such a mistake. Other panics stay what they are.
+    pub fn attempt<R>(&self, build: impl FnOnce() -> R) -> Result<R> {
+        let before = self.attempts.replace(true);
+        let result = catch_unwind(AssertUnwindSafe(build));
+        self.attempts.set(before);
+        result.map_err(|payload| match payload.downcast::<Mistake>() {
+            Ok(mistake) => Error::user(mistake.sentence).at(shown(mistake.place)),
+            Err(other) => resume_unwind(other),
+        })
+    }
+
+    /// The line of the program that made a value in [`Trace::attempt`], as `FILE:LINE`; none of an input.
+    pub fn place_of(&self, value: Tensor<'_>) -> Option<String> {
+        let graph = self.graph.borrow();
+        let node = &graph.nodes[graph.producer(value.id())?.index()];
+        self.places
+            .borrow()
+            .get(node.outputs.first()?)
+            .map(|place| shown(place))
     }
 
     /// [`Trace::apply`] for an operation with one output.
@@ -131,8 +206,9 @@ impl Trace {
     /// If there is an output of this name.
     #[track_caller]
     pub fn output(&self, name: &str, value: Tensor<'_>) {
-        let new = self.names.borrow_mut().outputs.insert(name.to_string());
-        assert!(new, "the graph already has an output called `{name}`");
+        if !self.names.borrow_mut().outputs.insert(name.to_string()) {
+            self.fail(format!("the graph already has an output called `{name}`"));
+        }
         self.graph.borrow_mut().outputs.push(Output {
             name: name.to_string(),
             value: value.id(),
@@ -146,23 +222,21 @@ impl Trace {
     #[track_caller]
     pub fn assign(&self, target: Tensor<'_>, value: Tensor<'_>) {
         let (old, new) = (target.ty(), value.ty());
-        let mut graph = self.graph.borrow_mut();
-        let Some(input) = graph.input(target.id()) else {
-            panic!("only a state can be assigned")
+        let input = self.with_graph(|graph| graph.input(target.id()).cloned());
+        let Some(input) = input else {
+            self.fail("only a state can be assigned")
         };
-        assert!(
-            input.kind == InputKind::State,
-            "the input `{}` is data, only a state can be assigned",
-            input.name
-        );
-        assert!(
-            old == new,
-            "the state `{}` of type {old} cannot hold a {new}",
-            input.name
-        );
-        let new = self.names.borrow_mut().assigned.insert(target.id());
-        assert!(new, "the state `{}` is assigned twice", input.name);
-        graph.assigns.push(Assign {
+        let name = input.name;
+        if input.kind != InputKind::State {
+            self.fail(format!("the input `{name}` is data, only a state can be assigned"));
+        }
+        if old != new {
+            self.fail(format!("the state `{name}` of type {old} cannot hold a {new}"));
+        }
+        if !self.names.borrow_mut().assigned.insert(target.id()) {
+            self.fail(format!("the state `{name}` is assigned twice"));
+        }
+        self.graph.borrow_mut().assigns.push(Assign {
             target: target.id(),
             value: value.id(),
         });
@@ -178,6 +252,12 @@ impl Trace {
 
     /// Calls `f`; the nodes that it appends belong to the scope `name` inside the current one.
     pub fn in_scope<R>(&self, name: &str, f: impl FnOnce() -> R) -> R {
+        let _inside = self.enter_scope(name);
+        f()
+    }
+
+    /// Nodes that are appended until the result is dropped belong to the scope `name` inside the current one.
+    pub fn enter_scope(&self, name: &str) -> Scope<'_> {
         let before = self.scope.borrow().clone();
         let inner = if before.is_empty() {
             Arc::from(name)
@@ -185,9 +265,7 @@ impl Trace {
             Arc::from(format!("{before}.{name}"))
         };
         self.scope.replace(inner);
-        let result = f();
-        self.scope.replace(before);
-        result
+        Scope { trace: self, before }
     }
 
     /// The number of a stream of random bits that no other operation of this trace draws from.
@@ -278,13 +356,17 @@ impl<'g> Tensor<'g> {
     pub fn axis(self, axis: isize) -> usize {
         let rank = self.rank() as isize;
         let resolved = if axis < 0 { axis + rank } else { axis };
-        assert!(
-            (0..rank).contains(&resolved),
-            "axis {axis} of a tensor of type {}",
-            self.ty()
-        );
+        if !(0..rank).contains(&resolved) {
+            self.trace
+                .fail(format!("axis {axis} of a tensor of type {}", self.ty()));
+        }
         resolved as usize
     }
+}
+
+/// A line of a program as people write it.
+fn shown(place: Place) -> String {
+    format!("{}:{}", place.file(), place.line())
 }
 
 impl fmt::Debug for Tensor<'_> {

@@ -26,6 +26,39 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
+//! # Where to go from here
+//!
+//! A model of one's own is trained by a [`Trainer`](prelude::Trainer) and asked by a [`Session`](prelude::Session):
+//!
+//! | what | how | example |
+//! |---|---|---|
+//! | a model function | [`Context`](prelude::Context), layers such as [`linear`](prelude::linear) | `spiral` |
+//! | a training loop | [`Trainer::step`](prelude::Trainer::step) | `mnist` |
+//! | batches, shuffled | [`ArrayBatches`](prelude::ArrayBatches), [`Prefetch`](prelude::Prefetch) | `batches` |
+//! | an evaluation | [`Trainer::function`](prelude::Trainer::function), [`Metric`](prelude::Metric) | `mnist` |
+//! | saving | [`Trainer::save_checkpoint`](prelude::Trainer::save_checkpoint) | `resume` |
+//! | going on | [`Trainer::resume_checkpoint`](prelude::Trainer::resume_checkpoint) | `resume` |
+//! | asking elsewhere | [`Session::open`](prelude::Session::open) | `mnist_predict` |
+//! | a model of Hugging Face | [`Model::from_dir`](prelude::Model::from_dir) | `finetune_bert` |
+//! | an operation of one's own | [`Op`](prelude::Op) | `custom_operation` |
+//!
+//! The examples lie in `crates/lessen/examples`; `cargo run --release --example mnist` runs one. `docs/library.md`
+//! leads through all of this on one page.
+//!
+//! A mistake in a model function, such as shapes that do not fit or a loss that is no scalar, is an error of
+//! [`Trainer::new`](prelude::Trainer::new) with the line of the function:
+//!
+//! ```
+//! # use lessen::prelude::*;
+//! let wrong = Trainer::new(device()?, TrainerOptions::new(0.1), |cx| {
+//!     let x = cx.input("x", DType::F32, &[4, 3]);
+//!     x.matmul(cx.param("w", &[2, 1], Init::Zeros)).mean()
+//! });
+//! let sentence = wrong.err().unwrap().to_string();
+//! assert!(sentence.contains(".rs:") && sentence.contains("matmul"));
+//! # Ok::<(), Error>(())
+//! ```
+//!
 //! The crates behind it: [`graph`] (programs), [`compile`] (passes and plans), [`cpu`] (kernels), [`nn`] (layers,
 //! models, optimizers, checkpoints), [`data`] (batches), [`train`] (trainer, session, generation), [`run`] (recipes,
 //! folders, the training loop).
@@ -48,7 +81,7 @@ pub use lessen_train as train;
 pub mod prelude {
     pub use crate::{device, device_named};
     pub use lessen_compile::{Backend, Host, Placement};
-    pub use lessen_data::{Batch, Field, Metric, Order, Source, Tokenizer};
+    pub use lessen_data::{ArrayBatches, Batch, Field, Metric, Order, Prefetch, Source, Tokenizer};
     pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, Type, Vjp};
     pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};
     pub use lessen_nn::{

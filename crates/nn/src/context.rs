@@ -2,10 +2,11 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Deref;
 use std::rc::Rc;
 
 use lessen_base::Result;
-use lessen_graph::{DType, Tensor, Trace, Type, ValueId};
+use lessen_graph::{DType, Scope, Tensor, Trace, Type, ValueId};
 
 use crate::init::Init;
 use crate::lora::Lora;
@@ -91,6 +92,20 @@ pub struct Context<'g> {
     criterion: Rc<Criterion>,
 }
 
+/// A context in a scope that ends when this is dropped.
+pub(crate) struct Inside<'g> {
+    cx: Context<'g>,
+    _scope: Scope<'g>,
+}
+
+impl<'g> Deref for Inside<'g> {
+    type Target = Context<'g>;
+
+    fn deref(&self) -> &Context<'g> {
+        &self.cx
+    }
+}
+
 impl<'g> Context<'g> {
     /// Makes a context without a prefix; `training` enables dropout.
     pub fn new(trace: &'g Trace, training: bool) -> Context<'g> {
@@ -173,7 +188,11 @@ impl<'g> Context<'g> {
         let wanted = Type::new(dtype, shape);
         let found = self.declared.borrow().inputs.get(name).copied();
         if let Some(tensor) = found {
-            assert_eq!(tensor.ty(), wanted, "the input `{name}` is declared with two types");
+            let first = tensor.ty();
+            if first != wanted {
+                let sentence = format!("the input `{name}` is declared with two types, {first} and {wanted}");
+                self.trace.fail(sentence);
+            }
             return tensor;
         }
         let tensor = self.trace.input(name, dtype, shape);
@@ -196,7 +215,11 @@ impl<'g> Context<'g> {
         let name = join(&self.prefix, name);
         let found = self.declared.borrow().params.iter().find(|p| p.name == name).cloned();
         if let Some(param) = found {
-            assert_eq!(param.shape, shape, "the parameter `{name}` is declared with two shapes");
+            let first = &param.shape;
+            if first != shape {
+                let sentence = format!("the parameter `{name}` is declared with two shapes, {first:?} and {shape:?}");
+                self.trace.fail(sentence);
+            }
             return self.trace.tensor(param.value);
         }
         let tensor = match self.averaged.contains(&name) {
@@ -229,7 +252,15 @@ impl<'g> Context<'g> {
     /// Runs `f` with `name` appended to the prefix of parameter names and to the scope of the graph's nodes, by which
     /// plans and reports name values.
     pub fn scope<R>(&self, name: &str, f: impl FnOnce(&Context<'g>) -> R) -> R {
-        self.trace.in_scope(name, || f(&self.at(name)))
+        f(&self.enter(name))
+    }
+
+    /// [`Context::scope`] until the result is dropped, for functions that are to name their callers' lines in errors.
+    pub(crate) fn enter(&self, name: &str) -> Inside<'g> {
+        Inside {
+            _scope: self.trace.enter_scope(name),
+            cx: self.at(name),
+        }
     }
 
     /// Returns the random key of this graph: the data input `key`, `u32[2]`, another one at every step.

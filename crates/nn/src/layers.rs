@@ -15,44 +15,41 @@ use crate::rotary::Rotary;
 /// and `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
 pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
-    cx.scope(name, |cx| {
-        let weight = cx.param("weight", &[out, x.dim(-1)], init);
-        adapt(cx, x, x.matmul_t(weight), false) + cx.param("bias", &[out], Init::Zeros)
-    })
+    let cx = cx.enter(name);
+    let weight = cx.param("weight", &[out, x.dim(-1)], init);
+    adapt(&cx, x, x.matmul_t(weight), false) + cx.param("bias", &[out], Init::Zeros)
 }
 
 /// `y = x Wᵀ` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]`.
 #[track_caller]
 pub fn projection<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
-    cx.scope(name, |cx| {
-        let weight = cx.param("weight", &[out, x.dim(-1)], init);
-        adapt(cx, x, x.matmul_t(weight), false)
-    })
+    let cx = cx.enter(name);
+    let weight = cx.param("weight", &[out, x.dim(-1)], init);
+    adapt(&cx, x, x.matmul_t(weight), false)
 }
 
 /// `y = x W + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[in, out]` (as in GPT-2's `Conv1D`) and
 /// `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
 pub fn conv1d<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
-    cx.scope(name, |cx| {
-        let weight = cx.param("weight", &[x.dim(-1), out], init);
-        adapt(cx, x, x.matmul(weight), true) + cx.param("bias", &[out], Init::Zeros)
-    })
+    let cx = cx.enter(name);
+    let weight = cx.param("weight", &[x.dim(-1), out], init);
+    adapt(&cx, x, x.matmul(weight), true) + cx.param("bias", &[out], Init::Zeros)
 }
 
 /// Layer normalization (Ba et al. 2016): `y = (x - mean) / sqrt(variance + eps) · weight + bias` over the last axis.
 #[track_caller]
 pub fn layer_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Tensor<'g> {
-    cx.scope(name, |cx| {
-        let weight = cx.param("weight", &[x.dim(-1)], Init::Ones);
-        x.layer_norm(weight, cx.param("bias", &[x.dim(-1)], Init::Zeros), eps)
-    })
+    let cx = cx.enter(name);
+    let weight = cx.param("weight", &[x.dim(-1)], Init::Ones);
+    x.layer_norm(weight, cx.param("bias", &[x.dim(-1)], Init::Zeros), eps)
 }
 
 /// RMSNorm (Zhang and Sennrich 2019): `y = x / sqrt(mean(x²) + eps) · weight` over the last axis.
 #[track_caller]
 pub fn rms_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Tensor<'g> {
-    cx.scope(name, |cx| x.rms_norm(cx.param("weight", &[x.dim(-1)], Init::Ones), eps))
+    let cx = cx.enter(name);
+    x.rms_norm(cx.param("weight", &[x.dim(-1)], Init::Ones), eps)
 }
 
 /// Embedding lookup: the rows of `NAME.weight`, `[rows, width]`, at `ids` (`i32`, any shape), as `[.., width]`.
@@ -64,7 +61,8 @@ pub fn embedding<'g>(
     (rows, width): (usize, usize),
     init: Init,
 ) -> Tensor<'g> {
-    cx.scope(name, |cx| cx.param("weight", &[rows, width], init).gather(ids))
+    let cx = cx.enter(name);
+    cx.param("weight", &[rows, width], init).gather(ids)
 }
 
 /// Learned position embeddings: the rows `places` of `NAME.weight`, `[rows, width]`, as `[length, width]`.
@@ -79,11 +77,12 @@ pub fn positions<'g>(
     (rows, width): (usize, usize),
     init: Init,
 ) -> Tensor<'g> {
-    assert!(places.end <= rows, "the positions {places:?} with only {rows}");
-    cx.scope(name, |cx| {
-        let table = cx.param("weight", &[rows, width], init);
-        table.slice(0, places.start, places.len())
-    })
+    if places.end > rows {
+        cx.trace().fail(format!("the positions {places:?} with only {rows}"));
+    }
+    let cx = cx.enter(name);
+    let table = cx.param("weight", &[rows, width], init);
+    table.slice(0, places.start, places.len())
 }
 
 /// Options of an attention layer.

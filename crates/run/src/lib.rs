@@ -13,6 +13,7 @@
 //! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it;
 //!   [`attention_sample`] takes an attention layer of it out; [`export`] writes its model in another dtype;
 //!   [`forecast`] says beforehand what a run would take.
+//! - [`report`] makes a page of what runs have left in their folders.
 //!
 //! The device comes from the caller. Every mistake of a user is an [`Error::User`] of one sentence that names the
 //! thing, the place and the remedy.
@@ -49,7 +50,9 @@ pub mod export;
 pub mod folder;
 pub mod forecast;
 pub mod lengths;
+mod plot;
 pub mod recipe;
+pub mod report;
 pub mod saved_run;
 mod showcase;
 pub mod task;

@@ -30,8 +30,11 @@ pub struct StepGraphs {
 
 impl StepGraphs {
     /// Traces the loss and adds derivative and update.
-    pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> StepGraphs {
-        let (step, params, sums) = step_graph(options, loss);
+    ///
+    /// # Errors
+    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function.
+    pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<StepGraphs> {
+        let (step, params, sums) = step_graph(options, loss)?;
         let apply = (options.accumulate > 1).then(|| {
             let trace = Trace::new();
             let cx = Context::new(&trace, true);
@@ -46,7 +49,7 @@ impl StepGraphs {
                 states.push((name.to_string(), ty.clone()));
             }
         }
-        StepGraphs {
+        Ok(StepGraphs {
             reading: Reading::of(options, &params),
             step,
             shape: None,
@@ -55,7 +58,7 @@ impl StepGraphs {
             params,
             states,
             gradient_sums: sums.into_iter().map(|sum: StateSpec| sum.name).collect(),
-        }
+        })
     }
 
     /// Says that the step is traced for batches of this layout. It is then that of the largest batches: others follow
@@ -69,7 +72,7 @@ impl StepGraphs {
     /// same arena as the step, and the budget is for both.
     ///
     /// # Errors
-    /// A parameter that the step does not have.
+    /// Shapes that do not fit each other, with the line of the function, and a parameter that the step does not have.
     pub fn with_function(
         mut self,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
@@ -252,13 +255,17 @@ impl StepPlans {
 
 /// Traces the loss and adds derivative and update, or with accumulation the sums of gradients. Returns the graph, the
 /// parameters and the sums.
+///
+/// # Errors
+/// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function.
 pub(crate) fn step_graph(
     options: &TrainerOptions,
     loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
-) -> (Graph, Vec<ParamSpec>, Vec<StateSpec>) {
+) -> Result<(Graph, Vec<ParamSpec>, Vec<StateSpec>)> {
     let trace = Trace::new();
     let cx = Context::new(&trace, true).with_lora(options.lora.as_ref());
-    let value = loss(&cx);
+    let value = trace.attempt(|| loss(&cx))?;
+    check_loss(value)?;
     trace.output("loss", value);
     let rule = options.update_rule();
     let sums = if options.accumulate > 1 {
@@ -269,26 +276,58 @@ pub(crate) fn step_graph(
     };
     let params = cx.params();
     drop(cx);
-    (trace.finish(), params, sums)
+    Ok((trace.finish(), params, sums))
+}
+
+/// Refuses a loss that has no gradient.
+fn check_loss(loss: Tensor<'_>) -> Result<()> {
+    let ty = loss.ty();
+    let what = match () {
+        () if !ty.dtype.is_float() => format!("the loss is of type {ty}, which has no gradient; return a float scalar"),
+        () if ty.numel() != 1 => {
+            format!("the loss is of type {ty}, but it must be a scalar; end it with .mean() or .sum()")
+        }
+        () => return Ok(()),
+    };
+    let error = Error::user(what);
+    Err(match loss.trace().place_of(loss) {
+        Some(place) => error.at(place),
+        None => error,
+    })
 }
 
 /// The graph of a function over these parameters, without dropout: `trace` returns its results by name.
 ///
 /// # Errors
-/// A parameter that is not among `params`.
+/// Shapes that do not fit each other, with the line of the function, and a parameter that is not among `params`.
 pub(crate) fn function_graph(
     params: &[ParamSpec],
     reading: &Reading,
     trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
 ) -> Result<Graph> {
+    let (graph, own) = traced(reading, trace)?;
+    check_params(params, &own)?;
+    Ok(graph)
+}
+
+/// The graph of a function without dropout, and the parameters that it declares.
+///
+/// # Errors
+/// Shapes that do not fit each other, with the line of the function.
+pub(crate) fn traced(
+    reading: &Reading,
+    trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+) -> Result<(Graph, Vec<ParamSpec>)> {
     let builder = Trace::new();
     let cx = reading.of_results(Context::new(&builder, false));
-    for (name, value) in trace(&cx) {
-        builder.output(name, value);
-    }
-    check_params(params, &cx.params())?;
+    builder.attempt(|| {
+        for (name, value) in trace(&cx) {
+            builder.output(name, value);
+        }
+    })?;
+    let params = cx.params();
     drop(cx);
-    Ok(builder.finish())
+    Ok((builder.finish(), params))
 }
 
 /// Refuses a parameter of a graph, one of `own`, that is not among `params`.

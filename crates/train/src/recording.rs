@@ -50,7 +50,7 @@ pub(crate) fn recording_graph(
 ) -> Result<Graph> {
     let trace = Trace::new();
     let cx = reading.of_step(Context::recording(&trace, training, selection));
-    model(&cx);
+    trace.attempt(|| model(&cx))?;
     for recorded in cx.recorded()? {
         trace.output(&recorded.name, recorded.value);
     }

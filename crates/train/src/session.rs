@@ -1,6 +1,10 @@
 //! A session: a device with a model's parameters, and functions over them. Training, evaluation, prediction and
 //! generation all run in one.
 
+mod open;
+
+pub(crate) use self::open::PARAMETERS;
+
 use crate::array::{HostArray, StateArray, write_le};
 use crate::memory::check_memory;
 use crate::plans::{function_graph, states_of};

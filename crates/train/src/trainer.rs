@@ -3,6 +3,8 @@
 //! The trainer traces the function, adds derivative and update, compiles the whole, and holds parameters and the
 //! optimizer's state. Where batches come from and what happens between steps is the caller's.
 
+mod checkpoint;
+
 use crate::array::StateArray;
 use crate::options::TrainerOptions;
 use crate::plans::{StepGraphs, StepPlans, check_params, function_graph, step_graph};
@@ -91,13 +93,14 @@ impl Trainer {
     /// returns a scalar. Parameters begin with the values that they were declared with.
     ///
     /// # Errors
-    /// A budget below the floor, and a step that the machine's memory cannot hold; nothing is allocated then.
+    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; a budget
+    /// below the floor, and a step that the machine's memory cannot hold. Nothing is allocated then.
     pub fn new(
         backend: Box<dyn Backend>,
         options: TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Trainer> {
-        let plans = StepPlans::new(backend.as_ref(), &options, &StepGraphs::new(&options, loss))?;
+        let plans = StepPlans::new(backend.as_ref(), &options, &StepGraphs::new(&options, loss)?)?;
         plans.check_memory()?;
         let mut session = Session::zeros(backend, plans.params.clone())?;
         session.draw(|_| true, options.seed)?;
@@ -161,7 +164,7 @@ impl Trainer {
         if self.steps.contains_key(&Some(shape)) {
             return Ok(());
         }
-        let (graph, params, _) = step_graph(&self.options, loss);
+        let (graph, params, _) = step_graph(&self.options, loss)?;
         check_params(self.session.params(), &params)?;
         let function = self.add(&graph, self.options.placement)?;
         self.steps.insert(Some(shape), function);

@@ -132,7 +132,7 @@ pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measu
     let compiler = CpuBackend::from_env()?;
     let growth = ResidentGrowth::watch();
     let start = Instant::now();
-    let graphs = StepGraphs::new(&options, |cx| case.model.forward(cx, case.batch).loss);
+    let graphs = StepGraphs::new(&options, |cx| case.model.forward(cx, case.batch).loss)?;
     let plans = StepPlans::new(&compiler, &options, &graphs)?;
     let (params, states) = (plans.params, plans.states);
     let mut step = Executable::load(plans.step);

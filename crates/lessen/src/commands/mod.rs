@@ -14,6 +14,7 @@ mod plan;
 mod predict;
 mod recipe_args;
 mod recipes;
+mod report;
 mod train;
 
 use clap::Subcommand;
@@ -34,6 +35,8 @@ pub enum Command {
     Generate(generate::Generate),
     /// Write a model as a Hugging Face folder of its own
     Export(export::Export),
+    /// Write a page with curves, memory, settings and results of one or several runs
+    Report(report::Report),
     /// Say what a recipe would take in memory, without running it
     Plan(plan::Plan),
     /// Measure this machine: `lessen bench step`
@@ -56,6 +59,7 @@ impl Command {
             Command::Predict(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Export(command) => command.run(),
+            Command::Report(command) => command.run(),
             Command::Plan(command) => command.run(),
             Command::Bench(command) => command.run(),
             Command::Recipes(command) => command.run(),

@@ -15,7 +15,6 @@ mod plot;
 mod reader;
 mod results;
 mod summary;
-mod svg;
 
 use self::check::check;
 use self::claim::{Claim, check_name, find};

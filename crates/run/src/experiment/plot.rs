@@ -7,7 +7,7 @@ use super::measure::Measure;
 use super::reader::Reader;
 use super::results::Record;
 use super::summary::Summary;
-use super::svg::{Chart, Sample, Series};
+use crate::plot::{Chart, Sample, Series};
 use lessen_base::{Error, Result};
 use std::collections::BTreeMap;
 

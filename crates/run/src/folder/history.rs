@@ -24,7 +24,7 @@ pub struct Change {
 pub fn read(path: &Path) -> Result<Vec<Change>> {
     let mut history = Vec::new();
     if path.exists() {
-        metrics::visit(path, &mut |line| history.extend(change_of(line)))?;
+        metrics::visit(path, |line| history.extend(change_of(&line)))?;
     }
     Ok(history)
 }

@@ -21,7 +21,7 @@ impl Metrics {
     /// A file that cannot be read or written to.
     pub fn open(path: &Path, done: u64) -> Result<Metrics> {
         if path.exists() {
-            let is_kept = |line: &Value| step_of(line).is_some_and(|step| step <= done);
+            let is_kept = |line: Option<Value>| line.as_ref().and_then(step_of).is_some_and(|step| step <= done);
             let mut reader = BufReader::new(File::open(path).map_err(|error| unreadable(path, &error))?);
             write_with(path, |out| {
                 for_each_line(&mut reader, &mut |text, line| match is_kept(line) {
@@ -61,33 +61,41 @@ impl Metrics {
 /// # Errors
 /// A file that cannot be read.
 pub fn lines(path: &Path) -> Result<Vec<Value>> {
-    let mut all = Vec::new();
-    visit(path, &mut |line| all.push(line.clone()))?;
-    Ok(all)
+    let mut lines = Vec::new();
+    visit(path, |line| lines.push(line))?;
+    Ok(lines)
 }
 
-/// Shows the objects of a file of JSON lines one after another, so that only one is in memory; lines that are none are
-/// left out.
+/// Hands the objects of a file of JSON lines over, one after another, so that a long file takes no memory. Returns the
+/// numbers of the lines, from 1, that are no objects, as the last one of a run that was killed may be.
 ///
 /// # Errors
 /// A file that cannot be read.
-pub fn visit(path: &Path, visit: &mut dyn FnMut(&Value)) -> Result<()> {
+pub(crate) fn visit(path: &Path, mut take: impl FnMut(Value)) -> Result<Vec<u64>> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-    let each = &mut |_: &[u8], line: &Value| {
-        visit(line);
+    let (mut number, mut broken) = (0, Vec::new());
+    let each = &mut |_: &[u8], line: Option<Value>| {
+        number += 1;
+        match line {
+            Some(line) => take(line),
+            None => broken.push(number),
+        }
         Ok(())
     };
-    for_each_line(&mut BufReader::new(file), each).map_err(|error| unreadable(path, &error))
+    for_each_line(&mut BufReader::new(file), each).map_err(|error| unreadable(path, &error))?;
+    Ok(broken)
 }
 
-/// Shows the text and the object of each line of JSON lines.
-fn for_each_line(reader: &mut dyn BufRead, visit: &mut dyn FnMut(&[u8], &Value) -> io::Result<()>) -> io::Result<()> {
+/// Shows the text of each line of JSON lines, and its object; none where it is no object.
+fn for_each_line(
+    reader: &mut dyn BufRead,
+    visit: &mut dyn FnMut(&[u8], Option<Value>) -> io::Result<()>,
+) -> io::Result<()> {
     let mut text = Vec::new();
     while reader.read_until(b'\n', &mut text)? > 0 {
         let own = text.strip_suffix(b"\n").unwrap_or(&text);
-        if let Ok(line @ Value::Object(_)) = serde_json::from_slice(own) {
-            visit(own, &line)?;
-        }
+        let line = serde_json::from_slice(own).ok();
+        visit(own, line.filter(Value::is_object))?;
         text.clear();
     }
     Ok(())

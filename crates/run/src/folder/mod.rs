@@ -4,6 +4,7 @@
 //! config.toml            the settings, all of them, with the recipe's name and the budget under [run]
 //! settings.jsonl         which of them were others in earlier steps, where a run went on with others
 //! sessions.json          time and memory that it has taken in all of its sessions
+//! memory.json            what the training step takes in memory, over its schedule
 //! metrics.jsonl          a line for every step and every evaluation
 //! events.out.tfevents.*  the same for TensorBoard
 //! checkpoints/step-N/    model, tokenizer and the states of training after N steps; the newest ones are kept
@@ -18,6 +19,7 @@ pub mod checkpoints;
 pub mod events;
 pub mod history;
 pub mod manifest;
+pub(crate) mod memory;
 pub mod metrics;
 pub mod names;
 mod new_folder;

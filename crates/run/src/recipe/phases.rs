@@ -34,7 +34,8 @@ pub(crate) const KEY: &str = "phase";
 pub(crate) struct Phase {
     /// Name of the phase.
     pub name: String,
-    changes: Values,
+    /// The keys that it changes.
+    pub changes: Values,
 }
 
 impl Phase {

@@ -170,6 +170,21 @@ impl Settings {
             .collect()
     }
 
+    /// All settings that have a value: names, those of phases as `phase.NAME.KEY`, and values as TOML.
+    pub(crate) fn entries(&self) -> Vec<(String, String)> {
+        let own = |prefix: String, values: &Values| -> Vec<(String, String)> {
+            let value = |key: &Key| values.get(key.name).map(|(value, _)| value.to_string());
+            let all = KEYS.iter().filter_map(|key| Some((key, value(key)?)));
+            all.map(|(key, value)| (format!("{prefix}{}", key.name), value))
+                .collect()
+        };
+        let mut entries = own(String::new(), &self.values);
+        for phase in &self.phases {
+            entries.extend(own(format!("{}.{}.", phases::KEY, phase.name), &phase.changes));
+        }
+        entries
+    }
+
     /// All settings as TOML that [`Settings::parse`] reads back.
     pub fn to_toml(&self) -> String {
         let mut text = tables_of(&self.values, "");

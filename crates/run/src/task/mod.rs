@@ -340,7 +340,7 @@ impl RunTask {
     /// # Errors
     /// An evaluation with parameters that the step does not have; nothing to record of what is asked for.
     pub fn graphs(&self, options: &TrainerOptions, shapes: Shapes) -> Result<StepGraphs> {
-        let graphs = StepGraphs::new(options, |cx| self.loss(cx, shapes.train)).with_shape(shapes.train);
+        let graphs = StepGraphs::new(options, |cx| self.loss(cx, shapes.train))?.with_shape(shapes.train);
         let graphs = graphs.with_function(|cx| evaluation::trace(cx, &self.model, &self.goal, shapes.dev))?;
         recording::add(graphs, self, shapes)
     }

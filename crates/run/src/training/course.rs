@@ -131,10 +131,10 @@ impl Course {
             ..Course::default()
         };
         let mut all: Vec<PhaseResult> = phases.iter().map(|name| PhaseResult::new(name)).collect();
-        metrics::visit(path, &mut |line| {
-            course.add(line);
+        metrics::visit(path, |line| {
+            course.add(&line);
             if let Some(phase) = all.iter_mut().find(|phase| line["phase"] == phase.name()) {
-                phase.add(line);
+                phase.add(&line);
             }
         })?;
         course.phases = all.into_iter().filter(PhaseResult::has_begun).collect();

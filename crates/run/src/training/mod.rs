@@ -28,6 +28,7 @@ use self::start::Start;
 use self::timing::Timing;
 use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Waiting};
+use crate::folder::memory::{RunMemory, StageMemory};
 use crate::folder::{CONFUSION, DIVERGED, Folder, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
@@ -54,6 +55,9 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         return Ok(report);
     }
     let compile_time = left.stages.iter().map(|(_, plans)| plans.compile_time()).sum();
+    let memory_of = |(stage, plans): &(Stage, StepPlans)| StageMemory::of(stage.task.config.phase.as_deref(), plans);
+    let stages = left.stages.iter().map(memory_of).collect();
+    let memory = RunMemory { stages };
     let mut stages = left.stages.into_iter();
     let (stage, plans) = stages.next().ok_or_else(|| Error::internal("a run has no stage"))?;
     let (trainer, first) = stage.trainer(|| Ok(left.backend), plans, left.from)?;
@@ -62,6 +66,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     interrupt::listen()?;
     let (folder, guard) = start.folder()?;
     start.write_settings(&folder)?;
+    memory.write(&folder)?;
     let log = Log::open(&folder, start.step(), left.total)?;
     let mut run = Run {
         tokenizer: stage.task.data()?.tokenizer.clone(),

@@ -74,7 +74,9 @@ fn options(accumulate: usize, budget: Option<usize>) -> TrainerOptions {
 
 fn graphs(model: &Model, options: &TrainerOptions) -> StepGraphs {
     let largest = shape(BUCKETS[0]);
-    StepGraphs::new(options, |cx| model.forward(cx, largest).loss).with_shape(largest)
+    StepGraphs::new(options, |cx| model.forward(cx, largest).loss)
+        .unwrap()
+        .with_shape(largest)
 }
 
 /// The losses and parameters of eight steps.

@@ -1,8 +1,11 @@
 //! The tests of the crate in one binary.
 
 mod buckets;
+mod checkpoint;
 mod generator;
+mod mistakes;
 mod parity;
 mod recording;
 mod support;
 mod trainer;
+mod usage;

@@ -23,7 +23,7 @@ fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
 }
 
 fn plans(options: &TrainerOptions, recording: bool) -> StepPlans {
-    let mut graphs = StepGraphs::new(options, loss);
+    let mut graphs = StepGraphs::new(options, loss).unwrap();
     if recording {
         graphs = graphs.with_recording(&Selection::all(), true, loss).unwrap();
         graphs = graphs.with_recording(&"dropped".parse().unwrap(), false, loss).unwrap();

@@ -295,7 +295,7 @@ fn states_of_other_dtypes_are_kept_and_resumed() {
 fn functions_are_held_to_the_budget_and_count_in_its_floor() {
     let rows = 4096;
     let free = TrainerOptions::new(0.01);
-    let step = StepGraphs::new(&free, |cx| loss(cx, ROWS));
+    let step = StepGraphs::new(&free, |cx| loss(cx, ROWS)).unwrap();
     let backend = device(1);
     let peak = StepPlans::new(backend.as_ref(), &free, &step).unwrap().peak_bytes();
     let floor = step.floor_bytes(backend.as_ref(), &free).unwrap();

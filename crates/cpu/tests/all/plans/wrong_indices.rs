@@ -96,7 +96,8 @@ fn a_computed_label_out_of_range_changes_no_state() {
     for error in failed_step(&graph, (299, 4.0)) {
         assert_eq!(
             error,
-            "a computed index is 5, but it must be at least 0 and below 5; no state has been updated"
+            "`cross_entropy` reads the index 5 that is computed from `labels`, but indices there must be at least 0 and \
+             below 5; no state has been updated"
         );
     }
 }

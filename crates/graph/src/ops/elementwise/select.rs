@@ -55,7 +55,8 @@ impl<'g> Tensor<'g> {
     pub fn select(self, a: Tensor<'g>, b: Tensor<'g>) -> Tensor<'g> {
         let (sc, sa, sb) = (self.shape(), a.shape(), b.shape());
         let Some(shape) = common_shape(&sa, &sb).and_then(|s| common_shape(&sc, &s)) else {
-            panic!("select: the shapes {sc:?}, {sa:?} and {sb:?} do not broadcast to a common one");
+            let sentence = format!("select: the shapes {sc:?}, {sa:?} and {sb:?} do not broadcast to a common one");
+            self.trace().fail(sentence);
         };
         let inputs = [
             self.broadcast_to(&shape),

@@ -136,7 +136,8 @@ impl<'g> Tensor<'g> {
     pub fn broadcast_with(self, other: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
         let (a, b) = (self.shape(), other.shape());
         let Some(shape) = common_shape(&a, &b) else {
-            panic!("the shapes {a:?} and {b:?} do not broadcast to a common one");
+            let sentence = format!("the shapes {a:?} and {b:?} do not broadcast to a common one");
+            self.trace().fail(sentence);
         };
         (self.broadcast_to(&shape), other.broadcast_to(&shape))
     }

@@ -82,11 +82,10 @@ impl<'g> Tensor<'g> {
         let mut shape = self.shape();
         let rank = shape.len() as isize + 1;
         let at = if axis < 0 { axis + rank } else { axis };
-        assert!(
-            (0..rank).contains(&at),
-            "axis {axis} cannot be inserted into {}",
-            self.ty()
-        );
+        if !(0..rank).contains(&at) {
+            let sentence = format!("axis {axis} cannot be inserted into {}", self.ty());
+            self.trace().fail(sentence);
+        }
         shape.insert(at as usize, 1);
         self.reshape(&shape)
     }

@@ -1,11 +1,12 @@
 //! Plots as SVG: axes with ticks, lines with bands, a legend. The file needs nothing else, and its colours suit light
 //! and dark surroundings: it has a ground of its own, which follows the reader's scheme.
 
+use super::{COLOURS, DASHES, Scale, escaped, path, shown};
 use std::fmt::Write;
 
 /// A line of a plot.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Series {
+pub(crate) struct Series {
     /// Its name in the legend.
     pub name: String,
     /// Its points, from left to right.
@@ -14,7 +15,7 @@ pub(super) struct Series {
 
 /// A point of a line, and half the height of the band around it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Sample {
+pub(crate) struct Sample {
     pub x: f64,
     pub y: f64,
     pub spread: f64,
@@ -22,7 +23,7 @@ pub(super) struct Sample {
 
 /// A plot.
 #[derive(Clone, Debug)]
-pub(super) struct Chart {
+pub(crate) struct Chart {
     pub title: String,
     pub x_label: String,
     pub y_label: String,
@@ -43,109 +44,14 @@ const BOTTOM: f64 = 52.0;
 /// Height of a row of the legend.
 const ROW: f64 = 18.0;
 
-/// Colours that can be told apart also by readers who see colours otherwise (Okabe and Ito 2008), but for yellow.
-const COLOURS: [&str; 7] = [
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#888888",
-];
-/// Dashes, for more lines than there are colours.
-const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
-
 const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#222}.title{font-size:14px;font-weight:600}\
                      .ground{fill:#fff}.grid{stroke:#ddd}.axis{stroke:#555}\
                      @media(prefers-color-scheme:dark){text{fill:#ddd}.ground{fill:#181a1f}.grid{stroke:#33363d}\
                      .axis{stroke:#999}}";
 
-/// One axis: values, and where they lie.
-struct Scale {
-    low: f64,
-    high: f64,
-    log: bool,
-    from: f64,
-    to: f64,
-}
-
-impl Scale {
-    /// A scale from the least to the greatest of some values, which is a little wider than they are where it is not
-    /// logarithmic.
-    fn over(values: impl Iterator<Item = f64>, log: bool, margin: f64, (from, to): (f64, f64)) -> Scale {
-        let fits = |value: &f64| value.is_finite() && (!log || *value > 0.0);
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values.filter(fits) {
-            (low, high) = (low.min(value), high.max(value));
-        }
-        if low > high {
-            (low, high) = if log { (1.0, 10.0) } else { (0.0, 1.0) };
-        }
-        if log {
-            (low, high) = (low.log10(), high.log10());
-        }
-        let room = match high - low {
-            span if span > 0.0 => span * margin,
-            _ => (low.abs() * 0.05).max(if log { 0.05 } else { 1e-9 }),
-        };
-        Scale {
-            low: low - room,
-            high: high + room,
-            log,
-            from,
-            to,
-        }
-    }
-
-    fn place(&self, value: f64) -> f64 {
-        let value = if self.log {
-            value.max(f64::MIN_POSITIVE).log10()
-        } else {
-            value
-        };
-        self.from + (value - self.low) / (self.high - self.low) * (self.to - self.from)
-    }
-
-    /// Round values within the scale.
-    fn ticks(&self) -> Vec<f64> {
-        let span = self.high - self.low;
-        if self.log && span >= 1.0 {
-            let decades = (self.low.ceil() as i32)..=(self.high.floor() as i32);
-            return decades.map(|power| 10f64.powi(power)).collect();
-        }
-        let (low, high) = match self.log {
-            true => (10f64.powf(self.low), 10f64.powf(self.high)),
-            false => (self.low, self.high),
-        };
-        let rough = (high - low) / 6.0;
-        let power = 10f64.powf(rough.log10().floor());
-        let steps = [1.0, 2.0, 2.5, 5.0, 10.0];
-        let step = power * steps.iter().find(|&&step| step * power >= rough).unwrap_or(&10.0);
-        let first = (low / step).ceil() as i64;
-        let last = (high / step).floor() as i64;
-        (first..=last).map(|number| number as f64 * step).collect()
-    }
-}
-
-/// A tick as short as it can be read.
-fn shown(value: f64) -> String {
-    if value != 0.0 && (value.abs() >= 1e6 || value.abs() < 1e-4) {
-        return format!("{value:e}");
-    }
-    let text = format!("{value:.6}");
-    let text = text.trim_end_matches('0').trim_end_matches('.');
-    if text == "-0" {
-        "0".to_string()
-    } else {
-        text.to_string()
-    }
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
-}
-
 impl Chart {
     /// The whole file.
-    pub(super) fn to_svg(&self) -> String {
+    pub(crate) fn to_svg(&self) -> String {
         let legend = if self.series.len() > 1 {
             self.series.len().div_ceil(2) as f64 * ROW + 8.0
         } else {
@@ -242,19 +148,6 @@ impl Chart {
         };
         let points: Vec<&Sample> = series.points.iter().filter(usable).collect();
         let colour = COLOURS[index % COLOURS.len()];
-        let path = |places: &mut dyn Iterator<Item = (f64, f64)>| {
-            let mut path = String::new();
-            for (number, (a, b)) in places.enumerate() {
-                let _ = write!(
-                    path,
-                    "{}{:.1} {:.1}",
-                    if number == 0 { "M" } else { "L" },
-                    x.place(a),
-                    y.place(b)
-                );
-            }
-            path
-        };
         let mut text = String::new();
         if points.iter().any(|point| point.spread > 0.0) {
             let least = if self.log_y {
@@ -262,7 +155,7 @@ impl Chart {
             } else {
                 f64::NEG_INFINITY
             };
-            let mut edge = points.iter().map(|point| (point.x, point.y + point.spread)).chain(
+            let edge = points.iter().map(|point| (point.x, point.y + point.spread)).chain(
                 points
                     .iter()
                     .rev()
@@ -271,10 +164,10 @@ impl Chart {
             let _ = write!(
                 text,
                 "<path fill=\"{colour}\" fill-opacity=\"0.18\" d=\"{}Z\"/>",
-                path(&mut edge)
+                path(edge, x, y)
             );
         }
-        let curve = path(&mut points.iter().map(|point| (point.x, point.y)));
+        let curve = path(points.iter().map(|point| (point.x, point.y)), x, y);
         let _ = write!(text, "<path fill=\"none\" {} d=\"{curve}\"/>", stroke(index));
         if self.marked {
             for point in points {
@@ -323,20 +216,6 @@ mod tests {
             name: name.into(),
             points: points.iter().map(|&(x, y, spread)| Sample { x, y, spread }).collect(),
         }
-    }
-
-    #[test]
-    fn ticks_are_round_and_within_the_scale() {
-        let ticks = |low: f64, high: f64, log| {
-            let scale = Scale::over([low, high].into_iter(), log, 0.0, (0.0, 1.0));
-            scale.ticks().into_iter().map(shown).collect::<Vec<_>>().join(" ")
-        };
-        assert_eq!(ticks(0.0, 100.0, false), "0 20 40 60 80 100");
-        assert_eq!(ticks(-1.0, 1.0, false), "-1 -0.5 0 0.5 1");
-        assert_eq!(ticks(1.51, 1.74, false), "1.55 1.6 1.65 1.7");
-        assert_eq!(ticks(0.001, 100.0, true), "0.001 0.01 0.1 1 10 100");
-        assert_eq!(ticks(2.0, 5.0, true), "2 3 4 5");
-        assert_eq!(ticks(0.0, 3e7, false), "0 5e6 1e7 1.5e7 2e7 2.5e7 3e7");
     }
 
     #[test]

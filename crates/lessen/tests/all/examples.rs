@@ -1,0 +1,156 @@
+//! The examples, run as programs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+/// The folder of the examples' programs, built if need be.
+fn programs() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let mut build = Command::new(env!("CARGO"));
+        build.args([
+            "build",
+            "--quiet",
+            "--offline",
+            "--locked",
+            "-p",
+            "lessen",
+            "--examples",
+        ]);
+        if !cfg!(debug_assertions) {
+            build.arg("--release");
+        }
+        let output = build.current_dir(env!("CARGO_MANIFEST_DIR")).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        Path::new(env!("CARGO_BIN_EXE_lessen")).with_file_name("examples")
+    })
+}
+
+fn run(name: &str, arguments: &[&Path]) -> Output {
+    let mut command = Command::new(programs().join(name));
+    command.args(arguments).env("LESSEN_THREADS", "1").output().unwrap()
+}
+
+/// What an example prints, which must succeed.
+fn printed(name: &str, arguments: &[&Path]) -> String {
+    let output = run(name, arguments);
+    assert!(
+        output.status.success(),
+        "{name}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn a_spiral_is_learnt_and_an_operation_added() {
+    let text = printed("spiral", &[]);
+    let right: u32 = text.lines().last().unwrap().split(' ').next().unwrap().parse().unwrap();
+    assert!(right > 450, "{text}");
+    assert!(!printed("custom_operation", &[]).is_empty());
+}
+
+#[test]
+fn a_model_is_saved_and_goes_on_with_the_same_bits() {
+    let dir = tempfile::tempdir().unwrap();
+    let (whole, parts) = (dir.path().join("whole"), dir.path().join("parts"));
+    let until = |folder: &Path, steps: &str| printed("resume", &[folder, Path::new(steps)]);
+    let expected = until(&whole, "120");
+    until(&parts, "50");
+    let text = until(&parts, "120");
+    assert!(text.starts_with("going on after step 50\n"), "{text}");
+    assert_eq!(
+        text.lines().skip(1).collect::<Vec<_>>(),
+        expected.lines().collect::<Vec<_>>()
+    );
+    assert!(
+        expected.contains("step 120: loss ") && expected.contains("sin(0.5) = 0.479"),
+        "{expected}"
+    );
+    for file in ["model.safetensors", "training.safetensors", "training.json"] {
+        assert!(
+            fs::read(whole.join(file)).unwrap() == fs::read(parts.join(file)).unwrap(),
+            "{file}"
+        );
+    }
+}
+
+#[test]
+fn batches_are_shuffled_and_come_again() {
+    let text = printed("batches", &[]);
+    let numbers = |line: &str| {
+        let digits = line.split_once(':').unwrap().1.chars().filter(char::is_ascii_digit);
+        digits.map(|digit| digit.to_digit(10).unwrap()).collect::<Vec<u32>>()
+    };
+    let lines: Vec<&str> = text.lines().collect();
+    let (first, second) = (numbers(lines[0]), numbers(lines[1]));
+    assert_ne!(first, second);
+    for epoch in [&first, &second] {
+        let mut sorted = epoch.to_vec();
+        sorted.sort_unstable();
+        assert_eq!(sorted, [0, 1, 2, 3, 4, 5]);
+    }
+    assert_eq!(numbers(lines[2]), second[2..4]);
+    assert!(
+        lines[3].starts_with("4 texts of ") && lines[3].contains("Packed"),
+        "{text}"
+    );
+}
+
+/// Writes a file of the format idx.
+fn idx(path: &Path, shape: &[u32], bytes: &[u8]) {
+    let mut file = vec![0, 0, 8, shape.len() as u8];
+    shape.iter().for_each(|size| file.extend(size.to_be_bytes()));
+    file.extend(bytes);
+    fs::write(path, file).unwrap();
+}
+
+/// Writes images and labels: the digit is the column of a bright bar, with some noise around.
+fn digits(dir: &Path, name: &str, count: usize) {
+    let label = |image: usize| (image * 7 % 10) as u8;
+    let pixel = |image: usize, at: usize| {
+        let bar = at % 28 / 2 == usize::from(label(image)) + 1;
+        if bar { 200 } else { ((image * 31 + at * 17) % 40) as u8 }
+    };
+    let pixels: Vec<u8> = (0..count * 784).map(|at| pixel(at / 784, at % 784)).collect();
+    let labels: Vec<u8> = (0..count).map(label).collect();
+    idx(
+        &dir.join(format!("{name}-images-idx3-ubyte")),
+        &[count as u32, 28, 28],
+        &pixels,
+    );
+    idx(&dir.join(format!("{name}-labels-idx1-ubyte")), &[count as u32], &labels);
+}
+
+#[test]
+fn digits_are_learnt_evaluated_and_predicted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (data, out) = (dir.path(), dir.path().join("out"));
+    digits(data, "train", 1000);
+    digits(data, "t10k", 130);
+    let once = printed("mnist", &[data, &out, Path::new("2")]);
+    assert!(
+        once.contains("step 10: loss ") && once.contains("step 20: loss "),
+        "{once}"
+    );
+    let more = printed("mnist", &[data, &out, Path::new("6")]);
+    assert!(
+        more.contains("going on after step 20") && more.contains("step 60: "),
+        "{more}"
+    );
+    assert!(more.lines().last().unwrap().ends_with("accuracy 100.00 %"), "{more}");
+
+    let images = data.join("t10k-images-idx3-ubyte");
+    let answers = printed("mnist_predict", &[&out.join("checkpoint"), &images]);
+    let digits: Vec<usize> = answers.lines().map(|line| line[..1].parse().unwrap()).collect();
+    assert_eq!(digits, (0..130).map(|image| image * 7 % 10).collect::<Vec<usize>>());
+
+    let refused = |name: &str, arguments: &[&Path]| String::from_utf8(run(name, arguments).stderr).unwrap();
+    let sentence = refused("mnist_predict", &[&out, &images]);
+    assert!(sentence.contains("model.safetensors"), "{sentence}");
+    fs::write(&images, [0x1f, 0x8b, 8, 0]).unwrap();
+    let sentence = refused("mnist", &[data, &dir.path().join("other")]);
+    assert!(sentence.contains("is no idx file of bytes; unpack it"), "{sentence}");
+}

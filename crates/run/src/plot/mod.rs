@@ -1,0 +1,36 @@
+//! What plots are made of: axes, lines, colours. A [`Chart`] is a file of its own; pages draw with the same parts.
+
+mod scale;
+mod svg;
+mod thin;
+
+pub(crate) use self::scale::{Scale, shown};
+pub(crate) use self::svg::{Chart, Sample, Series};
+pub(crate) use self::thin::Thinned;
+
+use std::fmt::Write;
+
+/// Colours that can be told apart also by readers who see colours otherwise (Okabe and Ito 2008), but for yellow.
+pub(crate) const COLOURS: [&str; 7] = [
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#888888",
+];
+/// Dashes, for more lines than there are colours.
+pub(crate) const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
+
+/// The path of a line through these points.
+pub(crate) fn path(points: impl Iterator<Item = (f64, f64)>, x: &Scale, y: &Scale) -> String {
+    let mut path = String::new();
+    for (number, (a, b)) in points.enumerate() {
+        let command = if number == 0 { 'M' } else { 'L' };
+        let _ = write!(path, "{command}{:.1} {:.1}", x.place(a), y.place(b));
+    }
+    path
+}
+
+/// A text within XML or HTML, also as an attribute.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+        .replace('"', "&quot;")
+}

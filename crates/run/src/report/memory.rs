@@ -1,0 +1,171 @@
+//! Memory over a step: what lies in memory while the schedule of a training step goes by, as planned.
+
+use super::figure::{Axes, Frame, frame, rounded};
+use super::html::{folded, table};
+use super::run::Run;
+use crate::folder::memory::StageMemory;
+use lessen_train::show_size;
+use serde_json::json;
+
+/// Most steps of a schedule that are drawn; of more, those of the greatest total in each of so many equal stretches.
+const DRAWN: usize = 500;
+
+/// The figures of all runs and phases, with the same height for the same bytes.
+pub(super) fn figures(runs: &[Run]) -> String {
+    let stages = || {
+        runs.iter()
+            .flat_map(|run| run.memory.iter().map(move |stage| (run, stage)))
+    };
+    let most = stages().map(|(_, stage)| height(stage)).max().unwrap_or(0);
+    let several = stages().count() > 1;
+    let mut html = String::new();
+    for (index, (run, stage)) in stages().enumerate() {
+        let named = [
+            (runs.len() > 1).then(|| run.name.clone()),
+            stage.phase.as_ref().map(|phase| format!("phase {phase}")),
+        ];
+        let named: Vec<String> = named.into_iter().flatten().collect();
+        let title = match several && !named.is_empty() {
+            true => named.join(", "),
+            false => "Memory over a step".to_string(),
+        };
+        html += &figure(index, &title, stage, most);
+    }
+    html
+}
+
+/// The bytes that a plot must reach.
+fn height(stage: &StageMemory) -> usize {
+    let greatest = (0..stage.operations.len()).map(|step| total(stage, step)).max();
+    stage.planned.max(greatest.unwrap_or(0))
+}
+
+/// Everything that lies in memory in a step of the schedule.
+fn total(stage: &StageMemory, step: usize) -> usize {
+    stage.states + stage.constants + stage.parts().iter().map(|(_, bytes)| bytes[step]).sum::<usize>()
+}
+
+/// The unit in which so many bytes are easily read, and its bytes.
+fn unit(bytes: usize) -> (&'static str, f64) {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let fits = units.into_iter().find(|(_, power)| bytes >> power >= 2);
+    fits.map_or(("B", 1.0), |(name, power)| (name, (1u64 << power) as f64))
+}
+
+/// The steps of the schedule that are drawn.
+fn drawn_steps(stage: &StageMemory) -> Vec<usize> {
+    let steps = stage.operations.len();
+    let part = steps.div_ceil(DRAWN).max(1);
+    let greatest = |first: usize| {
+        let own = first..(first + part).min(steps);
+        own.max_by_key(|&step| (total(stage, step), std::cmp::Reverse(step)))
+    };
+    (0..steps).step_by(part).filter_map(greatest).collect()
+}
+
+fn figure(index: usize, title: &str, stage: &StageMemory, most: usize) -> String {
+    let (steps, (unit, size)) = (drawn_steps(stage), unit(most));
+    let Some(&peak) = steps
+        .iter()
+        .max_by_key(|&&step| (total(stage, step), std::cmp::Reverse(step)))
+    else {
+        return String::new();
+    };
+    let end = stage.operations.len() as f64;
+    let mut axes = Axes::over([0.0, end].into_iter(), [0.0, most as f64 / size].into_iter(), false);
+    axes.y.low = 0.0;
+    let lasting = vec![stage.states; stage.operations.len()];
+    let constants = vec![stage.constants; stage.operations.len()];
+    let mut parts: Vec<(&str, &[usize])> = vec![("parameters and states", &lasting), ("constants", &constants)];
+    parts.extend(stage.parts());
+    parts.retain(|(_, bytes)| bytes.iter().any(|&bytes| bytes > 0));
+
+    // Areas over each other, each a staircase: a value is constant during a step.
+    let mut below: Vec<f64> = vec![0.0; steps.len()];
+    let (mut drawing, mut legend, mut series) = (String::new(), Vec::new(), Vec::new());
+    for (number, (name, bytes)) in parts.iter().enumerate() {
+        let above: Vec<f64> = steps
+            .iter()
+            .zip(&below)
+            .map(|(&step, low)| low + bytes[step] as f64 / size)
+            .collect();
+        let stairs = |tops: &[f64]| -> Vec<(f64, f64)> {
+            let edges = (0..steps.len()).map(|at| if at == 0 { 0.0 } else { steps[at] as f64 });
+            let ends = (1..=steps.len()).map(|at| steps.get(at).map_or(end, |&step| step as f64));
+            let corners = edges.zip(ends).zip(tops);
+            corners
+                .flat_map(|((from, to), &top)| [(from, top), (to, top)])
+                .collect()
+        };
+        let mut outline = stairs(&above);
+        outline.extend(stairs(&below).into_iter().rev());
+        drawing += &format!("<path class=\"area a{number}\" d=\"{}Z\"/>\n", axes.path(&outline));
+        legend.push((name.to_string(), format!("block a{number}")));
+        series.push(json!({
+            "name": name,
+            "colour": format!("a{number}"),
+            "y": above.iter().map(|&top| rounded(top)).collect::<Vec<_>>(),
+            "shown": steps.iter().map(|&step| show_size(bytes[step])).collect::<Vec<_>>(),
+        }));
+        below = above;
+    }
+    let planned = axes.y.place(stage.planned as f64 / size);
+    drawing += &format!("<path class=\"limit\" d=\"M0 {planned:.1}H1000\"/>\n");
+    legend.push(("planned peak of the run".to_string(), "limit".to_string()));
+    legend.reverse();
+    let note = format!(
+        "The peak of the step is {} at operation {peak} of {} ({}); with evaluation and gaps the plan takes {}.",
+        show_size(total(stage, peak)),
+        stage.operations.len(),
+        stage.operations[peak],
+        show_size(stage.planned)
+    );
+    frame(&Frame {
+        id: &format!("memory-{index}"),
+        title,
+        unit,
+        note: &note,
+        along: "operation of the schedule",
+        axes: &axes,
+        legend: &legend,
+        marks: &marks(stage),
+        drawing: &drawing,
+        told: json!({
+            "steps": steps,
+            "names": steps.iter().map(|&step| &stage.operations[step]).collect::<Vec<_>>(),
+            "totals": steps.iter().map(|&step| show_size(total(stage, step))).collect::<Vec<_>>(),
+            "series": series,
+        }),
+        figures: &largest(title, stage),
+    })
+}
+
+/// Where forward, backward and update begin, unless updates are in between everywhere.
+fn marks(stage: &StageMemory) -> Vec<(f64, String)> {
+    let mut seen: Vec<&str> = Vec::new();
+    let mut marks = Vec::new();
+    for (step, part) in &stage.stretches {
+        if !seen.contains(&part.as_str()) && (stage.stretches.len() <= 4 || part != "update") {
+            seen.push(part);
+            marks.push((*step as f64, part.clone()));
+        }
+    }
+    marks
+}
+
+/// The largest values, folded away.
+fn largest(title: &str, stage: &StageMemory) -> String {
+    let heads = ["", "size", "type", "from operation", "to"].map(str::to_string);
+    let row = |value: &crate::folder::memory::LargeValue| {
+        let (first, last) = (value.first_step.to_string(), value.last_step.to_string());
+        (
+            value.name.clone(),
+            vec![show_size(value.bytes), value.ty.clone(), first, last],
+        )
+    };
+    let rows: Vec<(String, Vec<String>)> = stage.largest.iter().map(row).collect();
+    folded(
+        "Largest values",
+        &table(&format!("{title}: largest values"), &heads, &rows),
+    )
+}
