@@ -7,7 +7,7 @@ const MULTIPLE: usize = 16;
 /// the one before it by a thirty-second at most, or by 16.
 ///
 /// ```
-/// assert_eq!([0, 16, 17, 130, 600, 5000].map(lessen_data::bucket), [16, 16, 32, 144, 608, 5008]);
+/// assert_eq!([0, 16, 17, 130, 600, 5000].map(lessen_data::bucket), [16, 16, 32, 144, 608, 5120]);
 /// ```
 pub fn bucket(tokens: usize) -> usize {
     let mut bucket = MULTIPLE;

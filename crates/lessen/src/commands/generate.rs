@@ -108,7 +108,9 @@ impl Generate {
             repetition_penalty: self.repetition_penalty,
             seed: self.seed,
         };
-        sampling.check()?;
+        sampling
+            .check()
+            .map_err(|error| Error::user(format!("--{}", error.message())))?;
         if self.samples == 0 {
             return Err(Error::user("--samples 0 makes no text; choose at least 1"));
         }

@@ -95,7 +95,7 @@ fn values_may_begin_with_a_hyphen() {
     let warm = ["generate", "run", "--prompt", "1+2=", "--temperature", "-1"];
     assert_eq!(
         refuse(dir, &warm),
-        "error: a temperature of -1 makes no sense; choose a number from 0, such as 0.8"
+        "error: --temperature -1 makes no sense; choose a number from 0, such as 0.8"
     );
     let sentence = refuse(dir, &["train", "adder", "--budget", "-5MiB"]);
     assert!(sentence.contains("'-5MiB' is no size"), "{sentence}");

@@ -130,9 +130,9 @@ fn what_cannot_be_continued_is_told() {
         refused(&["--stop", ""]),
         "error: --stop has an empty string, which is everywhere; leave it out"
     );
-    assert!(refused(&["--top-k", "0"]).contains("a top-k of 0 makes no sense; choose at least 1"));
-    assert!(refused(&["--top-p", "-1"]).contains("a top-p of -1 makes no sense; choose a share above 0"));
-    assert!(refused(&["--repetition-penalty", "0"]).contains("a repetition penalty of 0 makes no sense"));
+    assert!(refused(&["--top-k", "0"]).contains("--top-k 0 makes no sense; choose at least 1"));
+    assert!(refused(&["--top-p", "-1"]).contains("--top-p -1 makes no sense; choose a share above 0"));
+    assert!(refused(&["--repetition-penalty", "0"]).contains("--repetition-penalty 0 makes no sense"));
     fs::write(dir.join("prompts.txt"), "ab\n\nc\n").unwrap();
     let file = |name: &str| refuse(dir, &["generate", "run", "--prompts", name]);
     assert_eq!(

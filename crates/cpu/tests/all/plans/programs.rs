@@ -182,7 +182,7 @@ fn more_random_programs_agree_with_the_reference() {
 fn random_programs_reach_every_operation_and_every_kind_of_storage() {
     let mut operations = BTreeSet::new();
     let (mut local, mut in_place, mut partial, mut recomputed, mut whole) = (0, 0, 0, 0, 0);
-    for seed in 0..500 {
+    for seed in 0..600 {
         let graph = program(seed).graph;
         operations.extend(graph.nodes.iter().map(|n| n.op.name()));
         let plan = compile(&graph, &Options::default()).unwrap();
