@@ -21,7 +21,8 @@ pub fn current() -> Option<usize> {
     counted(CURRENT.load(Ordering::Relaxed))
 }
 
-/// The most bytes that were allocated at once since the start of the process or [`reset_peak`]; none where nobody counts.
+/// The most bytes that were allocated at once since the start of the process or [`reset_peak`]; none where nobody
+/// counts.
 pub fn peak() -> Option<usize> {
     counted(PEAK.load(Ordering::Relaxed))
 }

@@ -4,7 +4,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 
 use lessen_base::allocated;
 
-/// The system's allocator, which reports every allocation to [`allocated`]. A program makes it its `#[global_allocator]`.
+/// The system's allocator, which reports every allocation to [`allocated`]. A program makes it its
+/// `#[global_allocator]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CountingAllocator;
 

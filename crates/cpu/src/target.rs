@@ -14,8 +14,8 @@ const TILE_ROWS: usize = 128;
 /// The most rows that are one tile. Its products are cut by columns, so that the shared matrix is packed once.
 const ONE_TILE: usize = 512;
 
-/// Rows of one tile of this many rows. Between one tile and many, there are a multiple of 4 of about the same size, so that
-/// no worker waits for long.
+/// Rows of one tile of this many rows. Between one tile and many, there are a multiple of 4 of about the same size, so
+/// that no worker waits for long.
 fn tile_rows(rows: usize) -> usize {
     if rows <= ONE_TILE {
         return rows.max(1);

@@ -106,12 +106,13 @@ pub enum Fold {
 pub enum OnRows {
     /// Nothing that follows from the rows.
     No,
-    /// The operation on these rows gives the same rows of the only output, whose other rows are zeros. Dense inputs are all
-    /// one number.
+    /// The operation on these rows gives the same rows of the only output, whose other rows are zeros. Dense inputs are
+    /// all one number.
     Rows,
     /// The operation on these rows gives the only output itself.
     Whole,
-    /// This operation has the same outputs. In place of the one sparse input it takes the numbers of the rows, and the rows.
+    /// This operation has the same outputs. In place of the one sparse input it takes the numbers of the rows, and the
+    /// rows.
     By(Arc<dyn Op>),
 }
 
@@ -246,8 +247,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         None
     }
 
-    /// For an operation whose only output is zeros but for the rows that input 0 numbers: the operation that computes these
-    /// rows from the same inputs, one for each number; see [`CombineRows`](crate::ops::CombineRows).
+    /// For an operation whose only output is zeros but for the rows that input 0 numbers: the operation that computes
+    /// these rows from the same inputs, one for each number; see [`CombineRows`](crate::ops::CombineRows).
     fn sparse_rows(&self) -> Option<Arc<dyn Op>> {
         None
     }

@@ -1,7 +1,7 @@
 //! Sparse gradients: a large value that is zeros but for a few rows is computed as these rows alone.
 //!
-//! The gradient of an embedding is such a value. Its norm, clipping and update then take time and memory in proportion to
-//! the tokens of a batch, not to the vocabulary; only the moments and the weight decay touch all rows.
+//! The gradient of an embedding is such a value. Its norm, clipping and update then take time and memory in proportion
+//! to the tokens of a batch, not to the vocabulary; only the moments and the weight decay touch all rows.
 
 use std::sync::Arc;
 
@@ -143,8 +143,8 @@ impl Sparse<'_> {
         node.inputs.iter().find_map(|input| self.origin[input.index()])
     }
 
-    /// What a node computes from sparse inputs: nothing if their rows differ, or dense inputs are no single number where they
-    /// would have to be.
+    /// What a node computes from sparse inputs: nothing if their rows differ, or dense inputs are no single number
+    /// where they would have to be.
     fn on_rows(&self, node: &Node) -> OnRows {
         let marked: Vec<bool> = node.inputs.iter().map(|v| self.is(*v)).collect();
         let of = |value: &ValueId| self.origin[value.index()];

@@ -30,8 +30,8 @@ pub unsafe fn gather<T: Element>(n: usize, c: usize, table: *const T, ids: *cons
 }
 
 dispatch! {
-    /// Rows of a sum into a table: `y[r - rows.start, j] = sum of updates[i, j] with ids[i] = r`, in the order of `i`, for
-    /// the rows and columns of a range.
+    /// Rows of a sum into a table: `y[r - rows.start, j] = sum of updates[i, j] with ids[i] = r`, in the order of `i`,
+    /// for the rows and columns of a range.
     ///
     /// # Safety
     /// `ids` has `n` elements, `updates` covers `n` rows, `y` covers the rows of the range, both with at least as many

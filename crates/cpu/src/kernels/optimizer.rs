@@ -79,8 +79,8 @@ impl AdamWArrays {
     }
 }
 
-/// A gradient in `n` rows: row `i` of `g` belongs to the table's row `ids[i]`, if no earlier one does. All other rows have
-/// the gradient 0.
+/// A gradient in `n` rows: row `i` of `g` belongs to the table's row `ids[i]`, if no earlier one does. All other rows
+/// have the gradient 0.
 #[derive(Clone, Copy)]
 pub struct GradientRows {
     /// Number of rows.
@@ -104,11 +104,12 @@ dispatch! {
         n: usize, g: *const f32, arrays: AdamWArrays, lr: f32, t: f32, constants: AdamWConstants,
     ) = adamw_body;
 
-    /// [`adamw`] of rows `rows` of a table, of `c` elements each, with the gradient in rows. Bits are those of [`adamw`].
+    /// [`adamw`] of rows `rows` of a table, of `c` elements each, with the gradient in rows. Bits are those of
+    /// [`adamw`].
     ///
     /// # Safety
-    /// The rows of the gradient and their ids exist. The arrays begin at row `rows.start`; the rest as for [`adamw`], but that nothing
-    /// overlaps `g`.
+    /// The rows of the gradient and their ids exist. The arrays begin at row `rows.start`; the rest as for [`adamw`],
+    /// but that nothing overlaps `g`.
     pub unsafe fn adamw_rows(
         rows: Range<usize>, c: usize, gradient: GradientRows, arrays: AdamWArrays, lr: f32, t: f32,
         constants: AdamWConstants,
@@ -145,7 +146,7 @@ unsafe fn adamw_run<L: Level, const GRADIENT: bool>(n: usize, g: *const f32, arr
         old: [p, m, v],
         new: [p2, m2, v2],
     } = arrays;
-    let in_place = m2 as *const f32 == m && v2 as *const f32 == v;
+    let in_place = std::ptr::eq(m2, m) && std::ptr::eq(v2, v);
     chunks!(n, |j, len| {
         // SAFETY: elements j..j+len lie within all arrays; they are read before any of them is written.
         unsafe {

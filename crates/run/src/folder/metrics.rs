@@ -24,7 +24,7 @@ impl Metrics {
             let is_kept = |line: Option<Value>| line.as_ref().and_then(step_of).is_some_and(|step| step <= done);
             let mut reader = BufReader::new(File::open(path).map_err(|error| unreadable(path, &error))?);
             write_with(path, |out| {
-                for_each_line(&mut reader, &mut |text, line| match is_kept(line) {
+                for_each_line(&mut reader, |text, line| match is_kept(line) {
                     true => out.write_all(text).and_then(|()| out.write_all(b"\n")),
                     false => Ok(()),
                 })
@@ -74,7 +74,7 @@ pub fn lines(path: &Path) -> Result<Vec<Value>> {
 pub(crate) fn visit(path: &Path, mut take: impl FnMut(Value)) -> Result<Vec<u64>> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     let (mut number, mut broken) = (0, Vec::new());
-    let each = &mut |_: &[u8], line: Option<Value>| {
+    let each = |_: &[u8], line: Option<Value>| {
         number += 1;
         match line {
             Some(line) => take(line),
@@ -89,7 +89,7 @@ pub(crate) fn visit(path: &Path, mut take: impl FnMut(Value)) -> Result<Vec<u64>
 /// Shows the text of each line of JSON lines, and its object; none where it is no object.
 fn for_each_line(
     reader: &mut dyn BufRead,
-    visit: &mut dyn FnMut(&[u8], Option<Value>) -> io::Result<()>,
+    mut visit: impl FnMut(&[u8], Option<Value>) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut text = Vec::new();
     while reader.read_until(b'\n', &mut text)? > 0 {

@@ -14,11 +14,8 @@ pub(super) struct Kept {
 /// Which weights of a tile dropout keeps, if there is dropout.
 #[inline(always)]
 pub(super) fn kept(head: &Head, block: Block, tile: &Tile) -> Option<Kept> {
-    // A closure would be compiled for the least CPU level.
-    match head.dropout {
-        Some(dropout) => Some(kept_by(dropout, block, tile)),
-        None => None,
-    }
+    let dropout = head.dropout?;
+    Some(kept_by(dropout, block, tile))
 }
 
 #[inline(always)]

@@ -12,8 +12,8 @@ use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// `y[i, :] = sum of updates[j.., :] with ids[j] = ids[i]`, in the order of `j`, where `i` is the first position of its
-/// number, and zeros where it is a later one. Inputs are `ids`, `i32` of any shape, and `updates` of `ids.shape + rest`;
-/// the result is `[number of ids, rest..]`. Ids must be in `0..rows`.
+/// number, and zeros where it is a later one. Inputs are `ids`, `i32` of any shape, and `updates` of `ids.shape +
+/// rest`; the result is `[number of ids, rest..]`. Ids must be in `0..rows`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CombineRows {
     /// What ids are below.

@@ -14,9 +14,9 @@ use crate::ops::rules::arity;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// [`AdamW`] of all rows of a parameter, with the gradient in rows: inputs `p[V, rest..]`, `ids i32[..]`, `g[number of ids,
-/// rest..]`, `m`, `v`, `lr[]`, `t[]`. The gradient of row `r` is the first row of `g` whose id is `r`; 0 where there is none.
-/// Outputs `p'`, `m'`, `v'`.
+/// [`AdamW`] of all rows of a parameter, with the gradient in rows: inputs `p[V, rest..]`, `ids i32[..]`, `g[number of
+/// ids, rest..]`, `m`, `v`, `lr[]`, `t[]`. The gradient of row `r` is the first row of `g` whose id is `r`; 0 where
+/// there is none. Outputs `p'`, `m'`, `v'`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct AdamWRows {
     /// The update of each element.
