@@ -32,6 +32,30 @@ pub fn reset_peak() {
     PEAK.store(CURRENT.load(Ordering::Relaxed), Ordering::Relaxed);
 }
 
+/// What running something allocated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Growth {
+    /// Bytes that are allocated when it is over, more than before.
+    pub lasting: usize,
+    /// The most bytes beside these while it ran.
+    pub transient: usize,
+}
+
+/// Runs something; returns its result and what it allocated, which is nothing where nobody counts. Other threads are
+/// counted, too.
+pub fn growth<R>(run: impl FnOnce() -> R) -> (R, Growth) {
+    let (before, past) = (CURRENT.load(Ordering::Relaxed), PEAK.load(Ordering::Relaxed));
+    reset_peak();
+    let result = run();
+    let (after, most) = (CURRENT.load(Ordering::Relaxed), PEAK.load(Ordering::Relaxed));
+    PEAK.fetch_max(past, Ordering::Relaxed);
+    let growth = Growth {
+        lasting: after.saturating_sub(before),
+        transient: most.saturating_sub(after.max(before)),
+    };
+    (result, growth)
+}
+
 /// A process that counts has always allocated something.
 fn counted(bytes: usize) -> Option<usize> {
     (bytes > 0).then_some(bytes)

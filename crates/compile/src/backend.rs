@@ -78,6 +78,13 @@ pub trait Backend: Send {
     /// A state that is not allocated.
     fn download(&self, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()>;
 
+    /// Allocates what runs of loaded plans take beside states and constants: an arena of so many bytes, and the
+    /// workspace of kernels. Without this the first run does.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    fn reserve(&mut self, arena: usize) -> Result<()>;
+
     /// Runs a loaded plan on data inputs given by name; it reads and updates the states. `data` may hold more than the
     /// plan's inputs.
     ///

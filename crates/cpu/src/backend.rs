@@ -134,6 +134,10 @@ impl Backend for CpuBackend {
         Ok(())
     }
 
+    fn reserve(&mut self, arena: usize) -> Result<()> {
+        self.device.reserve(arena)
+    }
+
     fn run(&mut self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
         let executable = self.programs.get_mut(&program);
         let executable = executable.ok_or_else(|| Error::internal("the program is not loaded"))?;

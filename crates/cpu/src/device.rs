@@ -1,10 +1,13 @@
 //! The device: threads and the arena that all executables of a process share.
 
+use std::sync::Barrier;
+
 use lessen_base::{Error, Result};
 use lessen_compile::{Options, Plan, compile};
 use lessen_graph::Graph;
 
 use crate::arena::Arena;
+use crate::kernels::gemm::gemm;
 use crate::pool::Pool;
 
 /// What plans depend on of a CPU: its number of threads. It answers as a [`Target`](lessen_compile::Target).
@@ -52,6 +55,36 @@ impl Device {
     /// Bytes that the arena takes now.
     pub fn arena_bytes(&self) -> usize {
         self.arena.len()
+    }
+
+    /// Allocates an arena of at least so many bytes, and each thread's workspace of products.
+    pub(crate) fn reserve(&mut self, arena: usize) -> Result<()> {
+        /// Rows and columns of a product that takes as much workspace as any.
+        const SIDE: usize = 384;
+        let (factor, threads) = (vec![0.0f32; SIDE * SIDE], self.threads());
+        let all_here = Barrier::new(threads);
+        self.pool.run(threads, &|_, _| {
+            // Nobody takes a second task before every thread has its first.
+            all_here.wait();
+            let mut result = vec![0.0f32; SIDE * SIDE];
+            let (x, y) = (factor.as_ptr(), result.as_mut_ptr());
+            let at = (SIDE as isize, 1);
+            // SAFETY: the matrices have these rows and columns, and the result overlaps nothing.
+            unsafe {
+                gemm(
+                    SIDE,
+                    SIDE,
+                    SIDE,
+                    (x, at.0, at.1),
+                    (x, at.0, at.1),
+                    (y, at.0, at.1),
+                    false,
+                )
+            };
+        });
+        drop(factor);
+        // Not sooner, so that the arena and these matrices are not in memory together.
+        self.arena.grow(arena)
     }
 
     /// Frees the arena; the next run makes another one.

@@ -1,5 +1,6 @@
 //! Batches of labelled texts.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -54,6 +55,11 @@ impl ExampleBatches {
     /// The number of tokens of a batch.
     fn tokens_of(&self, members: &Members) -> usize {
         members.iter().map(|example| self.examples.tokens_of(example)).sum()
+    }
+
+    /// The numbers of texts and of tokens that a batch has room for.
+    fn layout(&self, members: &Members) -> (usize, usize) {
+        (self.batches.room(members.len()), bucket(self.tokens_of(members)))
     }
 
     fn collect(&self, members: &Members) -> Batch {
@@ -111,6 +117,16 @@ impl Source for ExampleBatches {
     fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
         let tokens = batches.map(|index| self.tokens_of(&self.batches.of_index(index)));
         Some(bucket(tokens.max().unwrap_or(0)))
+    }
+
+    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
+        steps.map(|step| self.layout(&self.batches.of_step(step))).collect()
+    }
+
+    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
+        batches
+            .map(|index| self.layout(&self.batches.of_index(index)))
+            .collect()
     }
 
     fn most_examples(&self, steps: Range<u64>) -> usize {

@@ -1,5 +1,6 @@
 //! Batches of texts with masked tokens, for masked language models.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::thread;
 
@@ -202,6 +203,16 @@ impl Source for MaskedBatches {
     fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
         let tokens = |step| self.texts_of(step).into_iter().map(|text| self.tokens_of(text)).sum();
         Some(bucket(steps.map(tokens).max().unwrap_or(0)))
+    }
+
+    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
+        let tokens = |step| self.texts_of(step).into_iter().map(|text| self.tokens_of(text)).sum();
+        steps.map(|step| (self.batch, bucket(tokens(step)))).collect()
+    }
+
+    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
+        let tokens = |index| self.range(index).map(|text| self.tokens_of(text)).sum();
+        batches.map(|index| (self.batch, bucket(tokens(index)))).collect()
     }
 
     fn most_examples(&self, _: Range<u64>) -> usize {

@@ -1,5 +1,6 @@
 //! The interface between data and training loops.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::batch::Batch;
@@ -30,6 +31,19 @@ pub trait Source: Send + Sync {
     fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
         let _ = batches;
         None
+    }
+
+    /// Returns the numbers of texts and of tokens that these training batches have room for, each pair once; none where
+    /// all batches have the same shape.
+    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
+        let _ = steps;
+        BTreeSet::new()
+    }
+
+    /// Returns the same of evaluation batches.
+    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
+        let _ = batches;
+        BTreeSet::new()
     }
 
     /// Returns the number of places for masked tokens in a batch of `tokens` tokens; `None` where none are masked.

@@ -1,5 +1,6 @@
 //! Batches of sentences whose words have labels.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use lessen_base::{Error, Result};
@@ -150,6 +151,21 @@ impl Source for TaggedBatches {
                 .sum()
         };
         Some(bucket(steps.map(tokens).max().unwrap_or(0)))
+    }
+
+    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
+        let tokens = |step| {
+            self.sentences_of(step)
+                .into_iter()
+                .map(|sentence| self.tokens_of(sentence))
+                .sum()
+        };
+        steps.map(|step| (self.batch, bucket(tokens(step)))).collect()
+    }
+
+    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
+        let tokens = |index| self.range(index).map(|sentence| self.tokens_of(sentence)).sum();
+        batches.map(|index| (self.batch, bucket(tokens(index)))).collect()
     }
 
     fn most_examples(&self, _: Range<u64>) -> usize {

@@ -1,5 +1,6 @@
 //! Batches of windows over a long text, for language models.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use lessen_base::{Error, Result, SplitMix64};
@@ -195,6 +196,22 @@ impl Source for WindowBatches {
 
     fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
         self.most_tokens(batches)
+    }
+
+    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
+        let room = |step| (room_of(&self.batch(step)), self.batch * self.length);
+        self.document
+            .into_iter()
+            .flat_map(|_| steps.clone().map(room))
+            .collect()
+    }
+
+    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
+        let room = |index| (room_of(&self.eval_batch(index)), self.batch * self.length);
+        self.document
+            .into_iter()
+            .flat_map(|_| batches.clone().map(room))
+            .collect()
     }
 
     fn most_examples(&self, mut steps: Range<u64>) -> usize {

@@ -5,9 +5,14 @@ mod commands;
 
 use clap::{CommandFactory, Parser};
 use commands::Command;
+use lessen_cpu::CountingAllocator;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
+
+/// Counts what is allocated, for the reports of runs.
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 /// Trains and runs neural networks with less: less memory, less time, the same answer.
 #[derive(Parser)]

@@ -211,6 +211,16 @@ impl Session {
         self.arena = Some(bytes);
     }
 
+    /// Allocates what runs take beside parameters and states, which otherwise the first run does.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    pub fn reserve(&mut self) -> Result<()> {
+        let plans = self.loaded.iter().map(|function| self.plan(*function).arena_bytes());
+        let arena = plans.max().unwrap_or(0);
+        self.backend.reserve(arena)
+    }
+
     /// Compiles and loads a graph; the budget is for all that the session takes.
     pub(crate) fn add(&mut self, graph: &Graph, options: &Options) -> Result<Function> {
         let backend = self.backend.as_ref();

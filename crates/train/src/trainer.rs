@@ -171,6 +171,11 @@ impl Trainer {
         Ok(())
     }
 
+    /// Whether [`Trainer::add_step`] was called for a layout, or it is the first one.
+    pub fn has_step(&self, shape: BatchShape) -> bool {
+        self.steps.contains_key(&Some(shape))
+    }
+
     /// One step on as many batches as the options' `accumulate` says, or on fewer where the data ends; their shares sum
     /// to 1.
     ///

@@ -14,6 +14,7 @@ mod install;
 mod lengths;
 mod llama;
 mod masked;
+mod memory;
 mod phases;
 mod predict;
 mod recording;

@@ -1,5 +1,6 @@
 //! The training loop: what to train, how, and the steps with evaluations, checkpoints and the report at the end.
 
+mod account;
 mod checkpoint_clock;
 mod course;
 pub mod interrupt;
@@ -19,6 +20,7 @@ pub use self::start::Request;
 pub(crate) use self::steps::Steps;
 pub(crate) use self::timing::median;
 
+use self::account::Account;
 use self::checkpoint_clock::CheckpointClock;
 use self::log::Log;
 use self::recording::Recordings;
@@ -48,6 +50,7 @@ const AHEAD: usize = 256;
 /// # Errors
 /// Whatever is wrong with data, checkpoint, settings or folder, before any step; a loss that is no number.
 pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
+    let account = Account::watch();
     // What to train: all of a new run, or what the newest checkpoint of a run leaves to do; a stage for each phase.
     let start = Start::of(request)?;
     let left = Stage::left(&start, new_backend)?;
@@ -58,8 +61,15 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let memory_of = |(stage, plans): &(Stage, StepPlans)| StageMemory::of(stage.task.config.phase.as_deref(), plans);
     let stages = left.stages.iter().map(memory_of).collect();
     let memory = RunMemory { stages };
+    let most = left
+        .stages
+        .iter()
+        .map(|(_, plans)| plans.peak_bytes())
+        .max()
+        .unwrap_or(0);
     let mut stages = left.stages.into_iter();
     let (stage, plans) = stages.next().ok_or_else(|| Error::internal("a run has no stage"))?;
+    let later = most - plans.peak_bytes();
     let (trainer, first) = stage.trainer(|| Ok(left.backend), plans, left.from)?;
 
     // Where.
@@ -80,10 +90,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         best: start.best.clone().filter(|best| best.phase == stage.task.config.phase),
         start: start.step(),
         total: left.total,
-        peak: Peak {
-            planned: start.spent().planned,
-            measured: start.spent().measured,
-        },
+        peak: NO_PEAK,
         recipe: start.recipe,
         evaluation: stage.evaluation(&trainer),
         recordings: stage.recordings(&trainer),
@@ -92,7 +99,9 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         folder,
         guard,
         log,
+        account,
     };
+    run.plan_memory(later)?;
     run.announce(&first);
 
     // The steps, stage by stage.
@@ -123,6 +132,12 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     saved.map(|()| report)
 }
 
+/// The peak of no stage.
+const NO_PEAK: Peak = Peak {
+    planned: 0,
+    measured: 0,
+};
+
 /// A run under way, in one of its stages.
 struct Run {
     recipe: Recipe,
@@ -146,7 +161,7 @@ struct Run {
     unsaved: Option<Error>,
     /// The step after which the optimizer began, where it did not go on from a checkpoint.
     optimizer_since: u64,
-    /// The most bytes of the stages before this one, and of earlier sessions.
+    /// The most bytes of states, constants and arena in the stages before this one.
     peak: Peak,
     stage: Stage,
     trainer: Trainer,
@@ -155,6 +170,8 @@ struct Run {
     /// The functions that record statistics.
     recordings: Recordings,
     best: Option<Best>,
+    /// The memory of this process.
+    account: Account,
 }
 
 impl Run {
@@ -162,7 +179,7 @@ impl Run {
     fn train_stage(&mut self) -> Result<Option<Scores>> {
         self.log.enter(self.stage.task.config.phase.as_deref());
         let train = self.stage.task.config.train.clone();
-        let ahead = (2 * train.accumulate).min(AHEAD);
+        let ahead = self.batches_ahead();
         let (done, end) = (self.trainer.done(), self.stage.end());
         let mut batches = Prefetch::start(self.stage.sources.training.clone(), self.stage.first_batch(done), ahead)?;
         let mut scores = None;
@@ -197,6 +214,11 @@ impl Run {
         Ok(scores)
     }
 
+    /// Batches that are made ahead.
+    fn batches_ahead(&self) -> usize {
+        (2 * self.stage.task.config.train.accumulate).min(AHEAD)
+    }
+
     /// Whether the run is to stop before its end.
     fn interrupted(&self) -> bool {
         interrupt::asked() && !self.stopped && self.trainer.done() < self.total
@@ -221,7 +243,7 @@ impl Run {
         Ok(run)
     }
 
-    /// The most bytes of this stage and those before it.
+    /// The most bytes of states, constants and arena in this stage and those before it.
     fn peak(&self) -> Peak {
         let (before, now) = (self.peak, self.trainer.peak());
         Peak {
@@ -252,7 +274,7 @@ impl Run {
             self.recipe.name(),
             self.stage.task.model.architecture().name(),
             counted(self.stage.steps.total, "step"),
-            show_size(self.trainer.peak().planned),
+            show_size(self.account.peak(self.peak()).planned),
             self.folder.root().display()
         ));
         if self.stage.begun == 0
@@ -403,6 +425,8 @@ impl Run {
             best: self.best.as_ref(),
             yields_best: self.yields_best(),
             spent: self.spent(),
+            plans: self.peak().planned,
+            resident: self.account.resident(),
             interrupted,
             stopped: self.stopped,
         })

@@ -34,6 +34,10 @@ pub(crate) struct Outcome<'a> {
     pub yields_best: bool,
     /// What the run has taken in all of its sessions.
     pub spent: Spent,
+    /// The most bytes of states, constants and arena that were planned.
+    pub plans: usize,
+    /// The most bytes that this process has grown by in resident memory.
+    pub resident: Option<usize>,
     /// Whether the run was stopped before its end.
     pub interrupted: bool,
     /// Whether it ended since no evaluation was better than the best one for long enough.
@@ -68,6 +72,8 @@ impl Report {
             best,
             yields_best,
             spent,
+            plans,
+            resident,
             interrupted,
             stopped,
         } = *outcome;
@@ -138,7 +144,7 @@ impl Report {
         put(rate.0, json!(rate.1));
         put(
             "peak_bytes",
-            json!({ "planned": spent.planned, "measured": spent.measured }),
+            json!({ "planned": spent.planned, "measured": spent.measured, "resident": resident, "plans": plans }),
         );
         put("interrupted", json!(interrupted));
         put("out", json!(folder.root().display().to_string()));
@@ -148,9 +154,13 @@ impl Report {
             show_rate(rate)
         ));
         lines.push(format!(
-            "peak memory {} planned, {} measured",
+            "peak memory {} planned, {} measured{}",
             show_size(spent.planned),
-            show_size(spent.measured)
+            show_size(spent.measured),
+            resident.map_or(String::new(), |resident| format!(
+                ", {} of growth in resident memory",
+                show_size(resident)
+            ))
         ));
         lines.push(format!("saved in {}", folder.root().display()));
         Ok(Report {

@@ -170,6 +170,11 @@ impl Stage {
         self.batches + (done - self.begun) * self.options.accumulate as u64
     }
 
+    /// The number of the batch behind the stage's last one.
+    pub(crate) fn end_of_batches(&self) -> u64 {
+        self.batches + self.steps.batches
+    }
+
     /// The phase for a checkpoint; none in a run without phases.
     pub(crate) fn mark(&self) -> Option<PhaseMark> {
         self.task.config.phase.as_ref().map(|name| PhaseMark {

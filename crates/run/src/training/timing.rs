@@ -43,8 +43,8 @@ impl Timing {
     pub(crate) fn spent(&self, peak: Peak) -> Spent {
         Spent {
             seconds: self.before.seconds + self.start.elapsed().as_secs_f64(),
-            planned: peak.planned,
-            measured: peak.measured,
+            planned: self.before.planned.max(peak.planned),
+            measured: self.before.measured.max(peak.measured),
             ..self.before
         }
     }

@@ -105,6 +105,10 @@ impl Backend for ReferenceBackend {
         Ok(())
     }
 
+    fn reserve(&mut self, _: usize) -> Result<()> {
+        Ok(())
+    }
+
     fn run(&mut self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
         let program = self
             .programs
