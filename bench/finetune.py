@@ -300,6 +300,7 @@ def main():
                 else:
                     got = run_torch(python, path, side, args.threads)
                 results[name][side].append(got)
+                print(f"   {got['wall_s']:.1f} s, {got['growth_bytes'] / 2**20:,.0f} MiB", file=sys.stderr, flush=True)
     others = [run["other_work"] for sides in results.values() for runs in sides.values() for run in runs]
     jobs = {name: job for name, (_, job, _) in prepared.items()}
     for name, sides in results.items():

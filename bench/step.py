@@ -253,7 +253,7 @@ def write_aside(path, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", default="a,b,c")
-    parser.add_argument("--modes", default="eager,compile", help="of eager, eager_fused, compile")
+    parser.add_argument("--modes", default="eager,compile", help="of eager, eager_fused, bfloat16, compile")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10, help="timed steps per run")
     parser.add_argument("--threads", type=int, default=2)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Times one training step in PyTorch: the other side of `lessen bench step`.
 
-    python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,compile] [--steps N]
+    python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,bfloat16,compile] [--steps N]
 
 Each case and mode runs in a fresh process. A step is zero_grad, forward, backward and AdamW on fixed inputs,
 float32, two threads. `eager` takes torch.optim.AdamW as its constructor gives it, `eager_fused` passes
-fused=True, `compile` runs torch.compile(model) with the default AdamW. The first step, which in `compile`
+fused=True, `bfloat16` does so, too, and runs the forward pass under autocast, `compile` runs torch.compile(model)
+with the default AdamW. The first step, which in `compile`
 includes compiling, is reported apart; then come some untimed steps. Peak growth is the process's highest
 resident size (VmHWM) over its resident size after the imports (VmRSS), before model and data exist.
 
@@ -21,7 +22,7 @@ import sys
 import tempfile
 import time
 
-MODES = ("eager", "eager_fused", "compile")
+MODES = ("eager", "eager_fused", "bfloat16", "compile")
 
 
 def status_bytes(key):
@@ -51,13 +52,15 @@ def measure(case, mode, steps, warmup, threads):
     after_import = status_bytes("VmRSS")
 
     model, inputs, name = torch_models.build(case)
-    options = {"fused": True} if mode == "eager_fused" else {}
+    options = {"fused": True} if mode in ("eager_fused", "bfloat16") else {}
+    autocast = torch.autocast("cpu", torch.bfloat16, enabled=mode == "bfloat16")
     optimizer = torch.optim.AdamW(model.parameters(), lr=torch_models.LEARNING_RATE[case], **options)
     loss_of = torch.compile(model) if mode == "compile" else model
 
     def step():
         optimizer.zero_grad()
-        loss = loss_of(**inputs)
+        with autocast:
+            loss = loss_of(**inputs)
         loss.backward()
         optimizer.step()
         return loss.item()
