@@ -4,10 +4,10 @@
     python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,bfloat16,compile] [--steps N]
 
 Each case and mode runs in a fresh process. A step is zero_grad, forward, backward and AdamW on fixed inputs,
-float32, two threads. `eager` takes torch.optim.AdamW as its constructor gives it, `eager_fused` passes
-fused=True, `bfloat16` does so, too, and runs the forward pass under autocast, `compile` runs torch.compile(model)
-with the default AdamW. The first step, which in `compile`
-includes compiling, is reported apart; then come some untimed steps. Peak growth is the process's highest
+float32, two threads. AdamW has no weight decay, as that of `lessen bench step`. `eager` takes it otherwise as its
+constructor gives it, `eager_fused` passes fused=True, `bfloat16` does so, too, and runs the forward pass under
+autocast, `compile` runs torch.compile(model) with the default AdamW. The first step, which in `compile` includes
+compiling, is reported apart; then come some untimed steps. Peak growth is the process's highest
 resident size (VmHWM) over its resident size after the imports (VmRSS), before model and data exist.
 
 A table goes to stderr, one JSON object to stdout.
@@ -52,7 +52,9 @@ def measure(case, mode, steps, warmup, threads):
     after_import = status_bytes("VmRSS")
 
     model, inputs, name = torch_models.build(case)
-    options = {"fused": True} if mode in ("eager_fused", "bfloat16") else {}
+    options = {"weight_decay": 0.0}
+    if mode in ("eager_fused", "bfloat16"):
+        options["fused"] = True
     autocast = torch.autocast("cpu", torch.bfloat16, enabled=mode == "bfloat16")
     optimizer = torch.optim.AdamW(model.parameters(), lr=torch_models.LEARNING_RATE[case], **options)
     loss_of = torch.compile(model) if mode == "compile" else model
