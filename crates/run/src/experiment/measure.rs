@@ -145,7 +145,9 @@ impl Measure {
         }
         if OF_THE_RUN.contains(&self.value.as_str()) {
             let number = &outcome.report[&self.value];
-            return number.as_f64().or_else(|| number["planned"].as_f64());
+            // What the plans say of states, constants and arena, which is the same in every process.
+            let planned = || number["plans"].as_f64().or_else(|| number["planned"].as_f64());
+            return number.as_f64().or_else(planned);
         }
         let course = self.course(outcome);
         let numbers = course.iter().map(|(_, number)| *number);
