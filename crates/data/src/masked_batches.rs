@@ -7,8 +7,9 @@ use std::thread;
 use lessen_base::{Error, Result, SplitMix64};
 
 use crate::batch::{Batch, Field, IGNORE};
+use crate::batching::{Batches, Batching, Members};
 use crate::bucket::bucket;
-use crate::epoch::{Epochs, Order};
+use crate::epoch::Order;
 use crate::example_batches::check_sizes;
 use crate::packing::Row;
 use crate::source::Source;
@@ -49,9 +50,8 @@ pub struct MaskedBatches {
     mask: i32,
     vocab_size: usize,
     pad: i32,
-    batch: usize,
     masking: Masking,
-    epochs: Epochs,
+    batches: Batches,
 }
 
 impl MaskedBatches {
@@ -104,14 +104,13 @@ impl MaskedBatches {
             starts = (0..tokens.len()).step_by(room).chain([tokens.len()]).collect();
         }
         Ok(MaskedBatches {
-            epochs: Epochs::new(starts.len() - 1, order),
+            batches: Batches::new(starts.len() - 1, Batching::Examples(batch), order, |_| 0)?,
             tokens,
             starts,
             around,
             mask,
             vocab_size: tokenizer.vocab_size(),
             pad: tokenizer.pad_id(),
-            batch,
             masking,
         })
     }
@@ -126,14 +125,23 @@ impl MaskedBatches {
         self.starts[text + 1] - self.starts[text] + self.around.0.len() + self.around.1.len()
     }
 
-    fn collect(&self, texts: impl ExactSizeIterator<Item = usize> + Clone, mut random: SplitMix64) -> Batch {
-        let examples = texts.len();
-        let real: usize = texts.clone().map(|text| self.tokens_of(text)).sum();
-        let mut row = Row::new(self.batch, real, self.pad);
+    /// Returns the number of tokens of a batch.
+    fn tokens_of_all(&self, members: &Members) -> usize {
+        members.iter().map(|text| self.tokens_of(text)).sum()
+    }
+
+    /// Returns the numbers of texts and of tokens that a batch has room for.
+    fn layout(&self, members: &Members) -> (usize, usize) {
+        (self.batches.room(members.len()), bucket(self.tokens_of_all(members)))
+    }
+
+    fn collect(&self, members: &Members, mut random: SplitMix64) -> Batch {
+        let (examples, real) = (members.len(), self.tokens_of_all(members));
+        let mut row = Row::new(self.batches.room(examples), real, self.pad);
         let (before, after) = &self.around;
         // The places of tokens that are not special.
         let (mut places, mut end) = (Vec::with_capacity(real), 0);
-        for text in texts {
+        for text in members.iter() {
             let (ids, _) = row.add(self.tokens_of(text));
             let own = &self.tokens[self.starts[text]..self.starts[text + 1]];
             let all = before.iter().chain(own).chain(after);
@@ -165,67 +173,53 @@ impl MaskedBatches {
             tokens: real,
         }
     }
-
-    /// Returns the range of batch `index` within an epoch; empty past the last one.
-    fn range(&self, index: u64) -> Range<usize> {
-        let start = (index as usize).saturating_mul(self.batch).min(self.texts());
-        start..start.saturating_add(self.batch).min(self.texts())
-    }
-
-    /// The texts of a training step.
-    fn texts_of(&self, step: u64) -> Vec<usize> {
-        let per_epoch = self.batches_per_epoch();
-        let order = self.epochs.order(step / per_epoch);
-        let texts = order[self.range(step % per_epoch)].iter();
-        texts.map(|&text| text as usize).collect()
-    }
 }
 
 impl Source for MaskedBatches {
     fn batch(&self, step: u64) -> Batch {
         let seed = SplitMix64::named(self.masking.seed, "masks").next_u64();
-        self.collect(self.texts_of(step).into_iter(), SplitMix64::keyed(seed, step))
+        self.collect(&self.batches.of_step(step), SplitMix64::keyed(seed, step))
     }
 
     fn batches_per_epoch(&self) -> u64 {
-        self.texts().div_ceil(self.batch) as u64
+        self.batches.per_epoch()
     }
 
     fn eval_batches(&self) -> u64 {
-        self.batches_per_epoch()
+        self.batches.in_order()
     }
 
     fn eval_batch(&self, index: u64) -> Batch {
         let seed = SplitMix64::named(0, "masks of evaluations").next_u64();
-        self.collect(self.range(index), SplitMix64::keyed(seed, index))
+        self.collect(&self.batches.of_index(index), SplitMix64::keyed(seed, index))
     }
 
     fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let tokens = |step| self.texts_of(step).into_iter().map(|text| self.tokens_of(text)).sum();
-        Some(bucket(steps.map(tokens).max().unwrap_or(0)))
-    }
-
-    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        let tokens = |step| self.texts_of(step).into_iter().map(|text| self.tokens_of(text)).sum();
-        steps.map(|step| (self.batch, bucket(tokens(step)))).collect()
-    }
-
-    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        let tokens = |index| self.range(index).map(|text| self.tokens_of(text)).sum();
-        batches.map(|index| (self.batch, bucket(tokens(index)))).collect()
-    }
-
-    fn most_examples(&self, _: Range<u64>) -> usize {
-        self.batch
-    }
-
-    fn most_eval_examples(&self, _: Range<u64>) -> usize {
-        self.batch
+        let tokens = steps.map(|step| self.tokens_of_all(&self.batches.of_step(step)));
+        Some(bucket(tokens.max().unwrap_or(0)))
     }
 
     fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let tokens = |index| self.range(index).map(|text| self.tokens_of(text)).sum();
-        Some(bucket(batches.map(tokens).max().unwrap_or(0)))
+        let tokens = batches.map(|index| self.tokens_of_all(&self.batches.of_index(index)));
+        Some(bucket(tokens.max().unwrap_or(0)))
+    }
+
+    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
+        steps.map(|step| self.layout(&self.batches.of_step(step))).collect()
+    }
+
+    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
+        batches
+            .map(|index| self.layout(&self.batches.of_index(index)))
+            .collect()
+    }
+
+    fn most_examples(&self, _: Range<u64>) -> usize {
+        self.batches.room(0)
+    }
+
+    fn most_eval_examples(&self, _: Range<u64>) -> usize {
+        self.batches.room(0)
     }
 
     fn masked_places(&self, tokens: usize) -> Option<usize> {

@@ -6,8 +6,9 @@ use std::ops::Range;
 use lessen_base::{Error, Result};
 
 use crate::batch::{Batch, Field, IGNORE};
+use crate::batching::{Batches, Batching, Members};
 use crate::bucket::bucket;
-use crate::epoch::{Epochs, Order};
+use crate::epoch::Order;
 use crate::example_batches::check_sizes;
 use crate::packing::Row;
 use crate::source::Source;
@@ -22,8 +23,7 @@ pub struct TaggedBatches {
     /// Start of each sentence in `tokens`, then the end of the last one.
     starts: Vec<usize>,
     pad: i32,
-    batch: usize,
-    epochs: Epochs,
+    batches: Batches,
 }
 
 impl TaggedBatches {
@@ -71,12 +71,11 @@ impl TaggedBatches {
             starts.push(tokens.len());
         }
         Ok(TaggedBatches {
-            epochs: Epochs::new(starts.len() - 1, order),
+            batches: Batches::new(starts.len() - 1, Batching::Examples(batch), order, |_| 0)?,
             tokens,
             labels,
             starts,
             pad: tokenizer.pad_id(),
-            batch,
         })
     }
 
@@ -89,12 +88,21 @@ impl TaggedBatches {
         self.starts[sentence + 1] - self.starts[sentence]
     }
 
-    fn collect(&self, sentences: impl ExactSizeIterator<Item = usize> + Clone) -> Batch {
-        let examples = sentences.len();
-        let real: usize = sentences.clone().map(|sentence| self.tokens_of(sentence)).sum();
-        let mut row = Row::new(self.batch, real, self.pad);
+    /// Returns the number of tokens of a batch.
+    fn tokens_of_all(&self, members: &Members) -> usize {
+        members.iter().map(|sentence| self.tokens_of(sentence)).sum()
+    }
+
+    /// Returns the numbers of sentences and of tokens that a batch has room for.
+    fn layout(&self, members: &Members) -> (usize, usize) {
+        (self.batches.room(members.len()), bucket(self.tokens_of_all(members)))
+    }
+
+    fn collect(&self, members: &Members) -> Batch {
+        let (examples, real) = (members.len(), self.tokens_of_all(members));
+        let mut row = Row::new(self.batches.room(examples), real, self.pad);
         let mut labels = Vec::with_capacity(bucket(real));
-        for sentence in sentences {
+        for sentence in members.iter() {
             let of = self.starts[sentence]..self.starts[sentence + 1];
             let (tokens, _) = row.add(of.len());
             tokens.copy_from_slice(&self.tokens[of.clone()]);
@@ -110,75 +118,51 @@ impl TaggedBatches {
             tokens: real,
         }
     }
-
-    /// Returns the range of batch `index` within an epoch; empty past the last one.
-    fn range(&self, index: u64) -> Range<usize> {
-        let start = (index as usize).saturating_mul(self.batch).min(self.sentences());
-        start..start.saturating_add(self.batch).min(self.sentences())
-    }
-
-    /// The sentences of a training step.
-    fn sentences_of(&self, step: u64) -> Vec<usize> {
-        let per_epoch = self.batches_per_epoch();
-        let order = self.epochs.order(step / per_epoch);
-        let sentences = order[self.range(step % per_epoch)].iter();
-        sentences.map(|&sentence| sentence as usize).collect()
-    }
 }
 
 impl Source for TaggedBatches {
     fn batch(&self, step: u64) -> Batch {
-        self.collect(self.sentences_of(step).into_iter())
+        self.collect(&self.batches.of_step(step))
     }
 
     fn batches_per_epoch(&self) -> u64 {
-        self.sentences().div_ceil(self.batch) as u64
+        self.batches.per_epoch()
     }
 
     fn eval_batches(&self) -> u64 {
-        self.batches_per_epoch()
+        self.batches.in_order()
     }
 
     fn eval_batch(&self, index: u64) -> Batch {
-        self.collect(self.range(index))
+        self.collect(&self.batches.of_index(index))
     }
 
     fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let tokens = |step| {
-            self.sentences_of(step)
-                .into_iter()
-                .map(|sentence| self.tokens_of(sentence))
-                .sum()
-        };
-        Some(bucket(steps.map(tokens).max().unwrap_or(0)))
-    }
-
-    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        let tokens = |step| {
-            self.sentences_of(step)
-                .into_iter()
-                .map(|sentence| self.tokens_of(sentence))
-                .sum()
-        };
-        steps.map(|step| (self.batch, bucket(tokens(step)))).collect()
-    }
-
-    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        let tokens = |index| self.range(index).map(|sentence| self.tokens_of(sentence)).sum();
-        batches.map(|index| (self.batch, bucket(tokens(index)))).collect()
-    }
-
-    fn most_examples(&self, _: Range<u64>) -> usize {
-        self.batch
-    }
-
-    fn most_eval_examples(&self, _: Range<u64>) -> usize {
-        self.batch
+        let tokens = steps.map(|step| self.tokens_of_all(&self.batches.of_step(step)));
+        Some(bucket(tokens.max().unwrap_or(0)))
     }
 
     fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let tokens = |index| self.range(index).map(|sentence| self.tokens_of(sentence)).sum();
-        Some(bucket(batches.map(tokens).max().unwrap_or(0)))
+        let tokens = batches.map(|index| self.tokens_of_all(&self.batches.of_index(index)));
+        Some(bucket(tokens.max().unwrap_or(0)))
+    }
+
+    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
+        steps.map(|step| self.layout(&self.batches.of_step(step))).collect()
+    }
+
+    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
+        batches
+            .map(|index| self.layout(&self.batches.of_index(index)))
+            .collect()
+    }
+
+    fn most_examples(&self, _: Range<u64>) -> usize {
+        self.batches.room(0)
+    }
+
+    fn most_eval_examples(&self, _: Range<u64>) -> usize {
+        self.batches.room(0)
     }
 }
 
