@@ -15,7 +15,7 @@ use lessen_train::memory::ResidentGrowth;
 use std::collections::BTreeSet;
 
 /// Bytes that writing a checkpoint takes for a moment: the buffer of a file, and a block of a tensor's text.
-const CHECKPOINT: usize = (1 << 20) + (16 << 10);
+const CHECKPOINT: usize = lessen_base::atomic::BUFFER + (16 << 10);
 
 /// Bytes of the names and places of a tensor in a checkpoint.
 const TENSOR: usize = 640;
