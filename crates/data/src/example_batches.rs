@@ -8,7 +8,6 @@ use lessen_base::{Error, Result};
 
 use crate::batch::{Batch, Field, IGNORE};
 use crate::batching::{Batches, Batching, Members};
-use crate::bucket::bucket;
 use crate::encoded::EncodedExamples;
 use crate::epoch::Order;
 use crate::examples::{Examples, Labels};
@@ -55,11 +54,6 @@ impl ExampleBatches {
     /// The number of tokens of a batch.
     fn tokens_of(&self, members: &Members) -> usize {
         members.iter().map(|example| self.examples.tokens_of(example)).sum()
-    }
-
-    /// The numbers of texts and of tokens that a batch has room for.
-    fn layout(&self, members: &Members) -> (usize, usize) {
-        (self.batches.room(members.len()), bucket(self.tokens_of(members)))
     }
 
     fn collect(&self, members: &Members) -> Batch {
@@ -109,34 +103,13 @@ impl Source for ExampleBatches {
         self.collect(&self.batches.of_index(index))
     }
 
-    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let tokens = steps.map(|step| self.tokens_of(&self.batches.of_step(step)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
-    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let tokens = batches.map(|index| self.tokens_of(&self.batches.of_index(index)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        steps.map(|step| self.layout(&self.batches.of_step(step))).collect()
+        self.batches.layouts(steps, |example| self.examples.tokens_of(example))
     }
 
     fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        batches
-            .map(|index| self.layout(&self.batches.of_index(index)))
-            .collect()
-    }
-
-    fn most_examples(&self, steps: Range<u64>) -> usize {
-        let examples = steps.map(|step| self.batches.of_step(step).len());
-        self.batches.room(examples.max().unwrap_or(0))
-    }
-
-    fn most_eval_examples(&self, batches: Range<u64>) -> usize {
-        let examples = batches.map(|index| self.batches.of_index(index).len());
-        self.batches.room(examples.max().unwrap_or(0))
+        self.batches
+            .eval_layouts(batches, |example| self.examples.tokens_of(example))
     }
 }
 
@@ -204,11 +177,13 @@ mod tests {
         let tokens: Vec<usize> = (0..200).map(|step| width(&source.batch(step))).collect();
         for steps in [0..200, 13..14, 60..120] {
             let range = steps.start as usize..steps.end as usize;
-            assert_eq!(source.most_tokens(steps), tokens[range].iter().max().copied());
+            let most = tokens[range].iter().max().copied();
+            assert_eq!(source.largest_layout(steps), most.map(|most| (8, most)));
         }
         let all = (0..source.eval_batches()).map(|index| width(&source.eval_batch(index)));
-        assert_eq!(source.most_eval_tokens(0..source.eval_batches()), all.max());
-        assert_eq!(source.most_tokens(5..5), Some(16));
+        let largest = source.largest_eval_layout(0..source.eval_batches());
+        assert_eq!(largest, all.max().map(|most| (8, most)));
+        assert_eq!(source.largest_layout(5..5), Some((8, 16)));
     }
 
     #[test]

@@ -8,7 +8,6 @@ use lessen_base::{Error, Result, SplitMix64};
 
 use crate::batch::{Batch, Field, IGNORE};
 use crate::batching::{Batches, Batching, Members};
-use crate::bucket::bucket;
 use crate::epoch::Order;
 use crate::example_batches::check_sizes;
 use crate::packing::Row;
@@ -130,11 +129,6 @@ impl MaskedBatches {
         members.iter().map(|text| self.tokens_of(text)).sum()
     }
 
-    /// Returns the numbers of texts and of tokens that a batch has room for.
-    fn layout(&self, members: &Members) -> (usize, usize) {
-        (self.batches.room(members.len()), bucket(self.tokens_of_all(members)))
-    }
-
     fn collect(&self, members: &Members, mut random: SplitMix64) -> Batch {
         let (examples, real) = (members.len(), self.tokens_of_all(members));
         let mut row = Row::new(self.batches.room(examples), real, self.pad);
@@ -194,32 +188,12 @@ impl Source for MaskedBatches {
         self.collect(&self.batches.of_index(index), SplitMix64::keyed(seed, index))
     }
 
-    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let tokens = steps.map(|step| self.tokens_of_all(&self.batches.of_step(step)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
-    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let tokens = batches.map(|index| self.tokens_of_all(&self.batches.of_index(index)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        steps.map(|step| self.layout(&self.batches.of_step(step))).collect()
+        self.batches.layouts(steps, |text| self.tokens_of(text))
     }
 
     fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        batches
-            .map(|index| self.layout(&self.batches.of_index(index)))
-            .collect()
-    }
-
-    fn most_examples(&self, _: Range<u64>) -> usize {
-        self.batches.room(0)
-    }
-
-    fn most_eval_examples(&self, _: Range<u64>) -> usize {
-        self.batches.room(0)
+        self.batches.eval_layouts(batches, |text| self.tokens_of(text))
     }
 
     fn masked_places(&self, tokens: usize) -> Option<usize> {
@@ -379,11 +353,12 @@ mod tests {
         let source = batches(&text, 20, 4, LINES);
         let width = |batch: &Batch| batch.get("tokens").unwrap().shape()[1];
         let most = (0..60).map(|step| width(&source.batch(step))).max();
-        assert_eq!(source.most_tokens(0..60), most);
+        assert_eq!(source.largest_layout(0..60), most.map(|most| (4, most)));
         let most = (0..source.eval_batches())
             .map(|index| width(&source.eval_batch(index)))
             .max();
-        assert_eq!(source.most_eval_tokens(0..source.eval_batches()), most);
+        let largest = source.largest_eval_layout(0..source.eval_batches());
+        assert_eq!(largest, most.map(|most| (4, most)));
         assert_eq!(source.masked_places(100), Some(15));
     }
 

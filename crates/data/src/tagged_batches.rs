@@ -93,11 +93,6 @@ impl TaggedBatches {
         members.iter().map(|sentence| self.tokens_of(sentence)).sum()
     }
 
-    /// Returns the numbers of sentences and of tokens that a batch has room for.
-    fn layout(&self, members: &Members) -> (usize, usize) {
-        (self.batches.room(members.len()), bucket(self.tokens_of_all(members)))
-    }
-
     fn collect(&self, members: &Members) -> Batch {
         let (examples, real) = (members.len(), self.tokens_of_all(members));
         let mut row = Row::new(self.batches.room(examples), real, self.pad);
@@ -137,32 +132,12 @@ impl Source for TaggedBatches {
         self.collect(&self.batches.of_index(index))
     }
 
-    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let tokens = steps.map(|step| self.tokens_of_all(&self.batches.of_step(step)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
-    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let tokens = batches.map(|index| self.tokens_of_all(&self.batches.of_index(index)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        steps.map(|step| self.layout(&self.batches.of_step(step))).collect()
+        self.batches.layouts(steps, |sentence| self.tokens_of(sentence))
     }
 
     fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        batches
-            .map(|index| self.layout(&self.batches.of_index(index)))
-            .collect()
-    }
-
-    fn most_examples(&self, _: Range<u64>) -> usize {
-        self.batches.room(0)
-    }
-
-    fn most_eval_examples(&self, _: Range<u64>) -> usize {
-        self.batches.room(0)
+        self.batches.eval_layouts(batches, |sentence| self.tokens_of(sentence))
     }
 }
 
@@ -195,7 +170,7 @@ mod tests {
         // A word that does not fit has no label.
         let batch = source.batch(1);
         assert_eq!(ints(&batch, "labels")[..6], [i, 0, i, i, i, i]);
-        assert_eq!(source.most_tokens(0..2), Some(16));
+        assert_eq!(source.largest_layout(0..2), Some((2, 16)));
     }
 
     #[test]

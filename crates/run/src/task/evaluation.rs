@@ -152,9 +152,7 @@ pub(crate) fn evaluate(
         functions.insert(shape, function);
         Ok(function)
     };
-    let all = 0..source.eval_batches();
-    let size = source.most_eval_examples(all.clone());
-    if let Some(tokens) = source.most_eval_tokens(all) {
+    if let Some((size, tokens)) = source.largest_eval_layout(0..source.eval_batches()) {
         function_for(session, packed_shape(source, size, tokens))?;
     }
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);

@@ -43,17 +43,13 @@ impl Shapes {
     /// Those of a recipe's sources, of which training reads the batches `steps`.
     pub(crate) fn of(config: &Config, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
         let assumed = Shapes::assumed(config);
-        let shape = |source, tokens: Option<usize>, size, assumed| match tokens {
-            Some(tokens) => packed_shape(source, size, tokens),
+        let shape = |source, largest: Option<(usize, usize)>, assumed| match largest {
+            Some((size, tokens)) => packed_shape(source, size, tokens),
             None => assumed,
         };
-        let train = training.most_tokens(steps.clone());
-        let of_dev = |range: Range<u64>, assumed| {
-            let size = dev.most_eval_examples(range.clone());
-            shape(dev, dev.most_eval_tokens(range), size, assumed)
-        };
+        let of_dev = |range, assumed| shape(dev, dev.largest_eval_layout(range), assumed);
         Shapes {
-            train: shape(training, train, training.most_examples(steps), assumed.train),
+            train: shape(training, training.largest_layout(steps), assumed.train),
             dev: of_dev(0..dev.eval_batches(), assumed.dev),
             first_dev: of_dev(0..1, assumed.first_dev),
         }
