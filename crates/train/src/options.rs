@@ -63,6 +63,7 @@ impl TrainerOptions {
             budget: None,
         }
     }
+
     /// How parameters are updated.
     pub fn update_rule(&self) -> UpdateRule {
         UpdateRule {

@@ -1,13 +1,15 @@
-//! Sessions of saved parameters.
+//! Folders of parameters: a session of a saved one, and saving the parameters of a session.
 
 use super::{Function, Session};
-use crate::plans::traced;
+use crate::graphs::traced;
 use crate::reading::Reading;
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 use lessen_compile::{Backend, Options};
 use lessen_graph::Tensor;
-use lessen_nn::Context;
-use lessen_nn::checkpoint::TensorFile;
+use lessen_nn::checkpoint::{self, Entry, Sink, TensorFile, WeightDtype};
+use lessen_nn::{Context, ParamSpec};
+use serde_json::{Map, Value};
+use std::io;
 use std::path::Path;
 
 /// The file with the parameters in a checkpoint.
@@ -37,25 +39,29 @@ impl Session {
         Ok((session, function))
     }
 
-    /// Refuses a file that lacks one of these states or parameters, or has it in another type.
-    pub(crate) fn check_states(&self, file: &TensorFile, names: &[String]) -> Result<()> {
-        for name in names {
-            let (own, found) = (self.entry(name).ty, file.entries().find(|entry| entry.name == *name));
-            match found {
-                Some(entry) if entry.ty == own => {}
-                Some(entry) => {
-                    let ty = entry.ty;
-                    return Err(Error::user(format!(
-                        "`{name}` is {ty} in the checkpoint and {own} in the model; take the model that was saved"
-                    )));
-                }
-                None => {
-                    return Err(Error::user(format!(
-                        "the checkpoint has no `{name}`; take the model that was saved"
-                    )));
-                }
-            }
+    /// Writes the parameters as a Hugging Face directory with this configuration in this dtype, tensor by tensor: of a
+    /// training that averages them the averages, and of one with adapters these in the layout of `peft`.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to, and a number that the dtype does not reach.
+    pub fn save(&self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
+        let lora = self.reading.lora();
+        let is_saved = |param: &&ParamSpec| lora.is_none_or(|lora| lora.trains(&param.name));
+        let params = self.params.iter().filter(is_saved);
+        let mut entries: Vec<Entry> = params.map(|param| self.entry(&param.name)).collect();
+        entries.sort_by(|a, b| a.name.cmp(&b.name));
+        let show = |entry: &Entry, sink: &mut Sink<'_>| {
+            let mut taken = Ok(());
+            let state = self.reading.result_of(&entry.name);
+            let read = self.backend.download(&state, &mut |host| {
+                taken = sink(host.as_f32().unwrap_or_default());
+            });
+            read.map_err(io::Error::other)?;
+            taken
+        };
+        match lora {
+            Some(lora) => checkpoint::save_adapters(dir, config_json, lora, dtype, &entries, show),
+            None => checkpoint::save_with(dir, config_json, dtype, &entries, show),
         }
-        Ok(())
     }
 }
