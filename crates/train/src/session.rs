@@ -1,8 +1,8 @@
 //! A session: a device with a model's parameters, and functions over them. Training, evaluation, prediction and
 //! generation all run in one.
 //!
-//! This file has its beginning; `function` has what it runs, `parameters` the parameters' values, `states` all states as
-//! files keep them, and `folder` folders of parameters.
+//! This file has its beginning; `function` has what it runs, `parameters` the parameters' values, `states` all states
+//! and files of them, and `folder` folders of parameters.
 
 mod folder;
 mod function;

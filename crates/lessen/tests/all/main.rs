@@ -1,9 +1,11 @@
 //! The tests of the command in one binary.
 
+mod adapters;
 mod bad_input;
 mod command_line;
 mod commands;
 mod data;
+mod early_stopping;
 mod examples;
 mod experiments;
 mod fine_tuning;
@@ -16,6 +18,7 @@ mod llama;
 mod masked;
 mod memory;
 mod phases;
+mod phases_resume;
 mod predict;
 mod recording;
 mod report;

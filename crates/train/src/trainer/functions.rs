@@ -1,4 +1,4 @@
-//! Functions that run between the steps, over the parameters of the training: evaluations, and recordings of statistics.
+//! Functions that run between the steps, over the same parameters: evaluations, and recordings of statistics.
 
 use super::Trainer;
 use crate::graphs::function_graph;
