@@ -66,8 +66,9 @@ def examples(path, lines, parse):
     return path
 
 
-def prepare(name, data, work):
-    """Writes a job's data for both sides: (description for PyTorch, arguments of `lessen train`)."""
+def prepare(name, data, work, changes=()):
+    """Writes a job's data for both sides: (file of the job for PyTorch, the job, arguments of `lessen train`);
+    `changes` are other values for the job."""
     own = os.path.join(work, name)
     job = {
         "kind": "classify",
@@ -78,13 +79,16 @@ def prepare(name, data, work):
         "tokenizer": os.path.join(data, "tokenizers/bert-base-uncased"),
         "batch": 32,
         "max_length": 128,
+        "epochs": 1,
         "lr": 3e-5,
         "warmup": 50,
         "weight_decay": 0.01,
         "seed": 1,
         "metric": "accuracy",
     }
-    both = ["train.epochs=1", "train.lr=3e-5", "train.eval_every=0", "train.checkpoint_every=0"]
+    job.update(changes)
+    both = [f"train.epochs={job['epochs']}", f"train.lr={job['lr']}", f"train.seed={job['seed']}"]
+    both += ["train.eval_every=0", "train.checkpoint_every=0"]
     if name in ("cola", "sst2"):
         task = {"cola": "CoLA", "sst2": "SST-2"}[name]
         source, folder = os.path.join(data, "glue", task), os.path.join(own, task)
@@ -104,7 +108,7 @@ def prepare(name, data, work):
             def parse(line):
                 return line.split("\t")[0], int(line.split("\t")[1])
 
-        arguments = ["glue", "--data", folder]
+        arguments = ["glue", "--data", folder, "--set", f"data.max_length={job['max_length']}"]
     elif name == "thucnews":
         source, folder = os.path.join(data, "thucnews"), os.path.join(own, "data")
         train, dev = lines_of(os.path.join(source, "train.txt"), 4000), lines_of(os.path.join(source, "dev.txt"), 1000)

@@ -41,6 +41,9 @@ pub const DIVERGED: &str = "diverged.txt";
 /// The file with the confusion matrix of the last evaluation.
 pub const CONFUSION: &str = "confusion.json";
 
+/// The folder of the checkpoints.
+const CHECKPOINTS: &str = "checkpoints";
+
 /// Which of a run's models is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Which {
@@ -118,7 +121,7 @@ impl Folder {
 
     /// Creates the folders, and tries to write before any time is spent.
     fn check_writable(&self) -> Result<()> {
-        let checkpoints = self.root.join("checkpoints");
+        let checkpoints = self.root.join(CHECKPOINTS);
         fs::create_dir_all(&checkpoints).map_err(|error| unwritable(&self.root, &error))?;
         for folder in [&self.root, &checkpoints] {
             let probe = folder.join(".tmp-probe");
@@ -195,7 +198,7 @@ impl Folder {
 
     /// The checkpoints.
     pub fn checkpoints(&self) -> Checkpoints {
-        Checkpoints::new(self.root.join("checkpoints"))
+        Checkpoints::new(self.root.join(CHECKPOINTS))
     }
 
     /// Writes a file of the run atomically.
@@ -287,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_empty_folder_becomes_a_new_run() {
+    fn only_a_folder_without_a_run_becomes_a_new_one() {
         let (dir, folder) = run();
         let error = create(folder.root()).unwrap_err().to_string();
         assert!(
@@ -297,6 +300,11 @@ mod tests {
         let empty = dir.path().join("empty");
         fs::create_dir(&empty).unwrap();
         create(&empty).unwrap();
+        // As if it had been killed before it wrote its settings.
+        fs::write(empty.join(".tmp-config.toml"), "[mo").unwrap();
+        create(&empty).unwrap();
+        fs::write(empty.join("checkpoints/note.txt"), "").unwrap();
+        assert!(create(&empty).unwrap_err().to_string().contains("is not empty"));
         fs::write(dir.path().join("file"), "").unwrap();
         let refused = |path: &str| create(&dir.path().join(path)).unwrap_err().to_string();
         assert!(refused("file").contains("is a file"));
