@@ -103,8 +103,11 @@ impl SavedRun<'_> {
             .file_name()
             .is_some_and(|name| GlueTask::from_name(&name.to_string_lossy()).is_ok());
         if is_glue && self.is_plain && settings.origin("data.format") == Origin::Default {
-            let glue = SettingValue::Text(DataFormat::Glue.word().to_string());
-            settings.set_named("data.format", glue, "the name of the folder".to_string())?;
+            let glue = DataFormat::Glue.word().to_string();
+            // The task says what its labels are.
+            for (key, value) in [("data.format", glue), ("data.problem", String::new())] {
+                settings.set_named(key, SettingValue::Text(value), "the name of the folder".to_string())?;
+            }
         }
         Ok(settings)
     }
@@ -113,7 +116,16 @@ impl SavedRun<'_> {
         let config = Config::of(settings, self.config.phase.as_deref())?.for_evaluation();
         let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
         let places = match &task.goal {
-            Goal::Classes(names, _) | Goal::WordClasses(names) => number_classes(&mut task.model, names)?,
+            Goal::Labels(names, _) if names.len() != task.model.labels().len() => {
+                return Err(Error::user(format!(
+                    "the data has {} labels but the model {}; name data of the same task",
+                    names.len(),
+                    task.model.labels().len()
+                )));
+            }
+            Goal::Classes(names, _) | Goal::Labels(names, _) | Goal::WordClasses(names) => {
+                number_classes(&mut task.model, names)?
+            }
             _ => None,
         };
         let source = task.evaluation(split)?;
