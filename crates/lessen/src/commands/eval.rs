@@ -8,7 +8,7 @@ use lessen_data::{ClassScores, Confusion, LabelCounts};
 use lessen_run::Result;
 use lessen_run::lengths::Length;
 use lessen_run::saved_run::SavedRun;
-use lessen_run::task::evaluation::Scores;
+use lessen_run::task::evaluation::{Scores, class_json};
 use serde_json::{Map, Value, json};
 use std::path::PathBuf;
 
@@ -105,28 +105,29 @@ impl Eval {
     fn to_json(&self, scores: &Scores) -> Map<String, Value> {
         let mut object = scores.to_json(&self.split);
         object.insert("examples".into(), json!(scores.examples));
-        let of = |name: &str, class: ClassScores| {
-            let ClassScores {
-                precision,
-                recall,
-                f1,
-                support,
-            } = class;
-            json!({ "name": name, "precision": precision, "recall": recall, "f1": f1, "support": support })
-        };
         let each = |names: &[String], classes: &mut dyn Iterator<Item = ClassScores>| -> Value {
-            names.iter().zip(classes).map(|(name, class)| of(name, class)).collect()
+            names
+                .iter()
+                .zip(classes)
+                .map(|(name, class)| class_json(name, class))
+                .collect()
         };
         if let Some(labels) = &scores.labels {
             object.insert("classes".into(), each(labels.names(), &mut labels.classes()));
-            object.insert("micro".into(), of("micro", labels.micro()));
-            object.insert("mean".into(), of("mean", labels.mean()));
-            object.insert("weighted_mean".into(), of("weighted mean", labels.weighted_mean()));
+            object.insert("micro".into(), class_json("micro", labels.micro()));
+            object.insert("mean".into(), class_json("mean", labels.mean()));
+            object.insert(
+                "weighted_mean".into(),
+                class_json("weighted mean", labels.weighted_mean()),
+            );
         }
         if let Some(confusion) = &scores.confusion {
             object.insert("classes".into(), each(confusion.names(), &mut confusion.classes()));
-            object.insert("mean".into(), of("mean", confusion.mean()));
-            object.insert("weighted_mean".into(), of("weighted mean", confusion.weighted_mean()));
+            object.insert("mean".into(), class_json("mean", confusion.mean()));
+            object.insert(
+                "weighted_mean".into(),
+                class_json("weighted mean", confusion.weighted_mean()),
+            );
             object.insert("confusion".into(), confusion.rows().map(|row| json!(row)).collect());
         }
         object

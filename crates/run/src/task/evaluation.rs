@@ -4,7 +4,7 @@ use super::goal::{Goal, is_error};
 use lessen_base::Result;
 use lessen_compile::Host;
 use lessen_data::{
-    Batch, Confusion, EntityCounts, Field, IGNORE, LabelCounts, Metric, Source, are_entities, exact_rows,
+    Batch, ClassScores, Confusion, EntityCounts, Field, IGNORE, LabelCounts, Metric, Source, are_entities, exact_rows,
 };
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Model};
@@ -63,6 +63,19 @@ impl Scores {
         Some(json!({ "step": step, "classes": confusion.names(), "counts": counts }))
     }
 
+    /// How well each label was found after `step` steps, as it is written: a row for each label, then means.
+    pub(crate) fn labels_json(&self, step: u64) -> Option<Value> {
+        let labels = self.labels.as_ref()?;
+        let names = labels.names().iter().map(String::as_str);
+        let means = [("micro", labels.micro()), ("mean", labels.mean())];
+        let rows: Vec<Value> = names
+            .zip(labels.classes())
+            .chain(means)
+            .map(|(name, scores)| class_json(name, scores))
+            .collect();
+        Some(json!({ "step": step, "labels": rows }))
+    }
+
     /// For people: `accuracy 88.61 %, loss 0.3911`.
     pub fn show(&self) -> String {
         let show = |(name, score): &(&str, f64)| match *name {
@@ -77,6 +90,17 @@ impl Scores {
             .map(|perplexity| format!(", perplexity {perplexity:.3}"));
         format!("{named}loss {:.4}{}", self.loss, perplexity.unwrap_or_default())
     }
+}
+
+/// The scores of a class, or a mean over classes, as JSON.
+pub fn class_json(name: &str, scores: ClassScores) -> Value {
+    let ClassScores {
+        precision,
+        recall,
+        f1,
+        support,
+    } = scores;
+    json!({ "name": name, "precision": precision, "recall": recall, "f1": f1, "support": support })
 }
 
 /// The arrays of a batch as inputs of a graph.

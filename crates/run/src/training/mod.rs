@@ -33,7 +33,7 @@ use self::unknown_tokens::UnknownTokens;
 use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Waiting};
 use crate::folder::memory::{RunMemory, StageMemory};
-use crate::folder::{CONFUSION, DIVERGED, Folder, NewFolderGuard};
+use crate::folder::{CONFUSION, DIVERGED, Folder, LABELS, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
@@ -346,6 +346,9 @@ impl Run {
         if scores.loss.is_finite() {
             if let Some(confusion) = scores.confusion_json(step) {
                 self.folder.write(CONFUSION, &format!("{confusion}\n"))?;
+            }
+            if let Some(labels) = scores.labels_json(step) {
+                self.folder.write(LABELS, &format!("{labels}\n"))?;
             }
             return Ok(scores);
         }
