@@ -86,6 +86,17 @@ pub enum LabelKind {
     Score,
 }
 
+impl LabelKind {
+    /// What such labels are.
+    pub fn problem(&self) -> Problem {
+        match self {
+            LabelKind::Classes(_) => Problem::SingleLabel,
+            LabelKind::Sets(_) => Problem::MultiLabel,
+            LabelKind::Score => Problem::Regression,
+        }
+    }
+}
+
 /// One split of a dataset: texts or pairs of texts, with a label, or a set of labels, each. Texts of files are read when they are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examples {

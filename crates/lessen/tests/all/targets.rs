@@ -324,7 +324,7 @@ fn several_labels_are_learned_from_lists_and_start_from_a_checkpoint() {
     assert!(train("train.label_smoothing=0.1").contains("but the data has several labels for a text; leave it out"));
     assert!(train("train.loss=norm_softmax").contains("a text of the data can have several"));
     assert!(train("train.best=f1").ends_with("choose one of macro_f1, micro_f1, subset_accuracy, loss"));
-    assert!(train("data.format=glue").contains("a task of GLUE says itself what its labels are; leave it out"));
+    assert!(train("data.format=text").contains("is for data.format = labelled, and this is text; leave it out"));
     assert!(train("data.separator=").contains("separates nothing"));
 }
 
@@ -372,4 +372,61 @@ fn texts_that_the_vocabulary_lacks_are_told() {
             "{again}"
         );
     }
+}
+
+#[test]
+fn a_regression_of_glue_is_evaluated_and_answered_from_a_plain_folder() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let head = "index\tsentence1\tsentence2";
+    let lines = |score: &dyn Fn(usize) -> String| -> String {
+        let words = ["sun", "rain", "fog"];
+        (0..24)
+            .map(|i| format!("{i}\t{}\tx{}\n", words[i % 3], score(i)))
+            .collect()
+    };
+    let labelled = lines(&|i| format!("\t{}", [0.5, 2.5, 4.5][i % 3]));
+    fs::create_dir(dir.join("STS-B")).unwrap();
+    for name in ["train.tsv", "dev.tsv"] {
+        fs::write(dir.join("STS-B").join(name), format!("{head}\tscore\n{labelled}")).unwrap();
+    }
+    fs::write(
+        dir.join("STS-B/test.tsv"),
+        format!("{head}\n{}", lines(&|_| String::new())),
+    )
+    .unwrap();
+    let recipe = recipe(dir, "regression", "");
+    let glue = ["--set", "data.format=glue", "--data", "STS-B", "--out", "run", "--json"];
+    let report = json(dir, &[&["train", &recipe][..], &glue].concat());
+    assert!(
+        number(&report["dev_spearman"]) > 0.9 && number(&report["dev_mae"]) < 1.0,
+        "{report}"
+    );
+    assert_eq!(report["best_score"], report["dev_spearman"]);
+    succeed(dir, &["export", "run", "plain"]);
+    let plain = json(dir, &["eval", "plain", "--data", "STS-B", "--json"]);
+    assert_eq!(plain["dev_pearson"], report["dev_pearson"]);
+    succeed(dir, &["predict", "plain", "--glue", "STS-B", "--output", "out"]);
+    let answers = fs::read_to_string(dir.join("out/STS-B.tsv")).unwrap();
+    let rows: Vec<&str> = answers.lines().collect();
+    assert_eq!((rows[0], rows.len()), ("index\tprediction", 25));
+    let score = |row: usize| rows[row].split('\t').nth(1).unwrap().parse::<f64>().unwrap();
+    assert!(score(1) < score(2) && score(2) < score(3), "{answers}");
+    let wrong = [
+        "train",
+        &recipe,
+        "--data",
+        "STS-B",
+        "--set",
+        "data.format=glue",
+        "--set",
+    ];
+    let wrong = refuse(
+        dir,
+        &[&wrong[..], &["data.problem=single_label_classification"]].concat(),
+    );
+    assert!(
+        wrong.ends_with("is not that of the task STS-B, regression; leave it out"),
+        "{wrong}"
+    );
 }

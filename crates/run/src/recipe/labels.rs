@@ -21,14 +21,11 @@ impl Config {
     /// The key.
     pub(super) fn check_labels(&self) -> Result<()> {
         let data = &self.data;
-        if data.problem.is_some() && data.format != DataFormat::Labelled {
-            let whose = match data.format {
-                DataFormat::Glue => "a task of GLUE says itself what its labels are",
-                _ => "other data has labels of its own, or none",
-            };
+        if data.problem.is_some() && !matches!(data.format, DataFormat::Labelled | DataFormat::Glue) {
             return Err(Error::user(format!(
-                "{} is for data.format = labelled, and {whose}; leave it out",
-                self.place("data.problem")
+                "{} is for data.format = labelled, and this is {}; leave it out",
+                self.place("data.problem"),
+                data.format
             )));
         }
         if data.separator.is_empty() {

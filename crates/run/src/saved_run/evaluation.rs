@@ -99,14 +99,19 @@ impl SavedRun<'_> {
             return Ok(settings);
         };
         // A folder that is called as a task of GLUE needs no word on its format.
-        let is_glue = Path::new(path)
-            .file_name()
-            .is_some_and(|name| GlueTask::from_name(&name.to_string_lossy()).is_ok());
-        if is_glue && self.is_plain && settings.origin("data.format") == Origin::Default {
-            let glue = DataFormat::Glue.word().to_string();
-            // The task says what its labels are.
-            for (key, value) in [("data.format", glue), ("data.problem", String::new())] {
-                settings.set_named(key, SettingValue::Text(value), "the name of the folder".to_string())?;
+        let name = Path::new(path).file_name().map(|name| name.to_string_lossy());
+        let task = name.and_then(|name| GlueTask::from_name(&name).ok());
+        if let Some(task) = task
+            && self.is_plain
+            && settings.origin("data.format") == Origin::Default
+        {
+            let problem = task.target().problem();
+            for (key, word) in [
+                ("data.format", DataFormat::Glue.word()),
+                ("data.problem", problem.word()),
+            ] {
+                let value = SettingValue::Text(word.to_string());
+                settings.set_named(key, value, "the name of the folder".to_string())?;
             }
         }
         Ok(settings)

@@ -6,6 +6,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::{CHARACTERS, DataFormat};
 use crate::recipe::labels::THRESHOLD;
 use crate::recipe::value::Origin;
+use crate::recipe::words::Word;
 use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
@@ -62,7 +63,17 @@ impl Corpus {
             DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(path()?, &options(config, classes))?)),
             DataFormat::Glue => {
                 let path = folder(path()?)?;
-                Corpus::Labelled(Box::new(glue_task(config, path)?.read(path)?))
+                let task = glue_task(config, path)?;
+                let problem = task.target().problem();
+                if data.problem.is_some_and(|given| given != problem) {
+                    return Err(Error::user(format!(
+                        "{} is not that of the task {}, {}; leave it out",
+                        config.place("data.problem"),
+                        task.name(),
+                        problem.word()
+                    )));
+                }
+                Corpus::Labelled(Box::new(task.read(path)?))
             }
         })
     }
