@@ -60,28 +60,45 @@ impl ExampleBatches {
         let (b, examples) = (self.batches.room(members.len()), members.len());
         let real = self.tokens_of(members);
         let mut row = Row::new(b, real, self.examples.pad());
-        let mut classes = vec![IGNORE; b];
-        let (mut targets, mut weights) = (vec![0.0; b], vec![0.0; b]);
-        for (place, example) in members.iter().enumerate() {
+        for example in members.iter() {
             let (tokens, types) = row.add(self.examples.tokens_of(example));
             self.examples.read(example, tokens, types);
-            match self.examples.labels() {
-                Labels::Classes(labels) => classes[place] = labels[example],
-                Labels::Scores(scores) => (targets[place], weights[place]) = (scores[example], 1.0),
-            }
         }
         let mut fields = row.into_fields();
-        match self.examples.labels() {
-            Labels::Classes(_) => fields.push(("labels".into(), Field::i32([b], classes))),
-            Labels::Scores(_) => {
-                fields.push(("targets".into(), Field::f32([b], targets)));
-                fields.push(("weights".into(), Field::f32([b], weights)));
-            }
-        }
+        fields.extend(label_fields(self.examples.labels(), members, b));
         Batch {
             fields,
             examples,
             tokens: real,
+        }
+    }
+}
+
+/// The fields with what is to be predicted of the texts of a batch, with room for `b` texts.
+fn label_fields(labels: &Labels, members: &Members, b: usize) -> Vec<(String, Field)> {
+    let weights = || {
+        let weights = (0..b).map(|place| f32::from(place < members.len())).collect();
+        ("weights".to_string(), Field::f32([b], weights))
+    };
+    match labels {
+        Labels::Classes(classes) => {
+            let mut own: Vec<i32> = members.iter().map(|example| classes[example]).collect();
+            own.resize(b, IGNORE);
+            vec![("labels".into(), Field::i32([b], own))]
+        }
+        Labels::Scores(scores) => {
+            let mut own: Vec<f32> = members.iter().map(|example| scores[example]).collect();
+            own.resize(b, 0.0);
+            vec![("targets".into(), Field::f32([b], own)), weights()]
+        }
+        Labels::Sets(sets) => {
+            let width = sets.classes();
+            let mut own = vec![0.0; b * width];
+            for (place, example) in members.iter().enumerate() {
+                let set = sets.get(example).iter();
+                set.for_each(|class| own[place * width + *class as usize] = 1.0);
+            }
+            vec![("targets".into(), Field::f32([b, width], own)), weights()]
         }
     }
 }
@@ -97,6 +114,10 @@ impl Source for ExampleBatches {
 
     fn eval_batches(&self) -> u64 {
         self.batches.in_order()
+    }
+
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        self.examples.unknown()
     }
 
     fn eval_batch(&self, index: u64) -> Batch {
@@ -126,7 +147,7 @@ pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LabelKind;
+    use crate::{LabelKind, LabelSets};
 
     /// The texts "", "a", "ab", "abc" and so on, truncated to 3 tokens, labelled by their index.
     fn classes(count: usize, batch: usize, order: Order) -> ExampleBatches {
@@ -165,6 +186,30 @@ mod tests {
         assert_eq!(source.batch(2), first);
         let past = source.eval_batch(9);
         assert_eq!((past.examples, past.tokens, field(&past, "starts")), (0, 0, vec![0; 4]));
+    }
+
+    #[test]
+    fn sets_of_classes_are_rows_of_targets() {
+        let texts = ["a", "ab", "b"].map(|text| (text.to_string(), None)).to_vec();
+        let mut sets = LabelSets::new(3);
+        for set in [&[2, 0][..], &[], &[1]] {
+            sets.push(set);
+        }
+        let tokenizer = Tokenizer::characters(["ab"], 1);
+        let examples = Examples::new(texts, Labels::Sets(sets));
+        let source = ExampleBatches::new(&examples, &tokenizer, 3, 2, Order::InOrder).unwrap();
+        let field = |index: u64, name: &str| {
+            let batch = source.eval_batch(index);
+            let field = batch.get(name).unwrap();
+            (field.shape().to_vec(), field.as_f32().unwrap().to_vec())
+        };
+        assert_eq!(field(0, "targets"), (vec![2, 3], vec![1., 0., 1., 0., 0., 0.]));
+        assert_eq!(field(1, "targets"), (vec![2, 3], vec![0., 1., 0., 0., 0., 0.]));
+        assert_eq!(
+            (field(0, "weights").1, field(1, "weights").1),
+            (vec![1., 1.], vec![1., 0.])
+        );
+        assert!(source.eval_batch(0).get("labels").is_none());
     }
 
     #[test]

@@ -112,7 +112,7 @@ impl GlueTask {
         match self {
             Cola => vec![Metric::Matthews],
             Mrpc | Qqp => vec![Metric::F1, Metric::Accuracy],
-            Stsb => vec![Metric::Spearman, Metric::Pearson],
+            Stsb => vec![Metric::Spearman, Metric::Pearson, Metric::Mse, Metric::Mae],
             Sst2 | Rte | Wnli | Qnli | Mnli => vec![Metric::Accuracy],
         }
     }
@@ -269,7 +269,7 @@ impl GlueTask {
                     };
                     scores.push(score.ok_or_else(wrong)?);
                 }
-                (Labels::Classes(_), LabelKind::Score) => unreachable!("labels were made for this target"),
+                (Labels::Classes(_) | Labels::Sets(_), _) => unreachable!("no task has other labels than its kind"),
             }
             let second = second.map(|second| cells[second].to_string());
             texts.push((cells[first].to_string(), second));

@@ -13,6 +13,7 @@ use crate::example_batches::check_sizes;
 use crate::packing::Row;
 use crate::source::Source;
 use crate::tokenizer::Tokenizer;
+use crate::tokens::count_in;
 
 /// How a text is cut and masked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -49,6 +50,8 @@ pub struct MaskedBatches {
     mask: i32,
     vocab_size: usize,
     pad: i32,
+    /// How many tokens stand for what the vocabulary lacks, if it has a token for that.
+    unknown: Option<u64>,
     masking: Masking,
     batches: Batches,
 }
@@ -104,6 +107,7 @@ impl MaskedBatches {
         }
         Ok(MaskedBatches {
             batches: Batches::new(starts.len() - 1, Batching::Examples(batch), order, |_| 0)?,
+            unknown: tokenizer.unknown_id().map(|id| count_in(&tokens, id)),
             tokens,
             starts,
             around,
@@ -181,6 +185,10 @@ impl Source for MaskedBatches {
 
     fn eval_batches(&self) -> u64 {
         self.batches.in_order()
+    }
+
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        self.unknown.map(|count| (count, self.tokens.len() as u64))
     }
 
     fn eval_batch(&self, index: u64) -> Batch {

@@ -44,6 +44,12 @@ pub trait Source: Send + Sync {
         largest(&self.eval_layouts(batches))
     }
 
+    /// Returns how many of the tokens stand for what the vocabulary lacks, and how many there are; `None` where that
+    /// cannot be, or is not known.
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        None
+    }
+
     /// Returns the number of places for masked tokens in a batch of `tokens` tokens; `None` where none are masked.
     fn masked_places(&self, tokens: usize) -> Option<usize> {
         let _ = tokens;

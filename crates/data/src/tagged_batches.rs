@@ -14,6 +14,7 @@ use crate::packing::Row;
 use crate::source::Source;
 use crate::tagged::Sentences;
 use crate::tokenizer::Tokenizer;
+use crate::tokens::count_in;
 
 /// Sentences, encoded once and served in batches without padding; see [`Batch`] for the fields. `labels` (i32 `[1, N]`)
 /// are those of the words at their first tokens, and [`IGNORE`] elsewhere.
@@ -23,6 +24,8 @@ pub struct TaggedBatches {
     /// Start of each sentence in `tokens`, then the end of the last one.
     starts: Vec<usize>,
     pad: i32,
+    /// How many tokens stand for what the vocabulary lacks, if it has a token for that.
+    unknown: Option<u64>,
     batches: Batches,
 }
 
@@ -72,6 +75,7 @@ impl TaggedBatches {
         }
         Ok(TaggedBatches {
             batches: Batches::new(starts.len() - 1, Batching::Examples(batch), order, |_| 0)?,
+            unknown: tokenizer.unknown_id().map(|id| count_in(&tokens, id)),
             tokens,
             labels,
             starts,
@@ -126,6 +130,10 @@ impl Source for TaggedBatches {
 
     fn eval_batches(&self) -> u64 {
         self.batches.in_order()
+    }
+
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        self.unknown.map(|count| (count, self.tokens.len() as u64))
     }
 
     fn eval_batch(&self, index: u64) -> Batch {

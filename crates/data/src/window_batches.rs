@@ -196,6 +196,10 @@ impl Source for WindowBatches {
         self.eval_windows().div_ceil(self.batch) as u64
     }
 
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        self.tokens.unknown()
+    }
+
     fn eval_batch(&self, index: u64) -> Batch {
         self.collect(
             self.range(index, self.eval_windows())

@@ -28,3 +28,4 @@ mod saved_models;
 mod saving;
 mod support;
 mod tagged;
+mod targets;

@@ -12,6 +12,7 @@
 //! model/                 model and tokenizer at the end
 //! report.json, report.md the results
 //! confusion.json         the confusion matrix of a classifier's last evaluation
+//! labels.json            how well each label was found in the last evaluation, where texts can have several
 //! diverged.txt           why the run ended, where a loss was no number
 //! ```
 
@@ -43,6 +44,9 @@ pub const CONFUSION: &str = "confusion.json";
 
 /// The folder of the checkpoints.
 const CHECKPOINTS: &str = "checkpoints";
+
+/// The file with the scores of each label of the last evaluation.
+pub const LABELS: &str = "labels.json";
 
 /// Which of a run's models is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::training::Steps;
 use lessen_base::{Error, Result};
-use lessen_data::{Documents, Metric, Source, Tokenizer, bucket, masked_places};
+use lessen_data::{Documents, Metric, Problem, Source, Tokenizer, bucket, masked_places};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Joined, Model, Task, numbered_labels};
 use lessen_train::{StepGraphs, TrainerOptions};
@@ -132,12 +132,16 @@ impl SavedModel {
 }
 
 impl SavedModel {
-    /// The classes of a classifier that has names for them.
+    /// The classes of a classifier that has names for them, and of one of several labels in any case.
     fn named_classes(&self) -> Option<Vec<String>> {
         let names = self.model.labels();
-        let is_named =
-            matches!(self.model.task(), Task::Classification { .. }) && *names != numbered_labels(names.len());
-        is_named.then(|| names.to_vec())
+        let has_names = match self.model.task() {
+            Task::Classification { .. } => *names != numbered_labels(names.len()),
+            // Targets have a column for each of them.
+            Task::MultiLabelClassification { .. } => true,
+            _ => false,
+        };
+        has_names.then(|| names.to_vec())
     }
 }
 
@@ -186,7 +190,7 @@ impl RunTask {
             Some(corpus) => corpus.goal(),
             None => assumed_goal(&config),
         };
-        let goal = fit::with_best(&config, goal)?;
+        let goal = fit::scored(&config, goal)?;
         fit::check_loss(&config, &goal)?;
         let (dir, model, tokenizer) = match saved {
             Some(saved) => {
@@ -220,7 +224,7 @@ impl RunTask {
     /// # Errors
     /// Settings that do not go together with the data or the checkpoint that the run started from.
     pub fn later(&self, mut config: Config) -> Result<RunTask> {
-        let goal = fit::with_best(&config, self.goal.clone())?;
+        let goal = fit::scored(&config, self.goal.clone())?;
         fit::check_loss(&config, &goal)?;
         if let Some(init) = &self.config.model.init {
             model::check_unchanged(init, &self.config, &config)?;
@@ -435,7 +439,11 @@ fn assumed_goal(config: &Config) -> Goal {
         DataFormat::Adder => Goal::Sum,
         DataFormat::Text => Goal::NextToken,
         DataFormat::Masked => Goal::MaskedTokens,
-        DataFormat::Labelled | DataFormat::Glue => Goal::Classes(assumed_classes(config), vec![Metric::Accuracy]),
+        DataFormat::Labelled | DataFormat::Glue => match config.problem() {
+            Problem::SingleLabel => Goal::Classes(assumed_classes(config), vec![Metric::Accuracy]),
+            Problem::MultiLabel => Goal::Labels(assumed_classes(config), config.data.threshold),
+            Problem::Regression => Goal::Score(vec![Metric::Mse]),
+        },
         DataFormat::Tagged => Goal::WordClasses(assumed_classes(config)),
     }
 }

@@ -15,6 +15,7 @@ pub(crate) mod stage;
 mod start;
 mod steps;
 mod timing;
+mod unknown_tokens;
 
 pub use self::start::Request;
 pub(crate) use self::steps::Steps;
@@ -28,10 +29,11 @@ use self::report::{Outcome, Report};
 use self::stage::{From, Stage};
 use self::start::Start;
 use self::timing::Timing;
+use self::unknown_tokens::UnknownTokens;
 use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Waiting};
 use crate::folder::memory::{RunMemory, StageMemory};
-use crate::folder::{CONFUSION, DIVERGED, Folder, NewFolderGuard};
+use crate::folder::{CONFUSION, DIVERGED, Folder, LABELS, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
@@ -281,6 +283,8 @@ impl Run {
             && let Ok(data) = self.stage.task.data()
         {
             data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
+            let unknown = UnknownTokens::of(&self.stage.sources).remark();
+            unknown.iter().for_each(|remark| self.log.note(remark));
         }
         let before = match self.stage.begun {
             0 => "the checkpoint",
@@ -342,6 +346,9 @@ impl Run {
         if scores.loss.is_finite() {
             if let Some(confusion) = scores.confusion_json(step) {
                 self.folder.write(CONFUSION, &format!("{confusion}\n"))?;
+            }
+            if let Some(labels) = scores.labels_json(step) {
+                self.folder.write(LABELS, &format!("{labels}\n"))?;
             }
             return Ok(scores);
         }
@@ -422,6 +429,7 @@ impl Run {
             done: self.trainer.done(),
             total: self.total,
             scores,
+            unknown_tokens: UnknownTokens::of(&self.stage.sources).to_json(),
             best: self.best.as_ref(),
             yields_best: self.yields_best(),
             spent: self.spent(),

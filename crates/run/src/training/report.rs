@@ -29,6 +29,8 @@ pub(crate) struct Outcome<'a> {
     pub total: u64,
     /// The last evaluation.
     pub scores: Option<&'a Scores>,
+    /// The shares of unknown tokens.
+    pub unknown_tokens: Value,
     pub best: Option<&'a Best>,
     /// Whether the best model is what the run results in.
     pub yields_best: bool,
@@ -69,6 +71,7 @@ impl Report {
             done: steps,
             total,
             scores,
+            ref unknown_tokens,
             best,
             yields_best,
             spent,
@@ -130,6 +133,7 @@ impl Report {
             put("best_step", json!(best.step));
             put("best_score", json!(best.score));
         }
+        put("unknown_tokens", unknown_tokens.clone());
         put("model", json!(if yields_best { "best" } else { "last" }));
         lines.extend(history.iter().map(Change::to_text));
         if !history.is_empty() {
