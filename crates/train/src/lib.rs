@@ -52,7 +52,7 @@ pub use array::{HostArray, StateArray};
 pub use generate::{Each, Generator};
 pub use lessen_base::{Error, Result};
 pub use options::TrainerOptions;
-pub use plans::{StepGraphs, StepPlans, below_floor};
+pub use plans::{StepGraphs, StepPlans};
 pub use recording::Statistics;
 pub use sampling::Sampling;
 pub use session::{Function, Inputs, Results, Session};

@@ -165,7 +165,7 @@ impl StepGraphs {
 }
 
 /// The error of a budget that is smaller than what training takes at least.
-pub fn below_floor(budget: usize, floor: usize) -> Error {
+fn below_floor(budget: usize, floor: usize) -> Error {
     Error::user(format!(
         "the budget of {} is below the floor of {} ({floor} bytes); allow at least that, or take a smaller batch",
         show_size(budget),
@@ -215,8 +215,42 @@ impl StepPlans {
         })
     }
 
-    fn plans(&self) -> impl Iterator<Item = &Plan> {
+    /// All plans: that of the step first.
+    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
         std::iter::once(&self.step).chain(&self.apply).chain(&self.functions)
+    }
+
+    /// The plan that [`Trainer::add_step`](crate::Trainer::add_step) makes beside these for batches of another layout.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn another_step(
+        &self,
+        backend: &dyn Backend,
+        options: &TrainerOptions,
+        loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+    ) -> Result<Plan> {
+        let (graph, ..) = step_graph(options, loss)?;
+        self.another(backend, &graph, &compile_options(options.placement, options.budget))
+    }
+
+    /// The plan that [`Session::function`](crate::Session::function) makes beside these.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn another_function(
+        &self,
+        backend: &dyn Backend,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+    ) -> Result<Plan> {
+        let graph = function_graph(&self.params, &self.reading, trace)?;
+        self.another(backend, &graph, &Options::default())
+    }
+
+    fn another(&self, backend: &dyn Backend, graph: &Graph, options: &Options) -> Result<Plan> {
+        let own: usize = states_of(graph).map(|(_, ty)| ty.bytes()).sum();
+        let beside = self.lasting_bytes().saturating_sub(own);
+        compile_beside(backend, graph, options, (beside, Some(self.arena_bytes())))
     }
 
     /// The most bytes that training takes: all states and constants, and the largest arena.
@@ -251,6 +285,28 @@ impl StepPlans {
     pub fn compile_time(&self) -> Duration {
         self.plans().map(|plan| plan.compile_time()).sum()
     }
+}
+
+/// Compiles a graph beside other things that take `beside` bytes of the budget. It gets along with the arena of so many
+/// bytes that there is, if it can.
+pub(crate) fn compile_beside(
+    backend: &dyn Backend,
+    graph: &Graph,
+    options: &Options,
+    (beside, arena): (usize, Option<usize>),
+) -> Result<Plan> {
+    let within = |budget| {
+        let placement = options.placement;
+        backend.compile(graph, &Options { placement, budget })
+    };
+    let plan = within(options.budget.map(|budget| budget.saturating_sub(beside)))?;
+    Ok(match arena.filter(|arena| plan.arena_bytes() > *arena) {
+        Some(arena) => {
+            let lasting = plan.peak_bytes() - plan.arena_bytes();
+            within(Some(lasting + arena)).unwrap_or(plan)
+        }
+        None => plan,
+    })
 }
 
 /// Traces the loss and adds derivative and update, or with accumulation the sums of gradients. Returns the graph, the

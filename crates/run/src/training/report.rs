@@ -1,5 +1,6 @@
 //! The report of a run: for people, as JSON and as Markdown. It covers all sessions of the run.
 
+use super::account::Parts;
 use super::course::Course;
 use super::phase_result::PhaseResult;
 use super::report_page;
@@ -36,6 +37,8 @@ pub(crate) struct Outcome<'a> {
     pub spent: Spent,
     /// The most bytes of states, constants and arena that were planned.
     pub plans: usize,
+    /// What this process was planned to allocate, by parts.
+    pub parts: Parts,
     /// The most bytes that this process has grown by in resident memory.
     pub resident: Option<usize>,
     /// Whether the run was stopped before its end.
@@ -73,6 +76,7 @@ impl Report {
             yields_best,
             spent,
             plans,
+            parts,
             resident,
             interrupted,
             stopped,
@@ -146,6 +150,7 @@ impl Report {
             "peak_bytes",
             json!({ "planned": spent.planned, "measured": spent.measured, "resident": resident, "plans": plans }),
         );
+        put("account_bytes", parts.to_json());
         put("interrupted", json!(interrupted));
         put("out", json!(folder.root().display().to_string()));
         lines.push(format!(
@@ -162,6 +167,9 @@ impl Report {
                 show_size(resident)
             ))
         ));
+        if parts.total() > parts.plans() {
+            lines.push(format!("planned for {}", parts.show()));
+        }
         lines.push(format!("saved in {}", folder.root().display()));
         Ok(Report {
             interrupted,
