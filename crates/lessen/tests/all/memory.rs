@@ -12,16 +12,18 @@ const MIB: u64 = 1 << 20;
 /// Checks the account of a run: what was counted is what was planned within 1 MiB, and never more, and the process has
 /// grown by hardly more.
 fn check(what: &str, report: &Value) {
-    let bytes = |key: &str| report["peak_bytes"][key].as_u64().unwrap();
-    let (planned, measured) = (bytes("planned"), bytes("measured"));
-    assert!(
-        measured <= planned && planned - measured <= MIB,
-        "{what}: {measured} bytes counted, {planned} planned"
-    );
-    assert!(bytes("plans") < planned, "{what}");
-    if let Some(resident) = report["peak_bytes"]["resident"].as_u64() {
-        let most = planned + planned / 20 + 24 * MIB;
-        assert!(resident <= most, "{what}: {resident} bytes resident, {planned} planned");
+    for account in [&report["session_bytes"], &report["peak_bytes"]] {
+        let bytes = |key: &str| account[key].as_u64().unwrap();
+        let (planned, measured) = (bytes("planned"), bytes("measured"));
+        assert!(
+            measured <= planned && planned - measured <= MIB,
+            "{what}: {measured} bytes counted, {planned} planned"
+        );
+        assert!(report["peak_bytes"]["plans"].as_u64().unwrap() < planned, "{what}");
+        if let Some(resident) = account["resident"].as_u64() {
+            let most = planned + planned / 20 + 24 * MIB;
+            assert!(resident <= most, "{what}: {resident} bytes resident, {planned} planned");
+        }
     }
 }
 

@@ -425,6 +425,7 @@ impl Run {
             spent: self.spent(),
             plans: self.account.plans,
             parts: self.account.parts,
+            session: self.account.peak(self.peak()),
             resident: self.account.resident(),
             interrupted,
             stopped: self.stopped,

@@ -244,8 +244,8 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Makes a plan, loads it and frees it again: the bytes of its constants, and what that allocated. Where constants and
-    /// results are large, they are not allocated for that.
+    /// Makes a plan, loads it and frees it again: the bytes of its constants, and what that allocated. Large constants
+    /// and results are not allocated for that.
     fn weighed(&mut self, make: impl FnOnce(&dyn Backend) -> Result<Plan>) -> Result<(usize, Growth)> {
         let (made, made_growth) = allocated::growth(|| make(self.backend));
         let plan = made?;

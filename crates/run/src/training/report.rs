@@ -14,7 +14,7 @@ use crate::task::evaluation::Scores;
 use crate::task::goal::Goal;
 use crate::wording::{counted, show_duration};
 use lessen_base::{Error, Result};
-use lessen_train::show_size;
+use lessen_train::{Peak, show_size};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -39,6 +39,8 @@ pub(crate) struct Outcome<'a> {
     pub plans: usize,
     /// What this process was planned to allocate, by parts.
     pub parts: Parts,
+    /// What this process was planned to take and has taken.
+    pub session: Peak,
     /// The most bytes that this process has grown by in resident memory.
     pub resident: Option<usize>,
     /// Whether the run was stopped before its end.
@@ -77,6 +79,7 @@ impl Report {
             spent,
             plans,
             parts,
+            session,
             resident,
             interrupted,
             stopped,
@@ -148,7 +151,11 @@ impl Report {
         put(rate.0, json!(rate.1));
         put(
             "peak_bytes",
-            json!({ "planned": spent.planned, "measured": spent.measured, "resident": resident, "plans": plans }),
+            json!({ "planned": spent.planned, "measured": spent.measured, "resident": spent.resident, "plans": plans }),
+        );
+        put(
+            "session_bytes",
+            json!({ "planned": session.planned, "measured": session.measured, "resident": resident }),
         );
         put("account_bytes", parts.to_json());
         put("interrupted", json!(interrupted));
@@ -162,7 +169,7 @@ impl Report {
             "peak memory {} planned, {} measured{}",
             show_size(spent.planned),
             show_size(spent.measured),
-            resident.map_or(String::new(), |resident| format!(
+            spent.resident.map_or(String::new(), |resident| format!(
                 ", {} of growth in resident memory",
                 show_size(resident)
             ))

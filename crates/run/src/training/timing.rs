@@ -39,12 +39,13 @@ impl Timing {
         self.tokens += tokens;
     }
 
-    /// What the run has taken by now, with this peak.
-    pub(crate) fn spent(&self, peak: Peak) -> Spent {
+    /// What the run has taken by now, with this peak and this growth of the resident memory.
+    pub(crate) fn spent(&self, peak: Peak, resident: Option<usize>) -> Spent {
         Spent {
             seconds: self.before.seconds + self.start.elapsed().as_secs_f64(),
             planned: self.before.planned.max(peak.planned),
             measured: self.before.measured.max(peak.measured),
+            resident: self.before.resident.max(resident),
             ..self.before
         }
     }
