@@ -154,6 +154,16 @@ def prepare(name, data, work, changes=()):
     return path, job, arguments
 
 
+def prepare_all(names, data, work, python):
+    """Prepares jobs, with their checkpoints where there are none yet: {name: (description, job, arguments)}."""
+    prepared = {name: prepare(name, data, work) for name in names}
+    for path, job, _ in prepared.values():
+        if not os.path.exists(os.path.join(job["init"], "model.safetensors")):
+            run = [python, os.path.join(HERE, "torch_finetune.py"), "--job", path, "--mode", "make"]
+            step.output_of(run, "bench/torch_finetune.py")
+    return prepared
+
+
 def cpu_seconds():
     """Seconds that all processors have worked since the start of the machine."""
     with open("/proc/stat") as file:
@@ -286,11 +296,7 @@ def main():
     lessen = os.path.abspath(args.lessen) if args.lessen else step.build_lessen()
     data, work = os.path.abspath(args.data), os.path.abspath(args.work)
 
-    prepared = {name: prepare(name, data, work) for name in names}
-    for path, job, _ in prepared.values():
-        if not os.path.exists(os.path.join(job["init"], "model.safetensors")):
-            run = [python, os.path.join(HERE, "torch_finetune.py"), "--job", path, "--mode", "make"]
-            step.output_of(run, "bench/torch_finetune.py")
+    prepared = prepare_all(names, data, work, python)
     peak = json.loads(step.output_of([lessen, "bench", "step", "--case", "c", "--steps", "1", "--json"], "lessen"))
     results = {name: {side: [] for side in ["lessen", *modes]} for name in names}
     for round_ in range(args.rounds):

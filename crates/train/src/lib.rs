@@ -63,7 +63,7 @@ pub use generate::{Each, Generator};
 pub use graphs::StepGraphs;
 pub use lessen_base::{Error, Result};
 pub use options::TrainerOptions;
-pub use plans::{StepPlans, below_floor};
+pub use plans::StepPlans;
 pub use recording::Statistics;
 pub use sampling::Sampling;
 pub use session::{Function, Inputs, Results, Session};

@@ -1,14 +1,14 @@
 //! The plans of training: the graphs compiled for a device, under a budget for all that they take together.
 
-use crate::graphs::{StepGraphs, states_of};
+use crate::graphs::{StepGraphs, function_graph, states_of, step_graph};
 use crate::memory::check_memory;
 use crate::options::TrainerOptions;
 use crate::reading::Reading;
 use crate::size::show_size;
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Options, Placement, Plan};
-use lessen_graph::{Graph, Type};
-use lessen_nn::{BatchShape, ParamSpec};
+use lessen_graph::{Graph, Tensor, Type};
+use lessen_nn::{BatchShape, Context, ParamSpec};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ impl StepGraphs {
 }
 
 /// The error of a budget that is smaller than what training takes at least.
-pub fn below_floor(budget: usize, floor: usize) -> Error {
+fn below_floor(budget: usize, floor: usize) -> Error {
     Error::user(format!(
         "the budget of {} is below the floor of {} ({floor} bytes); allow at least that, or take a smaller batch",
         show_size(budget),
@@ -131,8 +131,42 @@ impl StepPlans {
         })
     }
 
-    fn plans(&self) -> impl Iterator<Item = &Plan> {
+    /// All plans: that of the step first.
+    pub fn plans(&self) -> impl Iterator<Item = &Plan> {
         std::iter::once(&self.step).chain(&self.apply).chain(&self.functions)
+    }
+
+    /// The plan that [`Trainer::add_step`](crate::Trainer::add_step) makes beside these for batches of another layout.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn another_step(
+        &self,
+        backend: &dyn Backend,
+        options: &TrainerOptions,
+        loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+    ) -> Result<Plan> {
+        let (graph, ..) = step_graph(options, loss)?;
+        self.another(backend, &graph, &compile_options(options.placement, options.budget))
+    }
+
+    /// The plan that [`Session::function`](crate::Session::function) makes beside these.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn another_function(
+        &self,
+        backend: &dyn Backend,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+    ) -> Result<Plan> {
+        let graph = function_graph(&self.params, &self.reading, trace)?;
+        self.another(backend, &graph, &Options::default())
+    }
+
+    fn another(&self, backend: &dyn Backend, graph: &Graph, options: &Options) -> Result<Plan> {
+        let own: usize = states_of(graph).map(|(_, ty)| ty.bytes()).sum();
+        let beside = self.lasting_bytes().saturating_sub(own);
+        compile_beside(backend, graph, options, (beside, Some(self.arena_bytes())))
     }
 
     /// The most bytes that training takes: all states and constants, and the largest arena.
@@ -167,6 +201,28 @@ impl StepPlans {
     pub fn compile_time(&self) -> Duration {
         self.plans().map(|plan| plan.compile_time()).sum()
     }
+}
+
+/// Compiles a graph beside other things that take `beside` bytes of the budget. It gets along with the arena of so many
+/// bytes that there is, if it can.
+pub(crate) fn compile_beside(
+    backend: &dyn Backend,
+    graph: &Graph,
+    options: &Options,
+    (beside, arena): (usize, Option<usize>),
+) -> Result<Plan> {
+    let within = |budget| {
+        let placement = options.placement;
+        backend.compile(graph, &Options { placement, budget })
+    };
+    let plan = within(options.budget.map(|budget| budget.saturating_sub(beside)))?;
+    Ok(match arena.filter(|arena| plan.arena_bytes() > *arena) {
+        Some(arena) => {
+            let lasting = plan.peak_bytes() - plan.arena_bytes();
+            within(Some(lasting + arena)).unwrap_or(plan)
+        }
+        None => plan,
+    })
 }
 
 fn compile_options(placement: Placement, budget: Option<usize>) -> Options {

@@ -16,7 +16,7 @@ pub struct RecipeArgs {
     /// Hugging Face folder to start from
     #[arg(long, value_name = "DIR")]
     init: Option<PathBuf>,
-    /// Most memory for parameters, optimizer, step and evaluation together, such as 512MiB or 2GiB
+    /// Most memory for the whole process, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
     /// Decides initial parameters, order of the data and dropout

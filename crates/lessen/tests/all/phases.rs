@@ -112,7 +112,7 @@ fn steps_go_on_and_each_phase_has_a_schedule_and_a_result_of_its_own() {
         (planned.len(), planned.iter().max()),
         (3, plan["peak_bytes"].as_u64().as_ref())
     );
-    assert_eq!(report["peak_bytes"]["plans"], plan["peak_bytes"]);
+    assert_eq!(report["peak_bytes"]["plans"], plan["plans_bytes"]);
     let graph = |phase| succeed(dir, &["plan", "growing.toml", "--dump", "graph", "--phase", phase]);
     assert!(graph("one").len() < graph("two").len());
 
@@ -225,7 +225,7 @@ fn a_mistake_in_a_later_phase_is_told_before_the_first_step() {
          whole recipe"
     );
     let memory = refused(&two("train.batch = 100000000"), &[]);
-    assert!(memory.starts_with("error: phase b: the plan needs "), "{memory}");
+    assert!(memory.starts_with("error: phase b: the run needs "), "{memory}");
     let budget = refused(&two("train.batch = 4096"), &["--budget", "2MiB"]);
     assert!(
         budget.starts_with("error: phase b: the budget of 2.0 MiB is below the floor of "),

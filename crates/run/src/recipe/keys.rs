@@ -331,7 +331,7 @@ keys! {
     run: RunKeys {
         recipe: Option<String> [Kind::Text], "name of the recipe (default: that of its file)";
         budget: Option<usize> [Kind::Size],
-            "most bytes for parameters, optimizer, step and evaluation together, such as \"512MiB\" (--budget)";
+            "most bytes for the whole process, such as \"512MiB\" (--budget); `lessen plan` says what they are for";
     }
     /// What a model is built from.
     model: ModelKeys {

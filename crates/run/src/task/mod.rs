@@ -18,7 +18,6 @@ use self::model::Sizes;
 use crate::folder::manifest::DataDigests;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
-use crate::training::Steps;
 use lessen_base::{Error, Result};
 use lessen_data::{Documents, Metric, Problem, Source, Tokenizer, bucket, masked_places};
 use lessen_graph::Tensor;
@@ -152,7 +151,7 @@ pub struct TaskData {
     /// What tells the data from other data, once it has been asked for.
     digests: Arc<OnceLock<DataDigests>>,
     /// The tokenizer.
-    pub tokenizer: Tokenizer,
+    pub tokenizer: Arc<Tokenizer>,
 }
 
 /// Goal, data and model of a recipe.
@@ -214,7 +213,7 @@ impl RunTask {
             data: data.map(|(corpus, tokenizer)| TaskData {
                 corpus: Arc::new(corpus),
                 digests: Arc::default(),
-                tokenizer,
+                tokenizer: Arc::new(tokenizer),
             }),
         })
     }
@@ -231,7 +230,7 @@ impl RunTask {
             // The checkpoint that the run started from may be gone.
             config.model.init = Some(self.saved.as_ref().unwrap_or(init).clone());
         }
-        let tokenizer = self.data.as_ref().map(|data| &data.tokenizer);
+        let tokenizer = self.data.as_ref().map(|data| data.tokenizer.as_ref());
         let sizes = Sizes {
             vocab: self.model.vocab_size(),
             pad: tokenizer.map_or(0, Tokenizer::pad_id),
@@ -281,19 +280,9 @@ impl RunTask {
         corpus.evaluation(&self.config, tokenizer, split)
     }
 
-    /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without
-    /// data they are those of the largest batch that the recipe can have.
-    pub(crate) fn shapes_after(&self, batches: u64) -> Result<(Shapes, u64)> {
-        let is_padded = matches!(Shapes::assumed(&self.config).train, BatchShape::Padded { .. });
-        if self.data.is_none() || is_padded {
-            return Ok((Shapes::assumed(&self.config), batches));
-        }
-        let (training, dev) = (self.training()?, self.evaluation("dev")?);
-        let end = batches + Steps::of(&self.config.train, training.as_ref()).batches;
-        Ok((
-            Shapes::of(&self.config, training.as_ref(), dev.as_ref(), batches..end),
-            end,
-        ))
+    /// Whether the recipe names data.
+    pub(crate) fn has_data(&self) -> bool {
+        self.data.is_some()
     }
 
     /// Whether it has the batches of another task on the same data.

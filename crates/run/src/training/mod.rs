@@ -1,11 +1,12 @@
 //! The training loop: what to train, how, and the steps with evaluations, checkpoints and the report at the end.
 
-mod account;
+pub(crate) mod account;
 mod checkpoint_clock;
 mod course;
 pub mod interrupt;
 mod log;
 mod phase_result;
+pub(crate) mod planner;
 mod progress;
 mod recording;
 pub mod report;
@@ -16,6 +17,7 @@ mod start;
 mod steps;
 mod timing;
 mod unknown_tokens;
+pub(crate) mod work;
 
 pub use self::start::Request;
 pub(crate) use self::steps::Steps;
@@ -30,6 +32,7 @@ use self::stage::{From, Stage};
 use self::start::Start;
 use self::timing::Timing;
 use self::unknown_tokens::UnknownTokens;
+use self::work::batches_ahead;
 use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Waiting};
 use crate::folder::memory::{RunMemory, StageMemory};
@@ -42,9 +45,7 @@ use crate::wording::{counted, name_of, some_of};
 use lessen_base::{Error, Result};
 use lessen_data::{Batch, Prefetch, Tokenizer};
 use lessen_train::{Generator, Part, Peak, StepPlans, StepReport, Trainer, show_size};
-
-/// Most batches that are made ahead.
-const AHEAD: usize = 256;
+use std::sync::Arc;
 
 /// Trains. From the first step on, Ctrl-C stops the run after a step with a checkpoint, in the whole process; sooner,
 /// when there is nothing to save, it ends the process.
@@ -52,10 +53,10 @@ const AHEAD: usize = 256;
 /// # Errors
 /// Whatever is wrong with data, checkpoint, settings or folder, before any step; a loss that is no number.
 pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
-    let account = Account::watch();
+    let mut account = Account::watch();
     // What to train: all of a new run, or what the newest checkpoint of a run leaves to do; a stage for each phase.
     let start = Start::of(request)?;
-    let left = Stage::left(&start, new_backend)?;
+    let left = Stage::left(&start, &mut account, new_backend)?;
     if let Some(report) = start.ended(left.total)? {
         return Ok(report);
     }
@@ -63,16 +64,11 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let memory_of = |(stage, plans): &(Stage, StepPlans)| StageMemory::of(stage.task.config.phase.as_deref(), plans);
     let stages = left.stages.iter().map(memory_of).collect();
     let memory = RunMemory { stages };
-    let most = left
-        .stages
-        .iter()
-        .map(|(_, plans)| plans.peak_bytes())
-        .max()
-        .unwrap_or(0);
     let mut stages = left.stages.into_iter();
     let (stage, plans) = stages.next().ok_or_else(|| Error::internal("a run has no stage"))?;
-    let later = most - plans.peak_bytes();
-    let (trainer, first) = stage.trainer(|| Ok(left.backend), plans, left.from)?;
+    let (mut trainer, first) = stage.trainer(|| Ok(left.backend), plans, left.from)?;
+
+    trainer.session().reserve()?;
 
     // Where.
     interrupt::listen()?;
@@ -103,7 +99,6 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         log,
         account,
     };
-    run.plan_memory(later)?;
     run.announce(&first);
 
     // The steps, stage by stage.
@@ -147,7 +142,7 @@ struct Run {
     start: u64,
     /// Steps in all.
     total: u64,
-    tokenizer: Tokenizer,
+    tokenizer: Arc<Tokenizer>,
     data: DataDigests,
     folder: Folder,
     /// Of a new run, until its first step.
@@ -181,7 +176,7 @@ impl Run {
     fn train_stage(&mut self) -> Result<Option<Scores>> {
         self.log.enter(self.stage.task.config.phase.as_deref());
         let train = self.stage.task.config.train.clone();
-        let ahead = self.batches_ahead();
+        let ahead = batches_ahead(train.accumulate);
         let (done, end) = (self.trainer.done(), self.stage.end());
         let mut batches = Prefetch::start(self.stage.sources.training.clone(), self.stage.first_batch(done), ahead)?;
         let mut scores = None;
@@ -194,6 +189,7 @@ impl Run {
                 return Err(self.no_loss(&report));
             }
             if step == self.start + 1 {
+                self.log_memory(step)?;
                 // Not sooner: a run that fails before leaves everything as it was.
                 self.folder.remove_after(self.start)?;
             }
@@ -202,6 +198,7 @@ impl Run {
             if is_due(train.eval_every) {
                 let new = self.evaluate(step)?;
                 self.log.evaluation(step, &new)?;
+                self.log_memory(step)?;
                 self.keep_best(step, &new);
                 self.wait(&new);
                 scores = Some(new);
@@ -216,14 +213,15 @@ impl Run {
         Ok(scores)
     }
 
-    /// Batches that are made ahead.
-    fn batches_ahead(&self) -> usize {
-        (2 * self.stage.task.config.train.accumulate).min(AHEAD)
-    }
-
     /// Whether the run is to stop before its end.
     fn interrupted(&self) -> bool {
         interrupt::asked() && !self.stopped && self.trainer.done() < self.total
+    }
+
+    /// Logs what the process has taken by now.
+    fn log_memory(&mut self, step: u64) -> Result<()> {
+        let peak = self.account.peak(self.peak());
+        self.log.memory(step, peak, self.account.resident())
     }
 
     /// Goes on to the next stage, with the parameters and states that stay.
@@ -433,7 +431,9 @@ impl Run {
             best: self.best.as_ref(),
             yields_best: self.yields_best(),
             spent: self.spent(),
-            plans: self.peak().planned,
+            plans: self.account.plans,
+            parts: self.account.parts,
+            session: self.account.peak(self.peak()),
             resident: self.account.resident(),
             interrupted,
             stopped: self.stopped,

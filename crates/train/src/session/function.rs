@@ -3,6 +3,7 @@
 use super::Session;
 use crate::graphs::{function_graph, states_of};
 use crate::memory::check_memory;
+use crate::plans::compile_beside;
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Host, Options, Plan, ProgramId};
 use lessen_graph::{Graph, Tensor};
@@ -67,15 +68,7 @@ impl Session {
         let memory = backend.memory();
         // A plan counts its own states; the others, and the constants of other functions, stay beside it.
         let beside = memory.states - known + memory.constants;
-        let within = |budget| {
-            let placement = options.placement;
-            backend.compile(graph, &Options { placement, budget })
-        };
-        let mut plan = within(options.budget.map(|budget| budget.saturating_sub(beside)))?;
-        if let Some(arena) = self.arena.filter(|arena| plan.arena_bytes() > *arena) {
-            let lasting = plan.peak_bytes() - plan.arena_bytes();
-            plan = within(Some(lasting + arena)).unwrap_or(plan);
-        }
+        let plan = compile_beside(backend, graph, options, (beside, self.arena))?;
         // The arena is shared with whatever else runs on the device.
         let more = plan.arena_bytes().saturating_sub(memory.arena);
         check_memory(new + plan.constant_bytes() + more)?;
