@@ -58,21 +58,22 @@ impl Forecast {
                 (batches, begun) = (end, begun.saturating_add(steps.total));
                 found
             });
-            prepared.push((task, options, batches));
+            let shapes = match &batches {
+                Some(Batches {
+                    sources: own, range, ..
+                }) => Shapes::of(&task.config, own.training.as_ref(), own.dev.as_ref(), range.clone()),
+                None => Shapes::assumed(&task.config),
+            };
+            prepared.push((task, options, shapes, batches));
         }
         let mut backend = new_backend()?;
         let base = Base::of(account.start(), backend.as_mut())?;
         let (mut phases, mut waiting) = (Vec::with_capacity(tasks.len()), 0);
-        for (task, options, batches) in prepared.into_iter().rev() {
+        for (task, options, shapes, batches) in prepared.into_iter().rev() {
             let work = Work {
                 task,
                 options: &options,
-                shapes: match &batches {
-                    Some(Batches {
-                        sources: own, range, ..
-                    }) => Shapes::of(&task.config, own.training.as_ref(), own.dev.as_ref(), range.clone()),
-                    None => Shapes::assumed(&task.config),
-                },
+                shapes,
                 batches,
             };
             let (forecast, growth) = allocated::growth(|| PhaseForecast::new(work, (base, waiting), backend.as_mut()));
