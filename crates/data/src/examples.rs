@@ -97,8 +97,8 @@ impl LabelKind {
     }
 }
 
-/// One split of a dataset: texts or pairs of texts, with a label, or a set of labels, each. Texts of files are read when
-/// they are asked for.
+/// One split of a dataset: texts or pairs of texts, with a label, or a set of labels, each. Texts of files are read
+/// when they are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examples {
     texts: Texts,
