@@ -4,6 +4,7 @@ use lessen_base::allocated;
 use lessen_train::memory::ResidentGrowth;
 use lessen_train::{Peak, show_size};
 use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
 
 /// By how many bytes the smallest budget of a run is larger than its plan, since a process that is started in another
 /// folder or with other flags takes some KiB more or less, and what it is a multiple of.
@@ -80,7 +81,7 @@ impl Parts {
     pub(crate) fn show(&self) -> String {
         let mut parts: Vec<(usize, &str)> = self.named().map(|(name, bytes)| (bytes.unwrap_or(0), name)).to_vec();
         parts.retain(|(bytes, _)| bytes * 100 >= self.total());
-        parts.sort_by(|a, b| b.0.cmp(&a.0));
+        parts.sort_by_key(|(bytes, _)| Reverse(*bytes));
         let shown = parts
             .into_iter()
             .map(|(bytes, name)| format!("{name} {}", show_size(bytes)));
