@@ -1,17 +1,17 @@
 //! Batches of texts with masked tokens, for masked language models.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
-use std::thread;
-
 use lessen_base::{Error, Result, SplitMix64};
 
 use crate::batch::{Batch, Field, IGNORE};
 use crate::batching::{Batches, Batching, Members};
+use crate::cache::{Entry, TokenCache};
+use crate::encoded_rows::{EncodedRows, Largest, RowWriter};
 use crate::epoch::Order;
 use crate::example_batches::check_sizes;
+use crate::packed_texts::{PackedTexts, Turn};
 use crate::packing::Row;
-use crate::source::Source;
+use crate::parallel::in_parallel;
+use crate::text::TextSplit;
 use crate::tokenizer::Tokenizer;
 
 /// How a text is cut and masked.
@@ -30,9 +30,6 @@ pub struct Masking {
 const MASKED: f64 = 0.8;
 const REPLACED: f64 = 0.1;
 
-/// Lines that are encoded at once.
-const BLOCK: usize = 1 << 14;
-
 /// Texts whose tokens are masked anew in every batch (Liu et al. 2019): of the tokens of a batch, special ones
 /// excepted, a share is drawn by seed and step; of these, 80 % are masked, 10 % become any token of the vocabulary and
 /// 10 % stay. All of them are to be predicted. See [`Batch`] for the fields.
@@ -40,10 +37,8 @@ const BLOCK: usize = 1 << 14;
 /// A text is a line, cut after the tokens that fit, or a window over the tokens of all lines, one line after the other.
 /// Blank lines are skipped. Evaluations draw by their number alone, so that they mask the same in every run.
 pub struct MaskedBatches {
-    /// Ids without special tokens.
-    tokens: Vec<i32>,
-    /// Start of each text in `tokens`, then the end of the last one.
-    starts: Vec<usize>,
+    /// Ids without special tokens: lines or windows.
+    rows: EncodedRows,
     /// The special tokens before and after a text.
     around: (Vec<i32>, Vec<i32>),
     mask: i32,
@@ -67,7 +62,52 @@ impl MaskedBatches {
         order: Order,
         masking: Masking,
     ) -> Result<MaskedBatches> {
-        check_sizes(max_length, batch)?;
+        let text = || std::iter::once(Ok(text.to_string()));
+        let masked = Masked::new(tokenizer, max_length, masking)?;
+        let rows = masked.rows(None, text())?;
+        masked.batches(rows, Batching::Examples(batch), order)
+    }
+
+    /// Encodes a text in files, block by block; a large one goes to the cache.
+    ///
+    /// # Errors
+    /// As [`MaskedBatches::new`]; a batch of fewer tokens than a text has; a file or cache that cannot be read or
+    /// written.
+    pub fn of(
+        text: &TextSplit,
+        tokenizer: &Tokenizer,
+        (max_length, masking): (usize, Masking),
+        cache: Option<&TokenCache>,
+        batching: Batching,
+        order: Order,
+    ) -> Result<MaskedBatches> {
+        let masked = Masked::new(tokenizer, max_length, masking)?;
+        let form = if masking.lines { max_length } else { 0 };
+        let key = || format!("masked {form}\n{:08x}\n{}", tokenizer.digest(), text.key());
+        let entry = cache.and_then(|cache| cache.entry(text.bytes(), key()));
+        let rows = masked.rows(entry, text.blocks())?;
+        masked.batches(rows, batching, order)
+    }
+
+    /// Returns the number of texts: lines or windows.
+    pub fn texts(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// How a text is encoded.
+struct Masked<'a> {
+    tokenizer: &'a Tokenizer,
+    mask: i32,
+    around: (Vec<i32>, Vec<i32>),
+    /// Tokens of a text beside the special ones.
+    room: usize,
+    masking: Masking,
+}
+
+impl Masked<'_> {
+    fn new(tokenizer: &Tokenizer, max_length: usize, masking: Masking) -> Result<Masked<'_>> {
+        check_sizes(max_length, 1)?;
         let mask = tokenizer.mask_id().ok_or_else(|| {
             Error::user(
                 "the tokenizer has no mask token, such as [MASK] or <mask>; use that of a masked language model \
@@ -83,53 +123,88 @@ impl MaskedBatches {
                  data.max_length"
             )));
         }
-        let (mut tokens, mut starts) = (Vec::new(), vec![0]);
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        for block in lines.chunks(BLOCK) {
-            for mut ids in encode(block, tokenizer)? {
-                if masking.lines {
-                    ids.truncate(room);
-                }
-                tokens.extend(ids);
-                if masking.lines && starts.last() != Some(&tokens.len()) {
-                    starts.push(tokens.len());
-                }
-            }
-        }
-        if tokens.is_empty() {
-            return Err(Error::user("the text has no tokens; give one with some words"));
-        }
-        if !masking.lines {
-            starts = (0..tokens.len()).step_by(room).chain([tokens.len()]).collect();
-        }
-        Ok(MaskedBatches {
-            batches: Batches::new(starts.len() - 1, Batching::Examples(batch), order, |_| 0)?,
-            tokens,
-            starts,
-            around,
+        Ok(Masked {
+            tokenizer,
             mask,
-            vocab_size: tokenizer.vocab_size(),
-            pad: tokenizer.pad_id(),
+            around,
+            room,
             masking,
         })
     }
 
-    /// Returns the number of texts: lines or windows.
-    pub fn texts(&self) -> usize {
-        self.starts.len() - 1
+    /// The lines or windows of a text that comes in blocks.
+    fn rows(&self, entry: Option<Entry>, blocks: impl Iterator<Item = Result<String>>) -> Result<EncodedRows> {
+        let largest = Largest {
+            id: (self.tokenizer.vocab_size() - 1) as i32,
+            beside: 0,
+            length: i32::MAX,
+        };
+        let fill = |writer: &mut RowWriter| {
+            let mut rest = String::new();
+            for block in blocks {
+                rest.push_str(&block?);
+                let end = rest.rfind('\n').map_or(0, |end| end + 1);
+                self.add(&rest[..end], writer)?;
+                rest.drain(..end);
+            }
+            self.add(&rest, writer)
+        };
+        let rows = EncodedRows::new(entry, largest, None, fill)?;
+        if rows.len() == 0 {
+            return Err(Error::user("the text has no tokens; give one with some words"));
+        }
+        Ok(match self.masking.lines {
+            true => rows,
+            false => rows.in_windows(self.room),
+        })
     }
 
-    /// Returns the number of tokens of a text with the special ones.
+    /// Adds the lines of a text that are not blank: each as a row, or all as one.
+    fn add(&self, text: &str, writer: &mut RowWriter) -> Result<()> {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let mut all = in_parallel(&lines, |line| self.tokenizer.encode(line))?;
+        match self.masking.lines {
+            true => all.iter_mut().for_each(|ids| ids.truncate(self.room)),
+            false => all = vec![all.concat()],
+        }
+        let mut rows = all.iter().filter(|ids| !ids.is_empty());
+        rows.try_for_each(|ids| writer.add(ids, &vec![0; ids.len()]))
+    }
+
+    fn batches(self, rows: EncodedRows, batching: Batching, order: Order) -> Result<MaskedBatches> {
+        let special = self.around.0.len() + self.around.1.len();
+        Ok(MaskedBatches {
+            batches: Batches::new(rows.len(), batching, order, |text| rows.tokens_of(text) + special)?,
+            rows,
+            around: self.around,
+            mask: self.mask,
+            vocab_size: self.tokenizer.vocab_size(),
+            pad: self.tokenizer.pad_id(),
+            masking: self.masking,
+        })
+    }
+}
+
+impl PackedTexts for MaskedBatches {
+    fn batches(&self) -> &Batches {
+        &self.batches
+    }
+
+    /// The special ones are among them.
     fn tokens_of(&self, text: usize) -> usize {
-        self.starts[text + 1] - self.starts[text] + self.around.0.len() + self.around.1.len()
+        self.rows.tokens_of(text) + self.around.0.len() + self.around.1.len()
     }
 
-    /// Returns the number of tokens of a batch.
-    fn tokens_of_all(&self, members: &Members) -> usize {
-        members.iter().map(|text| self.tokens_of(text)).sum()
+    fn places_for(&self, tokens: usize) -> Option<usize> {
+        Some(masked_places(tokens, self.masking.share))
     }
 
-    fn collect(&self, members: &Members, mut random: SplitMix64) -> Batch {
+    fn collect(&self, members: &Members, turn: Turn) -> Result<Batch> {
+        let (seed, stream, number) = match turn {
+            Turn::Step(step) => (self.masking.seed, "masks", step),
+            Turn::Evaluation(index) => (0, "masks of evaluations", index),
+        };
+        let mut random = SplitMix64::keyed(SplitMix64::named(seed, stream).next_u64(), number);
         let (examples, real) = (members.len(), self.tokens_of_all(members));
         let mut row = Row::new(self.batches.room(examples), real, self.pad);
         let (before, after) = &self.around;
@@ -137,10 +212,11 @@ impl MaskedBatches {
         let (mut places, mut end) = (Vec::with_capacity(real), 0);
         for text in members.iter() {
             let (ids, _) = row.add(self.tokens_of(text));
-            let own = &self.tokens[self.starts[text]..self.starts[text + 1]];
-            let all = before.iter().chain(own).chain(after);
-            ids.iter_mut().zip(all).for_each(|(place, id)| *place = *id);
-            places.extend(end + before.len()..end + before.len() + own.len());
+            let own = before.len()..ids.len() - after.len();
+            ids[..own.start].copy_from_slice(before);
+            self.rows.read_ids(text, &mut ids[own.clone()])?;
+            ids[own.end..].copy_from_slice(after);
+            places.extend(end + own.start..end + own.end);
             end += ids.len();
         }
         let tokens = row.tokens();
@@ -161,43 +237,11 @@ impl MaskedBatches {
         let mut fields = row.into_fields();
         fields.push(("places".into(), Field::i32([room], chosen)));
         fields.push(("labels".into(), Field::i32([room], labels)));
-        Batch {
+        Ok(Batch {
             fields,
             examples,
             tokens: real,
-        }
-    }
-}
-
-impl Source for MaskedBatches {
-    fn batch(&self, step: u64) -> Batch {
-        let seed = SplitMix64::named(self.masking.seed, "masks").next_u64();
-        self.collect(&self.batches.of_step(step), SplitMix64::keyed(seed, step))
-    }
-
-    fn batches_per_epoch(&self) -> u64 {
-        self.batches.per_epoch()
-    }
-
-    fn eval_batches(&self) -> u64 {
-        self.batches.in_order()
-    }
-
-    fn eval_batch(&self, index: u64) -> Batch {
-        let seed = SplitMix64::named(0, "masks of evaluations").next_u64();
-        self.collect(&self.batches.of_index(index), SplitMix64::keyed(seed, index))
-    }
-
-    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        self.batches.layouts(steps, |text| self.tokens_of(text))
-    }
-
-    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        self.batches.eval_layouts(batches, |text| self.tokens_of(text))
-    }
-
-    fn masked_places(&self, tokens: usize) -> Option<usize> {
-        Some(masked_places(tokens, self.masking.share))
+        })
     }
 }
 
@@ -220,26 +264,10 @@ fn draw(places: &mut Vec<usize>, share: f64, random: &mut SplitMix64) {
     places.sort_unstable();
 }
 
-/// Encodes lines on all cores, without special tokens.
-fn encode(lines: &[&str], tokenizer: &Tokenizer) -> Result<Vec<Vec<i32>>> {
-    let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
-    let encode_share = |lines: &[&str]| -> Result<Vec<_>> { lines.iter().map(|line| tokenizer.encode(line)).collect() };
-    let shares: Result<Vec<Vec<_>>> = thread::scope(|scope| {
-        let threads: Vec<_> = lines
-            .chunks(lines.len().div_ceil(threads).max(1))
-            .map(|lines| scope.spawn(|| encode_share(lines)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    Ok(shares?.into_iter().flatten().collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Source;
 
     /// A tokenizer of the characters a to h (ids 5 to 12) with `[CLS]` (2), `[SEP]` (3) and `[MASK]` (4).
     fn tokenizer() -> Tokenizer {
@@ -276,14 +304,14 @@ mod tests {
     fn lines_are_texts_and_windows_go_over_all_lines() {
         let text = "abc\n\n  \ndefgh\na\n";
         let lines = batches(text, 6, 3, LINES);
-        let batch = lines.eval_batch(0);
+        let batch = lines.eval_batch(0).unwrap();
         assert_eq!(ints(&batch, "starts"), [0, 5, 11, 14]);
         assert_eq!(unmasked(&batch)[..14], [2, 5, 6, 7, 3, 2, 8, 9, 10, 11, 3, 2, 5, 3]);
         assert_eq!(ints(&batch, "positions")[..6], [0, 1, 2, 3, 4, 0]);
         assert_eq!((batch.examples, batch.tokens), (3, 14));
 
         let windows = batches(text, 6, 3, WINDOWS);
-        let batch = windows.eval_batch(0);
+        let batch = windows.eval_batch(0).unwrap();
         assert_eq!(unmasked(&batch)[..15], [2, 5, 6, 7, 8, 3, 2, 9, 10, 11, 12, 3, 2, 5, 3]);
         assert_eq!(windows.texts(), 3);
     }
@@ -294,7 +322,7 @@ mod tests {
         let source = batches(&text, 34, 10, WINDOWS);
         let (mut masked, mut same, mut other) = (0, 0, 0);
         for step in 0..50 {
-            let batch = source.batch(step);
+            let batch = source.batch(step).unwrap();
             let (tokens, places, labels) = (ints(&batch, "tokens"), ints(&batch, "places"), ints(&batch, "labels"));
             let count = labels.iter().filter(|&&label| label != IGNORE).count();
             let texts = batch.examples * 32;
@@ -332,19 +360,21 @@ mod tests {
         let again = batches(&text, 10, 8, LINES);
         let per_epoch = source.batches_per_epoch();
         assert_eq!(per_epoch, 5);
-        assert_eq!(source.batch(2), again.batch(2));
-        let places = |step| ints(&source.batch(step), "places");
+        assert_eq!(source.batch(2).unwrap(), again.batch(2).unwrap());
+        let places = |step| ints(&source.batch(step).unwrap(), "places");
         assert_ne!(places(2), places(2 + per_epoch));
         assert_ne!(
-            source.batch(0),
-            batches(&text, 10, 8, Masking { seed: 8, ..LINES }).batch(0)
+            source.batch(0).unwrap(),
+            batches(&text, 10, 8, Masking { seed: 8, ..LINES }).batch(0).unwrap()
         );
         // Evaluations are the same whatever the seed.
         assert_eq!(
-            source.eval_batch(1),
-            batches(&text, 10, 8, Masking { seed: 8, ..LINES }).eval_batch(1)
+            source.eval_batch(1).unwrap(),
+            batches(&text, 10, 8, Masking { seed: 8, ..LINES })
+                .eval_batch(1)
+                .unwrap()
         );
-        assert_eq!(source.eval_batch(9).examples, 0);
+        assert_eq!(source.eval_batch(9).unwrap().examples, 0);
     }
 
     #[test]
@@ -352,10 +382,10 @@ mod tests {
         let text: String = (0..50).map(|i| "a".repeat(1 + i * i % 23) + "\n").collect();
         let source = batches(&text, 20, 4, LINES);
         let width = |batch: &Batch| batch.get("tokens").unwrap().shape()[1];
-        let most = (0..60).map(|step| width(&source.batch(step))).max();
+        let most = (0..60).map(|step| width(&source.batch(step).unwrap())).max();
         assert_eq!(source.largest_layout(0..60), most.map(|most| (4, most)));
         let most = (0..source.eval_batches())
-            .map(|index| width(&source.eval_batch(index)))
+            .map(|index| width(&source.eval_batch(index).unwrap()))
             .max();
         let largest = source.largest_eval_layout(0..source.eval_batches());
         assert_eq!(largest, most.map(|most| (4, most)));
@@ -377,5 +407,89 @@ mod tests {
             refused(" \n\n", &tokenizer(), 8),
             "the text has no tokens; give one with some words"
         );
+    }
+
+    #[test]
+    fn a_cache_holds_what_memory_does_and_batches_are_bounded() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("text.txt");
+        let whole: String = (0..3000).map(|i| "abcdefgh"[i % 7..].to_string() + "\n").collect();
+        std::fs::write(&path, &whole).unwrap();
+        let options = crate::TextOptions {
+            held_out: 1e-6,
+            ..crate::TextOptions::default()
+        };
+        let text = crate::Text::read(&path, &options).unwrap().train;
+        let cache = TokenCache::new(dir.path().join("cache"), 1);
+        for (masking, batching) in [
+            (LINES, Batching::Tokens(64)),
+            (LINES, Batching::Grouped(8)),
+            (WINDOWS, Batching::Examples(8)),
+        ] {
+            let new = |cache| MaskedBatches::of(&text, &tokenizer(), (8, masking), cache, batching, Order::Shuffled(2));
+            let (memory, cached, again) = (
+                new(None).unwrap(),
+                new(Some(&cache)).unwrap(),
+                new(Some(&cache)).unwrap(),
+            );
+            assert_eq!(memory.texts(), cached.texts());
+            for step in [0, 3, memory.batches_per_epoch() - 1] {
+                let batch = memory.batch(step).unwrap();
+                assert_eq!(
+                    (&batch, &batch),
+                    (&cached.batch(step).unwrap(), &again.batch(step).unwrap())
+                );
+                assert!(batching != Batching::Tokens(64) || batch.tokens <= 64);
+            }
+        }
+        assert_eq!(std::fs::read_dir(cache.folder()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn a_cache_that_cannot_be_read_any_more_is_an_error() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("text.txt");
+        std::fs::write(&path, "abcdefgh\n".repeat(100)).unwrap();
+        let text = crate::Text::read(&path, &crate::TextOptions::default()).unwrap().train;
+        let cache = TokenCache::new(dir.path().join("cache"), 1);
+        let (batching, order) = (Batching::Examples(4), Order::InOrder);
+        let source = MaskedBatches::of(&text, &tokenizer(), (10, LINES), Some(&cache), batching, order).unwrap();
+        assert!(source.eval_batch(5).is_ok());
+        let entry = std::fs::read_dir(cache.folder())
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        std::fs::File::options()
+            .write(true)
+            .open(entry.join("tokens"))
+            .unwrap()
+            .set_len(9)
+            .unwrap();
+        for error in [source.batch(5).unwrap_err(), source.eval_batch(5).unwrap_err()] {
+            assert!(error.to_string().contains("cannot be read any more"), "{error}");
+            assert_eq!(error.exit_code(), 2);
+        }
+    }
+
+    #[test]
+    fn lines_go_on_from_block_to_block() {
+        let tokenizer = tokenizer();
+        let encoded = |masking, blocks: &[&str]| -> Vec<Vec<i32>> {
+            let blocks = blocks.iter().map(|block| Ok(block.to_string()));
+            let masked = Masked::new(&tokenizer, 6, masking).unwrap();
+            let rows = masked.rows(None, blocks.collect::<Vec<_>>().into_iter()).unwrap();
+            let read = |row| {
+                let mut ids = vec![0; rows.tokens_of(row)];
+                rows.read_ids(row, &mut ids).map(|()| ids)
+            };
+            (0..rows.len()).map(|row| read(row).unwrap()).collect()
+        };
+        for masking in [LINES, WINDOWS] {
+            let whole = encoded(masking, &["ab\ncdefgh\n\nh"]);
+            assert_eq!(encoded(masking, &["ab\ncd", "ef", "gh\n\n", "h"]), whole);
+        }
+        assert_eq!(encoded(LINES, &["ab\nc", "defgh"]), [vec![5, 6], vec![7, 8, 9, 10]]);
     }
 }

@@ -9,7 +9,7 @@ use super::value::Origin;
 use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
-use lessen_data::{Batching, Documents, TokenCache, adder};
+use lessen_data::{Asking, Batching, Documents, TokenCache, adder};
 use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
 use std::path::PathBuf;
 
@@ -108,7 +108,18 @@ impl Config {
         self.data.path.is_some() || self.data.format == DataFormat::Adder
     }
 
-    /// What a batch of labelled texts holds.
+    /// How questions about texts are cut into windows and answered.
+    pub(crate) fn asking(&self) -> Asking {
+        let (data, default) = (&self.data, Asking::default());
+        Asking {
+            max_length: data.max_length,
+            stride: data.stride.unwrap_or(data.max_length / 3),
+            longest: data.answer_length.unwrap_or(default.longest),
+            null_threshold: data.null_threshold,
+        }
+    }
+
+    /// What a batch of texts of different lengths holds.
     pub(crate) fn batching(&self) -> Batching {
         match (self.train.tokens, self.data.group) {
             (0, false) => Batching::Examples(self.train.batch),
@@ -247,8 +258,12 @@ impl Config {
     /// Checks that the keys of `data` suit the format.
     fn check_data(&self) -> Result<()> {
         let data = &self.data;
-        let is_labelled = matches!(data.format, DataFormat::Labelled | DataFormat::Glue);
-        self.check_batching(is_labelled)?;
+        let have_lengths = match data.format {
+            DataFormat::Labelled | DataFormat::Glue | DataFormat::Tagged | DataFormat::Squad => true,
+            DataFormat::Masked => data.lines,
+            DataFormat::Text | DataFormat::Adder => false,
+        };
+        self.check_batching(have_lengths)?;
         if data.format == DataFormat::Adder
             && let Some(key) = ["data.path", "data.dev", "data.test"]
                 .into_iter()
@@ -275,6 +290,7 @@ impl Config {
         ];
         if let Some((key, _)) = named.into_iter().find(|(_, name)| name.is_some())
             && data.format != DataFormat::Labelled
+            && !(data.format == DataFormat::Squad && key != "data.label")
         {
             return Err(Error::user(format!(
                 "{} is for data.format = labelled, and this is {}; leave it out",
@@ -282,6 +298,7 @@ impl Config {
                 data.format
             )));
         }
+        self.check_questions()?;
         if data.format == DataFormat::Adder && data.max_length != adder::LENGTH {
             return Err(Error::user(format!(
                 "{}: data.max_length = {} cannot change the adder, whose examples have {} tokens; leave it out",
@@ -292,7 +309,7 @@ impl Config {
         }
         let is_split = matches!(
             data.format,
-            DataFormat::Text | DataFormat::Masked | DataFormat::Labelled
+            DataFormat::Text | DataFormat::Masked | DataFormat::Labelled | DataFormat::Squad
         );
         if data.format == DataFormat::Masked && (data.mask == 0.0 || data.mask == 1.0) {
             return Err(Error::user(format!(
@@ -317,13 +334,40 @@ impl Config {
         Ok(())
     }
 
-    /// Checks what batches are made of.
-    fn check_batching(&self, is_labelled: bool) -> Result<()> {
+    /// Checks the keys of questions about texts.
+    fn check_questions(&self) -> Result<()> {
+        let data = &self.data;
+        let given = [
+            ("data.stride", data.stride.is_some()),
+            ("data.answer_length", data.answer_length.is_some()),
+            ("data.null_threshold", data.null_threshold.is_some()),
+        ];
+        if let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given)
+            && data.format != DataFormat::Squad
+        {
+            return Err(Error::user(format!(
+                "{} is for data.format = squad, and this is {}; leave it out",
+                self.place(key),
+                data.format
+            )));
+        }
+        match data.stride {
+            Some(stride) if stride >= data.max_length => Err(Error::user(format!(
+                "{} is not less than the {} tokens of data.max_length, so that windows would never move on; choose less",
+                self.place("data.stride"),
+                data.max_length
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks what batches are made of, of examples that have different lengths or not.
+    fn check_batching(&self, have_lengths: bool) -> Result<()> {
         let (train, length) = (&self.train, self.data.max_length);
-        if self.data.group && (train.tokens > 0 || !is_labelled) {
-            let reason = match is_labelled {
+        if self.data.group && (train.tokens > 0 || !have_lengths) {
+            let reason = match have_lengths {
                 true => "is so with train.tokens anyway",
-                false => "is for labelled texts, and all examples of this data have the same length",
+                false => "is for texts of different lengths, and all examples of this data have the same one",
             };
             return Err(Error::user(format!(
                 "{} {reason}; leave it out",
@@ -354,7 +398,7 @@ impl Config {
     fn check_kind(&self) -> Result<()> {
         let fitting: &[ModelKind] = match self.data.format {
             DataFormat::Adder | DataFormat::Text => &[ModelKind::Gpt2, ModelKind::Llama],
-            DataFormat::Masked | DataFormat::Tagged => &BERTS,
+            DataFormat::Masked | DataFormat::Tagged | DataFormat::Squad => &BERTS,
             DataFormat::Labelled | DataFormat::Glue => &[
                 ModelKind::Bert,
                 ModelKind::Roberta,
@@ -517,7 +561,7 @@ mod tests {
         assert_eq!(
             message(""),
             "the recipe mine has no data.format; say what the data is with data.format, one of adder, labelled, glue, text, \
-             masked, tagged"
+             masked, tagged, squad"
         );
         assert!(message("model.kind = \"gpt2\"").starts_with("the recipe mine has no data.format"));
         assert_eq!(

@@ -75,7 +75,7 @@ impl SavedRun<'_> {
             (_, Task::Classification { .. }) => LabelKind::Classes(model.labels().to_vec()),
             (_, Task::TokenClassification { .. } | Task::QuestionAnswering) => {
                 return Err(Error::user(format!(
-                    "{} tells classes of words or answers, not of texts; evaluate it with `lessen eval`",
+                    "{} tells classes of words or answers, not of texts; ask its tagger or answerer",
                     self.source().display()
                 )));
             }
@@ -213,7 +213,7 @@ impl Classifier {
         let batches = ExampleBatches::new(&examples, &run.saved.tokenizer, length, size, Order::InOrder)?;
         let mut answers = Vec::with_capacity(examples.len());
         for index in 0..batches.eval_batches() {
-            let batch = batches.eval_batch(index);
+            let batch = batches.eval_batch(index)?;
             let shape = shape_of(&batch);
             let function = match self.functions.get(&shape) {
                 Some(function) => *function,
@@ -247,7 +247,8 @@ fn tokens_of(batch: &Batch, row: usize) -> &[i32] {
     &ints("tokens")[starts[row] as usize..starts[row + 1] as usize]
 }
 
-fn softmax(logits: &[f32]) -> Vec<f64> {
+/// The probabilities of classes.
+pub(super) fn softmax(logits: &[f32]) -> Vec<f64> {
     let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let weights: Vec<f64> = logits.iter().map(|&logit| f64::from(logit - top).exp()).collect();
     let total: f64 = weights.iter().sum();

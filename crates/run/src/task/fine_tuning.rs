@@ -71,6 +71,10 @@ fn smoothing(config: &Config, goal: &Goal) -> Result<f64> {
             "{} is for classes and tokens, but the data has scores; leave it out",
             config.place("train.label_smoothing")
         ))),
+        Goal::Answers if config.train.label_smoothing > 0.0 => Err(Error::user(format!(
+            "{} is for classes and tokens, but the data has questions with answers; leave it out",
+            config.place("train.label_smoothing")
+        ))),
         _ => Ok(config.train.label_smoothing),
     }
 }

@@ -5,6 +5,9 @@ use lessen_data::{Batch, Metric, are_entities};
 /// The name of the mean loss among the scores of an evaluation.
 pub(crate) const LOSS: &str = "loss";
 
+/// The name of the share of questions that are answered word by word.
+pub(crate) const EXACT_MATCH: &str = "exact_match";
+
 /// What a model is to predict, and how it is scored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
@@ -12,6 +15,8 @@ pub enum Goal {
     Classes(Vec<String>, Vec<Metric>),
     /// One of these classes for each word; scored by entities, where the classes are parts of such, or by words.
     WordClasses(Vec<String>),
+    /// The part of a text that answers a question; scored as SQuAD is, by F1 and exact match.
+    Answers,
     /// A number.
     Score(Vec<Metric>),
     /// The next token; scored by the loss.
@@ -28,6 +33,7 @@ impl Goal {
         match self {
             Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(|metric| metric.name()).collect(),
             Goal::WordClasses(names) if are_entities(names) => vec![Metric::F1.name(), Metric::Accuracy.name()],
+            Goal::Answers => vec![Metric::F1.name(), EXACT_MATCH],
             Goal::Sum | Goal::WordClasses(_) => vec![Metric::Accuracy.name()],
             Goal::NextToken | Goal::MaskedTokens => Vec::new(),
         }
@@ -40,7 +46,7 @@ impl Goal {
             Goal::Classes(names, _) if names.len() == 2 => &[Metric::Accuracy, Metric::F1, Metric::Matthews],
             Goal::Classes(..) => &[Metric::Accuracy, Metric::Matthews],
             Goal::Score(_) => &[Metric::Pearson, Metric::Spearman],
-            Goal::WordClasses(_) | Goal::MaskedTokens | Goal::NextToken | Goal::Sum => &[],
+            Goal::WordClasses(_) | Goal::Answers | Goal::MaskedTokens | Goal::NextToken | Goal::Sum => &[],
         }
     }
 
@@ -58,7 +64,7 @@ impl Goal {
         match self {
             Goal::NextToken | Goal::Sum => batch.tokens as f64,
             Goal::MaskedTokens | Goal::WordClasses(_) => batch.labels() as f64,
-            Goal::Classes(..) | Goal::Score(_) => batch.examples as f64,
+            Goal::Classes(..) | Goal::Answers | Goal::Score(_) => batch.examples as f64,
         }
     }
 }

@@ -99,7 +99,7 @@ impl Run {
         let tensors = self.trainer.params().len() * 3;
         let checkpoint = CHECKPOINT + TENSOR * tensors;
         let transient = step.transient.max(evaluation.transient).max(checkpoint);
-        let waiting = (self.batches_ahead() + 2) * bytes_of(&training.batch(first));
+        let waiting = (self.batches_ahead() + 2) * bytes_of(&training.batch(first)?);
         let now = allocated::current().unwrap_or(0);
         let planned = now + programs + transient + waiting + later + MARGIN;
         self.account.planned = planned.max(allocated::peak().unwrap_or(0));
