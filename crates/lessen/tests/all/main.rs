@@ -26,5 +26,6 @@ mod resume;
 mod resume_refused;
 mod saved_models;
 mod saving;
+mod squad;
 mod support;
 mod tagged;

@@ -1,21 +1,17 @@
 //! Asking a model questions about texts.
 
 use super::SavedRun;
-use crate::task::evaluation::{inputs_of, shape_of};
+use super::asking::Asking;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{Answers, Batching, FoundAnswer, Order, QuestionBatches, Questions, Source};
-use lessen_nn::{BatchShape, Task};
-use lessen_train::{Function, Session};
-use std::collections::HashMap;
+use lessen_nn::Task;
 use std::sync::Arc;
 
 /// A model that finds answers in texts, on a device.
 pub struct Answerer<'a> {
     run: &'a SavedRun<'a>,
-    session: Session,
-    /// Functions by the layout of the batches that they are for.
-    functions: HashMap<BatchShape, Function>,
+    asking: Asking,
 }
 
 impl SavedRun<'_> {
@@ -32,8 +28,7 @@ impl SavedRun<'_> {
         }
         Ok(Answerer {
             run: self,
-            session: self.session()?,
-            functions: HashMap::new(),
+            asking: Asking::new(self.session()?),
         })
     }
 
@@ -69,18 +64,7 @@ impl Answerer<'_> {
         let mut answers = Answers::new(&source);
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;
-            let shape = shape_of(&batch);
-            let function = match self.functions.get(&shape) {
-                Some(function) => *function,
-                None => {
-                    let logits = |cx: &_| vec![("logits", saved.model.logits(cx, shape))];
-                    let function = self.session.function(logits)?;
-                    self.functions.insert(shape, function);
-                    function
-                }
-            };
-            let results = self.session.run(function, &inputs_of(&batch))?;
-            answers.add(index, results.f32("logits").unwrap_or_default());
+            answers.add(index, &self.asking.logits(&saved.model, &batch)?);
         }
         Ok(answers.found().collect())
     }

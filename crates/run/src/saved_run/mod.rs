@@ -1,6 +1,7 @@
 //! A model that has been saved, in the folder of a run or in one of Hugging Face, and what can be done with it.
 
 mod answering;
+mod asking;
 mod evaluation;
 mod generation;
 mod plain;

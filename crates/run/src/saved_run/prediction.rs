@@ -1,20 +1,21 @@
 //! Asking a classifier, or a model that adds, about texts: one, or as many as there are.
 
 use super::SavedRun;
+use super::asking::Asking;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::value::SettingValue;
 use crate::task::corpus::{columns, glue_task, has_pairs};
-use crate::task::evaluation::{inputs_of, largest, shape_of};
+use crate::task::evaluation::largest;
 use crate::task::fit::check_goal;
 use crate::task::goal::Goal;
 use crate::task::model::number_classes;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{Adder, Batch, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, TextPair, adder};
-use lessen_nn::{BatchShape, Task};
-use lessen_train::{Function, Generator, Sampling, Session};
-use std::collections::{HashMap, HashSet};
+use lessen_nn::Task;
+use lessen_train::{Generator, Sampling};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// What a model says of a text.
@@ -51,9 +52,7 @@ enum Kind {
 
 /// A classifier or a regression on a device.
 struct Classifier {
-    session: Session,
-    /// Functions by the layout of the batches that they are for.
-    functions: HashMap<BatchShape, Function>,
+    asking: Asking,
     target: LabelKind,
     /// Tokens that say nothing of a text: those around every text, and the one for what is unknown.
     blank: HashSet<i32>,
@@ -103,8 +102,7 @@ impl SavedRun<'_> {
             .into_iter()
             .chain(self.saved.tokenizer.unknown_id());
         let classifier = Classifier {
-            session: self.session()?,
-            functions: HashMap::new(),
+            asking: Asking::new(self.session()?),
             target,
             blank: around.into_iter().chain(beside).collect(),
         };
@@ -214,18 +212,7 @@ impl Classifier {
         let mut answers = Vec::with_capacity(examples.len());
         for index in 0..batches.eval_batches() {
             let batch = batches.eval_batch(index)?;
-            let shape = shape_of(&batch);
-            let function = match self.functions.get(&shape) {
-                Some(function) => *function,
-                None => {
-                    let model = &run.saved.model;
-                    let function = self.session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
-                    self.functions.insert(shape, function);
-                    function
-                }
-            };
-            let results = self.session.run(function, &inputs_of(&batch))?;
-            let logits = results.f32("logits").unwrap_or_default();
+            let logits = self.asking.logits(&run.saved.model, &batch)?;
             let rows = logits.chunks_exact((logits.len() / size).max(1));
             for (row, logits) in rows.take(batch.examples).enumerate() {
                 let prediction = match self.target {

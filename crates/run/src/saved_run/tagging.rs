@@ -1,13 +1,12 @@
 //! Asking a model about the words of sentences.
 
 use super::SavedRun;
+use super::asking::Asking;
 use super::prediction::softmax;
-use crate::task::evaluation::{inputs_of, largest, shape_of};
+use crate::task::evaluation::largest;
 use lessen_base::{Error, Result};
 use lessen_data::{EntitySpan, Field, IGNORE, Source, TaggedBatches, are_entities, entity_spans};
-use lessen_nn::{BatchShape, Task};
-use lessen_train::{Function, Session};
-use std::collections::HashMap;
+use lessen_nn::Task;
 
 /// What a model says of a sentence.
 #[derive(Clone, Debug, PartialEq)]
@@ -39,9 +38,7 @@ pub struct TaggedSpan {
 /// A model that tells classes of words apart, on a device.
 pub struct Tagger<'a> {
     run: &'a SavedRun<'a>,
-    session: Session,
-    /// Functions by the layout of the batches that they are for.
-    functions: HashMap<BatchShape, Function>,
+    asking: Asking,
 }
 
 impl SavedRun<'_> {
@@ -58,8 +55,7 @@ impl SavedRun<'_> {
         }
         Ok(Tagger {
             run: self,
-            session: self.session()?,
-            functions: HashMap::new(),
+            asking: Asking::new(self.session()?),
         })
     }
 }
@@ -85,18 +81,7 @@ impl Tagger<'_> {
         let mut words: Vec<Vec<Option<WordTag>>> = sentences.iter().map(|words| vec![None; words.len()]).collect();
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;
-            let shape = shape_of(&batch);
-            let function = match self.functions.get(&shape) {
-                Some(function) => *function,
-                None => {
-                    let logits = |cx: &_| vec![("logits", saved.model.logits(cx, shape))];
-                    let function = self.session.function(logits)?;
-                    self.functions.insert(shape, function);
-                    function
-                }
-            };
-            let results = self.session.run(function, &inputs_of(&batch))?;
-            let logits = results.f32("logits").unwrap_or_default();
+            let logits = self.asking.logits(&saved.model, &batch)?;
             let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
             let (numbers, segments) = (ints("labels"), ints("segments"));
             let sentence_of = source.sentences_of(index);
