@@ -11,8 +11,8 @@ pub struct AnswerScores {
 }
 
 impl AnswerScores {
-    /// Adds a question: the answer that was found, empty for none, and the right ones, of which the nearest counts; with
-    /// none of them, it is right to find none.
+    /// Adds a question: the answer that was found, empty for none, and the right ones, of which the nearest counts;
+    /// with none of them, it is right to find none.
     pub fn add<'a>(&mut self, found: &str, right: impl IntoIterator<Item = &'a str>) {
         let found = normalized(found);
         let mut right: Vec<String> = right

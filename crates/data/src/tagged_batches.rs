@@ -75,8 +75,8 @@ impl TaggedBatches {
         TaggedBatches::of(rows, None, tokenizer, batching, order)
     }
 
-    /// Encodes sentences as words, in order: what does not fit into `max_length` tokens goes on in a row of its own. The
-    /// label of a word is its number in the sentence.
+    /// Encodes sentences as words, in order: what does not fit into `max_length` tokens goes on in a row of its own.
+    /// The label of a word is its number in the sentence.
     ///
     /// # Errors
     /// As [`TaggedBatches::new`].

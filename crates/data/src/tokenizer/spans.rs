@@ -25,6 +25,9 @@ impl AroundPair {
     }
 }
 
+/// Token ids, and the first byte of what each stands for in its text and the one behind the last.
+pub(crate) type TokensWithSpans = (Vec<i32>, Vec<(usize, usize)>);
+
 impl Tokenizer {
     /// Encodes words with spaces between, without special tokens: each id with the number of its word, or none for a
     /// token of no word, such as a space.
@@ -52,7 +55,7 @@ impl Tokenizer {
     ///
     /// # Errors
     /// As [`Tokenizer::encode`].
-    pub(crate) fn encode_spans(&self, text: &str) -> Result<(Vec<i32>, Vec<(usize, usize)>)> {
+    pub(crate) fn encode_spans(&self, text: &str) -> Result<TokensWithSpans> {
         let encoding = self.inner.encode(text, false).map_err(not_encoded)?;
         Ok((ids_of(&encoding), encoding.get_offsets().to_vec()))
     }

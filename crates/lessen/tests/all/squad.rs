@@ -11,7 +11,7 @@ fn asked(i: usize, with_unanswerable: bool) -> Value {
         .map(|at| (b'a' + ((i * 7 + at * 5) % 20) as u8) as char)
         .collect();
     let place = (i * 3) % letters.len();
-    let is_impossible = with_unanswerable && i % 4 == 0;
+    let is_impossible = with_unanswerable && i.is_multiple_of(4);
     let mut answers = Vec::new();
     if !is_impossible {
         letters[place] = 'x';
@@ -114,7 +114,7 @@ fn every_family_learns_to_answer_and_says_so() {
         ];
         assert_eq!(succeed(dir, &args), "");
         let answers: Value = serde_json::from_str(&fs::read_to_string(dir.join("answers.json")).unwrap()).unwrap();
-        let expected = (60..80).map(|i| (format!("id-{i}"), object!(if i % 4 == 0 { "" } else { "x" })));
+        let expected = (60..80usize).map(|i| (format!("id-{i}"), object!(if i.is_multiple_of(4) { "" } else { "x" })));
         assert_eq!(answers, Value::Object(expected.collect()));
         fs::remove_dir_all(dir.join("run")).unwrap();
     }

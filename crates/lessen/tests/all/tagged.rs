@@ -220,7 +220,7 @@ fn sentences_are_grouped_bounded_and_cached() {
     let bounded = [&bounded[..at - 1], &bounded[at + 1..]].concat();
     assert!(json(dir, &bounded)["dev_loss"].as_f64().unwrap() > 0.0);
 
-    // What is cut off while the model is evaluated is told; here it is cut off before, where the list of lengths is whole.
+    // What was cut off is told.
     for entry in fs::read_dir(dir.join("cache")).unwrap() {
         fs::write(entry.unwrap().path().join("tokens"), b"1").unwrap();
     }

@@ -1,5 +1,7 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
+mod questions;
+
 use super::keys::{
     DataFormat, DataKeys, LoraKeys, ModelKeys, ModelKind, OptimizerKind, RecordKeys, RunKeys, TrainKeys,
 };
@@ -9,7 +11,7 @@ use super::value::Origin;
 use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
-use lessen_data::{Asking, Batching, Documents, TokenCache, adder};
+use lessen_data::{Batching, Documents, TokenCache, adder};
 use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
 use std::path::PathBuf;
 
@@ -106,17 +108,6 @@ impl Config {
     /// Whether the recipe names data, or makes its own.
     pub fn has_data(&self) -> bool {
         self.data.path.is_some() || self.data.format == DataFormat::Adder
-    }
-
-    /// How questions about texts are cut into windows and answered.
-    pub(crate) fn asking(&self) -> Asking {
-        let (data, default) = (&self.data, Asking::default());
-        Asking {
-            max_length: data.max_length,
-            stride: data.stride.unwrap_or(data.max_length / 3),
-            longest: data.answer_length.unwrap_or(default.longest),
-            null_threshold: data.null_threshold,
-        }
     }
 
     /// What a batch of texts of different lengths holds.
@@ -332,33 +323,6 @@ impl Config {
             )));
         }
         Ok(())
-    }
-
-    /// Checks the keys of questions about texts.
-    fn check_questions(&self) -> Result<()> {
-        let data = &self.data;
-        let given = [
-            ("data.stride", data.stride.is_some()),
-            ("data.answer_length", data.answer_length.is_some()),
-            ("data.null_threshold", data.null_threshold.is_some()),
-        ];
-        if let Some((key, _)) = given.into_iter().find(|(_, is_given)| *is_given)
-            && data.format != DataFormat::Squad
-        {
-            return Err(Error::user(format!(
-                "{} is for data.format = squad, and this is {}; leave it out",
-                self.place(key),
-                data.format
-            )));
-        }
-        match data.stride {
-            Some(stride) if stride >= data.max_length => Err(Error::user(format!(
-                "{} is not less than the {} tokens of data.max_length, so that windows would never move on; choose less",
-                self.place("data.stride"),
-                data.max_length
-            ))),
-            _ => Ok(()),
-        }
     }
 
     /// Checks what batches are made of, of examples that have different lengths or not.

@@ -1,7 +1,7 @@
 //! Asking a model questions about texts.
 
 use super::SavedRun;
-use super::asking::Asking;
+use super::logits::Logits;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{Answers, Batching, FoundAnswer, Order, QuestionBatches, Questions, Source};
@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// A model that finds answers in texts, on a device.
 pub struct Answerer<'a> {
     run: &'a SavedRun<'a>,
-    asking: Asking,
+    logits: Logits,
 }
 
 impl SavedRun<'_> {
@@ -28,7 +28,7 @@ impl SavedRun<'_> {
         }
         Ok(Answerer {
             run: self,
-            asking: Asking::new(self.session()?),
+            logits: Logits::new(self.session()?),
         })
     }
 
@@ -64,7 +64,7 @@ impl Answerer<'_> {
         let mut answers = Answers::new(&source);
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;
-            answers.add(index, &self.asking.logits(&saved.model, &batch)?);
+            answers.add(index, &self.logits.of(&saved.model, &batch)?);
         }
         Ok(answers.found().collect())
     }

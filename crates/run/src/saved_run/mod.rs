@@ -1,9 +1,9 @@
 //! A model that has been saved, in the folder of a run or in one of Hugging Face, and what can be done with it.
 
 mod answering;
-mod asking;
 mod evaluation;
 mod generation;
+mod logits;
 mod plain;
 mod prediction;
 mod tagging;

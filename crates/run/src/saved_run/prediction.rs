@@ -1,7 +1,7 @@
 //! Asking a classifier, or a model that adds, about texts: one, or as many as there are.
 
 use super::SavedRun;
-use super::asking::Asking;
+use super::logits::Logits;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::value::SettingValue;
@@ -52,7 +52,7 @@ enum Kind {
 
 /// A classifier or a regression on a device.
 struct Classifier {
-    asking: Asking,
+    logits: Logits,
     target: LabelKind,
     /// Tokens that say nothing of a text: those around every text, and the one for what is unknown.
     blank: HashSet<i32>,
@@ -102,7 +102,7 @@ impl SavedRun<'_> {
             .into_iter()
             .chain(self.saved.tokenizer.unknown_id());
         let classifier = Classifier {
-            asking: Asking::new(self.session()?),
+            logits: Logits::new(self.session()?),
             target,
             blank: around.into_iter().chain(beside).collect(),
         };
@@ -212,7 +212,7 @@ impl Classifier {
         let mut answers = Vec::with_capacity(examples.len());
         for index in 0..batches.eval_batches() {
             let batch = batches.eval_batch(index)?;
-            let logits = self.asking.logits(&run.saved.model, &batch)?;
+            let logits = self.logits.of(&run.saved.model, &batch)?;
             let rows = logits.chunks_exact((logits.len() / size).max(1));
             for (row, logits) in rows.take(batch.examples).enumerate() {
                 let prediction = match self.target {

@@ -1,7 +1,7 @@
 //! Asking a model about the words of sentences.
 
 use super::SavedRun;
-use super::asking::Asking;
+use super::logits::Logits;
 use super::prediction::softmax;
 use crate::task::evaluation::largest;
 use lessen_base::{Error, Result};
@@ -38,7 +38,7 @@ pub struct TaggedSpan {
 /// A model that tells classes of words apart, on a device.
 pub struct Tagger<'a> {
     run: &'a SavedRun<'a>,
-    asking: Asking,
+    logits: Logits,
 }
 
 impl SavedRun<'_> {
@@ -55,7 +55,7 @@ impl SavedRun<'_> {
         }
         Ok(Tagger {
             run: self,
-            asking: Asking::new(self.session()?),
+            logits: Logits::new(self.session()?),
         })
     }
 }
@@ -81,7 +81,7 @@ impl Tagger<'_> {
         let mut words: Vec<Vec<Option<WordTag>>> = sentences.iter().map(|words| vec![None; words.len()]).collect();
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;
-            let logits = self.asking.logits(&saved.model, &batch)?;
+            let logits = self.logits.of(&saved.model, &batch)?;
             let ints = |name| batch.get(name).and_then(Field::as_i32).unwrap_or_default();
             let (numbers, segments) = (ints("labels"), ints("segments"));
             let sentence_of = source.sentences_of(index);

@@ -61,8 +61,8 @@ struct What {
     /// The text; for tasks on two texts, both with a tab between; for questions, see --question
     #[arg(long, allow_hyphen_values = true, conflicts_with = "output")]
     text: Option<String>,
-    /// File with a text on each line, or with named columns (.csv, .tsv, .jsonl); - is stdin; for questions also a file of
-    /// SQuAD (.json), for classes of words also one with a word on each line
+    /// File with a text on each line, or with named columns (.csv, .tsv, .jsonl); - is stdin; for questions also a file
+    /// of SQuAD (.json), for classes of words also one with a word on each line
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     input: Option<PathBuf>,
     /// Folder of a task of GLUE with its test files, to be answered as its server wants it

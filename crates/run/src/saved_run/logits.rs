@@ -8,16 +8,16 @@ use lessen_train::{Function, Session};
 use std::collections::HashMap;
 
 /// A device with a model's parameters.
-pub(super) struct Asking {
+pub(super) struct Logits {
     session: Session,
     /// Functions by the layout of the batches that they are for.
     functions: HashMap<BatchShape, Function>,
 }
 
-impl Asking {
+impl Logits {
     /// Nothing is compiled yet.
-    pub(super) fn new(session: Session) -> Asking {
-        Asking {
+    pub(super) fn new(session: Session) -> Logits {
+        Logits {
             session,
             functions: HashMap::new(),
         }
@@ -27,7 +27,7 @@ impl Asking {
     ///
     /// # Errors
     /// A batch that does not fit the model.
-    pub(super) fn logits(&mut self, model: &Model, batch: &Batch) -> Result<Vec<f32>> {
+    pub(super) fn of(&mut self, model: &Model, batch: &Batch) -> Result<Vec<f32>> {
         let shape = shape_of(batch);
         let function = match self.functions.get(&shape) {
             Some(function) => *function,
