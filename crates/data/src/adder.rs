@@ -150,9 +150,9 @@ impl Adder {
 }
 
 impl Source for Adder {
-    fn batch(&self, step: u64) -> Batch {
+    fn batch(&self, step: u64) -> Result<Batch> {
         let first = step.wrapping_mul(self.batch as u64);
-        self.collect((0..self.batch as u64).map(|row| {
+        Ok(self.collect((0..self.batch as u64).map(|row| {
             let mut random = SplitMix64::keyed(self.seed, first.wrapping_add(row));
             loop {
                 let pair = numbers(&mut random);
@@ -160,7 +160,7 @@ impl Source for Adder {
                     return pair;
                 }
             }
-        }))
+        })))
     }
 
     /// An epoch has a million examples, the number of all pairs.
@@ -172,10 +172,10 @@ impl Source for Adder {
         self.held_out.len().div_ceil(self.batch) as u64
     }
 
-    fn eval_batch(&self, index: u64) -> Batch {
+    fn eval_batch(&self, index: u64) -> Result<Batch> {
         let start = (index as usize).saturating_mul(self.batch).min(self.held_out.len());
         let end = start.saturating_add(self.batch).min(self.held_out.len());
-        self.collect(self.held_out[start..end].iter().copied())
+        Ok(self.collect(self.held_out[start..end].iter().copied()))
     }
 }
 
@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(Adder::tokenizer().vocab_size(), 14);
         let row = adder.row((123, 456));
         assert_eq!(adder.tokenizer.decode(&row).unwrap(), "123+456=9750");
-        let batch = adder.batch(3);
+        let batch = adder.batch(3).unwrap();
         assert_eq!((batch.examples, batch.tokens), (500, 2_000));
         for row in rows(&adder, &batch) {
             let (a, b, sum) = numbers_of(&row);
@@ -245,7 +245,7 @@ mod tests {
         assert!(count.abs_diff(100_000) < 2_000, "{count}");
         let mut held_out: Vec<(u64, u64)> = Vec::new();
         for index in 0..adder.eval_batches() {
-            for row in rows(&adder, &adder.eval_batch(index)) {
+            for row in rows(&adder, &adder.eval_batch(index).unwrap()) {
                 let (a, b, sum) = numbers_of(&row);
                 assert_eq!(a + b, sum);
                 held_out.push((a, b));
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(held_out.len(), 2_000);
         let set: std::collections::HashSet<_> = held_out.into_iter().flat_map(|(a, b)| [(a, b), (b, a)]).collect();
         for step in 0..40 {
-            for row in rows(&adder, &adder.batch(step)) {
+            for row in rows(&adder, &adder.batch(step).unwrap()) {
                 let (a, b, _) = numbers_of(&row);
                 assert!(!set.contains(&(a, b)), "{row}");
             }
@@ -264,19 +264,19 @@ mod tests {
     #[test]
     fn a_batch_is_a_function_of_seed_and_step_and_the_held_out_set_of_nothing() {
         let (one, two) = (Adder::new(8, 1).unwrap(), Adder::new(8, 2).unwrap());
-        assert_eq!(one.batch(77), Adder::new(8, 1).unwrap().batch(77));
-        assert_ne!(one.batch(77), one.batch(78));
-        assert_ne!(one.batch(77), two.batch(77));
-        assert_eq!(one.eval_batch(5), two.eval_batch(5));
+        assert_eq!(one.batch(77).unwrap(), Adder::new(8, 1).unwrap().batch(77).unwrap());
+        assert_ne!(one.batch(77).unwrap(), one.batch(78).unwrap());
+        assert_ne!(one.batch(77).unwrap(), two.batch(77).unwrap());
+        assert_eq!(one.eval_batch(5).unwrap(), two.eval_batch(5).unwrap());
         assert_eq!(
             (
                 one.eval_batches(),
-                one.eval_batch(249).examples,
-                one.eval_batch(250).examples
+                one.eval_batch(249).unwrap().examples,
+                one.eval_batch(250).unwrap().examples
             ),
             (250, 8, 0)
         );
-        assert_eq!(Adder::new(600, 1).unwrap().eval_batch(3).examples, 200);
+        assert_eq!(Adder::new(600, 1).unwrap().eval_batch(3).unwrap().examples, 200);
         assert!(
             Adder::new(0, 1)
                 .map(|_| ())

@@ -21,9 +21,9 @@ use crate::source::Source;
 /// let source = ArrayBatches::new(vec![("points", points), ("labels", labels)], 2, Order::Shuffled(1))?;
 /// assert_eq!((source.batches_per_epoch(), source.eval_batches()), (2, 3));
 ///
-/// let batch = source.batch(0);
+/// let batch = source.batch(0)?;
 /// assert_eq!(batch.get("points").unwrap().shape(), [2, 2]);
-/// let last = source.eval_batch(2);
+/// let last = source.eval_batch(2)?;
 /// assert_eq!((last.examples, last.get("labels").unwrap().as_i32().unwrap()), (1, &[0, -100][..]));
 /// # Ok::<(), lessen_data::Error>(())
 /// ```
@@ -101,10 +101,10 @@ impl ArrayBatches {
 }
 
 impl Source for ArrayBatches {
-    fn batch(&self, step: u64) -> Batch {
+    fn batch(&self, step: u64) -> Result<Batch> {
         let each = self.batches_per_epoch();
         let (order, at) = (self.epochs.order(step / each), (step % each) as usize * self.batch);
-        self.rows(&order[at..at + self.batch])
+        Ok(self.rows(&order[at..at + self.batch]))
     }
 
     fn batches_per_epoch(&self) -> u64 {
@@ -115,11 +115,11 @@ impl Source for ArrayBatches {
         self.examples.div_ceil(self.batch) as u64
     }
 
-    fn eval_batch(&self, index: u64) -> Batch {
+    fn eval_batch(&self, index: u64) -> Result<Batch> {
         let first = usize::try_from(index).unwrap_or(usize::MAX).saturating_mul(self.batch);
         let end = first.saturating_add(self.batch).min(self.examples);
         let rows: Vec<u32> = (first.min(end)..end).map(|row| row as u32).collect();
-        self.rows(&rows)
+        Ok(self.rows(&rows))
     }
 }
 
@@ -169,31 +169,31 @@ mod tests {
     fn an_epoch_has_each_example_at_most_once_and_its_rows_together() {
         let source = source(2, Order::Shuffled(5)).unwrap();
         assert_eq!(source.batches_per_epoch(), 3);
-        let epoch = |number: u64| (3 * number..3 * number + 3).flat_map(|step| ids(&source.batch(step)));
+        let epoch = |number: u64| (3 * number..3 * number + 3).flat_map(|step| ids(&source.batch(step).unwrap()));
         let (first, second): (Vec<i32>, Vec<i32>) = (epoch(0).collect(), epoch(1).collect());
         let mut sorted = first.clone();
         sorted.sort_unstable();
         sorted.dedup();
         assert_eq!(sorted.len(), 6);
         assert_ne!(first, second);
-        let batch = source.batch(4);
+        let batch = source.batch(4).unwrap();
         let seen = batch.get("seen").unwrap();
         assert_eq!(seen.shape(), [2, 1, 2]);
         for (id, seen) in ids(&batch).iter().zip(seen.as_bool().unwrap().chunks(2)) {
             assert_eq!(seen, [u8::from(id % 2 == 0); 2]);
         }
-        assert_eq!(source.batch(4), batch);
+        assert_eq!(source.batch(4).unwrap(), batch);
     }
 
     #[test]
     fn the_evaluation_has_each_example_once_in_order() {
         let source = source(3, Order::Shuffled(5)).unwrap();
         let batches: Vec<Batch> = (0..source.eval_batches())
-            .map(|index| source.eval_batch(index))
+            .map(|index| source.eval_batch(index).unwrap())
             .collect();
         let found: Vec<(usize, Vec<i32>)> = batches.iter().map(|batch| (batch.examples, ids(batch))).collect();
         assert_eq!(found, [(3, vec![0, 1, 2]), (3, vec![3, 4, 5]), (1, vec![6, 0, 0])]);
-        assert_eq!(source.eval_batch(u64::MAX).examples, 0);
+        assert_eq!(source.eval_batch(u64::MAX).unwrap().examples, 0);
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 
+use crate::exactly::changed;
 use crate::files::unreadable;
 use crate::lines::{not_utf8, open};
 
@@ -44,10 +45,7 @@ impl Blocks {
         let count = self.left.min(BLOCK as u64);
         let read = (&mut self.file).take(count).read_to_end(&mut bytes);
         if read.map_err(|error| unreadable(&self.path, &error))? as u64 != count {
-            return Err(Error::user(format!(
-                "{} has changed while it was read; leave the data as it is, and start again",
-                self.path.display()
-            )));
+            return Err(changed(&self.path));
         }
         self.left -= count;
         let good = match std::str::from_utf8(&bytes) {

@@ -72,7 +72,7 @@ impl Entry {
         if self.is_whole() {
             return Ok(&self.dir);
         }
-        make_folder(self.dir.parent().unwrap_or(Path::new(".")))?;
+        make_folder(self.cache())?;
         // Of its own, since another process may be making the same entry.
         let own = self.dir.with_extension(std::process::id().to_string());
         write_folder(&own, |aside| {
@@ -87,6 +87,11 @@ impl Entry {
         let _ = fs::remove_dir_all(&self.dir);
         fs::rename(&own, &self.dir).map_err(|error| unwritable(&self.dir, &error))?;
         Ok(&self.dir)
+    }
+
+    /// The folder of the cache.
+    pub(crate) fn cache(&self) -> &Path {
+        self.dir.parent().unwrap_or(Path::new("."))
     }
 
     fn is_whole(&self) -> bool {

@@ -130,7 +130,7 @@ mod tests {
         for cache in [None, Some(&cache), Some(&cache)] {
             let tokens = encode_text(&text, &tokenizer, Documents::Off, cache).unwrap();
             let mut found = vec![0; tokens.len()];
-            tokens.read(0, &mut found);
+            tokens.read(0, &mut found).unwrap();
             assert!(found == expected);
         }
         assert_eq!(fs::read_dir(cache.folder()).unwrap().count(), 1);
@@ -151,7 +151,7 @@ mod tests {
         let ids = |documents| {
             let tokens = encode_text(&text, &tokenizer, documents, None).unwrap();
             let mut found = vec![0; tokens.len()];
-            tokens.read(0, &mut found);
+            tokens.read(0, &mut found).unwrap();
             found
         };
         let (e, n, a, b) = (2, 3, 4, 5);

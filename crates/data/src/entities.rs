@@ -1,5 +1,7 @@
 //! Entities in sequences of labels, and their F1 score, as CoNLL's evaluation script and `seqeval` compute it.
 
+use std::ops::Range;
+
 /// Counts of entities over sentences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EntityCounts {
@@ -46,7 +48,26 @@ fn split(label: &str) -> (char, &str) {
     }
 }
 
-/// Entities as kind, first and last word. A label that goes on with another kind, or with none before it, begins one.
+/// An entity in a sequence of labels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntitySpan {
+    /// Its kind, such as `PER`.
+    pub kind: String,
+    /// Its words.
+    pub words: Range<usize>,
+}
+
+/// Returns the entities in the labels of a sentence, word by word. A label that goes on with another kind, or with none
+/// before it, begins one.
+pub fn entity_spans(labels: &[&str]) -> Vec<EntitySpan> {
+    let span = |(kind, first, last): (&str, usize, usize)| EntitySpan {
+        kind: kind.to_string(),
+        words: first..last + 1,
+    };
+    entities(labels).into_iter().map(span).collect()
+}
+
+/// Entities as kind, first and last word.
 fn entities<'a>(labels: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
     let mut found: Vec<(&str, usize, usize)> = Vec::new();
     let mut before = ('O', "");
@@ -85,6 +106,11 @@ mod tests {
         );
         assert_eq!(of("O O"), []);
         assert_eq!(of("O I-A O I-A"), [("A", 1, 1), ("A", 3, 3)]);
+        let spans = entity_spans(&["O", "B-PER", "I-PER"]);
+        assert_eq!(
+            (spans.len(), spans[0].kind.as_str(), spans[0].words.clone()),
+            (1, "PER", 1..3)
+        );
     }
 
     #[test]

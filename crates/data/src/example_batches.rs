@@ -1,7 +1,5 @@
 //! Batches of labelled texts.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
@@ -11,8 +9,8 @@ use crate::batching::{Batches, Batching, Members};
 use crate::encoded::EncodedExamples;
 use crate::epoch::Order;
 use crate::examples::{Examples, Labels};
+use crate::packed_texts::{PackedTexts, Turn};
 use crate::packing::Row;
-use crate::source::Source;
 use crate::tokenizer::Tokenizer;
 
 /// Labelled texts, encoded once and served in batches without padding; see [`Batch`] for the fields.
@@ -50,27 +48,36 @@ impl ExampleBatches {
     pub fn examples(&self) -> usize {
         self.examples.len()
     }
+}
 
-    /// The number of tokens of a batch.
-    fn tokens_of(&self, members: &Members) -> usize {
-        members.iter().map(|example| self.examples.tokens_of(example)).sum()
+impl PackedTexts for ExampleBatches {
+    fn batches(&self) -> &Batches {
+        &self.batches
     }
 
-    fn collect(&self, members: &Members) -> Batch {
+    fn tokens_of(&self, text: usize) -> usize {
+        self.examples.tokens_of(text)
+    }
+
+    fn unknown(&self) -> Option<(u64, u64)> {
+        self.examples.unknown()
+    }
+
+    fn collect(&self, members: &Members, _: Turn) -> Result<Batch> {
         let (b, examples) = (self.batches.room(members.len()), members.len());
-        let real = self.tokens_of(members);
+        let real = self.tokens_of_all(members);
         let mut row = Row::new(b, real, self.examples.pad());
         for example in members.iter() {
             let (tokens, types) = row.add(self.examples.tokens_of(example));
-            self.examples.read(example, tokens, types);
+            self.examples.read(example, tokens, types)?;
         }
         let mut fields = row.into_fields();
         fields.extend(label_fields(self.examples.labels(), members, b));
-        Batch {
+        Ok(Batch {
             fields,
             examples,
             tokens: real,
-        }
+        })
     }
 }
 
@@ -103,37 +110,6 @@ fn label_fields(labels: &Labels, members: &Members, b: usize) -> Vec<(String, Fi
     }
 }
 
-impl Source for ExampleBatches {
-    fn batch(&self, step: u64) -> Batch {
-        self.collect(&self.batches.of_step(step))
-    }
-
-    fn batches_per_epoch(&self) -> u64 {
-        self.batches.per_epoch()
-    }
-
-    fn eval_batches(&self) -> u64 {
-        self.batches.in_order()
-    }
-
-    fn unknown_tokens(&self) -> Option<(u64, u64)> {
-        self.examples.unknown()
-    }
-
-    fn eval_batch(&self, index: u64) -> Batch {
-        self.collect(&self.batches.of_index(index))
-    }
-
-    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        self.batches.layouts(steps, |example| self.examples.tokens_of(example))
-    }
-
-    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        self.batches
-            .eval_layouts(batches, |example| self.examples.tokens_of(example))
-    }
-}
-
 /// Refuses a batch or length of 0.
 pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
     for (name, size) in [("data.max_length", max_length), ("train.batch", batch)] {
@@ -147,7 +123,7 @@ pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LabelKind, LabelSets};
+    use crate::{LabelKind, LabelSets, Source};
 
     /// The texts "", "a", "ab", "abc" and so on, truncated to 3 tokens, labelled by their index.
     fn classes(count: usize, batch: usize, order: Order) -> ExampleBatches {
@@ -164,7 +140,7 @@ mod tests {
     #[test]
     fn texts_follow_each_other_without_padding_between() {
         let source = classes(5, 3, Order::InOrder);
-        let first = source.batch(0);
+        let first = source.batch(0).unwrap();
         let field = |batch: &Batch, name: &str| batch.get(name).unwrap().as_i32().unwrap().to_vec();
         // The first text is empty and gets a token of padding.
         assert_eq!(first.get("tokens").unwrap().shape(), [1, 16]);
@@ -176,15 +152,15 @@ mod tests {
         assert_eq!(field(&first, "types"), [0; 16]);
         assert_eq!((labels(&first), first.examples, first.tokens), (vec![0, 1, 2], 3, 4));
 
-        let last = source.batch(1);
+        let last = source.batch(1).unwrap();
         assert_eq!(field(&last, "tokens")[..7], [2, 3, 4, 2, 3, 4, 0]);
         assert_eq!(field(&last, "segments")[5..8], [1, 3, 3]);
         assert_eq!(field(&last, "starts"), [0, 3, 6, 6]);
         assert_eq!(field(&last, "firsts"), [0, 3, 0]);
         assert_eq!((labels(&last), last.examples, last.tokens), (vec![3, 4, IGNORE], 2, 6));
         assert_eq!(source.batches_per_epoch(), 2);
-        assert_eq!(source.batch(2), first);
-        let past = source.eval_batch(9);
+        assert_eq!(source.batch(2).unwrap(), first);
+        let past = source.eval_batch(9).unwrap();
         assert_eq!((past.examples, past.tokens, field(&past, "starts")), (0, 0, vec![0; 4]));
     }
 
@@ -199,7 +175,7 @@ mod tests {
         let examples = Examples::new(texts, Labels::Sets(sets));
         let source = ExampleBatches::new(&examples, &tokenizer, 3, 2, Order::InOrder).unwrap();
         let field = |index: u64, name: &str| {
-            let batch = source.eval_batch(index);
+            let batch = source.eval_batch(index).unwrap();
             let field = batch.get(name).unwrap();
             (field.shape().to_vec(), field.as_f32().unwrap().to_vec())
         };
@@ -209,7 +185,7 @@ mod tests {
             (field(0, "weights").1, field(1, "weights").1),
             (vec![1., 1.], vec![1., 0.])
         );
-        assert!(source.eval_batch(0).get("labels").is_none());
+        assert!(source.eval_batch(0).unwrap().get("labels").is_none());
     }
 
     #[test]
@@ -219,13 +195,13 @@ mod tests {
         let tokenizer = Tokenizer::characters(["a"], 1);
         let source = ExampleBatches::new(&examples, &tokenizer, 30, 8, Order::Shuffled(4)).unwrap();
         let width = |batch: &Batch| batch.get("tokens").unwrap().shape()[1];
-        let tokens: Vec<usize> = (0..200).map(|step| width(&source.batch(step))).collect();
+        let tokens: Vec<usize> = (0..200).map(|step| width(&source.batch(step).unwrap())).collect();
         for steps in [0..200, 13..14, 60..120] {
             let range = steps.start as usize..steps.end as usize;
             let most = tokens[range].iter().max().copied();
             assert_eq!(source.largest_layout(steps), most.map(|most| (8, most)));
         }
-        let all = (0..source.eval_batches()).map(|index| width(&source.eval_batch(index)));
+        let all = (0..source.eval_batches()).map(|index| width(&source.eval_batch(index).unwrap()));
         let largest = source.largest_eval_layout(0..source.eval_batches());
         assert_eq!(largest, all.max().map(|most| (8, most)));
         assert_eq!(source.largest_layout(5..5), Some((8, 16)));
@@ -235,7 +211,7 @@ mod tests {
     fn a_shuffled_source_sees_every_example_once_an_epoch_and_evaluates_in_order() {
         let source = classes(10, 4, Order::Shuffled(3));
         let epoch = |source: &ExampleBatches, epoch: u64| -> Vec<i32> {
-            let seen = (0..3).flat_map(|step| labels(&source.batch(epoch * 3 + step)));
+            let seen = (0..3).flat_map(|step| labels(&source.batch(epoch * 3 + step).unwrap()));
             seen.filter(|&label| label != IGNORE).collect()
         };
         let (first, second) = (epoch(&source, 0), epoch(&source, 1));
@@ -247,11 +223,11 @@ mod tests {
         // A new source resumes in the second epoch.
         assert_eq!(epoch(&classes(10, 4, Order::Shuffled(3)), 1), second);
         let in_order: Vec<i32> = (0..source.eval_batches())
-            .flat_map(|i| labels(&source.eval_batch(i)))
+            .flat_map(|i| labels(&source.eval_batch(i).unwrap()))
             .collect();
         assert_eq!(in_order, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, IGNORE, IGNORE]);
-        assert_eq!(source.eval_batch(3).examples, 0);
-        assert_eq!(source.eval_batch(u64::MAX).examples, 0);
+        assert_eq!(source.eval_batch(3).unwrap().examples, 0);
+        assert_eq!(source.eval_batch(u64::MAX).unwrap().examples, 0);
     }
 
     #[test]
@@ -260,7 +236,7 @@ mod tests {
         let examples = Examples::new(texts, Labels::Scores(vec![2.5, 0.0]));
         let tokenizer = Tokenizer::characters(["ab"], 1);
         let source = ExampleBatches::new(&examples, &tokenizer, 4, 3, Order::InOrder).unwrap();
-        let batch = source.eval_batch(0);
+        let batch = source.eval_batch(0).unwrap();
         assert_eq!(batch.get("targets").unwrap().as_f32().unwrap(), [2.5, 0.0, 0.0]);
         assert_eq!(batch.get("weights").unwrap().as_f32().unwrap(), [1.0, 1.0, 0.0]);
         assert_eq!(batch.get("types").unwrap().as_i32().unwrap()[..6], [0, 1, 0, 1, 0, 0]);
@@ -273,7 +249,7 @@ mod tests {
         let examples = Examples::unlabelled(vec![("a".into(), None)], &target);
         let tokenizer = Tokenizer::characters(["a"], 1);
         let source = ExampleBatches::new(&examples, &tokenizer, 4, 1, Order::InOrder).unwrap();
-        let batch = source.eval_batch(0);
+        let batch = source.eval_batch(0).unwrap();
         assert_eq!((labels(&batch), batch.examples), (vec![IGNORE], 1));
     }
 

@@ -1,6 +1,5 @@
 //! Labelled texts.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use crc32c::crc32c_append;
@@ -8,6 +7,7 @@ use lessen_base::{Error, Result};
 
 use crate::batch::IGNORE;
 use crate::cache::key_of_files;
+use crate::exactly::Exactly;
 use crate::label_sets::LabelSets;
 use crate::metrics::Metric;
 use crate::rows::Rows;
@@ -169,11 +169,7 @@ impl Examples {
                     .enumerate()
                     .filter(move |(number, row)| row.is_err() || is_chosen(*number));
                 let texts = all.map(|(_, row)| row.map(|row| (row.text, row.text_pair)));
-                Box::new(Exactly {
-                    texts,
-                    left: Some(self.len()),
-                    first: rows.files()[0],
-                })
+                Box::new(Exactly::new(texts, self.len(), rows.files()[0]))
             }
         }
     }
@@ -196,36 +192,6 @@ impl Examples {
                 format!("{:?}\n{chosen:08x}\n{}", rows.columns, key_of_files(rows.files()))
             }
         }
-    }
-}
-
-/// As many texts as there are labels, or an error.
-struct Exactly<'a, I> {
-    texts: I,
-    /// None after an error.
-    left: Option<usize>,
-    first: &'a Path,
-}
-
-impl<I: Iterator<Item = Result<TextPair>>> Iterator for Exactly<'_, I> {
-    type Item = Result<TextPair>;
-
-    fn next(&mut self) -> Option<Result<TextPair>> {
-        let left = self.left?;
-        let text = match (left, self.texts.next()) {
-            (0, None) => return None,
-            (1.., Some(Ok(text))) => {
-                self.left = Some(left - 1);
-                return Some(Ok(text));
-            }
-            (_, Some(Err(error))) => error,
-            _ => Error::user(format!(
-                "{} has changed while it was read; leave the data as it is, and start again",
-                self.first.display()
-            )),
-        };
-        self.left = None;
-        Some(Err(text))
     }
 }
 

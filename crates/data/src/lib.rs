@@ -5,6 +5,7 @@
 //! text           ──▶ Text    ──Tokenizer──▶ WindowBatches  ├─ Source ──▶ Prefetch ──▶ Batch, Batch
 //!                                           MaskedBatches  │
 //! tagged         ──▶ Tagged  ──Tokenizer──▶ TaggedBatches  │
+//! squad          ──▶ Squad   ──Tokenizer──▶ QuestionBatches│
 //! adder                                     Adder          │
 //! own arrays                                ArrayBatches   ┘
 //! ```
@@ -14,7 +15,8 @@
 //! - [`Source`] gives the batch of any step as a pure function of the seed and the step number, so that a run resumes
 //!   exactly from the number of its next step.
 //! - [`Prefetch`] makes batches ahead on a thread.
-//! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class.
+//! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`Answers`] finds answers to questions, and
+//!   [`AnswerScores`] scores them.
 //!
 //! A mistake in the input (a missing file, a line without a tab, a label out of range) is an [`Error`] that names the
 //! file, the line and the remedy.
@@ -28,7 +30,7 @@
 //! let source = WindowBatches::new(tokens, tokenizer.pad_id(), 5, 2, Order::Shuffled(1))?;
 //!
 //! // Two windows of five tokens; each label is the token that follows.
-//! let batch = source.batch(0);
+//! let batch = source.batch(0)?;
 //! let (tokens, labels) = (batch.get("tokens").unwrap(), batch.get("labels").unwrap());
 //! assert_eq!(tokens.shape(), [2, 5]);
 //! assert_eq!(tokens.as_i32().unwrap()[1], labels.as_i32().unwrap()[0]);
@@ -37,6 +39,8 @@
 #![forbid(unsafe_code)]
 
 pub mod adder;
+mod answer_scores;
+mod answers;
 mod array_batches;
 mod batch;
 mod batching;
@@ -48,9 +52,11 @@ mod columns;
 mod confusion;
 mod documents;
 mod encoded;
+mod encoded_rows;
 mod encoded_text;
 mod entities;
 mod epoch;
+mod exactly;
 mod example_batches;
 mod examples;
 mod files;
@@ -62,13 +68,18 @@ pub mod labelled;
 mod lines;
 mod masked_batches;
 mod metrics;
+mod packed_texts;
 mod packing;
 mod parallel;
 mod places;
 mod prefetch;
+mod question_batches;
+mod questions;
 mod row;
 mod rows;
+mod sentences;
 mod source;
+pub mod squad;
 pub mod tagged;
 mod tagged_batches;
 mod text;
@@ -78,6 +89,8 @@ mod vocabulary;
 mod window_batches;
 
 pub use adder::Adder;
+pub use answer_scores::{AnswerScores, normalized};
+pub use answers::{Answers, FoundAnswer};
 pub use array_batches::ArrayBatches;
 pub use batch::{Batch, Field, IGNORE};
 pub use batching::Batching;
@@ -87,7 +100,7 @@ pub use confusion::{ClassScores, Confusion};
 pub use documents::Documents;
 pub use encoded::EncodedExamples;
 pub use encoded_text::{encode_text, end_of_text};
-pub use entities::{EntityCounts, are_entities};
+pub use entities::{EntityCounts, EntitySpan, are_entities, entity_spans};
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;
 pub use examples::{Dataset, Examples, LabelKind, Labels, Problem, TextPair};
@@ -99,7 +112,10 @@ pub use masked_batches::{MaskedBatches, Masking, masked_places};
 pub use metrics::{Metric, exact_rows};
 pub use places::is_pattern;
 pub use prefetch::Prefetch;
+pub use question_batches::{Asking, QuestionBatches};
+pub use questions::{GivenAnswer, Question, Questions};
 pub use source::Source;
+pub use squad::Squad;
 pub use tagged::Tagged;
 pub use tagged_batches::TaggedBatches;
 pub use text::{Text, TextOptions, TextSplit};

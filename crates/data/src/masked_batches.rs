@@ -1,19 +1,18 @@
 //! Batches of texts with masked tokens, for masked language models.
 
-use std::collections::BTreeSet;
-use std::ops::Range;
-use std::thread;
-
 use lessen_base::{Error, Result, SplitMix64};
 
 use crate::batch::{Batch, Field, IGNORE};
 use crate::batching::{Batches, Batching, Members};
+use crate::cache::{Entry, TokenCache};
+use crate::encoded_rows::{EncodedRows, Numbers, RowWriter};
 use crate::epoch::Order;
 use crate::example_batches::check_sizes;
+use crate::packed_texts::{PackedTexts, Turn};
 use crate::packing::Row;
-use crate::source::Source;
+use crate::parallel::in_parallel;
+use crate::text::TextSplit;
 use crate::tokenizer::Tokenizer;
-use crate::tokens::count_in;
 
 /// How a text is cut and masked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,9 +30,6 @@ pub struct Masking {
 const MASKED: f64 = 0.8;
 const REPLACED: f64 = 0.1;
 
-/// Lines that are encoded at once.
-const BLOCK: usize = 1 << 14;
-
 /// Texts whose tokens are masked anew in every batch (Liu et al. 2019): of the tokens of a batch, special ones
 /// excepted, a share is drawn by seed and step; of these, 80 % are masked, 10 % become any token of the vocabulary and
 /// 10 % stay. All of them are to be predicted. See [`Batch`] for the fields.
@@ -41,17 +37,13 @@ const BLOCK: usize = 1 << 14;
 /// A text is a line, cut after the tokens that fit, or a window over the tokens of all lines, one line after the other.
 /// Blank lines are skipped. Evaluations draw by their number alone, so that they mask the same in every run.
 pub struct MaskedBatches {
-    /// Ids without special tokens.
-    tokens: Vec<i32>,
-    /// Start of each text in `tokens`, then the end of the last one.
-    starts: Vec<usize>,
+    /// Ids without special tokens: lines or windows.
+    rows: EncodedRows,
     /// The special tokens before and after a text.
     around: (Vec<i32>, Vec<i32>),
     mask: i32,
     vocab_size: usize,
     pad: i32,
-    /// How many tokens stand for what the vocabulary lacks, if it has a token for that.
-    unknown: Option<u64>,
     masking: Masking,
     batches: Batches,
 }
@@ -70,7 +62,55 @@ impl MaskedBatches {
         order: Order,
         masking: Masking,
     ) -> Result<MaskedBatches> {
-        check_sizes(max_length, batch)?;
+        let text = || std::iter::once(Ok(text.to_string()));
+        let masked = Masked::new(tokenizer, max_length, masking)?;
+        let rows = masked.rows(None, text())?;
+        masked.batches(rows, Batching::Examples(batch), order)
+    }
+
+    /// Encodes a text in files, block by block; a large one goes to the cache.
+    ///
+    /// # Errors
+    /// As [`MaskedBatches::new`]; a batch of fewer tokens than a text has; a file or cache that cannot be read or
+    /// written.
+    pub fn of(
+        text: &TextSplit,
+        tokenizer: &Tokenizer,
+        (max_length, masking): (usize, Masking),
+        cache: Option<&TokenCache>,
+        batching: Batching,
+        order: Order,
+    ) -> Result<MaskedBatches> {
+        let masked = Masked::new(tokenizer, max_length, masking)?;
+        let form = if masking.lines { max_length } else { 0 };
+        let key = || {
+            let (unknown, digest, text) = (tokenizer.unknown_id(), tokenizer.digest(), text.key());
+            format!("masked {form} {unknown:?}\n{digest:08x}\n{text}")
+        };
+        let entry = cache.and_then(|cache| cache.entry(text.bytes(), key()));
+        let rows = masked.rows(entry, text.blocks())?;
+        masked.batches(rows, batching, order)
+    }
+
+    /// Returns the number of texts: lines or windows.
+    pub fn texts(&self) -> usize {
+        self.rows.len()
+    }
+}
+
+/// How a text is encoded.
+struct Masked<'a> {
+    tokenizer: &'a Tokenizer,
+    mask: i32,
+    around: (Vec<i32>, Vec<i32>),
+    /// Tokens of a text beside the special ones.
+    room: usize,
+    masking: Masking,
+}
+
+impl Masked<'_> {
+    fn new(tokenizer: &Tokenizer, max_length: usize, masking: Masking) -> Result<Masked<'_>> {
+        check_sizes(max_length, 1)?;
         let mask = tokenizer.mask_id().ok_or_else(|| {
             Error::user(
                 "the tokenizer has no mask token, such as [MASK] or <mask>; use that of a masked language model \
@@ -86,54 +126,93 @@ impl MaskedBatches {
                  data.max_length"
             )));
         }
-        let (mut tokens, mut starts) = (Vec::new(), vec![0]);
-        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-        for block in lines.chunks(BLOCK) {
-            for mut ids in encode(block, tokenizer)? {
-                if masking.lines {
-                    ids.truncate(room);
-                }
-                tokens.extend(ids);
-                if masking.lines && starts.last() != Some(&tokens.len()) {
-                    starts.push(tokens.len());
-                }
-            }
-        }
-        if tokens.is_empty() {
-            return Err(Error::user("the text has no tokens; give one with some words"));
-        }
-        if !masking.lines {
-            starts = (0..tokens.len()).step_by(room).chain([tokens.len()]).collect();
-        }
-        Ok(MaskedBatches {
-            batches: Batches::new(starts.len() - 1, Batching::Examples(batch), order, |_| 0)?,
-            unknown: tokenizer.unknown_id().map(|id| count_in(&tokens, id)),
-            tokens,
-            starts,
-            around,
+        Ok(Masked {
+            tokenizer,
             mask,
-            vocab_size: tokenizer.vocab_size(),
-            pad: tokenizer.pad_id(),
+            around,
+            room,
             masking,
         })
     }
 
-    /// Returns the number of texts: lines or windows.
-    pub fn texts(&self) -> usize {
-        self.starts.len() - 1
+    /// The lines or windows of a text that comes in blocks.
+    fn rows(&self, entry: Option<Entry>, blocks: impl Iterator<Item = Result<String>>) -> Result<EncodedRows> {
+        let numbers = Numbers {
+            id: (self.tokenizer.vocab_size() - 1) as i32,
+            unknown: self.tokenizer.unknown_id(),
+            beside: 0,
+            length: i32::MAX,
+        };
+        let fill = |writer: &mut RowWriter| {
+            let mut rest = String::new();
+            for block in blocks {
+                rest.push_str(&block?);
+                let end = rest.rfind('\n').map_or(0, |end| end + 1);
+                self.add(&rest[..end], writer)?;
+                rest.drain(..end);
+            }
+            self.add(&rest, writer)
+        };
+        let rows = EncodedRows::new(entry, numbers, None, fill)?;
+        if rows.len() == 0 {
+            return Err(Error::user("the text has no tokens; give one with some words"));
+        }
+        Ok(match self.masking.lines {
+            true => rows,
+            false => rows.in_windows(self.room),
+        })
     }
 
-    /// Returns the number of tokens of a text with the special ones.
+    /// Adds the lines of a text that are not blank: each as a row, or all as one.
+    fn add(&self, text: &str, writer: &mut RowWriter) -> Result<()> {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        let mut all = in_parallel(&lines, |line| self.tokenizer.encode(line))?;
+        match self.masking.lines {
+            true => all.iter_mut().for_each(|ids| ids.truncate(self.room)),
+            false => all = vec![all.concat()],
+        }
+        let mut rows = all.iter().filter(|ids| !ids.is_empty());
+        rows.try_for_each(|ids| writer.add(ids, &vec![0; ids.len()]))
+    }
+
+    fn batches(self, rows: EncodedRows, batching: Batching, order: Order) -> Result<MaskedBatches> {
+        let special = self.around.0.len() + self.around.1.len();
+        Ok(MaskedBatches {
+            batches: Batches::new(rows.len(), batching, order, |text| rows.tokens_of(text) + special)?,
+            rows,
+            around: self.around,
+            mask: self.mask,
+            vocab_size: self.tokenizer.vocab_size(),
+            pad: self.tokenizer.pad_id(),
+            masking: self.masking,
+        })
+    }
+}
+
+impl PackedTexts for MaskedBatches {
+    fn batches(&self) -> &Batches {
+        &self.batches
+    }
+
+    /// The special ones are among them.
     fn tokens_of(&self, text: usize) -> usize {
-        self.starts[text + 1] - self.starts[text] + self.around.0.len() + self.around.1.len()
+        self.rows.tokens_of(text) + self.around.0.len() + self.around.1.len()
     }
 
-    /// Returns the number of tokens of a batch.
-    fn tokens_of_all(&self, members: &Members) -> usize {
-        members.iter().map(|text| self.tokens_of(text)).sum()
+    fn unknown(&self) -> Option<(u64, u64)> {
+        self.rows.unknown()
     }
 
-    fn collect(&self, members: &Members, mut random: SplitMix64) -> Batch {
+    fn places_for(&self, tokens: usize) -> Option<usize> {
+        Some(masked_places(tokens, self.masking.share))
+    }
+
+    fn collect(&self, members: &Members, turn: Turn) -> Result<Batch> {
+        let (seed, stream, number) = match turn {
+            Turn::Step(step) => (self.masking.seed, "masks", step),
+            Turn::Evaluation(index) => (0, "masks of evaluations", index),
+        };
+        let mut random = SplitMix64::keyed(SplitMix64::named(seed, stream).next_u64(), number);
         let (examples, real) = (members.len(), self.tokens_of_all(members));
         let mut row = Row::new(self.batches.room(examples), real, self.pad);
         let (before, after) = &self.around;
@@ -141,10 +220,11 @@ impl MaskedBatches {
         let (mut places, mut end) = (Vec::with_capacity(real), 0);
         for text in members.iter() {
             let (ids, _) = row.add(self.tokens_of(text));
-            let own = &self.tokens[self.starts[text]..self.starts[text + 1]];
-            let all = before.iter().chain(own).chain(after);
-            ids.iter_mut().zip(all).for_each(|(place, id)| *place = *id);
-            places.extend(end + before.len()..end + before.len() + own.len());
+            let own = before.len()..ids.len() - after.len();
+            ids[..own.start].copy_from_slice(before);
+            self.rows.read_ids(text, &mut ids[own.clone()])?;
+            ids[own.end..].copy_from_slice(after);
+            places.extend(end + own.start..end + own.end);
             end += ids.len();
         }
         let tokens = row.tokens();
@@ -165,47 +245,11 @@ impl MaskedBatches {
         let mut fields = row.into_fields();
         fields.push(("places".into(), Field::i32([room], chosen)));
         fields.push(("labels".into(), Field::i32([room], labels)));
-        Batch {
+        Ok(Batch {
             fields,
             examples,
             tokens: real,
-        }
-    }
-}
-
-impl Source for MaskedBatches {
-    fn batch(&self, step: u64) -> Batch {
-        let seed = SplitMix64::named(self.masking.seed, "masks").next_u64();
-        self.collect(&self.batches.of_step(step), SplitMix64::keyed(seed, step))
-    }
-
-    fn batches_per_epoch(&self) -> u64 {
-        self.batches.per_epoch()
-    }
-
-    fn eval_batches(&self) -> u64 {
-        self.batches.in_order()
-    }
-
-    fn unknown_tokens(&self) -> Option<(u64, u64)> {
-        self.unknown.map(|count| (count, self.tokens.len() as u64))
-    }
-
-    fn eval_batch(&self, index: u64) -> Batch {
-        let seed = SplitMix64::named(0, "masks of evaluations").next_u64();
-        self.collect(&self.batches.of_index(index), SplitMix64::keyed(seed, index))
-    }
-
-    fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        self.batches.layouts(steps, |text| self.tokens_of(text))
-    }
-
-    fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        self.batches.eval_layouts(batches, |text| self.tokens_of(text))
-    }
-
-    fn masked_places(&self, tokens: usize) -> Option<usize> {
-        Some(masked_places(tokens, self.masking.share))
+        })
     }
 }
 
@@ -228,162 +272,5 @@ fn draw(places: &mut Vec<usize>, share: f64, random: &mut SplitMix64) {
     places.sort_unstable();
 }
 
-/// Encodes lines on all cores, without special tokens.
-fn encode(lines: &[&str], tokenizer: &Tokenizer) -> Result<Vec<Vec<i32>>> {
-    let threads = thread::available_parallelism().map_or(1, |threads| threads.get());
-    let encode_share = |lines: &[&str]| -> Result<Vec<_>> { lines.iter().map(|line| tokenizer.encode(line)).collect() };
-    let shares: Result<Vec<Vec<_>>> = thread::scope(|scope| {
-        let threads: Vec<_> = lines
-            .chunks(lines.len().div_ceil(threads).max(1))
-            .map(|lines| scope.spawn(|| encode_share(lines)))
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-            .collect()
-    });
-    Ok(shares?.into_iter().flatten().collect())
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A tokenizer of the characters a to h (ids 5 to 12) with `[CLS]` (2), `[SEP]` (3) and `[MASK]` (4).
-    fn tokenizer() -> Tokenizer {
-        Tokenizer::marked_characters(["abcdefgh"], 1)
-    }
-
-    fn batches(text: &str, max_length: usize, batch: usize, masking: Masking) -> MaskedBatches {
-        MaskedBatches::new(text, &tokenizer(), max_length, batch, Order::Shuffled(3), masking).unwrap()
-    }
-
-    const WINDOWS: Masking = Masking {
-        share: 0.15,
-        lines: false,
-        seed: 7,
-    };
-    const LINES: Masking = Masking { lines: true, ..WINDOWS };
-
-    fn ints(batch: &Batch, name: &str) -> Vec<i32> {
-        batch.get(name).unwrap().as_i32().unwrap().to_vec()
-    }
-
-    /// The tokens of a batch before they were masked.
-    fn unmasked(batch: &Batch) -> Vec<i32> {
-        let mut tokens = ints(batch, "tokens");
-        for (place, label) in ints(batch, "places").into_iter().zip(ints(batch, "labels")) {
-            if label != IGNORE {
-                tokens[place as usize] = label;
-            }
-        }
-        tokens
-    }
-
-    #[test]
-    fn lines_are_texts_and_windows_go_over_all_lines() {
-        let text = "abc\n\n  \ndefgh\na\n";
-        let lines = batches(text, 6, 3, LINES);
-        let batch = lines.eval_batch(0);
-        assert_eq!(ints(&batch, "starts"), [0, 5, 11, 14]);
-        assert_eq!(unmasked(&batch)[..14], [2, 5, 6, 7, 3, 2, 8, 9, 10, 11, 3, 2, 5, 3]);
-        assert_eq!(ints(&batch, "positions")[..6], [0, 1, 2, 3, 4, 0]);
-        assert_eq!((batch.examples, batch.tokens), (3, 14));
-
-        let windows = batches(text, 6, 3, WINDOWS);
-        let batch = windows.eval_batch(0);
-        assert_eq!(unmasked(&batch)[..15], [2, 5, 6, 7, 8, 3, 2, 9, 10, 11, 12, 3, 2, 5, 3]);
-        assert_eq!(windows.texts(), 3);
-    }
-
-    #[test]
-    fn a_share_of_the_tokens_is_masked_and_special_ones_never_are() {
-        let text = "abcdefgh".repeat(1000);
-        let source = batches(&text, 34, 10, WINDOWS);
-        let (mut masked, mut same, mut other) = (0, 0, 0);
-        for step in 0..50 {
-            let batch = source.batch(step);
-            let (tokens, places, labels) = (ints(&batch, "tokens"), ints(&batch, "places"), ints(&batch, "labels"));
-            let count = labels.iter().filter(|&&label| label != IGNORE).count();
-            let texts = batch.examples * 32;
-            assert!(texts == 320 || step % 25 == 24, "windows are whole");
-            assert_eq!(count, (texts as f64 * 0.15).round() as usize);
-            assert_eq!(labels.len(), masked_places(tokens.len(), 0.15));
-            assert!(places[..count].is_sorted_by(|a, b| a < b), "no place is chosen twice");
-            for (&place, &label) in places.iter().zip(&labels[..count]) {
-                assert!((5..13).contains(&label), "special tokens are not predicted");
-                match tokens[place as usize] {
-                    4 => masked += 1,
-                    token if token == label => same += 1,
-                    _ => other += 1,
-                }
-            }
-        }
-        let all = f64::from(masked + same + other);
-        // A token that becomes any of 13 is itself, or a mask, in one case of 13 each.
-        for (count, share) in [
-            (masked, 0.8 + 0.1 / 13.0),
-            (same, 0.1 + 0.1 / 13.0),
-            (other, 0.1 * 11.0 / 13.0),
-        ] {
-            assert!(
-                (f64::from(count) / all - share).abs() < 0.03,
-                "{count} of {all} instead of {share}"
-            );
-        }
-    }
-
-    #[test]
-    fn masks_are_functions_of_seed_and_step_and_change_with_the_epoch() {
-        let text = "abcdefgh\n".repeat(40);
-        let source = batches(&text, 10, 8, LINES);
-        let again = batches(&text, 10, 8, LINES);
-        let per_epoch = source.batches_per_epoch();
-        assert_eq!(per_epoch, 5);
-        assert_eq!(source.batch(2), again.batch(2));
-        let places = |step| ints(&source.batch(step), "places");
-        assert_ne!(places(2), places(2 + per_epoch));
-        assert_ne!(
-            source.batch(0),
-            batches(&text, 10, 8, Masking { seed: 8, ..LINES }).batch(0)
-        );
-        // Evaluations are the same whatever the seed.
-        assert_eq!(
-            source.eval_batch(1),
-            batches(&text, 10, 8, Masking { seed: 8, ..LINES }).eval_batch(1)
-        );
-        assert_eq!(source.eval_batch(9).examples, 0);
-    }
-
-    #[test]
-    fn no_batch_is_larger_than_the_largest() {
-        let text: String = (0..50).map(|i| "a".repeat(1 + i * i % 23) + "\n").collect();
-        let source = batches(&text, 20, 4, LINES);
-        let width = |batch: &Batch| batch.get("tokens").unwrap().shape()[1];
-        let most = (0..60).map(|step| width(&source.batch(step))).max();
-        assert_eq!(source.largest_layout(0..60), most.map(|most| (4, most)));
-        let most = (0..source.eval_batches())
-            .map(|index| width(&source.eval_batch(index)))
-            .max();
-        let largest = source.largest_eval_layout(0..source.eval_batches());
-        assert_eq!(largest, most.map(|most| (4, most)));
-        assert_eq!(source.masked_places(100), Some(15));
-    }
-
-    #[test]
-    fn what_cannot_be_masked_is_told() {
-        let refused = |text: &str, tokenizer: &Tokenizer, length| {
-            let refused = MaskedBatches::new(text, tokenizer, length, 2, Order::InOrder, LINES);
-            refused.map(|_| ()).unwrap_err().to_string()
-        };
-        assert!(refused("abc", &Tokenizer::characters(["abc"], 1), 8).starts_with("the tokenizer has no mask token"));
-        assert_eq!(
-            refused("abc", &tokenizer(), 2),
-            "a length of 2 leaves no room for text beside 2 special tokens; raise data.max_length"
-        );
-        assert_eq!(
-            refused(" \n\n", &tokenizer(), 8),
-            "the text has no tokens; give one with some words"
-        );
-    }
-}
+mod tests;

@@ -13,7 +13,7 @@ use crate::source::Source;
 /// The training batches of a source from one step on, made ahead on a thread. Dropping this stops the thread.
 pub struct Prefetch {
     // `None` while dropping: the closed channel stops the thread.
-    batches: Option<Receiver<Batch>>,
+    batches: Option<Receiver<Result<Batch>>>,
     thread: Option<JoinHandle<()>>,
     next: u64,
     failure: Option<Error>,
@@ -28,7 +28,9 @@ impl Prefetch {
         let (sender, batches) = sync_channel(depth.max(1));
         let make = move || {
             for step in from_step.. {
-                if sender.send(source.batch(step)).is_err() {
+                let batch = source.batch(step);
+                let is_last = batch.is_err();
+                if sender.send(batch).is_err() || is_last {
                     break;
                 }
             }
@@ -54,11 +56,18 @@ impl Prefetch {
     /// Returns the batch of step [`Prefetch::step`], waiting for it if needed.
     ///
     /// # Errors
-    /// A panic of the source while it made this batch; later calls return the same error.
+    /// That of the source for this batch, or its panic; later calls return the same error.
     pub fn next_batch(&mut self) -> Result<Batch> {
-        if let Some(batch) = self.batches.as_ref().and_then(|batches| batches.recv().ok()) {
-            self.next += 1;
-            return Ok(batch);
+        match self.batches.as_ref().and_then(|batches| batches.recv().ok()) {
+            Some(Ok(batch)) => {
+                self.next += 1;
+                return Ok(batch);
+            }
+            Some(Err(error)) => self.failure = Some(error),
+            None => {}
+        }
+        if let Some(failure) = &self.failure {
+            return Err(failure.clone());
         }
         let reason = match self.thread.take().map(JoinHandle::join) {
             Some(Err(panic)) => message_of(panic),
@@ -104,14 +113,14 @@ mod tests {
     }
 
     impl Source for Counting {
-        fn batch(&self, step: u64) -> Batch {
+        fn batch(&self, step: u64) -> Result<Batch> {
             assert!(step != self.fails, "no such example");
             self.made.fetch_add(1, Ordering::SeqCst);
-            Batch {
+            Ok(Batch {
                 fields: vec![],
                 examples: step as usize,
                 tokens: 0,
-            }
+            })
         }
         fn batches_per_epoch(&self) -> u64 {
             1
@@ -119,7 +128,7 @@ mod tests {
         fn eval_batches(&self) -> u64 {
             1
         }
-        fn eval_batch(&self, _: u64) -> Batch {
+        fn eval_batch(&self, _: u64) -> Result<Batch> {
             unreachable!("only the training side is prefetched")
         }
     }

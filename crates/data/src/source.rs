@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
+use lessen_base::Result;
+
 use crate::batch::Batch;
+use crate::question_batches::QuestionBatches;
 
 /// Batches by step. A batch is a pure function of the source (data, seed, batch size) and its step, so a run that
 /// stopped before step 1000 resumes with `batch(1000)`.
@@ -12,7 +15,10 @@ use crate::batch::Batch;
 /// exactly once, in order.
 pub trait Source: Send + Sync {
     /// Returns the batch of training step `step`, from 0, in epoch `step / batches_per_epoch()`.
-    fn batch(&self, step: u64) -> Batch;
+    ///
+    /// # Errors
+    /// Data in a file that cannot be read any more.
+    fn batch(&self, step: u64) -> Result<Batch>;
 
     /// Returns the number of training steps in an epoch, at least 1.
     fn batches_per_epoch(&self) -> u64;
@@ -56,8 +62,16 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Returns the source itself where its batches are of questions about texts; `None` for others.
+    fn questions(&self) -> Option<&QuestionBatches> {
+        None
+    }
+
     /// Returns evaluation batch `index`, from 0; past the last one it has padding rows only.
-    fn eval_batch(&self, index: u64) -> Batch;
+    ///
+    /// # Errors
+    /// As [`Source::batch`].
+    fn eval_batch(&self, index: u64) -> Result<Batch>;
 }
 
 fn largest(layouts: &BTreeSet<(usize, usize)>) -> Option<(usize, usize)> {

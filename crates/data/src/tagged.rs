@@ -6,31 +6,22 @@
 //! words in `tokens` and their labels in `labels`. The optional `class.txt` holds the names of labels, one per line;
 //! without it they are those of the training sentences, `O` first.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use serde_json::Value;
 
-use crate::files::{numbered_lines, quoted, read_text};
+use crate::files::{numbered_lines, read_text};
+use crate::sentences::{Numbers, written};
+
+pub use crate::sentences::{Sentence, Sentences, split_words, words_of};
 
 /// The label of words that belong to nothing.
 const OUTSIDE: &str = "O";
 
 /// Endings of files, in order of precedence.
 const ENDINGS: [&str; 3] = ["txt", "conll", "jsonl"];
-
-/// The line between documents in CoNLL's files, which is no sentence.
-const DOCUMENT: &str = "-DOCSTART-";
-
-/// One split: sentences as words, and the number of each word's label.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sentences {
-    /// The words of each sentence; none is empty.
-    pub words: Vec<Vec<String>>,
-    /// The label of each word.
-    pub labels: Vec<Vec<i32>>,
-}
 
 /// Sentences with labels: the splits, and the names of labels.
 #[derive(Clone, Debug, PartialEq)]
@@ -67,19 +58,6 @@ impl Tagged {
             }
         }
     }
-
-    /// All words of the training split, to build a vocabulary.
-    pub fn train_words(&self) -> impl Iterator<Item = &str> {
-        self.train.words.iter().flatten().map(String::as_str)
-    }
-}
-
-/// Sentences with the names of labels, as a file has them, and where each label stands.
-struct Named {
-    path: PathBuf,
-    sentences: Vec<Vec<(String, String)>>,
-    /// The line of each sentence's first word.
-    lines: Vec<usize>,
 }
 
 /// Reads a folder.
@@ -96,15 +74,14 @@ pub fn read(dir: &Path) -> Result<Tagged> {
             ))
         })
     };
-    let (train, dev) = (sentences(needed("train")?)?, sentences(needed("dev")?)?);
-    let test = file(dir, "test").map(sentences).transpose()?;
+    let (train, dev) = (needed("train")?, needed("dev")?);
     let listed = dir.join("class.txt");
     let (names, source) = if listed.exists() {
         let text = read_text(&listed)?;
         let names = numbered_lines(&text).map(|(_, line)| line.trim().to_string());
         (names.filter(|name| !name.is_empty()).collect(), listed)
     } else {
-        (names_of(&train), train.path.clone())
+        (names_of(&train)?, train.clone())
     };
     if names.len() < 2 {
         return Err(Error::user(format!(
@@ -112,120 +89,32 @@ pub fn read(dir: &Path) -> Result<Tagged> {
             source.display()
         )));
     }
-    let numbers: HashMap<&str, i32> = names.iter().map(String::as_str).zip(0..).collect();
-    let number = |named| numbered(named, &numbers, &source);
+    let numbers = Arc::new(Numbers {
+        of: names.iter().cloned().zip(0..).collect(),
+        source,
+    });
+    let read = |path: PathBuf| Sentences::of_file(&path, numbers.clone());
     Ok(Tagged {
-        train: number(train)?,
-        dev: number(dev)?,
-        test: test.map(number).transpose()?,
+        train: read(train)?,
+        dev: read(dev)?,
+        test: file(dir, "test").map(read).transpose()?,
         names,
     })
 }
 
-/// The labels of sentences: `O` first, the others in order.
-fn names_of(sentences: &Named) -> Vec<String> {
-    let words = sentences.sentences.iter().flatten();
-    let mut names: Vec<String> = words.map(|(_, label)| label.clone()).collect();
-    names.sort_by(|a, b| (a != OUTSIDE, a).cmp(&(b != OUTSIDE, b)));
-    names.dedup();
-    names
+/// The labels of the sentences in a file: `O` first, the others in order.
+fn names_of(path: &Path) -> Result<Vec<String>> {
+    let mut names = BTreeSet::new();
+    for sentence in written(path, true)? {
+        names.extend(sentence?.labels);
+    }
+    let outside = names.take(OUTSIDE);
+    Ok(outside.into_iter().chain(names).collect())
 }
 
 fn file(dir: &Path, split: &str) -> Option<PathBuf> {
     let paths = ENDINGS.map(|ending| dir.join(format!("{split}.{ending}")));
     paths.into_iter().find(|path| path.exists())
-}
-
-fn numbered(named: Named, numbers: &HashMap<&str, i32>, source: &Path) -> Result<Sentences> {
-    let mut split = Sentences::default();
-    for (sentence, line) in named.sentences.into_iter().zip(named.lines) {
-        let mut labels = Vec::with_capacity(sentence.len());
-        let mut words = Vec::with_capacity(sentence.len());
-        for (word, label) in sentence {
-            let Some(&number) = numbers.get(label.as_str()) else {
-                return Err(Error::user(format!(
-                    "{}: the sentence of line {line} has the label {}, which {} does not have; correct one of the two",
-                    named.path.display(),
-                    quoted(&label),
-                    source.file_name().unwrap_or_default().display()
-                )));
-            };
-            labels.push(number);
-            words.push(word);
-        }
-        split.words.push(words);
-        split.labels.push(labels);
-    }
-    Ok(split)
-}
-
-fn sentences(path: PathBuf) -> Result<Named> {
-    let text = read_text(&path)?;
-    let mut named = Named {
-        sentences: Vec::new(),
-        lines: Vec::new(),
-        path,
-    };
-    let is_json = named.path.extension().is_some_and(|ending| ending == "jsonl");
-    let mut open = false;
-    for (number, line) in numbered_lines(&text) {
-        if line.trim().is_empty() {
-            open = false;
-            continue;
-        }
-        let wrong = |what: &str| Err(Error::user(format!("{} line {number} {what}", named.path.display())));
-        if is_json {
-            let Some(sentence) = object(line) else {
-                return wrong("is no object with as many words in `tokens` as labels in `labels`; correct it");
-            };
-            named.sentences.push(sentence);
-            named.lines.push(number);
-            continue;
-        }
-        let separator = if line.contains('\t') { '\t' } else { ' ' };
-        let columns = || line.split(separator).map(str::trim).filter(|column| !column.is_empty());
-        let (Some(word), Some(label)) = (columns().next(), columns().nth(1).and(columns().next_back())) else {
-            return wrong("has no label; write a word, a tab and its label, and a blank line between sentences");
-        };
-        if word == DOCUMENT {
-            open = false;
-            continue;
-        }
-        if !open {
-            named.sentences.push(Vec::new());
-            named.lines.push(number);
-            open = true;
-        }
-        named
-            .sentences
-            .last_mut()
-            .expect("a sentence is open")
-            .push((word.to_string(), label.to_string()));
-    }
-    match named.sentences.is_empty() {
-        true => Err(Error::user(format!(
-            "{} has no sentences; add some",
-            named.path.display()
-        ))),
-        false => Ok(named),
-    }
-}
-
-/// The words and labels of a line of JSON; none where they do not match or there are none.
-fn object(line: &str) -> Option<Vec<(String, String)>> {
-    let value: Value = serde_json::from_str(line).ok()?;
-    let list = |key: &str| value.get(key)?.as_array();
-    let (words, labels) = (list("tokens")?, list("labels").or_else(|| list("ner_tags"))?);
-    if words.len() != labels.len() || words.is_empty() {
-        return None;
-    }
-    let pairs = words.iter().zip(labels);
-    let text = |value: &Value| match value {
-        Value::String(text) => Some(text.clone()),
-        Value::Number(number) => Some(number.to_string()),
-        _ => None,
-    };
-    pairs.map(|(word, label)| Some((text(word)?, text(label)?))).collect()
 }
 
 #[cfg(test)]
@@ -250,13 +139,15 @@ mod tests {
         let dir = folder(&[("train.conll", TRAIN), ("dev.jsonl", json)]);
         let data = read(dir.path()).unwrap();
         assert_eq!(data.names, ["O", "B-LOC", "B-PER", "I-PER"]);
-        assert_eq!(
-            data.train.words,
-            [vec!["Ada", "Lovelace", "wrote"], vec!["Rome", "fell"]]
-        );
-        assert_eq!(data.train.labels, [vec![2, 3, 0], vec![1, 0]]);
-        assert_eq!(data.split("dev").unwrap().words, [["Ada", "5"]]);
-        assert_eq!(data.split("dev").unwrap().labels, [[2, 0]]);
+        let of = |split: &str| -> Vec<(String, Vec<i32>)> {
+            let all = data.split(split).unwrap().iter().map(Result::unwrap);
+            all.map(|sentence| (sentence.words.join(" "), sentence.labels))
+                .collect()
+        };
+        let expected = [("Ada Lovelace wrote", vec![2, 3, 0]), ("Rome fell", vec![1, 0])];
+        assert_eq!(of("train"), expected.map(|(words, labels)| (words.to_string(), labels)));
+        assert_eq!(of("dev"), [("Ada 5".to_string(), vec![2, 0])]);
+        assert_eq!((data.train.len(), data.dev.len()), (2, 1));
         assert!(
             data.split("test")
                 .unwrap_err()
@@ -292,5 +183,29 @@ mod tests {
             message(&[("train.txt", "-DOCSTART- -X- O O\n\n"), ("dev.txt", TRAIN)])
                 .contains("train.txt has no sentences")
         );
+    }
+
+    #[test]
+    fn words_are_read_without_labels_too() {
+        let dir = folder(&[
+            ("a.conll", "Ada\nwrote\n\n-DOCSTART- O\nRome\tO\n"),
+            ("b.jsonl", "{\"text\": \" Ada  wrote\"}\n\n{\"tokens\": [\"Rome\"]}\n"),
+            ("c.jsonl", "{\"words\": []}\n"),
+        ]);
+        let words = |name: &str| words_of(&dir.path().join(name)).unwrap().collect::<Result<Vec<_>>>();
+        for name in ["a.conll", "b.jsonl"] {
+            assert_eq!(words(name).unwrap(), [vec!["Ada", "wrote"], vec!["Rome"]]);
+        }
+        let error = words("c.jsonl").unwrap_err().to_string();
+        assert!(error.ends_with("c.jsonl line 1 is no object with words in `tokens` or a `text`; correct it"));
+    }
+
+    #[test]
+    fn a_file_that_changes_after_it_was_counted_is_told() {
+        let dir = folder(&[("train.txt", TRAIN), ("dev.txt", TRAIN)]);
+        let data = read(dir.path()).unwrap();
+        fs::write(dir.path().join("dev.txt"), "Ada\tB-PER\n").unwrap();
+        let error = data.dev.iter().collect::<Result<Vec<_>>>().unwrap_err().to_string();
+        assert!(error.contains("dev.txt has changed while it was read"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod added;
 mod shortcut;
+mod spans;
 
 use std::path::Path;
 
@@ -9,11 +10,13 @@ use crc32c::crc32c_append;
 use lessen_base::{Error, Result, atomic};
 use serde_json::Value;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
-use tokenizers::{Encoding, PostProcessor, Token};
+use tokenizers::{Encoding, PostProcessor};
 
 use crate::files::{make_folder, read_text};
 use crate::parallel::in_parallel;
 use crate::vocabulary::{self, BERT_MASK, Description, END_OF_TEXT, PAD, ROBERTA_MASK, UNKNOWN};
+pub(crate) use spans::AroundPair;
+
 use added::{ADDED, Beside, ROLES};
 use shortcut::{Shortcut, pieces};
 
@@ -283,28 +286,6 @@ impl Tokenizer {
         self.inner.encode_fast(text, false).map_err(not_encoded)
     }
 
-    /// Encodes words with spaces between, without special tokens: each id with the number of its word, or none for a
-    /// token of no word, such as a space.
-    ///
-    /// # Errors
-    /// As [`Tokenizer::encode`].
-    pub fn encode_words(&self, words: &[String]) -> Result<Vec<(i32, Option<usize>)>> {
-        let text = words.join(" ");
-        let encoding = self.inner.encode(text, false).map_err(not_encoded)?;
-        let mut ends = Vec::with_capacity(words.len());
-        for word in words {
-            ends.push(ends.last().map_or(0, |end| end + 1) + word.len());
-        }
-        // A token may begin with the space before its word: its last byte tells.
-        let word_of = |&(start, end): &(usize, usize)| {
-            let last = end.checked_sub(1).filter(|_| end > start)?;
-            let word = ends.partition_point(|end| *end <= last);
-            (word < words.len() && last + words[word].len() >= ends[word]).then_some(word)
-        };
-        let words_of = encoding.get_offsets().iter().map(word_of);
-        Ok(ids_of(&encoding).into_iter().zip(words_of).collect())
-    }
-
     /// Decodes token ids, skipping special tokens (padding, `[CLS]` and so on) and invalid ids.
     ///
     /// # Errors
@@ -350,21 +331,6 @@ impl Tokenizer {
     /// Returns the id of the mask token: that of `mask_token`, or else of `[MASK]` or `<mask>`.
     pub fn mask_id(&self) -> Option<i32> {
         self.mask
-    }
-
-    /// Returns the special tokens that it puts before and after a single text.
-    ///
-    /// # Errors
-    /// A template that cannot be applied.
-    pub fn around_a_text(&self) -> Result<(Vec<i32>, Vec<i32>)> {
-        let text = Encoding::from_tokens(vec![Token::new(0, String::new(), (0, 0))], 0);
-        let whole = self.inner.post_process(text, None, true).map_err(not_encoded)?;
-        let (ids, special) = (ids_of(&whole), whole.get_special_tokens_mask());
-        let before = special.iter().take_while(|&&special| special == 1).count();
-        Ok((
-            ids[..before].to_vec(),
-            ids.get(before + 1..).unwrap_or_default().to_vec(),
-        ))
     }
 
     /// Returns the id that stands for what the vocabulary does not have; `None` if it can write everything, as

@@ -70,9 +70,12 @@ impl Tokens {
 
     /// Reads the ids from number `start` on.
     ///
+    /// # Errors
+    /// A file that cannot be read any more.
+    ///
     /// # Panics
-    /// If there are not so many, or if the file cannot be read any more.
-    pub(crate) fn read(&self, start: usize, ids: &mut [i32]) {
+    /// If there are not so many.
+    pub(crate) fn read(&self, start: usize, ids: &mut [i32]) -> Result<()> {
         assert!(
             start + ids.len() <= self.len,
             "ids up to {} of {}",
@@ -88,12 +91,16 @@ impl Tokens {
                 let read = file
                     .seek(SeekFrom::Start(from as u64))
                     .and_then(|_| file.read_exact(&mut bytes));
-                if let Err(error) = read {
-                    panic!("the cached tokens cannot be read ({error}); restore or remove the cache");
-                }
+                read.map_err(|error| {
+                    Error::user(format!(
+                        "the tokens in the cache (data.cache) cannot be read any more ({error}); remove the cache, which is made \
+                         again, and start again"
+                    ))
+                })?;
                 self.unpack(&bytes, ids);
             }
         }
+        Ok(())
     }
 
     fn unpack(&self, bytes: &[u8], ids: &mut [i32]) {
@@ -240,7 +247,7 @@ mod tests {
             writer.close().unwrap();
             for tokens in [Tokens::from(ids.to_vec()), Tokens::open(&path, largest).unwrap()] {
                 let mut found = [7; 4];
-                tokens.read(1, &mut found);
+                tokens.read(1, &mut found).unwrap();
                 assert_eq!((found, tokens.len()), ([largest, 1, largest / 2, 2], 6));
                 assert_eq!(tokens.unknown(), None);
             }
@@ -261,5 +268,23 @@ mod tests {
         assert_eq!(filled(Writer::in_memory(9)).in_its_memory().unknown(), Some((3, 5)));
         filled(Writer::in_file(&path, 9).unwrap()).close().unwrap();
         assert_eq!(Tokens::open(&path, 9).unwrap().unknown(), Some((3, 5)));
+    }
+
+    #[test]
+    fn a_file_that_was_cut_short_is_an_error_once_it_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens");
+        std::fs::write(&path, [1, 2, 3]).unwrap();
+        let tokens = Tokens::open(&path, 3).unwrap();
+        let mut found = [0; 2];
+        assert_eq!((tokens.read(1, &mut found), found), (Ok(()), [2, 3]));
+        File::options().write(true).open(&path).unwrap().set_len(2).unwrap();
+        let error = tokens.read(1, &mut found).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("the tokens in the cache (data.cache) cannot be read any more (")
+        );
+        assert_eq!(error.exit_code(), 2);
     }
 }

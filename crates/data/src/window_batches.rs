@@ -97,7 +97,7 @@ impl WindowBatches {
         }
     }
 
-    fn collect(&self, starts: impl ExactSizeIterator<Item = usize>) -> Batch {
+    fn collect(&self, starts: impl ExactSizeIterator<Item = usize>) -> Result<Batch> {
         let (b, t) = (self.batch, self.length);
         let (mut tokens, mut labels) = (vec![self.pad; b * t], vec![IGNORE; b * t]);
         let (examples, mut predicted) = (starts.len(), 0);
@@ -105,7 +105,7 @@ impl WindowBatches {
         for (row, start) in starts.enumerate() {
             let count = t.min(self.tokens.len() - 1 - start);
             let to = row * t..row * t + count;
-            self.tokens.read(start, &mut window[..=count]);
+            self.tokens.read(start, &mut window[..=count])?;
             tokens[to.clone()].copy_from_slice(&window[..count]);
             labels[to].copy_from_slice(&window[1..=count]);
             predicted += count;
@@ -117,11 +117,11 @@ impl WindowBatches {
             ],
             Some(end) => in_documents(tokens, labels, (t, predicted), end),
         };
-        Batch {
+        Ok(Batch {
             fields,
             examples,
             tokens: predicted,
-        }
+        })
     }
 
     /// Returns the range of batch `index` within `count` windows; empty past the last one.
@@ -135,7 +135,7 @@ impl WindowBatches {
     }
 
     /// For how many documents and tokens batches have room, where documents are told apart.
-    fn layouts_of(&self, batches: impl Iterator<Item = Batch>) -> BTreeSet<(usize, usize)> {
+    fn layouts_of(&self, batches: impl Iterator<Item = Result<Batch>>) -> BTreeSet<(usize, usize)> {
         if self.document.is_none() {
             return BTreeSet::new();
         }
@@ -175,13 +175,14 @@ fn in_documents(tokens: Vec<i32>, labels: Vec<i32>, (length, real): (usize, usiz
     ]
 }
 
-/// The number of documents, rounded up, for which a batch has room.
-fn room_of(batch: &Batch) -> usize {
-    batch.get("firsts").map_or(0, |firsts| firsts.shape()[0])
+/// The number of documents, rounded up, for which a batch has room. What cannot be read is told when it is served.
+fn room_of(batch: &Result<Batch>) -> usize {
+    let firsts = batch.as_ref().ok().and_then(|batch| batch.get("firsts"));
+    firsts.map_or(bucket(0), |firsts| firsts.shape()[0])
 }
 
 impl Source for WindowBatches {
-    fn batch(&self, step: u64) -> Batch {
+    fn batch(&self, step: u64) -> Result<Batch> {
         let (epoch, index) = (step / self.batches_per_epoch(), step % self.batches_per_epoch());
         let (order, offset) = (self.epochs.order(epoch), self.offset(epoch));
         let windows = order[self.range(index, self.windows())].iter();
@@ -200,7 +201,7 @@ impl Source for WindowBatches {
         self.tokens.unknown()
     }
 
-    fn eval_batch(&self, index: u64) -> Batch {
+    fn eval_batch(&self, index: u64) -> Result<Batch> {
         self.collect(
             self.range(index, self.eval_windows())
                 .map(|window| window * self.length),
@@ -232,15 +233,15 @@ mod tests {
     fn in_order_windows_are_consecutive_and_whole() {
         let source = windows(12, 3, 2, Order::InOrder);
         assert_eq!((source.windows(), source.batches_per_epoch()), (3, 2));
-        let first = source.batch(0);
+        let first = source.batch(0).unwrap();
         assert_eq!(field(&first, "tokens"), [0, 1, 2, 3, 4, 5]);
         assert_eq!(field(&first, "labels"), [1, 2, 3, 4, 5, 6]);
         assert_eq!((first.examples, first.tokens), (2, 6));
-        let last = source.batch(1);
+        let last = source.batch(1).unwrap();
         assert_eq!(field(&last, "tokens"), [6, 7, 8, 99, 99, 99]);
         assert_eq!(field(&last, "labels"), [7, 8, 9, IGNORE, IGNORE, IGNORE]);
         assert_eq!((last.examples, last.tokens), (1, 3));
-        assert_eq!(source.batch(2), first);
+        assert_eq!(source.batch(2).unwrap(), first);
     }
 
     #[test]
@@ -248,13 +249,13 @@ mod tests {
         let source = windows(12, 3, 2, Order::Shuffled(1));
         assert_eq!(source.eval_batches(), 2);
         let labels: Vec<i32> = (0..2)
-            .flat_map(|i| field(&source.eval_batch(i), "labels").to_vec())
+            .flat_map(|i| field(&source.eval_batch(i).unwrap(), "labels").to_vec())
             .filter(|&l| l != IGNORE)
             .collect();
         assert_eq!(labels, (1..12).collect::<Vec<i32>>());
-        assert_eq!(field(&source.eval_batch(1), "tokens"), [6, 7, 8, 9, 10, 99]);
-        assert_eq!((0..2).map(|i| source.eval_batch(i).tokens).sum::<usize>(), 11);
-        assert_eq!(source.eval_batch(2).examples, 0);
+        assert_eq!(field(&source.eval_batch(1).unwrap(), "tokens"), [6, 7, 8, 9, 10, 99]);
+        assert_eq!((0..2).map(|i| source.eval_batch(i).unwrap().tokens).sum::<usize>(), 11);
+        assert_eq!(source.eval_batch(2).unwrap().examples, 0);
     }
 
     #[test]
@@ -267,7 +268,7 @@ mod tests {
             for epoch in 0..60 {
                 let mut starts = Vec::new();
                 for step in epoch * per_epoch..(epoch + 1) * per_epoch {
-                    let batch = source.batch(step);
+                    let batch = source.batch(step).unwrap();
                     assert_eq!(
                         batch.tokens,
                         batch.examples * length,
@@ -296,7 +297,7 @@ mod tests {
         let source = WindowBatches::new(text, 0, 5, 2, Order::InOrder)
             .unwrap()
             .with_documents(9);
-        let first = source.batch(0);
+        let first = source.batch(0).unwrap();
         assert_eq!(first.get("tokens").unwrap().shape(), [1, 10]);
         assert_eq!(field(&first, "tokens"), [9, 1, 2, 9, 3, 9, 4, 5, 6, 7]);
         assert_eq!(field(&first, "labels"), [1, 2, 9, 3, 9, 4, 5, 6, 7, 9]);
@@ -304,13 +305,13 @@ mod tests {
         assert_eq!(field(&first, "segments"), [0, 0, 0, 1, 1, 2, 2, 2, 2, 2]);
         assert_eq!(field(&first, "starts"), [&[0, 3, 5][..], &[10; 14]].concat());
         assert_eq!(field(&first, "firsts"), [&[0, 3, 5][..], &[0; 13]].concat());
-        let last = source.eval_batch(1);
+        let last = source.eval_batch(1).unwrap();
         assert_eq!((last.examples, last.tokens), (1, 2));
         assert_eq!(field(&last, "tokens"), [9, 9, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert_eq!(field(&last, "labels")[..3], [9, 8, IGNORE]);
         assert_eq!(field(&last, "segments")[..4], [0, 1, 16, 16]);
         assert_eq!(field(&last, "starts")[..4], [0, 1, 2, 2]);
-        assert_eq!(source.eval_batch(7).tokens, 0);
+        assert_eq!(source.eval_batch(7).unwrap().tokens, 0);
         let many = WindowBatches::new(vec![9; 90], 0, 20, 2, Order::InOrder)
             .unwrap()
             .with_documents(9);
@@ -322,21 +323,21 @@ mod tests {
     #[test]
     fn a_shuffled_batch_is_a_function_of_seed_and_step() {
         let source = windows(1000, 8, 4, Order::Shuffled(5));
-        let late = source.batch(100);
-        assert_ne!(source.batch(0), late);
-        assert_eq!(windows(1000, 8, 4, Order::Shuffled(5)).batch(100), late);
-        assert_ne!(windows(1000, 8, 4, Order::Shuffled(6)).batch(100), late);
+        let late = source.batch(100).unwrap();
+        assert_ne!(source.batch(0).unwrap(), late);
+        assert_eq!(windows(1000, 8, 4, Order::Shuffled(5)).batch(100).unwrap(), late);
+        assert_ne!(windows(1000, 8, 4, Order::Shuffled(6)).batch(100).unwrap(), late);
     }
 
     #[test]
     fn a_text_shorter_than_a_window_is_filled_up() {
         for order in [Order::InOrder, Order::Shuffled(0)] {
             let source = windows(3, 4, 1, order);
-            let batch = source.batch(7);
+            let batch = source.batch(7).unwrap();
             assert_eq!(field(&batch, "tokens"), [0, 1, 99, 99]);
             assert_eq!(field(&batch, "labels"), [1, 2, IGNORE, IGNORE]);
             assert_eq!(
-                (batch.examples, batch.tokens, source.eval_batch(0)),
+                (batch.examples, batch.tokens, source.eval_batch(0).unwrap()),
                 (1, 2, batch.clone())
             );
         }
@@ -352,7 +353,11 @@ mod tests {
             let source = windows(count, 4, 1, Order::Shuffled(2));
             for step in 0..50 {
                 let expected = 4.min(count as usize - 1);
-                assert_eq!(source.batch(step).tokens, expected, "{count} tokens, step {step}");
+                assert_eq!(
+                    source.batch(step).unwrap().tokens,
+                    expected,
+                    "{count} tokens, step {step}"
+                );
             }
         }
     }

@@ -12,7 +12,8 @@ fn main() -> Result<()> {
     let labels_of = |batch: &Batch| batch.get("labels").and_then(Field::as_i32).unwrap_or_default().to_vec();
     for epoch in 0..2 {
         let steps = epoch * source.batches_per_epoch()..(epoch + 1) * source.batches_per_epoch();
-        let seen: Vec<Vec<i32>> = steps.map(|step| labels_of(&source.batch(step))).collect();
+        let batches: Vec<Batch> = steps.map(|step| source.batch(step)).collect::<Result<_>>()?;
+        let seen: Vec<Vec<i32>> = batches.iter().map(labels_of).collect();
         println!("epoch {epoch}: {seen:?}");
     }
 
@@ -30,7 +31,7 @@ fn main() -> Result<()> {
     let kinds = LabelKind::Classes(vec!["fair".to_string(), "foul".to_string()]);
     let examples = Examples::unlabelled(examples, &kinds);
     let source = ExampleBatches::new(&examples, &tokenizer, 64, 4, Order::InOrder)?;
-    let batch = source.eval_batch(0);
+    let batch = source.eval_batch(0)?;
     let starts = batch.get("starts").and_then(Field::as_i32).unwrap_or_default();
     let shape = shape_of(&batch);
     println!(

@@ -47,7 +47,7 @@ fn main() -> Result<()> {
     let mut trainer = Trainer::new(device()?, options, |cx| model.forward(cx, largest).loss)?;
     trainer.set_weights(&weights)?;
     for step in 0..STEPS {
-        let batch = batches.batch(step as u64);
+        let batch = batches.batch(step as u64)?;
         let shape = shape_of(&batch);
         trainer.add_step(shape, |cx| model.forward(cx, shape).loss)?;
         let report = trainer.step_at(shape, &inputs_of(&batch))?;

@@ -87,7 +87,7 @@ fn labels(path: &Path) -> Result<Field> {
 fn evaluate(trainer: &mut Trainer, ask: Function, test: &ArrayBatches) -> Result<f64> {
     let (mut predictions, mut right) = (Vec::new(), Vec::new());
     for index in 0..test.eval_batches() {
-        let batch = test.eval_batch(index);
+        let batch = test.eval_batch(index)?;
         let results = trainer.run(ask, &inputs_of(&batch))?;
         let scores = results.f32("scores").unwrap_or_default().chunks(10);
         predictions.extend(scores.take(batch.examples).map(|scores| largest(scores) as f64));

@@ -43,7 +43,7 @@ impl SavedRun<'_> {
         let config = Config::of(settings, config.phase.as_deref())?;
         let task = RunTask::assemble(config, Some(saved.clone()))?;
         let source = task.evaluation("dev")?;
-        let batch = source.eval_batch(0);
+        let batch = source.eval_batch(0)?;
         let shape = BatchShape::Padded {
             size: 1,
             length: tokens,

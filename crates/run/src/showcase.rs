@@ -20,15 +20,18 @@ pub(crate) fn showcase(
     generator: impl FnOnce(usize) -> Result<Generator>,
 ) -> Result<Vec<String>> {
     match goal {
-        Goal::Classes(..) | Goal::Labels(..) | Goal::WordClasses(_) | Goal::Score(_) | Goal::MaskedTokens => {
-            Ok(Vec::new())
-        }
+        Goal::Classes(..)
+        | Goal::Labels(..)
+        | Goal::WordClasses(_)
+        | Goal::Answers
+        | Goal::Score(_)
+        | Goal::MaskedTokens => Ok(Vec::new()),
         Goal::Sum => {
             let adder = Adder::new(1, 0)?;
             let sampling = Sampling::greedy(adder::DIGITS);
             let mut generator = generator(adder::LENGTH)?;
             let question = adder.question(0, 0).len();
-            let batch = dev.eval_batch(0);
+            let batch = dev.eval_batch(0)?;
             let tokens = batch.get("tokens").and_then(Field::as_i32).unwrap_or_default();
             let rows = tokens.chunks_exact(adder::LENGTH).take(SUMS.min(batch.examples));
             rows.map(|row| Ok(adder.show(row, &generator.generate(&row[..question], &sampling)?)))

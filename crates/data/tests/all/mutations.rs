@@ -6,7 +6,9 @@ use std::path::Path;
 use lessen_base::SplitMix64;
 use lessen_data::Tokenizer;
 
-use crate::properties::{TOKENIZER_FILES, labelled_texts_are_read_or_refused, tokenizer_is_read_or_refused};
+use crate::properties::{
+    TOKENIZER_FILES, labelled_texts_are_read_or_refused, questions_are_read_or_refused, tokenizer_is_read_or_refused,
+};
 
 const SEEDS: u64 = 300;
 
@@ -95,6 +97,22 @@ fn mutated_labelled_texts_are_read_or_refused() {
         println!("seed {seed}");
         let bytes = mutated(sound, &mut SplitMix64::new(seed));
         read += u64::from(labelled_texts_are_read_or_refused(dir.path(), &bytes));
+    }
+    assert!((1..SEEDS).contains(&read), "{read} of {SEEDS} mutations were read");
+}
+
+#[test]
+fn mutated_questions_are_read_or_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let sound = r#"{"data":[{"title":"","paragraphs":[{"context":"Zoë wrote 牛 to Ada.","qas":[
+        {"id":"1","question":"Who?","answers":[{"text":"Ada","answer_start":15}]},
+        {"id":"2","question":"What?","answers":[{"text":"牛","answer_start":10}],"is_impossible":false}]}]}]}"#;
+    assert!(questions_are_read_or_refused(dir.path(), sound.as_bytes()));
+    let mut read = 0;
+    for seed in 0..SEEDS {
+        println!("seed {seed}");
+        let bytes = mutated(sound.as_bytes(), &mut SplitMix64::new(seed));
+        read += u64::from(questions_are_read_or_refused(dir.path(), &bytes));
     }
     assert!((1..SEEDS).contains(&read), "{read} of {SEEDS} mutations were read");
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use lessen_base::Error;
-use lessen_data::{Tokenizer, labelled};
+use lessen_data::{Tokenizer, labelled, squad};
 
 /// Texts that every tokenizer which can be read is tried on.
 const TEXTS: [&str; 4] = [
@@ -83,6 +83,28 @@ pub fn labelled_texts_are_read_or_refused(dir: &Path, bytes: &[u8]) -> bool {
                 labels.iter().all(|&label| (0..classes as i32).contains(&label)),
                 "{labels:?}"
             );
+            true
+        }
+        Err(error) => {
+            check_refusal(&error);
+            assert!(!error.to_string().contains('\n'), "{error} is one sentence");
+            false
+        }
+    }
+}
+
+/// Any file of questions is refused with one sentence or gives answers that stand in their contexts. Returns whether it
+/// was read.
+pub fn questions_are_read_or_refused(dir: &Path, bytes: &[u8]) -> bool {
+    let path = dir.join("questions.json");
+    fs::write(&path, bytes).unwrap();
+    match squad::read_file(&path) {
+        Ok(questions) => {
+            for question in &questions {
+                let context = &questions.contexts()[question.context];
+                let stands = |answer: &lessen_data::GivenAnswer| context[answer.start..].starts_with(&answer.text);
+                assert!(question.answers.iter().all(stands), "{question:?}");
+            }
             true
         }
         Err(error) => {

@@ -26,6 +26,7 @@ mod resume;
 mod resume_refused;
 mod saved_models;
 mod saving;
+mod squad;
 mod support;
 mod tagged;
 mod targets;

@@ -114,3 +114,116 @@ fn mistakes_in_tagged_data_are_told() {
     );
     assert!(!dir.join("runs").exists());
 }
+
+#[test]
+fn words_of_texts_and_files_get_their_classes_and_entities() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    sentences(dir);
+    json(dir, &train("model.kind=bert", &["--steps", "60", "--out", "run"]));
+    let one = json(dir, &["predict", "run", "--text", " Ann Lee is  in Rome", "--json"]);
+    assert_eq!(one["text"], "Ann Lee is in Rome");
+    assert_eq!(one["labels"], serde_json::json!(["B-PER", "I-PER", "O", "O", "B-LOC"]));
+    let entities = one["entities"].as_array().unwrap();
+    let place = |entity: &Value| (entity["kind"].clone(), entity["words"].clone(), entity["text"].clone());
+    assert_eq!(
+        place(&entities[0]),
+        ("PER".into(), serde_json::json!([0, 2]), "Ann Lee".into())
+    );
+    assert_eq!((&entities[1]["start"], &entities[1]["end"]), (&14.into(), &18.into()));
+    let shares: Vec<f64> = one["probabilities"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p.as_f64().unwrap())
+        .collect();
+    assert!(shares.iter().all(|share| (0.2..=1.0).contains(share)), "{shares:?}");
+    let mean = entities[0]["probability"].as_f64().unwrap();
+    assert!((mean - (shares[0] + shares[1]) / 2.0).abs() < 1e-12);
+    // A plain folder answers as the run does.
+    let plain = json(dir, &["predict", "run/model", "--text", "Ann Lee is in Rome", "--json"]);
+    assert_eq!(plain["labels"], one["labels"]);
+    let shown = succeed(dir, &["predict", "run", "--text", "Ann is"]);
+    assert!(
+        shown.starts_with("Ann  B-PER (") && shown.contains("\nPER: Ann ("),
+        "{shown}"
+    );
+
+    // Words in lines with classes that are not read, in objects, and texts.
+    fs::write(dir.join("a.txt"), "Ann\tX\nis\tO\n\n-DOCSTART- O\n\nRome\tO\n").unwrap();
+    fs::write(
+        dir.join("a.jsonl"),
+        "{\"tokens\": [\"Ann\", \"is\"]}\n{\"text\": \"Rome\"}\n",
+    )
+    .unwrap();
+    fs::write(dir.join("b.txt"), "Ann is\nRome\n").unwrap();
+    for input in ["a.txt", "a.jsonl", "b.txt"] {
+        succeed(dir, &["predict", "run", "--input", input, "--output", "out.conll"]);
+        let found = fs::read_to_string(dir.join("out.conll")).unwrap();
+        assert_eq!(found, "Ann\tB-PER\nis\tO\n\nRome\tB-LOC\n\n", "{input}");
+    }
+    let table = succeed(dir, &["predict", "run", "--input", "a.jsonl", "--probabilities"]);
+    let head = "sentence,word,label,probability,probability_O,probability_B-LOC,probability_B-PER,probability_I-PER\n";
+    assert!(
+        table.starts_with(head) && table.lines().nth(3).unwrap().starts_with("2,Rome,B-LOC,0."),
+        "{table}"
+    );
+    let objects = succeed(dir, &["predict", "run", "--input", "b.txt", "--format", "jsonl"]);
+    let second: Value = serde_json::from_str(objects.lines().nth(1).unwrap()).unwrap();
+    assert_eq!(
+        (objects.lines().count(), &second["entities"][0]["kind"]),
+        (2, &"LOC".into())
+    );
+
+    // A text that is longer than an example is asked about in parts.
+    let long = "Ann Lee is in Rome ".repeat(9);
+    let labels = &json(dir, &["predict", "run", "--text", &long, "--json"])["labels"];
+    assert!(labels.as_array().unwrap().len() == 45 && labels.as_array().unwrap().iter().all(Value::is_string));
+
+    for (args, what) in [
+        (vec!["--text", " "], "give at least one word"),
+        (
+            vec!["--text", "a", "--question", "b"],
+            "--question is for models that find answers",
+        ),
+        (
+            vec!["--input", "a.txt", "--format", "squad"],
+            "--format squad is for answers",
+        ),
+        (vec!["--input", "none.conll"], "there is no file none.conll"),
+    ] {
+        let sentence = refuse(dir, &[&["predict", "run"], &args[..]].concat());
+        assert!(sentence.contains(what), "{sentence}");
+    }
+}
+
+#[test]
+fn sentences_are_grouped_bounded_and_cached() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    sentences(dir);
+    let loss = |out: &str, more: &[&str]| -> f64 {
+        let args = [&["--steps", "3", "--out", out], more].concat();
+        json(dir, &train("model.kind=bert", &args))["dev_loss"]
+            .as_f64()
+            .unwrap()
+    };
+    let cached = ["--set", "data.cache=cache", "--set", "data.cache_from=1B"];
+    assert_eq!(loss("plain", &[]), loss("cached", &cached));
+    assert_eq!(fs::read_dir(dir.join("cache")).unwrap().count(), 2);
+    assert_ne!(loss("plain2", &[]), loss("grouped", &["--set", "data.group=true"]));
+    let bounded: Vec<&str> = train(
+        "model.kind=bert",
+        &["--steps", "3", "--out", "bounded", "--set", "train.tokens=64"],
+    );
+    let at = bounded.iter().position(|arg| *arg == "train.batch=5").unwrap();
+    let bounded = [&bounded[..at - 1], &bounded[at + 1..]].concat();
+    assert!(json(dir, &bounded)["dev_loss"].as_f64().unwrap() > 0.0);
+
+    // What was cut off is told.
+    for entry in fs::read_dir(dir.join("cache")).unwrap() {
+        fs::write(entry.unwrap().path().join("tokens"), b"1").unwrap();
+    }
+    let sentence = refuse(dir, &["eval", "cached"]);
+    assert!(sentence.contains("is damaged; remove the folder"), "{sentence}");
+}

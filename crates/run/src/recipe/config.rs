@@ -1,5 +1,7 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
+mod questions;
+
 use super::keys::{
     DataFormat, DataKeys, LoraKeys, ModelKeys, ModelKind, OptimizerKind, RecordKeys, RunKeys, TrainKeys,
 };
@@ -108,7 +110,7 @@ impl Config {
         self.data.path.is_some() || self.data.format == DataFormat::Adder
     }
 
-    /// What a batch of labelled texts holds.
+    /// What a batch of texts of different lengths holds.
     pub(crate) fn batching(&self) -> Batching {
         match (self.train.tokens, self.data.group) {
             (0, false) => Batching::Examples(self.train.batch),
@@ -247,8 +249,12 @@ impl Config {
     /// Checks that the keys of `data` suit the format.
     fn check_data(&self) -> Result<()> {
         let data = &self.data;
-        let is_labelled = matches!(data.format, DataFormat::Labelled | DataFormat::Glue);
-        self.check_batching(is_labelled)?;
+        let have_lengths = match data.format {
+            DataFormat::Labelled | DataFormat::Glue | DataFormat::Tagged | DataFormat::Squad => true,
+            DataFormat::Masked => data.lines,
+            DataFormat::Text | DataFormat::Adder => false,
+        };
+        self.check_batching(have_lengths)?;
         self.check_labels()?;
         if data.format == DataFormat::Adder
             && let Some(key) = ["data.path", "data.dev", "data.test"]
@@ -276,6 +282,7 @@ impl Config {
         ];
         if let Some((key, _)) = named.into_iter().find(|(_, is_named)| *is_named)
             && data.format != DataFormat::Labelled
+            && !(data.format == DataFormat::Squad && key != "data.label")
         {
             return Err(Error::user(format!(
                 "{} is for data.format = labelled, and this is {}; leave it out",
@@ -283,6 +290,7 @@ impl Config {
                 data.format
             )));
         }
+        self.check_questions()?;
         if data.format == DataFormat::Adder && data.max_length != adder::LENGTH {
             return Err(Error::user(format!(
                 "{}: data.max_length = {} cannot change the adder, whose examples have {} tokens; leave it out",
@@ -293,7 +301,7 @@ impl Config {
         }
         let is_split = matches!(
             data.format,
-            DataFormat::Text | DataFormat::Masked | DataFormat::Labelled
+            DataFormat::Text | DataFormat::Masked | DataFormat::Labelled | DataFormat::Squad
         );
         if data.format == DataFormat::Masked && (data.mask == 0.0 || data.mask == 1.0) {
             return Err(Error::user(format!(
@@ -318,13 +326,13 @@ impl Config {
         Ok(())
     }
 
-    /// Checks what batches are made of.
-    fn check_batching(&self, is_labelled: bool) -> Result<()> {
+    /// Checks what batches are made of, of examples that have different lengths or not.
+    fn check_batching(&self, have_lengths: bool) -> Result<()> {
         let (train, length) = (&self.train, self.data.max_length);
-        if self.data.group && (train.tokens > 0 || !is_labelled) {
-            let reason = match is_labelled {
+        if self.data.group && (train.tokens > 0 || !have_lengths) {
+            let reason = match have_lengths {
                 true => "is so with train.tokens anyway",
-                false => "is for labelled texts, and all examples of this data have the same length",
+                false => "is for texts of different lengths, and all examples of this data have the same one",
             };
             return Err(Error::user(format!(
                 "{} {reason}; leave it out",
@@ -355,7 +363,7 @@ impl Config {
     fn check_kind(&self) -> Result<()> {
         let fitting: &[ModelKind] = match self.data.format {
             DataFormat::Adder | DataFormat::Text => &[ModelKind::Gpt2, ModelKind::Llama],
-            DataFormat::Masked | DataFormat::Tagged => &BERTS,
+            DataFormat::Masked | DataFormat::Tagged | DataFormat::Squad => &BERTS,
             DataFormat::Labelled | DataFormat::Glue => &[
                 ModelKind::Bert,
                 ModelKind::Roberta,
@@ -519,7 +527,7 @@ mod tests {
         assert_eq!(
             message(""),
             "the recipe mine has no data.format; say what the data is with data.format, one of adder, labelled, glue, text, \
-             masked, tagged"
+             masked, tagged, squad"
         );
         assert!(message("model.kind = \"gpt2\"").starts_with("the recipe mine has no data.format"));
         assert_eq!(

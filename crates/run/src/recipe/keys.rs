@@ -61,6 +61,8 @@ words! {
         Masked = "masked",
         /// Sentences whose words have labels.
         Tagged = "tagged",
+        /// Questions about texts, in the files of SQuAD.
+        Squad = "squad",
     }
 }
 
@@ -388,6 +390,14 @@ keys! {
             "folder of a tokenizer, or `characters` (default: the checkpoint's, else `characters`)";
         min_count: usize [Kind::Count(1)] = "1", "a character that occurs more seldom counts as unknown";
         max_length: usize [Kind::Count(1)] = "128", "tokens of an example; longer ones are cut";
+        stride: Option<usize> [Kind::Count(0)],
+            "tokens that a window of a long context shares with the next one (data.format = \"squad\"; default: a \
+             third of data.max_length)";
+        answer_length: Option<usize> [Kind::Count(1)],
+            "most tokens of an answer (data.format = \"squad\"; default: 30)";
+        null_threshold: Option<f64> [Kind::Number(f64::MIN, f64::MAX)],
+            "by how much the score of no answer must be above that of the best answer for a question to go unanswered \
+             (data.format = \"squad\"; default: 0 where the data has questions without answers, else all are answered)";
         mask: f64 [SHARE] = "0.15",
             "share of the tokens that a masked language model is to predict (data.format = \"masked\"), drawn anew at each \
              step";

@@ -56,6 +56,10 @@ pub const BUILT_IN: &[BuiltIn] = &[
         text: include_str!("../../recipes/ner.toml"),
     },
     BuiltIn {
+        name: "squad",
+        text: include_str!("../../recipes/squad.toml"),
+    },
+    BuiltIn {
         name: "gpt2-lm",
         text: include_str!("../../recipes/gpt2-lm.toml"),
     },

@@ -71,6 +71,9 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("data.group", &["group_by_length"]),
+    ("data.stride", &["doc_stride", "overlap"]),
+    ("data.answer_length", &["max_answer_length"]),
+    ("data.null_threshold", &["null_score_diff_threshold"]),
     ("train.tokens", &["max_tokens", "tokens_per_batch", "batch_tokens"]),
     ("train.batch", &["batch_size", "per_device_train_batch_size"]),
     (

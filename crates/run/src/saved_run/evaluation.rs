@@ -78,7 +78,7 @@ impl SavedRun<'_> {
             let text = path.display().to_string();
             let whole = match self.config.data.format {
                 // All of a file that was not split before is evaluated.
-                DataFormat::Labelled if !path.is_dir() => text.clone(),
+                DataFormat::Labelled | DataFormat::Squad if !path.is_dir() => text.clone(),
                 _ => String::new(),
             };
             for (key, value) in [

@@ -1,9 +1,12 @@
 //! A model that has been saved, in the folder of a run or in one of Hugging Face, and what can be done with it.
 
+mod answering;
 mod evaluation;
 mod generation;
+mod logits;
 mod plain;
 mod prediction;
+mod tagging;
 
 use crate::device::NewBackend;
 use crate::folder::{Folder, Which};
@@ -13,11 +16,13 @@ use crate::recipe::phases::Recipe;
 use crate::task::SavedModel;
 use crate::task::first_weights;
 use lessen_base::{Error, Result};
-use lessen_nn::Model;
+use lessen_nn::{Model, Task};
 use lessen_train::Session;
 use std::path::{Path, PathBuf};
 
+pub use self::answering::Answerer;
 pub use self::prediction::{Answer, Prediction, Predictor, split_pair};
+pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};
 
 /// A saved model with the settings that it was trained with; those of a plain Hugging Face folder follow from its
 /// model.
@@ -107,6 +112,11 @@ impl<'a> SavedRun<'a> {
     /// The folder that the model was read from.
     pub fn source(&self) -> &Path {
         &self.saved.dir
+    }
+
+    /// What the model does.
+    pub fn task(&self) -> Task {
+        self.saved.model.task()
     }
 
     /// The names of a classifier's classes, by their numbers; empty for other models.

@@ -7,7 +7,7 @@ use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::recipe::words::Word;
 use lessen_base::{Error, Result};
-use lessen_data::Problem;
+use lessen_data::{Asking, Problem};
 use lessen_nn::{Model, Task};
 use std::path::Path;
 
@@ -49,12 +49,16 @@ pub(super) fn config(root: &Path) -> Result<Config> {
     // Of the kinds that learn the same data any one serves: the model is that of the folder.
     let (kind, length, batch) = match is_language_model {
         true => (ModelKind::Gpt2, most(LENGTHS.1), BATCH.1 / most(LENGTHS.1)),
+        false if model.task() == Task::QuestionAnswering => {
+            (ModelKind::Bert, most(Asking::default().max_length), BATCH.0)
+        }
         false => (ModelKind::Bert, most(LENGTHS.0), BATCH.0),
     };
     let format = match model.task() {
         Task::LanguageModelling => Some(DataFormat::Text),
         Task::MaskedLanguageModelling => Some(DataFormat::Masked),
         Task::TokenClassification { .. } => Some(DataFormat::Tagged),
+        Task::QuestionAnswering => Some(DataFormat::Squad),
         _ => None,
     };
     let problem = match model.task() {

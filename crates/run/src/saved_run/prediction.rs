@@ -1,20 +1,21 @@
 //! Asking a classifier, or a model that adds, about texts: one, or as many as there are.
 
 use super::SavedRun;
+use super::logits::Logits;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::value::SettingValue;
 use crate::task::corpus::{columns, glue_task, has_pairs};
-use crate::task::evaluation::{inputs_of, largest, shape_of, sigmoid};
+use crate::task::evaluation::{largest, sigmoid};
 use crate::task::fit::check_goal;
 use crate::task::goal::Goal;
 use crate::task::model::number_classes;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{Adder, Batch, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, TextPair, adder};
-use lessen_nn::{BatchShape, Task};
-use lessen_train::{Function, Generator, Sampling, Session};
-use std::collections::{HashMap, HashSet};
+use lessen_nn::Task;
+use lessen_train::{Generator, Sampling};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// What a model says of a text.
@@ -53,9 +54,7 @@ enum Kind {
 
 /// A classifier or a regression on a device.
 struct Classifier {
-    session: Session,
-    /// Functions by the layout of the batches that they are for.
-    functions: HashMap<BatchShape, Function>,
+    logits: Logits,
     target: LabelKind,
     /// The probability from which on one of several classes is predicted.
     threshold: f64,
@@ -80,7 +79,7 @@ impl SavedRun<'_> {
             (_, Task::MultiLabelClassification { .. }) => LabelKind::Sets(model.labels().to_vec()),
             (_, Task::TokenClassification { .. } | Task::QuestionAnswering) => {
                 return Err(Error::user(format!(
-                    "{} tells classes of words or answers, not of texts; evaluate it with `lessen eval`",
+                    "{} tells classes of words or answers, not of texts; ask its tagger or answerer",
                     self.source().display()
                 )));
             }
@@ -102,8 +101,7 @@ impl SavedRun<'_> {
             .into_iter()
             .chain(self.saved.tokenizer.unknown_id());
         let classifier = Classifier {
-            session: self.session()?,
-            functions: HashMap::new(),
+            logits: Logits::new(self.session()?),
             target,
             threshold: self.config.data.threshold,
             blank: around.into_iter().chain(beside).collect(),
@@ -219,19 +217,8 @@ impl Classifier {
         let batches = ExampleBatches::new(&examples, &run.saved.tokenizer, length, size, Order::InOrder)?;
         let mut answers = Vec::with_capacity(examples.len());
         for index in 0..batches.eval_batches() {
-            let batch = batches.eval_batch(index);
-            let shape = shape_of(&batch);
-            let function = match self.functions.get(&shape) {
-                Some(function) => *function,
-                None => {
-                    let model = &run.saved.model;
-                    let function = self.session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
-                    self.functions.insert(shape, function);
-                    function
-                }
-            };
-            let results = self.session.run(function, &inputs_of(&batch))?;
-            let logits = results.f32("logits").unwrap_or_default();
+            let batch = batches.eval_batch(index)?;
+            let logits = self.logits.of(&run.saved.model, &batch)?;
             let rows = logits.chunks_exact((logits.len() / size).max(1));
             for (row, logits) in rows.take(batch.examples).enumerate() {
                 let prediction = match self.target {
@@ -258,7 +245,8 @@ fn tokens_of(batch: &Batch, row: usize) -> &[i32] {
     &ints("tokens")[starts[row] as usize..starts[row + 1] as usize]
 }
 
-fn softmax(logits: &[f32]) -> Vec<f64> {
+/// The probabilities of classes.
+pub(super) fn softmax(logits: &[f32]) -> Vec<f64> {
     let top = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let weights: Vec<f64> = logits.iter().map(|&logit| f64::from(logit - top).exp()).collect();
     let total: f64 = weights.iter().sum();

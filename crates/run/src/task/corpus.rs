@@ -1,6 +1,7 @@
 //! From a recipe to the data it names: what is read, how it is tokenized, what is to be predicted.
 
 use super::goal::Goal;
+use super::questions;
 use crate::folder::manifest::{DataDigest, DataDigests};
 use crate::recipe::config::Config;
 use crate::recipe::keys::{CHARACTERS, DataFormat};
@@ -11,9 +12,9 @@ use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{
-    Adder, Dataset, Documents, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches,
-    Masking, Order, Problem, Source, Tagged, TaggedBatches, Text, TextOptions, TextSplit, Tokenizer, WindowBatches,
-    encode_text, end_of_text, is_pattern, labelled, tagged, tagged::Sentences,
+    Adder, Batching, Dataset, Documents, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels,
+    MaskedBatches, Masking, Order, Problem, QuestionBatches, Source, Squad, Tagged, TaggedBatches, Text, TextOptions,
+    TextSplit, Tokenizer, WindowBatches, encode_text, end_of_text, is_pattern, labelled, tagged, tagged::Sentences,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub enum Corpus {
     Masked(Text),
     /// Sentences whose words have labels.
     Tagged(Tagged),
+    /// Questions about texts.
+    Squad(Squad),
     /// Sums.
     Adder,
 }
@@ -59,6 +62,7 @@ impl Corpus {
             DataFormat::Adder => Corpus::Adder,
             DataFormat::Masked => Corpus::Masked(Text::read(path()?, &text_options(config))?),
             DataFormat::Tagged => Corpus::Tagged(tagged::read(folder(path()?)?)?),
+            DataFormat::Squad => Corpus::Squad(questions::read(path()?, config)?),
             DataFormat::Text => Corpus::Text(Text::read(path()?, &text_options(config))?),
             DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(path()?, &options(config, classes))?)),
             DataFormat::Glue => {
@@ -85,6 +89,7 @@ impl Corpus {
             Corpus::Text(_) => Goal::NextToken,
             Corpus::Masked(_) => Goal::MaskedTokens,
             Corpus::Tagged(data) => Goal::WordClasses(data.names.clone()),
+            Corpus::Squad(_) => Goal::Answers,
             Corpus::Labelled(data) => match &data.target {
                 LabelKind::Classes(names) => Goal::Classes(names.clone(), data.metrics.clone()),
                 LabelKind::Sets(names) => Goal::Labels(names.clone(), THRESHOLD),
@@ -120,7 +125,21 @@ impl Corpus {
             (Corpus::Masked(text), None) => {
                 Tokenizer::marked_characters([whole(&text.train)?.as_str()], config.data.min_count)
             }
-            (Corpus::Tagged(data), None) => Tokenizer::marked_characters(data.train_words(), config.data.min_count),
+            (Corpus::Tagged(data), None) => {
+                let mut failed = None;
+                let words = data.train.iter().map_while(|sentence| match sentence {
+                    Ok(sentence) => Some(sentence.words),
+                    Err(error) => {
+                        failed = Some(error);
+                        None
+                    }
+                });
+                let tokenizer = Tokenizer::marked_characters(words.flatten(), config.data.min_count);
+                failed.map_or(Ok(tokenizer), Err)?
+            }
+            (Corpus::Squad(data), None) => {
+                Tokenizer::marked_characters(questions::texts(&data.train), config.data.min_count)
+            }
             (Corpus::Text(text), None) => characters(text.train.blocks(), config)?,
             (Corpus::Labelled(data), None) => {
                 let texts = data.train.texts().flat_map(|pair| match pair {
@@ -136,6 +155,7 @@ impl Corpus {
     pub(crate) fn remarks(&self) -> &[String] {
         match self {
             Corpus::Labelled(data) => &data.remarks,
+            Corpus::Squad(data) => &data.remarks,
             Corpus::Text(_) | Corpus::Masked(_) | Corpus::Tagged(_) | Corpus::Adder => &[],
         }
     }
@@ -160,8 +180,12 @@ impl Corpus {
                 dev: of_text(&text.valid)?,
             },
             Corpus::Tagged(data) => DataDigests {
-                train: digest_of_words(&data.names, &data.train),
-                dev: digest_of_words(&data.names, &data.dev),
+                train: digest_of_words(&data.names, &data.train)?,
+                dev: digest_of_words(&data.names, &data.dev)?,
+            },
+            Corpus::Squad(data) => DataDigests {
+                train: questions::digest_of(&data.train),
+                dev: questions::digest_of(&data.dev),
             },
             Corpus::Labelled(data) => DataDigests {
                 train: digest_of(&data.target, &data.train)?,
@@ -189,7 +213,7 @@ impl Corpus {
     pub(crate) fn unit(&self) -> &'static str {
         match self {
             Corpus::Text(_) | Corpus::Masked(_) => "byte",
-            Corpus::Labelled(_) | Corpus::Tagged(_) | Corpus::Adder => "example",
+            Corpus::Labelled(_) | Corpus::Tagged(_) | Corpus::Squad(_) | Corpus::Adder => "example",
         }
     }
 
@@ -239,12 +263,29 @@ impl Corpus {
                     lines: config.data.lines,
                     seed: config.train.seed,
                 };
-                let text = whole(text.split(split)?)?;
-                Arc::new(MaskedBatches::new(&text, tokenizer, length, batch, order, masking)?)
+                // Windows have the same length, but for the last one.
+                let batching = match masking.lines {
+                    true => config.batching(),
+                    false => Batching::Examples(batch),
+                };
+                let (text, how, cache) = (text.split(split)?, (length, masking), config.cache());
+                Arc::new(MaskedBatches::of(text, tokenizer, how, Some(&cache), batching, order)?)
             }
             Corpus::Tagged(data) => {
-                let sentences = data.split(split)?;
-                Arc::new(TaggedBatches::new(sentences, tokenizer, length, batch, order)?)
+                let (sentences, batching, cache) = (data.split(split)?, config.batching(), config.cache());
+                Arc::new(TaggedBatches::new(
+                    sentences,
+                    tokenizer,
+                    length,
+                    Some(&cache),
+                    batching,
+                    order,
+                )?)
+            }
+            Corpus::Squad(data) => {
+                let (questions, batching) = (data.split(split)?.clone(), config.batching());
+                let asking = config.asking();
+                Arc::new(QuestionBatches::new(questions, tokenizer, asking, batching, order)?)
             }
             Corpus::Labelled(data) => {
                 let examples = EncodedExamples::new(data.split(split)?, tokenizer, length, Some(&config.cache()))?;
@@ -332,18 +373,19 @@ fn options(config: &Config, classes: Option<Vec<String>>) -> labelled::Options {
 }
 
 /// The digest of sentences whose words have labels.
-fn digest_of_words(names: &[String], split: &Sentences) -> DataDigest {
+fn digest_of_words(names: &[String], split: &Sentences) -> Result<DataDigest> {
     let mut crc = 0;
     let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
     names.iter().for_each(|name| add(name.as_bytes(), 0xFF));
-    for (words, labels) in split.words.iter().zip(&split.labels) {
-        words.iter().for_each(|word| add(word.as_bytes(), 0xFE));
-        labels.iter().for_each(|label| add(&label.to_le_bytes(), 0xFF));
+    for sentence in split.iter() {
+        let sentence = sentence?;
+        sentence.words.iter().for_each(|word| add(word.as_bytes(), 0xFE));
+        sentence.labels.iter().for_each(|label| add(&label.to_le_bytes(), 0xFF));
     }
-    DataDigest {
-        size: split.words.len() as u64,
+    Ok(DataDigest {
+        size: split.len() as u64,
         crc,
-    }
+    })
 }
 
 fn folder(path: &Path) -> Result<&Path> {
@@ -363,6 +405,7 @@ pub(crate) fn has_pairs(config: &Config) -> bool {
     match config.data.format {
         DataFormat::Glue => glue_task(config, path).map_or(true, GlueTask::has_pairs),
         DataFormat::Labelled => labelled::has_pairs(path, &options(config, None)),
+        DataFormat::Squad => true,
         DataFormat::Text | DataFormat::Masked | DataFormat::Tagged | DataFormat::Adder => false,
     }
 }

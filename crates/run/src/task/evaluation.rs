@@ -1,10 +1,11 @@
 //! Evaluation: a pass over a split without dropout, and the scores that come out.
 
-use super::goal::{Goal, is_error};
+use super::goal::{EXACT_MATCH, Goal, is_error};
 use lessen_base::Result;
 use lessen_compile::Host;
 use lessen_data::{
-    Batch, ClassScores, Confusion, EntityCounts, Field, IGNORE, LabelCounts, Metric, Source, are_entities, exact_rows,
+    Answers, Batch, ClassScores, Confusion, EntityCounts, Field, IGNORE, LabelCounts, Metric, Source, are_entities,
+    exact_rows,
 };
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Model};
@@ -79,7 +80,7 @@ impl Scores {
     /// For people: `accuracy 88.61 %, loss 0.3911`.
     pub fn show(&self) -> String {
         let show = |(name, score): &(&str, f64)| match *name {
-            "accuracy" | "f1" | "micro_f1" | "macro_f1" | "subset_accuracy" => {
+            "accuracy" | "f1" | "micro_f1" | "macro_f1" | "subset_accuracy" | EXACT_MATCH => {
                 format!("{} {:.2} %, ", name.replace('_', " "), 100.0 * score)
             }
             _ => format!("{name} {score:.4}, "),
@@ -190,10 +191,11 @@ pub(crate) fn evaluate(
     let (mut predictions, mut labels) = (Vec::new(), Vec::new());
     let (mut right, mut rows) = (0, 0);
     let mut words = WordScores::default();
+    let mut answers = source.questions().map(Answers::new);
     let mut confusion = Confusion::new(model.labels().to_vec());
     let mut sets = LabelCounts::new(model.labels().to_vec());
     for index in 0..source.eval_batches() {
-        let batch = source.eval_batch(index);
+        let batch = source.eval_batch(index)?;
         let function = function_for(session, shape_of(&batch))?;
         let inputs: &Inputs<'_> = &inputs_of(&batch);
         let results = session.run(function, inputs)?;
@@ -217,6 +219,11 @@ pub(crate) fn evaluate(
                 let (more_right, more_rows) = exact_rows(&chosen, labels, width);
                 right += more_right;
                 rows += more_rows;
+            }
+            Goal::Answers => {
+                if let Some(answers) = &mut answers {
+                    answers.add(index, logits);
+                }
             }
             Goal::WordClasses(names) => {
                 let (labels, segments) = (ints("labels"), ints("segments"));
@@ -253,6 +260,11 @@ pub(crate) fn evaluate(
         Goal::NextToken | Goal::MaskedTokens => Vec::new(),
         Goal::WordClasses(names) => words.named(names),
         Goal::Labels(..) => sets.scores().to_vec(),
+        Goal::Answers => {
+            let scores = answers.map(|answers| answers.scores()).unwrap_or_default();
+            examples = scores.questions();
+            vec![(Metric::F1.name(), scores.f1()), (EXACT_MATCH, scores.exact_match())]
+        }
         Goal::Sum => vec![(Metric::Accuracy.name(), right as f64 / (rows as f64).max(1.0))],
         Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(score).collect(),
     };

@@ -67,9 +67,10 @@ impl FineTuning {
 
 fn smoothing(config: &Config, goal: &Goal) -> Result<f64> {
     match goal {
-        Goal::Score(_) | Goal::Labels(..) if config.train.label_smoothing > 0.0 => {
+        Goal::Score(_) | Goal::Labels(..) | Goal::Answers if config.train.label_smoothing > 0.0 => {
             let what = match goal {
                 Goal::Score(_) => "scores",
+                Goal::Answers => "questions with answers",
                 _ => "several labels for a text",
             };
             Err(Error::user(format!(

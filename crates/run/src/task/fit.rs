@@ -229,7 +229,7 @@ pub(crate) fn check_positions_of_checkpoint(config: &Config, model: &Model, want
     )))
 }
 
-/// Refuses a normalized cross entropy where scores are learned.
+/// Refuses a normalized cross entropy where scores or answers are learned.
 ///
 /// # Errors
 /// The key.
@@ -242,6 +242,10 @@ pub(crate) fn check_loss(config: &Config, goal: &Goal) -> Result<()> {
         ))),
         (Loss::Norm(_), Goal::Score(_)) => Err(Error::user(format!(
             "{} is a cross entropy, but the data has scores, which are learned by squared errors; leave it out",
+            config.place("train.loss")
+        ))),
+        (Loss::Norm(_), Goal::Answers) => Err(Error::user(format!(
+            "{} is for classes and tokens, but the data has questions with answers; leave it out",
             config.place("train.loss")
         ))),
         _ => Ok(()),
@@ -286,6 +290,7 @@ pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
         Goal::Classes(..) => "classes",
         Goal::Labels(..) => "several labels for a text",
         Goal::WordClasses(_) => "classes of words",
+        Goal::Answers => "questions with answers",
         Goal::Score(_) => "scores",
         Goal::NextToken | Goal::Sum => "texts to continue",
         Goal::MaskedTokens => "texts with masked tokens",
@@ -294,7 +299,7 @@ pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
         Task::Classification { .. } => ("tells classes apart", matches!(goal, Goal::Classes(..))),
         Task::MultiLabelClassification { .. } => ("gives texts several labels", matches!(goal, Goal::Labels(..))),
         Task::TokenClassification { .. } => ("tells classes of words apart", matches!(goal, Goal::WordClasses(_))),
-        Task::QuestionAnswering => ("finds answers", false),
+        Task::QuestionAnswering => ("finds answers", matches!(goal, Goal::Answers)),
         Task::Regression => ("gives scores", matches!(goal, Goal::Score(_))),
         Task::MaskedLanguageModelling => ("fills in masked tokens", matches!(goal, Goal::MaskedTokens)),
         Task::LanguageModelling => ("continues texts", matches!(goal, Goal::NextToken | Goal::Sum)),

@@ -10,6 +10,9 @@ pub(crate) fn is_error(score: &str) -> bool {
     score == LOSS || [Metric::Mse, Metric::Mae].iter().any(|metric| metric.name() == score)
 }
 
+/// The name of the share of questions that are answered word by word.
+pub(crate) const EXACT_MATCH: &str = "exact_match";
+
 /// What a model is to predict, and how it is scored.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Goal {
@@ -19,6 +22,8 @@ pub enum Goal {
     Labels(Vec<String>, f64),
     /// One of these classes for each word; scored by entities, where the classes are parts of such, or by words.
     WordClasses(Vec<String>),
+    /// The part of a text that answers a question; scored as SQuAD is, by F1 and exact match.
+    Answers,
     /// A number.
     Score(Vec<Metric>),
     /// The next token; scored by the loss.
@@ -36,6 +41,7 @@ impl Goal {
             Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(|metric| metric.name()).collect(),
             Goal::Labels(..) => LabelCounts::SCORES.to_vec(),
             Goal::WordClasses(names) if are_entities(names) => vec![Metric::F1.name(), Metric::Accuracy.name()],
+            Goal::Answers => vec![Metric::F1.name(), EXACT_MATCH],
             Goal::Sum | Goal::WordClasses(_) => vec![Metric::Accuracy.name()],
             Goal::NextToken | Goal::MaskedTokens => Vec::new(),
         }
@@ -48,7 +54,12 @@ impl Goal {
             Goal::Classes(names, _) if names.len() == 2 => &[Metric::Accuracy, Metric::F1, Metric::Matthews],
             Goal::Classes(..) => &[Metric::Accuracy, Metric::Matthews],
             Goal::Score(_) => &[Metric::Mse, Metric::Mae, Metric::Pearson, Metric::Spearman],
-            Goal::Labels(..) | Goal::WordClasses(_) | Goal::MaskedTokens | Goal::NextToken | Goal::Sum => &[],
+            Goal::Labels(..)
+            | Goal::WordClasses(_)
+            | Goal::Answers
+            | Goal::MaskedTokens
+            | Goal::NextToken
+            | Goal::Sum => &[],
         }
     }
 
@@ -74,7 +85,7 @@ impl Goal {
         match self {
             Goal::NextToken | Goal::Sum => batch.tokens as f64,
             Goal::MaskedTokens | Goal::WordClasses(_) => batch.labels() as f64,
-            Goal::Classes(..) | Goal::Labels(..) | Goal::Score(_) => batch.examples as f64,
+            Goal::Classes(..) | Goal::Labels(..) | Goal::Answers | Goal::Score(_) => batch.examples as f64,
         }
     }
 }

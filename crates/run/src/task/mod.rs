@@ -7,6 +7,7 @@ pub(crate) mod first_weights;
 pub(crate) mod fit;
 pub mod goal;
 pub(crate) mod model;
+mod questions;
 pub(crate) mod recording;
 
 use self::corpus::Corpus;
@@ -26,6 +27,9 @@ use lessen_train::{StepGraphs, TrainerOptions};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
+
+/// Tokens that the shortest question with its context is assumed to have where there is no data.
+const QUESTION: usize = 16;
 
 /// The layouts of the largest batches of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +63,7 @@ impl Shapes {
         let (size, length) = (config.equal_batch(), config.data.max_length);
         let tokens = bucket(size.saturating_mul(length));
         let shape = match (config.data.format, config.train.tokens) {
-            (DataFormat::Labelled | DataFormat::Glue, 0) => BatchShape::Packed {
+            (DataFormat::Labelled | DataFormat::Glue | DataFormat::Squad, 0) => BatchShape::Packed {
                 size: config.train.batch,
                 tokens: bucket(config.train.batch.saturating_mul(length)),
             },
@@ -67,6 +71,20 @@ impl Shapes {
             (DataFormat::Labelled | DataFormat::Glue, most) => BatchShape::Packed {
                 size: bucket(most),
                 tokens: bucket(most),
+            },
+            (DataFormat::Squad, most) => BatchShape::Packed {
+                size: bucket(most.div_ceil(QUESTION)),
+                tokens: bucket(most),
+            },
+            // Texts of a token each.
+            (DataFormat::Tagged, most) if most > 0 => BatchShape::Packed {
+                size: bucket(most),
+                tokens: bucket(most),
+            },
+            (DataFormat::Masked, most) if most > 0 && config.data.lines => BatchShape::Masked {
+                size: bucket(most),
+                tokens: bucket(most),
+                masked: masked_places(bucket(most), config.data.mask),
             },
             (DataFormat::Tagged, _) => BatchShape::Packed { size, tokens },
             (DataFormat::Masked, _) => BatchShape::Masked {
@@ -292,6 +310,7 @@ impl RunTask {
             let masking = (data.mask, data.lines);
             (
                 task.config.batching(),
+                data.stride,
                 train.seed,
                 data.max_length,
                 data.shuffle,
@@ -434,5 +453,6 @@ fn assumed_goal(config: &Config) -> Goal {
             Problem::Regression => Goal::Score(vec![Metric::Mse]),
         },
         DataFormat::Tagged => Goal::WordClasses(assumed_classes(config)),
+        DataFormat::Squad => Goal::Answers,
     }
 }

@@ -74,6 +74,7 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
         }
         Goal::MaskedTokens => Model::from_dir_with(dir, Head::MaskedLM)?,
         Goal::WordClasses(_) => Model::from_dir_with(dir, Head::TokenClassification)?,
+        Goal::Answers => Model::from_dir_with(dir, Head::QuestionAnswering)?,
         Goal::Classes(..) | Goal::Labels(..) | Goal::Score(_) => {
             Model::from_dir_with(dir, Head::SequenceClassification)?
         }
@@ -208,6 +209,7 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
             let head = match config.data.format {
                 DataFormat::Masked => Head::MaskedLM,
                 DataFormat::Tagged => Head::TokenClassification,
+                DataFormat::Squad => Head::QuestionAnswering,
                 _ => Head::SequenceClassification,
             };
             Bert { config: bert, head }.into()
@@ -252,7 +254,7 @@ fn set_labels(model: &mut Model, goal: &Goal) {
             }
         }
         Goal::Score(_) => model.set_labels(numbered_labels(1)),
-        Goal::NextToken | Goal::Sum | Goal::MaskedTokens => {}
+        Goal::NextToken | Goal::Sum | Goal::MaskedTokens | Goal::Answers => {}
     }
 }
 

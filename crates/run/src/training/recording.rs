@@ -27,7 +27,7 @@ pub(super) fn record(run: &mut Run, batch: &Batch) -> Result<()> {
         let batch = match split {
             RecordedSplit::Train => batch,
             RecordedSplit::Dev => {
-                first_of_dev = run.stage.sources.dev.eval_batch(0);
+                first_of_dev = run.stage.sources.dev.eval_batch(0)?;
                 &first_of_dev
             }
         };

@@ -1,15 +1,21 @@
 //! `lessen predict`
 
+mod answers;
+mod form;
 mod glue;
 mod input;
 mod output;
+mod records;
+mod tags;
 
+use self::form::FormFlag;
 use self::input::Input;
 use self::output::{Format, Output};
 use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
 use crate::{say, tell};
 use clap::Args;
+use lessen_nn::Task;
 use lessen_run::saved_run::{Answer, Prediction, SavedRun, split_pair};
 use lessen_run::{Error, Result};
 use serde_json::json;
@@ -28,12 +34,15 @@ pub struct Predict {
     /// Each text is a pair with a tab between, also where the run's data says nothing of it
     #[arg(long, conflicts_with = "glue")]
     pairs: bool,
+    /// The question about --text; for models that find answers
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, requires = "text")]
+    question: Option<String>,
     /// File to write instead of stdout; with --glue, the folder for the files
     #[arg(long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Form of the answers to --input [default: that of the ending of --output, else csv]
+    /// Form of the answers to --input [default: that of the ending of --output, else csv; squad for a file of SQuAD]
     #[arg(long, value_name = "FORMAT", requires = "input")]
-    format: Option<Format>,
+    format: Option<FormFlag>,
     /// Write the probabilities of all classes
     #[arg(long, requires = "input")]
     probabilities: bool,
@@ -49,10 +58,11 @@ pub struct Predict {
 #[derive(Args)]
 #[group(required = true, multiple = false)]
 struct What {
-    /// The text; for tasks on two texts, both with a tab between
+    /// The text; for tasks on two texts, both with a tab between; for questions, see --question
     #[arg(long, allow_hyphen_values = true, conflicts_with = "output")]
     text: Option<String>,
-    /// File with a text on each line, or with named columns (.csv, .tsv, .jsonl); - is stdin
+    /// File with a text on each line, or with named columns (.csv, .tsv, .jsonl); - is stdin; for questions also a file
+    /// of SQuAD (.json), for classes of words also one with a word on each line
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     input: Option<PathBuf>,
     /// Folder of a task of GLUE with its test files, to be answered as its server wants it
@@ -66,6 +76,16 @@ impl Predict {
         let backend = || self.device.open();
         let mut run = SavedRun::open(self.model.folder(), self.model.which(), &backend)?;
         run.set(&self.set)?;
+        match run.task() {
+            Task::QuestionAnswering => return answers::predict(&self, &run).map(|()| 0),
+            _ if self.question.is_some() => {
+                return Err(Error::user(
+                    "--question is for models that find answers in texts, and this is none; leave it out",
+                ));
+            }
+            Task::TokenClassification { .. } => return tags::predict(&self, &run).map(|()| 0),
+            _ => {}
+        }
         match (&self.what.text, &self.what.input, &self.what.glue) {
             (Some(text), ..) => self.one(&run, text)?,
             (_, Some(input), _) => self.many(&run, input)?,
@@ -134,16 +154,27 @@ impl Predict {
     fn many(&self, run: &SavedRun<'_>, input: &Path) -> Result<()> {
         let input = Input::open(input, &run.columns(), self.has_pairs(run))?;
         let form = output::Form {
-            format: self.format.unwrap_or_else(|| Format::of(self.output.as_deref())),
+            format: match self.format {
+                Some(form) => form.of_rows()?,
+                None => Format::of(self.output.as_deref()),
+            },
             probabilities: self.probabilities,
             has_pairs: input.has_pairs(),
             separator: run.separator(),
         };
+        self.write(|out| answer_all(run, input, form, out))
+    }
+
+    /// Writes through `fill` into the file of `--output`, or to stdout.
+    ///
+    /// # Errors
+    /// Those of `fill`; a place that cannot be written to.
+    fn write(&self, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
         match &self.output {
-            Some(path) => output::write_file(path, |out| answer_all(run, input, form, out)),
+            Some(path) => output::write_file(path, fill),
             None => {
                 let mut out = BufWriter::new(std::io::stdout().lock());
-                answer_all(run, input, form, &mut out)?;
+                fill(&mut out)?;
                 output::unless_closed(out.flush())
             }
         }

@@ -1,6 +1,5 @@
 //! Answers as CSV or as JSON lines.
 
-use clap::ValueEnum;
 use lessen_base::atomic::write_with;
 use lessen_data::TextPair;
 use lessen_run::saved_run::Prediction;
@@ -10,7 +9,7 @@ use std::io::{self, ErrorKind, Write};
 use std::path::Path;
 
 /// The form of answers.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Comma-separated values with a line of names
     Csv,
@@ -193,6 +192,7 @@ pub fn unless_closed(written: io::Result<()>) -> Result<()> {
     }
 }
 
-fn is_closed(error: &io::Error) -> bool {
+/// Whether nobody listens any more.
+pub fn is_closed(error: &io::Error) -> bool {
     error.kind() == ErrorKind::BrokenPipe
 }

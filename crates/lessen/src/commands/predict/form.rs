@@ -1,0 +1,47 @@
+//! The forms that `--format` asks for.
+
+use super::output::Format;
+use clap::ValueEnum;
+use lessen_run::{Error, Result};
+use std::path::Path;
+
+/// The form of answers.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum FormFlag {
+    /// Comma-separated values with a line of names
+    Csv,
+    /// A JSON object on each line
+    Jsonl,
+    /// A word, a tab and its class on each line, and a blank line after each sentence
+    Conll,
+    /// A JSON object with the answer to each question of a file of SQuAD, as its scripts take it
+    Squad,
+}
+
+impl FormFlag {
+    /// The form of rows.
+    ///
+    /// # Errors
+    /// Another one.
+    pub fn of_rows(self) -> Result<Format> {
+        let (word, what) = match self {
+            FormFlag::Csv => return Ok(Format::Csv),
+            FormFlag::Jsonl => return Ok(Format::Jsonl),
+            FormFlag::Conll => ("conll", "models that tell classes of words apart"),
+            FormFlag::Squad => ("squad", "answers to a file of SQuAD (--input FILE.json)"),
+        };
+        Err(Error::user(format!(
+            "--format {word} is for {what}; choose csv or jsonl"
+        )))
+    }
+
+    /// What the ending of a file asks for, if anything.
+    pub fn of(path: Option<&Path>) -> Option<FormFlag> {
+        match path.and_then(Path::extension).and_then(|ending| ending.to_str())? {
+            "csv" => Some(FormFlag::Csv),
+            "jsonl" | "ndjson" => Some(FormFlag::Jsonl),
+            "conll" => Some(FormFlag::Conll),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Asking a model questions about texts.
+
+use super::SavedRun;
+use super::logits::Logits;
+use lessen_base::{Error, Result};
+use lessen_data::labelled::Columns;
+use lessen_data::{Answers, Batching, FoundAnswer, Order, QuestionBatches, Questions, Source};
+use lessen_nn::Task;
+use std::sync::Arc;
+
+/// A model that finds answers in texts, on a device.
+pub struct Answerer<'a> {
+    run: &'a SavedRun<'a>,
+    logits: Logits,
+}
+
+impl SavedRun<'_> {
+    /// The model on a device, to be asked questions about texts.
+    ///
+    /// # Errors
+    /// A model that finds no answers, and one that cannot be read.
+    pub fn answerer(&self) -> Result<Answerer<'_>> {
+        if self.saved.model.task() != Task::QuestionAnswering {
+            return Err(Error::user(format!(
+                "{} finds no answers in texts; name a model for question answering",
+                self.source().display()
+            )));
+        }
+        Ok(Answerer {
+            run: self,
+            logits: Logits::new(self.session()?),
+        })
+    }
+
+    /// The columns of questions and contexts in files with named columns: `question` and `context`, unless the settings
+    /// name others.
+    pub fn columns_of_questions(&self) -> Columns {
+        let Columns { text, text_pair, .. } = self.columns();
+        Columns {
+            text: text.or(Some("question".to_string())),
+            text_pair: text_pair.or(Some("context".to_string())),
+            ..Columns::default()
+        }
+    }
+}
+
+impl Answerer<'_> {
+    /// How many questions are best asked at once.
+    pub fn at_once(&self) -> usize {
+        self.run.config.train.batch.saturating_mul(16).min(4096)
+    }
+
+    /// Answers questions, in batches of `train.batch` windows; the answers in order.
+    ///
+    /// # Errors
+    /// A text that cannot be encoded, and windows without room for one.
+    pub fn ask(&mut self, questions: Arc<Questions>) -> Result<Vec<FoundAnswer>> {
+        if questions.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (config, saved) = (&self.run.config, &self.run.saved);
+        let batching = Batching::Examples(config.train.batch);
+        let source = QuestionBatches::new(questions, &saved.tokenizer, config.asking(), batching, Order::InOrder)?;
+        let mut answers = Answers::new(&source);
+        for index in 0..source.eval_batches() {
+            let batch = source.eval_batch(index)?;
+            answers.add(index, &self.logits.of(&saved.model, &batch)?);
+        }
+        Ok(answers.found().collect())
+    }
+}

@@ -1,0 +1,43 @@
+//! The logits of a saved model on batches of any layout.
+
+use crate::task::evaluation::{inputs_of, shape_of};
+use lessen_base::Result;
+use lessen_data::Batch;
+use lessen_nn::{BatchShape, Model};
+use lessen_train::{Function, Session};
+use std::collections::HashMap;
+
+/// A device with a model's parameters.
+pub(super) struct Logits {
+    session: Session,
+    /// Functions by the layout of the batches that they are for.
+    functions: HashMap<BatchShape, Function>,
+}
+
+impl Logits {
+    /// Nothing is compiled yet.
+    pub(super) fn new(session: Session) -> Logits {
+        Logits {
+            session,
+            functions: HashMap::new(),
+        }
+    }
+
+    /// The logits of a batch. A layout that is new is compiled.
+    ///
+    /// # Errors
+    /// A batch that does not fit the model.
+    pub(super) fn of(&mut self, model: &Model, batch: &Batch) -> Result<Vec<f32>> {
+        let shape = shape_of(batch);
+        let function = match self.functions.get(&shape) {
+            Some(function) => *function,
+            None => {
+                let function = self.session.function(|cx| vec![("logits", model.logits(cx, shape))])?;
+                self.functions.insert(shape, function);
+                function
+            }
+        };
+        let results = self.session.run(function, &inputs_of(batch))?;
+        Ok(results.f32("logits").unwrap_or_default().to_vec())
+    }
+}
