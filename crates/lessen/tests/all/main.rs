@@ -25,3 +25,4 @@ mod saved_models;
 mod saving;
 mod support;
 mod tagged;
+mod tuning_in_phases;

@@ -425,7 +425,7 @@ keys! {
             "score that tells which evaluation is best, such as f1 or loss; model/ is then the best model (default: the \
              first score of the data, and model/ is the last one)";
         patience: u64 [Kind::Count(0)] = "0",
-            "evaluations without a new best one after which training ends; 0 is never";
+            "evaluations without a new best one after which training, or its phase, ends; 0 is never";
         checkpoint_every: u64 [Kind::Count(0)] = "500", "steps between checkpoints; 0 is at the end only";
         checkpoint_minutes: f64 [NOT_NEGATIVE] = "10.0",
             "minutes between checkpoints, beside those by steps, and a first one early; 0 is none of them";

@@ -23,8 +23,8 @@ pub(crate) enum Origin<'a> {
 /// How the first weights of a run differ from the checkpoint to start from.
 #[derive(Default)]
 pub(crate) struct FirstWeights {
-    /// Names and shapes of those that were drawn although there is a checkpoint.
-    pub drawn: Vec<String>,
+    /// Those that were drawn although there is a checkpoint.
+    pub drawn: Vec<ParamSpec>,
     /// Names of those of which the checkpoint has the rows of fewer tokens.
     pub grown: Vec<String>,
     /// Tensors of the checkpoint that the model does not have.
@@ -72,9 +72,9 @@ pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, see
         }
     };
     session.draw(|name| rest.missing.iter().any(|own| own == name), seed)?;
-    let drawn = parameters.iter().filter(|param| rest.missing.contains(&param.name));
+    let drawn = parameters.into_iter().filter(|param| rest.missing.contains(&param.name));
     Ok(FirstWeights {
-        drawn: drawn.map(show).collect(),
+        drawn: drawn.collect(),
         grown,
         unused: rest.extra,
     })

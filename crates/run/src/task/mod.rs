@@ -22,7 +22,7 @@ use crate::training::Steps;
 use lessen_base::{Error, Result};
 use lessen_data::{Documents, Metric, Source, Tokenizer, bucket, masked_places};
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Context, Joined, Model, Task, numbered_labels};
+use lessen_nn::{BatchShape, Context, Joined, Model, ParamSpec, Task, numbered_labels};
 use lessen_train::{StepGraphs, TrainerOptions};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -228,8 +228,10 @@ impl RunTask {
         fit::check_loss(&config, &goal)?;
         if let Some(init) = &self.config.model.init {
             model::check_unchanged(init, &self.config, &config)?;
-            // The checkpoint that the run started from may be gone.
-            config.model.init = Some(self.saved.as_ref().unwrap_or(init).clone());
+            if self.fine_tuning.lora.is_none() {
+                // The checkpoint that the run started from may be gone.
+                config.model.init = Some(self.saved.as_ref().unwrap_or(init).clone());
+            }
         }
         let tokenizer = self.data.as_ref().map(|data| &data.tokenizer);
         let sizes = Sizes {
@@ -248,6 +250,11 @@ impl RunTask {
             saved: None,
             data: self.data.clone(),
         })
+    }
+
+    /// All parameters in order of first use, those of adapters among them.
+    pub(crate) fn parameters(&self) -> Vec<ParamSpec> {
+        self.model.parameters_with(self.fine_tuning.lora.as_ref())
     }
 
     /// The data.

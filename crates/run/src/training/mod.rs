@@ -83,7 +83,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         data: stage.task.data()?.digests()?,
         timing: Timing::new(compile_time, start.spent()),
         clock: CheckpointClock::new(stage.task.config.train.checkpoint_minutes, start.step() > 0),
-        waiting: start.waiting(),
+        waiting: start.waiting().filter(|_| stage.begun < start.step()),
         stopped: false,
         unsaved: None,
         optimizer_since: start.optimizer_since(),
@@ -153,7 +153,7 @@ struct Run {
     log: Log,
     timing: Timing,
     clock: CheckpointClock,
-    /// How long the run has waited for a better evaluation, after the first one.
+    /// How long the stage has waited for a better evaluation, after the first one.
     waiting: Option<Waiting>,
     /// Whether it has waited long enough.
     stopped: bool,
@@ -199,9 +199,9 @@ impl Run {
             let stops = self.interrupted();
             if is_due(train.eval_every) {
                 let new = self.evaluate(step)?;
-                self.log.evaluation(step, &new)?;
-                self.keep_best(step, &new);
                 self.wait(&new);
+                self.log.evaluation(step, &new, self.stopped)?;
+                self.keep_best(step, &new);
                 scores = Some(new);
             }
             if is_due(train.checkpoint_every) || stops || self.stopped || self.clock.is_due() {
@@ -221,12 +221,22 @@ impl Run {
 
     /// Whether the run is to stop before its end.
     fn interrupted(&self) -> bool {
-        interrupt::asked() && !self.stopped && self.trainer.done() < self.total
+        let is_over = self.stopped || self.trainer.done() >= self.stage.end();
+        interrupt::asked() && !(is_over && self.stage.is_last)
     }
 
     /// Goes on to the next stage, with the parameters and states that stay.
-    fn enter(self, stage: Stage, plans: StepPlans, new_backend: NewBackend<'_>) -> Result<Run> {
-        let peak = self.peak();
+    fn enter(mut self, stage: Stage, plans: StepPlans, new_backend: NewBackend<'_>) -> Result<Run> {
+        let (peak, done) = (self.peak(), self.trainer.done());
+        let (stage, plans) = match stage.begun - done {
+            0 => (stage, plans),
+            left_out => {
+                drop(plans);
+                self.total -= left_out;
+                self.log.expect(self.total);
+                stage.beginning_after(done, &self.stage, new_backend()?.as_ref())?
+            }
+        };
         let before = From::Before(Box::new(self.trainer.into_session()));
         let (trainer, first) = stage.trainer(new_backend, plans, before)?;
         let run = Run {
@@ -237,6 +247,7 @@ impl Run {
             stage,
             best: None,
             waiting: None,
+            stopped: false,
             ..self
         };
         run.announce(&first);
@@ -287,7 +298,8 @@ impl Run {
             _ => "the phase before",
         };
         if !first.drawn.is_empty() {
-            let drawn = some_of(&first.drawn);
+            let drawn: Vec<String> = first.drawn.iter().map(first_weights::show).collect();
+            let drawn = some_of(&drawn);
             self.log
                 .note(&format!("{before} has no {drawn}; starting with new ones"));
         }
@@ -428,7 +440,7 @@ impl Run {
             plans: self.peak().planned,
             resident: self.account.resident(),
             interrupted,
-            stopped: self.stopped,
+            stopped: self.stopped && self.stage.is_last,
         })
     }
 }

@@ -27,7 +27,7 @@ impl Run {
         }
     }
 
-    /// Counts the evaluations since the best one. The run stops when there are enough of them.
+    /// Counts the evaluations since the best one. The stage ends when there are enough of them.
     pub(super) fn wait(&mut self, scores: &Scores) {
         let train = &self.stage.task.config.train;
         if train.patience == 0 {

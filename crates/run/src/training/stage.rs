@@ -34,6 +34,8 @@ pub(crate) struct Stage {
     pub sources: Sources,
     /// The layouts of the largest of them.
     pub shapes: Shapes,
+    /// Whether no other stage follows.
+    pub is_last: bool,
 }
 
 /// Batches of training and of the evaluation.
@@ -93,18 +95,16 @@ impl Stage {
         let mark = start.mark();
         let mut joined = mark.map_or_else(Joined::new, |mark| mark.joined.clone());
         if start.optimizer_since() > 0 {
-            let params = tasks[0].model.parameters_with(tasks[0].fine_tuning.lora.as_ref());
-            joined = params
-                .into_iter()
-                .map(|param| (param.name, start.optimizer_since()))
-                .collect();
+            let params = tasks[0].parameters().into_iter();
+            joined = params.map(|param| (param.name, start.optimizer_since())).collect();
         }
         let (mut begun, mut batches) = mark.map_or((0, 0), |mark| (mark.begun, mark.batches));
         let mut from = match start.states()? {
             Some(states) => From::Checkpoint(start.step(), states, start.has_optimizer()),
             None => From::Beginning,
         };
-        if tasks.len() > 1 && begun + steps[0].total == start.step() {
+        let has_ended = start.has_stopped() || begun + steps[0].total == start.step();
+        if tasks.len() > 1 && has_ended {
             // The checkpoint is the end of its phase.
             if let (Some(dir), Some(states)) = (start.saved(), start.states()?) {
                 from = From::BeforeIn(dir.to_path_buf(), states);
@@ -116,7 +116,8 @@ impl Stage {
             sources.remove(0);
         }
         let backend = backend()?;
-        let mut stages: Vec<(Stage, StepPlans)> = Vec::with_capacity(tasks.len());
+        let count = tasks.len();
+        let mut stages: Vec<(Stage, StepPlans)> = Vec::with_capacity(count);
         for ((task, steps), sources) in tasks.into_iter().zip(steps).zip(sources) {
             if let Some((before, _)) = stages.last() {
                 joined = joined_after(&joined, &before.task, &task, begun);
@@ -140,8 +141,10 @@ impl Stage {
                 batches,
                 options,
                 sources,
+                is_last: stages.len() + 1 == count,
             };
-            let plans = stage.plans(backend.as_ref());
+            let checked = |plans: StepPlans| plans.check_memory().map(|()| plans);
+            let plans = stage.plans(backend.as_ref()).and_then(checked);
             let plans = plans.map_err(|error| in_place(&stage.task.config, error))?;
             stages.push((stage, plans));
             (begun, batches) = (begun + steps.total, batches + steps.batches);
@@ -155,9 +158,32 @@ impl Stage {
     }
 
     fn plans(&self, backend: &dyn Backend) -> Result<StepPlans> {
-        let plans = StepPlans::new(backend, &self.options, &self.task.graphs(&self.options, self.shapes)?)?;
-        plans.check_memory()?;
-        Ok(plans)
+        StepPlans::new(backend, &self.options, &self.task.graphs(&self.options, self.shapes)?)
+    }
+
+    /// The same stage with its plans where it begins after `done` steps, since the stage before it ended early. Its
+    /// batches stay those that it was to have: the ones that the stage before has not taken are left out.
+    ///
+    /// # Errors
+    /// A budget below the floor.
+    pub(crate) fn beginning_after(
+        self,
+        done: u64,
+        before: &Stage,
+        backend: &dyn Backend,
+    ) -> Result<(Stage, StepPlans)> {
+        let options = TrainerOptions {
+            schedule_start: done,
+            joined: joined_after(&before.options.joined, &before.task, &self.task, done),
+            ..self.options
+        };
+        let stage = Stage {
+            begun: done,
+            options,
+            ..self
+        };
+        let plans = stage.plans(backend)?;
+        Ok((stage, plans))
     }
 
     /// The last step of the stage, of all steps of the run.
@@ -204,7 +230,7 @@ impl Stage {
                 let (mut session, new) = session.with_params(params, &plans.states)?;
                 session.draw(|name| new.iter().any(|own| own == name), seed)?;
                 let drawn = session.params().iter().filter(|param| new.contains(&param.name));
-                let drawn = drawn.map(first_weights::show).collect();
+                let drawn = drawn.cloned().collect();
                 let has = |name: &String| session.params().iter().any(|param| param.name == *name);
                 let unused = before
                     .into_iter()
@@ -226,9 +252,15 @@ impl Stage {
                 Ok((trainer, first))
             }
             From::BeforeIn(dir, states) => {
-                let (session, first) = self.filled(backend()?, params, Origin::Before(&dir))?;
+                // With adapters, the checkpoint has only what is trained, as a state.
+                let origin = match &task.fine_tuning.lora {
+                    Some(_) => task.origin(),
+                    None => Origin::Before(&dir),
+                };
+                let (session, mut first) = self.filled(backend()?, params, origin)?;
                 let mut trainer = Trainer::from_plans(session, options, plans)?;
-                trainer.carry_on_from(self.begun, &states)?;
+                let found = trainer.carry_on_from(self.begun, &states)?;
+                first.drawn.retain(|param| !found.contains(&param.name));
                 Ok((trainer, first))
             }
         }
@@ -315,7 +347,7 @@ pub(crate) fn in_place(config: &Config, error: Error) -> Error {
 /// step, or if the optimizer's state begins anew.
 pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: u64) -> Joined {
     let is_adamw = |task: &RunTask| matches!(task.config.optimizer, OptimizerConfig::AdamW { .. });
-    let known = old.model.parameters();
+    let known = old.parameters();
     let is_frozen = |name: &str| {
         old.config
             .train
@@ -326,8 +358,7 @@ pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: 
     let stays = |name: &str, shape: &[usize]| {
         is_adamw(old) && !is_frozen(name) && known.iter().any(|param| param.name == name && param.shape == shape)
     };
-    let parameters = new.model.parameters().into_iter();
-    let since = parameters.map(|param| match stays(&param.name, &param.shape) {
+    let since = new.parameters().into_iter().map(|param| match stays(&param.name, &param.shape) {
         true => (before.get(&param.name).copied().unwrap_or(0), param.name),
         false => (step, param.name),
     });

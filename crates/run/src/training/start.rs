@@ -198,7 +198,8 @@ impl Start {
         let (Some(folder), Some(from)) = (&self.folder, &self.checkpoint) else {
             return Ok(None);
         };
-        let has_ended = from.manifest.step == total || (from.manifest.stopped && self.changes.is_empty());
+        let has_stopped = from.manifest.stopped && self.configs().len() == 1 && self.changes.is_empty();
+        let has_ended = from.manifest.step == total || has_stopped;
         if has_ended && folder.model().is_dir() && folder.report().is_file() {
             return Report::of_ended(folder, from.manifest.step).map(Some);
         }
@@ -223,6 +224,11 @@ impl Start {
         self.folder
             .as_ref()
             .map_or(Spent::default(), |folder| Spent::read(&folder.sessions()))
+    }
+
+    /// Whether the run, or its phase, ended with the checkpoint to go on from, since it had waited long enough.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.checkpoint.as_ref().is_some_and(|from| from.manifest.stopped)
     }
 
     /// How long the run has waited for a better evaluation.
