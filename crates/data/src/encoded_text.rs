@@ -13,7 +13,9 @@ use crate::tokens::{Tokens, Writer};
 const TOKENS: &str = "tokens";
 
 /// Encodes a text, block by block. A large one goes to the cache. Each document, if there are such, begins with the
-/// end-of-text token, and one more ends the last document.
+/// end-of-text token, and one more ends the last document. Where the tokenizer puts a token before texts, the whole text
+/// begins with it, and each document that is no part between marks does in place of the end-of-text token, which then
+/// ends it.
 ///
 /// # Errors
 /// Documents, if the tokenizer has no end-of-text token; a text with unknown words, if the vocabulary has no unknown
@@ -27,7 +29,8 @@ pub fn encode_text(
     if documents != Documents::Off {
         end_of_text(tokenizer)?;
     }
-    let key = || format!("text {documents:?}\n{:08x}\n{}", tokenizer.digest(), text.key());
+    let begins = tokenizer.begin_id().map_or("", |_| " begun");
+    let key = || format!("text {documents:?}{begins}\n{:08x}\n{}", tokenizer.digest(), text.key());
     let largest = (tokenizer.vocab_size() - 1) as i32;
     match cache.and_then(|cache| cache.entry(text.bytes(), key())) {
         None => {
@@ -59,21 +62,43 @@ pub fn end_of_text(tokenizer: &Tokenizer) -> Result<i32> {
     })
 }
 
+/// The token that documents of a text begin with.
+///
+/// # Errors
+/// A tokenizer without a token between documents.
+pub fn document_start(tokenizer: &Tokenizer, documents: Documents) -> Result<i32> {
+    let end = end_of_text(tokenizer)?;
+    Ok(match documents {
+        Documents::Marked => end,
+        _ => tokenizer.begin_id().unwrap_or(end),
+    })
+}
+
 fn add(text: &TextSplit, tokenizer: &Tokenizer, documents: Documents, writer: &mut Writer) -> Result<()> {
+    if matches!(documents, Documents::Off | Documents::Marked) {
+        writer.add(tokenizer.begin_id().as_slice())?;
+        return stream(text.blocks(), tokenizer, writer);
+    }
+    let (begin, end) = (document_start(tokenizer, documents)?, end_of_text(tokenizer)?);
+    // Where one token is both, that before a document ends the one before it.
+    let ends = [end];
+    let after: &[i32] = if begin == end { &[] } else { &ends };
     match documents {
-        Documents::Off | Documents::Marked => return stream(text.blocks(), tokenizer, writer),
+        Documents::Off | Documents::Marked => {}
         Documents::Files => {
             for part in text.parts() {
-                writer.add(&[end_of_text(tokenizer)?])?;
+                writer.add(&[begin])?;
                 stream(part?, tokenizer, writer)?;
+                writer.add(after)?;
             }
         }
         Documents::Lines | Documents::Paragraphs => {
-            let (mut cutter, end) = (Cutter::new(documents), end_of_text(tokenizer)?);
+            let mut cutter = Cutter::new(documents);
             let mut write = |documents: Vec<String>| -> Result<()> {
                 for ids in in_parallel(&documents, |text| tokenizer.encode(text))? {
-                    writer.add(&[end])?;
+                    writer.add(&[begin])?;
                     writer.add(&ids)?;
+                    writer.add(after)?;
                 }
                 Ok(())
             };
@@ -85,7 +110,10 @@ fn add(text: &TextSplit, tokenizer: &Tokenizer, documents: Documents, writer: &m
             }
         }
     }
-    writer.add(&[end_of_text(tokenizer)?])
+    match after.is_empty() {
+        true => writer.add(&[end]),
+        false => Ok(()),
+    }
 }
 
 /// Encodes a text up to the last place of each block at which it can be cut.

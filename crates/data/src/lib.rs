@@ -83,7 +83,7 @@ pub use cache::TokenCache;
 pub use confusion::{ClassScores, Confusion};
 pub use documents::Documents;
 pub use encoded::EncodedExamples;
-pub use encoded_text::{encode_text, end_of_text};
+pub use encoded_text::{document_start, encode_text, end_of_text};
 pub use entities::{EntityCounts, are_entities};
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;

@@ -38,11 +38,20 @@ pub struct Tokenizer {
     mask: Option<i32>,
     unknown: Option<i32>,
     end: Option<i32>,
+    /// The token that it puts before a text of a language model.
+    begin: Option<i32>,
     /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Tokenizer {
+    /// Whether a folder has the files of a tokenizer.
+    pub fn is_in(dir: &Path) -> bool {
+        [TOKENIZER, "vocab.txt", "vocab.json"]
+            .iter()
+            .any(|name| dir.join(name).exists())
+    }
+
     /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json`, or else `vocab.txt` (BERT's WordPiece, lower
     /// case unless `tokenizer_config.json` says otherwise), or else `vocab.json` and `merges.txt` (byte-level BPE of
     /// GPT-2 or RoBERTa). The latter two are extended by `added_tokens.json` and `added_tokens_decoder` in
@@ -178,8 +187,13 @@ impl Tokenizer {
             mask: mask.map(|id| id as i32),
             unknown,
             end: end.map(|id| id as i32),
+            begin: None,
             files,
         };
+        let named = added::content(&config["bos_token"]).and_then(|token| tokenizer.inner.token_to_id(token));
+        let (before, _) = tokenizer.around_a_text()?;
+        let begin = named.map(|id| id as i32).filter(|id| before.first() == Some(id));
+        let tokenizer = Tokenizer { begin, ..tokenizer };
         for second in [None, Some("")] {
             let (special, _) = tokenizer.encode_pair("", second, usize::MAX)?;
             if let Some(id) = special.into_iter().find(|&id| id < 0 || id as usize >= vocab_size) {
@@ -213,6 +227,17 @@ impl Tokenizer {
             Shortcut::None => {}
         }
         Ok(ids_of(&self.encoding(text)?))
+    }
+
+    /// Encodes a text that a language model is to continue: where the tokenizer puts a token before texts, the text
+    /// begins with it.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode`].
+    pub fn encode_prompt(&self, text: &str) -> Result<Vec<i32>> {
+        let ids = self.encode(text)?;
+        let begin = self.begin.filter(|begin| ids.first() != Some(begin));
+        Ok(begin.into_iter().chain(ids).collect())
     }
 
     /// Returns the last place at which a text that goes on can be cut so that the ids of the parts are those of the
@@ -377,6 +402,11 @@ impl Tokenizer {
     /// `<|end_of_text|>`.
     pub fn end_id(&self) -> Option<i32> {
         self.end
+    }
+
+    /// Returns the id of the token that it puts before every text, if that is its `bos_token`.
+    pub fn begin_id(&self) -> Option<i32> {
+        self.begin
     }
 
     /// Returns the id of a token.

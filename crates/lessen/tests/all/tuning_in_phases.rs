@@ -36,7 +36,10 @@ fn adapters_go_on_through_phases() {
     let recipe = classifier(dir, "bert", LORA);
     let more = ["--init", "first/model", "--out", "whole", "--steps", "7"];
     succeed(dir, &train_on(&recipe, &data, &more));
-    let results = ["model/adapter_model.safetensors", "checkpoints/step-7/training.safetensors"];
+    let results = [
+        "model/adapter_model.safetensors",
+        "checkpoints/step-7/training.safetensors",
+    ];
     assert_same(dir, ["run", "whole"], &results);
 
     // As if it had been killed at the end of the first phase, and in the second one.
@@ -46,9 +49,17 @@ fn adapters_go_on_through_phases() {
         }
         let output = lessen(dir, &["train", "--resume", "--out", "killed"]);
         assert!(output.status.success(), "{}", stderr(&output));
-        assert!(!stderr(&output).contains("starting with new ones"), "{}", stderr(&output));
+        assert!(
+            !stderr(&output).contains("starting with new ones"),
+            "{}",
+            stderr(&output)
+        );
         assert_same(dir, ["killed", "run"], &results);
-        assert_same(dir, ["killed", "run"], &["best/adapter_model.safetensors", "best/best.json"]);
+        assert_same(
+            dir,
+            ["killed", "run"],
+            &["best/adapter_model.safetensors", "best/best.json"],
+        );
     }
     let report: Value = serde_json::from_slice(&bytes(dir, "run", "report.json")).unwrap();
     let score = json(dir, &["eval", "run", "--json"]);
@@ -63,10 +74,7 @@ fn adapters_are_the_same_in_all_phases() {
     checkpoint(dir, "bert");
     let two = "[[phase]]\nname = \"a\"\n[[phase]]\nname = \"b\"\nlora.rank = 4\n";
     let recipe = classifier(dir, "bert", &format!("{LORA}{two}"));
-    let sentence = refuse(
-        dir,
-        &train_on(&recipe, &dir.join("titles"), &["--init", "first/model"]),
-    );
+    let sentence = refuse(dir, &train_on(&recipe, &dir.join("titles"), &["--init", "first/model"]));
     assert!(
         sentence.contains("phase.b.lora.rank cannot be, since lora.rank is the same in all phases"),
         "{sentence}"
@@ -91,7 +99,15 @@ fn a_phase_that_gets_no_better_ends_and_the_next_one_begins() {
         let text = fs::read_to_string(classifier(dir, "encoder", "")).unwrap();
         let text = text.replace("batch = 8\nsteps = 4\nlr = 0.01\n", &ending_early(first));
         fs::write(&recipe, text).unwrap();
-        let more = ["--out", out, "--set", "data.shuffle=false", "--set", "model.dropout=0.1", "--json"];
+        let more = [
+            "--out",
+            out,
+            "--set",
+            "data.shuffle=false",
+            "--set",
+            "model.dropout=0.1",
+            "--json",
+        ];
         json(dir, &train_on(&recipe, &data, &more))
     };
     let report = run("early", "steps = 10\npatience = 2");
@@ -130,7 +146,10 @@ fn the_last_phase_that_gets_no_better_ends_the_run() {
     let report = json(dir, &train_on(&recipe, &data, &["--out", "run", "--json"]));
     let first = report["phases"][0]["steps"].as_u64().unwrap();
     assert_eq!(report["steps"], first + 3);
-    assert_eq!((&report["stopped_early"], &report["model"]), (&true.into(), &"best".into()));
+    assert_eq!(
+        (&report["stopped_early"], &report["model"]),
+        (&true.into(), &"best".into())
+    );
     assert_eq!(report["best_step"], first + 1, "the best evaluation of the last phase");
     let said = succeed(dir, &["train", "--resume", "--out", "run"]);
     assert!(said.contains("nothing is left to do"), "{said}");

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::WANTED_FOLDER;
-use super::adapters::{has_adapters, load_merged};
+use super::adapters::load_merged;
 use super::file::TensorFile;
+use super::folder::ModelFolder;
 use super::names::{Tied, candidates, is_redundant, tied};
 use super::save::Stored;
 use crate::context::ParamSpec;
@@ -38,7 +39,7 @@ pub struct Rest {
     pub extra: Vec<String>,
 }
 
-/// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`.
+/// Reads the values of `params` from the checkpoint in a folder, converting F16, BF16 and F64 to `f32`.
 ///
 /// A parameter that is missing or has another shape is an error, unless `allow_missing` holds for its name: a new task
 /// head replaces that of the checkpoint.
@@ -46,9 +47,13 @@ pub struct Rest {
 /// # Errors
 /// A missing, truncated or damaged file; an inconsistent header; a missing tensor; a wrong shape; an unknown dtype; two
 /// different tensors that the model ties. The message names the file and the tensor.
-pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bool) -> Result<Loaded> {
+pub fn load<'a>(
+    folder: impl Into<ModelFolder<'a>>,
+    params: &[ParamSpec],
+    allow_missing: &dyn Fn(&str) -> bool,
+) -> Result<Loaded> {
     let mut weights = Weights::new();
-    let rest = load_with(dir, params, allow_missing, &mut |param, first, part| {
+    let rest = load_with(folder, params, allow_missing, &mut |param, first, part| {
         let weight = weights.entry(param.name.clone()).or_insert_with(|| Weight {
             shape: param.shape.clone(),
             data: Vec::with_capacity(param.shape.iter().product()),
@@ -70,16 +75,17 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
 ///
 /// # Errors
 /// As [`load`], and those of `take`.
-pub fn load_with(
-    dir: &Path,
+pub fn load_with<'a>(
+    folder: impl Into<ModelFolder<'a>>,
     params: &[ParamSpec],
     allow_missing: &dyn Fn(&str) -> bool,
     take: &mut Take<'_>,
 ) -> Result<Rest> {
-    if has_adapters(dir) {
-        return load_merged(dir, params, allow_missing, take);
+    let folder = folder.into();
+    if folder.has_adapters() {
+        return load_merged(folder, params, allow_missing, take);
     }
-    let mut checkpoint = Checkpoint::open(dir)?;
+    let mut checkpoint = Checkpoint::open(folder.path())?;
     let mut rest = Rest::default();
     // The tensor that each parameter is read from.
     let mut used: BTreeMap<&str, String> = BTreeMap::new();

@@ -327,6 +327,8 @@ keys! {
     /// What a model is built from.
     model: ModelKeys {
         init: Option<PathBuf> [PATH], "Hugging Face folder to start from (--init); its sizes replace those below";
+        base: Option<PathBuf> [PATH],
+            "folder of the model that the adapters in model.init belong to (--base; default: the one that they name)";
         kind: ModelKind [Kind::Choice(ModelKind::WORDS)] = "\"gpt2\"", "language model or classifier";
         layers: usize [Kind::Count(1)] = "2", "Transformer blocks";
         width: usize [Kind::Count(1)] = "128", "size of the hidden states";
@@ -449,7 +451,9 @@ keys! {
     lora: LoraKeys {
         rank: usize [Kind::Count(0)] = "0", "rank of the adapters; 0 is no LoRA";
         alpha: f64 [NOT_NEGATIVE] = "16.0", "factor of the adapters, times their rank";
-        targets: Option<Patterns> [NAMES], "layers that get adapters, such as query,value";
+        rank_stabilized: bool [Kind::Switch] = "false", "whether the factor is alpha over the root of the rank (rsLoRA)";
+        targets: Option<Patterns> [NAMES],
+            "layers that get adapters, such as query,value; all-linear is all of them, but for those that are trained whole";
         dropout: f64 [SHARE] = "0.0", "share of dropped values before the adapters";
         whole: Option<Patterns> [NAMES],
             "parameters that are trained beside the adapters (default: those that the checkpoint lacks, and its head)";

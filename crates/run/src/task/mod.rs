@@ -16,12 +16,14 @@ use self::first_weights::Origin;
 use self::goal::Goal;
 use self::model::Sizes;
 use crate::folder::manifest::DataDigests;
+use crate::generation_config::GenerationConfig;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::training::Steps;
 use lessen_base::{Error, Result};
 use lessen_data::{Documents, Metric, Source, Tokenizer, bucket, masked_places};
 use lessen_graph::Tensor;
+use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{BatchShape, Context, Joined, Model, ParamSpec, Task, numbered_labels};
 use lessen_train::{StepGraphs, TrainerOptions};
 use std::ops::Range;
@@ -98,10 +100,14 @@ impl Shapes {
 pub struct SavedModel {
     /// The folder that it was read from.
     pub dir: PathBuf,
+    /// The folder of the model that adapters in it belong to, where another one than they name.
+    pub base: Option<PathBuf>,
     /// The model.
     pub model: Model,
     /// Its tokenizer.
     pub tokenizer: Tokenizer,
+    /// How it continues texts, where its folder says so.
+    pub generation: Option<GenerationConfig>,
 }
 
 impl SavedModel {
@@ -109,19 +115,26 @@ impl SavedModel {
     ///
     /// # Errors
     /// Damaged files, and settings that do not describe the model.
-    pub fn read(config: &Config, dir: &Path) -> Result<SavedModel> {
-        let tokenizer = Tokenizer::from_dir(dir)?;
-        let mut model = Model::from_dir(dir)?;
+    pub fn read(config: &Config, folder: ModelFolder<'_>) -> Result<SavedModel> {
+        let tokenizer = tokenizer_of(folder)?;
+        let mut model = Model::from_dir(folder)?;
         if let Some(dropout) = config.model.dropout {
             model.set_dropout(dropout);
         }
         let saved = SavedModel {
-            dir: dir.to_path_buf(),
+            dir: folder.path().to_path_buf(),
+            base: folder.given_base().map(Path::to_path_buf),
+            generation: generation_of(folder, &model)?,
             model,
             tokenizer,
         };
         saved.check(config)?;
         Ok(saved)
+    }
+
+    /// The folder that it was read from, as what its weights are read from.
+    pub fn folder(&self) -> ModelFolder<'_> {
+        ModelFolder::from(&self.dir).with_base(self.base.as_deref())
     }
 
     /// Refuses settings that do not describe the model.
@@ -167,6 +180,8 @@ pub struct RunTask {
     saved: Option<PathBuf>,
     /// How labels count, and which parameters are trained.
     pub(crate) fine_tuning: FineTuning,
+    /// How the model that it starts from continues texts, where its folder says so.
+    generation: Option<GenerationConfig>,
     /// The data; none where the recipe names none.
     data: Option<TaskData>,
 }
@@ -192,14 +207,15 @@ impl RunTask {
         };
         let goal = fit::with_best(&config, goal)?;
         fit::check_loss(&config, &goal)?;
-        let (dir, model, tokenizer) = match saved {
+        let (dir, model, tokenizer, generation) = match saved {
             Some(saved) => {
                 fit::check_goal(&goal, &saved.model)?;
-                (Some(saved.dir), saved.model, Some(saved.tokenizer))
+                (Some(saved.dir), saved.model, Some(saved.tokenizer), saved.generation)
             }
             None => {
                 let (model, tokenizer) = new_model(&config, &goal, corpus.as_ref())?;
-                (None, model, tokenizer)
+                let generation = config.init().map(|init| generation_of(init, &model)).transpose()?;
+                (None, model, tokenizer, generation.flatten())
             }
         };
         fit::check_batch(&config, &model)?;
@@ -210,6 +226,7 @@ impl RunTask {
             config,
             goal,
             model,
+            generation,
             saved: dir,
             data: data.map(|(corpus, tokenizer)| TaskData {
                 corpus: Arc::new(corpus),
@@ -247,6 +264,7 @@ impl RunTask {
             config,
             goal,
             model,
+            generation: self.generation.clone(),
             saved: None,
             data: self.data.clone(),
         })
@@ -255,6 +273,16 @@ impl RunTask {
     /// All parameters in order of first use, those of adapters among them.
     pub(crate) fn parameters(&self) -> Vec<ParamSpec> {
         self.model.parameters_with(self.fine_tuning.lora.as_ref())
+    }
+
+    /// How its model continues texts; none for a model that does not.
+    pub(crate) fn generation(&self) -> Option<GenerationConfig> {
+        self.model.decoder()?;
+        Some(
+            self.generation
+                .clone()
+                .unwrap_or_else(|| GenerationConfig::of(&self.model)),
+        )
     }
 
     /// The data.
@@ -360,7 +388,7 @@ impl RunTask {
 
     /// Where the first weights of training come from.
     pub(crate) fn origin(&self) -> Origin<'_> {
-        match (&self.saved, &self.config.model.init) {
+        match (&self.saved, self.config.init()) {
             // A checkpoint has only what is trained beside the weights that stay as they are.
             (Some(_), Some(init)) if self.fine_tuning.lora.is_some() => Origin::Init(init),
             (Some(dir), _) => Origin::Saved(dir),
@@ -394,9 +422,29 @@ impl TaskData {
     }
 }
 
+/// How the model of a folder continues texts, if it does and the folder says so.
+fn generation_of(folder: ModelFolder<'_>, model: &Model) -> Result<Option<GenerationConfig>> {
+    match model.decoder() {
+        Some(_) => GenerationConfig::read(folder),
+        None => Ok(None),
+    }
+}
+
+/// The tokenizer of a model: the one in its folder, or else that of the model that its adapters belong to.
+///
+/// # Errors
+/// A folder without a sound tokenizer.
+pub(crate) fn tokenizer_of(folder: ModelFolder<'_>) -> Result<Tokenizer> {
+    if Tokenizer::is_in(folder.path()) {
+        return Tokenizer::from_dir(folder.path());
+    }
+    let base = folder.base()?;
+    Tokenizer::from_dir(base.as_deref().unwrap_or(folder.path()))
+}
+
 /// The model of a recipe that no run has saved, and its tokenizer where there is data.
 fn new_model(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<(Model, Option<Tokenizer>)> {
-    if let Some(init) = &config.model.init {
+    if let Some(init) = config.init() {
         fit::check_init(config, init)?;
     }
     let tokenizer = corpus.map(|corpus| corpus.tokenizer(config)).transpose()?;

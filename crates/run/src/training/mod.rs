@@ -370,7 +370,7 @@ impl Run {
             let parameters = task.model.parameters();
             let (mut session, _) = trainer.finish()?.with_params(parameters.clone(), &[])?;
             if let Some(dir) = best {
-                first_weights::read(&mut session, &parameters, &dir, &|_| false, None)?;
+                first_weights::read(&mut session, &parameters, (&dir).into(), &|_| false, None)?;
             }
             Generator::new(session, &task.model, most)
         };

@@ -324,7 +324,7 @@ fn tasks(start: &Start) -> Result<Vec<RunTask>> {
         let task = match tasks.last() {
             Some(before) => before.later(config.clone()),
             None => {
-                let saved = start.saved().map(|dir| SavedModel::read(config, dir));
+                let saved = start.saved().map(|dir| SavedModel::read(config, dir.into()));
                 saved
                     .transpose()
                     .and_then(|saved| RunTask::assemble(config.clone(), saved))
@@ -358,10 +358,13 @@ pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: 
     let stays = |name: &str, shape: &[usize]| {
         is_adamw(old) && !is_frozen(name) && known.iter().any(|param| param.name == name && param.shape == shape)
     };
-    let since = new.parameters().into_iter().map(|param| match stays(&param.name, &param.shape) {
-        true => (before.get(&param.name).copied().unwrap_or(0), param.name),
-        false => (step, param.name),
-    });
+    let since = new
+        .parameters()
+        .into_iter()
+        .map(|param| match stays(&param.name, &param.shape) {
+            true => (before.get(&param.name).copied().unwrap_or(0), param.name),
+            false => (step, param.name),
+        });
     since
         .filter(|(since, _)| *since > 0)
         .map(|(since, name)| (name, since))

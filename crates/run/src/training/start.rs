@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 24] = [
+const FREE: [&str; 25] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -38,6 +38,7 @@ const FREE: [&str; 24] = [
     "data.cache",
     "data.cache_from",
     "model.init",
+    "model.base",
     "model.vocab",
     "optimizer.placement",
     "record.every",

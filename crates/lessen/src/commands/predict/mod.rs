@@ -64,7 +64,7 @@ impl Predict {
     /// Asks the model; the exit code.
     pub fn run(self) -> Result<u8> {
         let backend = || self.device.open();
-        let mut run = SavedRun::open(self.model.folder(), self.model.which(), &backend)?;
+        let mut run = self.model.open(&backend)?;
         run.set(&self.set)?;
         match (&self.what.text, &self.what.input, &self.what.glue) {
             (Some(text), ..) => self.one(&run, text)?,
