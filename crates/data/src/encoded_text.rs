@@ -185,6 +185,40 @@ mod tests {
         assert_eq!(ids(Documents::Files), [e, a, b, n, n, b, n, e, a, e, b, e]);
         assert_eq!(ids(Documents::Lines), [e, a, b, e, b, e, a, e, b, e]);
         assert_eq!(ids(Documents::Paragraphs), ids(Documents::Lines));
+
+        // With a token before texts, documents begin with it and end with the other one.
+        let text_of = |id: &str| serde_json::json!({ "Sequence": { "id": id, "type_id": 0 } });
+        let begin = serde_json::json!({ "SpecialToken": { "id": "[UNK]", "type_id": 0 } });
+        let folder = dir.path().join("tokenizer");
+        tokenizer.save(&folder).unwrap();
+        let change = |name: &str, change: &dyn Fn(&mut serde_json::Value)| {
+            let path = folder.join(name);
+            let mut json = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            change(&mut json);
+            fs::write(path, json.to_string()).unwrap();
+        };
+        change("tokenizer_config.json", &|config| config["bos_token"] = "[UNK]".into());
+        change("tokenizer.json", &|json| {
+            json["post_processor"] = serde_json::json!({
+                "type": "TemplateProcessing", "single": [begin, text_of("A")], "pair": [begin, text_of("A"), text_of("B")],
+                "special_tokens": { "[UNK]": { "id": "[UNK]", "ids": [1], "tokens": ["[UNK]"] } },
+            });
+        });
+        let beginning = Tokenizer::from_dir(&folder).unwrap();
+        let ids = |documents| {
+            let tokens = encode_text(&text, &beginning, documents, None).unwrap();
+            let mut found = vec![0; tokens.len()];
+            tokens.read(0, &mut found);
+            (document_start(&beginning, documents), found)
+        };
+        let s = 1;
+        assert_eq!(ids(Documents::Off).1, [s, a, b, n, n, b, n, a, e, b]);
+        assert_eq!(ids(Documents::Marked), (Ok(e), ids(Documents::Off).1));
+        assert_eq!(
+            ids(Documents::Files),
+            (Ok(s), vec![s, a, b, n, n, b, n, e, s, a, e, b, e])
+        );
+        assert_eq!(ids(Documents::Lines), (Ok(s), vec![s, a, b, e, s, b, e, s, a, e, b, e]));
         let without = Tokenizer::characters(["ab\n"], 1);
         let error = encode_text(&text, &without, Documents::Lines, None)
             .unwrap_err()

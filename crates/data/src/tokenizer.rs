@@ -2,6 +2,7 @@
 
 mod added;
 mod shortcut;
+mod special;
 
 use std::path::Path;
 
@@ -9,7 +10,7 @@ use crc32c::crc32c_append;
 use lessen_base::{Error, Result, atomic};
 use serde_json::Value;
 use tokenizers::utils::truncation::{TruncationParams, truncate_encodings};
-use tokenizers::{Encoding, PostProcessor, Token};
+use tokenizers::{Encoding, PostProcessor};
 
 use crate::files::{make_folder, read_text};
 use crate::parallel::in_parallel;
@@ -229,17 +230,6 @@ impl Tokenizer {
         Ok(ids_of(&self.encoding(text)?))
     }
 
-    /// Encodes a text that a language model is to continue: where the tokenizer puts a token before texts, the text
-    /// begins with it.
-    ///
-    /// # Errors
-    /// As [`Tokenizer::encode`].
-    pub fn encode_prompt(&self, text: &str) -> Result<Vec<i32>> {
-        let ids = self.encode(text)?;
-        let begin = self.begin.filter(|begin| ids.first() != Some(begin));
-        Ok(begin.into_iter().chain(ids).collect())
-    }
-
     /// Returns the last place at which a text that goes on can be cut so that the ids of the parts are those of the
     /// whole; 0 where there is none. A tokenizer that may join anything is given the lines of a text in parts of at
     /// least 16 MiB.
@@ -365,48 +355,6 @@ impl Tokenizer {
     pub(crate) fn digest(&self) -> u32 {
         let all = self.files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
         all.fold(0, crc32c_append)
-    }
-
-    /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.
-    pub fn pad_id(&self) -> i32 {
-        self.pad
-    }
-
-    /// Returns the id of the mask token: that of `mask_token`, or else of `[MASK]` or `<mask>`.
-    pub fn mask_id(&self) -> Option<i32> {
-        self.mask
-    }
-
-    /// Returns the special tokens that it puts before and after a single text.
-    ///
-    /// # Errors
-    /// A template that cannot be applied.
-    pub fn around_a_text(&self) -> Result<(Vec<i32>, Vec<i32>)> {
-        let text = Encoding::from_tokens(vec![Token::new(0, String::new(), (0, 0))], 0);
-        let whole = self.inner.post_process(text, None, true).map_err(not_encoded)?;
-        let (ids, special) = (ids_of(&whole), whole.get_special_tokens_mask());
-        let before = special.iter().take_while(|&&special| special == 1).count();
-        Ok((
-            ids[..before].to_vec(),
-            ids.get(before + 1..).unwrap_or_default().to_vec(),
-        ))
-    }
-
-    /// Returns the id that stands for what the vocabulary does not have; `None` if it can write everything, as
-    /// byte-level BPE.
-    pub fn unknown_id(&self) -> Option<i32> {
-        self.unknown
-    }
-
-    /// Returns the id of the token that ends a text: that of `eos_token`, or else of `<|endoftext|>`, `</s>` or
-    /// `<|end_of_text|>`.
-    pub fn end_id(&self) -> Option<i32> {
-        self.end
-    }
-
-    /// Returns the id of the token that it puts before every text, if that is its `bos_token`.
-    pub fn begin_id(&self) -> Option<i32> {
-        self.begin
     }
 
     /// Returns the id of a token.

@@ -23,14 +23,18 @@ const REMEDY: &str = "merge them with peft: `model.merge_and_unload().save_pretr
 /// away from it.
 const PLAIN_STARTS: [&str; 3] = ["gaussian", "eva", "orthogonal"];
 
-/// Fields that change what is computed, with the value that changes nothing.
-const OTHER_KINDS: [(&str, Value); 6] = [
-    ("use_dora", Value::Bool(false)),
-    ("lora_bias", Value::Bool(false)),
-    ("use_qalora", Value::Bool(false)),
-    ("layer_replication", Value::Null),
-    ("trainable_token_indices", Value::Null),
-    ("alora_invocation_tokens", Value::Null),
+/// Fields that change what is computed unless they are false or null.
+const OTHER_KINDS: [&str; 10] = [
+    "use_dora",
+    "lora_bias",
+    "use_qalora",
+    "use_bdlora",
+    "layer_replication",
+    "trainable_token_indices",
+    "alora_invocation_tokens",
+    "arrow_config",
+    "kasa_config",
+    "monteclora_config",
 ];
 
 /// What `adapter_config.json` says.
@@ -61,8 +65,8 @@ impl AdapterConfig {
             Some(kind) if *kind != "LORA" => return Err(other("peft_type", kind)),
             _ => {}
         }
-        for (field, plain) in OTHER_KINDS {
-            if let Some(value) = fields.get(field).filter(|value| **value != plain) {
+        for field in OTHER_KINDS {
+            if let Some(value) = fields.get(field).filter(|value| **value != false) {
                 return Err(other(field, value));
             }
         }

@@ -12,7 +12,7 @@ use super::file::TensorFile;
 use super::folder::{ADAPTERS, ModelFolder, TENSORS};
 use super::load::{Rest, Take, load_with};
 use super::save::{Entry, Sink, Stored, create, save_with, write_config, write_json, write_stored, write_weights};
-use super::tensor_names::{parameter_of, tensor_of, variants};
+use super::tensor_names::{is_left_over, parameter_of, tensor_of, variants};
 use crate::config::Fields;
 use crate::context::ParamSpec;
 use crate::lora::{Adapter, Lora, adapter_layer};
@@ -143,9 +143,10 @@ impl Folder {
     fn check_tensors(&self, params: &[ParamSpec]) -> Result<()> {
         let has = |name: &str| params.iter().any(|param| variants(&param.name).any(|own| own == name));
         let is_known = |tensor: &String| {
-            parameter_of(tensor).is_some_and(|name| {
+            let is_of_one = parameter_of(tensor).is_some_and(|name| {
                 has(&name) || adapter_layer(&name).is_some_and(|layer| has(&format!("{layer}.weight")))
-            })
+            });
+            is_of_one || is_left_over(tensor)
         };
         match self.file.names().into_iter().find(|tensor| !is_known(tensor)) {
             None => Ok(()),

@@ -133,7 +133,10 @@ fn what_peft_leaves_out_is_taken_from_the_base_model_and_the_tensors() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let base = bert_base(dir);
-    let own = adapters(dir, &tensors(), json!({}));
+    let mut all = tensors();
+    // With biases, peft saves what the head was before, too.
+    all.push(("classifier.original_module.bias", &[3]));
+    let own = adapters(dir, &all, json!({}));
     let (model, weights) = load(&dir.join("adapters"));
     assert_eq!(model.task(), Task::Classification { classes: 3 });
     // Ranks are those of the tensors; alpha is 8.
