@@ -13,9 +13,9 @@ use crate::tokens::{Tokens, Writer};
 const TOKENS: &str = "tokens";
 
 /// Encodes a text, block by block. A large one goes to the cache. Each document, if there are such, begins with the
-/// end-of-text token, and one more ends the last document. Where the tokenizer puts a token before texts, the whole text
-/// begins with it, and each document that is no part between marks does in place of the end-of-text token, which then
-/// ends it.
+/// end-of-text token, and one more ends the last document. Where the tokenizer puts a token before texts, the whole
+/// text begins with it, and each document that is no part between marks does in place of the end-of-text token, which
+/// then ends it.
 ///
 /// # Errors
 /// Documents, if the tokenizer has no end-of-text token; a text with unknown words, if the vocabulary has no unknown

@@ -13,10 +13,10 @@ const A: &str = "lora_A.weight";
 /// What the second one is called.
 const B: &str = "lora_B.weight";
 
-/// LoRA: a layer `y = x Wᵀ + b` with `W` of shape `[out, in]` becomes `y = x Wᵀ + s dropout(x) Aᵀ Bᵀ + b` with `s = alpha
-/// / rank`, `A` of shape `[rank, in]` and `B` of shape `[out, rank]`, called `LAYER.lora_A.weight` and
-/// `LAYER.lora_B.weight`. `B` begins as zeros, so that the model begins as it was; `A` begins uniform with the bound `1
-/// / sqrt(in)`, as in `peft`.
+/// LoRA: a layer `y = x Wᵀ + b` with `W` of shape `[out, in]` becomes `y = x Wᵀ + s dropout(x) Aᵀ Bᵀ + b` with the
+/// factor `s = alpha / rank`, `A` of shape `[rank, in]` and `B` of shape `[out, rank]`, called `LAYER.lora_A.weight`
+/// and `LAYER.lora_B.weight`. `B` begins as zeros, so that the model begins as it was; `A` begins uniform with the bound
+/// `1 / sqrt(in)`, as in `peft`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Lora {
     /// Rows of `A`.
@@ -107,8 +107,8 @@ impl Adapter {
         layers.filter_map(adapter).collect()
     }
 
-    /// An adapter of rank 0 for the layer of a parameter; none where that is no matrix of a layer. `fan_in_fan_out` says
-    /// how it lies.
+    /// An adapter of rank 0 for the layer of a parameter; none where that is no matrix of a layer. `fan_in_fan_out`
+    /// says how it lies.
     pub(crate) fn beside(weight: &ParamSpec, fan_in_fan_out: bool) -> Option<Adapter> {
         let layer = weight.name.strip_suffix(".weight")?.to_string();
         let (inputs, outputs) = match (weight.shape.as_slice(), fan_in_fan_out) {

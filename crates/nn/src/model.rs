@@ -80,9 +80,9 @@ impl Model {
         Ok(model)
     }
 
-    /// Reads a model of this class with the dimensions of the folder's `config.json`, which may describe another class of the
-    /// same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type` and the
-    /// loss of the replaced head are ignored.
+    /// Reads a model of this class with the dimensions of the folder's `config.json`, which may describe another class
+    /// of the same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type`
+    /// and the loss of the replaced head are ignored.
     ///
     /// # Errors
     /// As [`Model::from_dir`]; a model of another family.

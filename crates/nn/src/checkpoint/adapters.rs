@@ -10,7 +10,7 @@ use super::adapter_config::{AdapterConfig, config_of};
 use super::dtype::WeightDtype;
 use super::file::TensorFile;
 use super::folder::{ADAPTERS, ModelFolder, TENSORS};
-use super::load::{Rest, Take, load_with};
+use super::load::{Found, Rest, Take};
 use super::save::{Entry, Sink, Stored, create, save_with, write_config, write_json, write_stored, write_weights};
 use super::tensor_names::{is_left_over, parameter_of, tensor_of, variants};
 use crate::config::Fields;
@@ -110,31 +110,39 @@ impl Folder {
         Ok(Some(Matrices { adapter, scale, a, b }))
     }
 
-    /// [`load_with`] of the parameters as they are with the adapters' products in them.
+    /// [`load_with`](super::load::load_with) of the parameters as they are with the adapters' products in them.
     fn load(&mut self, params: &[ParamSpec], may_lack: &dyn Fn(&str) -> bool, take: &mut Take<'_>) -> Result<Rest> {
-        let (mut rest, mut adapters) = (Vec::new(), BTreeMap::new());
+        let rest = self.not_own(params);
+        let mut base = Found::of(&self.base, &rest, may_lack)?;
         for param in params {
-            if let Some(tensor) = self.tensor(&param.name) {
-                let mut first = 0;
-                self.file.visit_f32(&tensor, &param.shape, &mut |part| {
-                    take(param, first, part)?;
-                    first += part.len();
-                    Ok(())
-                })?;
-                continue;
-            }
-            if let Some(adapter) = self.adapter(param)? {
-                adapters.insert(param.name.clone(), adapter);
-            }
-            rest.push(param.clone());
+            self.visit(&mut base, param, take)?;
         }
-        let fan_in_fan_out = self.fan_in_fan_out;
-        load_with(&self.base, &rest, may_lack, &mut |param, first, part| {
-            let Some(Matrices { adapter, scale, a, b }) = adapters.get(&param.name) else {
-                return take(param, first, part);
-            };
+        base.rest(&rest)
+    }
+
+    /// Those of the parameters that the base model has.
+    fn not_own(&self, params: &[ParamSpec]) -> Vec<ParamSpec> {
+        let is_not_own = |param: &&ParamSpec| self.tensor(&param.name).is_none();
+        params.iter().filter(is_not_own).cloned().collect()
+    }
+
+    /// Shows the elements of a parameter to `take`: those of the folder, or else those of the base model with the
+    /// adapter's product in them.
+    fn visit(&mut self, base: &mut Found, param: &ParamSpec, take: &mut Take<'_>) -> Result<()> {
+        if let Some(tensor) = self.tensor(&param.name) {
+            let mut first = 0;
+            return self.file.visit_f32(&tensor, &param.shape, &mut |part| {
+                take(param, first, part)?;
+                first += part.len();
+                Ok(())
+            });
+        }
+        let Some(Matrices { adapter, scale, a, b }) = self.adapter(param)? else {
+            return base.visit(param, take);
+        };
+        base.visit(param, &mut |param, first, part| {
             let mut merged = part.to_vec();
-            adapter.merge((*scale, fan_in_fan_out), (a, b), first, &mut merged);
+            adapter.merge((scale, self.fan_in_fan_out), (&a, &b), first, &mut merged);
             take(param, first, &merged)
         })
     }
@@ -183,8 +191,8 @@ pub(super) fn open_tensors(dir: &Path) -> Result<(PathBuf, TensorFile)> {
     Ok((path, file))
 }
 
-/// [`load_with`] of a folder of adapters: the weights of the base model with the adapters' products in them, and the
-/// parameters that were trained whole.
+/// Loads a folder of adapters as [`load_with`](super::load::load_with) does: the weights of the base model with the
+/// adapters' products in them, and the parameters that were trained whole.
 pub(super) fn load_merged(
     folder: ModelFolder<'_>,
     params: &[ParamSpec],
@@ -204,7 +212,7 @@ pub(super) fn load_merged(
 /// never in memory.
 ///
 /// # Errors
-/// As [`load_with`], a file that cannot be written, and a number that the dtype does not reach.
+/// As [`load_with`](super::load::load_with), a file that cannot be written, and a number that the dtype does not reach.
 pub(super) fn merge(source: ModelFolder<'_>, target: &Path, dtype: WeightDtype) -> Result<()> {
     let model = Model::from_dir(source)?;
     let mut params = model.parameters();
@@ -216,12 +224,16 @@ pub(super) fn merge(source: ModelFolder<'_>, target: &Path, dtype: WeightDtype) 
         ty: Type::f32(&param.shape),
     };
     let entries: Vec<Entry> = params.iter().map(entry).collect();
-    let mut left = params.chunks(1);
+    let rest = folder.not_own(&params);
+    let mut base = Found::of(&folder.base, &rest, &|_| false)?;
+    base.check_tied(&rest)?;
+    let mut left = params.iter();
     save_with(target, &model.config_json(), dtype, &entries, |_, sink| {
         let fail = |error| atomic::error_of(target, error);
         let mut take = |_: &ParamSpec, _: usize, part: &[f32]| sink(part).map_err(fail);
-        let read = folder.load(left.next().unwrap_or_default(), &|_| false, &mut take);
-        read.map(drop).map_err(std::io::Error::other)
+        let Some(param) = left.next() else { return Ok(()) };
+        let read = folder.visit(&mut base, param, &mut take);
+        read.map_err(std::io::Error::other)
     })
 }
 

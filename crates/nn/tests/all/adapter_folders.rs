@@ -4,6 +4,7 @@ use lessen_nn::checkpoint::{self, ModelFolder, WeightDtype};
 use lessen_nn::models::bert::BertConfig;
 use lessen_nn::models::bert::{Bert, Family, Head};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
 use lessen_nn::{Model, Task, Weight, Weights, initialize};
 use serde_json::{Value, json};
 use std::fs;
@@ -247,6 +248,36 @@ fn weights_that_lie_the_other_way_get_their_product_transposed() {
         });
         assert_close(&weights[&format!("{layer}.weight")], &expected.collect::<Vec<_>>());
     }
+}
+
+#[test]
+fn a_head_that_is_not_tied_is_merged_as_it_is() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let config = LlamaConfig {
+        vocab_size: 7,
+        hidden_size: WIDTH,
+        intermediate_size: 6,
+        num_hidden_layers: 1,
+        num_attention_heads: 1,
+        num_key_value_heads: 1,
+        head_dim: WIDTH,
+        tie_word_embeddings: false,
+        ..LlamaConfig::default()
+    };
+    let base = base(dir, LlamaForCausalLM { config }.into());
+    assert_ne!(base["lm_head.weight"], base["model.embed_tokens.weight"]);
+    let layer = "model.layers.0.self_attn.q_proj";
+    let names = [format!("{layer}.lora_A.weight"), format!("{layer}.lora_B.weight")];
+    let own = adapters(
+        dir,
+        &[(&*names[0], &[2, WIDTH][..]), (&*names[1], &[WIDTH, 2])],
+        json!({ "task_type": "CAUSAL_LM" }),
+    );
+    checkpoint::convert(&dir.join("adapters"), &dir.join("merged"), WeightDtype::F32).unwrap();
+    let (_, weights) = load(&dir.join("merged"));
+    assert_eq!(weights["lm_head.weight"], base["lm_head.weight"]);
+    assert_close(&weights[&format!("{layer}.weight")], &merged(&base, &own, layer, 4.0));
 }
 
 #[test]
