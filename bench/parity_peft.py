@@ -142,21 +142,19 @@ class Decoder(Side):
             part.writelines(line for _, line in zip(range(400), whole))
         with open(self.data, encoding="utf-8") as file:
             tokens = self.tokenizer(file.read(), return_tensors="pt").input_ids[0]
-        # So many tokens that the last window is whole.
-        count = (len(tokens) - 1) // LENGTH
-        self.windows = tokens[: count * LENGTH].reshape(count, LENGTH)
-        self.labels = tokens[1 : count * LENGTH + 1].reshape(count, LENGTH)
-        self.whole = self.path("whole.txt")
-        with open(self.whole, "w", encoding="utf-8") as file:
-            file.write(self.tokenizer.decode(tokens[: count * LENGTH + 1]))
+        # The last window is padded at its end, which no token before it sees.
+        inputs, labels = tokens[:-1], tokens[1:]
+        room = -len(inputs) % LENGTH
+        self.windows = F.pad(inputs, (0, room)).reshape(-1, LENGTH)
+        self.labels = F.pad(labels, (0, room), value=-100).reshape(-1, LENGTH)
 
     def logits(self, model):
         return decoder_logits(model, self.windows)
 
     def own_difference(self, logits, adapters):
         out = run(
-            self.args.lessen, "eval", adapters, "--base", self.base, "--data", self.data, "--json",
-            "--set", f"data.max_length={LENGTH}", "--set", f"data.dev={self.whole}",
+            self.args.lessen, "eval", adapters, "--base", self.base, "--json", "--set", f"data.max_length={LENGTH}",
+            "--set", f"data.path={self.data}", "--set", f"data.dev={self.data}",
         )  # fmt: skip
         loss = F.cross_entropy(logits.flatten(0, 1).double(), self.labels.flatten()).item()
         return abs(json.loads(out)["dev_loss"] - loss) / loss

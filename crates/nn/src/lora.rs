@@ -15,8 +15,8 @@ const B: &str = "lora_B.weight";
 
 /// LoRA: a layer `y = x Wᵀ + b` with `W` of shape `[out, in]` becomes `y = x Wᵀ + s dropout(x) Aᵀ Bᵀ + b` with the
 /// factor `s = alpha / rank`, `A` of shape `[rank, in]` and `B` of shape `[out, rank]`, called `LAYER.lora_A.weight`
-/// and `LAYER.lora_B.weight`. `B` begins as zeros, so that the model begins as it was; `A` begins uniform with the bound
-/// `1 / sqrt(in)`, as in `peft`.
+/// and `LAYER.lora_B.weight`. `B` begins as zeros, so that the model begins as it was; `A` begins uniform with the
+/// bound `1 / sqrt(in)`, as in `peft`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Lora {
     /// Rows of `A`.

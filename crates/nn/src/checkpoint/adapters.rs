@@ -112,18 +112,20 @@ impl Folder {
 
     /// [`load_with`](super::load::load_with) of the parameters as they are with the adapters' products in them.
     fn load(&mut self, params: &[ParamSpec], may_lack: &dyn Fn(&str) -> bool, take: &mut Take<'_>) -> Result<Rest> {
-        let rest = self.not_own(params);
-        let mut base = Found::of(&self.base, &rest, may_lack)?;
+        let mut base = self.open_base(params, may_lack)?;
         for param in params {
             self.visit(&mut base, param, take)?;
         }
-        base.rest(&rest)
+        let mut rest = base.rest(params)?;
+        rest.missing.retain(|name| self.tensor(name).is_none());
+        Ok(rest)
     }
 
-    /// Those of the parameters that the base model has.
-    fn not_own(&self, params: &[ParamSpec]) -> Vec<ParamSpec> {
-        let is_not_own = |param: &&ParamSpec| self.tensor(&param.name).is_none();
-        params.iter().filter(is_not_own).cloned().collect()
+    /// The parameters in the base model, which may lack those of the folder.
+    fn open_base(&self, params: &[ParamSpec], may_lack: &dyn Fn(&str) -> bool) -> Result<Found> {
+        Found::of(&self.base, params, &|name| {
+            may_lack(name) || self.tensor(name).is_some()
+        })
     }
 
     /// Shows the elements of a parameter to `take`: those of the folder, or else those of the base model with the
@@ -201,10 +203,7 @@ pub(super) fn load_merged(
 ) -> Result<Rest> {
     let mut folder = Folder::open(folder)?;
     folder.check_tensors(params)?;
-    let mut found = folder.load(params, may_lack, take)?;
-    // What the base model has of parameters that were trained is of no use, but nothing strange.
-    found.extra.retain(|name| folder.tensor(name).is_none());
-    Ok(found)
+    folder.load(params, may_lack, take)
 }
 
 /// Writes the model of a folder of adapters to the folder `target` as one without adapters, in this dtype: every weight
@@ -224,9 +223,8 @@ pub(super) fn merge(source: ModelFolder<'_>, target: &Path, dtype: WeightDtype) 
         ty: Type::f32(&param.shape),
     };
     let entries: Vec<Entry> = params.iter().map(entry).collect();
-    let rest = folder.not_own(&params);
-    let mut base = Found::of(&folder.base, &rest, &|_| false)?;
-    base.check_tied(&rest)?;
+    let mut base = folder.open_base(&params, &|_| false)?;
+    base.check_tied(&params)?;
     let mut left = params.iter();
     save_with(target, &model.config_json(), dtype, &entries, |_, sink| {
         let fail = |error| atomic::error_of(target, error);

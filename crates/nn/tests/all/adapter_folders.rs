@@ -278,6 +278,15 @@ fn a_head_that_is_not_tied_is_merged_as_it_is() {
     let (_, weights) = load(&dir.join("merged"));
     assert_eq!(weights["lm_head.weight"], base["lm_head.weight"]);
     assert_close(&weights[&format!("{layer}.weight")], &merged(&base, &own, layer, 4.0));
+    // Neither is one that was trained whole.
+    let own = adapters(
+        dir,
+        &[("lm_head.weight", &[7, WIDTH])],
+        json!({ "task_type": "CAUSAL_LM" }),
+    );
+    let (_, weights) = load(&dir.join("adapters"));
+    assert_eq!(weights["lm_head.weight"], own["lm_head.weight"]);
+    assert_eq!(weights["model.embed_tokens.weight"], base["model.embed_tokens.weight"]);
 }
 
 #[test]

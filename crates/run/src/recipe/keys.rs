@@ -456,7 +456,8 @@ keys! {
             "layers that get adapters, such as query,value; all-linear is all of them, but for those that are trained whole";
         dropout: f64 [SHARE] = "0.0", "share of dropped values before the adapters";
         whole: Option<Patterns> [NAMES],
-            "parameters that are trained beside the adapters (default: those that the checkpoint lacks, and its head)";
+            "parameters that are trained beside the adapters, with those that the checkpoint lacks (default: the head, but for that \
+             of a model that continues texts)";
     }
     /// Statistics of values inside the model, which change nothing of the training.
     record: RecordKeys {

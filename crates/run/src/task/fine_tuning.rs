@@ -140,6 +140,8 @@ fn lora(config: &Config, model: &Model) -> Result<Option<Lora>> {
     let (heads, lacking) = new_parameters(model, config)?;
     let whole = match &keys.whole {
         Some(whole) => whole.clone().and(lacking),
+        // That of a language model is no head for one task.
+        None if model.decoder().is_some() => Patterns::default().and(lacking),
         None => Patterns::default().and(heads).and(lacking),
     };
     let adapts = |target: &str| !Adapter::of(&model.parameters_with(Some(&of(vec![target.to_string()])))).is_empty();
@@ -187,23 +189,27 @@ fn last_parts(model: &Model) -> BTreeSet<String> {
 }
 
 /// The parameters of the model's head, and those that the checkpoint to start from lacks or has in another shape: no
-/// base model gives them, so that adapters are of no use without them.
+/// base model gives these, so that adapters are of no use without them.
 fn new_parameters(model: &Model, config: &Config) -> Result<(Vec<String>, Vec<String>)> {
-    let known = match config.init() {
-        Some(init) => Model::from_dir_as(init, model.architecture())?.parameters(),
-        None => Vec::new(),
+    let (known, has_head) = match config.init() {
+        Some(init) => (
+            Model::from_dir_as(init, model.architecture())?.parameters(),
+            Model::from_dir(init).is_ok_and(|own| own.architecture() == model.architecture()),
+        ),
+        None => (Vec::new(), false),
     };
     let lacks = |param: &ParamSpec| {
-        known
+        let is_known = known
             .iter()
-            .all(|own| own.name != param.name || own.shape != param.shape)
+            .any(|own| own.name == param.name && own.shape == param.shape);
+        !is_known || (!has_head && model.is_head(&param.name))
     };
     let (mut heads, mut lacking) = (Vec::new(), Vec::new());
     for param in model.parameters() {
-        match model.is_head(&param.name) {
-            true => heads.push(param.name),
-            false if lacks(&param) => lacking.push(param.name),
-            false => {}
+        match (lacks(&param), model.is_head(&param.name)) {
+            (true, _) => lacking.push(param.name),
+            (false, true) => heads.push(param.name),
+            (false, false) => {}
         }
     }
     Ok((heads, lacking))
