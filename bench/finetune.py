@@ -66,8 +66,9 @@ def examples(path, lines, parse):
     return path
 
 
-def prepare(name, data, work):
-    """Writes a job's data for both sides: (description for PyTorch, arguments of `lessen train`)."""
+def prepare(name, data, work, changes=()):
+    """Writes a job's data for both sides: (file of the job for PyTorch, the job, arguments of `lessen train`);
+    `changes` are other values for the job."""
     own = os.path.join(work, name)
     job = {
         "kind": "classify",
@@ -78,13 +79,16 @@ def prepare(name, data, work):
         "tokenizer": os.path.join(data, "tokenizers/bert-base-uncased"),
         "batch": 32,
         "max_length": 128,
+        "epochs": 1,
         "lr": 3e-5,
         "warmup": 50,
         "weight_decay": 0.01,
         "seed": 1,
         "metric": "accuracy",
     }
-    both = ["train.epochs=1", "train.lr=3e-5", "train.eval_every=0", "train.checkpoint_every=0"]
+    job.update(changes)
+    both = [f"train.epochs={job['epochs']}", f"train.lr={job['lr']}", f"train.seed={job['seed']}"]
+    both += ["train.eval_every=0", "train.checkpoint_every=0"]
     if name in ("cola", "sst2"):
         task = {"cola": "CoLA", "sst2": "SST-2"}[name]
         source, folder = os.path.join(data, "glue", task), os.path.join(own, task)
@@ -104,7 +108,7 @@ def prepare(name, data, work):
             def parse(line):
                 return line.split("\t")[0], int(line.split("\t")[1])
 
-        arguments = ["glue", "--data", folder]
+        arguments = ["glue", "--data", folder, "--set", f"data.max_length={job['max_length']}"]
     elif name == "thucnews":
         source, folder = os.path.join(data, "thucnews"), os.path.join(own, "data")
         train, dev = lines_of(os.path.join(source, "train.txt"), 4000), lines_of(os.path.join(source, "dev.txt"), 1000)
@@ -148,6 +152,16 @@ def prepare(name, data, work):
     path = os.path.join(own, "job.json")
     write_lines(path, [json.dumps(job)])
     return path, job, arguments
+
+
+def prepare_all(names, data, work, python):
+    """Prepares jobs, with their checkpoints where there are none yet: {name: (description, job, arguments)}."""
+    prepared = {name: prepare(name, data, work) for name in names}
+    for path, job, _ in prepared.values():
+        if not os.path.exists(os.path.join(job["init"], "model.safetensors")):
+            run = [python, os.path.join(HERE, "torch_finetune.py"), "--job", path, "--mode", "make"]
+            step.output_of(run, "bench/torch_finetune.py")
+    return prepared
 
 
 def cpu_seconds():
@@ -282,11 +296,7 @@ def main():
     lessen = os.path.abspath(args.lessen) if args.lessen else step.build_lessen()
     data, work = os.path.abspath(args.data), os.path.abspath(args.work)
 
-    prepared = {name: prepare(name, data, work) for name in names}
-    for path, job, _ in prepared.values():
-        if not os.path.exists(os.path.join(job["init"], "model.safetensors")):
-            run = [python, os.path.join(HERE, "torch_finetune.py"), "--job", path, "--mode", "make"]
-            step.output_of(run, "bench/torch_finetune.py")
+    prepared = prepare_all(names, data, work, python)
     peak = json.loads(step.output_of([lessen, "bench", "step", "--case", "c", "--steps", "1", "--json"], "lessen"))
     results = {name: {side: [] for side in ["lessen", *modes]} for name in names}
     for round_ in range(args.rounds):

@@ -92,17 +92,22 @@ def classify(torch, transformers, job, mode, autocast):
             return [json.loads(line) for line in file]
 
     train_set, dev_set = encode(read("train")), encode(read("dev"))
-    order = list(range(len(train_set)))
-    random.seed(job["seed"])
-    random.shuffle(order)
     size = job["batch"]
-    if mode == "grouped":
-        # As in transformers: sorted by length within stretches of 50 batches.
-        stretches = [order[i : i + 50 * size] for i in range(0, len(order), 50 * size)]
-        order = [i for s in stretches for i in sorted(s, key=lambda i: -len(train_set[i]["input_ids"]))]
-    rows = [order[i : i + size] for i in range(0, len(order), size)]
-    if mode == "grouped":
-        random.shuffle(rows)
+
+    def epoch():
+        order = list(range(len(train_set)))
+        random.shuffle(order)
+        if mode == "grouped":
+            # As in transformers: sorted by length within stretches of 50 batches.
+            stretches = [order[i : i + 50 * size] for i in range(0, len(order), 50 * size)]
+            order = [i for s in stretches for i in sorted(s, key=lambda i: -len(train_set[i]["input_ids"]))]
+        rows = [order[i : i + size] for i in range(0, len(order), size)]
+        if mode == "grouped":
+            random.shuffle(rows)
+        return rows
+
+    random.seed(job["seed"])
+    rows = [row for _ in range(job["epochs"]) for row in epoch()]
 
     class Batches:
         def __len__(self):

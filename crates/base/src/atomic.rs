@@ -15,8 +15,8 @@ pub const ASIDE: &str = ".tmp-";
 /// The prefix of a folder that is being replaced.
 const REPLACED: &str = ".old-";
 
-/// Bytes that are buffered before they are written.
-const BUFFER: usize = 1 << 20;
+/// Bytes that a file is buffered in while it is written.
+pub const BUFFER: usize = 1 << 20;
 
 /// The error of a path that cannot be written to.
 pub fn unwritable(path: &Path, error: &io::Error) -> Error {

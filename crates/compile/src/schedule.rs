@@ -178,10 +178,15 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The next node that joins the open group: the earliest in order, skipping nodes that only updates wait for.
+    /// The next node that joins the open group: the earliest in order, skipping nodes that only updates wait for. A
+    /// group of updates takes only nodes that read its values: unrelated ones would share the cache for nothing.
     fn joining(&self, rows: usize) -> Option<usize> {
         let step = self.steps.len() - 1;
         let phase = self.graph.nodes[self.steps[step].nodes[0].index()].phase;
+        if phase == Phase::Update {
+            let mut ready = self.ready_updates.iter().copied();
+            return ready.find(|&i| self.reads_from(i, step) && self.fits(i, rows, step));
+        }
         for &i in &self.pending {
             let node = &self.graph.nodes[i];
             if node.phase != phase {
@@ -195,6 +200,14 @@ impl Scheduler<'_> {
             }
         }
         None
+    }
+
+    /// Whether a node reads a value that the step produces.
+    fn reads_from(&self, i: usize, step: usize) -> bool {
+        let bases = self.graph.nodes[i].inputs.iter().map(|v| self.places[v.index()].base);
+        bases
+            .filter_map(|base| self.graph.producer(base))
+            .any(|p| self.step_of[p.index()] == step)
     }
 
     /// Whether a node works on the rows of the open group.

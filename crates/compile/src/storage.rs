@@ -254,7 +254,7 @@ impl Planner<'_> {
     /// How a group is cut into blocks of rows.
     fn rows_plan(&self, step: &Step, rows: usize) -> RowsPlan {
         let program = self.program;
-        let mut tiled = false;
+        let (mut tiled, mut sum) = (false, 0);
         let mut touched: Vec<ValueId> = Vec::new();
         for id in &step.nodes {
             let (node, row_wise) = (&program.graph.nodes[id.index()], &program.row_wise[id.index()]);
@@ -264,7 +264,9 @@ impl Planner<'_> {
             touched.extend(by_rows.map(|(_, &v)| self.base(v)));
             for (k, &v) in node.outputs.iter().enumerate() {
                 match row_wise {
-                    RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum => tiled = true,
+                    RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum => {
+                        sum = sum.max(program.graph.ty(v).numel());
+                    }
                     _ => touched.push(v),
                 }
             }
@@ -272,7 +274,12 @@ impl Planner<'_> {
         touched.sort_unstable();
         touched.dedup();
         let row_bytes = touched.iter().map(|&v| program.graph.ty(v).bytes() / rows.max(1)).sum();
-        let group = RowGroup { rows, row_bytes, tiled };
+        let group = RowGroup {
+            rows,
+            row_bytes,
+            tiled,
+            sum,
+        };
         RowsPlan::new(rows, self.target.block_rows(&group))
     }
 

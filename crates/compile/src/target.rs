@@ -61,6 +61,8 @@ pub struct RowGroup {
     pub row_bytes: usize,
     /// Whether an operation of the group must run on tiles.
     pub tiled: bool,
+    /// Elements of the largest sum over rows, which tiles add up; 0 if there is none.
+    pub sum: usize,
 }
 
 /// How a group of row-wise operations is cut.

@@ -11,14 +11,19 @@ use crate::kernels::table::{is_listed, kernel};
 /// that their bits depend on shapes alone.
 const TILE_ROWS: usize = 128;
 
-/// The most rows that are one tile. Its products are cut by columns, so that the shared matrix is packed once.
+/// The most rows that are one tile of products and of wide sums. These are cut by columns, so that the shared matrix is
+/// packed once, and sums have no parts.
 const ONE_TILE: usize = 512;
 
-/// Rows of one tile of this many rows. Between one tile and many, there are a multiple of 4 of about the same size, so
-/// that no worker waits for long.
-fn tile_rows(rows: usize) -> usize {
+/// The most elements of a narrow sum, which is not worth cutting by columns.
+const NARROW: usize = 64;
+
+/// Rows of one tile of a group. Between one tile and many, there are a multiple of 4 of about the same size, so that no
+/// worker waits for long.
+fn tile_rows(rows: usize, by_columns: bool) -> usize {
     if rows <= ONE_TILE {
-        return rows.max(1);
+        let tiles = if by_columns { 1 } else { BLOCKS };
+        return rows.div_ceil(tiles).max(1);
     }
     if rows > 16 * TILE_ROWS {
         return TILE_ROWS;
@@ -56,10 +61,15 @@ impl Target for CpuTarget {
     }
 
     fn block_rows(&self, group: &RowGroup) -> RowBlocks {
-        let RowGroup { rows, row_bytes, tiled } = *group;
+        let RowGroup {
+            rows,
+            row_bytes,
+            tiled,
+            sum,
+        } = *group;
         let fitting = (CACHE_BYTES / 2 / row_bytes.max(1)).max(1);
-        let tile = tile_rows(rows);
-        let block = if tiled {
+        let tile = tile_rows(rows, tiled || sum > NARROW);
+        let block = if tiled || sum > 0 {
             (fitting / tile).clamp(1, rows.div_ceil(tile).div_ceil(BLOCKS).max(1)) * tile
         } else {
             fitting.min(rows.div_ceil(BLOCKS)).max(1)

@@ -4,8 +4,6 @@
 //! from its last digit to its first. So every digit has a fixed position and follows from two digits and a carry. Only
 //! the digits of the sum are labelled.
 
-use std::ops::Range;
-
 use lessen_base::{Error, Result, SplitMix64};
 
 use crate::batch::{Batch, Field, IGNORE};
@@ -178,14 +176,6 @@ impl Source for Adder {
         let start = (index as usize).saturating_mul(self.batch).min(self.held_out.len());
         let end = start.saturating_add(self.batch).min(self.held_out.len());
         self.collect(self.held_out[start..end].iter().copied())
-    }
-
-    fn most_examples(&self, _: Range<u64>) -> usize {
-        self.batch
-    }
-
-    fn most_eval_examples(&self, _: Range<u64>) -> usize {
-        self.batch
     }
 }
 

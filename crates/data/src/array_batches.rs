@@ -1,7 +1,5 @@
 //! Batches of rows of one's own arrays: images, measurements, features.
 
-use std::ops::Range;
-
 use lessen_base::{Error, Result};
 
 use crate::batch::{Batch, Field, IGNORE};
@@ -115,14 +113,6 @@ impl Source for ArrayBatches {
 
     fn eval_batches(&self) -> u64 {
         self.examples.div_ceil(self.batch) as u64
-    }
-
-    fn most_examples(&self, _: Range<u64>) -> usize {
-        self.batch
-    }
-
-    fn most_eval_examples(&self, _: Range<u64>) -> usize {
-        self.batch
     }
 
     fn eval_batch(&self, index: u64) -> Batch {

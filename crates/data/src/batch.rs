@@ -101,7 +101,8 @@ impl Field {
 /// | `firsts` | i32 `[B]` | the first token of each text; 0 where there is no text |
 /// | `labels` | i32 `[B]` | of a classification: the class, or [`IGNORE`] |
 /// | `targets` | f32 `[B]` | of a regression: the score; 0 where there is no text |
-/// | `weights` | f32 `[B]` | of a regression: 1 for a text, 0 where there is none |
+/// | `targets` | f32 `[B, C]` | of texts with any of `C` classes: 1 for each class of the text, 0 for the others |
+/// | `weights` | f32 `[B]` | beside `targets`: 1 for a text, 0 where there is none |
 ///
 /// Sentences with labelled words have, beside the first six, `labels` (i32 `[1, N]`: the class of a word at its first
 /// token, and [`IGNORE`] elsewhere).

@@ -1,6 +1,7 @@
 //! Which examples make a batch.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -172,6 +173,34 @@ impl Batches {
                 None => self.examples..self.examples,
             },
         })
+    }
+
+    /// For how many texts and tokens training batches have room, if `length` gives the tokens of an example; see
+    /// [`Source::layouts`](crate::Source::layouts).
+    pub(crate) fn layouts(&self, steps: Range<u64>, length: impl Fn(usize) -> usize) -> BTreeSet<(usize, usize)> {
+        self.layouts_of(steps.map(|step| self.of_step(step)), length)
+    }
+
+    /// The same of evaluation batches.
+    pub(crate) fn eval_layouts(
+        &self,
+        batches: Range<u64>,
+        length: impl Fn(usize) -> usize,
+    ) -> BTreeSet<(usize, usize)> {
+        self.layouts_of(batches.map(|index| self.of_index(index)), length)
+    }
+
+    fn layouts_of(
+        &self,
+        batches: impl Iterator<Item = Members>,
+        length: impl Fn(usize) -> usize,
+    ) -> BTreeSet<(usize, usize)> {
+        let layout = |members: Members| (self.room(members.len()), bucket(members.iter().map(&length).sum()));
+        let mut layouts: BTreeSet<(usize, usize)> = batches.map(layout).collect();
+        if layouts.is_empty() {
+            layouts.insert((self.room(0), bucket(0)));
+        }
+        layouts
     }
 
     fn stretch(&self, index: usize, size: usize) -> Range<usize> {

@@ -6,7 +6,8 @@ use std::path::Path;
 use lessen_base::{Error, Result};
 
 use crate::files::{numbered_lines, quoted, read_text};
-use crate::rows::{RawLabel, Row};
+use crate::label_sets::LabelSets;
+use crate::row::{RawLabel, Row};
 
 /// Most classes that are listed in a message.
 const LISTED: usize = 8;
@@ -30,11 +31,17 @@ impl Classes {
         Classes { names, numbers, source }
     }
 
-    /// Classes with these names, which a file has.
-    fn of_file(names: Vec<String>, path: &Path) -> Result<Classes> {
-        if names.len() < 2 {
+    /// Classes with these names, which a file has: two at least, or where texts can have several of them, one.
+    fn of_file(names: Vec<String>, path: &Path, several: bool) -> Result<Classes> {
+        if names.len() < 2 && !several {
             return Err(Error::user(format!(
                 "{} has only one class, and there is nothing to tell apart; give at least two classes",
+                path.display()
+            )));
+        }
+        if names.is_empty() {
+            return Err(Error::user(format!(
+                "{} has no text with a label; give at least one a label",
                 path.display()
             )));
         }
@@ -44,7 +51,7 @@ impl Classes {
     }
 
     /// Reads a file with a name in each line, in the order of numbers.
-    pub(crate) fn read(path: &Path) -> Result<Classes> {
+    pub(crate) fn read(path: &Path, several: bool) -> Result<Classes> {
         let text = read_text(path)?;
         let mut names: Vec<String> = Vec::new();
         for (number, line) in numbered_lines(&text) {
@@ -63,7 +70,7 @@ impl Classes {
             };
             return Err(Error::user(format!("{} line {number} {fault}", path.display())));
         }
-        Classes::of_file(names, path)
+        Classes::of_file(names, path, several)
     }
 
     /// The names in order.
@@ -73,19 +80,32 @@ impl Classes {
 
     /// The number of a row's class: that of its name, or else the number that it is labelled with.
     pub(crate) fn of(&self, row: &Row) -> Result<i32> {
-        let label = single(row)?;
+        self.number(single(row)?, row)
+    }
+
+    /// The numbers of a row's classes; in one word they are separated.
+    pub(crate) fn all_of(&self, row: &Row, separator: &str) -> Result<Vec<i32>> {
+        let labels = several(row, separator)?;
+        labels.iter().map(|label| self.number(label, row)).collect()
+    }
+
+    /// No sets of these classes yet.
+    pub(crate) fn sets(&self) -> LabelSets {
+        LabelSets::new(self.names.len())
+    }
+
+    fn number(&self, label: &str, row: &Row) -> Result<i32> {
         let by_number = || {
             let number: usize = label.parse().ok()?;
             (number < self.names.len()).then_some(number as i32)
         };
         self.numbers.get(label).copied().or_else(by_number).ok_or_else(|| {
-            let more = if self.names.len() > LISTED { ", ..." } else { "" };
             row.error(&format!(
-                "has the label {}, but the {} classes of {} are {}{more}; use one of these",
+                "has the label {}, but the {} classes of {} are {}; use one of these",
                 quoted(label),
                 self.names.len(),
                 self.source,
-                self.names[..self.names.len().min(LISTED)].join(", ")
+                listed(&self.names)
             ))
         })
     }
@@ -96,63 +116,181 @@ impl Classes {
 pub(crate) struct Found {
     /// Numbers in the order of first appearance.
     numbers: HashMap<String, i32>,
+    /// The labels of the rows one after another, and where those of each row end.
     labels: Vec<i32>,
+    ends: Vec<usize>,
+    /// Whether the classes are columns, whose order counts.
+    in_columns: bool,
 }
 
 impl Found {
-    /// Adds a row.
+    /// Adds a row with one class.
     pub(crate) fn add(&mut self, row: &Row) -> Result<()> {
-        let label = single(row)?;
-        let number = match self.numbers.get(label) {
-            Some(number) => *number,
-            None => {
-                let next = self.numbers.len() as i32;
-                self.numbers.insert(label.to_string(), next);
-                next
-            }
-        };
-        self.labels.push(number);
+        self.add_label(single(row)?);
+        self.ends.push(self.labels.len());
         Ok(())
+    }
+
+    /// Adds a row that can have several classes; in one word they are separated.
+    pub(crate) fn add_all(&mut self, row: &Row, separator: &str) -> Result<()> {
+        if let Some(RawLabel::Columns(names, _)) = &row.label {
+            self.in_columns = true;
+            for name in names.iter() {
+                self.number(name);
+            }
+        }
+        several(row, separator)?.iter().for_each(|label| self.add_label(label));
+        self.ends.push(self.labels.len());
+        Ok(())
+    }
+
+    fn add_label(&mut self, label: &str) {
+        let number = self.number(label);
+        self.labels.push(number);
+    }
+
+    fn number(&mut self, label: &str) -> i32 {
+        if let Some(number) = self.numbers.get(label) {
+            return *number;
+        }
+        let next = self.numbers.len() as i32;
+        self.numbers.insert(label.to_string(), next);
+        next
     }
 
     /// The classes, whole numbers by size and words by their characters, and the labels of the rows. `source` is the
     /// file of the rows.
     pub(crate) fn sorted(self, source: &Path) -> Result<(Classes, Vec<i32>)> {
-        let by_size: Option<BTreeMap<i64, &String>> = self
-            .numbers
-            .keys()
-            .map(|name| Some((name.parse().ok()?, name)))
-            .collect();
-        let names: Vec<String> = match by_size.filter(|sorted| sorted.len() == self.numbers.len()) {
-            Some(sorted) => sorted.into_values().cloned().collect(),
-            None => {
-                let mut names: Vec<String> = self.numbers.keys().cloned().collect();
-                names.sort();
-                names
-            }
-        };
-        let mut places = vec![0; names.len()];
-        for (place, name) in names.iter().enumerate() {
-            places[self.numbers[name] as usize] = place as i32;
-        }
-        if names.len() > MANY && names.len() == self.labels.len() {
+        let (names, places) = self.order();
+        if names.len() > MANY && names.len() == self.ends.len() {
             return Err(Error::user(format!(
                 "{} has {} examples and as many different labels, which cannot be classes; name the column of the class with \
-                 data.label",
+                 data.label, or learn numbers with data.problem = \"regression\"",
                 source.display(),
                 names.len()
             )));
         }
         let labels = self.labels.into_iter().map(|number| places[number as usize]).collect();
-        Ok((Classes::of_file(names, source)?, labels))
+        Ok((Classes::of_file(names, source, false)?, labels))
     }
+
+    /// The classes, columns in their order and others as [`Found::sorted`] does, and the sets of classes of the rows;
+    /// what there is to say of them.
+    pub(crate) fn sorted_sets(self, source: &Path, separator: &str) -> Result<(Classes, LabelSets, Option<String>)> {
+        let (names, places) = self.order();
+        if names.len() > MANY && names.len() >= self.ends.len() {
+            return Err(Error::user(format!(
+                "{} has {} examples and {} different labels, which cannot be right; name the column of the labels with \
+                 data.label, and what stands between labels with data.separator",
+                source.display(),
+                self.ends.len(),
+                names.len()
+            )));
+        }
+        let mut sets = LabelSets::new(names.len());
+        let (mut start, mut most) = (0, 0);
+        for end in self.ends {
+            let set: Vec<i32> = self.labels[start..end]
+                .iter()
+                .map(|label| places[*label as usize])
+                .collect();
+            most = most.max(set.len());
+            sets.push(&set);
+            start = end;
+        }
+        let remark = match most {
+            _ if self.in_columns => Some(format!("the labels are the columns {}", listed(&names))),
+            0 | 1 => Some(format!(
+                "warning: no text of {} has several labels; what stands between labels is {} (data.separator)",
+                source.display(),
+                quoted(separator)
+            )),
+            _ => None,
+        };
+        Ok((Classes::of_file(names, source, true)?, sets, remark))
+    }
+
+    /// The names of the classes in order, and the place there of each number.
+    fn order(&self) -> (Vec<String>, Vec<i32>) {
+        let by_size: Option<BTreeMap<i64, &String>> = self
+            .numbers
+            .keys()
+            .map(|name| Some((name.parse().ok()?, name)))
+            .collect();
+        let mut names: Vec<String> = self.numbers.keys().cloned().collect();
+        match by_size.filter(|sorted| sorted.len() == self.numbers.len()) {
+            _ if self.in_columns => names.sort_by_key(|name| self.numbers[name]),
+            Some(sorted) => names = sorted.into_values().cloned().collect(),
+            None => names.sort(),
+        }
+        let mut places = vec![0; names.len()];
+        for (place, name) in names.iter().enumerate() {
+            places[self.numbers[name] as usize] = place as i32;
+        }
+        (names, places)
+    }
+}
+
+/// Names for a message; not too many of them.
+fn listed(names: &[String]) -> String {
+    let more = if names.len() > LISTED { ", ..." } else { "" };
+    format!("{}{more}", names[..names.len().min(LISTED)].join(", "))
 }
 
 /// The only label of a row.
 fn single(row: &Row) -> Result<&str> {
     match &row.label {
         Some(RawLabel::One(label)) if !label.is_empty() => Ok(label),
-        Some(RawLabel::Many(_)) => Err(row.error("has several labels; give it one")),
+        Some(RawLabel::Many(_)) => Err(row.error(
+            "has several labels; give it one, or say that texts have several with data.problem = \
+             \"multi_label_classification\"",
+        )),
         _ => Err(row.error("has no label; give it one, or remove it")),
     }
+}
+
+/// The labels of a row that can have several: a list, names of columns, or one word with separators. A word in brackets
+/// is a list as Python and JSON write it.
+fn several<'a>(row: &'a Row, separator: &str) -> Result<Vec<&'a str>> {
+    let separated = |text: &'a str, separator: &str| -> Vec<&'a str> {
+        let labels = text.split(separator).map(str::trim);
+        labels.filter(|label| !label.is_empty()).collect()
+    };
+    match &row.label {
+        Some(RawLabel::One(text)) => match text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
+            Some(list) => Ok(separated(list, ",").into_iter().map(unquoted).collect()),
+            None => Ok(separated(text, separator)),
+        },
+        Some(RawLabel::Many(labels)) => Ok(labels.iter().map(String::as_str).collect()),
+        Some(RawLabel::Columns(names, flags)) => {
+            let set = names.iter().zip(flags).filter(|(_, flag)| **flag);
+            Ok(set.map(|(name, _)| name.as_str()).collect())
+        }
+        None => Err(row.error("has no labels; leave their place empty where a text has none")),
+    }
+}
+
+/// A word without the quotes around it.
+fn unquoted(word: &str) -> &str {
+    let inside = |quote: char| word.strip_prefix(quote)?.strip_suffix(quote);
+    inside('\'').or_else(|| inside('"')).unwrap_or(word)
+}
+
+/// The number that a row is labelled with.
+pub(crate) fn score_of(row: &Row) -> Result<f32> {
+    let text = match &row.label {
+        Some(RawLabel::One(text)) if !text.is_empty() => text,
+        Some(RawLabel::Many(_) | RawLabel::Columns(..)) => {
+            return Err(row.error(&format!("has several labels{}; give it one number", row.in_column())));
+        }
+        _ => return Err(row.error(&format!("has no number{}; give it one, or remove it", row.in_column()))),
+    };
+    let number = text.parse().ok().filter(|number: &f32| number.is_finite());
+    number.ok_or_else(|| {
+        row.error(&format!(
+            "has {}{}, which is no number; write one such as 3.5",
+            quoted(text),
+            row.in_column()
+        ))
+    })
 }

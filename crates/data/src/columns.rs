@@ -14,8 +14,12 @@ pub struct Columns {
     pub text: Option<String>,
     /// The second text of a pair; usual names: `sentence2`, `hypothesis` and so on, beside their first.
     pub text_pair: Option<String>,
-    /// The label; usual names: `label`, `class` and so on.
+    /// The label; usual names: `label`, `class` and so on. Where texts can have several labels, a column that lists
+    /// them, or with commas between them columns of 0 and 1, one for each label; where no usual name is found, all
+    /// columns other than texts and numbers of rows are such.
     pub label: Option<String>,
+    /// Whether texts can have several labels.
+    pub several: bool,
 }
 
 /// Usual names of the two texts of a pair.
@@ -39,6 +43,7 @@ const TEXTS: &[&str] = &[
     "content",
     "review",
     "comment",
+    "comment_text",
     "tweet",
     "message",
     "document",
@@ -65,13 +70,37 @@ const LABELS: &[&str] = &[
     "gold_label",
 ];
 
+/// Usual names of a column with a list of labels.
+const LABEL_LISTS: &[&str] = &[
+    "labels",
+    "label",
+    "classes",
+    "categories",
+    "tags",
+    "topics",
+    "genres",
+    "emotions",
+];
+
+/// Usual names of columns that say nothing of a text; pandas writes the number of a row under an empty name.
+const IDS: &[&str] = &["id", "idx", "index", "guid", "uid", "", "unnamed: 0"];
+
 /// Positions of the columns of a file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Positions {
     pub(crate) text: usize,
     pub(crate) text_pair: Option<usize>,
     /// None where labels are not asked for and have no column.
-    pub(crate) label: Option<usize>,
+    pub(crate) label: Option<LabelAt>,
+}
+
+/// Where labels stand.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LabelAt {
+    /// In one column.
+    One(usize),
+    /// In columns of 0 and 1, one for each label.
+    Each(Vec<usize>),
 }
 
 impl Columns {
@@ -108,14 +137,13 @@ impl Columns {
             ))
         };
         let label = position(&self.label, LABEL)?;
+        if with_label && label.is_none() {
+            return Err(missing(LABEL));
+        }
         Ok(Positions {
             text: position(&self.text, TEXT)?.ok_or_else(|| missing(TEXT))?,
             text_pair: position(&self.text_pair, PAIR)?,
-            label: if with_label {
-                Some(label.ok_or_else(|| missing(LABEL))?)
-            } else {
-                label
-            },
+            label: label.map(LabelAt::One),
         })
     }
 
@@ -133,7 +161,7 @@ impl Columns {
         };
         let given = |name: &str, key: &str| {
             let found = header.iter().position(|column| column.as_ref().trim() == name);
-            found.map(Some).ok_or_else(|| {
+            found.ok_or_else(|| {
                 Error::user(format!(
                     "{} line {line} has no column {} ({key}); its columns are {}",
                     path.display(),
@@ -156,26 +184,58 @@ impl Columns {
             (None, None, Some((first, second))) => (Some(first), Some(second)),
             (text, pair, _) => {
                 let text = match text {
-                    Some(name) => given(name, TEXT)?,
+                    Some(name) => Some(given(name, TEXT)?),
                     None => TEXTS.iter().find_map(|name| usual(name)),
                 };
-                (text, pair.as_deref().map_or(Ok(None), |name| given(name, PAIR))?)
+                (text, pair.as_deref().map(|name| given(name, PAIR)).transpose()?)
             }
         };
-        let label = match &self.label {
-            Some(name) if with_label => given(name, LABEL)?,
-            Some(name) => header.iter().position(|column| column.as_ref().trim() == name),
-            None => LABELS.iter().find_map(|name| usual(name)),
+        let label = self.label_at(header, with_label, &|name| given(name, LABEL))?;
+        let text = text.ok_or_else(|| unknown("text", TEXT))?;
+        let label = match label {
+            None if with_label && self.several => others(header, [Some(text), text_pair]),
+            label => label,
         };
         if with_label && label.is_none() {
             return Err(unknown("label", LABEL));
         }
-        Ok(Positions {
-            text: text.ok_or_else(|| unknown("text", TEXT))?,
-            text_pair,
-            label,
-        })
+        Ok(Positions { text, text_pair, label })
     }
+
+    /// Where labels stand, as far as a name says it. `given` is the column of a name, or else an error.
+    fn label_at<S: AsRef<str>>(
+        &self,
+        header: &[S],
+        with_label: bool,
+        given: &dyn Fn(&str) -> Result<usize>,
+    ) -> Result<Option<LabelAt>> {
+        let there = |name: &str| header.iter().position(|column| column.as_ref().trim() == name);
+        let Some(name) = &self.label else {
+            let usual = if self.several { LABEL_LISTS } else { LABELS };
+            let is = |column: &S, name: &str| column.as_ref().trim().eq_ignore_ascii_case(name);
+            let found = usual
+                .iter()
+                .find_map(|name| header.iter().position(|column| is(column, name)));
+            return Ok(found.map(LabelAt::One));
+        };
+        match (there(name), with_label) {
+            (Some(column), _) => Ok(Some(LabelAt::One(column))),
+            (None, false) => Ok(None),
+            (None, true) if self.several && name.contains(',') => {
+                let names = name.split(',').map(str::trim).filter(|name| !name.is_empty());
+                Ok(Some(LabelAt::Each(names.map(given).collect::<Result<_>>()?)))
+            }
+            (None, true) => given(name).map(|column| Some(LabelAt::One(column))),
+        }
+    }
+}
+
+/// All columns other than texts and numbers of rows.
+fn others<S: AsRef<str>>(header: &[S], texts: [Option<usize>; 2]) -> Option<LabelAt> {
+    let is_id = |name: &str| IDS.iter().any(|id| name.trim().eq_ignore_ascii_case(id));
+    let is_other = |column: &usize| !texts.contains(&Some(*column)) && !is_id(header[*column].as_ref());
+    let others: Vec<usize> = (0..header.len()).filter(is_other).collect();
+    (!others.is_empty()).then_some(LabelAt::Each(others))
 }
 
 /// The keys of recipes that name columns, for messages.
@@ -199,6 +259,7 @@ mod tests {
     }
 
     fn at(text: usize, text_pair: Option<usize>, label: Option<usize>) -> Result<Positions> {
+        let label = label.map(LabelAt::One);
         Ok(Positions { text, text_pair, label })
     }
 
@@ -228,6 +289,7 @@ mod tests {
             text: Some("body".into()),
             text_pair: None,
             label: Some("y".into()),
+            several: false,
         };
         let header = ["sentence1", "sentence2", "body", "label", "y"];
         assert_eq!(positions(&columns, &header, true), at(2, None, Some(4)));
@@ -239,11 +301,43 @@ mod tests {
     }
 
     #[test]
+    fn several_labels_have_a_list_or_a_column_each() {
+        let of = |label: Option<&str>, header: &[&str], with_label| {
+            let columns = Columns {
+                label: label.map(str::to_string),
+                several: true,
+                ..Columns::default()
+            };
+            positions(&columns, header, with_label)
+        };
+        let label = |found: Result<Positions>| found.unwrap().label;
+        let each = |columns: &[usize]| Some(LabelAt::Each(columns.to_vec()));
+        let jigsaw = ["id", "text", "toxic", "insult"];
+        assert_eq!(label(of(None, &jigsaw, true)), each(&[2, 3]));
+        assert_eq!(label(of(Some("insult, toxic"), &jigsaw, true)), each(&[3, 2]));
+        assert_eq!(label(of(None, &jigsaw, false)), None);
+        assert_eq!(label(of(Some("insult,toxic"), &["text"], false)), None);
+        assert_eq!(
+            label(of(None, &["text", "labels", "toxic"], true)),
+            Some(LabelAt::One(1))
+        );
+        // A name with a comma goes before two names.
+        assert_eq!(label(of(Some("a,b"), &["text", "a,b"], true)), Some(LabelAt::One(1)));
+        let refused = |found: Result<Positions>| found.unwrap_err().to_string();
+        assert_eq!(
+            refused(of(Some("toxic,rude"), &jigsaw, true)),
+            "a.csv line 1 has no column 'rude' (data.label); its columns are 'id', 'text', 'toxic', 'insult'"
+        );
+        assert!(refused(of(None, &["ID", "text"], true)).contains("none of them is known to be the label"));
+    }
+
+    #[test]
     fn numbers_stand_for_columns_without_header() {
         let columns = Columns {
             text: Some("2".into()),
             text_pair: Some("3".into()),
             label: Some("1".into()),
+            several: false,
         };
         assert!(columns.are_numbers() && !Columns::default().are_numbers());
         let numbered = |count| columns.numbered(Path::new("a.csv"), count, true);

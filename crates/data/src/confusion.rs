@@ -64,14 +64,8 @@ impl Confusion {
     /// If there is no such class.
     pub fn class(&self, class: usize) -> ClassScores {
         let row = self.rows().nth(class).expect("a class of the matrix");
-        let (hits, support) = (row[class] as f64, row.iter().sum::<u64>() as f64);
-        let predicted = self.rows().map(|row| row[class]).sum::<u64>() as f64;
-        ClassScores {
-            precision: share(hits, predicted),
-            recall: share(hits, support),
-            f1: share(2.0 * hits, predicted + support),
-            support,
-        }
+        let predicted = self.rows().map(|row| row[class]).sum();
+        ClassScores::of(row[class], predicted, row.iter().sum())
     }
 
     /// The scores of all classes, in order.
@@ -81,17 +75,35 @@ impl Confusion {
 
     /// The mean over classes, each with the same weight.
     pub fn mean(&self) -> ClassScores {
-        self.mean_by(|_| 1.0)
+        ClassScores::mean_by(self.classes(), |_| 1.0)
     }
 
     /// The mean over classes, each weighted by its support.
     pub fn weighted_mean(&self) -> ClassScores {
-        self.mean_by(|class| class.support)
+        ClassScores::mean_by(self.classes(), |class| class.support)
+    }
+}
+
+impl ClassScores {
+    /// Those of a class that was predicted for `predicted` examples, of which `hits` have it, and which `support`
+    /// examples have.
+    pub(crate) fn of(hits: u64, predicted: u64, support: u64) -> ClassScores {
+        let (hits, predicted, support) = (hits as f64, predicted as f64, support as f64);
+        ClassScores {
+            precision: share(hits, predicted),
+            recall: share(hits, support),
+            f1: share(2.0 * hits, predicted + support),
+            support,
+        }
     }
 
-    fn mean_by(&self, weight: impl Fn(&ClassScores) -> f64) -> ClassScores {
+    /// The mean of classes by their weights, with the sum of their supports.
+    pub(crate) fn mean_by(
+        classes: impl Iterator<Item = ClassScores>,
+        weight: impl Fn(&ClassScores) -> f64,
+    ) -> ClassScores {
         let (mut mean, mut total) = (ClassScores::default(), 0.0);
-        for class in self.classes() {
+        for class in classes {
             let own = weight(&class);
             mean.precision += own * class.precision;
             mean.recall += own * class.recall;

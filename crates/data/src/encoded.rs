@@ -51,12 +51,16 @@ impl EncodedExamples {
         if max_length == 0 {
             return Err(Error::user("data.max_length is 0; set it to at least 1"));
         }
-        let key = || format!("examples {max_length}\n{:08x}\n{}", tokenizer.digest(), examples.key());
+        let unknown = tokenizer.unknown_id();
+        let key = || {
+            let (digest, examples) = (tokenizer.digest(), examples.key());
+            format!("examples {max_length} {unknown:?}\n{digest:08x}\n{examples}")
+        };
         let entry = cache.and_then(|cache| cache.entry(examples.file_bytes(), key()));
         let largest = (tokenizer.vocab_size() - 1) as i32;
         let longest = i32::try_from(max_length).unwrap_or(i32::MAX);
         let mut job = Job {
-            tokens: Writer::in_memory(largest),
+            tokens: Writer::in_memory(largest).counting(unknown),
             types: Writer::in_memory(LARGEST_TYPE),
             lengths: Writer::in_memory(longest),
             has_types: false,
@@ -69,7 +73,7 @@ impl EncodedExamples {
             }
             Some(entry) => {
                 let dir = entry.folder(|aside| {
-                    job.tokens = Writer::in_file(&aside.join(TOKENS), largest)?;
+                    job.tokens = Writer::in_file(&aside.join(TOKENS), largest)?.counting(unknown);
                     job.types = Writer::in_file(&aside.join(TYPES), LARGEST_TYPE)?;
                     job.lengths = Writer::in_file(&aside.join(LENGTHS), longest)?;
                     job.encode(examples, tokenizer, max_length)?;
@@ -118,6 +122,11 @@ impl EncodedExamples {
     /// Returns the number of tokens of an example.
     pub fn tokens_of(&self, example: usize) -> usize {
         self.starts[example + 1] - self.starts[example]
+    }
+
+    /// How many tokens stand for what the vocabulary lacks, and how many there are; see [`Tokens::unknown`].
+    pub(crate) fn unknown(&self) -> Option<(u64, u64)> {
+        self.tokens.unknown()
     }
 
     /// The labels, one for each example.

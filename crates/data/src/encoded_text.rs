@@ -29,18 +29,22 @@ pub fn encode_text(
     if documents != Documents::Off {
         end_of_text(tokenizer)?;
     }
+    let unknown = tokenizer.unknown_id();
     let begins = tokenizer.begin_id().map_or("", |_| " begun");
-    let key = || format!("text {documents:?}{begins}\n{:08x}\n{}", tokenizer.digest(), text.key());
+    let key = || {
+        let (digest, text) = (tokenizer.digest(), text.key());
+        format!("text {documents:?} {unknown:?}{begins}\n{digest:08x}\n{text}")
+    };
     let largest = (tokenizer.vocab_size() - 1) as i32;
     match cache.and_then(|cache| cache.entry(text.bytes(), key())) {
         None => {
-            let mut writer = Writer::in_memory(largest);
+            let mut writer = Writer::in_memory(largest).counting(unknown);
             add(text, tokenizer, documents, &mut writer)?;
             Ok(writer.in_its_memory())
         }
         Some(entry) => {
             let dir = entry.folder(|aside| {
-                let mut writer = Writer::in_file(&aside.join(TOKENS), largest)?;
+                let mut writer = Writer::in_file(&aside.join(TOKENS), largest)?.counting(unknown);
                 add(text, tokenizer, documents, &mut writer)?;
                 writer.close()
             })?;

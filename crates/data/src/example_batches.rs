@@ -8,7 +8,6 @@ use lessen_base::{Error, Result};
 
 use crate::batch::{Batch, Field, IGNORE};
 use crate::batching::{Batches, Batching, Members};
-use crate::bucket::bucket;
 use crate::encoded::EncodedExamples;
 use crate::epoch::Order;
 use crate::examples::{Examples, Labels};
@@ -57,37 +56,49 @@ impl ExampleBatches {
         members.iter().map(|example| self.examples.tokens_of(example)).sum()
     }
 
-    /// The numbers of texts and of tokens that a batch has room for.
-    fn layout(&self, members: &Members) -> (usize, usize) {
-        (self.batches.room(members.len()), bucket(self.tokens_of(members)))
-    }
-
     fn collect(&self, members: &Members) -> Batch {
         let (b, examples) = (self.batches.room(members.len()), members.len());
         let real = self.tokens_of(members);
         let mut row = Row::new(b, real, self.examples.pad());
-        let mut classes = vec![IGNORE; b];
-        let (mut targets, mut weights) = (vec![0.0; b], vec![0.0; b]);
-        for (place, example) in members.iter().enumerate() {
+        for example in members.iter() {
             let (tokens, types) = row.add(self.examples.tokens_of(example));
             self.examples.read(example, tokens, types);
-            match self.examples.labels() {
-                Labels::Classes(labels) => classes[place] = labels[example],
-                Labels::Scores(scores) => (targets[place], weights[place]) = (scores[example], 1.0),
-            }
         }
         let mut fields = row.into_fields();
-        match self.examples.labels() {
-            Labels::Classes(_) => fields.push(("labels".into(), Field::i32([b], classes))),
-            Labels::Scores(_) => {
-                fields.push(("targets".into(), Field::f32([b], targets)));
-                fields.push(("weights".into(), Field::f32([b], weights)));
-            }
-        }
+        fields.extend(label_fields(self.examples.labels(), members, b));
         Batch {
             fields,
             examples,
             tokens: real,
+        }
+    }
+}
+
+/// The fields with what is to be predicted of the texts of a batch, with room for `b` texts.
+fn label_fields(labels: &Labels, members: &Members, b: usize) -> Vec<(String, Field)> {
+    let weights = || {
+        let weights = (0..b).map(|place| f32::from(place < members.len())).collect();
+        ("weights".to_string(), Field::f32([b], weights))
+    };
+    match labels {
+        Labels::Classes(classes) => {
+            let mut own: Vec<i32> = members.iter().map(|example| classes[example]).collect();
+            own.resize(b, IGNORE);
+            vec![("labels".into(), Field::i32([b], own))]
+        }
+        Labels::Scores(scores) => {
+            let mut own: Vec<f32> = members.iter().map(|example| scores[example]).collect();
+            own.resize(b, 0.0);
+            vec![("targets".into(), Field::f32([b], own)), weights()]
+        }
+        Labels::Sets(sets) => {
+            let width = sets.classes();
+            let mut own = vec![0.0; b * width];
+            for (place, example) in members.iter().enumerate() {
+                let set = sets.get(example).iter();
+                set.for_each(|class| own[place * width + *class as usize] = 1.0);
+            }
+            vec![("targets".into(), Field::f32([b, width], own)), weights()]
         }
     }
 }
@@ -105,38 +116,21 @@ impl Source for ExampleBatches {
         self.batches.in_order()
     }
 
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        self.examples.unknown()
+    }
+
     fn eval_batch(&self, index: u64) -> Batch {
         self.collect(&self.batches.of_index(index))
     }
 
-    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let tokens = steps.map(|step| self.tokens_of(&self.batches.of_step(step)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
-    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let tokens = batches.map(|index| self.tokens_of(&self.batches.of_index(index)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        steps.map(|step| self.layout(&self.batches.of_step(step))).collect()
+        self.batches.layouts(steps, |example| self.examples.tokens_of(example))
     }
 
     fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        batches
-            .map(|index| self.layout(&self.batches.of_index(index)))
-            .collect()
-    }
-
-    fn most_examples(&self, steps: Range<u64>) -> usize {
-        let examples = steps.map(|step| self.batches.of_step(step).len());
-        self.batches.room(examples.max().unwrap_or(0))
-    }
-
-    fn most_eval_examples(&self, batches: Range<u64>) -> usize {
-        let examples = batches.map(|index| self.batches.of_index(index).len());
-        self.batches.room(examples.max().unwrap_or(0))
+        self.batches
+            .eval_layouts(batches, |example| self.examples.tokens_of(example))
     }
 }
 
@@ -153,7 +147,7 @@ pub(crate) fn check_sizes(max_length: usize, batch: usize) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LabelKind;
+    use crate::{LabelKind, LabelSets};
 
     /// The texts "", "a", "ab", "abc" and so on, truncated to 3 tokens, labelled by their index.
     fn classes(count: usize, batch: usize, order: Order) -> ExampleBatches {
@@ -195,6 +189,30 @@ mod tests {
     }
 
     #[test]
+    fn sets_of_classes_are_rows_of_targets() {
+        let texts = ["a", "ab", "b"].map(|text| (text.to_string(), None)).to_vec();
+        let mut sets = LabelSets::new(3);
+        for set in [&[2, 0][..], &[], &[1]] {
+            sets.push(set);
+        }
+        let tokenizer = Tokenizer::characters(["ab"], 1);
+        let examples = Examples::new(texts, Labels::Sets(sets));
+        let source = ExampleBatches::new(&examples, &tokenizer, 3, 2, Order::InOrder).unwrap();
+        let field = |index: u64, name: &str| {
+            let batch = source.eval_batch(index);
+            let field = batch.get(name).unwrap();
+            (field.shape().to_vec(), field.as_f32().unwrap().to_vec())
+        };
+        assert_eq!(field(0, "targets"), (vec![2, 3], vec![1., 0., 1., 0., 0., 0.]));
+        assert_eq!(field(1, "targets"), (vec![2, 3], vec![0., 1., 0., 0., 0., 0.]));
+        assert_eq!(
+            (field(0, "weights").1, field(1, "weights").1),
+            (vec![1., 1.], vec![1., 0.])
+        );
+        assert!(source.eval_batch(0).get("labels").is_none());
+    }
+
+    #[test]
     fn no_batch_is_larger_than_the_largest() {
         let texts: Vec<_> = (0..97).map(|i| ("a".repeat(1 + i * i % 41), None)).collect();
         let examples = Examples::unlabelled(texts, &LabelKind::Score);
@@ -204,11 +222,13 @@ mod tests {
         let tokens: Vec<usize> = (0..200).map(|step| width(&source.batch(step))).collect();
         for steps in [0..200, 13..14, 60..120] {
             let range = steps.start as usize..steps.end as usize;
-            assert_eq!(source.most_tokens(steps), tokens[range].iter().max().copied());
+            let most = tokens[range].iter().max().copied();
+            assert_eq!(source.largest_layout(steps), most.map(|most| (8, most)));
         }
         let all = (0..source.eval_batches()).map(|index| width(&source.eval_batch(index)));
-        assert_eq!(source.most_eval_tokens(0..source.eval_batches()), all.max());
-        assert_eq!(source.most_tokens(5..5), Some(16));
+        let largest = source.largest_eval_layout(0..source.eval_batches());
+        assert_eq!(largest, all.max().map(|most| (8, most)));
+        assert_eq!(source.largest_layout(5..5), Some((8, 16)));
     }
 
     #[test]

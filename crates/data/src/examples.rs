@@ -8,6 +8,7 @@ use lessen_base::{Error, Result};
 
 use crate::batch::IGNORE;
 use crate::cache::key_of_files;
+use crate::label_sets::LabelSets;
 use crate::metrics::Metric;
 use crate::rows::Rows;
 
@@ -16,6 +17,8 @@ use crate::rows::Rows;
 pub enum Labels {
     /// Class indices; [`IGNORE`] if unknown.
     Classes(Vec<i32>),
+    /// Sets of class indices.
+    Sets(LabelSets),
     /// Regression targets.
     Scores(Vec<f32>),
 }
@@ -25,6 +28,7 @@ impl Labels {
     pub fn len(&self) -> usize {
         match self {
             Labels::Classes(classes) => classes.len(),
+            Labels::Sets(sets) => sets.len(),
             Labels::Scores(scores) => scores.len(),
         }
     }
@@ -33,6 +37,42 @@ impl Labels {
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
+
+    /// A number for each example by which a share of the examples is to be even: its class; of several its rarest one.
+    pub(crate) fn strata(&self) -> Vec<i32> {
+        match self {
+            Labels::Classes(classes) => classes.clone(),
+            Labels::Sets(sets) => sets.rarest(),
+            Labels::Scores(scores) => vec![0; scores.len()],
+        }
+    }
+
+    /// The labels of the examples for which `chosen` is `wanted`.
+    pub(crate) fn part(&self, chosen: &[bool], wanted: bool) -> Labels {
+        let is_wanted = |example: &usize| chosen[*example] == wanted;
+        let examples = (0..self.len()).filter(is_wanted);
+        match self {
+            Labels::Classes(classes) => Labels::Classes(examples.map(|example| classes[example]).collect()),
+            Labels::Scores(scores) => Labels::Scores(examples.map(|example| scores[example]).collect()),
+            Labels::Sets(sets) => {
+                let mut part = LabelSets::new(sets.classes());
+                examples.for_each(|example| part.push(sets.get(example)));
+                Labels::Sets(part)
+            }
+        }
+    }
+}
+
+/// What the labels of texts are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Problem {
+    /// One of several classes.
+    #[default]
+    SingleLabel,
+    /// Any of several classes, or none of them.
+    MultiLabel,
+    /// A number.
+    Regression,
 }
 
 /// The kind of label of a dataset.
@@ -40,11 +80,25 @@ impl Labels {
 pub enum LabelKind {
     /// One of these classes; labels are indices into the names.
     Classes(Vec<String>),
+    /// Any of these classes; labels are sets of indices into the names.
+    Sets(Vec<String>),
     /// A real number (regression).
     Score,
 }
 
-/// One split of a dataset: texts or pairs of texts, with a label each. Texts of files are read when they are asked for.
+impl LabelKind {
+    /// What such labels are.
+    pub fn problem(&self) -> Problem {
+        match self {
+            LabelKind::Classes(_) => Problem::SingleLabel,
+            LabelKind::Sets(_) => Problem::MultiLabel,
+            LabelKind::Score => Problem::Regression,
+        }
+    }
+}
+
+/// One split of a dataset: texts or pairs of texts, with a label, or a set of labels, each. Texts of files are read
+/// when they are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Examples {
     texts: Texts,
@@ -79,10 +133,15 @@ impl Examples {
         Examples { texts, labels }
     }
 
-    /// Makes examples to predict: every class is [`IGNORE`], every score 0.
+    /// Makes examples to predict: every class is [`IGNORE`], every set empty, every score 0.
     pub fn unlabelled(texts: Vec<TextPair>, target: &LabelKind) -> Examples {
         let labels = match target {
             LabelKind::Classes(_) => Labels::Classes(vec![IGNORE; texts.len()]),
+            LabelKind::Sets(names) => {
+                let mut sets = LabelSets::new(names.len());
+                texts.iter().for_each(|_| sets.push(&[]));
+                Labels::Sets(sets)
+            }
             LabelKind::Score => Labels::Scores(vec![0.0; texts.len()]),
         };
         Examples::new(texts, labels)
@@ -181,7 +240,8 @@ pub struct Dataset {
     pub more: Vec<(&'static str, Examples)>,
     /// The kind of label.
     pub target: LabelKind,
-    /// The metrics, the one that selects the best checkpoint first.
+    /// The metrics, the one that selects the best checkpoint first; none where texts have sets of classes, which
+    /// [`LabelCounts`](crate::LabelCounts) scores.
     pub metrics: Vec<Metric>,
     /// What there is to say of how it was read, a sentence each.
     pub remarks: Vec<String>,
@@ -191,7 +251,7 @@ impl Dataset {
     /// Returns the class names in label order; `None` for a regression.
     pub fn class_names(&self) -> Option<&[String]> {
         match &self.target {
-            LabelKind::Classes(names) => Some(names),
+            LabelKind::Classes(names) | LabelKind::Sets(names) => Some(names),
             LabelKind::Score => None,
         }
     }

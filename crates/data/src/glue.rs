@@ -16,7 +16,8 @@ use crate::columns::Columns;
 use crate::examples::{Dataset, Examples, LabelKind, Labels};
 use crate::files::quoted;
 use crate::metrics::Metric;
-use crate::rows::{Place, RawLabel, Rows};
+use crate::row::RawLabel;
+use crate::rows::{Place, Rows};
 
 pub use submission::TestSplit;
 
@@ -116,7 +117,7 @@ impl GlueTask {
         match self {
             Cola => vec![Metric::Matthews],
             Mrpc | Qqp => vec![Metric::F1, Metric::Accuracy],
-            Stsb => vec![Metric::Spearman, Metric::Pearson],
+            Stsb => vec![Metric::Spearman, Metric::Pearson, Metric::Mse, Metric::Mae],
             Sst2 | Rte | Wnli | Qnli | Mnli => vec![Metric::Accuracy],
         }
     }
@@ -250,7 +251,7 @@ impl GlueTask {
                     };
                     scores.push(score.ok_or_else(wrong)?);
                 }
-                (Labels::Classes(_), LabelKind::Score) => unreachable!("labels were made for this target"),
+                (Labels::Classes(_) | Labels::Sets(_), _) => unreachable!("no task has other labels than its kind"),
             }
         }
         if labels.is_empty() {

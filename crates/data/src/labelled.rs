@@ -8,17 +8,22 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use crate::classes::{Classes, Found};
+use crate::classes::{Classes, Found, score_of};
 pub use crate::columns::Columns;
-use crate::examples::{Dataset, Examples, LabelKind, Labels, TextPair};
+use crate::examples::{Dataset, Examples, LabelKind, Labels, Problem, TextPair};
 use crate::held_out;
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
+use crate::row::Row;
 use crate::rows::{Place, Rows};
 
 /// How labelled texts are to be read.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
+    /// What the labels are.
+    pub problem: Problem,
+    /// What stands between the labels of a text where they are in one column.
+    pub separator: String,
     /// Which columns of CSV, TSV and JSON lines hold texts and labels.
     pub columns: Columns,
     /// A file, or files with a pattern for their path, for the split `dev`; over that of the folder.
@@ -36,6 +41,8 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Options {
         Options {
+            problem: Problem::SingleLabel,
+            separator: ",".to_string(),
             columns: Columns::default(),
             dev: None,
             test: None,
@@ -46,13 +53,75 @@ impl Default for Options {
     }
 }
 
+/// What labels are looked up in.
+enum Target {
+    Classes(Classes),
+    /// Of which a text can have several, and what stands between them.
+    Sets(Classes, String),
+    Scores,
+}
+
+impl Target {
+    /// That of the rows of a training split, with their labels; the last is what there is to say of it. Classes that
+    /// are not known are those of the rows.
+    fn of(rows: &Rows, options: &Options, known: Option<Classes>) -> Result<(Target, Labels, Option<String>)> {
+        let (several, separator) = (options.problem == Problem::MultiLabel, &options.separator);
+        let target = match (options.problem, known) {
+            (Problem::Regression, _) => Target::Scores,
+            (Problem::SingleLabel, Some(classes)) => Target::Classes(classes),
+            (Problem::MultiLabel, Some(classes)) => Target::Sets(classes, separator.clone()),
+            (Problem::SingleLabel | Problem::MultiLabel, None) => {
+                let (mut found, first) = (Found::default(), rows.files()[0]);
+                rows.iter().try_for_each(|row| match several {
+                    true => found.add_all(&row?, separator),
+                    false => found.add(&row?),
+                })?;
+                if several {
+                    let (classes, sets, remark) = found.sorted_sets(first, separator)?;
+                    return Ok((Target::Sets(classes, separator.clone()), Labels::Sets(sets), remark));
+                }
+                let (classes, labels) = found.sorted(first)?;
+                return Ok((Target::Classes(classes), Labels::Classes(labels), None));
+            }
+        };
+        let labels = target.labels_of(rows)?;
+        Ok((target, labels, None))
+    }
+
+    /// The labels of rows.
+    fn labels_of(&self, rows: &Rows) -> Result<Labels> {
+        fn each<T>(rows: &Rows, of: impl Fn(&Row) -> Result<T>) -> Result<Vec<T>> {
+            rows.iter().map(|row| of(&row?)).collect()
+        }
+        Ok(match self {
+            Target::Classes(classes) => Labels::Classes(each(rows, |row| classes.of(row))?),
+            Target::Scores => Labels::Scores(each(rows, score_of)?),
+            Target::Sets(classes, separator) => {
+                let mut sets = classes.sets();
+                for row in rows.iter() {
+                    sets.push(&classes.all_of(&row?, separator)?);
+                }
+                Labels::Sets(sets)
+            }
+        })
+    }
+
+    fn into_kind(self) -> LabelKind {
+        match self {
+            Target::Classes(classes) => LabelKind::Classes(classes.into_names()),
+            Target::Sets(classes, _) => LabelKind::Sets(classes.into_names()),
+            Target::Scores => LabelKind::Score,
+        }
+    }
+}
+
 /// Reads a file, the files that a pattern stands for, or a folder. Classes are numbered as `class.txt` in the folder
 /// lists them, or else as the options do, or else, of those of the training split, whole numbers by size and words by
-/// their characters.
+/// their characters; columns of 0 and 1 are classes in their order.
 ///
 /// # Errors
-/// A missing, empty or damaged file; a line without text or label; a label of no class; fewer than two classes. The
-/// message names file, line, column and remedy.
+/// A missing, empty or damaged file; a line without text or label; a label of no class, or that is no number in a
+/// regression; fewer than two classes. The message names file, line, column and remedy.
 pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
     let places = Places::of(path)?;
     let given = |path: &Option<PathBuf>, found| match path {
@@ -60,43 +129,35 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         None => Ok(found),
     };
     let (dev, test) = (given(&options.dev, places.dev)?, given(&options.test, places.test)?);
+    let several = options.problem == Problem::MultiLabel;
     let rows = |place| Rows {
         place,
-        columns: options.columns.clone(),
+        columns: Columns {
+            several,
+            ..options.columns.clone()
+        },
         with_label: true,
     };
     let train = rows(places.train);
     let known = match (&places.names, &options.classes) {
-        (Some(names), _) => Some(Classes::read(names)?),
+        _ if options.problem == Problem::Regression => None,
+        (Some(names), _) => Some(Classes::read(names, several)?),
         (None, Some(names)) => Some(Classes::of_model(names.clone())),
         (None, None) => None,
     };
-    let (classes, labels) = match known {
-        Some(classes) => {
-            let labels = labels_of(&train, &classes)?;
-            (classes, labels)
-        }
-        None => {
-            let mut found = Found::default();
-            train.iter().try_for_each(|row| found.add(&row?))?;
-            found.sorted(train.files()[0])?
-        }
-    };
+    let (target, labels, remark) = Target::of(&train, options, known)?;
     let others = |place| -> Result<Examples> {
         let rows = rows(place);
-        let labels = Labels::Classes(labels_of(&rows, &classes)?);
+        let labels = target.labels_of(&rows)?;
         Ok(Examples::from_rows(Arc::new(rows), None, labels))
     };
     let more = test
         .map(|place| Ok(("test", others(place)?)))
         .into_iter()
         .collect::<Result<_>>()?;
-    let mut remarks = Vec::new();
+    let mut remarks: Vec<String> = remark.into_iter().collect();
     let (train, dev) = match dev {
-        Some(place) => (
-            Examples::from_rows(Arc::new(train), None, Labels::Classes(labels)),
-            others(place)?,
-        ),
+        Some(place) => (Examples::from_rows(Arc::new(train), None, labels), others(place)?),
         None => {
             let (train, dev) = split(train, labels, options)?;
             remarks.push(format!(
@@ -111,8 +172,12 @@ pub fn read(path: &Path, options: &Options) -> Result<Dataset> {
         train,
         dev,
         more,
-        target: LabelKind::Classes(classes.into_names()),
-        metrics: vec![Metric::Accuracy],
+        target: target.into_kind(),
+        metrics: match options.problem {
+            Problem::SingleLabel => vec![Metric::Accuracy],
+            Problem::MultiLabel => Vec::new(),
+            Problem::Regression => vec![Metric::Mse, Metric::Mae, Metric::Pearson, Metric::Spearman],
+        },
         remarks,
     })
 }
@@ -142,12 +207,8 @@ pub fn texts(path: &Path, columns: &Columns) -> impl Iterator<Item = Result<Text
     rows.iter().map(|row| row.map(|row| (row.text, row.text_pair)))
 }
 
-fn labels_of(rows: &Rows, classes: &Classes) -> Result<Vec<i32>> {
-    rows.iter().map(|row| classes.of(&row?)).collect()
-}
-
 /// Keeps a share of the examples for validation.
-fn split(rows: Rows, labels: Vec<i32>, options: &Options) -> Result<(Examples, Examples)> {
+fn split(rows: Rows, labels: Labels, options: &Options) -> Result<(Examples, Examples)> {
     let file = rows.files()[0].display().to_string();
     if labels.len() < 2 {
         return Err(Error::user(format!(
@@ -155,18 +216,16 @@ fn split(rows: Rows, labels: Vec<i32>, options: &Options) -> Result<(Examples, E
              with data.dev"
         )));
     }
-    let (rows, held) = (
-        Arc::new(rows),
-        held_out::chosen(&labels, options.held_out, options.held_out_seed),
-    );
+    let rows = Arc::new(rows);
+    let held = held_out::chosen(&labels.strata(), options.held_out, options.held_out_seed);
     let part = |wanted: bool| {
-        let own = labels.iter().zip(&held).filter(|(_, held)| **held == wanted);
-        let labels = Labels::Classes(own.map(|(label, _)| *label).collect());
         let chosen = held.iter().map(|held| *held == wanted).collect();
-        Examples::from_rows(rows.clone(), Some(chosen), labels)
+        Examples::from_rows(rows.clone(), Some(chosen), labels.part(&held, wanted))
     };
     Ok((part(false), part(true)))
 }
 
+#[cfg(test)]
+mod scores_and_sets;
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@
 //! - [`Source`] gives the batch of any step as a pure function of the seed and the step number, so that a run resumes
 //!   exactly from the number of its next step.
 //! - [`Prefetch`] makes batches ahead on a thread.
-//! - [`Metric`] scores predictions, and [`Confusion`] each class.
+//! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class.
 //!
 //! A mistake in the input (a missing file, a line without a tab, a label out of range) is an [`Error`] that names the
 //! file, the line and the remedy.
@@ -56,6 +56,8 @@ mod examples;
 mod files;
 pub mod glue;
 mod held_out;
+mod label_counts;
+mod label_sets;
 pub mod labelled;
 mod lines;
 mod masked_batches;
@@ -64,6 +66,7 @@ mod packing;
 mod parallel;
 mod places;
 mod prefetch;
+mod row;
 mod rows;
 mod source;
 pub mod tagged;
@@ -87,8 +90,10 @@ pub use encoded_text::{document_start, encode_text, end_of_text};
 pub use entities::{EntityCounts, are_entities};
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;
-pub use examples::{Dataset, Examples, LabelKind, Labels, TextPair};
+pub use examples::{Dataset, Examples, LabelKind, Labels, Problem, TextPair};
 pub use glue::GlueTask;
+pub use label_counts::LabelCounts;
+pub use label_sets::LabelSets;
 pub use lessen_base::{Error, Result};
 pub use masked_batches::{MaskedBatches, Masking, masked_places};
 pub use metrics::{Metric, exact_rows};

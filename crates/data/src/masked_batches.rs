@@ -8,12 +8,12 @@ use lessen_base::{Error, Result, SplitMix64};
 
 use crate::batch::{Batch, Field, IGNORE};
 use crate::batching::{Batches, Batching, Members};
-use crate::bucket::bucket;
 use crate::epoch::Order;
 use crate::example_batches::check_sizes;
 use crate::packing::Row;
 use crate::source::Source;
 use crate::tokenizer::Tokenizer;
+use crate::tokens::count_in;
 
 /// How a text is cut and masked.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -50,6 +50,8 @@ pub struct MaskedBatches {
     mask: i32,
     vocab_size: usize,
     pad: i32,
+    /// How many tokens stand for what the vocabulary lacks, if it has a token for that.
+    unknown: Option<u64>,
     masking: Masking,
     batches: Batches,
 }
@@ -105,6 +107,7 @@ impl MaskedBatches {
         }
         Ok(MaskedBatches {
             batches: Batches::new(starts.len() - 1, Batching::Examples(batch), order, |_| 0)?,
+            unknown: tokenizer.unknown_id().map(|id| count_in(&tokens, id)),
             tokens,
             starts,
             around,
@@ -128,11 +131,6 @@ impl MaskedBatches {
     /// Returns the number of tokens of a batch.
     fn tokens_of_all(&self, members: &Members) -> usize {
         members.iter().map(|text| self.tokens_of(text)).sum()
-    }
-
-    /// Returns the numbers of texts and of tokens that a batch has room for.
-    fn layout(&self, members: &Members) -> (usize, usize) {
-        (self.batches.room(members.len()), bucket(self.tokens_of_all(members)))
     }
 
     fn collect(&self, members: &Members, mut random: SplitMix64) -> Batch {
@@ -189,37 +187,21 @@ impl Source for MaskedBatches {
         self.batches.in_order()
     }
 
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        self.unknown.map(|count| (count, self.tokens.len() as u64))
+    }
+
     fn eval_batch(&self, index: u64) -> Batch {
         let seed = SplitMix64::named(0, "masks of evaluations").next_u64();
         self.collect(&self.batches.of_index(index), SplitMix64::keyed(seed, index))
     }
 
-    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let tokens = steps.map(|step| self.tokens_of_all(&self.batches.of_step(step)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
-    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let tokens = batches.map(|index| self.tokens_of_all(&self.batches.of_index(index)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        steps.map(|step| self.layout(&self.batches.of_step(step))).collect()
+        self.batches.layouts(steps, |text| self.tokens_of(text))
     }
 
     fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        batches
-            .map(|index| self.layout(&self.batches.of_index(index)))
-            .collect()
-    }
-
-    fn most_examples(&self, _: Range<u64>) -> usize {
-        self.batches.room(0)
-    }
-
-    fn most_eval_examples(&self, _: Range<u64>) -> usize {
-        self.batches.room(0)
+        self.batches.eval_layouts(batches, |text| self.tokens_of(text))
     }
 
     fn masked_places(&self, tokens: usize) -> Option<usize> {
@@ -379,11 +361,12 @@ mod tests {
         let source = batches(&text, 20, 4, LINES);
         let width = |batch: &Batch| batch.get("tokens").unwrap().shape()[1];
         let most = (0..60).map(|step| width(&source.batch(step))).max();
-        assert_eq!(source.most_tokens(0..60), most);
+        assert_eq!(source.largest_layout(0..60), most.map(|most| (4, most)));
         let most = (0..source.eval_batches())
             .map(|index| width(&source.eval_batch(index)))
             .max();
-        assert_eq!(source.most_eval_tokens(0..source.eval_batches()), most);
+        let largest = source.largest_eval_layout(0..source.eval_batches());
+        assert_eq!(largest, most.map(|most| (4, most)));
         assert_eq!(source.masked_places(100), Some(15));
     }
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::batch::IGNORE;
 
-/// A metric of predictions against labels; greater is better.
+/// A metric of predictions against labels; greater is better, but for errors ([`Metric::is_error`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Metric {
     /// The fraction of predictions that equal their label.
@@ -17,6 +17,10 @@ pub enum Metric {
     Pearson,
     /// Spearman's correlation coefficient: Pearson's of the ranks, where ties share their mean rank.
     Spearman,
+    /// The mean squared error.
+    Mse,
+    /// The mean absolute error.
+    Mae,
 }
 
 impl Metric {
@@ -28,11 +32,18 @@ impl Metric {
             Metric::Matthews => "matthews",
             Metric::Pearson => "pearson",
             Metric::Spearman => "spearman",
+            Metric::Mse => "mse",
+            Metric::Mae => "mae",
         }
     }
 
+    /// Whether less of it is better.
+    pub fn is_error(self) -> bool {
+        matches!(self, Metric::Mse | Metric::Mae)
+    }
+
     /// Computes the metric; classes are given as whole numbers. The result is 0 if it is undefined (no examples, no
-    /// positive class, constant values) or an argument is NaN.
+    /// positive class, constant values) or an argument is NaN; an error of NaN is NaN.
     ///
     /// # Panics
     /// If there are not as many predictions as labels.
@@ -44,6 +55,8 @@ impl Metric {
             Metric::Matthews => matthews(predictions, labels),
             Metric::Pearson => pearson(predictions, labels),
             Metric::Spearman => spearman(predictions, labels),
+            Metric::Mse => return mean_error(predictions, labels, |error| error * error),
+            Metric::Mae => return mean_error(predictions, labels, f64::abs),
         };
         if score.is_finite() { score } else { 0.0 }
     }
@@ -56,6 +69,14 @@ fn accuracy(predictions: &[f64], labels: &[f64]) -> f64 {
         .filter(|(prediction, label)| prediction == label)
         .count();
     right as f64 / labels.len() as f64
+}
+
+fn mean_error(predictions: &[f64], labels: &[f64], of: fn(f64) -> f64) -> f64 {
+    let errors = predictions
+        .iter()
+        .zip(labels)
+        .map(|(prediction, label)| of(prediction - label));
+    errors.sum::<f64>() / labels.len().max(1) as f64
 }
 
 fn f1(predictions: &[f64], labels: &[f64]) -> f64 {
@@ -200,6 +221,22 @@ mod tests {
             &[1., 2., 3., 4.],
             4.5 / 22.5f64.sqrt(),
         );
+    }
+
+    #[test]
+    fn errors_are_those_computed_by_hand() {
+        let (predictions, labels) = ([1., 2., -3., 0.5], [0., 2., -1., 1.]);
+        close(Metric::Mse, &predictions, &labels, (1.0 + 0.0 + 4.0 + 0.25) / 4.0);
+        close(Metric::Mae, &predictions, &labels, 3.5 / 4.0);
+        assert_eq!(
+            (Metric::Mse.compute(&[], &[]), Metric::Mae.compute(&[], &[])),
+            (0.0, 0.0)
+        );
+        assert!(
+            Metric::Mse.compute(&[f64::NAN], &[1.0]).is_nan(),
+            "no error would be the best"
+        );
+        assert!(Metric::Mse.is_error() && !Metric::Pearson.is_error());
     }
 
     #[test]

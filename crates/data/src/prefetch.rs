@@ -122,14 +122,6 @@ mod tests {
         fn eval_batch(&self, _: u64) -> Batch {
             unreachable!("only the training side is prefetched")
         }
-
-        fn most_examples(&self, _: std::ops::Range<u64>) -> usize {
-            1
-        }
-
-        fn most_eval_examples(&self, _: std::ops::Range<u64>) -> usize {
-            1
-        }
     }
 
     fn counting(fails: u64) -> Arc<Counting> {

@@ -8,42 +8,11 @@ use csv::{ByteRecord, ReaderBuilder};
 use lessen_base::{Error, Result};
 use serde_json::Value;
 
-use crate::columns::{Columns, Positions};
+use crate::columns::{Columns, LabelAt};
 use crate::files::{empty, quoted, read_text};
 use crate::glue::GlueTask;
 use crate::lines::{Lines, not_utf8, open};
-
-/// A label as it is written.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum RawLabel {
-    /// One word or number.
-    One(String),
-    /// A list of JSON.
-    Many(Vec<String>),
-}
-
-/// A text, or a pair of texts, with its label.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Row {
-    pub(crate) file: Arc<Path>,
-    /// From 1; 0 where the file is a single text.
-    pub(crate) line: usize,
-    pub(crate) text: String,
-    pub(crate) text_pair: Option<String>,
-    /// None where labels are not asked for and there is none.
-    pub(crate) label: Option<RawLabel>,
-}
-
-impl Row {
-    /// An error at this row.
-    pub(crate) fn error(&self, what: &str) -> Error {
-        let file = self.file.display();
-        Error::user(match self.line {
-            0 => format!("{file} {what}"),
-            line => format!("{file} line {line} {what}"),
-        })
-    }
-}
+use crate::row::{RawLabel, Row, Table};
 
 /// How rows lie in files.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,6 +56,7 @@ impl Rows {
                     text: text.trim_end().to_string(),
                     text_pair: None,
                     label: Some(RawLabel::One(class)),
+                    column: None,
                 })
             }))),
         }
@@ -172,6 +142,7 @@ fn titles(path: &Path, with_label: bool) -> Result<impl Iterator<Item = Result<R
             text: text.to_string(),
             text_pair: None,
             label: label.map(|label| RawLabel::One(label.trim().to_string())),
+            column: None,
         };
         match text.rsplit_once('\t') {
             Some((text, label)) => Ok(row(text, Some(label))),
@@ -179,17 +150,6 @@ fn titles(path: &Path, with_label: bool) -> Result<impl Iterator<Item = Result<R
             None => Ok(row(&text, None)),
         }
     }))
-}
-
-/// A row of cells.
-fn row_of(file: &Arc<Path>, line: usize, at: Positions, cell: impl Fn(usize) -> String) -> Row {
-    Row {
-        file: file.clone(),
-        line,
-        text: cell(at.text),
-        text_pair: at.text_pair.map(&cell),
-        label: at.label.map(|label| RawLabel::One(cell(label).trim().to_string())),
-    }
 }
 
 /// The refusal of a row with another number of cells than the first one.
@@ -209,13 +169,13 @@ fn tsv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter>
         Some(Err(error)) => return Err(error.clone()),
         Some(Ok((_, line))) => cells(line),
     };
-    let at = if columns.are_numbers() {
-        columns.numbered(path, first.len(), with_label)?
+    let wanted = first.len();
+    let table = if columns.are_numbers() {
+        Table::new(file.clone(), columns.numbered(path, wanted, with_label)?, &[])
     } else {
         lines.next();
-        columns.named(path, 1, &first, with_label)?
+        Table::new(file.clone(), columns.named(path, 1, &first, with_label)?, &first)
     };
-    let wanted = first.len();
     Ok(Box::new(lines.map(move |line| {
         let (line, text) = line?;
         let cells = cells(&text);
@@ -223,7 +183,7 @@ fn tsv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter>
             let remedy = "write one tab between columns and none in a text, or use .csv with quotes";
             return Err(other_count(&file, line, (cells.len(), wanted), remedy));
         }
-        Ok(row_of(&file, line, at, |column| cells[column].clone()))
+        table.row(line, |column| cells[column].clone())
     })))
 }
 
@@ -253,29 +213,28 @@ fn csv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter>
     let (line, first) = records.next().unwrap_or_else(|| Err(empty(path)))?;
     let text = |record: &ByteRecord, column: usize| String::from_utf8_lossy(&record[column]).into_owned();
     let names: Vec<String> = (0..first.len()).map(|column| text(&first, column)).collect();
-    let (at, head) = if columns.are_numbers() {
-        (
-            columns.numbered(path, first.len(), with_label)?,
-            Some(Ok((line, first.clone()))),
-        )
-    } else {
-        (columns.named(path, line, &names, with_label)?, None)
-    };
     let wanted = first.len();
+    let (table, head) = if columns.are_numbers() {
+        let at = columns.numbered(path, wanted, with_label)?;
+        (Table::new(file.clone(), at, &[]), Some(Ok((line, first.clone()))))
+    } else {
+        let at = columns.named(path, line, &names, with_label)?;
+        (Table::new(file.clone(), at, &names), None)
+    };
     Ok(Box::new(head.into_iter().chain(records).map(move |record| {
         let (line, record) = record?;
         if record.len() != wanted {
             let remedy = "put texts with commas or line ends between double quotes";
             return Err(other_count(&file, line, (record.len(), wanted), remedy));
         }
-        Ok(row_of(&file, line, at, |column| text(&record, column)))
+        table.row(line, |column| text(&record, column))
     })))
 }
 
 /// An object of JSON in each line.
 fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter> {
     let (file, columns): (Arc<Path>, _) = (path.into(), columns.clone());
-    let mut names: Option<(Vec<String>, Positions)> = None;
+    let mut names: Option<(Vec<String>, Table)> = None;
     let lines = Lines::open(path)?.filter(|line| !matches!(line, Ok((_, text)) if text.trim().is_empty()));
     Ok(Box::new(lines.map(move |line| {
         let (line, text) = line?;
@@ -294,12 +253,13 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
                 )));
             }
         };
-        let (names, at) = match &mut names {
+        let (names, table) = match &mut names {
             Some(names) => names,
             names => {
                 let keys: Vec<String> = object.keys().cloned().collect();
                 let at = columns.named(&file, line, &keys, with_label)?;
-                names.insert((keys, at))
+                let table = Table::new(file.clone(), at, &keys);
+                names.insert((keys, table))
             }
         };
         let field = |column: usize| {
@@ -326,16 +286,22 @@ fn json_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter
                 ))
             })
         };
-        Ok(Row {
-            file: file.clone(),
-            line,
-            text: text_of(at.text)?,
-            text_pair: at.text_pair.map(text_of).transpose()?,
-            label: match at.label {
-                Some(column) if with_label || object.contains_key(&names[column]) => Some(label_of(column)?),
-                _ => None,
-            },
-        })
+        let pair = table.at.text_pair.map(text_of).transpose()?;
+        let mut row = table.without_label(line, text_of(table.at.text)?, pair);
+        row.label = match &table.at.label {
+            Some(LabelAt::One(column)) if with_label || object.contains_key(&names[*column]) => {
+                Some(label_of(*column)?)
+            }
+            Some(LabelAt::Each(columns)) => {
+                let words = columns
+                    .iter()
+                    .map(|column| field(*column).map(|value| word(value).unwrap_or_default()));
+                let words: Vec<String> = words.collect::<Result<_>>()?;
+                Some(table.flags(&row, words.into_iter())?)
+            }
+            _ => None,
+        };
+        Ok(row)
     })))
 }
 

@@ -20,30 +20,34 @@ pub trait Source: Send + Sync {
     /// Returns the number of evaluation batches, at least 1.
     fn eval_batches(&self) -> u64;
 
-    /// Returns the most tokens that a batch of these training steps has, as `tokens` counts them; `None` where all
-    /// batches have the same shape.
-    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let _ = steps;
-        None
-    }
-
-    /// Returns the most tokens that one of these evaluation batches has; `None` where all have the same shape.
-    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let _ = batches;
-        None
-    }
-
-    /// Returns the numbers of texts and of tokens that these training batches have room for, each pair once; none where
-    /// all batches have the same shape.
+    /// Returns the numbers of texts and of tokens that the batches of these training steps have room for, each pair
+    /// once; none where all batches have the same shape. Without steps, they are those of an empty batch.
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
         let _ = steps;
         BTreeSet::new()
     }
 
-    /// Returns the same of evaluation batches.
+    /// Returns the same of these evaluation batches.
     fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
         let _ = batches;
         BTreeSet::new()
+    }
+
+    /// Returns the most texts and the most tokens that a batch of these training steps has room for; `None` where all
+    /// batches have the same shape.
+    fn largest_layout(&self, steps: Range<u64>) -> Option<(usize, usize)> {
+        largest(&self.layouts(steps))
+    }
+
+    /// Returns the same of these evaluation batches.
+    fn largest_eval_layout(&self, batches: Range<u64>) -> Option<(usize, usize)> {
+        largest(&self.eval_layouts(batches))
+    }
+
+    /// Returns how many of the tokens stand for what the vocabulary lacks, and how many there are; `None` where that
+    /// cannot be, or is not known.
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        None
     }
 
     /// Returns the number of places for masked tokens in a batch of `tokens` tokens; `None` where none are masked.
@@ -52,12 +56,11 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// Returns the most texts or windows that a batch of these training steps has room for.
-    fn most_examples(&self, steps: Range<u64>) -> usize;
-
-    /// Returns the most texts or windows that one of these evaluation batches has room for.
-    fn most_eval_examples(&self, batches: Range<u64>) -> usize;
-
     /// Returns evaluation batch `index`, from 0; past the last one it has padding rows only.
     fn eval_batch(&self, index: u64) -> Batch;
+}
+
+fn largest(layouts: &BTreeSet<(usize, usize)>) -> Option<(usize, usize)> {
+    let larger = |a: (usize, usize), b: (usize, usize)| (a.0.max(b.0), a.1.max(b.1));
+    layouts.iter().copied().reduce(larger)
 }

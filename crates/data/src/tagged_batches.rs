@@ -14,6 +14,7 @@ use crate::packing::Row;
 use crate::source::Source;
 use crate::tagged::Sentences;
 use crate::tokenizer::Tokenizer;
+use crate::tokens::count_in;
 
 /// Sentences, encoded once and served in batches without padding; see [`Batch`] for the fields. `labels` (i32 `[1, N]`)
 /// are those of the words at their first tokens, and [`IGNORE`] elsewhere.
@@ -23,6 +24,8 @@ pub struct TaggedBatches {
     /// Start of each sentence in `tokens`, then the end of the last one.
     starts: Vec<usize>,
     pad: i32,
+    /// How many tokens stand for what the vocabulary lacks, if it has a token for that.
+    unknown: Option<u64>,
     batches: Batches,
 }
 
@@ -72,6 +75,7 @@ impl TaggedBatches {
         }
         Ok(TaggedBatches {
             batches: Batches::new(starts.len() - 1, Batching::Examples(batch), order, |_| 0)?,
+            unknown: tokenizer.unknown_id().map(|id| count_in(&tokens, id)),
             tokens,
             labels,
             starts,
@@ -91,11 +95,6 @@ impl TaggedBatches {
     /// Returns the number of tokens of a batch.
     fn tokens_of_all(&self, members: &Members) -> usize {
         members.iter().map(|sentence| self.tokens_of(sentence)).sum()
-    }
-
-    /// Returns the numbers of sentences and of tokens that a batch has room for.
-    fn layout(&self, members: &Members) -> (usize, usize) {
-        (self.batches.room(members.len()), bucket(self.tokens_of_all(members)))
     }
 
     fn collect(&self, members: &Members) -> Batch {
@@ -133,36 +132,20 @@ impl Source for TaggedBatches {
         self.batches.in_order()
     }
 
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        self.unknown.map(|count| (count, self.tokens.len() as u64))
+    }
+
     fn eval_batch(&self, index: u64) -> Batch {
         self.collect(&self.batches.of_index(index))
     }
 
-    fn most_tokens(&self, steps: Range<u64>) -> Option<usize> {
-        let tokens = steps.map(|step| self.tokens_of_all(&self.batches.of_step(step)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
-    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        let tokens = batches.map(|index| self.tokens_of_all(&self.batches.of_index(index)));
-        Some(bucket(tokens.max().unwrap_or(0)))
-    }
-
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        steps.map(|step| self.layout(&self.batches.of_step(step))).collect()
+        self.batches.layouts(steps, |sentence| self.tokens_of(sentence))
     }
 
     fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        batches
-            .map(|index| self.layout(&self.batches.of_index(index)))
-            .collect()
-    }
-
-    fn most_examples(&self, _: Range<u64>) -> usize {
-        self.batches.room(0)
-    }
-
-    fn most_eval_examples(&self, _: Range<u64>) -> usize {
-        self.batches.room(0)
+        self.batches.eval_layouts(batches, |sentence| self.tokens_of(sentence))
     }
 }
 
@@ -195,7 +178,7 @@ mod tests {
         // A word that does not fit has no label.
         let batch = source.batch(1);
         assert_eq!(ints(&batch, "labels")[..6], [i, 0, i, i, i, i]);
-        assert_eq!(source.most_tokens(0..2), Some(16));
+        assert_eq!(source.largest_layout(0..2), Some((2, 16)));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Long lists of token ids, packed in memory or in a file.
 
+use std::fs;
 use std::fs::File;
 use std::io::{BufWriter, Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use lessen_base::atomic::unwritable;
@@ -16,6 +17,8 @@ pub struct Tokens {
     len: usize,
     width: usize,
     place: Place,
+    /// How many are the token for what the vocabulary lacks, where they have been counted.
+    unknown: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -53,7 +56,16 @@ impl Tokens {
             len: usize::try_from(bytes).unwrap_or(usize::MAX) / width,
             width,
             place: Place::File(Mutex::new(file)),
+            unknown: fs::read_to_string(count_of(path))
+                .ok()
+                .and_then(|count| count.parse().ok()),
         })
+    }
+
+    /// How many ids are the token for what the vocabulary lacks, and how many there are; none where they have not been
+    /// counted.
+    pub fn unknown(&self) -> Option<(u64, u64)> {
+        Some((self.unknown?, self.len as u64))
     }
 
     /// Reads the ids from number `start` on.
@@ -101,6 +113,11 @@ impl Tokens {
     }
 }
 
+/// The file with the number of unknown tokens beside a file of tokens.
+fn count_of(path: &Path) -> PathBuf {
+    path.with_extension("unknown")
+}
+
 /// Bytes of an id where this is the largest one.
 fn width_of(largest: i32) -> usize {
     match largest {
@@ -116,7 +133,9 @@ pub(crate) struct Writer {
     width: usize,
     /// The whole list, or the block that is being written.
     packed: Vec<u8>,
-    file: Option<BufWriter<File>>,
+    file: Option<(PathBuf, BufWriter<File>)>,
+    /// The id that is counted, and how often it came.
+    counted: Option<(i32, u64)>,
 }
 
 impl Writer {
@@ -127,6 +146,15 @@ impl Writer {
             width: width_of(largest),
             packed: Vec::new(),
             file: None,
+            counted: None,
+        }
+    }
+
+    /// Counts how often an id comes, that of the token for what the vocabulary lacks; none has no count.
+    pub(crate) fn counting(self, unknown: Option<i32>) -> Writer {
+        Writer {
+            counted: unknown.map(|id| (id, 0)),
+            ..self
         }
     }
 
@@ -134,7 +162,7 @@ impl Writer {
     pub(crate) fn in_file(path: &Path, largest: i32) -> Result<Writer> {
         let file = File::create(path).map_err(|error| unwritable(path, &error))?;
         Ok(Writer {
-            file: Some(BufWriter::with_capacity(1 << 20, file)),
+            file: Some((path.to_path_buf(), BufWriter::with_capacity(1 << 20, file))),
             ..Writer::in_memory(largest)
         })
     }
@@ -142,7 +170,7 @@ impl Writer {
     /// Adds ids.
     pub(crate) fn add(&mut self, ids: &[i32]) -> Result<()> {
         self.pack(ids);
-        if let Some(file) = &mut self.file {
+        if let Some((_, file)) = &mut self.file {
             file.write_all(&self.packed).map_err(|error| full(&error))?;
             self.packed.clear();
         }
@@ -151,6 +179,9 @@ impl Writer {
 
     fn pack(&mut self, ids: &[i32]) {
         self.len += ids.len();
+        if let Some((id, count)) = &mut self.counted {
+            *count += count_in(ids, *id);
+        }
         let ids = ids.iter().map(|id| id.max(&0));
         match self.width {
             1 => self.packed.extend(ids.map(|id| *id as u8)),
@@ -161,8 +192,14 @@ impl Writer {
 
     /// Completes a list in a file, which [`Tokens::open`] opens.
     pub(crate) fn close(self) -> Result<()> {
-        self.file
-            .map_or(Ok(()), |mut file| file.flush().map_err(|error| full(&error)))
+        let Some((path, mut file)) = self.file else {
+            return Ok(());
+        };
+        file.flush().map_err(|error| full(&error))?;
+        match self.counted {
+            Some((_, count)) => fs::write(count_of(&path), count.to_string()).map_err(|error| full(&error)),
+            None => Ok(()),
+        }
     }
 
     /// The list, of one in memory.
@@ -172,8 +209,14 @@ impl Writer {
             len: self.len,
             width: self.width,
             place: Place::Memory(self.packed),
+            unknown: self.counted.map(|(_, count)| count),
         }
     }
+}
+
+/// How many of the ids are this one.
+pub(crate) fn count_in(ids: &[i32], id: i32) -> u64 {
+    ids.iter().filter(|own| **own == id).count() as u64
 }
 
 fn full(error: &std::io::Error) -> Error {
@@ -199,7 +242,24 @@ mod tests {
                 let mut found = [7; 4];
                 tokens.read(1, &mut found);
                 assert_eq!((found, tokens.len()), ([largest, 1, largest / 2, 2], 6));
+                assert_eq!(tokens.unknown(), None);
             }
         }
+    }
+
+    #[test]
+    fn unknown_tokens_are_counted_in_memory_and_in_a_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens");
+        let filled = |writer: Writer| {
+            let mut writer = writer.counting(Some(1));
+            [&[1, 2][..], &[3, 1, 1]]
+                .iter()
+                .for_each(|ids| writer.add(ids).unwrap());
+            writer
+        };
+        assert_eq!(filled(Writer::in_memory(9)).in_its_memory().unknown(), Some((3, 5)));
+        filled(Writer::in_file(&path, 9).unwrap()).close().unwrap();
+        assert_eq!(Tokens::open(&path, 9).unwrap().unknown(), Some((3, 5)));
     }
 }

@@ -133,6 +133,19 @@ impl WindowBatches {
     fn eval_windows(&self) -> usize {
         (self.tokens.len() - 1).div_ceil(self.length)
     }
+
+    /// For how many documents and tokens batches have room, where documents are told apart.
+    fn layouts_of(&self, batches: impl Iterator<Item = Batch>) -> BTreeSet<(usize, usize)> {
+        if self.document.is_none() {
+            return BTreeSet::new();
+        }
+        let tokens = self.batch * self.length;
+        let mut layouts: BTreeSet<(usize, usize)> = batches.map(|batch| (room_of(&batch), tokens)).collect();
+        if layouts.is_empty() {
+            layouts.insert((bucket(0), tokens));
+        }
+        layouts
+    }
 }
 
 /// The fields of windows of `length` tokens, `real` in all, whose documents begin at the token `end`.
@@ -183,6 +196,10 @@ impl Source for WindowBatches {
         self.eval_windows().div_ceil(self.batch) as u64
     }
 
+    fn unknown_tokens(&self) -> Option<(u64, u64)> {
+        self.tokens.unknown()
+    }
+
     fn eval_batch(&self, index: u64) -> Batch {
         self.collect(
             self.range(index, self.eval_windows())
@@ -190,48 +207,12 @@ impl Source for WindowBatches {
         )
     }
 
-    fn most_tokens(&self, _: Range<u64>) -> Option<usize> {
-        self.document.map(|_| self.batch * self.length)
-    }
-
-    fn most_eval_tokens(&self, batches: Range<u64>) -> Option<usize> {
-        self.most_tokens(batches)
-    }
-
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
-        let room = |step| (room_of(&self.batch(step)), self.batch * self.length);
-        self.document
-            .into_iter()
-            .flat_map(|_| steps.clone().map(room))
-            .collect()
+        self.layouts_of(steps.map(|step| self.batch(step)))
     }
 
     fn eval_layouts(&self, batches: Range<u64>) -> BTreeSet<(usize, usize)> {
-        let room = |index| (room_of(&self.eval_batch(index)), self.batch * self.length);
-        self.document
-            .into_iter()
-            .flat_map(|_| batches.clone().map(room))
-            .collect()
-    }
-
-    fn most_examples(&self, mut steps: Range<u64>) -> usize {
-        match self.document {
-            None => self.batch,
-            Some(_) => {
-                let first = steps.next().map_or(bucket(0), |step| room_of(&self.batch(step)));
-                steps.map(|step| room_of(&self.batch(step))).fold(first, usize::max)
-            }
-        }
-    }
-
-    fn most_eval_examples(&self, batches: Range<u64>) -> usize {
-        match self.document {
-            None => self.batch,
-            Some(_) => {
-                let rooms = batches.map(|index| room_of(&self.eval_batch(index)));
-                rooms.max().unwrap_or(bucket(0))
-            }
-        }
+        self.layouts_of(batches.map(|index| self.eval_batch(index)))
     }
 }
 
@@ -333,8 +314,9 @@ mod tests {
         let many = WindowBatches::new(vec![9; 90], 0, 20, 2, Order::InOrder)
             .unwrap()
             .with_documents(9);
-        assert_eq!((many.most_examples(0..2), many.most_tokens(0..2)), (48, Some(40)));
-        assert_eq!((many.most_examples(3..3), many.most_eval_examples(0..1)), (16, 48));
+        assert_eq!(many.largest_layout(0..2), Some((48, 40)));
+        assert_eq!(many.largest_layout(3..3), Some((16, 40)));
+        assert_eq!(many.largest_eval_layout(0..1), Some((48, 40)));
     }
 
     #[test]

@@ -42,8 +42,8 @@ fn main() -> Result<()> {
         ..TrainerOptions::new(3e-5)
     };
     // Batches come without padding: each has its own number of tokens, and the largest one decides the memory.
-    let tokens = batches.most_tokens(0..STEPS as u64).unwrap_or_default();
-    let largest = BatchShape::Packed { size: BATCH, tokens };
+    let (size, tokens) = batches.largest_layout(0..STEPS as u64).unwrap_or_default();
+    let largest = BatchShape::Packed { size, tokens };
     let mut trainer = Trainer::new(device()?, options, |cx| model.forward(cx, largest).loss)?;
     trainer.set_weights(&weights)?;
     for step in 0..STEPS {

@@ -75,8 +75,9 @@ fn problem_type(classes: usize, is_multi_label: bool) -> &'static str {
     }
 }
 
-/// Writes `id2label`, `label2id` and, where texts can have several labels, `problem_type`. Another `problem_type` is
-/// removed if it contradicts the labels: transformers then derives it from the number of classes, as Lessen does.
+/// Writes `id2label`, `label2id` and, for several labels of a text and for a regression, `problem_type`: transformers'
+/// pipelines take a single logit for that of a probability otherwise. Another `problem_type` is removed if it
+/// contradicts the labels: transformers then derives it from the number of classes, as Lessen does.
 pub(crate) fn put_labels(map: &mut Map<String, Value>, labels: &[String], is_multi_label: bool) {
     let id2label = labels
         .iter()
@@ -91,7 +92,7 @@ pub(crate) fn put_labels(map: &mut Map<String, Value>, labels: &[String], is_mul
     map.remove("num_labels");
     let kind = problem_type(labels.len(), is_multi_label);
     let before = map.get("problem_type").filter(|kind| !kind.is_null());
-    if is_multi_label {
+    if kind != SINGLE_LABEL {
         map.insert("problem_type".into(), kind.into());
     } else if before.is_some_and(|before| *before != kind) {
         map.remove("problem_type");
@@ -182,16 +183,21 @@ mod tests {
             (json!("regression"), 1, true),
             (json!("regression"), 2, false),
             (json!("single_label_classification"), 2, true),
-            (json!("single_label_classification"), 1, false),
             (json!("multi_label_classification"), 3, false),
-            (json!(null), 1, true),
+            (json!(null), 2, true),
         ] {
             let mut map = Map::from_iter([("problem_type".to_string(), kind.clone())]);
             put_labels(&mut map, &numbered_labels(classes), false);
             assert_eq!(map.get("problem_type"), kept.then_some(&kind), "{kind} with {classes}");
         }
-        let mut map = Map::new();
-        put_labels(&mut map, &numbered_labels(3), true);
-        assert_eq!(map["problem_type"], "multi_label_classification");
+        for (classes, is_multi_label, kind) in [
+            (3, true, "multi_label_classification"),
+            (1, true, "multi_label_classification"),
+            (1, false, "regression"),
+        ] {
+            let mut map = Map::from_iter([("problem_type".to_string(), json!("single_label_classification"))]);
+            put_labels(&mut map, &numbered_labels(classes), is_multi_label);
+            assert_eq!(map["problem_type"], kind);
+        }
     }
 }

@@ -43,6 +43,7 @@ mod position;
 mod rotary;
 mod schedule;
 pub mod statistics;
+mod task;
 mod weights;
 
 pub use activation::Activation;
@@ -56,7 +57,7 @@ pub use labels::{has_class_rows, numbered_labels, reorder_classes, same_classes}
 pub use lessen_base::{Error, Result};
 pub use lora::{Adapter, Lora, adapter_layer};
 pub use loss::{Criterion, Loss};
-pub use model::{Model, Task};
+pub use model::Model;
 pub use models::Outputs;
 pub use models::bert::{Family, Head};
 pub use optimizer::{Joined, OptimizerConfig, Update, UpdateRule};
@@ -65,4 +66,5 @@ pub use position::Position;
 pub use rotary::Rotary;
 pub use schedule::{Schedule, ScheduleKind};
 pub use statistics::{Selection, Statistic};
+pub use task::Task;
 pub use weights::{Weight, Weights, initialize, initialize_missing};

@@ -1,16 +1,21 @@
 //! The forecast of a run: what its training would take, phase by phase, without running it.
 
+use crate::device::NewBackend;
 use crate::recipe::config::Config;
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::recipe::words::Word;
-use crate::task::RunTask;
-use crate::training::stage::{in_place, joined_after};
+use crate::task::{RunTask, Shapes};
+use crate::training::Steps;
+use crate::training::account::{Account, Parts};
+use crate::training::planner::{Base, Planner, too_small};
+use crate::training::stage::{in_place, joined_after, sources_of};
+use crate::training::work::{Batches, Work};
 use crate::wording::counted;
-use lessen_base::{Error, Result};
+use lessen_base::{Error, Result, allocated};
 use lessen_compile::passes::Packed;
 use lessen_compile::{Backend, Plan};
 use lessen_nn::{BatchShape, Joined};
-use lessen_train::{StepPlans, TrainerOptions, below_floor, show_size};
+use lessen_train::{StepPlans, TrainerOptions, show_size};
 use serde_json::{Value, json};
 
 /// Values in the list of the largest.
@@ -22,33 +27,60 @@ pub struct Forecast {
 }
 
 impl Forecast {
-    /// Plans a recipe for a device, under the recipe's budget. Without data it assumes the recipe's `model.vocab` and
-    /// `model.classes`.
+    /// Plans a recipe for a device, under the recipe's budget, as training does. Without data it assumes the recipe's
+    /// `model.vocab` and `model.classes`.
     ///
     /// # Errors
     /// Settings, data or a checkpoint with a mistake.
-    pub fn new(recipe: Recipe, backend: &dyn Backend) -> Result<Forecast> {
-        let (mut phases, mut joined) = (Vec::with_capacity(recipe.phases.len()), Joined::new());
-        let mut batches = 0;
-        let mut before: Option<RunTask> = None;
-        for (number, config) in recipe.phases.into_iter().enumerate() {
-            let place = config.clone();
-            let phase = || -> Result<RunTask> {
-                let task = match &before {
-                    Some(before) => before.later(config)?,
-                    None => RunTask::assemble(config, None)?,
-                };
-                if let Some(before) = &before {
-                    // When a parameter joins changes the name of an input, but no bytes.
-                    joined = joined_after(&joined, before, &task, number as u64);
-                }
-                let forecast = PhaseForecast::new(&task, &joined, batches, backend)?;
-                batches = forecast.batches;
-                phases.push(forecast);
-                Ok(task)
+    pub fn new(recipe: Recipe, new_backend: NewBackend<'_>) -> Result<Forecast> {
+        let account = Account::watch();
+        let tasks = tasks(recipe)?;
+        let sources = match tasks[0].has_data() {
+            true => Some(sources_of(&tasks)?),
+            false => None,
+        };
+        let (mut joined, mut batches, mut begun) = (Joined::new(), 0u64, 0u64);
+        let mut prepared = Vec::with_capacity(tasks.len());
+        for (number, task) in tasks.iter().enumerate() {
+            if let Some(before) = number.checked_sub(1) {
+                // When a parameter joins changes the name of an input, but no bytes.
+                joined = joined_after(&joined, &tasks[before], task, number as u64);
+            }
+            let options = TrainerOptions {
+                joined: joined.clone(),
+                ..task.options(1)
             };
-            before = Some(phase().map_err(|error| in_place(&place, error))?);
+            let batches = sources.as_ref().map(|sources| {
+                let own = &sources[number];
+                let steps = Steps::of(&task.config.train, own.training.as_ref());
+                let end = batches.saturating_add(steps.batches);
+                let found = Batches::of(own, batches..end, task, begun);
+                (batches, begun) = (end, begun.saturating_add(steps.total));
+                found
+            });
+            let shapes = match &batches {
+                Some(Batches {
+                    sources: own, range, ..
+                }) => Shapes::of(&task.config, own.training.as_ref(), own.dev.as_ref(), range.clone()),
+                None => Shapes::assumed(&task.config),
+            };
+            prepared.push((task, options, shapes, batches));
         }
+        let mut backend = new_backend()?;
+        let base = Base::of(account.start(), backend.as_mut())?;
+        let (mut phases, mut waiting) = (Vec::with_capacity(tasks.len()), 0);
+        for (task, options, shapes, batches) in prepared.into_iter().rev() {
+            let work = Work {
+                task,
+                options: &options,
+                shapes,
+                batches,
+            };
+            let (forecast, growth) = allocated::growth(|| PhaseForecast::new(work, (base, waiting), backend.as_mut()));
+            phases.push(forecast.map_err(|error| in_place(&task.config, error))?);
+            waiting += growth.lasting;
+        }
+        phases.reverse();
         Ok(Forecast { phases })
     }
 
@@ -61,7 +93,7 @@ impl Forecast {
             .phases
             .iter()
             .find(|forecast| forecast.config.phase.as_deref() == phase);
-        found.map(|forecast| &forecast.plans().step).ok_or_else(|| {
+        found.map(|forecast| &forecast.plans.step).ok_or_else(|| {
             let names = self
                 .phases
                 .iter()
@@ -83,7 +115,7 @@ impl Forecast {
     /// The error of the first phase whose budget is below its floor.
     pub fn shortfall(&self) -> Option<Error> {
         let short = self.phases.iter().find(|forecast| forecast.chosen.is_none())?;
-        let error = below_floor(short.budget.unwrap_or_default(), short.floor);
+        let error = too_small(short.budget.unwrap_or_default(), &short.floor);
         Some(in_place(&short.config, error))
     }
 
@@ -98,14 +130,15 @@ impl Forecast {
             let all: Option<Vec<usize>> = self.phases.iter().map(of).collect();
             all.and_then(|all| all.into_iter().max())
         };
-        let peak = most(|forecast| forecast.chosen.as_ref().map(StepPlans::peak_bytes));
+        let peak = most(|forecast| forecast.chosen.as_ref().map(Parts::total));
         json!({
             "recipe": self.phases[0].config.recipe(),
             "feasible": peak.is_some(),
             "budget_bytes": self.phases[0].budget,
             "peak_bytes": peak,
-            "floor_bytes": most(|forecast| Some(forecast.floor)),
-            "unbounded_bytes": most(|forecast| Some(forecast.unbounded.peak_bytes())),
+            "plans_bytes": most(|forecast| forecast.chosen.as_ref().map(Parts::plans)),
+            "floor_bytes": most(|forecast| Some(forecast.floor.smallest_budget())),
+            "unbounded_bytes": most(|forecast| Some(forecast.unbounded.total())),
             "phases": self.phases.iter().map(PhaseForecast::to_json).collect::<Vec<_>>(),
         })
     }
@@ -116,7 +149,7 @@ impl Forecast {
         let peaks: Option<Vec<usize>> = self
             .phases
             .iter()
-            .map(|forecast| Some(forecast.chosen.as_ref()?.peak_bytes()))
+            .map(|forecast| Some(forecast.chosen.as_ref()?.total()))
             .collect();
         let whole = match peaks.and_then(|peaks| peaks.into_iter().max()) {
             Some(peak) if texts.len() > 1 => format!("\npeak memory of all phases {}\n", show_size(peak)),
@@ -131,55 +164,44 @@ struct PhaseForecast {
     config: Config,
     parameters: usize,
     shape: BatchShape,
-    /// Batches of this phase and those before it.
-    batches: u64,
     budget: Option<usize>,
-    floor: usize,
-    unbounded: StepPlans,
+    floor: Parts,
+    unbounded: Parts,
     /// None where the budget is below the floor.
-    chosen: Option<StepPlans>,
+    chosen: Option<Parts>,
+    /// The plans that were chosen, or else those without a budget.
+    plans: StepPlans,
 }
 
 impl PhaseForecast {
-    /// Plans a phase that comes after so many batches.
-    fn new(task: &RunTask, joined: &Joined, before: u64, backend: &dyn Backend) -> Result<PhaseForecast> {
-        let budget = task.config.run.budget;
-        let (shapes, batches) = task.shapes_after(before)?;
-        let shape = shapes.train;
-        let options = TrainerOptions {
-            joined: joined.clone(),
-            ..task.options(1)
+    /// Plans a phase beside what the process has allocated and plans of so many bytes.
+    fn new(work: Work<'_>, beside: (Base, usize), backend: &mut dyn Backend) -> Result<PhaseForecast> {
+        let (config, shape) = (work.task.config.clone(), work.shapes.train);
+        let budget = config.run.budget;
+        let mut planner = Planner::new(backend, beside, work)?;
+        let unbounded = planner.free()?.parts;
+        let floor = planner.least()?;
+        let within = budget.map(|budget| planner.within(budget)).transpose()?;
+        let chosen = match within {
+            Some(Ok(planned)) => Some(planned),
+            Some(Err(_)) => None,
+            None => Some(planner.free()?),
         };
-        let free = TrainerOptions {
-            budget: None,
-            ..options.clone()
+        let (chosen, plans) = match chosen {
+            Some(planned) => (Some(planned.parts), planned.plans),
+            None => (None, planner.free()?.plans),
         };
-        let graphs = task.graphs(&free, shapes)?;
-        let floor = graphs.floor_bytes(backend, &free)?;
-        let unbounded = StepPlans::new(backend, &free, &graphs)?;
-        let chosen = match budget {
-            Some(budget) if budget < floor => None,
-            _ => Some(StepPlans::new(backend, &options, &graphs)?),
-        };
-        let parameters = unbounded
-            .params
-            .iter()
-            .map(|param| param.shape.iter().product::<usize>())
-            .sum();
+        let sizes = plans.params.iter().map(|param| param.shape.iter().product::<usize>());
         Ok(PhaseForecast {
-            config: task.config.clone(),
-            parameters,
+            parameters: sizes.sum(),
+            config,
             shape,
-            batches,
             budget,
             floor,
             unbounded,
             chosen,
+            plans,
         })
-    }
-
-    fn plans(&self) -> &StepPlans {
-        self.chosen.as_ref().unwrap_or(&self.unbounded)
     }
 
     fn placement(&self) -> &'static str {
@@ -188,7 +210,7 @@ impl PhaseForecast {
 
     /// One JSON object. Cost counts floating-point operations.
     fn to_json(&self) -> Value {
-        let plans = self.plans();
+        let plans = &self.plans;
         let recomputed = plans.step.recomputed().iter().map(|choice| {
             let cost = json!(choice.flops);
             json!({ "value": choice.name, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
@@ -211,9 +233,11 @@ impl PhaseForecast {
             "recipe": self.config.recipe(),
             "feasible": self.chosen.is_some(),
             "budget_bytes": self.budget,
-            "peak_bytes": self.chosen.as_ref().map(StepPlans::peak_bytes),
-            "floor_bytes": self.floor,
-            "unbounded_bytes": self.unbounded.peak_bytes(),
+            "peak_bytes": self.chosen.as_ref().map(Parts::total),
+            "account_bytes": self.chosen.map(Parts::to_json),
+            "plans_bytes": self.chosen.as_ref().map(Parts::plans),
+            "floor_bytes": self.floor.smallest_budget(),
+            "unbounded_bytes": self.unbounded.total(),
             "state_bytes": plans.state_bytes(),
             "arena_bytes": plans.arena_bytes(),
             "parameters": self.parameters,
@@ -234,7 +258,7 @@ impl PhaseForecast {
 
     /// For people.
     fn to_text(&self) -> String {
-        let plans = self.plans();
+        let plans = &self.plans;
         let phase = self.config.phase.as_ref().map(|name| format!(", {}", in_phase(name)));
         let mut text = format!(
             "{}{}: {} parameters, batches of {}, up to {} tokens, updates {}\n",
@@ -247,19 +271,23 @@ impl PhaseForecast {
         );
         match (self.budget, &self.chosen) {
             (Some(budget), None) => {
-                let (budget, floor) = (show_size(budget), show_size(self.floor));
+                let (budget, floor) = (show_size(budget), show_size(self.floor.smallest_budget()));
                 text += &format!("not feasible: the budget of {budget} is below the floor of {floor}\n");
             }
-            (_, Some(chosen)) => text += &format!("peak memory   {:>10}\n", show_size(chosen.peak_bytes())),
+            (_, Some(chosen)) => {
+                text += &format!("peak memory   {:>10}\n", show_size(chosen.total()));
+                for (name, bytes) in chosen.named() {
+                    let shown = bytes.map_or("not counted: the recipe names none".to_string(), show_size);
+                    text += &format!("  {name:<11} {shown:>10}\n");
+                }
+            }
             (None, None) => {}
         }
-        for (name, bytes) in [
-            ("of it state", plans.state_bytes()),
-            ("of it arena", plans.arena_bytes()),
-            ("floor", self.floor),
-            ("no budget", self.unbounded.peak_bytes()),
+        for (name, parts) in [
+            ("floor", self.floor.smallest_budget()),
+            ("no budget", self.unbounded.total()),
         ] {
-            text += &format!("{name:<13} {:>10}\n", show_size(bytes));
+            text += &format!("{name:<13} {:>10}\n", show_size(parts));
         }
         let recomputed: usize = plans.step.recomputed().iter().map(|choice| choice.bytes).sum();
         text += &format!(
@@ -292,4 +320,18 @@ impl PhaseForecast {
         }
         text
     }
+}
+
+/// The tasks of all phases.
+fn tasks(recipe: Recipe) -> Result<Vec<RunTask>> {
+    let mut tasks: Vec<RunTask> = Vec::with_capacity(recipe.phases.len());
+    for config in recipe.phases {
+        let place = config.clone();
+        let task = match tasks.last() {
+            Some(before) => before.later(config),
+            None => RunTask::assemble(config, None),
+        };
+        tasks.push(task.map_err(|error| in_place(&place, error))?);
+    }
+    Ok(tasks)
 }

@@ -11,8 +11,8 @@
 //! - [`training`] is the loop; it leaves a [`folder`].
 //! - [`experiment`] trains the runs of a grid and writes a page with what came out.
 //! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it;
-//!   [`attention_sample`] takes an attention layer of it out; [`export`] writes its model in another dtype;
-//!   [`forecast`] says beforehand what a run would take.
+//!   [`op_sample`] takes an operation of it out; [`export`] writes its model in another dtype; [`forecast`] says
+//!   beforehand what a run would take.
 //! - [`report`] makes a page of what runs have left in their folders.
 //!
 //! The device comes from the caller. Every mistake of a user is an [`Error::User`] of one sentence that names the
@@ -41,7 +41,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-pub mod attention_sample;
 pub mod console;
 pub mod continuation;
 pub mod device;
@@ -51,6 +50,7 @@ pub mod folder;
 pub mod forecast;
 pub mod generation_config;
 pub mod lengths;
+pub mod op_sample;
 mod plot;
 pub mod recipe;
 pub mod report;

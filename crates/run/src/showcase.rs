@@ -20,7 +20,9 @@ pub(crate) fn showcase(
     generator: impl FnOnce(usize) -> Result<Generator>,
 ) -> Result<Vec<String>> {
     match goal {
-        Goal::Classes(..) | Goal::WordClasses(_) | Goal::Score(_) | Goal::MaskedTokens => Ok(Vec::new()),
+        Goal::Classes(..) | Goal::Labels(..) | Goal::WordClasses(_) | Goal::Score(_) | Goal::MaskedTokens => {
+            Ok(Vec::new())
+        }
         Goal::Sum => {
             let adder = Adder::new(1, 0)?;
             let sampling = Sampling::greedy(adder::DIGITS);

@@ -1,10 +1,19 @@
 //! How is a model trained, evaluated and continued, as a library? The engine for a training loop of one's own.
 //!
 //! [`Trainer`] trains any function from a [`Context`](lessen_nn::Context) to a loss, step by step. [`Session`] runs
-//! functions over parameters that stay as they are; a trainer has one. [`Generator`] continues texts, [`TextStream`]
-//! shows them as they grow. [`StepGraphs`] and [`StepPlans`] say what a step takes before it runs, [`memory`] what the
-//! machine has. All of them run on a [`Backend`](lessen_compile::Backend) that the caller passes in. Recipes, folders
-//! and terminals are for `lessen-run`.
+//! functions over parameters that stay as they are; a trainer has one. All of them run on a
+//! [`Backend`](lessen_compile::Backend) that the caller passes in. Recipes, folders and terminals are for `lessen-run`.
+//!
+//! - **Building** a training: [`TrainerOptions`] and [`Trainer::new`].
+//! - **Stepping**: [`Trainer::step`], which returns a [`StepReport`]; [`Trainer::step_on`] accumulates batches.
+//! - **Evaluating**: [`Trainer::function`] compiles a function over the parameters, [`Trainer::run`] runs it;
+//!   [`Trainer::record`] takes [`Statistics`].
+//! - **Saving and resuming**: [`Trainer::save_checkpoint`] and [`Trainer::resume_checkpoint`]; [`Trainer::save`] writes
+//!   a Hugging Face folder.
+//! - **Predicting** in another program: [`Session::open`].
+//! - **Generating** text: [`Generator`] continues texts as a [`Sampling`] says, [`TextStream`] shows them as they grow.
+//! - **Memory**: [`StepGraphs`] and [`StepPlans`] say what a step takes before it runs, [`Trainer::peak`] what it has
+//!   taken, [`memory`] what the machine has.
 //!
 //! ```
 //! use lessen_compile::Host;
@@ -37,6 +46,7 @@
 
 mod array;
 mod generate;
+mod graphs;
 pub mod memory;
 mod options;
 mod plans;
@@ -50,9 +60,10 @@ mod trainer;
 
 pub use array::{HostArray, StateArray};
 pub use generate::{Each, Generator};
+pub use graphs::StepGraphs;
 pub use lessen_base::{Error, Result};
 pub use options::TrainerOptions;
-pub use plans::{StepGraphs, StepPlans, below_floor};
+pub use plans::StepPlans;
 pub use recording::Statistics;
 pub use sampling::Sampling;
 pub use session::{Function, Inputs, Results, Session};

@@ -1,7 +1,7 @@
 //! Recording of statistics: a graph beside the step, over the same parameters and inputs, whose results are the
 //! statistics of the values that the model observes.
 
-use crate::plans::check_params;
+use crate::graphs::check_params;
 use crate::reading::Reading;
 use crate::session::{Function, Inputs, Session};
 use lessen_base::Result;

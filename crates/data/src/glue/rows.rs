@@ -8,7 +8,7 @@ use lessen_base::{Error, Result};
 use super::{GlueTask, Layout};
 use crate::files::empty;
 use crate::lines::Lines;
-use crate::rows::{RawLabel, Row};
+use crate::row::{RawLabel, Row};
 
 impl GlueTask {
     /// The rows of a file, each with its label as it is written.
@@ -64,6 +64,7 @@ impl GlueTask {
                 text: cell(first).to_string(),
                 text_pair: second.map(|second| cell(second).to_string()),
                 label: Some(RawLabel::One(cell(label).trim().to_string())),
+                column: None,
             };
             match cells.len() == wanted {
                 true => Some(Ok(row)),

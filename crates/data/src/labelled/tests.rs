@@ -2,7 +2,7 @@ use super::*;
 use std::fs;
 use tempfile::TempDir;
 
-fn folder(files: &[(&str, &[u8])]) -> TempDir {
+pub(super) fn folder(files: &[(&str, &[u8])]) -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, bytes) in files {
         let path = dir.path().join(name);
@@ -26,14 +26,14 @@ fn message(files: &[(&str, &[u8])]) -> String {
     message.replace(&format!("{}/", dir.path().display()), "")
 }
 
-fn texts(split: &Examples) -> Vec<String> {
+pub(super) fn texts(split: &Examples) -> Vec<String> {
     split.texts().map(|text| text.unwrap().0).collect()
 }
 
 fn classes(split: &Examples) -> &[i32] {
     match &split.labels {
         Labels::Classes(classes) => classes,
-        Labels::Scores(_) => panic!("no classes"),
+        Labels::Sets(_) | Labels::Scores(_) => panic!("no classes"),
     }
 }
 
@@ -144,6 +144,7 @@ fn pairs_quotes_and_columns_by_number() {
         text: Some("2".into()),
         text_pair: Some("3".into()),
         label: Some("1".into()),
+        several: false,
     };
     let options = Options {
         columns,
@@ -289,7 +290,7 @@ fn mistakes_in_columns_name_them() {
     );
     assert!(json(b"[1]\n").starts_with("train.jsonl line 1 is no JSON object"));
     assert!(json(b"{\"text\": \"a\", \"label\": 0}\n{\"text\"\n").starts_with("train.jsonl line 2 column "));
-    assert!(json(b"{\"text\": \"a\", \"label\": [1]}\n").contains("line 1 has several labels; give it one"));
+    assert!(json(b"{\"text\": \"a\", \"label\": [1]}\n").contains("line 1 has several labels; give it one, or say"));
     let dir = folder(&[("a.parquet", b"x")]);
     let error = read(&dir.path().join("a.parquet"), &Options::default())
         .unwrap_err()

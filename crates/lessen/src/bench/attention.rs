@@ -8,7 +8,7 @@ use lessen_compile::Options;
 use lessen_cpu::{Device, Executable, Store, TileCounts, peak_flops};
 use lessen_graph::ops::{Attention, AttentionBias};
 use lessen_graph::{DType, Graph, Op, Tensor, Trace, Type, vjp};
-use lessen_run::attention_sample::AttentionSample;
+use lessen_run::op_sample::OpSample;
 use serde_json::{Value, json};
 
 /// Width of the hidden layer of FIRE in random inputs.
@@ -81,7 +81,7 @@ impl Case {
     }
 
     /// The attention of a trained model. Where `heads` differs from its own number, its heads are repeated or left out.
-    pub fn trained(sample: AttentionSample, heads: usize) -> Case {
+    pub fn trained(sample: OpSample<Attention>, heads: usize) -> Case {
         let rest: Vec<usize> = (3..sample.inputs.len()).collect();
         let extras = sample.op.extras(&rest);
         let by_head: Vec<usize> = extras

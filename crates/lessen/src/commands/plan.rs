@@ -46,8 +46,7 @@ impl Plan {
     pub fn run(self) -> Result<u8> {
         let mut settings = recipe::load(&self.recipe)?;
         self.over.apply(&mut settings, None)?;
-        let backend = self.device.open()?;
-        let forecast = Forecast::new(Recipe::new(settings)?, backend.as_ref())?;
+        let forecast = Forecast::new(Recipe::new(settings)?, &|| self.device.open())?;
         let step = || forecast.step(self.phase.as_deref());
         say(&match self.dump {
             Some(Dump::Graph) => print(step()?.graph()),

@@ -19,7 +19,7 @@ pub struct RecipeArgs {
     /// Folder of the model that adapters in the folder to start from belong to (default: the one that they name)
     #[arg(long, value_name = "DIR")]
     base: Option<PathBuf>,
-    /// Most memory for parameters, optimizer, step and evaluation together, such as 512MiB or 2GiB
+    /// Most memory for the whole process, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
     /// Decides initial parameters, order of the data and dropout

@@ -196,7 +196,7 @@ fn a_mistake_anywhere_is_told_before_the_first_run() {
     );
     let memory = with("optimizer.kind = \"sgd\"", "train.batch = 100000000");
     assert!(
-        memory.starts_with("error: the run 'SGD, lr 0.001', seed 1: the plan needs "),
+        memory.starts_with("error: the run 'SGD, lr 0.001', seed 1: the run needs "),
         "{memory}"
     );
     write(dir, &sound);

@@ -1,4 +1,4 @@
-//! Fine-tuning: frozen parameters, rates by layer, averages, LoRA, class weights, the best model, early stopping.
+//! Fine-tuning: frozen parameters, rates by layer, averages, class weights, and that all of it resumes.
 
 use crate::support::*;
 use lessen::nn::{Model, Weights, checkpoint};
@@ -6,6 +6,11 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// A tiny BERT that has been trained on the titles, in `first/model`.
+pub fn checkpoint_of(dir: &Path) -> PathBuf {
+    crate::support::checkpoint(dir, "bert")
+}
 
 /// Arguments that train from `first/model` on the titles, with these settings.
 pub fn from_first<'a>(dir: &Path, out: &'a str, settings: &[&'a str]) -> Vec<String> {
@@ -46,7 +51,7 @@ pub fn weights(dir: &Path) -> Weights {
 }
 
 /// All files below a folder with their bytes.
-fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+pub fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut all = BTreeMap::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -92,11 +97,6 @@ fn frozen_parameters_stay_and_take_no_memory_beside_themselves() {
         serde_json::from_slice(&fs::read(dir.join("some/checkpoints/step-4/training.json")).unwrap()).unwrap();
     let kept = manifest["states"].as_object().unwrap();
     assert!(!kept.is_empty() && kept.keys().all(|name| !name.contains("embeddings")));
-}
-
-/// A tiny BERT that has been trained on the titles, in `first/model`.
-pub fn checkpoint_of(dir: &Path) -> PathBuf {
-    crate::support::checkpoint(dir, "bert")
 }
 
 /// What is resumed in the test below: settings that leave states, averages or adapters behind.
@@ -239,88 +239,6 @@ fn mistakes_in_tuning_get_a_sentence() {
         sentence.contains("needs a checkpoint whose weights stay as they are; name its folder with --init"),
         "{sentence}"
     );
-}
-
-#[test]
-fn a_run_that_gets_no_better_ends_and_yields_its_best_model() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    checkpoint_of(dir);
-    // A rate at which the loss soon gets worse.
-    let settings = [
-        "train.steps=40",
-        "train.lr=0.3",
-        "train.eval_every=1",
-        "train.checkpoint_every=2",
-        "train.best=loss",
-        "train.patience=3",
-        "train.keep=3",
-    ];
-    let report = run(dir, "run", &settings);
-    let (steps, best) = (report["steps"].as_u64().unwrap(), report["best_step"].as_u64().unwrap());
-    assert_eq!(
-        (steps, &report["stopped_early"], &report["model"]),
-        (best + 3, &true.into(), &"best".into())
-    );
-    let run_dir = dir.join("run");
-    let read = |name: &str| fs::read(run_dir.join(name)).unwrap();
-    assert!(read("model/model.safetensors") == read("best/model.safetensors"));
-    assert!(!run_dir.join("model/best.json").exists());
-    let page = fs::read_to_string(run_dir.join("report.md")).unwrap();
-    for part in [
-        &format!("- ended early: no evaluation was better than that after step {best}"),
-        &format!("- best after step {best}, which model/ is"),
-        "## Loss",
-        "## Evaluations",
-        "| step | dev_accuracy | dev_loss |",
-        "## Settings",
-        "patience = 3",
-    ] {
-        assert!(page.contains(part), "{part} in {page}");
-    }
-    let kept = fs::read_dir(run_dir.join("checkpoints")).unwrap().count();
-    assert!((1..=3).contains(&kept), "{kept}");
-
-    // It has ended: resuming it changes nothing, byte for byte.
-    let before = files(&run_dir);
-    let said = succeed(dir, &["train", "--resume", "--out", "run"]);
-    assert!(
-        said.contains(&format!("ended after {steps} steps; nothing is left to do")),
-        "{said}"
-    );
-    assert!(files(&run_dir) == before);
-    // Unless it is to wait longer.
-    let more = [
-        "train",
-        "--resume",
-        "--out",
-        "run",
-        "--set",
-        "train.patience=5",
-        "--json",
-    ];
-    let longer = json(dir, &more);
-    assert!(longer["steps"].as_u64().unwrap() > steps, "{longer}");
-}
-
-#[test]
-fn evaluations_wait_through_a_resume() {
-    let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    checkpoint_of(dir);
-    // Nothing changes, so that every evaluation after the first is one more without a better one.
-    let settings = [
-        "train.steps=40",
-        "train.lr=0",
-        "train.eval_every=1",
-        "train.checkpoint_every=1",
-        "train.patience=6",
-    ];
-    assert_eq!(run(dir, "whole", &settings)["steps"], 7);
-    let short = [&settings[1..], &["train.steps=4"]].concat();
-    assert_eq!(run(dir, "run", &short)["steps"], 4);
-    let report = json(dir, &["train", "--resume", "--out", "run", "--steps", "40", "--json"]);
-    assert_eq!((&report["steps"], &report["sessions"]), (&7.into(), &2.into()));
 }
 
 #[test]

@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use lessen_graph::{Array, DType, Trace, Type, evaluate};
+use crate::small_models::{BATCH, given, models};
+use lessen_graph::{Array, DType, Trace, Type, evaluate, evaluate_exactly};
 use lessen_nn::layers::{Attend, attend};
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{BatchShape, Context, Model, Selection};
+use lessen_nn::{Activation, AttentionConfig, BatchShape, Context, Model, Selection};
 
 /// The names of the values that a model of one layer observes.
 fn observed(model: impl Into<Model>) -> Vec<String> {
@@ -199,4 +200,20 @@ fn scores_are_formed_of_a_few_sequences() {
             "the only stream is that of the attention's dropout"
         );
     }
+}
+
+#[test]
+fn helu_records_the_share_that_only_it_lets_learn() {
+    let mut model = models(AttentionConfig::default()).remove(3);
+    model.set_activation(Activation::Helu(0.5));
+    let trace = Trace::new();
+    let cx = Context::recording(&trace, false, &Selection::all());
+    model.forward(&cx, BATCH);
+    let recorded = cx.recorded().unwrap();
+    drop(cx);
+    let name = "transformer.h.0.mlp.pre_activation/only_helu_learns";
+    let share = recorded.iter().find(|recorded| recorded.name == name).unwrap();
+    trace.output("share", share.value);
+    let share = evaluate_exactly(&trace.finish(), &given(&model)).unwrap()["share"].item();
+    assert!(share > 0.0 && share < 1.0, "{share}");
 }

@@ -1,6 +1,6 @@
 //! Batches without padding: the losses, gradients and statistics of padded ones.
 
-use crate::attention_kinds::{BATCH, WEIGHTINGS, attention, given, loss_and_gradients_of, models};
+use crate::small_models::{BATCH, WEIGHTINGS, attention, given, loss_and_gradients_of, models};
 use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, Trace, evaluate_exactly};
 use lessen_nn::{BatchShape, Context, Model, Position, Selection};

@@ -16,13 +16,16 @@ fn inputs(recorded: &Arrays, batch: usize) -> Arrays {
         ("types", "token_type_ids", DType::I32),
         ("labels", "labels", DType::I32),
         ("answers", "answers", DType::I32),
+        ("targets", "targets", DType::F32),
     ];
     let there = names
         .into_iter()
         .filter(|(_, theirs, _)| recorded.contains_key(*theirs));
-    there
-        .map(|(ours, theirs, dtype)| (ours.to_string(), part(&recorded[theirs], batch, dtype)))
-        .collect()
+    let given = there.map(|(ours, theirs, dtype)| (ours.to_string(), part(&recorded[theirs], batch, dtype)));
+    let weights = recorded
+        .contains_key("targets")
+        .then(|| Array::f32(&[BATCH.size()], vec![1.0; BATCH.size()]));
+    given.chain(weights.map(|ones| ("weights".to_string(), ones))).collect()
 }
 
 /// Loss, scores and gradients in one graph.
@@ -133,6 +136,16 @@ fn distilbert() {
     check("distilbert-tiny-cls");
     check("distilbert-tiny-mlm");
     check("distilbert-tiny-qa");
+}
+
+#[test]
+fn regression() {
+    check("distilbert-tiny-regression");
+}
+
+#[test]
+fn several_labels_of_a_text() {
+    check("roberta-tiny-multi");
 }
 
 #[test]

@@ -10,11 +10,12 @@ use crate::recipe::keys::DataFormat;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::task::{RunTask, Shapes, recording};
+use crate::training::planner::{Base, Planner};
 use crate::training::stage::in_place;
+use crate::training::work::Work;
 use crate::wording::counted;
-use lessen_base::{Error, Result};
+use lessen_base::{Error, Result, allocated};
 use lessen_compile::Backend;
-use lessen_train::StepPlans;
 use std::path::Path;
 
 /// Settings of the data, which decide whether two runs can share what was read.
@@ -41,7 +42,7 @@ pub(super) fn check(
     runs: &[GridRun],
     measures: &[Measure],
     out: &Path,
-    backend: &dyn Backend,
+    backend: &mut dyn Backend,
 ) -> Result<Vec<State>> {
     let mut states = Vec::with_capacity(runs.len());
     let mut read: Option<RunTask> = None;
@@ -78,7 +79,7 @@ fn planned(
     run: &GridRun,
     measures: &[Measure],
     read: Option<RunTask>,
-    backend: &dyn Backend,
+    backend: &mut dyn Backend,
 ) -> Result<(RunTask, Vec<Result<()>>)> {
     let recipe = Recipe::new(run.settings.clone().with_absolute_paths())?;
     let mut tasks: Vec<RunTask> = Vec::new();
@@ -93,9 +94,14 @@ fn planned(
         };
         let task = task.and_then(|task| {
             task.data()?;
-            let options = task.options(1);
-            let graphs = task.graphs(&options, Shapes::assumed(&task.config))?;
-            StepPlans::new(backend, &options, &graphs)?.check_memory()?;
+            let base = Base::of(allocated::current(), backend)?;
+            let work = Work {
+                task: &task,
+                options: &task.options(1),
+                shapes: Shapes::assumed(&task.config),
+                batches: None,
+            };
+            Planner::new(backend, (base, 0), work)?.chosen()?;
             Ok(task)
         });
         tasks.push(task.map_err(|error| in_place(config, error))?);

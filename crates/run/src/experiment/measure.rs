@@ -209,7 +209,7 @@ pub(super) fn known_keys(clips: bool, scores: &[&str], statistics: impl Iterator
 fn natural(value: &str) -> Option<Better> {
     let is = |words: &[&str]| words.iter().any(|word| value.ends_with(word));
     match value {
-        _ if is(&["loss", "_ms", "_bytes"]) => Some(Better::Lower),
+        _ if is(&["loss", "mse", "mae", "_ms", "_bytes"]) => Some(Better::Lower),
         _ if is(&["accuracy", "f1", "matthews", "pearson", "spearman", "_per_s"]) => Some(Better::Higher),
         _ => None,
     }

@@ -190,9 +190,9 @@ impl Experiment {
     /// number; a page that cannot be written.
     pub fn run(&self, options: &Options<'_>, new_backend: NewBackend<'_>) -> Result<Finished> {
         let runs = self.grid.runs(options.change)?;
-        let backend = new_backend()?;
+        let mut backend = new_backend()?;
         let machine = machine::describe(backend.target().workers());
-        let states = check(&self.grid, &runs, &self.measures, &options.out, backend.as_ref())?;
+        let states = check(&self.grid, &runs, &self.measures, &options.out, backend.as_mut())?;
         drop(backend);
         let left = states.iter().filter(|state| !state.is_over()).count();
         report(&format!(

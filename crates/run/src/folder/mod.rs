@@ -12,6 +12,7 @@
 //! model/                 model and tokenizer at the end
 //! report.json, report.md the results
 //! confusion.json         the confusion matrix of a classifier's last evaluation
+//! labels.json            how well each label was found in the last evaluation, where texts can have several
 //! diverged.txt           why the run ended, where a loss was no number
 //! ```
 
@@ -40,6 +41,12 @@ pub const DIVERGED: &str = "diverged.txt";
 
 /// The file with the confusion matrix of the last evaluation.
 pub const CONFUSION: &str = "confusion.json";
+
+/// The folder of the checkpoints.
+const CHECKPOINTS: &str = "checkpoints";
+
+/// The file with the scores of each label of the last evaluation.
+pub const LABELS: &str = "labels.json";
 
 /// Which of a run's models is meant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -118,7 +125,7 @@ impl Folder {
 
     /// Creates the folders, and tries to write before any time is spent.
     fn check_writable(&self) -> Result<()> {
-        let checkpoints = self.root.join("checkpoints");
+        let checkpoints = self.root.join(CHECKPOINTS);
         fs::create_dir_all(&checkpoints).map_err(|error| unwritable(&self.root, &error))?;
         for folder in [&self.root, &checkpoints] {
             let probe = folder.join(".tmp-probe");
@@ -195,7 +202,7 @@ impl Folder {
 
     /// The checkpoints.
     pub fn checkpoints(&self) -> Checkpoints {
-        Checkpoints::new(self.root.join("checkpoints"))
+        Checkpoints::new(self.root.join(CHECKPOINTS))
     }
 
     /// Writes a file of the run atomically.
@@ -287,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_empty_folder_becomes_a_new_run() {
+    fn only_a_folder_without_a_run_becomes_a_new_one() {
         let (dir, folder) = run();
         let error = create(folder.root()).unwrap_err().to_string();
         assert!(
@@ -297,6 +304,11 @@ mod tests {
         let empty = dir.path().join("empty");
         fs::create_dir(&empty).unwrap();
         create(&empty).unwrap();
+        // As if it had been killed before it wrote its settings.
+        fs::write(empty.join(".tmp-config.toml"), "[mo").unwrap();
+        create(&empty).unwrap();
+        fs::write(empty.join("checkpoints/note.txt"), "").unwrap();
+        assert!(create(&empty).unwrap_err().to_string().contains("is not empty"));
         fs::write(dir.path().join("file"), "").unwrap();
         let refused = |path: &str| create(&dir.path().join(path)).unwrap_err().to_string();
         assert!(refused("file").contains("is a file"));

@@ -1,5 +1,7 @@
 //! The folder of a new run until its first step: what it may be, and its removal where the run fails at once.
 
+use super::CHECKPOINTS;
+use lessen_base::atomic::ASIDE;
 use lessen_base::{Error, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +15,7 @@ pub(crate) fn check_free(root: &Path) -> Result<()> {
     if root.exists() && !root.is_dir() {
         return Err(Error::user(format!("{shown} is a file; name a folder with --out")));
     }
-    if root.is_dir() && fs::read_dir(root).is_ok_and(|mut entries| entries.next().is_some()) {
+    if root.is_dir() && !is_unused(root) {
         return Err(Error::user(format!(
             "the folder {shown} is not empty; go on with its run by --resume, or name another with --out"
         )));
@@ -29,6 +31,18 @@ pub(crate) fn check_free(root: &Path) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// Whether a folder has nothing but what is left of a run that was killed before its settings were written.
+fn is_unused(root: &Path) -> bool {
+    let others = |folder: &Path| {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        let names = entries.map(|entry| entry.file_name());
+        names
+            .filter(|name| !name.to_string_lossy().starts_with(ASIDE))
+            .collect::<Vec<_>>()
+    };
+    others(root).iter().all(|name| name == CHECKPOINTS) && others(&root.join(CHECKPOINTS)).is_empty()
 }
 
 /// Removes the folder of a new run when dropped, with all that was written to it, unless [`NewFolderGuard::keep`] was
@@ -62,7 +76,7 @@ impl Drop for NewFolderGuard {
         if self.keep {
             return;
         }
-        // The folder was empty. An entry that cannot be removed stays: the first error is reported.
+        // The folder held nothing of use. An entry that cannot be removed stays: the first error is reported.
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
             let path = entry.path();
             let _ = match path.is_dir() {

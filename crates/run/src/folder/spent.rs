@@ -20,6 +20,9 @@ pub(crate) struct Spent {
     pub planned: usize,
     /// The most bytes that were measured.
     pub measured: usize,
+    /// The most bytes that a process has grown by in resident memory, where the system tells.
+    #[serde(default)]
+    pub resident: Option<usize>,
 }
 
 impl Spent {
@@ -54,6 +57,7 @@ mod tests {
             compile_seconds: 0.25,
             planned: 7,
             measured: 6,
+            resident: Some(8),
         };
         spent.write(&path).unwrap();
         assert_eq!(Spent::read(&path), spent);

@@ -256,6 +256,7 @@ impl Config {
         let data = &self.data;
         let is_labelled = matches!(data.format, DataFormat::Labelled | DataFormat::Glue);
         self.check_batching(is_labelled)?;
+        self.check_labels()?;
         if data.format == DataFormat::Adder
             && let Some(key) = ["data.path", "data.dev", "data.test"]
                 .into_iter()
@@ -276,11 +277,11 @@ impl Config {
             )));
         }
         let named = [
-            ("data.text", &data.text),
-            ("data.text_pair", &data.text_pair),
-            ("data.label", &data.label),
+            ("data.text", data.text.is_some()),
+            ("data.text_pair", data.text_pair.is_some()),
+            ("data.label", data.label.is_some()),
         ];
-        if let Some((key, _)) = named.into_iter().find(|(_, name)| name.is_some())
+        if let Some((key, _)) = named.into_iter().find(|(_, is_named)| *is_named)
             && data.format != DataFormat::Labelled
         {
             return Err(Error::user(format!(
@@ -444,6 +445,7 @@ mod tests {
                     "model.kind" => keys.model.kind.word(),
                     "model.position" => keys.model.position.map_or("", Word::word),
                     "data.format" => keys.data.format.word(),
+                    "data.problem" => keys.data.problem.map_or("", Word::word),
                     "data.documents" => keys.data.documents.word(),
                     "train.schedule" => keys.train.schedule.word(),
                     "train.save_dtype" => keys.train.save_dtype.word(),

@@ -2,12 +2,13 @@
 //! what `lessen recipes --keys` prints.
 
 use super::class_weights::ClassWeights;
+use super::column_names::ColumnNames;
 use super::names;
 use super::value::{Form, Kind, SettingValue};
 use super::warmup::Warmup;
 use super::words::{Word, words};
 use lessen_compile::Placement;
-use lessen_data::Documents;
+use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::{Activation, Loss, Patterns, Position, ScheduleKind};
@@ -98,6 +99,12 @@ words!(Documents {
     Lines = "lines",
     Paragraphs = "paragraphs",
     Marked = "marked",
+});
+
+words!(Problem {
+    SingleLabel = "single_label_classification",
+    MultiLabel = "multi_label_classification",
+    Regression = "regression",
 });
 
 words!(Position {
@@ -232,7 +239,7 @@ macro_rules! list_fields {
 
 form_fields!(Activation, Loss, Weighting);
 
-list_fields!(ClassWeights, Patterns);
+list_fields!(ClassWeights, ColumnNames, Patterns);
 
 word_fields!(
     ModelKind,
@@ -240,6 +247,7 @@ word_fields!(
     Documents,
     OptimizerKind,
     Position,
+    Problem,
     RecordSplit,
     ScheduleKind,
     WeightDtype,
@@ -299,6 +307,7 @@ const ACTIVATION: Kind = form::<Activation>(Activation::words);
 const ATTENTION: Kind = form::<Weighting>(Weighting::words);
 const LOSS: Kind = form::<Loss>(Loss::words);
 const NAMES: Kind = list::<Patterns>(Patterns::words);
+const COLUMNS: Kind = list::<ColumnNames>(ColumnNames::words);
 const WEIGHTS: Kind = list::<ClassWeights>(ClassWeights::words);
 
 /// The kind of what is read from these words.
@@ -322,7 +331,7 @@ keys! {
     run: RunKeys {
         recipe: Option<String> [Kind::Text], "name of the recipe (default: that of its file)";
         budget: Option<usize> [Kind::Size],
-            "most bytes for parameters, optimizer, step and evaluation together, such as \"512MiB\" (--budget)";
+            "most bytes for the whole process, such as \"512MiB\" (--budget); `lessen plan` says what they are for";
     }
     /// What a model is built from.
     model: ModelKeys {
@@ -367,7 +376,15 @@ keys! {
              sentence and other usual names)";
         text_pair: Option<String> [Kind::Text],
             "column of the second text of a pair (default: sentence2, hypothesis and other usual names beside their first)";
-        label: Option<String> [Kind::Text], "column of the label (default: label, class and other usual names)";
+        label: Option<ColumnNames> [COLUMNS],
+            "column of the label (default: label, class and other usual names); of several labels a column with all of them, or \
+             columns of 0 and 1 (default: all that are no texts)";
+        problem: Option<Problem> [Kind::Choice(Problem::WORDS)],
+            "what the labels of data.format = \"labelled\" are: a class for each text, any number of classes, or a number \
+             (default: that of the model to evaluate, else single_label_classification)";
+        separator: String [Kind::Text] = "\",\"",
+            "what stands between the labels of a text where one column has all of them";
+        threshold: f64 [SHARE] = "0.5", "probability from which on one of several labels counts as predicted";
         task: Option<String> [Kind::Text], "task of GLUE, such as CoLA (default: the name of the data's folder)";
         tokenizer: Option<String> [Kind::Path(&[CHARACTERS])],
             "folder of a tokenizer, or `characters` (default: the checkpoint's, else `characters`)";

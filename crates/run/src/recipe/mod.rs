@@ -2,9 +2,11 @@
 //! these make.
 
 pub mod class_weights;
+pub mod column_names;
 pub mod config;
 pub(crate) mod document;
 pub mod keys;
+pub(crate) mod labels;
 mod names;
 pub mod phases;
 pub mod settings;

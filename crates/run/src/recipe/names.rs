@@ -46,8 +46,15 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("data.text", &["text_column", "text_column_name", "text_field"]),
     (
         "data.label",
-        &["label_column", "label_column_name", "label_field", "target"],
+        &[
+            "label_column",
+            "label_column_name",
+            "label_field",
+            "target",
+            "label_columns",
+        ],
     ),
+    ("data.problem", &["problem_type"]),
     (
         "data.dev",
         &["validation_file", "dev_file", "valid_file", "validation_data"],

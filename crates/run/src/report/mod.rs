@@ -106,6 +106,7 @@ fn page(runs: &[Run], problems: &[String]) -> String {
             "Confusion matrix of the last evaluation",
             &tables::confusions(runs),
         ),
+        section("labels", "Labels in the last evaluation", &tables::labels(runs)),
         section("samples", "Samples", &tables::samples(runs)),
         section("statistics", "Recorded statistics", &statistics::figures(runs)),
         section("settings", "Settings", &tables::settings(runs)),
@@ -183,6 +184,28 @@ mod tests {
             assert!(!page.html().contains(place), "{place}");
         }
         assert!(page.html().contains("All settings are the same."));
+    }
+
+    #[test]
+    fn labels_are_shown_with_their_scores() {
+        let dir = tempfile::tempdir().unwrap();
+        run(dir.path(), "{\"step\": 1, \"loss\": 2.5}\n");
+        let row = |name| {
+            format!("{{\"name\": \"{name}\", \"precision\": 0.5, \"recall\": 1, \"f1\": 0.6667, \"support\": 3}}")
+        };
+        let file = format!("{{\"step\": 7, \"labels\": [{}, {}]}}", row("a<b"), row("micro"));
+        fs::write(dir.path().join("labels.json"), file).unwrap();
+        let page = Page::of(&[dir.path().to_path_buf()]).unwrap();
+        let cells = "<td>50.0 %</td><td>100.0 %</td><td>66.7 %</td><td>3</td></tr>";
+        assert!(page.html().contains(&format!("<th scope=\"row\">a&lt;b</th>{cells}")));
+        assert!(page.html().contains("after step 7</th>"));
+        fs::write(dir.path().join("labels.json"), "{\"step\": 7}").unwrap();
+        let page = Page::of(&[dir.path().to_path_buf()]).unwrap();
+        assert!(
+            page.problems()
+                .iter()
+                .any(|problem| problem.contains("has a damaged labels.json"))
+        );
     }
 
     #[test]

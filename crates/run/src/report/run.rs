@@ -2,7 +2,7 @@
 
 use crate::folder::memory::{MEMORY, RunMemory, StageMemory};
 use crate::folder::metrics;
-use crate::folder::{CONFUSION, DIVERGED, Folder};
+use crate::folder::{CONFUSION, DIVERGED, Folder, LABELS};
 use crate::plot::Thinned;
 use crate::recipe::settings::Settings;
 use crate::wording::counted;
@@ -36,6 +36,8 @@ pub(super) struct Run {
     pub memory: Vec<StageMemory>,
     /// The confusion matrix of the last evaluation.
     pub confusion: Option<ConfusionFile>,
+    /// The scores of each label of the last evaluation.
+    pub labels: Option<LabelsFile>,
     /// Why its loss was no number, if it ended so.
     pub diverged: Option<String>,
     /// A sentence for everything that is missing or damaged.
@@ -67,6 +69,25 @@ pub(super) struct ConfusionFile {
     pub counts: Vec<Vec<u64>>,
 }
 
+/// The scores of each label of an evaluation.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct LabelsFile {
+    /// Steps done before the evaluation.
+    pub step: u64,
+    /// The labels, then means over them.
+    pub labels: Vec<LabelRow>,
+}
+
+/// The scores of a label.
+#[derive(Clone, Debug, Deserialize)]
+pub(super) struct LabelRow {
+    pub name: String,
+    pub precision: f64,
+    pub recall: f64,
+    pub f1: f64,
+    pub support: f64,
+}
+
 impl ConfusionFile {
     fn is_square(&self) -> bool {
         let classes = self.classes.len();
@@ -92,6 +113,7 @@ impl Run {
             outcome: None,
             memory: Vec::new(),
             confusion: None,
+            labels: None,
             diverged: fs::read_to_string(root.join(DIVERGED))
                 .ok()
                 .map(|text| text.trim().to_string()),
@@ -121,6 +143,7 @@ impl Run {
             }
             matrix => run.confusion = matrix,
         }
+        run.labels = run.read_json(LABELS);
         Ok(run)
     }
 

@@ -1,4 +1,4 @@
-//! The tables of a page: results, settings, confusion matrices, samples.
+//! The tables of a page: results, settings, confusion matrices, labels, samples.
 
 use super::curves::titled;
 use super::html::{folded, number, rough, table};
@@ -197,6 +197,22 @@ fn confusion(run: &Run, matrix: &ConfusionFile) -> String {
         escaped(&caption),
         share(right, all)
     )
+}
+
+/// How well each label is found, of the runs that have several labels for a text.
+pub(super) fn labels(runs: &[Run]) -> String {
+    let own = runs.iter().filter_map(|run| Some((run, run.labels.as_ref()?)));
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    let tables = own.map(|(run, file)| {
+        let title = format!("{}, after step {}", run.name, file.step);
+        let heads = [title.as_str(), "Precision", "Recall", "F1", "Texts"].map(str::to_string);
+        let rows = file.labels.iter().map(|row| {
+            let cells = [row.precision, row.recall, row.f1].map(percent).into_iter();
+            (row.name.clone(), cells.chain([number(row.support)]).collect())
+        });
+        table(&title, &heads, &rows.collect::<Vec<_>>())
+    });
+    tables.collect()
 }
 
 /// What the models made at the end of their runs.

@@ -99,12 +99,20 @@ impl SavedRun<'_> {
             return Ok(settings);
         };
         // A folder that is called as a task of GLUE needs no word on its format.
-        let is_glue = Path::new(path)
-            .file_name()
-            .is_some_and(|name| GlueTask::from_name(&name.to_string_lossy()).is_ok());
-        if is_glue && self.is_plain && settings.origin("data.format") == Origin::Default {
-            let glue = SettingValue::Text(DataFormat::Glue.word().to_string());
-            settings.set_named("data.format", glue, "the name of the folder".to_string())?;
+        let name = Path::new(path).file_name().map(|name| name.to_string_lossy());
+        let task = name.and_then(|name| GlueTask::from_name(&name).ok());
+        if let Some(task) = task
+            && self.is_plain
+            && settings.origin("data.format") == Origin::Default
+        {
+            let problem = task.target().problem();
+            for (key, word) in [
+                ("data.format", DataFormat::Glue.word()),
+                ("data.problem", problem.word()),
+            ] {
+                let value = SettingValue::Text(word.to_string());
+                settings.set_named(key, value, "the name of the folder".to_string())?;
+            }
         }
         Ok(settings)
     }
@@ -113,7 +121,16 @@ impl SavedRun<'_> {
         let config = Config::of(settings, self.config.phase.as_deref())?.for_evaluation();
         let mut task = RunTask::assemble(config, Some(self.saved.clone()))?;
         let places = match &task.goal {
-            Goal::Classes(names, _) | Goal::WordClasses(names) => number_classes(&mut task.model, names)?,
+            Goal::Labels(names, _) if names.len() != task.model.labels().len() => {
+                return Err(Error::user(format!(
+                    "the data has {} labels but the model {}; name data of the same task",
+                    names.len(),
+                    task.model.labels().len()
+                )));
+            }
+            Goal::Classes(names, _) | Goal::Labels(names, _) | Goal::WordClasses(names) => {
+                number_classes(&mut task.model, names)?
+            }
             _ => None,
         };
         let source = task.evaluation(split)?;

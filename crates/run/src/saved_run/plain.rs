@@ -7,6 +7,7 @@ use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::recipe::words::Word;
 use lessen_base::{Error, Result};
+use lessen_data::Problem;
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Model, Task};
 use std::path::Path;
@@ -58,6 +59,11 @@ pub(super) fn config(folder: ModelFolder<'_>) -> Result<Config> {
         Task::TokenClassification { .. } => Some(DataFormat::Tagged),
         _ => None,
     };
+    let problem = match model.task() {
+        Task::MultiLabelClassification { .. } => Some(Problem::MultiLabel),
+        Task::Regression => Some(Problem::Regression),
+        _ => None,
+    };
     let (text, count) = (
         |text: &str| SettingValue::Text(text.to_string()),
         |count: usize| SettingValue::Count(count as u64),
@@ -74,7 +80,10 @@ pub(super) fn config(folder: ModelFolder<'_>) -> Result<Config> {
         settings.set_named(key, value, shown.clone())?;
     }
     if let Some(format) = format {
-        settings.set_named("data.format", text(format.word()), shown)?;
+        settings.set_named("data.format", text(format.word()), shown.clone())?;
+    }
+    if let Some(problem) = problem {
+        settings.set_named("data.problem", text(problem.word()), shown)?;
     }
     Config::of(settings, None)
 }

@@ -5,7 +5,7 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::value::SettingValue;
 use crate::task::corpus::{columns, glue_task, has_pairs};
-use crate::task::evaluation::{inputs_of, largest, shape_of};
+use crate::task::evaluation::{inputs_of, largest, shape_of, sigmoid};
 use crate::task::fit::check_goal;
 use crate::task::goal::Goal;
 use crate::task::model::number_classes;
@@ -22,6 +22,8 @@ use std::path::Path;
 pub enum Prediction {
     /// The number of the most likely class, and the probabilities of all.
     Class(usize, Vec<f64>),
+    /// The numbers of the classes that the text has, where it can have several, and the probabilities of all.
+    Labels(Vec<usize>, Vec<f64>),
     /// A score.
     Score(f64),
     /// The answer to a sum, as it is written.
@@ -55,6 +57,8 @@ struct Classifier {
     /// Functions by the layout of the batches that they are for.
     functions: HashMap<BatchShape, Function>,
     target: LabelKind,
+    /// The probability from which on one of several classes is predicted.
+    threshold: f64,
     /// Tokens that say nothing of a text: those around every text, and the one for what is unknown.
     blank: HashSet<i32>,
 }
@@ -73,15 +77,10 @@ impl SavedRun<'_> {
             }
             (_, Task::Regression) => LabelKind::Score,
             (_, Task::Classification { .. }) => LabelKind::Classes(model.labels().to_vec()),
+            (_, Task::MultiLabelClassification { .. }) => LabelKind::Sets(model.labels().to_vec()),
             (_, Task::TokenClassification { .. } | Task::QuestionAnswering) => {
                 return Err(Error::user(format!(
                     "{} tells classes of words or answers, not of texts; evaluate it with `lessen eval`",
-                    self.source().display()
-                )));
-            }
-            (_, Task::MultiLabelClassification { .. }) => {
-                return Err(Error::user(format!(
-                    "{} gives texts several labels, which `lessen predict` cannot show; ask it as a library",
                     self.source().display()
                 )));
             }
@@ -106,6 +105,7 @@ impl SavedRun<'_> {
             session: self.session()?,
             functions: HashMap::new(),
             target,
+            threshold: self.config.data.threshold,
             blank: around.into_iter().chain(beside).collect(),
         };
         let kind = Kind::Labels(Box::new(classifier));
@@ -120,6 +120,11 @@ impl SavedRun<'_> {
     /// The columns of texts in files with named columns.
     pub fn columns(&self) -> Columns {
         columns(&self.config)
+    }
+
+    /// What stands between several labels of a text in one column.
+    pub fn separator(&self) -> &str {
+        &self.config.data.separator
     }
 
     /// The task of GLUE in a folder: that of the run, else the one that the folder is called after.
@@ -149,6 +154,7 @@ impl SavedRun<'_> {
     pub fn classes_of(&self, task: GlueTask) -> Result<Vec<usize>> {
         let goal = match task.target() {
             LabelKind::Classes(names) => Goal::Classes(names, task.metrics()),
+            LabelKind::Sets(names) => Goal::Labels(names, self.config.data.threshold),
             LabelKind::Score => Goal::Score(task.metrics()),
         };
         check_goal(&goal, &self.saved.model)?;
@@ -230,6 +236,11 @@ impl Classifier {
             for (row, logits) in rows.take(batch.examples).enumerate() {
                 let prediction = match self.target {
                     LabelKind::Score => Prediction::Score(f64::from(logits[0])),
+                    LabelKind::Sets(_) => {
+                        let shares: Vec<f64> = logits.iter().map(|logit| sigmoid(*logit)).collect();
+                        let found = (0..shares.len()).filter(|class| shares[*class] >= self.threshold);
+                        Prediction::Labels(found.collect(), shares)
+                    }
                     LabelKind::Classes(_) => Prediction::Class(largest(logits, 1)[0] as usize, softmax(logits)),
                 };
                 let is_blank = tokens_of(&batch, row).iter().all(|token| self.blank.contains(token));

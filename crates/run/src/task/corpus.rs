@@ -5,13 +5,15 @@ use super::tokenizer_of;
 use crate::folder::manifest::{DataDigest, DataDigests};
 use crate::recipe::config::Config;
 use crate::recipe::keys::{CHARACTERS, DataFormat};
+use crate::recipe::labels::THRESHOLD;
 use crate::recipe::value::Origin;
+use crate::recipe::words::Word;
 use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{
     Adder, Dataset, Documents, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels, MaskedBatches,
-    Masking, Order, Source, Tagged, TaggedBatches, Text, TextOptions, TextSplit, Tokenizer, WindowBatches,
+    Masking, Order, Problem, Source, Tagged, TaggedBatches, Text, TextOptions, TextSplit, Tokenizer, WindowBatches,
     document_start, encode_text, is_pattern, labelled, tagged, tagged::Sentences,
 };
 use lessen_nn::checkpoint::ModelFolder;
@@ -63,7 +65,17 @@ impl Corpus {
             DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(path()?, &options(config, classes))?)),
             DataFormat::Glue => {
                 let path = folder(path()?)?;
-                Corpus::Labelled(Box::new(glue_task(config, path)?.read(path)?))
+                let task = glue_task(config, path)?;
+                let problem = task.target().problem();
+                if data.problem.is_some_and(|given| given != problem) {
+                    return Err(Error::user(format!(
+                        "{} is not that of the task {}, {}; leave it out",
+                        config.place("data.problem"),
+                        task.name(),
+                        problem.word()
+                    )));
+                }
+                Corpus::Labelled(Box::new(task.read(path)?))
             }
         })
     }
@@ -77,6 +89,7 @@ impl Corpus {
             Corpus::Tagged(data) => Goal::WordClasses(data.names.clone()),
             Corpus::Labelled(data) => match &data.target {
                 LabelKind::Classes(names) => Goal::Classes(names.clone(), data.metrics.clone()),
+                LabelKind::Sets(names) => Goal::Labels(names.clone(), THRESHOLD),
                 LabelKind::Score => Goal::Score(data.metrics.clone()),
             },
         }
@@ -251,7 +264,7 @@ fn whole(text: &TextSplit) -> Result<String> {
 fn digest_of(target: &LabelKind, split: &Examples) -> Result<DataDigest> {
     let mut crc = 0;
     let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
-    if let LabelKind::Classes(names) = target {
+    if let LabelKind::Classes(names) | LabelKind::Sets(names) = target {
         names.iter().for_each(|name| add(name.as_bytes(), 0xFF));
     }
     for text in split.texts() {
@@ -261,6 +274,10 @@ fn digest_of(target: &LabelKind, split: &Examples) -> Result<DataDigest> {
     }
     match &split.labels {
         Labels::Classes(classes) => classes.iter().for_each(|class| add(&class.to_le_bytes(), 0xFF)),
+        Labels::Sets(sets) => sets.iter().for_each(|set| {
+            set.iter().for_each(|class| add(&class.to_le_bytes(), 0xFE));
+            add(&[], 0xFF);
+        }),
         Labels::Scores(scores) => scores.iter().for_each(|score| add(&score.to_le_bytes(), 0xFF)),
     }
     Ok(DataDigest {
@@ -295,7 +312,8 @@ pub(crate) fn columns(config: &Config) -> Columns {
     Columns {
         text: data.text.clone(),
         text_pair: data.text_pair.clone(),
-        label: data.label.clone(),
+        label: data.label.as_ref().map(|names| names.0.clone()),
+        several: config.problem() == Problem::MultiLabel,
     }
 }
 
@@ -303,6 +321,8 @@ pub(crate) fn columns(config: &Config) -> Columns {
 fn options(config: &Config, classes: Option<Vec<String>>) -> labelled::Options {
     let (columns, data) = (columns(config), config.data.clone());
     labelled::Options {
+        problem: config.problem(),
+        separator: data.separator,
         columns,
         dev: data.dev,
         test: data.test,

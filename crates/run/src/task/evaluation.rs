@@ -1,9 +1,11 @@
 //! Evaluation: a pass over a split without dropout, and the scores that come out.
 
-use super::goal::Goal;
+use super::goal::{Goal, is_error};
 use lessen_base::Result;
 use lessen_compile::Host;
-use lessen_data::{Batch, Confusion, EntityCounts, Field, IGNORE, Metric, Source, are_entities, exact_rows};
+use lessen_data::{
+    Batch, ClassScores, Confusion, EntityCounts, Field, IGNORE, LabelCounts, Metric, Source, are_entities, exact_rows,
+};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Model};
 use lessen_train::{Function, Inputs, Session};
@@ -23,18 +25,21 @@ pub struct Scores {
     pub perplexity: Option<f64>,
     /// Which of a classifier's classes was taken for which.
     pub confusion: Option<Confusion>,
+    /// How well each label is found where texts can have several.
+    pub labels: Option<LabelCounts>,
 }
 
 impl Scores {
     /// The score that decides which model is best, greater is better: the one of this name, the negative of the loss
-    /// for `loss`, or without a name the first score, if there is one, else the negative of the loss.
+    /// for `loss`, or without a name the first score, if there is one, else the negative of the loss. Of an error it is
+    /// the negative, too.
     pub fn deciding(&self, name: Option<&str>) -> f64 {
         let mut named = self.named.iter();
         let found = match name {
             Some(name) => named.find(|(own, _)| *own == name),
             None => named.next(),
         };
-        found.map_or(-self.loss, |(_, score)| *score)
+        found.map_or(-self.loss, |(name, score)| if is_error(name) { -score } else { *score })
     }
 
     /// As the keys of a JSON object: `dev_loss`, `dev_accuracy`.
@@ -58,10 +63,25 @@ impl Scores {
         Some(json!({ "step": step, "classes": confusion.names(), "counts": counts }))
     }
 
+    /// How well each label was found after `step` steps, as it is written: a row for each label, then means.
+    pub(crate) fn labels_json(&self, step: u64) -> Option<Value> {
+        let labels = self.labels.as_ref()?;
+        let names = labels.names().iter().map(String::as_str);
+        let means = [("micro", labels.micro()), ("mean", labels.mean())];
+        let rows: Vec<Value> = names
+            .zip(labels.classes())
+            .chain(means)
+            .map(|(name, scores)| class_json(name, scores))
+            .collect();
+        Some(json!({ "step": step, "labels": rows }))
+    }
+
     /// For people: `accuracy 88.61 %, loss 0.3911`.
     pub fn show(&self) -> String {
         let show = |(name, score): &(&str, f64)| match *name {
-            "accuracy" | "f1" => format!("{name} {:.2} %, ", 100.0 * score),
+            "accuracy" | "f1" | "micro_f1" | "macro_f1" | "subset_accuracy" => {
+                format!("{} {:.2} %, ", name.replace('_', " "), 100.0 * score)
+            }
             _ => format!("{name} {score:.4}, "),
         };
         let named: String = self.named.iter().map(show).collect();
@@ -70,6 +90,17 @@ impl Scores {
             .map(|perplexity| format!(", perplexity {perplexity:.3}"));
         format!("{named}loss {:.4}{}", self.loss, perplexity.unwrap_or_default())
     }
+}
+
+/// The scores of a class, or a mean over classes, as JSON.
+pub fn class_json(name: &str, scores: ClassScores) -> Value {
+    let ClassScores {
+        precision,
+        recall,
+        f1,
+        support,
+    } = scores;
+    json!({ "name": name, "precision": precision, "recall": recall, "f1": f1, "support": support })
 }
 
 /// The arrays of a batch as inputs of a graph.
@@ -152,9 +183,7 @@ pub(crate) fn evaluate(
         functions.insert(shape, function);
         Ok(function)
     };
-    let all = 0..source.eval_batches();
-    let size = source.most_eval_examples(all.clone());
-    if let Some(tokens) = source.most_eval_tokens(all) {
+    if let Some((size, tokens)) = source.largest_eval_layout(0..source.eval_batches()) {
         function_for(session, packed_shape(source, size, tokens))?;
     }
     let (mut loss, mut weight, mut examples) = (0.0, 0.0, 0);
@@ -162,6 +191,7 @@ pub(crate) fn evaluate(
     let (mut right, mut rows) = (0, 0);
     let mut words = WordScores::default();
     let mut confusion = Confusion::new(model.labels().to_vec());
+    let mut sets = LabelCounts::new(model.labels().to_vec());
     for index in 0..source.eval_batches() {
         let batch = source.eval_batch(index);
         let function = function_for(session, shape_of(&batch))?;
@@ -202,6 +232,15 @@ pub(crate) fn evaluate(
                     }
                 }
             }
+            Goal::Labels(names, threshold) => {
+                let targets = batch.get("targets").and_then(Field::as_f32).unwrap_or_default();
+                let rows = logits.chunks_exact(names.len()).zip(targets.chunks_exact(names.len()));
+                for (logits, targets) in rows.take(batch.examples) {
+                    let predicted: Vec<bool> = logits.iter().map(|logit| sigmoid(*logit) >= *threshold).collect();
+                    let labels: Vec<bool> = targets.iter().map(|target| *target > 0.5).collect();
+                    sets.add(&labels, &predicted);
+                }
+            }
             Goal::Score(_) => {
                 let targets = batch.get("targets").and_then(Field::as_f32).unwrap_or_default();
                 predictions.extend(logits.iter().take(batch.examples).map(|&score| f64::from(score)));
@@ -213,6 +252,7 @@ pub(crate) fn evaluate(
     let named = match goal {
         Goal::NextToken | Goal::MaskedTokens => Vec::new(),
         Goal::WordClasses(names) => words.named(names),
+        Goal::Labels(..) => sets.scores().to_vec(),
         Goal::Sum => vec![(Metric::Accuracy.name(), right as f64 / (rows as f64).max(1.0))],
         Goal::Classes(_, metrics) | Goal::Score(metrics) => metrics.iter().map(score).collect(),
     };
@@ -223,6 +263,7 @@ pub(crate) fn evaluate(
         examples,
         perplexity: matches!(goal, Goal::NextToken).then(|| loss.exp()),
         confusion: matches!(goal, Goal::Classes(..)).then_some(confusion),
+        labels: matches!(goal, Goal::Labels(..)).then_some(sets),
     })
 }
 
@@ -260,6 +301,11 @@ impl WordScores {
     }
 }
 
+/// The probability of a label whose logit this is.
+pub(crate) fn sigmoid(logit: f32) -> f64 {
+    1.0 / (1.0 + (-f64::from(logit)).exp())
+}
+
 /// The position of the largest element in each of `rows` equal rows; the first of equals.
 pub(crate) fn largest(values: &[f32], rows: usize) -> Vec<i32> {
     let width = (values.len() / rows.max(1)).max(1);
@@ -293,6 +339,7 @@ mod tests {
             examples: 8,
             perplexity: None,
             confusion: None,
+            labels: None,
         };
         assert_eq!(
             Value::from(scores.to_json("dev")).to_string(),
@@ -306,6 +353,11 @@ mod tests {
             (scores.deciding(Some("loss")), scores.deciding(Some("accuracy"))),
             (-0.5, 0.875)
         );
+        let error = Scores {
+            named: vec![("mse", 0.25), ("pearson", 0.5)],
+            ..scores.clone()
+        };
+        assert_eq!((error.deciding(None), error.deciding(Some("pearson"))), (-0.25, 0.5));
         let text = Scores {
             named: vec![],
             perplexity: Some(1.6487),

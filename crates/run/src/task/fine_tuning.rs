@@ -69,10 +69,16 @@ impl FineTuning {
 
 fn smoothing(config: &Config, goal: &Goal) -> Result<f64> {
     match goal {
-        Goal::Score(_) if config.train.label_smoothing > 0.0 => Err(Error::user(format!(
-            "{} is for classes and tokens, but the data has scores; leave it out",
-            config.place("train.label_smoothing")
-        ))),
+        Goal::Score(_) | Goal::Labels(..) if config.train.label_smoothing > 0.0 => {
+            let what = match goal {
+                Goal::Score(_) => "scores",
+                _ => "several labels for a text",
+            };
+            Err(Error::user(format!(
+                "{} is for classes and tokens, but the data has {what}; leave it out",
+                config.place("train.label_smoothing")
+            )))
+        }
         _ => Ok(config.train.label_smoothing),
     }
 }
@@ -82,7 +88,9 @@ fn class_weights(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Resul
         return Ok(None);
     };
     let Goal::Classes(names, _) = goal else {
-        return Err(Error::user(format!("{place} is for data with classes; leave it out")));
+        return Err(Error::user(format!(
+            "{place} is for data with a class for each text; leave it out"
+        )));
     };
     match weights {
         ClassWeights::Listed(weights) if weights.len() != names.len() => Err(Error::user(format!(

@@ -268,6 +268,11 @@ pub(crate) fn check_positions_of_checkpoint(config: &Config, model: &Model, want
 /// The key.
 pub(crate) fn check_loss(config: &Config, goal: &Goal) -> Result<()> {
     match (config.train.loss, goal) {
+        (Loss::Norm(_), Goal::Labels(..)) => Err(Error::user(format!(
+            "{} is a cross entropy over classes that exclude each other, but a text of the data can have several; leave it \
+             out",
+            config.place("train.loss")
+        ))),
         (Loss::Norm(_), Goal::Score(_)) => Err(Error::user(format!(
             "{} is a cross entropy, but the data has scores, which are learned by squared errors; leave it out",
             config.place("train.loss")
@@ -276,11 +281,13 @@ pub(crate) fn check_loss(config: &Config, goal: &Goal) -> Result<()> {
     }
 }
 
-/// The goal with the score that decides which evaluation is best, if the recipe names one, among its scores.
+/// The goal with what the recipe says of its scores: the one that decides which evaluation is best, if the recipe names
+/// one, among them, and the probability from which on a label is predicted.
 ///
 /// # Errors
 /// A score that the data does not have.
-pub(crate) fn with_best(config: &Config, goal: Goal) -> Result<Goal> {
+pub(crate) fn scored(config: &Config, goal: Goal) -> Result<Goal> {
+    let goal = goal.with_threshold(config.data.threshold);
     let Some(best) = &config.train.best else {
         return Ok(goal);
     };
@@ -310,6 +317,7 @@ pub(crate) fn with_best(config: &Config, goal: Goal) -> Result<Goal> {
 pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
     let wants = match goal {
         Goal::Classes(..) => "classes",
+        Goal::Labels(..) => "several labels for a text",
         Goal::WordClasses(_) => "classes of words",
         Goal::Score(_) => "scores",
         Goal::NextToken | Goal::Sum => "texts to continue",
@@ -317,7 +325,7 @@ pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
     };
     let (gives, fits) = match model.task() {
         Task::Classification { .. } => ("tells classes apart", matches!(goal, Goal::Classes(..))),
-        Task::MultiLabelClassification { .. } => ("gives texts several labels", false),
+        Task::MultiLabelClassification { .. } => ("gives texts several labels", matches!(goal, Goal::Labels(..))),
         Task::TokenClassification { .. } => ("tells classes of words apart", matches!(goal, Goal::WordClasses(_))),
         Task::QuestionAnswering => ("finds answers", false),
         Task::Regression => ("gives scores", matches!(goal, Goal::Score(_))),

@@ -23,9 +23,8 @@ use crate::folder::manifest::DataDigests;
 use crate::generation_config::GenerationConfig;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
-use crate::training::Steps;
 use lessen_base::{Error, Result};
-use lessen_data::{Documents, Metric, Source, Tokenizer, bucket, masked_places};
+use lessen_data::{Documents, Metric, Problem, Source, Tokenizer, bucket, masked_places};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Joined, Model, ParamSpec};
 use lessen_train::{StepGraphs, TrainerOptions};
@@ -48,17 +47,13 @@ impl Shapes {
     /// Those of a recipe's sources, of which training reads the batches `steps`.
     pub(crate) fn of(config: &Config, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
         let assumed = Shapes::assumed(config);
-        let shape = |source, tokens: Option<usize>, size, assumed| match tokens {
-            Some(tokens) => packed_shape(source, size, tokens),
+        let shape = |source, largest: Option<(usize, usize)>, assumed| match largest {
+            Some((size, tokens)) => packed_shape(source, size, tokens),
             None => assumed,
         };
-        let train = training.most_tokens(steps.clone());
-        let of_dev = |range: Range<u64>, assumed| {
-            let size = dev.most_eval_examples(range.clone());
-            shape(dev, dev.most_eval_tokens(range), size, assumed)
-        };
+        let of_dev = |range, assumed| shape(dev, dev.largest_eval_layout(range), assumed);
         Shapes {
-            train: shape(training, train, training.most_examples(steps), assumed.train),
+            train: shape(training, training.largest_layout(steps), assumed.train),
             dev: of_dev(0..dev.eval_batches(), assumed.dev),
             first_dev: of_dev(0..1, assumed.first_dev),
         }
@@ -105,7 +100,7 @@ pub struct TaskData {
     /// What tells the data from other data, once it has been asked for.
     digests: Arc<OnceLock<DataDigests>>,
     /// The tokenizer.
-    pub tokenizer: Tokenizer,
+    pub tokenizer: Arc<Tokenizer>,
 }
 
 /// Goal, data and model of a recipe.
@@ -145,7 +140,7 @@ impl RunTask {
             Some(corpus) => corpus.goal(),
             None => assumed_goal(&config),
         };
-        let goal = fit::with_best(&config, goal)?;
+        let goal = fit::scored(&config, goal)?;
         fit::check_loss(&config, &goal)?;
         let (dir, model, tokenizer, generation) = match saved {
             Some(saved) => {
@@ -171,7 +166,7 @@ impl RunTask {
             data: data.map(|(corpus, tokenizer)| TaskData {
                 corpus: Arc::new(corpus),
                 digests: Arc::default(),
-                tokenizer,
+                tokenizer: Arc::new(tokenizer),
             }),
         })
     }
@@ -181,7 +176,7 @@ impl RunTask {
     /// # Errors
     /// Settings that do not go together with the data or the checkpoint that the run started from.
     pub fn later(&self, mut config: Config) -> Result<RunTask> {
-        let goal = fit::with_best(&config, self.goal.clone())?;
+        let goal = fit::scored(&config, self.goal.clone())?;
         fit::check_loss(&config, &goal)?;
         if let Some(init) = &self.config.model.init {
             model::check_unchanged(init, &self.config, &config)?;
@@ -190,7 +185,7 @@ impl RunTask {
                 config.model.init = Some(self.saved.as_ref().unwrap_or(init).clone());
             }
         }
-        let tokenizer = self.data.as_ref().map(|data| &data.tokenizer);
+        let tokenizer = self.data.as_ref().map(|data| data.tokenizer.as_ref());
         let sizes = Sizes {
             vocab: self.model.vocab_size(),
             pad: tokenizer.map_or(0, Tokenizer::pad_id),
@@ -256,19 +251,9 @@ impl RunTask {
         corpus.evaluation(&self.config, tokenizer, split)
     }
 
-    /// The layouts of the largest batches, and the number of the last batch, if so many batches come before. Without
-    /// data they are those of the largest batch that the recipe can have.
-    pub(crate) fn shapes_after(&self, batches: u64) -> Result<(Shapes, u64)> {
-        let is_padded = matches!(Shapes::assumed(&self.config).train, BatchShape::Padded { .. });
-        if self.data.is_none() || is_padded {
-            return Ok((Shapes::assumed(&self.config), batches));
-        }
-        let (training, dev) = (self.training()?, self.evaluation("dev")?);
-        let end = batches + Steps::of(&self.config.train, training.as_ref()).batches;
-        Ok((
-            Shapes::of(&self.config, training.as_ref(), dev.as_ref(), batches..end),
-            end,
-        ))
+    /// Whether the recipe names data.
+    pub(crate) fn has_data(&self) -> bool {
+        self.data.is_some()
     }
 
     /// Whether it has the batches of another task on the same data.
@@ -296,6 +281,7 @@ impl RunTask {
             schedule: self.config.schedule(steps),
             schedule_start: 0,
             joined: Joined::new(),
+            joined_at: Default::default(),
             frozen: train.freeze.clone().unwrap_or_default(),
             lora: self.fine_tuning.lora.clone(),
             no_decay: train.no_decay.clone().unwrap_or_default(),
@@ -396,7 +382,11 @@ fn assumed_goal(config: &Config) -> Goal {
         DataFormat::Adder => Goal::Sum,
         DataFormat::Text => Goal::NextToken,
         DataFormat::Masked => Goal::MaskedTokens,
-        DataFormat::Labelled | DataFormat::Glue => Goal::Classes(assumed_classes(config), vec![Metric::Accuracy]),
+        DataFormat::Labelled | DataFormat::Glue => match config.problem() {
+            Problem::SingleLabel => Goal::Classes(assumed_classes(config), vec![Metric::Accuracy]),
+            Problem::MultiLabel => Goal::Labels(assumed_classes(config), config.data.threshold),
+            Problem::Regression => Goal::Score(vec![Metric::Mse]),
+        },
         DataFormat::Tagged => Goal::WordClasses(assumed_classes(config)),
     }
 }

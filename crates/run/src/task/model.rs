@@ -74,7 +74,9 @@ fn from_checkpoint(config: &Config, folder: ModelFolder<'_>, goal: &Goal) -> Res
         }
         Goal::MaskedTokens => Model::from_dir_with(folder, Head::MaskedLM)?,
         Goal::WordClasses(_) => Model::from_dir_with(folder, Head::TokenClassification)?,
-        Goal::Classes(..) | Goal::Score(_) => Model::from_dir_with(folder, Head::SequenceClassification)?,
+        Goal::Classes(..) | Goal::Labels(..) | Goal::Score(_) => {
+            Model::from_dir_with(folder, Head::SequenceClassification)?
+        }
     };
     if let Some(activation) = config.model.activation {
         model.set_activation(activation);
@@ -234,8 +236,14 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
 }
 
 fn set_labels(model: &mut Model, goal: &Goal) {
-    model.set_multi_label(false);
+    model.set_multi_label(matches!(goal, Goal::Labels(..)));
     match goal {
+        Goal::Labels(names, _) => {
+            // Targets have a column for each class.
+            if !(are_numbers(names) && model.labels().len() == names.len()) {
+                model.set_labels(names.clone());
+            }
+        }
         Goal::Classes(names, _) | Goal::WordClasses(names) => {
             // Numbers are no names: a checkpoint that knows these classes may know more of them.
             let named = same_classes(names, model.labels()).is_some();

@@ -62,12 +62,16 @@ impl SavedModel {
         fit::check_saved(config, model, described.as_ref(), tokenizer, &self.dir)
     }
 
-    /// The classes of a classifier that has names for them.
+    /// The classes of a classifier that has names for them, and of one of several labels in any case.
     pub(super) fn named_classes(&self) -> Option<Vec<String>> {
         let names = self.model.labels();
-        let is_named =
-            matches!(self.model.task(), Task::Classification { .. }) && *names != numbered_labels(names.len());
-        is_named.then(|| names.to_vec())
+        let has_names = match self.model.task() {
+            Task::Classification { .. } => *names != numbered_labels(names.len()),
+            // Targets have a column for each of them.
+            Task::MultiLabelClassification { .. } => true,
+            _ => false,
+        };
+        has_names.then(|| names.to_vec())
     }
 }
 

@@ -1,42 +1,128 @@
-//! The memory of a whole run: what is planned before its first step, and what it comes to.
-//!
-//! The plans say what states, constants and arena take. What else a process allocates (data, tokenizer, programs,
-//! batches that wait, files that are written) is counted while the run is set up, and the rest follows from it: one
-//! program more for each further layout of batches, and what compiling one takes for a moment.
+//! The account of a run's memory: what its process is going to have allocated at most, by parts, and what it comes to.
 
-use super::Run;
-use crate::task::evaluation::{packed_shape, trace};
-use lessen_base::Result;
-use lessen_base::allocated::{self, Growth};
-use lessen_data::{Batch, Field, Source};
-use lessen_nn::BatchShape;
-use lessen_train::Peak;
+use lessen_base::allocated;
 use lessen_train::memory::ResidentGrowth;
-use std::collections::BTreeSet;
+use lessen_train::{Peak, show_size};
+use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
 
-/// Bytes that writing a checkpoint takes for a moment: the buffer of a file, and a block of a tensor's text.
-const CHECKPOINT: usize = (1 << 20) + (16 << 10);
+/// By how many bytes the smallest budget of a run is larger than its plan, since a process that is started in another
+/// folder or with other flags takes some KiB more or less, and what it is a multiple of.
+const SLACK: usize = 128 << 10;
+const ROUNDING: usize = 16 << 10;
 
-/// Bytes of the names and places of a tensor in a checkpoint.
-const TENSOR: usize = 640;
+/// The most bytes that a process allocates for a run, by what they are for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// The process before it reads anything.
+    pub process: usize,
+    /// Data, tokenizer and threads; none where the recipe names no data.
+    pub data: Option<usize>,
+    /// The workspace of matrix products.
+    pub workspace: usize,
+    /// Parameters, the optimizer's state and sums of gradients.
+    pub states: usize,
+    /// Constants of the plans.
+    pub constants: usize,
+    /// What steps and evaluations compute in.
+    pub arena: usize,
+    /// Compiled steps and evaluations of all layouts of batches.
+    pub programs: usize,
+    /// Batches that are made ahead.
+    pub batches: usize,
+    /// What compiling, evaluating and saving take for a moment.
+    pub transient: usize,
+}
 
-/// Bytes for what is not foreseen: messages, lines of metrics, buffers of files.
-const MARGIN: usize = 128 << 10;
+impl Parts {
+    /// All bytes.
+    pub(crate) fn total(&self) -> usize {
+        self.plans() + self.beyond()
+    }
+
+    /// What the plans say: states, constants and arena.
+    pub(crate) fn plans(&self) -> usize {
+        self.states + self.constants + self.arena
+    }
+
+    /// What the process takes beyond the plans.
+    pub(crate) fn beyond(&self) -> usize {
+        let lasting = self.process + self.data.unwrap_or(0) + self.workspace + self.programs;
+        lasting + self.batches + self.transient
+    }
+
+    /// The smallest budget that these parts get along with.
+    pub(crate) fn smallest_budget(&self) -> usize {
+        (self.total() + SLACK).next_multiple_of(ROUNDING)
+    }
+
+    /// All parts with their names.
+    pub(crate) fn named(&self) -> [(&'static str, Option<usize>); 9] {
+        [
+            ("process", Some(self.process)),
+            ("data", self.data),
+            ("workspace", Some(self.workspace)),
+            ("states", Some(self.states)),
+            ("constants", Some(self.constants)),
+            ("arena", Some(self.arena)),
+            ("programs", Some(self.programs)),
+            ("batches", Some(self.batches)),
+            ("transient", Some(self.transient)),
+        ]
+    }
+
+    /// The parts as one JSON object.
+    pub(crate) fn to_json(self) -> Value {
+        let all = self.named().map(|(name, bytes)| (name.to_string(), json!(bytes)));
+        Value::Object(Map::from_iter(all))
+    }
+
+    /// The parts in words, the largest first: `states 1.1 GiB, arena 300 MiB`. Parts below a hundredth are left out.
+    pub(crate) fn show(&self) -> String {
+        let mut parts: Vec<(usize, &str)> = self.named().map(|(name, bytes)| (bytes.unwrap_or(0), name)).to_vec();
+        parts.retain(|(bytes, _)| bytes * 100 >= self.total());
+        parts.sort_by_key(|(bytes, _)| Reverse(*bytes));
+        let shown = parts
+            .into_iter()
+            .map(|(bytes, name)| format!("{name} {}", show_size(bytes)));
+        shown.collect::<Vec<_>>().join(", ")
+    }
+}
 
 /// The memory of a process that works on a run.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Account {
-    /// The most bytes that are going to be allocated.
-    planned: usize,
+pub(crate) struct Account {
+    /// Bytes that were allocated at the start of the run; none where nobody counts.
+    start: Option<usize>,
+    /// What is planned, once it is.
+    pub parts: Parts,
+    /// The most that the plans of a stage say.
+    pub plans: usize,
     resident: Option<ResidentGrowth>,
 }
 
 impl Account {
     /// Begins to watch, at the start of a run.
-    pub(super) fn watch() -> Account {
+    pub(crate) fn watch() -> Account {
+        allocated::reset_peak();
         Account {
-            planned: 0,
+            start: allocated::current(),
+            parts: Parts::default(),
+            plans: 0,
             resident: ResidentGrowth::watch(),
+        }
+    }
+
+    /// Bytes that were allocated at the start of the run; none where nobody counts.
+    pub(crate) fn start(&self) -> Option<usize> {
+        self.start
+    }
+
+    /// Adds the parts of a stage: those of the one that takes most count.
+    pub(crate) fn add(&mut self, stage: Parts) {
+        self.plans = self.plans.max(stage.plans());
+        if stage.total() > self.parts.total() {
+            self.parts = stage;
         }
     }
 
@@ -44,7 +130,7 @@ impl Account {
     /// that is all that is known.
     pub(super) fn peak(&self, trainer: Peak) -> Peak {
         Peak {
-            planned: self.planned.max(trainer.planned),
+            planned: self.parts.total().max(trainer.planned),
             measured: allocated::peak().unwrap_or(trainer.measured),
         }
     }
@@ -55,70 +141,24 @@ impl Account {
     }
 }
 
-impl Run {
-    /// Allocates what the run's steps take and plans what the process will have allocated at most. `later` is what the
-    /// phases after this one take more than it.
-    ///
-    /// # Errors
-    /// Memory that the device does not have, and steps that cannot be compiled.
-    pub(super) fn plan_memory(&mut self, later: usize) -> Result<()> {
-        self.trainer.session().reserve()?;
-        if allocated::current().is_none() {
-            return Ok(());
-        }
-        let (task, sources) = (&self.stage.task, &self.stage.sources);
-        let (training, dev) = (sources.training.as_ref(), sources.dev.as_ref());
-        let first = self.stage.first_batch(self.trainer.done());
-        let steps = first..first.max(self.stage.end_of_batches());
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-        // One program of each kind that is to come is made now, which tells what the others take.
-        let is_new = |shape: &BatchShape| !self.trainer.has_step(*shape);
-        let new: Vec<BatchShape> = shapes(training, training.layouts(steps)).filter(is_new).collect();
-        let step = new.first().map(|shape| {
-            let (added, growth) = allocated::growth(|| self.trainer.add_step(*shape, |cx| task.loss(cx, *shape)));
-            added.map(|()| growth)
-        });
-        let step = step.transpose()?.unwrap_or_default();
-        let of_dev = dev.eval_layouts(0..dev.eval_batches());
-        let new_of_dev: Vec<BatchShape> = shapes(dev, of_dev)
-            .filter(|shape| !self.evaluation.contains_key(shape))
-            .collect();
-        let evaluation = new_of_dev.first().map(|shape| {
-            let session = self.trainer.session();
-            let (function, growth) =
-                allocated::growth(|| session.function(|cx| trace(cx, &task.model, &task.goal, *shape)));
-            function.map(|function| {
-                self.evaluation.insert(*shape, function);
-                growth
-            })
-        });
-        let evaluation = evaluation.transpose()?.unwrap_or_default();
-
-        let others = |growth: Growth, new: &[BatchShape]| growth.lasting * new.len().saturating_sub(1);
-        let programs = others(step, &new) + others(evaluation, &new_of_dev);
-        let tensors = self.trainer.params().len() * 3;
-        let checkpoint = CHECKPOINT + TENSOR * tensors;
-        let transient = step.transient.max(evaluation.transient).max(checkpoint);
-        let waiting = (self.batches_ahead() + 2) * bytes_of(&training.batch(first));
-        let now = allocated::current().unwrap_or(0);
-        let planned = now + programs + transient + waiting + later + MARGIN;
-        self.account.planned = planned.max(allocated::peak().unwrap_or(0));
-        Ok(())
+    #[test]
+    fn parts_sum_up_and_are_shown_by_size() {
+        let parts = Parts {
+            process: 1 << 20,
+            states: 64 << 20,
+            arena: 30 << 20,
+            batches: 1000,
+            ..Parts::default()
+        };
+        assert_eq!(parts.total(), (95 << 20) + 1000);
+        let named: usize = parts.named().into_iter().filter_map(|(_, bytes)| bytes).sum();
+        assert_eq!(named, parts.total());
+        assert_eq!(parts.show(), "states 64.0 MiB, arena 30.0 MiB, process 1.0 MiB");
+        assert_eq!(parts.to_json()["data"], Value::Null);
+        assert_eq!(parts.smallest_budget(), (95 << 20) + (144 << 10));
     }
-}
-
-/// The shapes of a source's batches of these layouts.
-fn shapes(source: &dyn Source, layouts: BTreeSet<(usize, usize)>) -> impl Iterator<Item = BatchShape> {
-    let shape = |(size, tokens)| packed_shape(source, size, tokens);
-    layouts.into_iter().map(shape)
-}
-
-/// Bytes of a batch's arrays.
-fn bytes_of(batch: &Batch) -> usize {
-    let bytes = |field: &Field| match field {
-        Field::I32 { data, .. } => size_of_val(&data[..]),
-        Field::F32 { data, .. } => size_of_val(&data[..]),
-        Field::Bool { data, .. } => size_of_val(&data[..]),
-    };
-    batch.fields.iter().map(|(_, field)| bytes(field)).sum()
 }

@@ -10,7 +10,7 @@ use crate::task::evaluation::Scores;
 use crate::task::recording::RecordedSplit;
 use lessen_base::Result;
 use lessen_nn::statistics::histogram_edges;
-use lessen_train::{Statistics, StepReport};
+use lessen_train::{Peak, Statistics, StepReport};
 use serde_json::{Map, Value, json};
 
 /// The log of a run.
@@ -101,6 +101,21 @@ impl Log {
         };
         self.report(&format!("step {step}: dev {}{ends}", scores.show()));
         Ok(())
+    }
+
+    /// Logs the memory of the process up to a step, in MiB: what is planned, what was counted and, where the system
+    /// tells, by how much the resident memory grew.
+    ///
+    /// # Errors
+    /// A file that cannot be written to.
+    pub(crate) fn memory(&mut self, step: u64, peak: Peak, resident: Option<usize>) -> Result<()> {
+        let mib = |bytes: usize| bytes as f64 / f64::from(1 << 20);
+        let mut scalars = vec![
+            ("memory/planned_mib", mib(peak.planned)),
+            ("memory/measured_mib", mib(peak.measured)),
+        ];
+        scalars.extend(resident.map(|resident| ("memory/resident_mib", mib(resident))));
+        self.events.scalars(step, &scalars)
     }
 
     /// Logs statistics that were recorded on a batch of a split before a step.

@@ -1,11 +1,13 @@
 //! The training loop: what to train, how, and the steps with evaluations, checkpoints and the report at the end.
 
-mod account;
+pub(crate) mod account;
 mod checkpoint_clock;
 mod course;
+mod divergence;
 pub mod interrupt;
 mod log;
 mod phase_result;
+pub(crate) mod planner;
 mod progress;
 mod recording;
 pub mod report;
@@ -15,6 +17,8 @@ pub(crate) mod stage;
 mod start;
 mod steps;
 mod timing;
+mod unknown_tokens;
+pub(crate) mod work;
 
 pub use self::start::Request;
 pub(crate) use self::steps::Steps;
@@ -28,10 +32,12 @@ use self::report::{Outcome, Report};
 use self::stage::{From, Stage};
 use self::start::Start;
 use self::timing::Timing;
+use self::unknown_tokens::UnknownTokens;
+use self::work::batches_ahead;
 use crate::device::NewBackend;
 use crate::folder::manifest::{Best, DataDigests, Waiting};
 use crate::folder::memory::{RunMemory, StageMemory};
-use crate::folder::{CONFUSION, DIVERGED, Folder, NewFolderGuard};
+use crate::folder::{CONFUSION, Folder, LABELS, NewFolderGuard};
 use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
@@ -40,9 +46,7 @@ use crate::wording::{counted, name_of, some_of};
 use lessen_base::{Error, Result};
 use lessen_data::{Batch, Prefetch, Tokenizer};
 use lessen_train::{Generator, Part, Peak, StepPlans, StepReport, Trainer, show_size};
-
-/// Most batches that are made ahead.
-const AHEAD: usize = 256;
+use std::sync::Arc;
 
 /// Trains. From the first step on, Ctrl-C stops the run after a step with a checkpoint, in the whole process; sooner,
 /// when there is nothing to save, it ends the process.
@@ -50,10 +54,10 @@ const AHEAD: usize = 256;
 /// # Errors
 /// Whatever is wrong with data, checkpoint, settings or folder, before any step; a loss that is no number.
 pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
-    let account = Account::watch();
+    let mut account = Account::watch();
     // What to train: all of a new run, or what the newest checkpoint of a run leaves to do; a stage for each phase.
     let start = Start::of(request)?;
-    let left = Stage::left(&start, new_backend)?;
+    let left = Stage::left(&start, &mut account, new_backend)?;
     if let Some(report) = start.ended(left.total)? {
         return Ok(report);
     }
@@ -61,16 +65,11 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let memory_of = |(stage, plans): &(Stage, StepPlans)| StageMemory::of(stage.task.config.phase.as_deref(), plans);
     let stages = left.stages.iter().map(memory_of).collect();
     let memory = RunMemory { stages };
-    let most = left
-        .stages
-        .iter()
-        .map(|(_, plans)| plans.peak_bytes())
-        .max()
-        .unwrap_or(0);
     let mut stages = left.stages.into_iter();
     let (stage, plans) = stages.next().ok_or_else(|| Error::internal("a run has no stage"))?;
-    let later = most - plans.peak_bytes();
-    let (trainer, first) = stage.trainer(|| Ok(left.backend), plans, left.from)?;
+    let (mut trainer, first) = stage.trainer(|| Ok(left.backend), plans, left.from)?;
+
+    trainer.session().reserve()?;
 
     // Where.
     interrupt::listen()?;
@@ -101,7 +100,6 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         log,
         account,
     };
-    run.plan_memory(later)?;
     run.announce(&first);
 
     // The steps, stage by stage.
@@ -145,7 +143,7 @@ struct Run {
     start: u64,
     /// Steps in all.
     total: u64,
-    tokenizer: Tokenizer,
+    tokenizer: Arc<Tokenizer>,
     data: DataDigests,
     folder: Folder,
     /// Of a new run, until its first step.
@@ -179,7 +177,7 @@ impl Run {
     fn train_stage(&mut self) -> Result<Option<Scores>> {
         self.log.enter(self.stage.task.config.phase.as_deref());
         let train = self.stage.task.config.train.clone();
-        let ahead = self.batches_ahead();
+        let ahead = batches_ahead(train.accumulate);
         let (done, end) = (self.trainer.done(), self.stage.end());
         let mut batches = Prefetch::start(self.stage.sources.training.clone(), self.stage.first_batch(done), ahead)?;
         let mut scores = None;
@@ -192,6 +190,7 @@ impl Run {
                 return Err(self.no_loss(&report));
             }
             if step == self.start + 1 {
+                self.log_memory(step)?;
                 // Not sooner: a run that fails before leaves everything as it was.
                 self.folder.remove_after(self.start)?;
             }
@@ -201,6 +200,7 @@ impl Run {
                 let new = self.evaluate(step)?;
                 self.wait(&new);
                 self.log.evaluation(step, &new, self.stopped)?;
+                self.log_memory(step)?;
                 self.keep_best(step, &new);
                 scores = Some(new);
             }
@@ -214,29 +214,26 @@ impl Run {
         Ok(scores)
     }
 
-    /// Batches that are made ahead.
-    fn batches_ahead(&self) -> usize {
-        (2 * self.stage.task.config.train.accumulate).min(AHEAD)
-    }
-
     /// Whether the run is to stop before its end.
     fn interrupted(&self) -> bool {
         let is_over = self.stopped || self.trainer.done() >= self.stage.end();
         interrupt::asked() && !(is_over && self.stage.is_last)
     }
 
+    /// Logs what the process has taken by now.
+    fn log_memory(&mut self, step: u64) -> Result<()> {
+        let peak = self.account.peak(self.peak());
+        self.log.memory(step, peak, self.account.resident())
+    }
+
     /// Goes on to the next stage, with the parameters and states that stay.
     fn enter(mut self, stage: Stage, plans: StepPlans, new_backend: NewBackend<'_>) -> Result<Run> {
         let (peak, done) = (self.peak(), self.trainer.done());
-        let (stage, plans) = match stage.begun - done {
-            0 => (stage, plans),
-            left_out => {
-                drop(plans);
-                self.total -= left_out;
-                self.log.expect(self.total);
-                stage.beginning_after(done, &self.stage, new_backend()?.as_ref())?
-            }
-        };
+        if stage.begun > done {
+            self.total -= stage.begun - done;
+            self.log.expect(self.total);
+        }
+        let stage = stage.beginning_after(done, &self.stage);
         let before = From::Before(Box::new(self.trainer.into_session()));
         let (trainer, first) = stage.trainer(new_backend, plans, before)?;
         let run = Run {
@@ -292,6 +289,8 @@ impl Run {
             && let Ok(data) = self.stage.task.data()
         {
             data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
+            let unknown = UnknownTokens::of(&self.stage.sources).remark();
+            unknown.iter().for_each(|remark| self.log.note(remark));
         }
         let before = match self.stage.begun {
             0 => "the checkpoint",
@@ -355,6 +354,9 @@ impl Run {
             if let Some(confusion) = scores.confusion_json(step) {
                 self.folder.write(CONFUSION, &format!("{confusion}\n"))?;
             }
+            if let Some(labels) = scores.labels_json(step) {
+                self.folder.write(LABELS, &format!("{labels}\n"))?;
+            }
             return Ok(scores);
         }
         let loss = name_of(scores.loss);
@@ -383,49 +385,6 @@ impl Run {
         )
     }
 
-    /// The error of a step without a finite loss. Going on from the parameters before it would lead there again, unless
-    /// they are those of the stage before.
-    fn no_loss(&self, report: &StepReport) -> Error {
-        let is_first = report.step == self.stage.begun + 1 && self.stage.begun > 0;
-        let what = format!("the loss of step {} is {}", report.step, name_of(report.loss.into()));
-        if is_first {
-            return self.diverged(report.step, &what);
-        }
-        if let Err(error) = self.folder.checkpoints().remove_bad(report.step - 1) {
-            self.log.note(&format!("warning: {error}"));
-        }
-        self.diverged(report.step - 1, &what)
-    }
-
-    /// The error of the parameters after `step` steps, which gave no finite number. All checkpoints before them gave
-    /// finite losses.
-    fn diverged(&self, step: u64, what: &str) -> Error {
-        let whole_before = |step| {
-            let newest = self.folder.checkpoints().newest_before(step);
-            newest.ok().and_then(|newest| newest.whole)
-        };
-        let (good, how) = match (whole_before(step), whole_before(step + 1)) {
-            (Some((path, _)), _) => {
-                let good = format!("{} is the last good checkpoint", path.display());
-                (good, "go on with --resume")
-            }
-            (None, Some((path, _))) => {
-                let only = format!("{}, the only checkpoint, leads there and is kept", path.display());
-                (only, "start another run with another --out")
-            }
-            (None, None) => {
-                let none = "there is no good checkpoint before it".to_string();
-                (none, "go on with --resume")
-            }
-        };
-        let place = self.stage.task.config.place("train.lr");
-        let sentence = format!("{what}; {good}; lower {place} or clip the gradient with train.clip_norm, and {how}");
-        if let Err(error) = self.folder.write(DIVERGED, &format!("{sentence}\n")) {
-            self.log.note(&format!("warning: {error}"));
-        }
-        Error::user(sentence)
-    }
-
     fn report(&self, scores: Option<&Scores>, interrupted: bool) -> Result<Report> {
         Report::new(&Outcome {
             recipe: &self.recipe,
@@ -434,10 +393,13 @@ impl Run {
             done: self.trainer.done(),
             total: self.total,
             scores,
+            unknown_tokens: UnknownTokens::of(&self.stage.sources).to_json(),
             best: self.best.as_ref(),
             yields_best: self.yields_best(),
             spent: self.spent(),
-            plans: self.peak().planned,
+            plans: self.account.plans,
+            parts: self.account.parts,
+            session: self.account.peak(self.peak()),
             resident: self.account.resident(),
             interrupted,
             stopped: self.stopped && self.stage.is_last,

@@ -1,5 +1,6 @@
 //! The report of a run: for people, as JSON and as Markdown. It covers all sessions of the run.
 
+use super::account::Parts;
 use super::course::Course;
 use super::phase_result::PhaseResult;
 use super::report_page;
@@ -13,7 +14,7 @@ use crate::task::evaluation::Scores;
 use crate::task::goal::Goal;
 use crate::wording::{counted, show_duration};
 use lessen_base::{Error, Result};
-use lessen_train::show_size;
+use lessen_train::{Peak, show_size};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::path::PathBuf;
@@ -29,6 +30,8 @@ pub(crate) struct Outcome<'a> {
     pub total: u64,
     /// The last evaluation.
     pub scores: Option<&'a Scores>,
+    /// The shares of unknown tokens.
+    pub unknown_tokens: Value,
     pub best: Option<&'a Best>,
     /// Whether the best model is what the run results in.
     pub yields_best: bool,
@@ -36,6 +39,10 @@ pub(crate) struct Outcome<'a> {
     pub spent: Spent,
     /// The most bytes of states, constants and arena that were planned.
     pub plans: usize,
+    /// What this process was planned to allocate, by parts.
+    pub parts: Parts,
+    /// What this process was planned to take and has taken.
+    pub session: Peak,
     /// The most bytes that this process has grown by in resident memory.
     pub resident: Option<usize>,
     /// Whether the run was stopped before its end.
@@ -69,10 +76,13 @@ impl Report {
             done: steps,
             total,
             scores,
+            ref unknown_tokens,
             best,
             yields_best,
             spent,
             plans,
+            parts,
+            session,
             resident,
             interrupted,
             stopped,
@@ -130,6 +140,7 @@ impl Report {
             put("best_step", json!(best.step));
             put("best_score", json!(best.score));
         }
+        put("unknown_tokens", unknown_tokens.clone());
         put("model", json!(if yields_best { "best" } else { "last" }));
         lines.extend(history.iter().map(Change::to_text));
         if !history.is_empty() {
@@ -144,8 +155,13 @@ impl Report {
         put(rate.0, json!(rate.1));
         put(
             "peak_bytes",
-            json!({ "planned": spent.planned, "measured": spent.measured, "resident": resident, "plans": plans }),
+            json!({ "planned": spent.planned, "measured": spent.measured, "resident": spent.resident, "plans": plans }),
         );
+        put(
+            "session_bytes",
+            json!({ "planned": session.planned, "measured": session.measured, "resident": resident }),
+        );
+        put("account_bytes", parts.to_json());
         put("interrupted", json!(interrupted));
         put("out", json!(folder.root().display().to_string()));
         lines.push(format!(
@@ -157,11 +173,14 @@ impl Report {
             "peak memory {} planned, {} measured{}",
             show_size(spent.planned),
             show_size(spent.measured),
-            resident.map_or(String::new(), |resident| format!(
+            spent.resident.map_or(String::new(), |resident| format!(
                 ", {} of growth in resident memory",
                 show_size(resident)
             ))
         ));
+        if parts.total() > parts.plans() {
+            lines.push(format!("planned for {}", parts.show()));
+        }
         lines.push(format!("saved in {}", folder.root().display()));
         Ok(Report {
             interrupted,

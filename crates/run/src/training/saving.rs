@@ -83,7 +83,8 @@ impl Run {
 
     /// What the run has taken by now, in all of its sessions.
     pub(super) fn spent(&self) -> Spent {
-        self.timing.spent(self.account.peak(self.peak()))
+        self.timing
+            .spent(self.account.peak(self.peak()), self.account.resident())
     }
 
     /// The error of the newest checkpoint, if it could not be saved.

@@ -1,9 +1,12 @@
 //! The stages of a run that are left to do: a stage for each phase, or a single one in a run without phases. All are
 //! planned before the first step, so that a mistake in the last one costs no training.
 
+use super::account::Account;
+use super::planner::{Base, Planned, Planner};
 use super::recording::Recordings;
 use super::start::Start;
 use super::steps::Steps;
+use super::work::{Batches, Work};
 use crate::folder::manifest::PhaseMark;
 use crate::recipe::config::Config;
 use crate::recipe::phases::in_phase;
@@ -11,11 +14,12 @@ use crate::task::evaluation::Functions;
 use crate::task::first_weights::{self, FirstWeights, Origin};
 use crate::task::recording::RecordedSplit;
 use crate::task::{RunTask, SavedModel, Shapes};
-use lessen_base::{Error, Result};
+use lessen_base::{Error, Result, allocated};
 use lessen_compile::Backend;
 use lessen_data::Source;
 use lessen_nn::{Joined, OptimizerConfig, ParamSpec, adapter_layer};
 use lessen_train::{Session, StepPlans, Trainer, TrainerOptions};
+use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -29,6 +33,8 @@ pub(crate) struct Stage {
     pub begun: u64,
     /// Batches of the stages before it.
     batches: u64,
+    /// The batches that are left to do.
+    range: Range<u64>,
     options: TrainerOptions,
     /// The batches of training and of the evaluation.
     pub sources: Sources,
@@ -73,24 +79,22 @@ impl Stage {
     /// # Errors
     /// Settings, data or a checkpoint with a mistake, or that do not go together; a budget below the floor, and steps
     /// that the machine's memory cannot hold.
-    pub(crate) fn left(start: &Start, backend: impl FnOnce() -> Result<Box<dyn Backend>>) -> Result<Left> {
+    pub(crate) fn left(
+        start: &Start,
+        account: &mut Account,
+        backend: impl FnOnce() -> Result<Box<dyn Backend>>,
+    ) -> Result<Left> {
         let mut tasks = tasks(start)?;
         let first = &tasks[0];
         let data = first.data()?;
         start.check_data(data.digests()?, data.corpus().unit())?;
-        let mut sources = vec![Sources::of(first)?];
-        let mut steps = vec![Steps::of(&first.config.train, sources[0].training.as_ref())];
+        let mut sources = sources_of(&tasks)?;
+        let steps = tasks.iter().zip(&sources);
+        let steps = steps.map(|(task, sources)| Steps::of(&task.config.train, sources.training.as_ref()));
+        let mut steps: Vec<Steps> = steps.collect();
         start
             .check_steps(steps[0])
-            .map_err(|error| in_place(&first.config, error))?;
-        for (number, task) in tasks.iter().enumerate().skip(1) {
-            let own = match task.has_batches_of(&tasks[number - 1]) {
-                true => sources[number - 1].clone(),
-                false => Sources::of(task).map_err(|error| in_place(&task.config, error))?,
-            };
-            steps.push(Steps::of(&task.config.train, own.training.as_ref()));
-            sources.push(own);
-        }
+            .map_err(|error| in_place(&tasks[0].config, error))?;
 
         let mark = start.mark();
         let mut joined = mark.map_or_else(Joined::new, |mark| mark.joined.clone());
@@ -115,11 +119,10 @@ impl Stage {
             steps.remove(0);
             sources.remove(0);
         }
-        let backend = backend()?;
         let count = tasks.len();
-        let mut stages: Vec<(Stage, StepPlans)> = Vec::with_capacity(count);
+        let mut stages: Vec<Stage> = Vec::with_capacity(count);
         for ((task, steps), sources) in tasks.into_iter().zip(steps).zip(sources) {
-            if let Some((before, _)) = stages.last() {
+            if let Some(before) = stages.last() {
                 joined = joined_after(&joined, &before.task, &task, begun);
             }
             let options = TrainerOptions {
@@ -133,8 +136,14 @@ impl Stage {
                 false => 0,
             };
             let range = batches + done..batches + steps.batches.max(done);
-            let stage = Stage {
-                shapes: Shapes::of(&task.config, sources.training.as_ref(), sources.dev.as_ref(), range),
+            stages.push(Stage {
+                shapes: Shapes::of(
+                    &task.config,
+                    sources.training.as_ref(),
+                    sources.dev.as_ref(),
+                    range.clone(),
+                ),
+                range,
                 task,
                 steps,
                 begun,
@@ -142,48 +151,53 @@ impl Stage {
                 options,
                 sources,
                 is_last: stages.len() + 1 == count,
-            };
-            let checked = |plans: StepPlans| plans.check_memory().map(|()| plans);
-            let plans = stage.plans(backend.as_ref()).and_then(checked);
-            let plans = plans.map_err(|error| in_place(&stage.task.config, error))?;
-            stages.push((stage, plans));
+            });
             (begun, batches) = (begun + steps.total, batches + steps.batches);
         }
+        let mut backend = backend()?;
+        let base = Base::of(account.start(), backend.as_mut())?;
+        let mut planned: Vec<(Stage, StepPlans)> = Vec::with_capacity(stages.len());
+        let mut waiting = 0;
+        while let Some(mut stage) = stages.pop() {
+            let done = start.step();
+            let (plans, growth) = allocated::growth(|| stage.planned(done, backend.as_mut(), (base, waiting)));
+            let Planned { plans, parts, budget } = plans.map_err(|error| in_place(&stage.task.config, error))?;
+            stage.options.budget = budget;
+            account.add(parts);
+            waiting += growth.lasting;
+            planned.push((stage, plans));
+        }
+        planned.reverse();
         Ok(Left {
-            stages,
+            stages: planned,
             total: begun,
             backend,
             from,
         })
     }
 
-    fn plans(&self, backend: &dyn Backend) -> Result<StepPlans> {
-        StepPlans::new(backend, &self.options, &self.task.graphs(&self.options, self.shapes)?)
+    /// The same stage where it begins after `done` steps: fewer than it was planned for if the stage before it, or one
+    /// before that, ended early. Its batches stay those that it was to have: the ones that were not taken are left out.
+    pub(crate) fn beginning_after(mut self, done: u64, before: &Stage) -> Stage {
+        self.options.joined_at = before.options.joined_at.clone();
+        if self.begun != done {
+            self.options.joined_at.insert(self.begun, done);
+        }
+        (self.begun, self.options.schedule_start) = (done, done);
+        self
     }
 
-    /// The same stage with its plans where it begins after `done` steps, since the stage before it ended early. Its
-    /// batches stay those that it was to have: the ones that the stage before has not taken are left out.
-    ///
-    /// # Errors
-    /// A budget below the floor.
-    pub(crate) fn beginning_after(
-        self,
-        done: u64,
-        before: &Stage,
-        backend: &dyn Backend,
-    ) -> Result<(Stage, StepPlans)> {
-        let options = TrainerOptions {
-            schedule_start: done,
-            joined: joined_after(&before.options.joined, &before.task, &self.task, done),
-            ..self.options
+    /// The plans of the stage, which goes on after `done` steps of the run, beside what the process has allocated and
+    /// plans of so many bytes.
+    fn planned(&self, done: u64, backend: &mut dyn Backend, beside: (Base, usize)) -> Result<Planned> {
+        let (sources, range) = (&self.sources, self.range.clone());
+        let work = Work {
+            task: &self.task,
+            options: &self.options,
+            shapes: self.shapes,
+            batches: Some(Batches::of(sources, range, &self.task, done.max(self.begun))),
         };
-        let stage = Stage {
-            begun: done,
-            options,
-            ..self
-        };
-        let plans = stage.plans(backend)?;
-        Ok((stage, plans))
+        Planner::new(backend, beside, work)?.chosen()
     }
 
     /// The last step of the stage, of all steps of the run.
@@ -196,18 +210,13 @@ impl Stage {
         self.batches + (done - self.begun) * self.options.accumulate as u64
     }
 
-    /// The number of the batch behind the stage's last one.
-    pub(crate) fn end_of_batches(&self) -> u64 {
-        self.batches + self.steps.batches
-    }
-
     /// The phase for a checkpoint; none in a run without phases.
     pub(crate) fn mark(&self) -> Option<PhaseMark> {
         self.task.config.phase.as_ref().map(|name| PhaseMark {
             name: name.clone(),
             begun: self.begun,
             batches: self.batches,
-            joined: self.options.joined.clone(),
+            joined: self.options.joined_in_fact(),
         })
     }
 
@@ -315,6 +324,24 @@ pub(crate) struct Left {
     pub backend: Box<dyn Backend>,
     /// What the first stage goes on from.
     pub from: From,
+}
+
+/// The batches of tasks that follow each other; those of equal ones are shared.
+///
+/// # Errors
+/// Data that is not named, or does not fit the tokenizer or the sizes.
+pub(crate) fn sources_of(tasks: &[RunTask]) -> Result<Vec<Sources>> {
+    let mut sources: Vec<Sources> = Vec::with_capacity(tasks.len());
+    for (number, task) in tasks.iter().enumerate() {
+        let before = number
+            .checked_sub(1)
+            .filter(|before| task.has_batches_of(&tasks[*before]));
+        sources.push(match before {
+            Some(before) => sources[before].clone(),
+            None => Sources::of(task).map_err(|error| in_place(&task.config, error))?,
+        });
+    }
+    Ok(sources)
 }
 
 /// The tasks of the phase that a start is in and of those after it.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 25] = [
+const FREE: [&str; 26] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -35,6 +35,7 @@ const FREE: [&str; 25] = [
     "data.path",
     "data.dev",
     "data.test",
+    "data.threshold",
     "data.cache",
     "data.cache_from",
     "model.init",

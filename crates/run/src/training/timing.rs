@@ -39,12 +39,13 @@ impl Timing {
         self.tokens += tokens;
     }
 
-    /// What the run has taken by now, with this peak.
-    pub(crate) fn spent(&self, peak: Peak) -> Spent {
+    /// What the run has taken by now, with this peak and this growth of the resident memory.
+    pub(crate) fn spent(&self, peak: Peak, resident: Option<usize>) -> Spent {
         Spent {
             seconds: self.before.seconds + self.start.elapsed().as_secs_f64(),
             planned: self.before.planned.max(peak.planned),
             measured: self.before.measured.max(peak.measured),
+            resident: self.before.resident.max(resident),
             ..self.before
         }
     }
@@ -109,13 +110,20 @@ mod tests {
         let (unit, rate) = timing.rate(&Goal::NextToken);
         assert!(unit == "tokens_per_s" && (rate - 2000.0).abs() < 1e-6);
         assert_eq!(timing.speed(&Goal::Sum), "200 examples/s");
-        let spent = timing.spent(Peak {
+        let peak = Peak {
             planned: 7,
             measured: 6,
-        });
+        };
+        let spent = timing.spent(peak, Some(8));
         assert_eq!(
-            (spent.sessions, spent.compile_seconds, spent.planned, spent.measured),
-            (3, 4.0, 7, 6)
+            (
+                spent.sessions,
+                spent.compile_seconds,
+                spent.planned,
+                spent.measured,
+                spent.resident
+            ),
+            (3, 4.0, 7, 6, Some(8))
         );
         assert!(spent.seconds >= 100.0);
     }

@@ -6,7 +6,8 @@
 //! training.json          the number of steps done
 //! ```
 
-use super::{Trainer, other_optimizer};
+use super::Trainer;
+use super::state::other_optimizer;
 use crate::session::PARAMETERS;
 use lessen_base::atomic::{write_file, write_folder};
 use lessen_base::{Error, Result};

@@ -55,6 +55,8 @@ const MASKED: BatchShape = BatchShape::Masked {
 /// What the model reads in one step, under our names.
 struct Inputs {
     integers: Vec<(&'static str, Vec<i32>)>,
+    /// What is to be predicted, where it is no label, and the weights of the rows.
+    numbers: Vec<(&'static str, Vec<f32>)>,
     mask: Option<Vec<u8>>,
 }
 
@@ -110,7 +112,11 @@ impl Inputs {
         integers.push(("segments", filled(segments.collect(), SIZE as i32)));
         integers.push(("firsts", starts[..SIZE].to_vec()));
         integers.push(("starts", starts));
-        Inputs { integers, mask: None }
+        Inputs {
+            integers,
+            numbers: self.numbers.clone(),
+            mask: None,
+        }
     }
 
     /// The same with the tokens that have a label named, and so many places for them.
@@ -144,8 +150,15 @@ impl Inputs {
             .into_iter()
             .filter_map(|(ours, theirs)| Some((ours, part(theirs)?)));
         let mask = part("attention_mask").map(|mask| mask.iter().map(|&real| real as u8).collect());
+        let targets = recorded.tensor("targets").map(|targets| floats(&targets)).ok();
+        let numbers = targets.map(|all| {
+            let size = all.len() / STEPS;
+            let own = all[step * size..][..size].to_vec();
+            vec![("targets", own), ("weights", vec![1.0; SIZE])]
+        });
         Inputs {
             integers: integers.collect(),
+            numbers: numbers.unwrap_or_default(),
             mask,
         }
     }
@@ -153,7 +166,8 @@ impl Inputs {
     fn hosts(&self) -> Vec<(&str, Host<'_>)> {
         let integers = self.integers.iter().map(|(name, data)| (*name, Host::I32(data)));
         let mask = self.mask.iter().map(|mask| ("mask", Host::Bool(mask)));
-        integers.chain(mask).collect()
+        let numbers = self.numbers.iter().map(|(name, data)| (*name, Host::F32(data)));
+        integers.chain(numbers).chain(mask).collect()
     }
 }
 
@@ -293,6 +307,16 @@ fn roberta_masked_language_model() {
 #[test]
 fn roberta_classifier_of_tokens() {
     check("roberta-tiny-token");
+}
+
+#[test]
+fn distilbert_regression() {
+    check("distilbert-tiny-regression");
+}
+
+#[test]
+fn roberta_with_several_labels() {
+    check("roberta-tiny-multi");
 }
 
 #[test]

@@ -1,15 +1,14 @@
 //! Combine rows: the rows of a [`ScatterAdd`](super::scatter_add::ScatterAdd) that are not zeros, without the others.
 
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{IndexInput, Op, Vjp};
-use crate::ops::index::gather::row;
-use crate::ops::rules::{arity, float};
+use crate::ops::index::sums;
 use crate::trace::Tensor;
-use crate::types::{DType, Type};
+use crate::types::Type;
 
 /// `y[i, :] = sum of updates[j.., :] with ids[j] = ids[i]`, in the order of `j`, where `i` is the first position of its
 /// number, and zeros where it is a later one. Inputs are `ids`, `i32` of any shape, and `updates` of `ids.shape +
@@ -32,32 +31,15 @@ impl Op for CombineRows {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 2)?;
-        let (ids, updates) = (&inputs[0], &inputs[1]);
-        float(updates)?;
-        if ids.dtype != DType::I32 || !updates.shape.starts_with(&ids.shape) {
-            return Err(Error::user(format!(
-                "needs i32 ids and updates whose shape begins with theirs, not {ids} and {updates}"
-            )));
-        }
-        let shape = [&[ids.numel()], &updates.shape[ids.rank()..]].concat();
-        Ok(vec![Type::new(updates.dtype, &shape)])
+        sums::infer(inputs, Type::numel)
     }
 
     /// # Panics
     /// If an id is out of range.
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let (ids, updates) = (inputs[0], inputs[1]);
-        let width = updates.ty.numel() / ids.data.len().max(1);
         let mut first = vec![None; self.rows];
-        let mut sums = Array::full(outputs[0].clone(), 0.0);
-        for (position, &id) in ids.data.iter().enumerate() {
-            let to = *first[row(self.name(), id, position, self.rows)].get_or_insert(position) * width;
-            for i in 0..width {
-                sums.data[to + i] += updates.data[position * width + i];
-            }
-        }
-        vec![sums]
+        let first_of = |row: usize, position| *first[row].get_or_insert(position);
+        sums::eval(self.name(), inputs, outputs, self.rows, first_of)
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
@@ -72,11 +54,7 @@ impl Op for CombineRows {
     }
 
     fn index_input(&self, _: &[Type]) -> Option<IndexInput> {
-        Some(IndexInput {
-            input: 0,
-            limit: self.rows,
-            ignored: None,
-        })
+        Some(sums::ids_below(self.rows))
     }
 }
 

@@ -3,6 +3,7 @@
 pub mod combine_rows;
 pub mod gather;
 pub mod scatter_add;
+mod sums;
 
 operations! {
     combine_rows::{CombineRows},

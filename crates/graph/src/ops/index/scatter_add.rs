@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use lessen_base::{Error, Result};
+use lessen_base::Result;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{IndexInput, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::index::combine_rows::CombineRows;
-use crate::ops::index::gather::row;
-use crate::ops::rules::{arity, float};
+use crate::ops::index::sums;
 use crate::trace::Tensor;
-use crate::types::{DType, Type};
+use crate::types::Type;
 
 /// `y[r, :] = sum of updates[i.., :] with ids[i..] = r`, in the order of `i`: inputs are `ids`, `i32` of any
 /// shape, and `updates` of `ids.shape + rest`; the result is `[rows, rest..]`. Ids must be in `0..rows`.
@@ -34,31 +33,13 @@ impl Op for ScatterAdd {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 2)?;
-        let (ids, updates) = (&inputs[0], &inputs[1]);
-        float(updates)?;
-        if ids.dtype != DType::I32 || !updates.shape.starts_with(&ids.shape) {
-            return Err(Error::user(format!(
-                "needs i32 ids and updates whose shape begins with theirs, not {ids} and {updates}"
-            )));
-        }
-        let shape = [&[self.rows], &updates.shape[ids.rank()..]].concat();
-        Ok(vec![Type::new(updates.dtype, &shape)])
+        sums::infer(inputs, |_| self.rows)
     }
 
     /// # Panics
     /// If an id is out of range.
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let (ids, updates) = (inputs[0], inputs[1]);
-        let width = updates.ty.numel() / ids.data.len().max(1);
-        let mut sums = Array::full(outputs[0].clone(), 0.0);
-        for (position, &id) in ids.data.iter().enumerate() {
-            let to = row(self.name(), id, position, self.rows) * width;
-            for i in 0..width {
-                sums.data[to + i] += updates.data[position * width + i];
-            }
-        }
-        vec![sums]
+        sums::eval(self.name(), inputs, outputs, self.rows, |row, _| row)
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
@@ -74,11 +55,7 @@ impl Op for ScatterAdd {
     }
 
     fn index_input(&self, _: &[Type]) -> Option<IndexInput> {
-        Some(IndexInput {
-            input: 0,
-            limit: self.rows,
-            ignored: None,
-        })
+        Some(sums::ids_below(self.rows))
     }
 }
 

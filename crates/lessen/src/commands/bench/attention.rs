@@ -4,9 +4,10 @@ use clap::{Args, ValueEnum};
 use lessen::bench::attention::{self, Case};
 use lessen::device;
 use lessen_graph::ops::{Attention as Operation, AttentionBias, Weighting};
-use lessen_run::Result;
 use lessen_run::folder::Which;
+use lessen_run::op_sample::OpSample;
 use lessen_run::saved_run::SavedRun;
+use lessen_run::{Error, Result};
 use lessen_train::show_size;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -112,6 +113,17 @@ impl Attention {
         Ok(0)
     }
 
+    /// The attention of the layer in a run.
+    fn sample(&self, run: &SavedRun<'_>, tokens: usize) -> Result<OpSample<Operation>> {
+        run.op_sample(self.layer, tokens)?.ok_or_else(|| {
+            Error::user(format!(
+                "{} has no attention layer {}; layers are numbered from 0",
+                run.source().display(),
+                self.layer
+            ))
+        })
+    }
+
     /// Tokens, heads and the case.
     fn cases(&self) -> Result<Vec<(usize, usize, Case)>> {
         let bias = match self.position {
@@ -134,10 +146,7 @@ impl Attention {
             .transpose()?;
         let mut all = Vec::new();
         for tokens in self.tokens.iter().map(|&tokens| tokens.max(1)) {
-            let sample = run
-                .as_ref()
-                .map(|run| run.attention_sample(self.layer, tokens))
-                .transpose()?;
+            let sample = run.as_ref().map(|run| self.sample(run, tokens)).transpose()?;
             for heads in self.heads.iter().map(|&heads| heads.max(1)) {
                 let case = match &sample {
                     Some(sample) => Case::trained(sample.clone(), heads),

@@ -59,6 +59,7 @@ fn write_answers(
                     task.answer_of_class((0..places.len()).fold(0, likelier))
                 }
                 Prediction::Score(score) => task.answer_of_score(score),
+                Prediction::Labels(..) => return Err(Error::internal("a task of GLUE has no several labels")),
                 Prediction::Sum(sum) => sum,
             };
             lines.push(format!("{number}\t{word}\n"));

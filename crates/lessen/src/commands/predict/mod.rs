@@ -37,7 +37,7 @@ pub struct Predict {
     /// Write the probabilities of all classes
     #[arg(long, requires = "input")]
     probabilities: bool,
-    /// Another value for train.batch, data.max_length, data.text or data.text_pair; may be repeated
+    /// Another value for train.batch, data.max_length, data.text, data.text_pair or data.threshold; may be repeated
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
     /// Print one JSON object and nothing else on stdout
@@ -101,6 +101,23 @@ impl Predict {
                     let object = json!({ "label": label, "probability": share, "probabilities": all });
                     (format!("{label} ({:.1} %)", 100.0 * share), object)
                 }
+                Prediction::Labels(found, shares) => {
+                    let label = |class: &usize| (&run.labels()[*class], shares[*class]);
+                    let all = output::by_name(run.labels(), &shares);
+                    let (labels, own): (Vec<&String>, Vec<f64>) = found.iter().map(label).unzip();
+                    let object = json!({ "labels": labels, "probability": own, "probabilities": all });
+                    let shown: Vec<String> = labels
+                        .iter()
+                        .zip(own)
+                        .map(|(label, share)| format!("{label} ({:.1} %)", 100.0 * share))
+                        .collect();
+                    let text = if shown.is_empty() {
+                        "no label".to_string()
+                    } else {
+                        shown.join(", ")
+                    };
+                    (text, object)
+                }
                 Prediction::Score(score) => (format!("{score:.4}"), json!({ "score": score })),
                 Prediction::Sum(sum) => (sum.clone(), json!({ "answer": sum })),
             };
@@ -120,6 +137,7 @@ impl Predict {
             format: self.format.unwrap_or_else(|| Format::of(self.output.as_deref())),
             probabilities: self.probabilities,
             has_pairs: input.has_pairs(),
+            separator: run.separator(),
         };
         match &self.output {
             Some(path) => output::write_file(path, |out| answer_all(run, input, form, out)),
@@ -133,7 +151,7 @@ impl Predict {
 }
 
 /// Writes the answers to all texts, so many at a time.
-fn answer_all(run: &SavedRun<'_>, mut input: Input, form: output::Form, out: &mut dyn Write) -> Result<()> {
+fn answer_all(run: &SavedRun<'_>, mut input: Input, form: output::Form<'_>, out: &mut dyn Write) -> Result<()> {
     let mut predictor = run.predictor()?;
     let mut output = Output::new(out, form, run.labels());
     let (mut blank, mut first) = (0, None);

@@ -31,19 +31,21 @@ impl Format {
 
 /// How answers are written.
 #[derive(Clone, Copy)]
-pub struct Form {
+pub struct Form<'a> {
     /// CSV or JSON lines.
     pub format: Format,
     /// Whether the probabilities of all classes are written.
     pub probabilities: bool,
     /// Whether texts are pairs.
     pub has_pairs: bool,
+    /// What stands between several labels of a text in a CSV column.
+    pub separator: &'a str,
 }
 
 /// A writer of answers.
 pub struct Output<'a> {
     sink: Sink<'a>,
-    form: Form,
+    form: Form<'a>,
     labels: &'a [String],
 }
 
@@ -55,7 +57,7 @@ enum Sink<'a> {
 
 impl<'a> Output<'a> {
     /// Nothing yet; `labels` are the names of the classes.
-    pub fn new(out: &'a mut dyn Write, form: Form, labels: &'a [String]) -> Output<'a> {
+    pub fn new(out: &'a mut dyn Write, form: Form<'a>, labels: &'a [String]) -> Output<'a> {
         let sink = match form.format {
             Format::Csv => Sink::Csv(Box::new(csv::Writer::from_writer(out)), false),
             Format::Jsonl => Sink::Jsonl(out),
@@ -98,7 +100,7 @@ impl<'a> Output<'a> {
 
 /// The names of the columns, and their cells.
 fn row(
-    form: Form,
+    form: Form<'_>,
     labels: &[String],
     (text, second): &TextPair,
     prediction: &Prediction,
@@ -117,6 +119,18 @@ fn row(
                 named.for_each(|(label, share)| add(&format!("probability_{label}"), format!("{share:.6}")));
             }
         }
+        Prediction::Labels(found, shares) => {
+            let joined = |of: &dyn Fn(usize) -> String| -> String {
+                let items: Vec<String> = found.iter().map(|class| of(*class)).collect();
+                items.join(form.separator)
+            };
+            add("labels", joined(&|class| labels[class].clone()));
+            add("probability", joined(&|class| format!("{:.6}", shares[class])));
+            if form.probabilities {
+                let named = labels.iter().zip(shares);
+                named.for_each(|(label, share)| add(&format!("probability_{label}"), format!("{share:.6}")));
+            }
+        }
         Prediction::Score(score) => add("score", format!("{score:.6}")),
         Prediction::Sum(sum) => add("answer", sum.clone()),
     }
@@ -124,7 +138,7 @@ fn row(
 }
 
 /// A line of JSON.
-fn object(form: Form, labels: &[String], (text, second): &TextPair, prediction: &Prediction) -> Value {
+fn object(form: Form<'_>, labels: &[String], (text, second): &TextPair, prediction: &Prediction) -> Value {
     let mut object = Map::new();
     let mut add = |name: &str, value: Value| drop(object.insert(name.to_string(), value));
     add("text", json!(text));
@@ -135,6 +149,13 @@ fn object(form: Form, labels: &[String], (text, second): &TextPair, prediction: 
         Prediction::Class(class, shares) => {
             add("label", json!(labels[*class]));
             add("probability", json!(shares[*class]));
+            if form.probabilities {
+                add("probabilities", by_name(labels, shares));
+            }
+        }
+        Prediction::Labels(found, shares) => {
+            add("labels", found.iter().map(|class| json!(labels[*class])).collect());
+            add("probability", found.iter().map(|class| json!(shares[*class])).collect());
             if form.probabilities {
                 add("probabilities", by_name(labels, shares));
             }

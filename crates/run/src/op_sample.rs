@@ -1,4 +1,4 @@
-//! What an attention layer of a saved language model reads on real text: the inputs for a benchmark of trained weights.
+//! What an operation of a saved language model reads on real text: the inputs for a benchmark of trained weights.
 
 use crate::recipe::config::Config;
 use crate::recipe::value::SettingValue;
@@ -6,30 +6,26 @@ use crate::saved_run::SavedRun;
 use crate::task::RunTask;
 use crate::task::evaluation::inputs_of;
 use lessen_base::{Error, Result};
-use lessen_graph::Tensor;
-use lessen_graph::ops::Attention;
+use lessen_graph::{Node, Op};
 use lessen_nn::{BatchShape, Task};
 use std::cell::RefCell;
 
-/// An attention operation with values of its inputs.
+/// An operation with values of its inputs.
 #[derive(Clone, Debug)]
-pub struct AttentionSample {
+pub struct OpSample<O> {
     /// The operation.
-    pub op: Attention,
-    /// Shape and elements of every input, `q`, `k` and `v` first.
+    pub op: O,
+    /// Shape and elements of every input, in order.
     pub inputs: Vec<(Vec<usize>, Vec<f32>)>,
 }
 
-/// Names of the inputs while they are computed.
-const NAMES: [&str; 10] = ["q", "k", "v", "3", "4", "5", "6", "7", "8", "9"];
-
 impl SavedRun<'_> {
-    /// The attention operation of layer number `layer`, from 0, and its inputs on the first `tokens` tokens of the
-    /// validation text.
+    /// Operation number `index`, from 0, of those of type `O` in the model's forward pass, and its inputs on the first
+    /// `tokens` tokens of the validation text. `None` where the model has fewer of them.
     ///
     /// # Errors
-    /// A model that is no language model, has fewer layers or does not reach so far, and data that is missing.
-    pub fn attention_sample(&self, layer: usize, tokens: usize) -> Result<AttentionSample> {
+    /// A model that is no language model or does not reach so far, and data that is missing.
+    pub fn op_sample<O: Op + Clone>(&self, index: usize, tokens: usize) -> Result<Option<OpSample<O>>> {
         let (config, saved) = (self.config(), self.saved());
         if saved.model.task() != Task::LanguageModelling {
             return Err(Error::user(format!(
@@ -58,29 +54,33 @@ impl SavedRun<'_> {
             task.model.logits(cx, shape);
             let trace = cx.trace();
             let node = trace.with_graph(|graph| {
-                let of_attention = |node: &&lessen_graph::Node| node.op.is::<Attention>();
-                let node = graph.nodes.iter().filter(of_attention).nth(layer)?;
-                Some((*node.op.downcast_ref::<Attention>()?, node.inputs.clone()))
+                let of_type = |node: &&Node| node.op.is::<O>();
+                let node = graph.nodes.iter().filter(of_type).nth(index)?;
+                Some((node.op.downcast_ref::<O>()?.clone(), node.inputs.clone()))
             });
-            let Some((op, inputs)) = node else { return Vec::new() };
-            let inputs: Vec<Tensor<'_>> = inputs.into_iter().map(|id| trace.tensor(id)).collect();
-            *found.borrow_mut() = Some((op, inputs.iter().map(|x| x.shape()).collect::<Vec<_>>()));
-            NAMES.into_iter().zip(inputs).collect()
+            if let Some((op, inputs)) = node {
+                let inputs = inputs.into_iter().map(|id| trace.tensor(id)).enumerate();
+                let shapes: Vec<Vec<usize>> = inputs
+                    .map(|(number, input)| {
+                        trace.output(&number.to_string(), input);
+                        input.shape()
+                    })
+                    .collect();
+                *found.borrow_mut() = Some((op, shapes));
+            }
+            Vec::new()
         })?;
         let Some((op, shapes)) = found.into_inner() else {
-            return Err(Error::user(format!(
-                "{} has no attention layer {layer}; layers are numbered from 0",
-                self.source().display()
-            )));
+            return Ok(None);
         };
         let results = session.run(function, &inputs_of(&batch))?;
-        let values = shapes.into_iter().zip(NAMES).map(|(shape, name)| {
-            let values = results.f32(name).map(<[f32]>::to_vec).unwrap_or_default();
-            (shape, values)
+        let values = shapes.into_iter().enumerate().map(|(number, shape)| {
+            let values = results.f32(&number.to_string());
+            (shape, values.map(<[f32]>::to_vec).unwrap_or_default())
         });
-        Ok(AttentionSample {
+        Ok(Some(OpSample {
             op,
             inputs: values.collect(),
-        })
+        }))
     }
 }

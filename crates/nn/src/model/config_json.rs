@@ -1,0 +1,95 @@
+//! The `config.json` of a model: reading and writing it.
+
+use serde_json::{Map, Value};
+
+use super::Model;
+use crate::architecture::{Architecture, family};
+use crate::checkpoint::ModelFolder;
+use crate::config::Fields;
+use crate::loss::Loss;
+use crate::models::bert::{Bert, Family, Head};
+use crate::models::encoder::{EncoderConfig, LessenEncoder};
+use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use crate::models::llama::{LlamaConfig, LlamaForCausalLM};
+use crate::task::Task;
+use lessen_base::Result;
+
+impl Model {
+    /// Reads the model that the `config.json` of a folder describes; of adapters without one, that of their base model
+    /// with the head that they are for.
+    ///
+    /// # Errors
+    /// A missing or damaged file; a field that is missing, wrong, contradictory or not implemented. The message names
+    /// file and field.
+    pub fn from_dir<'a>(folder: impl Into<ModelFolder<'a>>) -> Result<Model> {
+        let fields = folder.into().fields()?;
+        let architecture = Architecture::of(&fields)?;
+        architecture.check_family(&fields, fields.word("model_type")?.unwrap_or(architecture.model_type()))?;
+        let model = Model::from_fields(&fields, architecture)?;
+        if matches!(model.task(), Task::Classification { .. } | Task::Regression) {
+            fields.check_problem(model.labels().len())?;
+        }
+        Ok(model)
+    }
+
+    /// Reads a model of this class with the dimensions of the folder's `config.json`, which may describe another class
+    /// of the same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type`
+    /// and the loss of the replaced head are ignored.
+    ///
+    /// # Errors
+    /// As [`Model::from_dir`]; a model of another family.
+    pub fn from_dir_as<'a>(folder: impl Into<ModelFolder<'a>>, architecture: Architecture) -> Result<Model> {
+        let fields = folder.into().fields()?;
+        architecture.check_family(&fields, family(&fields)?)?;
+        let mut model = Model::from_fields(&fields, architecture)?;
+        model.set_multi_label(false);
+        if Architecture::of(&fields) != Ok(architecture) {
+            model.set_loss(Loss::default());
+        }
+        Ok(model)
+    }
+
+    /// [`Model::from_dir_as`] of the class with this head in the family of the folder's `config.json`.
+    ///
+    /// # Errors
+    /// As [`Model::from_dir_as`]; a family without such a head.
+    pub fn from_dir_with<'a>(folder: impl Into<ModelFolder<'a>>, head: Head) -> Result<Model> {
+        let folder = folder.into();
+        let family = Model::family(folder)?;
+        // The error about a family without the head names BERT's class.
+        let bert = Architecture::Bert(Family::Bert, head);
+        Model::from_dir_as(folder, Architecture::with_head(&family, head).unwrap_or(bert))
+    }
+
+    /// Reads the family that the folder's `config.json` names, which Lessen need not implement; see
+    /// [`Architecture::model_type`].
+    ///
+    /// # Errors
+    /// A file that cannot be read or names no family.
+    pub fn family<'a>(folder: impl Into<ModelFolder<'a>>) -> Result<String> {
+        Ok(family(&folder.into().fields()?)?.to_string())
+    }
+
+    /// Returns the fields of the model's `config.json`: those of the file it was read from, updated.
+    pub fn config_json(&self) -> Map<String, Value> {
+        of_each!(self, model => model.config_json())
+    }
+
+    fn from_fields(fields: &Fields, architecture: Architecture) -> Result<Model> {
+        Ok(match architecture {
+            Architecture::Bert(family, head) => Bert::from_fields(fields, family, head)?.into(),
+            Architecture::GPT2LMHeadModel => GPT2LMHeadModel {
+                config: Gpt2Config::from_fields(fields)?,
+            }
+            .into(),
+            Architecture::Llama(family) => LlamaForCausalLM {
+                config: LlamaConfig::from_fields(fields, family)?,
+            }
+            .into(),
+            Architecture::LessenEncoder => LessenEncoder {
+                config: EncoderConfig::from_fields(fields)?,
+            }
+            .into(),
+        })
+    }
+}

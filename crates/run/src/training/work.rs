@@ -1,0 +1,115 @@
+//! What a stage works on, as far as it decides how much memory its process takes: data, layouts and numbers of batches.
+
+use super::stage::Sources;
+use crate::task::evaluation::packed_shape;
+use crate::task::{RunTask, Shapes};
+use lessen_nn::BatchShape;
+use lessen_train::TrainerOptions;
+use std::collections::BTreeSet;
+use std::ops::Range;
+
+/// Bytes that the report of a run takes for each step whose loss it holds, and the most of them.
+const STEP_OF_REPORT: usize = 128;
+const STEPS_OF_REPORT: u64 = 16_384;
+
+/// Most batches that are made ahead.
+const AHEAD: usize = 256;
+
+/// What decides how much memory a stage takes.
+pub(crate) struct Work<'a> {
+    /// What is trained.
+    pub task: &'a RunTask,
+    /// How. The budget is that of the recipe.
+    pub options: &'a TrainerOptions,
+    /// The layouts of the largest batches.
+    pub shapes: Shapes,
+    /// The batches, and which of them training reads; none where the recipe names no data.
+    pub batches: Option<Batches<'a>>,
+}
+
+/// The batches of a stage.
+pub(crate) struct Batches<'a> {
+    pub sources: &'a Sources,
+    /// Those that training reads.
+    pub range: Range<u64>,
+    /// The first one after the first evaluation.
+    evaluated: u64,
+}
+
+impl<'a> Batches<'a> {
+    /// The batches `range` of a task, which goes on after `done` steps of the run.
+    pub(crate) fn of(sources: &'a Sources, range: Range<u64>, task: &RunTask, done: u64) -> Batches<'a> {
+        let train = &task.config.train;
+        let steps = match train.eval_every {
+            0 => u64::MAX,
+            every => every - done % every,
+        };
+        let before = steps.saturating_mul(train.accumulate as u64);
+        Batches {
+            sources,
+            evaluated: range.start.saturating_add(before).min(range.end),
+            range,
+        }
+    }
+
+    /// Whether all layouts of training have come before the first evaluation.
+    pub(super) fn are_all_seen_before_evaluation(&self) -> bool {
+        let layouts = |range| self.sources.training.layouts(range);
+        layouts(self.range.start..self.evaluated) == layouts(self.range.clone())
+    }
+}
+
+impl Work<'_> {
+    /// Batches that are made ahead.
+    pub(super) fn ahead(&self) -> usize {
+        batches_ahead(self.options.accumulate)
+    }
+
+    /// Bytes of the largest batch: at most four numbers for each token and each text.
+    pub(super) fn largest_batch(&self) -> usize {
+        let shape = self.shapes.train;
+        let tokens: usize = shape.tokens().iter().product();
+        4 * size_of::<i32>() * (tokens + shape.size())
+    }
+
+    /// Bytes of what an evaluation collects of a model's answers: two numbers for each example.
+    pub(super) fn answers(&self) -> usize {
+        let dev = self.batches.as_ref().map(|batches| &batches.sources.dev);
+        let examples: usize = dev.map_or(0, |dev| {
+            let batches = dev.eval_batches();
+            let largest = dev.largest_eval_layout(0..batches);
+            let texts = largest.map_or(self.shapes.dev.size(), |(texts, _)| texts);
+            texts.saturating_mul(batches as usize)
+        });
+        2 * size_of::<f64>() * examples.next_power_of_two()
+    }
+
+    /// Bytes of the report at the end, which holds the losses of steps.
+    pub(super) fn report(&self) -> usize {
+        let range = self.batches.as_ref().map_or(0..0, |batches| batches.range.clone());
+        STEP_OF_REPORT * usize::try_from((range.end - range.start).min(STEPS_OF_REPORT)).unwrap_or(0)
+    }
+
+    /// The layouts of batches beside the largest, of training and of the evaluation.
+    pub(super) fn other_layouts(&self) -> (Vec<BatchShape>, Vec<BatchShape>) {
+        let Some(Batches { sources, range, .. }) = &self.batches else {
+            return Default::default();
+        };
+        let (training, dev) = (sources.training.as_ref(), sources.dev.as_ref());
+        let other = |source, layouts: BTreeSet<(usize, usize)>, largest| {
+            let shapes = layouts
+                .into_iter()
+                .map(|(size, tokens)| packed_shape(source, size, tokens));
+            shapes.filter(|shape| *shape != largest).collect()
+        };
+        (
+            other(training, training.layouts(range.clone()), self.shapes.train),
+            other(dev, dev.eval_layouts(0..dev.eval_batches()), self.shapes.dev),
+        )
+    }
+}
+
+/// Batches that are made ahead where so many make a step.
+pub(super) fn batches_ahead(accumulate: usize) -> usize {
+    (2 * accumulate).min(AHEAD)
+}

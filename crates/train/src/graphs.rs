@@ -1,0 +1,198 @@
+//! The graphs of training: tracing, derivative, update.
+
+use crate::options::TrainerOptions;
+use crate::reading::Reading;
+use crate::recording::recording_graph;
+use lessen_base::{Error, Result};
+use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
+use lessen_nn::{BatchShape, Context, ParamSpec, Selection, StateSpec, Update, optimizer};
+
+/// The graphs of training before they are compiled.
+pub struct StepGraphs {
+    /// The graph that runs for every batch, or for those of the layout `shape`.
+    pub step: Graph,
+    /// The layout of the batches, if the step runs for several; see [`StepGraphs::with_shape`].
+    pub shape: Option<BatchShape>,
+    /// With accumulation, the graph that updates after the last batch.
+    pub apply: Option<Graph>,
+    /// Functions over the same parameters that run between the steps, such as an evaluation.
+    pub functions: Vec<Graph>,
+    pub(crate) params: Vec<ParamSpec>,
+    pub(crate) states: Vec<(String, Type)>,
+    pub(crate) gradient_sums: Vec<String>,
+    pub(crate) reading: Reading,
+}
+
+impl StepGraphs {
+    /// Traces the loss and adds derivative and update.
+    ///
+    /// # Errors
+    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function.
+    pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<StepGraphs> {
+        let (step, params, sums) = step_graph(options, loss)?;
+        let apply = (options.accumulate > 1).then(|| {
+            let trace = Trace::new();
+            let cx = Context::new(&trace, true);
+            finish_update(&trace, optimizer::apply(&cx, &params, &options.update_rule()));
+            drop(cx);
+            trace.finish()
+        });
+        let mut states: Vec<(String, Type)> = Vec::new();
+        for (name, ty) in std::iter::once(&step).chain(&apply).flat_map(states_of) {
+            let known = params.iter().any(|param| param.name == name) || states.iter().any(|(state, _)| state == name);
+            if !known {
+                states.push((name.to_string(), ty.clone()));
+            }
+        }
+        Ok(StepGraphs {
+            reading: Reading::of(options, &params),
+            step,
+            shape: None,
+            apply,
+            functions: Vec::new(),
+            params,
+            states,
+            gradient_sums: sums.into_iter().map(|sum: StateSpec| sum.name).collect(),
+        })
+    }
+
+    /// Says that the step is traced for batches of this layout. It is then that of the largest batches: others follow
+    /// with [`Trainer::add_step`](crate::Trainer::add_step), in the memory that this one takes.
+    pub fn with_shape(mut self, shape: BatchShape) -> StepGraphs {
+        self.shape = Some(shape);
+        self
+    }
+
+    /// Adds a function over the same parameters, without dropout: `trace` returns its results by name. It runs in the
+    /// same arena as the step, and the budget is for both.
+    ///
+    /// # Errors
+    /// Shapes that do not fit each other, with the line of the function, and a parameter that the step does not have.
+    pub fn with_function(
+        mut self,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+    ) -> Result<StepGraphs> {
+        self.functions.push(function_graph(&self.params, &self.reading, trace)?);
+        Ok(self)
+    }
+
+    /// Adds a function that records statistics of the values that `model`, the function of the loss or another one over
+    /// the same parameters, observes and `selection` contains; see [`Trainer::record`](crate::Trainer::record). With
+    /// `training` it has the dropout of the step. The step's own graph stays as it is.
+    ///
+    /// # Errors
+    /// A part of the selection that is of no observed value; a parameter that the step does not have.
+    pub fn with_recording(
+        mut self,
+        selection: &Selection,
+        training: bool,
+        model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+    ) -> Result<StepGraphs> {
+        let graph = recording_graph(&self.params, &self.reading, (selection, training), model)?;
+        self.functions.push(graph);
+        Ok(self)
+    }
+}
+
+/// Traces the loss and adds derivative and update, or with accumulation the sums of gradients. Returns the graph, the
+/// parameters and the sums.
+///
+/// # Errors
+/// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function.
+pub(crate) fn step_graph(
+    options: &TrainerOptions,
+    loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+) -> Result<(Graph, Vec<ParamSpec>, Vec<StateSpec>)> {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true).with_lora(options.lora.as_ref());
+    let value = trace.attempt(|| loss(&cx))?;
+    check_loss(value)?;
+    trace.output("loss", value);
+    let rule = options.update_rule();
+    let sums = if options.accumulate > 1 {
+        optimizer::accumulate(&cx, value, &rule)
+    } else {
+        finish_update(&trace, optimizer::update(&cx, value, &rule));
+        Vec::new()
+    };
+    let params = cx.params();
+    drop(cx);
+    Ok((trace.finish(), params, sums))
+}
+
+/// Refuses a loss that has no gradient.
+fn check_loss(loss: Tensor<'_>) -> Result<()> {
+    let ty = loss.ty();
+    let what = match () {
+        () if !ty.dtype.is_float() => format!("the loss is of type {ty}, which has no gradient; return a float scalar"),
+        () if ty.numel() != 1 => {
+            format!("the loss is of type {ty}, but it must be a scalar; end it with .mean() or .sum()")
+        }
+        () => return Ok(()),
+    };
+    let error = Error::user(what);
+    Err(match loss.trace().place_of(loss) {
+        Some(place) => error.at(place),
+        None => error,
+    })
+}
+
+/// The graph of a function over these parameters, without dropout: `trace` returns its results by name.
+///
+/// # Errors
+/// Shapes that do not fit each other, with the line of the function, and a parameter that is not among `params`.
+pub(crate) fn function_graph(
+    params: &[ParamSpec],
+    reading: &Reading,
+    trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+) -> Result<Graph> {
+    let (graph, own) = traced(reading, trace)?;
+    check_params(params, &own)?;
+    Ok(graph)
+}
+
+/// The graph of a function without dropout, and the parameters that it declares.
+///
+/// # Errors
+/// Shapes that do not fit each other, with the line of the function.
+pub(crate) fn traced(
+    reading: &Reading,
+    trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+) -> Result<(Graph, Vec<ParamSpec>)> {
+    let builder = Trace::new();
+    let cx = reading.of_results(Context::new(&builder, false));
+    builder.attempt(|| {
+        for (name, value) in trace(&cx) {
+            builder.output(name, value);
+        }
+    })?;
+    let params = cx.params();
+    drop(cx);
+    Ok((builder.finish(), params))
+}
+
+/// Refuses a parameter of a graph, one of `own`, that is not among `params`.
+pub(crate) fn check_params(params: &[ParamSpec], own: &[ParamSpec]) -> Result<()> {
+    let is_known = |param: &ParamSpec| {
+        let same = |known: &ParamSpec| known.name == param.name && known.shape == param.shape;
+        params.iter().any(same)
+    };
+    match own.iter().find(|param| !is_known(param)) {
+        None => Ok(()),
+        Some(ParamSpec { name, shape, .. }) => Err(Error::user(format!(
+            "the model has no parameter `{name}` of shape {shape:?}"
+        ))),
+    }
+}
+
+/// Names and types of the states that a graph reads or writes.
+pub(crate) fn states_of(graph: &Graph) -> impl Iterator<Item = (&str, &Type)> {
+    let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
+    states.map(|input| (input.name.as_str(), graph.ty(input.value)))
+}
+
+fn finish_update(trace: &Trace, update: Update<'_>) {
+    if let Some(norm) = update.gradient_norm {
+        trace.output("gradient_norm", norm);
+    }
+}

@@ -1,0 +1,143 @@
+//! Functions of a session: compiling, loading and running graphs over its parameters.
+
+use super::Session;
+use crate::graphs::{function_graph, states_of};
+use crate::memory::check_memory;
+use crate::plans::compile_beside;
+use lessen_base::{Error, Result};
+use lessen_compile::{Backend, Host, Options, Plan, ProgramId};
+use lessen_graph::{Graph, Tensor};
+use lessen_nn::Context;
+
+/// Named arrays for the inputs of a graph.
+pub type Inputs<'a> = [(&'a str, Host<'a>)];
+
+/// A graph that a [`Session`] has loaded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Function {
+    program: ProgramId,
+}
+
+/// The results of a function's last run.
+pub struct Results<'a> {
+    backend: &'a dyn Backend,
+    program: ProgramId,
+}
+
+impl<'a> Results<'a> {
+    /// A result by name, in row-major order.
+    pub fn get(&self, name: &str) -> Option<Host<'a>> {
+        self.backend.output(self.program, name)
+    }
+
+    /// A result of dtype `f32` by name, in row-major order.
+    pub fn f32(&self, name: &str) -> Option<&'a [f32]> {
+        self.get(name)?.as_f32()
+    }
+
+    /// The first element of a result of dtype `f32`.
+    pub(crate) fn scalar(&self, name: &str) -> Option<f32> {
+        self.f32(name)?.first().copied()
+    }
+}
+
+impl Session {
+    /// Compiles a graph over the parameters, without dropout: `trace` returns its results by name. States that it
+    /// declares beside the parameters begin as zeros.
+    ///
+    /// # Errors
+    /// A parameter that the model does not have, and a graph that the machine's memory cannot hold.
+    pub fn function(
+        &mut self,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+    ) -> Result<Function> {
+        let graph = function_graph(&self.params, &self.reading, trace)?;
+        self.add(&graph, &Options::default())
+    }
+
+    /// Compiles and loads a graph; the budget is for all that the session takes.
+    pub(crate) fn add(&mut self, graph: &Graph, options: &Options) -> Result<Function> {
+        let backend = self.backend.as_ref();
+        let (mut known, mut new) = (0, 0);
+        for (name, ty) in states_of(graph) {
+            match backend.state_type(name) {
+                Some(_) => known += ty.bytes(),
+                None => new += ty.bytes(),
+            }
+        }
+        let memory = backend.memory();
+        // A plan counts its own states; the others, and the constants of other functions, stay beside it.
+        let beside = memory.states - known + memory.constants;
+        let plan = compile_beside(backend, graph, options, (beside, self.arena))?;
+        // The arena is shared with whatever else runs on the device.
+        let more = plan.arena_bytes().saturating_sub(memory.arena);
+        check_memory(new + plan.constant_bytes() + more)?;
+        self.load(plan)
+    }
+
+    /// Loads a plan; states that are not allocated yet begin as zeros.
+    pub(crate) fn load(&mut self, plan: Plan) -> Result<Function> {
+        for (name, ty) in states_of(plan.graph()) {
+            match self.backend.state_type(name) {
+                Some(known) if known == ty => {}
+                Some(known) => {
+                    return Err(Error::user(format!(
+                        "the state `{name}` is {known} and cannot also be {ty}; give one of them another name"
+                    )));
+                }
+                None => {
+                    self.backend.allocate(name, ty)?;
+                    self.states.insert(name.to_string());
+                }
+            }
+        }
+        let function = Function {
+            program: self.backend.load(plan)?,
+        };
+        self.loaded.push(function);
+        Ok(function)
+    }
+
+    /// Runs a function. `inputs` may hold more than it declared.
+    ///
+    /// # Errors
+    /// An input that is missing or of another type than declared, an index out of range. No state has changed then.
+    pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
+        self.backend.run(function.program, inputs)?;
+        Ok(self.results(function))
+    }
+
+    /// The results of a function's last run.
+    pub(crate) fn results(&self, function: Function) -> Results<'_> {
+        Results {
+            backend: self.backend.as_ref(),
+            program: function.program,
+        }
+    }
+
+    /// Frees a function. Its states stay.
+    pub fn unload(&mut self, function: Function) {
+        self.loaded.retain(|loaded| *loaded != function);
+        self.backend.unload(function.program);
+    }
+
+    /// The plan of a function.
+    pub fn plan(&self, function: Function) -> &Plan {
+        self.backend.plan(function.program)
+    }
+
+    /// Makes graphs that are added from now on get along with an arena of so many bytes, if they can.
+    pub(crate) fn keep_arena(&mut self, bytes: usize) {
+        self.arena = Some(bytes);
+    }
+
+    /// Allocates what runs take beside parameters and states, which otherwise the first run does.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    pub fn reserve(&mut self) -> Result<()> {
+        let plans = self.loaded.iter().map(|function| self.plan(*function).arena_bytes());
+        let arena = plans.max().unwrap_or(0);
+        self.backend.reserve(arena)
+    }
+}

@@ -1,0 +1,87 @@
+//! The values of a session's parameters.
+
+use super::Session;
+use lessen_base::{Error, Result};
+use lessen_compile::Host;
+use lessen_nn::{ParamSpec, Weight, Weights};
+
+/// Elements that are copied to the device at once.
+const BLOCK: usize = 1 << 16;
+
+impl Session {
+    /// Gives parameters the initial values that they were declared with.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn draw(&mut self, is_drawn: impl Fn(&str) -> bool, seed: u64) -> Result<()> {
+        let drawn = self.params.iter().filter(|param| is_drawn(&param.name));
+        for ParamSpec { name, shape, init, .. } in drawn {
+            let (mut values, count) = (init.sequence(seed, name), shape.iter().product::<usize>());
+            for first in (0..count).step_by(BLOCK) {
+                let part: Vec<f32> = values.by_ref().take(BLOCK.min(count - first)).collect();
+                self.backend.upload_part(name, first, Host::F32(&part))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The parameters' values.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn weights(&self) -> Result<Weights> {
+        let mut weights = Weights::new();
+        for ParamSpec { name, shape, .. } in &self.params {
+            let mut data = None;
+            self.backend
+                .download(name, &mut |host| data = host.as_f32().map(<[f32]>::to_vec))?;
+            let data = data.ok_or_else(|| Error::internal(format!("the parameter `{name}` is not of dtype f32")))?;
+            let shape = shape.clone();
+            weights.insert(name.clone(), Weight { shape, data });
+        }
+        Ok(weights)
+    }
+
+    /// Gives parameters other values; those that `weights` lacks keep theirs.
+    ///
+    /// # Errors
+    /// A name that the model does not have, or a wrong shape; no parameter has changed then.
+    pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        for (name, weight) in weights {
+            let fits = |param: &ParamSpec| param.name == *name && param.shape == weight.shape;
+            if !self.params.iter().any(fits) {
+                return Err(Error::user(format!(
+                    "the model has no parameter `{name}` of shape {:?}",
+                    weight.shape
+                )));
+            }
+        }
+        let mut all = weights.iter();
+        all.try_for_each(|(name, weight)| self.backend.upload(name, Host::F32(&weight.data)))
+    }
+
+    /// Gives elements of a parameter from number `first` on other values.
+    ///
+    /// # Errors
+    /// A parameter that the model does not have, or that ends sooner.
+    pub fn set_part(&mut self, name: &str, first: usize, values: &[f32]) -> Result<()> {
+        self.backend.upload_part(name, first, Host::F32(values))
+    }
+
+    /// The name of a parameter with a value that is NaN or infinite.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn broken_parameter(&self) -> Result<Option<&str>> {
+        for param in &self.params {
+            let mut broken = false;
+            self.backend.download(&param.name, &mut |host| {
+                broken = host.elements().any(|value| !value.is_finite());
+            })?;
+            if broken {
+                return Ok(Some(&param.name));
+            }
+        }
+        Ok(None)
+    }
+}

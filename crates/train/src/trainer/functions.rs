@@ -1,0 +1,84 @@
+//! Functions that run between the steps, over the same parameters: evaluations, and recordings of statistics.
+
+use super::Trainer;
+use crate::graphs::function_graph;
+use crate::recording::{Statistics, recording_graph};
+use crate::session::{Function, Inputs, Results};
+use lessen_base::Result;
+use lessen_compile::{Host, Options, Placement};
+use lessen_graph::{Graph, Tensor};
+use lessen_nn::{Context, Selection};
+
+impl Trainer {
+    /// Compiles a graph over the same parameters, or over their averages where the options have some, without dropout:
+    /// `trace` returns its results by name. It shares the step's memory and its budget.
+    ///
+    /// # Errors
+    /// A parameter that the trainer does not have, a budget that is too small for it, and a graph that the machine's
+    /// memory cannot hold.
+    pub fn function(
+        &mut self,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+    ) -> Result<Function> {
+        let graph = function_graph(self.session.params(), self.session.reading(), trace)?;
+        self.add(&graph, Placement::default())
+    }
+
+    /// The functions that were planned together with the step, in order.
+    pub fn functions(&self) -> &[Function] {
+        &self.functions
+    }
+
+    /// Runs a function. `inputs` may hold more than it declared.
+    ///
+    /// # Errors
+    /// As [`Trainer::step`].
+    pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
+        self.session.run(function, inputs)
+    }
+
+    /// Compiles a graph that records statistics of the values that `model`, a function over the same parameters,
+    /// observes and `selection` contains. With `training` it has the dropout of the step. See [`Trainer::record`].
+    ///
+    /// # Errors
+    /// As [`Trainer::function`], and a part of the selection that is of no observed value.
+    pub fn recording(
+        &mut self,
+        selection: &Selection,
+        training: bool,
+        model: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
+    ) -> Result<Function> {
+        let graph = recording_graph(
+            self.session.params(),
+            self.session.reading(),
+            (selection, training),
+            model,
+        )?;
+        self.add(&graph, Placement::default())
+    }
+
+    /// Runs a function that records statistics (see [`StepGraphs::with_recording`]) on a batch. Where it has dropout,
+    /// that is the dropout of the next step's first batch. Nothing that training depends on changes.
+    ///
+    /// # Errors
+    /// As [`Trainer::step`].
+    pub fn record(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Statistics> {
+        let key = self.key(0);
+        let all: Vec<(&str, Host<'_>)> = [("key", Host::U32(&key))]
+            .into_iter()
+            .chain(inputs.iter().copied())
+            .collect();
+        Statistics::of_run(&mut self.session, function, &all)
+    }
+
+    pub(super) fn add(&mut self, graph: &Graph, placement: Placement) -> Result<Function> {
+        let before = self.session.memory();
+        let budget = self.options.budget;
+        let function = self.session.add(graph, &Options { placement, budget })?;
+        let now = self.session.memory();
+        self.planned_lasting += now.states - before.states + now.constants - before.constants;
+        self.planned_arena = self.planned_arena.max(self.session.plan(function).arena_bytes());
+        self.session.keep_arena(self.planned_arena);
+        Ok(function)
+    }
+}
