@@ -2,7 +2,7 @@
 """Checks that `lessen train` does what transformers does from the same checkpoint and batches.
 
     python3 bench/parity.py --lessen PATH --tokenizers DIR --data DIR --text FILE
-                            [--base] [--only bert|gpt2] [--work DIR] [--write FILE]
+                            [--base] [--only bert|gpt2|peft] [--work DIR] [--write FILE]
 
 DIR of --tokenizers holds `bert-base-chinese/vocab.txt` and `gpt2/{vocab.json,merges.txt}`; --data is a folder
 with `train.txt`, `dev.txt` (lines of title<TAB>label, labels 0 to 9) and `class.txt`; --text is a plain text
@@ -13,6 +13,8 @@ the same steps in PyTorch with transformers' model and tokenizer. It then asks f
     every loss             within 1e-5 of PyTorch's, relative
     every parameter        within 1e-4 of PyTorch's, absolute
     the folder OUT/model   to load in transformers with no missing and no unexpected keys
+
+Where `peft` is installed, adapters go from Lessen to it and back as well: see `parity_peft.py`.
 
 It prints the figures and, to judge them by, PyTorch's own difference between float32 and float64. Exit code 1
 where something is not met. --base takes the sizes of BERT-base and GPT-2 small instead of 2 layers x 128.
@@ -42,6 +44,7 @@ from transformers import (
 )
 from transformers.utils import logging
 
+import parity_peft
 from step import machine, versions, write_aside
 
 STEPS, BATCH, LENGTH, CLASSES, SEED = 5, 8, 32, 10, 1
@@ -267,14 +270,14 @@ def main():
     parser.add_argument("--tokenizers", required=True, metavar="DIR")
     parser.add_argument("--data", metavar="DIR", help="for bert-classifier")
     parser.add_argument("--text", metavar="FILE", help="for gpt2-lm")
-    parser.add_argument("--only", choices=["bert", "gpt2"])
+    parser.add_argument("--only", choices=["bert", "gpt2", "peft"])
     parser.add_argument(
         "--base", action="store_true", help="BERT-base and GPT-2 small instead of 2 layers x 128"
     )
     parser.add_argument("--work", metavar="DIR", help="keep checkpoints and runs here; must not exist")
     parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
     args = parser.parse_args()
-    for only, option in (("bert", "data"), ("gpt2", "text")):
+    for only, option in (("bert", "data"), ("gpt2", "text"), ("peft", "data"), ("peft", "text")):
         if args.only in (None, only) and getattr(args, option) is None:
             parser.error(f"{only} needs --{option}")
     args.lessen = os.path.abspath(args.lessen)
@@ -289,6 +292,13 @@ def main():
             met &= compare("bert-classifier", make_bert, args, os.path.join(work, "bert"))
         if args.only in (None, "gpt2"):
             met &= compare("gpt2-lm", make_gpt2, args, os.path.join(work, "gpt2"))
+        if args.only in (None, "peft"):
+            if parity_peft.is_installed():
+                met &= parity_peft.compare(args, os.path.join(work, "peft"), say, check)
+            elif args.only:
+                parser.error("--only peft needs peft: pip install peft")
+            else:
+                say("adapters: not compared, since peft is not installed")
     say("parity: met" if met else "parity: NOT met")
     if args.write:
         write_aside(args.write, markdown(args))

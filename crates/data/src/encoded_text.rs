@@ -13,7 +13,9 @@ use crate::tokens::{Tokens, Writer};
 const TOKENS: &str = "tokens";
 
 /// Encodes a text, block by block. A large one goes to the cache. Each document, if there are such, begins with the
-/// end-of-text token, and one more ends the last document.
+/// end-of-text token, and one more ends the last document. Where the tokenizer puts a token before texts, the whole
+/// text begins with it, and each document that is no part between marks does in place of the end-of-text token, which
+/// then ends it.
 ///
 /// # Errors
 /// Documents, if the tokenizer has no end-of-text token; a text with unknown words, if the vocabulary has no unknown
@@ -28,9 +30,10 @@ pub fn encode_text(
         end_of_text(tokenizer)?;
     }
     let unknown = tokenizer.unknown_id();
+    let begins = tokenizer.begin_id().map_or("", |_| " begun");
     let key = || {
         let (digest, text) = (tokenizer.digest(), text.key());
-        format!("text {documents:?} {unknown:?}\n{digest:08x}\n{text}")
+        format!("text {documents:?} {unknown:?}{begins}\n{digest:08x}\n{text}")
     };
     let largest = (tokenizer.vocab_size() - 1) as i32;
     match cache.and_then(|cache| cache.entry(text.bytes(), key())) {
@@ -63,21 +66,43 @@ pub fn end_of_text(tokenizer: &Tokenizer) -> Result<i32> {
     })
 }
 
+/// The token that documents of a text begin with.
+///
+/// # Errors
+/// A tokenizer without a token between documents.
+pub fn document_start(tokenizer: &Tokenizer, documents: Documents) -> Result<i32> {
+    let end = end_of_text(tokenizer)?;
+    Ok(match documents {
+        Documents::Marked => end,
+        _ => tokenizer.begin_id().unwrap_or(end),
+    })
+}
+
 fn add(text: &TextSplit, tokenizer: &Tokenizer, documents: Documents, writer: &mut Writer) -> Result<()> {
+    if matches!(documents, Documents::Off | Documents::Marked) {
+        writer.add(tokenizer.begin_id().as_slice())?;
+        return stream(text.blocks(), tokenizer, writer);
+    }
+    let (begin, end) = (document_start(tokenizer, documents)?, end_of_text(tokenizer)?);
+    // Where one token is both, that before a document ends the one before it.
+    let ends = [end];
+    let after: &[i32] = if begin == end { &[] } else { &ends };
     match documents {
-        Documents::Off | Documents::Marked => return stream(text.blocks(), tokenizer, writer),
+        Documents::Off | Documents::Marked => {}
         Documents::Files => {
             for part in text.parts() {
-                writer.add(&[end_of_text(tokenizer)?])?;
+                writer.add(&[begin])?;
                 stream(part?, tokenizer, writer)?;
+                writer.add(after)?;
             }
         }
         Documents::Lines | Documents::Paragraphs => {
-            let (mut cutter, end) = (Cutter::new(documents), end_of_text(tokenizer)?);
+            let mut cutter = Cutter::new(documents);
             let mut write = |documents: Vec<String>| -> Result<()> {
                 for ids in in_parallel(&documents, |text| tokenizer.encode(text))? {
-                    writer.add(&[end])?;
+                    writer.add(&[begin])?;
                     writer.add(&ids)?;
+                    writer.add(after)?;
                 }
                 Ok(())
             };
@@ -89,7 +114,10 @@ fn add(text: &TextSplit, tokenizer: &Tokenizer, documents: Documents, writer: &m
             }
         }
     }
-    writer.add(&[end_of_text(tokenizer)?])
+    match after.is_empty() {
+        true => writer.add(&[end]),
+        false => Ok(()),
+    }
 }
 
 /// Encodes a text up to the last place of each block at which it can be cut.
@@ -161,6 +189,40 @@ mod tests {
         assert_eq!(ids(Documents::Files), [e, a, b, n, n, b, n, e, a, e, b, e]);
         assert_eq!(ids(Documents::Lines), [e, a, b, e, b, e, a, e, b, e]);
         assert_eq!(ids(Documents::Paragraphs), ids(Documents::Lines));
+
+        // With a token before texts, documents begin with it and end with the other one.
+        let text_of = |id: &str| serde_json::json!({ "Sequence": { "id": id, "type_id": 0 } });
+        let begin = serde_json::json!({ "SpecialToken": { "id": "[UNK]", "type_id": 0 } });
+        let folder = dir.path().join("tokenizer");
+        tokenizer.save(&folder).unwrap();
+        let change = |name: &str, change: &dyn Fn(&mut serde_json::Value)| {
+            let path = folder.join(name);
+            let mut json = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            change(&mut json);
+            fs::write(path, json.to_string()).unwrap();
+        };
+        change("tokenizer_config.json", &|config| config["bos_token"] = "[UNK]".into());
+        change("tokenizer.json", &|json| {
+            json["post_processor"] = serde_json::json!({
+                "type": "TemplateProcessing", "single": [begin, text_of("A")], "pair": [begin, text_of("A"), text_of("B")],
+                "special_tokens": { "[UNK]": { "id": "[UNK]", "ids": [1], "tokens": ["[UNK]"] } },
+            });
+        });
+        let beginning = Tokenizer::from_dir(&folder).unwrap();
+        let ids = |documents| {
+            let tokens = encode_text(&text, &beginning, documents, None).unwrap();
+            let mut found = vec![0; tokens.len()];
+            tokens.read(0, &mut found).unwrap();
+            (document_start(&beginning, documents), found)
+        };
+        let s = 1;
+        assert_eq!(ids(Documents::Off).1, [s, a, b, n, n, b, n, a, e, b]);
+        assert_eq!(ids(Documents::Marked), (Ok(e), ids(Documents::Off).1));
+        assert_eq!(
+            ids(Documents::Files),
+            (Ok(s), vec![s, a, b, n, n, b, n, e, s, a, e, b, e])
+        );
+        assert_eq!(ids(Documents::Lines), (Ok(s), vec![s, a, b, e, s, b, e, s, a, e, b, e]));
         let without = Tokenizer::characters(["ab\n"], 1);
         let error = encode_text(&text, &without, Documents::Lines, None)
             .unwrap_err()

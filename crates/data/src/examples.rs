@@ -189,7 +189,7 @@ impl Examples {
             Texts::InFiles(rows, chosen) => {
                 let chosen = chosen.iter().flat_map(|chosen| chosen.iter());
                 let chosen = chosen.fold(0, |crc, chosen| crc32c_append(crc, &[u8::from(*chosen)]));
-                format!("{:?}\n{chosen:08x}\n{}", rows.columns, key_of_files(rows.files()))
+                format!("{}\n{chosen:08x}\n{}", rows.form(), key_of_files(rows.files()))
             }
         }
     }

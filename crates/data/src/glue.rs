@@ -3,16 +3,21 @@
 //! Columns are found by the names in the header line; CoLA has none, so its columns are fixed. Fields are separated by
 //! tabs and not quoted.
 
+mod rows;
 mod submission;
 
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
+use crate::columns::Columns;
 use crate::examples::{Dataset, Examples, LabelKind, Labels};
-use crate::files::{numbered_lines, quoted, read_text};
+use crate::files::quoted;
 use crate::metrics::Metric;
+use crate::row::RawLabel;
+use crate::rows::{Place, Rows};
 
 pub use submission::TestSplit;
 
@@ -207,43 +212,19 @@ impl GlueTask {
     }
 
     fn read_split(self, path: &Path) -> Result<Examples> {
-        let layout = self.layout();
-        let text = read_text(path)?;
-        let mut lines = numbered_lines(&text);
-        let header: Vec<&str> = match layout.columns {
-            Some(columns) => columns.to_vec(),
-            None => lines
-                .next()
-                .map(|(_, line)| line.split('\t').map(str::trim).collect())
-                .unwrap_or_default(),
+        let (layout, target) = (self.layout(), self.target());
+        let rows = Rows {
+            place: Place::Glue(self, path.to_path_buf()),
+            columns: Columns::default(),
+            with_label: true,
         };
-        let column = |name: &str| {
-            header.iter().position(|&column| column == name).ok_or_else(|| {
-                let (path, task) = (path.display(), self.name());
-                Error::user(format!(
-                    "{path} line 1 names no column '{name}'; use the files of {task} as distributed"
-                ))
-            })
-        };
-        let (first, label) = (column(layout.first)?, column(layout.label)?);
-        let second = layout.second.map(column).transpose()?;
-        let target = self.target();
         let Examples { mut labels, .. } = Examples::unlabelled(vec![], &target);
-        let mut texts = Vec::new();
-        for (number, line) in lines {
-            let cells: Vec<&str> = line.split('\t').collect();
-            let at = |reason: String| Error::user(format!("{} line {number} {reason}", path.display()));
-            // Some lines of QQP are truncated; reference implementations skip them.
-            if self == Qqp && cells.len() < header.len() {
-                continue;
-            }
-            if cells.len() != header.len() {
-                let (found, wanted) = (cells.len(), header.len());
-                return Err(at(format!(
-                    "has {found} columns instead of {wanted}; restore the file or the line"
-                )));
-            }
-            let cell = cells[label].trim();
+        for row in rows.iter() {
+            let row = row?;
+            let cell = match &row.label {
+                Some(RawLabel::One(label)) => label.as_str(),
+                _ => "",
+            };
             match (&mut labels, &target) {
                 (Labels::Classes(labels), LabelKind::Classes(names)) => {
                     let class = match layout.by_name {
@@ -254,15 +235,16 @@ impl GlueTask {
                         true => names.join(", "),
                         false => format!("0 to {}", names.len() - 1),
                     };
-                    let class = class
-                        .ok_or_else(|| at(format!("has the label {}; the labels are {}", quoted(cell), wanted())))?;
+                    let class = class.ok_or_else(|| {
+                        row.error(&format!("has the label {}; the labels are {}", quoted(cell), wanted()))
+                    })?;
                     labels.push(class as i32);
                 }
                 (Labels::Scores(scores), _) => {
                     let score = cell.parse().ok().filter(|score| SCORES.contains(score));
                     let (least, most) = (SCORES.start(), SCORES.end());
                     let wrong = || {
-                        at(format!(
+                        row.error(&format!(
                             "has the score {}; write a number from {least} to {most}",
                             quoted(cell)
                         ))
@@ -271,16 +253,14 @@ impl GlueTask {
                 }
                 (Labels::Classes(_) | Labels::Sets(_), _) => unreachable!("no task has other labels than its kind"),
             }
-            let second = second.map(|second| cells[second].to_string());
-            texts.push((cells[first].to_string(), second));
         }
-        if texts.is_empty() {
+        if labels.is_empty() {
             return Err(Error::user(format!(
                 "{} has a header but no line of data; restore it",
                 path.display()
             )));
         }
-        Ok(Examples::new(texts, labels))
+        Ok(Examples::from_rows(Arc::new(rows), None, labels))
     }
 }
 

@@ -99,7 +99,7 @@ pub use cache::TokenCache;
 pub use confusion::{ClassScores, Confusion};
 pub use documents::Documents;
 pub use encoded::EncodedExamples;
-pub use encoded_text::{encode_text, end_of_text};
+pub use encoded_text::{document_start, encode_text, end_of_text};
 pub use entities::{EntityCounts, EntitySpan, are_entities, entity_spans};
 pub use epoch::Order;
 pub use example_batches::ExampleBatches;

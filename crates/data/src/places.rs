@@ -181,6 +181,7 @@ mod tests {
                 .iter()
                 .map(|(path, class)| format!("{} {class}", shown(path)))
                 .collect(),
+            Place::Glue(_, path) => vec![shown(path)],
         }
     }
 

@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use crate::columns::{Columns, LabelAt};
 use crate::files::{empty, quoted, read_text};
+use crate::glue::GlueTask;
 use crate::lines::{Lines, not_utf8, open};
 use crate::row::{RawLabel, Row, Table};
 
@@ -20,6 +21,8 @@ pub(crate) enum Place {
     Files(Vec<PathBuf>),
     /// Files that hold a text each, with their class.
     Texts(Vec<(PathBuf, String)>),
+    /// A file of a GLUE task.
+    Glue(GlueTask, PathBuf),
 }
 
 /// Rows of some files.
@@ -41,6 +44,10 @@ impl Rows {
             Place::Files(files) => Box::new(UntilError::of(files.into_iter().flat_map(move |path| {
                 rows_of(&path, &columns, with_label).unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
             }))),
+            Place::Glue(task, path) => match task.rows(&path) {
+                Ok(rows) => Box::new(UntilError::of(rows)),
+                Err(error) => Box::new(std::iter::once(Err(error))),
+            },
             Place::Texts(texts) => Box::new(UntilError::of(texts.into_iter().map(|(path, class)| {
                 let text = read_text(&path)?;
                 Ok(Row {
@@ -60,6 +67,15 @@ impl Rows {
         match &self.place {
             Place::Files(files) => files.iter().map(PathBuf::as_path).collect(),
             Place::Texts(texts) => texts.iter().map(|(path, _)| path.as_path()).collect(),
+            Place::Glue(_, path) => vec![path],
+        }
+    }
+
+    /// What tells how the files are read.
+    pub(crate) fn form(&self) -> String {
+        match &self.place {
+            Place::Files(_) | Place::Texts(_) => format!("{:?}", self.columns),
+            Place::Glue(task, _) => format!("{task:?}"),
         }
     }
 

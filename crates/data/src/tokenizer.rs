@@ -3,6 +3,7 @@
 mod added;
 mod shortcut;
 mod spans;
+mod special;
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ use tokenizers::{Encoding, PostProcessor};
 use crate::files::{make_folder, read_text};
 use crate::parallel::in_parallel;
 use crate::vocabulary::{self, BERT_MASK, Description, END_OF_TEXT, PAD, ROBERTA_MASK, UNKNOWN};
-pub(crate) use spans::AroundPair;
+pub(crate) use special::AroundPair;
 
 use added::{ADDED, Beside, ROLES};
 use shortcut::{Shortcut, pieces};
@@ -41,11 +42,20 @@ pub struct Tokenizer {
     mask: Option<i32>,
     unknown: Option<i32>,
     end: Option<i32>,
+    /// The token that it puts before a text of a language model.
+    begin: Option<i32>,
     /// Names and contents of the files that `save` writes.
     files: Vec<(&'static str, Vec<u8>)>,
 }
 
 impl Tokenizer {
+    /// Whether a folder has the files of a tokenizer.
+    pub fn is_in(dir: &Path) -> bool {
+        [TOKENIZER, "vocab.txt", "vocab.json"]
+            .iter()
+            .any(|name| dir.join(name).exists())
+    }
+
     /// Reads the tokenizer of a Hugging Face folder: `tokenizer.json`, or else `vocab.txt` (BERT's WordPiece, lower
     /// case unless `tokenizer_config.json` says otherwise), or else `vocab.json` and `merges.txt` (byte-level BPE of
     /// GPT-2 or RoBERTa). The latter two are extended by `added_tokens.json` and `added_tokens_decoder` in
@@ -181,8 +191,13 @@ impl Tokenizer {
             mask: mask.map(|id| id as i32),
             unknown,
             end: end.map(|id| id as i32),
+            begin: None,
             files,
         };
+        let named = added::content(&config["bos_token"]).and_then(|token| tokenizer.inner.token_to_id(token));
+        let (before, _) = tokenizer.around_a_text()?;
+        let begin = named.map(|id| id as i32).filter(|id| before.first() == Some(id));
+        let tokenizer = Tokenizer { begin, ..tokenizer };
         for second in [None, Some("")] {
             let (special, _) = tokenizer.encode_pair("", second, usize::MAX)?;
             if let Some(id) = special.into_iter().find(|&id| id < 0 || id as usize >= vocab_size) {
@@ -321,28 +336,6 @@ impl Tokenizer {
     pub(crate) fn digest(&self) -> u32 {
         let all = self.files.iter().flat_map(|(name, bytes)| [name.as_bytes(), bytes]);
         all.fold(0, crc32c_append)
-    }
-
-    /// Returns the padding id: that of `pad_token`, or else of `<|endoftext|>`, or else 0.
-    pub fn pad_id(&self) -> i32 {
-        self.pad
-    }
-
-    /// Returns the id of the mask token: that of `mask_token`, or else of `[MASK]` or `<mask>`.
-    pub fn mask_id(&self) -> Option<i32> {
-        self.mask
-    }
-
-    /// Returns the id that stands for what the vocabulary does not have; `None` if it can write everything, as
-    /// byte-level BPE.
-    pub fn unknown_id(&self) -> Option<i32> {
-        self.unknown
-    }
-
-    /// Returns the id of the token that ends a text: that of `eos_token`, or else of `<|endoftext|>`, `</s>` or
-    /// `<|end_of_text|>`.
-    pub fn end_id(&self) -> Option<i32> {
-        self.end
     }
 
     /// Returns the id of a token.

@@ -259,7 +259,15 @@ pub(crate) fn byte_pairs(
         });
         (ROBERTA.map(|(token, _)| token).to_vec(), around, "RobertaTokenizer")
     } else {
-        (vec![END_OF_TEXT], Value::Null, "GPT2Tokenizer")
+        let named = config["bos_token"].as_str().or(config["bos_token"]["content"].as_str());
+        let begin = named.unwrap_or(END_OF_TEXT);
+        let begins = flag(config, "add_bos_token") == Some(true) && vocab.contains_key(begin);
+        let before = if begins {
+            beginning_template(begin, &vocab[begin])
+        } else {
+            Value::Null
+        };
+        (vec![END_OF_TEXT], before, "GPT2Tokenizer")
     };
     let mut added_tokens = special_tokens(&vocab, &special);
     for token in &mut added_tokens {
@@ -300,6 +308,18 @@ pub(crate) fn byte_pairs(
         }
     }
     Ok(Description { tokenizer, config })
+}
+
+/// The template with a token before every text.
+fn beginning_template(token: &str, id: &Value) -> Value {
+    let special = |type_id: u32| json!({ "SpecialToken": { "id": token, "type_id": type_id } });
+    let text_of = |id: &str, type_id: u32| json!({ "Sequence": { "id": id, "type_id": type_id } });
+    json!({
+        "type": "TemplateProcessing",
+        "single": [special(0), text_of("A", 0)],
+        "pair": [special(0), text_of("A", 0), special(1), text_of("B", 1)],
+        "special_tokens": { token: { "id": token, "ids": [id], "tokens": [token] } },
+    })
 }
 
 /// Whether a token needs a merge: it is the concatenation of two others. Tokens in brackets, such as `<s>` and

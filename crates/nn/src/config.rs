@@ -68,6 +68,12 @@ impl Fields {
         self.map
     }
 
+    /// The same file with other fields.
+    pub(crate) fn changed(mut self, change: impl FnOnce(&mut Map<String, Value>)) -> Fields {
+        change(&mut self.map);
+        self
+    }
+
     /// Makes an error about one field: `PLACE: the field FIELD WHAT`.
     pub fn error(&self, field: &str, what: impl Display) -> Error {
         Error::user(format!("{}: the field `{field}` {what}", self.place))

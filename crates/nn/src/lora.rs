@@ -13,16 +13,18 @@ const A: &str = "lora_A.weight";
 /// What the second one is called.
 const B: &str = "lora_B.weight";
 
-/// LoRA: a layer `y = x Wᵀ + b` with `W` of shape `[out, in]` becomes `y = x Wᵀ + (alpha / rank) dropout(x) Aᵀ Bᵀ + b`
-/// with `A` of shape `[rank, in]` and `B` of shape `[out, rank]`, called `LAYER.lora_A.weight` and
-/// `LAYER.lora_B.weight`. `B` begins as zeros, so that the model begins as it was; `A` begins uniform with the bound `1
-/// / sqrt(in)`, as in `peft`.
+/// LoRA: a layer `y = x Wᵀ + b` with `W` of shape `[out, in]` becomes `y = x Wᵀ + s dropout(x) Aᵀ Bᵀ + b` with the
+/// factor `s = alpha / rank`, `A` of shape `[rank, in]` and `B` of shape `[out, rank]`, called `LAYER.lora_A.weight`
+/// and `LAYER.lora_B.weight`. `B` begins as zeros, so that the model begins as it was; `A` begins uniform with the
+/// bound `1 / sqrt(in)`, as in `peft`.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Lora {
     /// Rows of `A`.
     pub rank: usize,
     /// `rank` times the factor of the product.
     pub alpha: f64,
+    /// Whether the factor is `alpha / sqrt(rank)` instead (rsLoRA, Kalajdzievski 2023).
+    pub rank_stabilized: bool,
     /// Dropout of what `A` is applied to, in training.
     pub dropout: f64,
     /// The layers: their names, or the last parts of them, such as `query`.
@@ -40,9 +42,9 @@ pub struct Lora {
 }
 
 impl Lora {
-    /// The factor of the product: `alpha / rank`.
+    /// The factor of the product.
     pub fn scale(&self) -> f64 {
-        self.alpha / self.rank as f64
+        scale(self.alpha, self.rank, self.rank_stabilized)
     }
 
     /// Whether a layer gets an adapter.
@@ -55,6 +57,12 @@ impl Lora {
     pub fn trains(&self, name: &str) -> bool {
         adapter_layer(name).is_some() || self.whole.contains(name)
     }
+}
+
+/// The factor of the product of an adapter.
+pub(crate) fn scale(alpha: f64, rank: usize, rank_stabilized: bool) -> f64 {
+    let rank = rank as f64;
+    alpha / if rank_stabilized { rank.sqrt() } else { rank }
 }
 
 /// Whether what stands before the last parts of a name is nothing, or whole parts.
@@ -99,20 +107,25 @@ impl Adapter {
         layers.filter_map(adapter).collect()
     }
 
-    /// The adapter that LoRA would give the layer of a parameter; none where that is no matrix of a layer.
-    pub(crate) fn beside(weight: &ParamSpec, lora: &Lora) -> Option<Adapter> {
+    /// An adapter of rank 0 for the layer of a parameter; none where that is no matrix of a layer. `fan_in_fan_out`
+    /// says how it lies.
+    pub(crate) fn beside(weight: &ParamSpec, fan_in_fan_out: bool) -> Option<Adapter> {
         let layer = weight.name.strip_suffix(".weight")?.to_string();
-        let (inputs, outputs) = match (weight.shape.as_slice(), lora.fan_in_fan_out) {
+        let (inputs, outputs) = match (weight.shape.as_slice(), fan_in_fan_out) {
             (&[inputs, outputs], true) | (&[outputs, inputs], false) => (inputs, outputs),
             _ => return None,
         };
-        let rank = lora.rank;
         Some(Adapter {
             layer,
-            rank,
+            rank: 0,
             inputs,
             outputs,
         })
+    }
+
+    /// The layer that it belongs to.
+    pub fn layer(&self) -> &str {
+        &self.layer
     }
 
     /// The name of the parameter that it is added to.
@@ -130,18 +143,24 @@ impl Adapter {
         format!("{}.{B}", self.layer)
     }
 
-    /// Adds `(alpha / rank) B A` to elements of the weight from number `first` on.
-    pub fn merge(&self, lora: &Lora, (a, b): (&[f32], &[f32]), first: usize, weight: &mut [f32]) {
+    /// Adds `scale B A` to elements of the weight from number `first` on; `fan_in_fan_out` says how it lies.
+    pub fn merge(
+        &self,
+        (scale, fan_in_fan_out): (f64, bool),
+        (a, b): (&[f32], &[f32]),
+        first: usize,
+        weight: &mut [f32],
+    ) {
         let &Adapter {
             rank, inputs, outputs, ..
         } = self;
         for (number, element) in (first..).zip(weight) {
-            let (output, input) = match lora.fan_in_fan_out {
+            let (output, input) = match fan_in_fan_out {
                 false => (number / inputs, number % inputs),
                 true => (number % outputs, number / outputs),
             };
             let product = |k: usize| f64::from(b[output * rank + k]) * f64::from(a[k * inputs + input]);
-            *element = (f64::from(*element) + lora.scale() * (0..rank).map(product).sum::<f64>()) as f32;
+            *element = (f64::from(*element) + scale * (0..rank).map(product).sum::<f64>()) as f32;
         }
     }
 }
@@ -179,6 +198,7 @@ mod tests {
         let lora = Lora {
             rank: 2,
             alpha: 4.0,
+            rank_stabilized: false,
             dropout: 0.0,
             targets: vec!["query".into(), "output.dense".into()],
             fan_in_fan_out: false,

@@ -43,7 +43,7 @@ pub(crate) fn generate(
     how: &Continuation,
     show: &mut dyn FnMut(usize, &str) -> Result<()>,
 ) -> Result<Vec<String>> {
-    let prompts = prompts.iter().map(|prompt| model.tokenizer.encode(prompt));
+    let prompts = prompts.iter().map(|prompt| model.tokenizer.encode_prompt(prompt));
     let prompts: Vec<Vec<i32>> = prompts.collect::<Result<_>>()?;
     if prompts.iter().any(Vec::is_empty) {
         return Err(Error::user(

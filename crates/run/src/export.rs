@@ -1,22 +1,36 @@
 //! A saved model as a Hugging Face folder of its own, in a dtype of choice.
 
 use crate::folder::Which;
-use crate::saved_run::model_folder;
+use crate::generation_config::GenerationConfig;
+use crate::saved_run::{model_dir, with_base};
+use crate::task::tokenizer_of;
 use lessen_base::atomic::{unwritable, write_folder};
 use lessen_base::{Error, Result};
-use lessen_data::Tokenizer;
+use lessen_nn::Model;
 use lessen_nn::checkpoint::{self, WeightDtype};
 use std::fs;
 use std::path::{Path, PathBuf};
+
+/// How a model is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Form<'a> {
+    /// The dtype of its weights.
+    pub dtype: WeightDtype,
+    /// The folder of the model that its adapters belong to, where another one than they name.
+    pub base: Option<&'a Path>,
+    /// Whether its adapters are written alone, and not added to the weights of the base model.
+    pub adapters: bool,
+}
 
 /// Writes a model of a run, or of a Hugging Face folder, with its tokenizer to a folder `out` that does not exist or is
 /// empty. Weights are copied in blocks. Returns the folder that they come from.
 ///
 /// # Errors
-/// A folder without this model, a damaged one, an `out` that holds something or cannot be written to, and a weight that
-/// the dtype does not reach. Nothing is written then.
-pub fn export(root: &Path, which: Which, out: &Path, dtype: WeightDtype) -> Result<PathBuf> {
-    let source = model_folder(root, which)?;
+/// A folder without this model, a damaged one, adapters whose base model is not there, an `out` that holds something or
+/// cannot be written to, and a weight that the dtype does not reach. Nothing is written then.
+pub fn export(root: &Path, which: Which, out: &Path, form: Form<'_>) -> Result<PathBuf> {
+    let dir = model_dir(root, which)?;
+    let source = with_base(&dir, form.base)?;
     let shown = out.display();
     let is_empty = |out: &Path| fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
     if out.exists() && !is_empty(out) {
@@ -25,13 +39,22 @@ pub fn export(root: &Path, which: Which, out: &Path, dtype: WeightDtype) -> Resu
             "{shown} {what}; name a folder that does not exist yet"
         )));
     }
-    let tokenizer = Tokenizer::from_dir(&source)?;
+    let tokenizer = tokenizer_of(source)?;
+    let model = Model::from_dir(source)?;
+    let generation = match model.decoder() {
+        Some(_) => Some(GenerationConfig::read(source)?.unwrap_or_else(|| GenerationConfig::of(&model))),
+        None => None,
+    };
     if let Some(parent) = out.parent() {
         fs::create_dir_all(parent).map_err(|error| unwritable(out, &error))?;
     }
     write_folder(out, |aside| {
-        checkpoint::convert(&source, aside, dtype)?;
-        tokenizer.save(aside)
+        match form.adapters {
+            true => checkpoint::copy_adapters(source, aside, form.dtype)?,
+            false => checkpoint::convert(source, aside, form.dtype)?,
+        }
+        tokenizer.save(aside)?;
+        generation.map_or(Ok(()), |generation| generation.save(aside))
     })?;
-    Ok(source)
+    Ok(dir)
 }

@@ -34,7 +34,7 @@
 //! let report = train(&Request::new(settings, dir.clone()), &backend)?;
 //! assert_eq!(report.steps, 3);
 //!
-//! let run = SavedRun::open(&dir, Which::Last, &backend)?;
+//! let run = SavedRun::open(&dir, Which::Last, None, &backend)?;
 //! assert!(matches!(run.predict("123+456")?, Prediction::Sum(_)));
 //! # std::fs::remove_dir_all(&dir).unwrap();
 //! # Ok::<(), lessen_run::Error>(())
@@ -48,6 +48,7 @@ pub mod experiment;
 pub mod export;
 pub mod folder;
 pub mod forecast;
+pub mod generation_config;
 pub mod lengths;
 pub mod op_sample;
 mod plot;

@@ -45,7 +45,7 @@ pub(crate) fn showcase(
                 seed,
                 ..Sampling::default()
             };
-            let mut start = tokenizer.encode("\n")?;
+            let mut start = tokenizer.encode_prompt("\n")?;
             if start.is_empty() {
                 start.push(tokenizer.pad_id());
             }

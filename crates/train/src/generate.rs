@@ -57,6 +57,11 @@ impl Generator {
         })
     }
 
+    /// Ends texts at these tokens, in place of those of the model's `config.json`.
+    pub fn end_at(&mut self, tokens: Vec<i32>) {
+        self.ends = tokens;
+    }
+
     /// The tokens that follow `prompt`, up to a token that ends a text, which is left out. A text of more tokens than
     /// are kept is continued from its last half.
     ///

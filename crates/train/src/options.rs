@@ -2,6 +2,7 @@
 
 use lessen_compile::Placement;
 use lessen_nn::{Joined, Lora, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
+use std::collections::BTreeMap;
 
 /// How to train.
 #[derive(Clone, Debug)]
@@ -14,6 +15,9 @@ pub struct TrainerOptions {
     pub schedule_start: u64,
     /// Parameters that joined after the first step.
     pub joined: Joined,
+    /// Where fewer steps came before than plans were made for: after how many steps parameters joined in fact, by the
+    /// number in `joined`.
+    pub joined_at: BTreeMap<u64, u64>,
     /// Parameters that stay as they are.
     pub frozen: Patterns,
     /// Adapters that are trained in place of other parameters.
@@ -51,6 +55,7 @@ impl TrainerOptions {
             },
             schedule_start: 0,
             joined: Joined::new(),
+            joined_at: BTreeMap::new(),
             frozen: Patterns::default(),
             lora: None,
             no_decay: Patterns::default(),
@@ -62,6 +67,18 @@ impl TrainerOptions {
             placement: Placement::default(),
             budget: None,
         }
+    }
+
+    /// After how many steps parameters that have this number in `joined` joined in fact.
+    pub(crate) fn joined_after(&self, number: u64) -> u64 {
+        self.joined_at.get(&number).copied().unwrap_or(number)
+    }
+
+    /// Parameters that joined after the first step, with the steps after which they did.
+    pub fn joined_in_fact(&self) -> Joined {
+        let all = self.joined.iter();
+        all.map(|(name, number)| (name.clone(), self.joined_after(*number)))
+            .collect()
     }
 
     /// How parameters are updated.

@@ -1,9 +1,25 @@
 use super::*;
 use std::fs;
+use std::ops::Deref;
 
 const RTE: &str = "index\tsentence1\tsentence2\tlabel\n0\tNo \"news\tis good.\tnot_entailment\n1\ta\tb\tentailment\n";
 
-fn read_two(task: GlueTask, train: &str, dev: &str) -> Result<Dataset> {
+/// A dataset in the folder that its texts are read from.
+#[derive(Debug)]
+struct Here {
+    data: Dataset,
+    dir: tempfile::TempDir,
+}
+
+impl Deref for Here {
+    type Target = Dataset;
+
+    fn deref(&self) -> &Dataset {
+        &self.data
+    }
+}
+
+fn read_two(task: GlueTask, train: &str, dev: &str) -> Result<Here> {
     let dir = tempfile::tempdir().unwrap();
     let folder = dir.path().join(task.name());
     fs::create_dir(&folder).unwrap();
@@ -15,7 +31,7 @@ fn read_two(task: GlueTask, train: &str, dev: &str) -> Result<Dataset> {
         task.read(&folder),
         "the task's own folder and its parent mean the same"
     );
-    data
+    data.map(|data| Here { data, dir })
 }
 
 fn texts(split: &Examples) -> Vec<(String, Option<String>)> {
@@ -62,8 +78,8 @@ fn columns_are_those_of_the_task() {
     let stsb = "index\tgenre\tsentence1\tsentence2\tscore\n0\tx\ta\tb\t3.800\n";
     let data = read_two(Stsb, stsb, stsb).unwrap();
     assert_eq!(
-        (data.train.labels, data.target),
-        (Labels::Scores(vec![3.8]), LabelKind::Score)
+        (&data.train.labels, &data.target),
+        (&Labels::Scores(vec![3.8]), &LabelKind::Score)
     );
 
     let sst = "sentence\tlabel\nit 's a charming\t1\n";
@@ -86,6 +102,19 @@ fn columns_are_those_of_the_task() {
     assert_eq!(data.metrics, [Metric::F1, Metric::Accuracy]);
     let mnli = "index\tsentence1\tsentence2\tlabel1\tgold_label\n0\ta\tb\tneutral\tcontradiction\n";
     assert_eq!(read_two(Mnli, mnli, mnli).unwrap().dev.labels, Labels::Classes(vec![2]));
+}
+
+#[test]
+fn texts_stay_in_their_files() {
+    let read = read_two(Rte, RTE, RTE).unwrap();
+    assert_eq!(read.train.file_bytes(), RTE.len() as u64);
+    assert_ne!(read.train.key(), read.dev.key());
+    let path = read.dir.path().join("RTE/train.tsv");
+    fs::write(&path, format!("{RTE}2\tc\td\tentailment\n")).unwrap();
+    let last = read.train.texts().last().unwrap().unwrap_err().to_string();
+    assert!(last.contains("train.tsv has changed while it was read"), "{last}");
+    fs::remove_file(path).unwrap();
+    assert!(read.train.texts().next().unwrap().is_err());
 }
 
 #[test]

@@ -48,7 +48,7 @@ impl Eval {
             .iter()
             .map(|length| Length::parse(length))
             .collect::<Result<_>>()?;
-        let mut run = SavedRun::open(self.model.folder(), self.model.which(), &backend)?;
+        let mut run = self.model.open(&backend)?;
         run.set(&self.set)?;
         if !lengths.is_empty() {
             return self.at(&run, &lengths);

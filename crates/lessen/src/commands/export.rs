@@ -6,7 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use lessen_nn::checkpoint::WeightDtype;
 use lessen_run::Result;
-use lessen_run::export::export;
+use lessen_run::export::{Form, export};
 use std::path::PathBuf;
 
 /// Flags of `lessen export`.
@@ -20,13 +20,21 @@ pub struct Export {
     #[arg(long, value_name = "DTYPE", default_value = "f32",
           value_parser = PossibleValuesParser::new(WeightDtype::ALL.map(WeightDtype::name)))]
     dtype: String,
+    /// Write the adapters of LoRA alone, and do not add them to the weights of the model that they belong to
+    #[arg(long)]
+    adapters: bool,
 }
 
 impl Export {
     /// Exports; the exit code.
     pub fn run(self) -> Result<u8> {
         let dtype = WeightDtype::from_name(&self.dtype).unwrap_or_default();
-        let source = export(self.model.folder(), self.model.which(), &self.out, dtype)?;
+        let form = Form {
+            dtype,
+            base: self.model.base(),
+            adapters: self.adapters,
+        };
+        let source = export(self.model.folder(), self.model.which(), &self.out, form)?;
         let (source, out) = (source.display(), self.out.display());
         say(&format!("{source} is in {out} as {}\n", dtype.name()));
         Ok(0)

@@ -12,6 +12,16 @@ use lessen_train::Sampling;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
+/// How a text is continued where neither flags nor the model say otherwise.
+const DEFAULT: Sampling = Sampling {
+    tokens: 200,
+    temperature: 0.8,
+    top_k: None,
+    top_p: None,
+    repetition_penalty: 1.0,
+    seed: 1,
+};
+
 /// Flags of `lessen generate`.
 #[derive(Args)]
 pub struct Generate {
@@ -21,21 +31,22 @@ pub struct Generate {
     device: DeviceArgs,
     #[command(flatten)]
     start: Start,
-    /// Tokens to add at most
-    #[arg(long, value_name = "N", default_value_t = 200, allow_negative_numbers = true)]
-    tokens: usize,
-    /// Below 1 is more predictable, above is wilder; 0 always takes the most likely token
-    #[arg(long, value_name = "T", default_value_t = 0.8, allow_hyphen_values = true)]
-    temperature: f64,
+    /// Tokens to add at most; for this and the next four, the model's generation_config.json says what holds otherwise
+    /// (default: 200)
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    tokens: Option<usize>,
+    /// Below 1 is more predictable, above is wilder; 0 always takes the most likely token (default: 0.8)
+    #[arg(long, value_name = "T", allow_hyphen_values = true)]
+    temperature: Option<f64>,
     /// Consider only the K most likely tokens
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     top_k: Option<usize>,
     /// Consider only the most likely tokens that have the share P together
     #[arg(long, value_name = "P", allow_hyphen_values = true)]
     top_p: Option<f64>,
-    /// Above 1, tokens that the text has already become less likely
-    #[arg(long, value_name = "R", default_value_t = 1.0, allow_hyphen_values = true)]
-    repetition_penalty: f64,
+    /// Above 1, tokens that the text has already become less likely (default: 1)
+    #[arg(long, value_name = "R", allow_hyphen_values = true)]
+    repetition_penalty: Option<f64>,
     /// End a text before this string, in which \n is a line end and \t a tab; may be repeated
     #[arg(long, value_name = "STRING", allow_hyphen_values = true)]
     stop: Vec<String>,
@@ -65,14 +76,15 @@ struct Start {
 impl Generate {
     /// Continues the prompts; the exit code.
     pub fn run(self) -> Result<u8> {
-        let how = self.continuation()?;
+        self.check()?;
         let prompts = match (&self.start.prompt, &self.start.prompts) {
             (Some(prompt), _) => vec![prompt.clone()],
             (None, Some(path)) => read(path)?,
             (None, None) => Vec::new(),
         };
         let backend = || self.device.open();
-        let run = SavedRun::open(self.model.folder(), self.model.which(), &backend)?;
+        let run = self.model.open(&backend)?;
+        let how = self.continuation(&run);
         self.warn(&run, &prompts)?;
         if let ([prompt], 1, false) = (&prompts[..], how.samples, self.json) {
             say_as_it_comes(&run, prompt, &how)?;
@@ -99,16 +111,21 @@ impl Generate {
         Ok(0)
     }
 
-    fn continuation(&self) -> Result<Continuation> {
-        let sampling = Sampling {
-            tokens: self.tokens,
-            temperature: self.temperature,
-            top_k: self.top_k,
-            top_p: self.top_p,
-            repetition_penalty: self.repetition_penalty,
+    /// The flags, over what holds otherwise.
+    fn sampling(&self, rest: Sampling) -> Sampling {
+        Sampling {
+            tokens: self.tokens.unwrap_or(rest.tokens),
+            temperature: self.temperature.unwrap_or(rest.temperature),
+            top_k: self.top_k.or(rest.top_k),
+            top_p: self.top_p.or(rest.top_p),
+            repetition_penalty: self.repetition_penalty.unwrap_or(rest.repetition_penalty),
             seed: self.seed,
-        };
-        sampling
+        }
+    }
+
+    /// Refuses flags that make no sense.
+    fn check(&self) -> Result<()> {
+        self.sampling(DEFAULT)
             .check()
             .map_err(|error| Error::user(format!("--{}", error.message())))?;
         if self.samples == 0 {
@@ -119,11 +136,15 @@ impl Generate {
                 "--stop has an empty string, which is everywhere; leave it out",
             ));
         }
-        Ok(Continuation {
+        Ok(())
+    }
+
+    fn continuation(&self, run: &SavedRun<'_>) -> Continuation {
+        Continuation {
             samples: self.samples,
             stops: self.stop.iter().map(|stop| unescaped(stop)).collect(),
-            ..Continuation::new(sampling)
-        })
+            ..Continuation::new(self.sampling(run.sampling(DEFAULT)))
+        }
     }
 
     /// Says which prompts the model cannot read.

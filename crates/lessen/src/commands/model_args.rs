@@ -1,7 +1,10 @@
 //! What the commands on saved models have in common: the model that is meant.
 
 use clap::Args;
+use lessen_run::Result;
+use lessen_run::device::NewBackend;
 use lessen_run::folder::Which;
+use lessen_run::saved_run::SavedRun;
 use std::path::{Path, PathBuf};
 
 /// A saved model.
@@ -16,12 +19,28 @@ pub struct ModelArgs {
     /// Take the model of the checkpoint after N steps instead of the last one
     #[arg(long, value_name = "N")]
     step: Option<u64>,
+    /// Folder of the model that adapters belong to (default: the one that they name)
+    #[arg(long, value_name = "DIR")]
+    base: Option<PathBuf>,
 }
 
 impl ModelArgs {
     /// The folder.
     pub fn folder(&self) -> &Path {
         &self.run_dir
+    }
+
+    /// The folder of the model that adapters in it belong to, if it is given.
+    pub fn base(&self) -> Option<&Path> {
+        self.base.as_deref()
+    }
+
+    /// Opens the model.
+    ///
+    /// # Errors
+    /// As [`SavedRun::open`].
+    pub fn open<'a>(&self, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
+        SavedRun::open(self.folder(), self.which(), self.base(), new_backend)
     }
 
     /// Which of the models in it.

@@ -16,6 +16,9 @@ pub struct RecipeArgs {
     /// Hugging Face folder to start from
     #[arg(long, value_name = "DIR")]
     init: Option<PathBuf>,
+    /// Folder of the model that adapters in the folder to start from belong to (default: the one that they name)
+    #[arg(long, value_name = "DIR")]
+    base: Option<PathBuf>,
     /// Most memory for the whole process, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
@@ -34,6 +37,7 @@ impl RecipeArgs {
         for (flag, key, path) in [
             ("--data", "data.path", &self.data),
             ("--init", "model.init", &self.init),
+            ("--base", "model.base", &self.base),
         ] {
             if let Some(path) = path {
                 let path = path.display().to_string();

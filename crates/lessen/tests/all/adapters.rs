@@ -1,4 +1,4 @@
-//! LoRA: adapters are saved as `peft` saves them, and merged on export.
+//! Adapters of LoRA: saved as `peft` does, read as it distributes them, merged and exported.
 
 use crate::fine_tuning::{checkpoint_of, run, weights};
 use crate::support::*;
@@ -85,7 +85,114 @@ fn adapters_are_saved_as_peft_does_and_merged_on_export() {
     fs::rename(&init, dir.join("moved")).unwrap();
     let sentence = refuse(dir, &["eval", "lora"]);
     assert!(
-        sentence.contains("which is no folder here; put the model there, or correct the path"),
+        sentence
+            .contains("which is no folder of a model here; name its folder with --base DIR, or model.base in a recipe"),
+        "{sentence}"
+    );
+    let sentence = refuse(dir, &["eval", "lora", "--base", "nowhere"]);
+    assert!(
+        sentence.contains("--base nowhere: there is no folder nowhere; check the path"),
+        "{sentence}"
+    );
+    let scores = json(dir, &["eval", "lora", "--base", "moved", "--json"]);
+    assert!(
+        (loss(&scores) - loss(&report)).abs() < 1e-5,
+        "the model is where the flag says"
+    );
+    let sentence = refuse(dir, &["eval", "moved", "--base", "lora/model", "--data", "titles"]);
+    assert!(
+        sentence.contains("moved has a model of its own and no adapters"),
+        "{sentence}"
+    );
+}
+
+#[test]
+fn adapters_alone_are_exported_and_asked_without_a_config() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let init = checkpoint_of(dir);
+    let lora = [
+        "lora.rank=2",
+        "lora.rank_stabilized=true",
+        "lora.targets=all-linear",
+        "train.lr=0.05",
+    ];
+    let report = run(dir, "lora", &lora);
+    let config: Value = serde_json::from_slice(&fs::read(dir.join("lora/model/adapter_config.json")).unwrap()).unwrap();
+    assert_eq!(config["use_rslora"], true);
+    let targets: Vec<&str> = config["target_modules"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(Value::as_str)
+        .collect();
+    assert_eq!(targets.len(), 6, "{targets:?}");
+    assert!(
+        targets.iter().all(|target| target.starts_with("bert.encoder.layer.0.")),
+        "{targets:?}"
+    );
+
+    let said = succeed(dir, &["export", "lora", "alone", "--adapters"]);
+    assert_eq!(said, "lora/model is in alone as f32\n");
+    let read = |file: &str| fs::read(dir.join(file)).unwrap();
+    assert!(read("alone/adapter_config.json") == read("lora/model/adapter_config.json"));
+    assert!(!dir.join("alone/model.safetensors").exists() && dir.join("alone/tokenizer.json").exists());
+    // As peft distributes them: what else there is to know is the base model's.
+    for file in ["config.json", "tokenizer.json", "tokenizer_config.json"] {
+        fs::remove_file(dir.join("alone").join(file)).unwrap();
+    }
+    fs::rename(&init, dir.join("moved")).unwrap();
+    let titles = [
+        "--data",
+        "titles",
+        "--set",
+        "data.format=\"labelled\"",
+        "--base",
+        "moved",
+        "--json",
+    ];
+    let scores = json(dir, &[&["eval", "alone"], &titles[..]].concat());
+    let loss = |report: &Value| report["dev_loss"].as_f64().unwrap();
+    assert!((loss(&scores) - loss(&report)).abs() < 1e-5, "{scores}");
+    // Merged, they need no base.
+    succeed(
+        dir,
+        &["export", "alone", "merged", "--base", "moved", "--dtype", "bf16"],
+    );
+    let scores = json(dir, &[&["eval", "merged"], &titles[..4], &titles[6..]].concat());
+    assert!((loss(&scores) - loss(&report)).abs() < 2e-2, "{scores}");
+    // Training goes on from them, but not with adapters over adapters.
+    let again = |setting: &str| -> Vec<String> {
+        let recipe = dir.join("bert.toml");
+        let args = [
+            "train",
+            text(&recipe),
+            "--init",
+            "alone",
+            "--data",
+            "titles",
+            "--out",
+            "again",
+            "--set",
+            setting,
+        ];
+        args.map(str::to_string).to_vec()
+    };
+    let args = |setting: &str, base: &str| -> Vec<String> {
+        [again(setting), vec!["--base".to_string(), base.to_string()]].concat()
+    };
+    let refused = |args: &[String]| refuse(dir, &args.iter().map(String::as_str).collect::<Vec<_>>());
+    let sentence = refused(&args("lora.rank=2", "moved"));
+    assert!(
+        sentence.contains("alone has adapters; merge them first, with `lessen export`"),
+        "{sentence}"
+    );
+    assert!(refused(&again("train.lr=0")).contains("name its folder with --base DIR"));
+    let said = args("train.lr=0", "moved");
+    succeed(dir, &said.iter().map(String::as_str).collect::<Vec<_>>());
+    let sentence = refuse(dir, &["export", "merged", "other", "--adapters"]);
+    assert!(
+        sentence.contains("merged holds a whole model and no adapters; leave out --adapters"),
         "{sentence}"
     );
 }

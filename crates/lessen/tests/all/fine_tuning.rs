@@ -13,7 +13,7 @@ pub fn checkpoint_of(dir: &Path) -> PathBuf {
 }
 
 /// Arguments that train from `first/model` on the titles, with these settings.
-fn from_first<'a>(dir: &Path, out: &'a str, settings: &[&'a str]) -> Vec<String> {
+pub fn from_first<'a>(dir: &Path, out: &'a str, settings: &[&'a str]) -> Vec<String> {
     let (data, recipe) = (dir.join("titles"), dir.join("bert.toml"));
     let fixed = [
         "train",

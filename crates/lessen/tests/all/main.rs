@@ -30,3 +30,4 @@ mod squad;
 mod support;
 mod tagged;
 mod targets;
+mod tuning_in_phases;

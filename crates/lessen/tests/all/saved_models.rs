@@ -171,6 +171,7 @@ fn a_model_is_exported_with_its_tokenizer_in_the_dtype_of_choice() {
     let read = |folder: &str, name: &str| fs::read(dir.join(folder).join(name)).unwrap();
     for name in [
         "config.json",
+        "generation_config.json",
         "model.safetensors",
         "tokenizer.json",
         "tokenizer_config.json",
@@ -188,6 +189,7 @@ fn a_model_is_exported_with_its_tokenizer_in_the_dtype_of_choice() {
         names,
         [
             "config.json",
+            "generation_config.json",
             "model.safetensors",
             "tokenizer.json",
             "tokenizer_config.json"

@@ -155,6 +155,109 @@ fn a_full_disk_leaves_the_last_good_checkpoint_and_training_goes_on() {
     }
 }
 
+/// Stops a process and waits until none of its threads runs.
+#[cfg(target_os = "linux")]
+fn pause(process: u32) {
+    send(process, "-STOP");
+    let is_stopped = || {
+        let tasks = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+        tasks.flatten().all(|task| {
+            let about = fs::read_to_string(task.path().join("stat")).unwrap_or_default();
+            about
+                .rsplit_once(") ")
+                .is_none_or(|(_, state)| state.starts_with(['T', 't', 'Z']))
+        })
+    };
+    while !is_stopped() {
+        std::thread::yield_now();
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn send(process: u32, signal: &str) {
+    let sent = Command::new("kill").args([signal, &process.to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_folder_that_cannot_be_written_to_leaves_the_last_good_checkpoint() {
+    use std::process::Stdio;
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let args = |out: &'static str| {
+        let more = [
+            "--set",
+            "train.checkpoint_every=40",
+            "--set",
+            "train.eval_every=0",
+            "--out",
+            out,
+        ];
+        tiny_adder(&[&["--steps", "1200"], &more[..]].concat())
+    };
+    succeed(dir, &args("whole"));
+    let child = command(dir, &args("run"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (checkpoints, aside) = (dir.join("run/checkpoints"), dir.join("aside"));
+    let names = |dir: &Path| -> Vec<String> {
+        let names = fs::read_dir(dir)
+            .into_iter()
+            .flatten()
+            .flatten()
+            .map(|entry| entry.file_name());
+        names.filter_map(|name| name.into_string().ok()).collect()
+    };
+    while !names(&checkpoints).iter().any(|name| name.starts_with("step-")) {
+        std::thread::sleep(std::time::Duration::from_micros(200));
+    }
+    // While it stands still, a file takes the place of the folder.
+    pause(child.id());
+    fs::rename(&checkpoints, &aside).unwrap();
+    fs::write(&checkpoints, "no folder").unwrap();
+    let bytes = |step: &str| fs::read(aside.join(step).join("training.safetensors")).unwrap();
+    let good: Vec<(String, Vec<u8>)> = names(&aside)
+        .into_iter()
+        .filter(|name| name.starts_with("step-"))
+        .map(|name| (name.clone(), bytes(&name)))
+        .collect();
+    send(child.id(), "-CONT");
+    let output = child.wait_with_output().unwrap();
+    let message = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    assert!(message.contains("is not saved, training goes on: "), "{message}");
+    let last = message.lines().last().unwrap();
+    assert!(
+        last.starts_with("error: the last checkpoint, after step 1200, is not saved: ")
+            && !message.contains("panicked"),
+        "{message}"
+    );
+    assert_eq!(fs::read(&checkpoints).unwrap(), b"no folder");
+
+    // What was saved before is whole, and training goes on from there.
+    fs::remove_file(&checkpoints).unwrap();
+    fs::rename(&aside, &checkpoints).unwrap();
+    for (name, before) in good {
+        assert!(
+            fs::read(checkpoints.join(&name).join("training.safetensors")).unwrap() == before,
+            "{name}"
+        );
+    }
+    let output = lessen(dir, &["train", "--resume", "--out", "run"]);
+    assert!(
+        output.status.success() && !stderr(&output).contains("cannot be used"),
+        "{}",
+        stderr(&output)
+    );
+    for file in ["model/model.safetensors", "checkpoints/step-1200/training.safetensors"] {
+        let read = |run: &str| fs::read(dir.join(run).join(file)).unwrap();
+        assert!(read("run") == read("whole"), "{file}");
+    }
+}
+
 #[test]
 fn checkpoints_come_by_time_as_well() {
     let dir = tempfile::tempdir().unwrap();

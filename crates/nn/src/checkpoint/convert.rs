@@ -3,8 +3,9 @@
 use std::io;
 use std::path::Path;
 
-use super::adapters::{has_adapters, merge};
+use super::adapters::merge;
 use super::dtype::WeightDtype;
+use super::folder::ModelFolder;
 use super::load::Checkpoint;
 use super::save::{Stored, create, write_config, write_stored};
 use crate::config::Fields;
@@ -16,15 +17,17 @@ use safetensors::Dtype;
 /// after another, so at most a few MiB are in memory. Shards become one file. Each file is written atomically; a folder
 /// as a whole is with [`write_folder`](lessen_base::atomic::write_folder).
 ///
-/// Of a folder of adapters it writes the model that they belong to, with `(alpha / rank) B A` added to its weights.
+/// Of a folder of adapters it writes the model that they belong to, with the adapters' products added to its weights.
 ///
 /// # Errors
 /// A missing, truncated or damaged file of `source`, a file that cannot be written, and a number that `dtype` does not
 /// reach.
-pub fn convert(source: &Path, target: &Path, dtype: WeightDtype) -> Result<()> {
-    if has_adapters(source) {
-        return merge(source, target, dtype);
+pub fn convert<'a>(source: impl Into<ModelFolder<'a>>, target: &Path, dtype: WeightDtype) -> Result<()> {
+    let folder = source.into();
+    if folder.has_adapters() {
+        return merge(folder, target, dtype);
     }
+    let source = folder.path();
     let config = Fields::read(&source.join("config.json"))?.into_map();
     let mut checkpoint = Checkpoint::open(source)?;
     let mut tensors = checkpoint.tensors();

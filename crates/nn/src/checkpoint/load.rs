@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::WANTED_FOLDER;
-use super::adapters::{has_adapters, load_merged};
+use super::adapters::load_merged;
 use super::file::TensorFile;
+use super::folder::ModelFolder;
 use super::names::{Tied, candidates, is_redundant, tied};
 use super::save::Stored;
 use crate::context::ParamSpec;
@@ -38,7 +39,7 @@ pub struct Rest {
     pub extra: Vec<String>,
 }
 
-/// Reads the values of `params` from the checkpoint in `dir`, converting F16, BF16 and F64 to `f32`.
+/// Reads the values of `params` from the checkpoint in a folder, converting F16, BF16 and F64 to `f32`.
 ///
 /// A parameter that is missing or has another shape is an error, unless `allow_missing` holds for its name: a new task
 /// head replaces that of the checkpoint.
@@ -46,9 +47,13 @@ pub struct Rest {
 /// # Errors
 /// A missing, truncated or damaged file; an inconsistent header; a missing tensor; a wrong shape; an unknown dtype; two
 /// different tensors that the model ties. The message names the file and the tensor.
-pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bool) -> Result<Loaded> {
+pub fn load<'a>(
+    folder: impl Into<ModelFolder<'a>>,
+    params: &[ParamSpec],
+    allow_missing: &dyn Fn(&str) -> bool,
+) -> Result<Loaded> {
     let mut weights = Weights::new();
-    let rest = load_with(dir, params, allow_missing, &mut |param, first, part| {
+    let rest = load_with(folder, params, allow_missing, &mut |param, first, part| {
         let weight = weights.entry(param.name.clone()).or_insert_with(|| Weight {
             shape: param.shape.clone(),
             data: Vec::with_capacity(param.shape.iter().product()),
@@ -70,57 +75,107 @@ pub fn load(dir: &Path, params: &[ParamSpec], allow_missing: &dyn Fn(&str) -> bo
 ///
 /// # Errors
 /// As [`load`], and those of `take`.
-pub fn load_with(
-    dir: &Path,
+pub fn load_with<'a>(
+    folder: impl Into<ModelFolder<'a>>,
     params: &[ParamSpec],
     allow_missing: &dyn Fn(&str) -> bool,
     take: &mut Take<'_>,
 ) -> Result<Rest> {
-    if has_adapters(dir) {
-        return load_merged(dir, params, allow_missing, take);
+    let folder = folder.into();
+    if folder.has_adapters() {
+        return load_merged(folder, params, allow_missing, take);
     }
-    let mut checkpoint = Checkpoint::open(dir)?;
-    let mut rest = Rest::default();
-    // The tensor that each parameter is read from.
-    let mut used: BTreeMap<&str, String> = BTreeMap::new();
-    for param in params {
-        // What is another parameter of the model stands for no tied one.
-        let is_other = |name: &String| *name != param.name && params.iter().any(|other| other.name == *name);
-        let found = candidates(&param.name)
-            .into_iter()
-            .find(|name| checkpoint.places.contains_key(name) && !is_other(name));
-        match found {
-            Some(name) if allow_missing(&param.name) && !checkpoint.has_shape(&name, &param.shape) => {
-                rest.missing.push(param.name.clone());
-                used.insert(&param.name, name);
-            }
-            Some(name) => {
-                let mut first = 0;
-                checkpoint.file(&name).visit_f32(&name, &param.shape, &mut |part| {
-                    take(param, first, part)?;
-                    first += part.len();
-                    Ok(())
-                })?;
-                used.insert(&param.name, name);
-            }
-            None if allow_missing(&param.name) => rest.missing.push(param.name.clone()),
-            None => {
+    let mut found = Found::of(folder.path(), params, allow_missing)?;
+    params.iter().try_for_each(|param| found.visit(param, take))?;
+    found.rest(params)
+}
+
+/// The parameters of a model in a checkpoint that is open.
+pub(super) struct Found {
+    checkpoint: Checkpoint,
+    /// The tensor that each parameter is read from.
+    used: BTreeMap<String, String>,
+    missing: Vec<String>,
+}
+
+impl Found {
+    /// Finds the parameters of a model.
+    ///
+    /// # Errors
+    /// A parameter that is missing and may not be, and files that are damaged.
+    pub(super) fn of(dir: &Path, params: &[ParamSpec], may_lack: &dyn Fn(&str) -> bool) -> Result<Found> {
+        let checkpoint = Checkpoint::open(dir)?;
+        let (mut used, mut missing) = (BTreeMap::new(), Vec::new());
+        for param in params {
+            // What is another parameter of the model stands for no tied one.
+            let is_other = |name: &String| *name != param.name && params.iter().any(|other| other.name == *name);
+            let found = candidates(&param.name)
+                .into_iter()
+                .find(|name| checkpoint.places.contains_key(name) && !is_other(name));
+            if found.is_none() && !may_lack(&param.name) {
                 return Err(Error::user(format!(
                     "{} has no tensor `{}`, which the model needs; is it of another model?",
                     checkpoint.path.display(),
                     param.name
                 )));
             }
+            let is_whole = |name: &String| !may_lack(&param.name) || checkpoint.has_shape(name, &param.shape);
+            if !found.as_ref().is_some_and(is_whole) {
+                missing.push(param.name.clone());
+            }
+            used.extend(found.map(|name| (param.name.clone(), name)));
         }
+        Ok(Found {
+            checkpoint,
+            used,
+            missing,
+        })
     }
-    checkpoint.check_tied(params, &rest.missing, &used)?;
-    let is_used = |name: &String| used.values().any(|used| used == name);
-    let extra = checkpoint
-        .places
-        .keys()
-        .filter(|name| !is_used(name) && !is_redundant(name));
-    rest.extra = extra.cloned().collect();
-    Ok(rest)
+
+    /// Shows the elements of a parameter to `take`, some after others; none where it is missing.
+    ///
+    /// # Errors
+    /// A wrong shape, a damaged file, and those of `take`.
+    pub(super) fn visit(&mut self, param: &ParamSpec, take: &mut Take<'_>) -> Result<()> {
+        let Some(name) = self
+            .used
+            .get(&param.name)
+            .filter(|_| !self.missing.contains(&param.name))
+        else {
+            return Ok(());
+        };
+        let mut first = 0;
+        self.checkpoint.file(name).visit_f32(name, &param.shape, &mut |part| {
+            take(param, first, part)?;
+            first += part.len();
+            Ok(())
+        })
+    }
+
+    /// What the checkpoint has beside these parameters of the model, and lacks of them.
+    ///
+    /// # Errors
+    /// Two different tensors that the model ties.
+    pub(super) fn rest(mut self, params: &[ParamSpec]) -> Result<Rest> {
+        self.check_tied(params)?;
+        let Found {
+            checkpoint,
+            used,
+            missing,
+        } = self;
+        let is_used = |name: &String| used.values().any(|used| used == name);
+        let extra = checkpoint.places.into_keys();
+        let extra = extra.filter(|name| !is_used(name) && !is_redundant(name)).collect();
+        Ok(Rest { missing, extra })
+    }
+
+    /// Refuses a checkpoint whose copy of a tied tensor differs from its source.
+    ///
+    /// # Errors
+    /// Two different tensors that the model ties.
+    pub(super) fn check_tied(&mut self, params: &[ParamSpec]) -> Result<()> {
+        self.checkpoint.check_tied(params, &self.missing, &self.used)
+    }
 }
 
 /// The files of a checkpoint, and the index of the file that holds each tensor.
@@ -178,13 +233,13 @@ impl Checkpoint {
 
     /// Refuses a checkpoint whose copy of a tied tensor differs from its source. Copies that a parameter was read from
     /// are skipped.
-    fn check_tied(&mut self, params: &[ParamSpec], missing: &[String], used: &BTreeMap<&str, String>) -> Result<()> {
+    fn check_tied(&mut self, params: &[ParamSpec], missing: &[String], used: &BTreeMap<String, String>) -> Result<()> {
         let has_value = |name: &str| used.contains_key(name) && !missing.iter().any(|own| own == name);
         for Tied { copy, source, user } in tied() {
             let (Some(param), true) = (params.iter().find(|param| param.name == source), has_value(user)) else {
                 continue;
             };
-            let Some(tensor) = used.get(&*source).filter(|_| has_value(&source)) else {
+            let Some(tensor) = used.get(&source).filter(|_| has_value(&source)) else {
                 continue;
             };
             if !self.places.contains_key(copy) || used.values().any(|used| used == copy) {

@@ -1,18 +1,22 @@
 //! Checkpoints as Hugging Face directories with `config.json` and `model.safetensors`; transformers and Lessen read
 //! each other's.
 
+mod adapter_config;
 mod adapters;
 mod convert;
 mod dtype;
 mod file;
+mod folder;
 mod load;
 mod names;
 mod save;
+mod tensor_names;
 
-pub use adapters::{has_adapters, save_adapters};
+pub use adapters::{copy_adapters, save_adapters};
 pub use convert::convert;
 pub use dtype::WeightDtype;
 pub use file::TensorFile;
+pub use folder::ModelFolder;
 pub use load::{Loaded, Rest, Take, load, load_with};
 pub use save::{Entry, Sink, save, save_with, write_tensors};
 

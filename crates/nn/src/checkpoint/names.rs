@@ -7,12 +7,7 @@ use crate::models::bert::Family;
 /// from TensorFlow), and that of a tied copy.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
-    let mut prefixes = Family::ALL
-        .into_iter()
-        .map(|family| family.description().prefix)
-        .chain(["transformer", "model"]);
-    let short = prefixes.find_map(|prefix| name.strip_prefix(prefix)?.strip_prefix('.'));
-    names.extend(short.map(str::to_string));
+    names.extend(without_prefix(name).map(str::to_string));
     for (new, old) in [
         (".LayerNorm.weight", ".LayerNorm.gamma"),
         (".LayerNorm.bias", ".LayerNorm.beta"),
@@ -26,6 +21,15 @@ pub(super) fn candidates(name: &str) -> Vec<String> {
     let copies = tied().into_iter().filter(|tied| tied.source == name);
     names.extend(copies.map(|tied| tied.copy.to_string()));
     names
+}
+
+/// The name of a parameter in a model without a head.
+pub(super) fn without_prefix(name: &str) -> Option<&str> {
+    let mut prefixes = Family::ALL
+        .into_iter()
+        .map(|family| family.description().prefix)
+        .chain(["transformer", "model"]);
+    prefixes.find_map(|prefix| name.strip_prefix(prefix)?.strip_prefix('.'))
 }
 
 /// A tensor that the model ties to another.

@@ -1,11 +1,10 @@
 //! The `config.json` of a model: reading and writing it.
 
-use std::path::Path;
-
 use serde_json::{Map, Value};
 
 use super::Model;
 use crate::architecture::{Architecture, family};
+use crate::checkpoint::ModelFolder;
 use crate::config::Fields;
 use crate::loss::Loss;
 use crate::models::bert::{Bert, Family, Head};
@@ -16,13 +15,14 @@ use crate::task::Task;
 use lessen_base::Result;
 
 impl Model {
-    /// Reads the model that `DIR/config.json` describes.
+    /// Reads the model that the `config.json` of a folder describes; of adapters without one, that of their base model
+    /// with the head that they are for.
     ///
     /// # Errors
     /// A missing or damaged file; a field that is missing, wrong, contradictory or not implemented. The message names
     /// file and field.
-    pub fn from_dir(dir: &Path) -> Result<Model> {
-        let fields = Fields::read(&dir.join("config.json"))?;
+    pub fn from_dir<'a>(folder: impl Into<ModelFolder<'a>>) -> Result<Model> {
+        let fields = folder.into().fields()?;
         let architecture = Architecture::of(&fields)?;
         architecture.check_family(&fields, fields.word("model_type")?.unwrap_or(architecture.model_type()))?;
         let model = Model::from_fields(&fields, architecture)?;
@@ -32,14 +32,14 @@ impl Model {
         Ok(model)
     }
 
-    /// Reads a model of this class with the dimensions of `DIR/config.json`, which may describe another class of the
-    /// same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type` and the
-    /// loss of the replaced head are ignored.
+    /// Reads a model of this class with the dimensions of the folder's `config.json`, which may describe another class
+    /// of the same family: a classifier on a BERT that was pretrained as a masked language model. The `problem_type`
+    /// and the loss of the replaced head are ignored.
     ///
     /// # Errors
     /// As [`Model::from_dir`]; a model of another family.
-    pub fn from_dir_as(dir: &Path, architecture: Architecture) -> Result<Model> {
-        let fields = Fields::read(&dir.join("config.json"))?;
+    pub fn from_dir_as<'a>(folder: impl Into<ModelFolder<'a>>, architecture: Architecture) -> Result<Model> {
+        let fields = folder.into().fields()?;
         architecture.check_family(&fields, family(&fields)?)?;
         let mut model = Model::from_fields(&fields, architecture)?;
         model.set_multi_label(false);
@@ -49,24 +49,25 @@ impl Model {
         Ok(model)
     }
 
-    /// [`Model::from_dir_as`] of the class with this head in the family of `DIR/config.json`.
+    /// [`Model::from_dir_as`] of the class with this head in the family of the folder's `config.json`.
     ///
     /// # Errors
     /// As [`Model::from_dir_as`]; a family without such a head.
-    pub fn from_dir_with(dir: &Path, head: Head) -> Result<Model> {
-        let family = Model::family(dir)?;
+    pub fn from_dir_with<'a>(folder: impl Into<ModelFolder<'a>>, head: Head) -> Result<Model> {
+        let folder = folder.into();
+        let family = Model::family(folder)?;
         // The error about a family without the head names BERT's class.
         let bert = Architecture::Bert(Family::Bert, head);
-        Model::from_dir_as(dir, Architecture::with_head(&family, head).unwrap_or(bert))
+        Model::from_dir_as(folder, Architecture::with_head(&family, head).unwrap_or(bert))
     }
 
-    /// Reads the family that `DIR/config.json` names, which Lessen need not implement; see
+    /// Reads the family that the folder's `config.json` names, which Lessen need not implement; see
     /// [`Architecture::model_type`].
     ///
     /// # Errors
     /// A file that cannot be read or names no family.
-    pub fn family(dir: &Path) -> Result<String> {
-        Ok(family(&Fields::read(&dir.join("config.json"))?)?.to_string())
+    pub fn family<'a>(folder: impl Into<ModelFolder<'a>>) -> Result<String> {
+        Ok(family(&folder.into().fields()?)?.to_string())
     }
 
     /// Returns the fields of the model's `config.json`: those of the file it was read from, updated.

@@ -10,6 +10,7 @@ fn lora() -> Lora {
     Lora {
         rank: 2,
         alpha: 3.0,
+        rank_stabilized: false,
         dropout: 0.0,
         targets: vec!["query".into(), "layer.1.out".into()],
         fan_in_fan_out: false,
@@ -58,8 +59,8 @@ fn check_merge(lora: &Lora, second: Layer, adapted_weights: &[&str]) {
         let mut weight = floats(&adapter.weight());
         // In two parts, as a file is written.
         let (start, end) = weight.split_at_mut(5);
-        adapter.merge(lora, (&a, &b), 0, start);
-        adapter.merge(lora, (&a, &b), 5, end);
+        adapter.merge((lora.scale(), lora.fan_in_fan_out), (&a, &b), 0, start);
+        adapter.merge((lora.scale(), lora.fan_in_fan_out), (&a, &b), 5, end);
         let shape = given[&adapter.weight()].ty.shape.clone();
         let array = Array::f32(&shape, weight.into_iter().map(f64::from).collect());
         merged.insert(adapter.weight(), array);

@@ -1,5 +1,6 @@
 //! Tests of the public interface, in one binary.
 
+mod adapter_folders;
 mod attention_kinds;
 mod cache;
 mod checkpoint;

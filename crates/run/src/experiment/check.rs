@@ -19,7 +19,7 @@ use lessen_compile::Backend;
 use std::path::Path;
 
 /// Settings of the data, which decide whether two runs can share what was read.
-const DATA: [&str; 9] = [
+const DATA: [&str; 10] = [
     "data.path",
     "data.format",
     "data.task",
@@ -28,6 +28,7 @@ const DATA: [&str; 9] = [
     "data.held_out",
     "data.shuffle",
     "model.init",
+    "model.base",
     "model.kind",
 ];
 

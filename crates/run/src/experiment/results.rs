@@ -129,7 +129,7 @@ fn at_lengths(root: &Path, lengths: impl Iterator<Item = Length>, new_backend: N
         .filter(|length| !known.contains_key(&length.to_string()))
         .collect();
     if !missing.is_empty() {
-        let run = SavedRun::open(root, Which::Last, new_backend)?;
+        let run = SavedRun::open(root, Which::Last, None, new_backend)?;
         for length in missing.into_iter().filter(|length| run.reaches(*length)) {
             let (_, scores) = run.evaluate_at(None, "dev", length)?;
             known.insert(length.to_string(), json!(scores.loss));

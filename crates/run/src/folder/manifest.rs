@@ -66,7 +66,7 @@ pub(crate) struct DataDigests {
     pub dev: DataDigest,
 }
 
-/// How long a run has waited for a better evaluation.
+/// How long a run, or its phase, has waited for a better evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Waiting {
     /// The best score so far.
@@ -92,7 +92,7 @@ pub struct Manifest {
     /// How long it has waited for a better evaluation, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) waiting: Option<Waiting>,
-    /// Whether it ended here since it had waited long enough.
+    /// Whether the run, or its phase, ended here since it had waited long enough.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(crate) stopped: bool,
     /// Whether it has no optimizer state.

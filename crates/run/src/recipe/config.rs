@@ -12,6 +12,7 @@ use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
 use lessen_data::{Batching, Documents, TokenCache, adder};
+use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
 use std::path::PathBuf;
 
@@ -98,6 +99,12 @@ impl Config {
         self.train.label_smoothing = 0.0;
         self.lora.rank = 0;
         self
+    }
+
+    /// The folder with the model to start from, if there is one.
+    pub(crate) fn init(&self) -> Option<ModelFolder<'_>> {
+        let folder = ModelFolder::from(self.model.init.as_deref()?);
+        Some(folder.with_base(self.model.base.as_deref()))
     }
 
     /// The name of the recipe.

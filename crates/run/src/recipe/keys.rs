@@ -338,6 +338,8 @@ keys! {
     /// What a model is built from.
     model: ModelKeys {
         init: Option<PathBuf> [PATH], "Hugging Face folder to start from (--init); its sizes replace those below";
+        base: Option<PathBuf> [PATH],
+            "folder of the model that the adapters in model.init belong to (--base; default: the one that they name)";
         kind: ModelKind [Kind::Choice(ModelKind::WORDS)] = "\"gpt2\"", "language model or classifier";
         layers: usize [Kind::Count(1)] = "2", "Transformer blocks";
         width: usize [Kind::Count(1)] = "128", "size of the hidden states";
@@ -452,7 +454,7 @@ keys! {
             "score that tells which evaluation is best, such as f1 or loss; model/ is then the best model (default: the \
              first score of the data, and model/ is the last one)";
         patience: u64 [Kind::Count(0)] = "0",
-            "evaluations without a new best one after which training ends; 0 is never";
+            "evaluations without a new best one after which training, or its phase, ends; 0 is never";
         checkpoint_every: u64 [Kind::Count(0)] = "500", "steps between checkpoints; 0 is at the end only";
         checkpoint_minutes: f64 [NOT_NEGATIVE] = "10.0",
             "minutes between checkpoints, beside those by steps, and a first one early; 0 is none of them";
@@ -476,10 +478,13 @@ keys! {
     lora: LoraKeys {
         rank: usize [Kind::Count(0)] = "0", "rank of the adapters; 0 is no LoRA";
         alpha: f64 [NOT_NEGATIVE] = "16.0", "factor of the adapters, times their rank";
-        targets: Option<Patterns> [NAMES], "layers that get adapters, such as query,value";
+        rank_stabilized: bool [Kind::Switch] = "false", "whether the factor is alpha over the root of the rank (rsLoRA)";
+        targets: Option<Patterns> [NAMES],
+            "layers that get adapters, such as query,value; all-linear is all of them, but for those that are trained whole";
         dropout: f64 [SHARE] = "0.0", "share of dropped values before the adapters";
         whole: Option<Patterns> [NAMES],
-            "parameters that are trained beside the adapters (default: those that the checkpoint lacks, and its head)";
+            "parameters that are trained beside the adapters, with those that the checkpoint lacks (default: the head, but for that \
+             of a model that continues texts)";
     }
     /// Statistics of values inside the model, which change nothing of the training.
     record: RecordKeys {

@@ -94,6 +94,7 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("train.label_smoothing", &["label_smoothing_factor", "smoothing"]),
     ("train.class_weights", &["class_weight", "loss_weights"]),
     ("train.ema", &["ema_decay", "moving_average"]),
+    ("lora.rank_stabilized", &["use_rslora", "rslora"]),
     ("train.patience", &["early_stopping_patience", "early_stopping"]),
     ("train.best", &["metric_for_best_model", "best_metric"]),
     ("train.keep", &["save_total_limit", "keep_checkpoints"]),

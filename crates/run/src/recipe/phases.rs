@@ -13,7 +13,8 @@
 //!
 //! A phase has the settings of the phase before it, with its own changes; the first one has those of the recipe. So a
 //! recipe reads as a sequence of changes. Steps and schedule of the learning rate are those of the phase: each begins
-//! anew. What names the run, the data, the vocabulary or the seed cannot change.
+//! anew. A phase without better evaluations for `train.patience` of them ends early; the next one goes on from there.
+//! What names the run, the data, the vocabulary or the seed cannot change, and adapters are the same in all phases.
 
 use super::config::Config;
 use super::document::{Document, leaves, tables};
@@ -65,9 +66,9 @@ impl Phase {
 fn may_change(key: &str) -> bool {
     match key.split_once('.') {
         Some(("data", name)) => name == "max_length",
-        Some(("model", name)) => !["init", "kind", "vocab", "classes"].contains(&name),
-        // An average goes on through all phases.
-        Some(("train", name)) => !["seed", "ema", "patience"].contains(&name),
+        Some(("model", name)) => !["init", "base", "kind", "vocab", "classes"].contains(&name),
+        // Averages and adapters go on through all phases.
+        Some(("train", name)) => !["seed", "ema"].contains(&name),
         Some(("lora", _)) => false,
         Some((section, _)) => section != "run",
         None => false,
@@ -192,7 +193,6 @@ impl Recipe {
             let phases = vec![Config::of(whole, None)?];
             return Ok(Recipe { phases, settings });
         }
-        check_without_phases(&settings)?;
         let mut phases = Vec::with_capacity(settings.phases.len());
         for phase in &settings.phases {
             whole.values.extend(phase.changes.clone());
@@ -205,23 +205,6 @@ impl Recipe {
     pub fn name(&self) -> &str {
         self.phases[0].recipe()
     }
-}
-
-/// Refuses settings that are for recipes without phases.
-fn check_without_phases(settings: &Settings) -> Result<()> {
-    let keys = settings.keys()?;
-    for (name, is_set) in [
-        ("lora.rank", keys.lora.rank > 0),
-        ("train.patience", keys.train.patience > 0),
-    ] {
-        if is_set {
-            return Err(Error::user(format!(
-                "{} is for recipes without phases; leave it out, or train in one phase",
-                settings.place(name)
-            )));
-        }
-    }
-    Ok(())
 }
 
 /// How a message begins that is about a phase.

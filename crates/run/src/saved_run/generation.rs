@@ -38,6 +38,14 @@ impl SavedRun<'_> {
         continuation::generate(&self.saved, |most| self.generator(most), prompts, &how, show)
     }
 
+    /// How the model continues texts, over what holds where its `generation_config.json` says nothing.
+    pub fn sampling(&self, rest: Sampling) -> Sampling {
+        self.saved
+            .generation
+            .as_ref()
+            .map_or(rest, |generation| generation.over(rest))
+    }
+
     /// How many of a text's tokens stand for what the vocabulary does not have, and how many there are in all.
     ///
     /// # Errors
@@ -51,6 +59,15 @@ impl SavedRun<'_> {
 
     /// A generator that keeps the keys and values of so many tokens.
     pub(super) fn generator(&self, most: usize) -> Result<Generator> {
-        Generator::new(self.session()?, &self.saved.model, most)
+        let mut generator = Generator::new(self.session()?, &self.saved.model, most)?;
+        if let Some(ends) = self
+            .saved
+            .generation
+            .as_ref()
+            .and_then(|generation| generation.ends.clone())
+        {
+            generator.end_at(ends);
+        }
+        Ok(generator)
     }
 }

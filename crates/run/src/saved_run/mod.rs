@@ -14,8 +14,9 @@ use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::phases::Recipe;
 use crate::task::SavedModel;
-use crate::task::first_weights;
+use crate::task::{first_weights, fit};
 use lessen_base::{Error, Result};
+use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Model, Task};
 use lessen_train::Session;
 use std::path::{Path, PathBuf};
@@ -35,15 +36,17 @@ pub struct SavedRun<'a> {
 
 impl<'a> SavedRun<'a> {
     /// Opens a run or a Hugging Face folder. Of a run it takes the last model or another one; that of the newest
-    /// checkpoint while the run has not ended.
+    /// checkpoint while the run has not ended. `base` is the folder of the model that adapters belong to, where another
+    /// one than they name.
     ///
     /// # Errors
-    /// A folder with neither of both, or with a damaged one, and a model that the folder does not have.
-    pub fn open(root: &Path, which: Which, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
+    /// A folder with neither of both, or with a damaged one, a model that the folder does not have, and a base model of
+    /// what are no adapters.
+    pub fn open(root: &Path, which: Which, base: Option<&Path>, new_backend: NewBackend<'a>) -> Result<SavedRun<'a>> {
         let is_plain = plain::is_plain(root);
         let (config, dir) = if is_plain {
             plain::check_only(root, which)?;
-            (plain::config(root)?, root.to_path_buf())
+            (plain::config(with_base(root, base)?)?, root.to_path_buf())
         } else {
             let folder = Folder::open(root)?;
             let (dir, phase) = folder.usable_model(which)?;
@@ -52,7 +55,7 @@ impl<'a> SavedRun<'a> {
                 dir,
             )
         };
-        let saved = SavedModel::read(&config, &dir)?;
+        let saved = SavedModel::read(&config, with_base(&dir, base)?)?;
         Ok(SavedRun {
             config,
             saved,
@@ -105,7 +108,7 @@ impl<'a> SavedRun<'a> {
     fn session_of(&self, model: &Model, places: Option<&[usize]>) -> Result<Session> {
         let parameters = model.parameters();
         let mut session = Session::zeros((self.new_backend)()?, parameters.clone())?;
-        first_weights::read(&mut session, &parameters, &self.saved.dir, &|_| false, places)?;
+        first_weights::read(&mut session, &parameters, self.saved.folder(), &|_| false, places)?;
         Ok(session)
     }
 
@@ -134,11 +137,23 @@ impl<'a> SavedRun<'a> {
 ///
 /// # Errors
 /// As [`SavedRun::open`].
-pub(crate) fn model_folder(root: &Path, which: Which) -> Result<PathBuf> {
+pub(crate) fn model_dir(root: &Path, which: Which) -> Result<PathBuf> {
     if plain::is_plain(root) {
         return plain::check_only(root, which).map(|()| root.to_path_buf());
     }
     Ok(Folder::open(root)?.usable_model(which)?.0)
+}
+
+/// The folder of a model whose adapters, if it has some, belong to the model in `base`.
+///
+/// # Errors
+/// A base model that is in no folder, or that what are no adapters are given.
+pub(crate) fn with_base<'a>(dir: &'a Path, base: Option<&'a Path>) -> Result<ModelFolder<'a>> {
+    let folder = ModelFolder::from(dir);
+    if let Some(base) = base {
+        fit::check_base(folder, base).map_err(|error| error.at(format!("--base {}", base.display())))?;
+    }
+    Ok(folder.with_base(base))
 }
 
 /// The settings of the phase that a model is of; of the last one where none is named.

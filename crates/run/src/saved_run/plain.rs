@@ -8,6 +8,7 @@ use crate::recipe::value::SettingValue;
 use crate::recipe::words::Word;
 use lessen_base::{Error, Result};
 use lessen_data::{Asking, Problem};
+use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Model, Task};
 use std::path::Path;
 
@@ -18,7 +19,8 @@ const BATCH: (usize, usize) = (32, 2048);
 
 /// Whether a folder holds a model, but no run.
 pub(super) fn is_plain(root: &Path) -> bool {
-    root.join("config.json").is_file() && !root.join("config.toml").is_file()
+    let has_model = root.join("config.json").is_file() || ModelFolder::from(root).has_adapters();
+    has_model && !root.join("config.toml").is_file()
 }
 
 /// Refuses any but the only model of a Hugging Face folder.
@@ -41,9 +43,9 @@ pub(super) fn check_only(root: &Path, which: Which) -> Result<()> {
 ///
 /// # Errors
 /// A `config.json` that is damaged or of a model that Lessen does not have.
-pub(super) fn config(root: &Path) -> Result<Config> {
-    let shown = root.display().to_string();
-    let model = Model::from_dir(root)?;
+pub(super) fn config(folder: ModelFolder<'_>) -> Result<Config> {
+    let shown = folder.path().display().to_string();
+    let model = Model::from_dir(folder)?;
     let is_language_model = model.task() == Task::LanguageModelling;
     let most = |length: usize| model.max_length().unwrap_or(length).min(length);
     // Of the kinds that learn the same data any one serves: the model is that of the folder.

@@ -1,7 +1,7 @@
 //! From a recipe to the data it names: what is read, how it is tokenized, what is to be predicted.
 
 use super::goal::Goal;
-use super::questions;
+use super::{questions, tokenizer_of};
 use crate::folder::manifest::{DataDigest, DataDigests};
 use crate::recipe::config::Config;
 use crate::recipe::keys::{CHARACTERS, DataFormat};
@@ -14,9 +14,10 @@ use lessen_data::labelled::Columns;
 use lessen_data::{
     Adder, Batching, Dataset, Documents, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels,
     MaskedBatches, Masking, Order, Problem, QuestionBatches, Source, Squad, Tagged, TaggedBatches, Text, TextOptions,
-    TextSplit, Tokenizer, WindowBatches, encode_text, end_of_text, is_pattern, labelled, tagged, tagged::Sentences,
+    TextSplit, Tokenizer, WindowBatches, document_start, encode_text, is_pattern, labelled, tagged, tagged::Sentences,
 };
-use std::path::{Path, PathBuf};
+use lessen_nn::checkpoint::ModelFolder;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The data of a run as it was read.
@@ -114,14 +115,13 @@ impl Corpus {
                 "{origin} cannot change the vocabulary of the checkpoint {shown}; leave out one of the two"
             )));
         }
-        let dir: Option<PathBuf> = match config.data.tokenizer.as_deref() {
-            Some(CHARACTERS) if config.model.init.is_none() => None,
-            Some(CHARACTERS) | None => config.model.init.clone(),
-            Some(dir) => Some(dir.into()),
+        let folder = match config.data.tokenizer.as_deref() {
+            Some(CHARACTERS) | None => config.init(),
+            Some(dir) => Some(ModelFolder::from(dir)),
         };
-        Ok(match (self, dir) {
+        Ok(match (self, folder) {
             (Corpus::Adder, _) => Adder::tokenizer(),
-            (_, Some(dir)) => Tokenizer::from_dir(&dir)?,
+            (_, Some(folder)) => tokenizer_of(folder)?,
             (Corpus::Masked(text), None) => {
                 Tokenizer::marked_characters([whole(&text.train)?.as_str()], config.data.min_count)
             }
@@ -254,7 +254,7 @@ impl Corpus {
                 let windows = WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?;
                 Arc::new(match documents {
                     Documents::Off => windows,
-                    _ => windows.with_documents(end_of_text(tokenizer)?),
+                    _ => windows.with_documents(document_start(tokenizer, documents)?),
                 })
             }
             Corpus::Masked(text) => {

@@ -7,9 +7,11 @@ use crate::recipe::class_weights::ClassWeights;
 use crate::recipe::config::Config;
 use lessen_base::{Error, Result};
 use lessen_data::{Batch, Field};
-use lessen_nn::{Adapter, Criterion, Lora, Model, Patterns};
+use lessen_nn::{Adapter, Criterion, Lora, Model, ParamSpec, Patterns};
 use std::collections::BTreeSet;
-use std::path::Path;
+
+/// The word for all linear layers, as in `peft`.
+const ALL_LINEAR: &str = "all-linear";
 
 /// What fine-tuning adds to a task.
 #[derive(Clone, Default)]
@@ -137,11 +139,19 @@ fn lora(config: &Config, model: &Model) -> Result<Option<Lora>> {
     let of = |targets: Vec<String>| Lora {
         rank: keys.rank,
         alpha: keys.alpha,
+        rank_stabilized: keys.rank_stabilized,
         dropout: keys.dropout,
         targets,
         fan_in_fan_out: model.fan_in_fan_out(),
         base: init.canonicalize().unwrap_or(init.clone()).display().to_string(),
         whole: Patterns::default(),
+    };
+    let (heads, lacking) = new_parameters(model, config)?;
+    let whole = match &keys.whole {
+        Some(whole) => whole.clone().and(lacking),
+        // That of a language model is no head for one task.
+        None if model.decoder().is_some() => Patterns::default().and(lacking),
+        None => Patterns::default().and(heads).and(lacking),
     };
     let adapts = |target: &str| !Adapter::of(&model.parameters_with(Some(&of(vec![target.to_string()])))).is_empty();
     let targets: Vec<String> = keys
@@ -150,6 +160,13 @@ fn lora(config: &Config, model: &Model) -> Result<Option<Lora>> {
         .flat_map(Patterns::iter)
         .map(str::to_string)
         .collect();
+    if targets == [ALL_LINEAR] {
+        let targets = layers(model)
+            .into_iter()
+            .filter(|layer| !whole.contains(&format!("{layer}.weight")));
+        let targets = targets.filter(|layer| adapts(layer)).collect();
+        return Ok(Some(Lora { whole, ..of(targets) }));
+    }
     let unknown = targets.iter().find(|target| !adapts(target));
     if targets.is_empty() || unknown.is_some() {
         let what = unknown.map_or("names no layers".to_string(), |target| {
@@ -163,26 +180,48 @@ fn lora(config: &Config, model: &Model) -> Result<Option<Lora>> {
             layers.join(", ")
         )));
     }
-    let whole = match &keys.whole {
-        Some(whole) => whole.clone(),
-        None => Patterns::default().and(new_parameters(model, init)?),
-    };
     Ok(Some(Lora { whole, ..of(targets) }))
+}
+
+/// The layers with a weight.
+fn layers(model: &Model) -> Vec<String> {
+    let names = model.parameters().into_iter().map(|param| param.name);
+    names
+        .filter_map(|name| Some(name.strip_suffix(".weight")?.to_string()))
+        .collect()
 }
 
 /// The last parts of the names of layers with a weight.
 fn last_parts(model: &Model) -> BTreeSet<String> {
-    let layer = |name: &str| Some(name.strip_suffix(".weight")?.rsplit('.').next()?.to_string());
-    let names = model.parameters().into_iter().map(|param| param.name);
-    names.filter_map(|name| layer(&name)).collect()
+    let last = |layer: String| Some(layer.rsplit('.').next()?.to_string());
+    layers(model).into_iter().filter_map(last).collect()
 }
 
-/// The parameters that the checkpoint to start from lacks, or that belong to its head.
-fn new_parameters(model: &Model, init: &Path) -> Result<Vec<String>> {
-    let known = Model::from_dir_as(init, model.architecture())?.parameters();
-    let is_new = |name: &String| model.is_head(name) || known.iter().all(|param| param.name != *name);
-    let names = model.parameters().into_iter().map(|param| param.name);
-    Ok(names.filter(is_new).collect())
+/// The parameters of the model's head, and those that the checkpoint to start from lacks or has in another shape: no
+/// base model gives these, so that adapters are of no use without them.
+fn new_parameters(model: &Model, config: &Config) -> Result<(Vec<String>, Vec<String>)> {
+    let (known, has_head) = match config.init() {
+        Some(init) => (
+            Model::from_dir_as(init, model.architecture())?.parameters(),
+            Model::from_dir(init).is_ok_and(|own| own.architecture() == model.architecture()),
+        ),
+        None => (Vec::new(), false),
+    };
+    let lacks = |param: &ParamSpec| {
+        let is_known = known
+            .iter()
+            .any(|own| own.name == param.name && own.shape == param.shape);
+        !is_known || (!has_head && model.is_head(&param.name))
+    };
+    let (mut heads, mut lacking) = (Vec::new(), Vec::new());
+    for param in model.parameters() {
+        match (lacks(&param), model.is_head(&param.name)) {
+            (true, _) => lacking.push(param.name),
+            (false, true) => heads.push(param.name),
+            (false, false) => {}
+        }
+    }
+    Ok((heads, lacking))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! The first weights of a session: drawn, or read from a checkpoint in blocks, so that they are never in memory twice.
 
 use lessen_base::Result;
+use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Model, ParamSpec, Weight, Weights, checkpoint, has_class_rows, reorder_classes, same_classes};
 use lessen_train::Session;
 use std::collections::{HashMap, HashSet};
@@ -13,7 +14,7 @@ pub(crate) enum Origin<'a> {
     Seed,
     /// The checkpoint that a run starts from: it may lack a head, or be of a model with another attention. A class that
     /// it knows under another number keeps its row of the classifier.
-    Init(&'a Path),
+    Init(ModelFolder<'a>),
     /// A model of the run.
     Saved(&'a Path),
     /// A model of the phase before, which may lack anything.
@@ -23,8 +24,8 @@ pub(crate) enum Origin<'a> {
 /// How the first weights of a run differ from the checkpoint to start from.
 #[derive(Default)]
 pub(crate) struct FirstWeights {
-    /// Names and shapes of those that were drawn although there is a checkpoint.
-    pub drawn: Vec<String>,
+    /// Those that were drawn although there is a checkpoint.
+    pub drawn: Vec<ParamSpec>,
     /// Names of those of which the checkpoint has the rows of fewer tokens.
     pub grown: Vec<String>,
     /// Tensors of the checkpoint that the model does not have.
@@ -44,10 +45,10 @@ pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, see
             session.draw(|_| true, seed)?;
             return Ok(FirstWeights::default());
         }
-        Origin::Saved(dir) => read(session, &parameters, dir, &|_| false, None)?,
-        Origin::Before(dir) => read(session, &parameters, dir, &|_| true, None)?,
-        Origin::Init(dir) => {
-            let known = Model::from_dir_as(dir, model.architecture())?;
+        Origin::Saved(dir) => read(session, &parameters, dir.into(), &|_| false, None)?,
+        Origin::Before(dir) => read(session, &parameters, dir.into(), &|_| true, None)?,
+        Origin::Init(folder) => {
+            let known = Model::from_dir_as(folder, model.architecture())?;
             let before = known.parameters();
             let before: HashMap<&str, &[usize]> = before.iter().map(|p| (&*p.name, &*p.shape)).collect();
             // The rows of tokens that the checkpoint lacks are new; the others are read over what is drawn.
@@ -68,13 +69,15 @@ pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, see
             let added: HashSet<&str> = added.map(|p| &*p.name).collect();
             let may_lack = |name: &str| model.is_head(name) || added.contains(name);
             let places = same_classes(model.labels(), known.labels());
-            read(session, &parameters, dir, &may_lack, places.as_deref())?
+            read(session, &parameters, folder, &may_lack, places.as_deref())?
         }
     };
     session.draw(|name| rest.missing.iter().any(|own| own == name), seed)?;
-    let drawn = parameters.iter().filter(|param| rest.missing.contains(&param.name));
+    let drawn = parameters
+        .into_iter()
+        .filter(|param| rest.missing.contains(&param.name));
     Ok(FirstWeights {
-        drawn: drawn.map(show).collect(),
+        drawn: drawn.collect(),
         grown,
         unused: rest.extra,
     })
@@ -89,12 +92,12 @@ pub(crate) fn show(param: &ParamSpec) -> String {
 pub(crate) fn read(
     session: &mut Session,
     parameters: &[ParamSpec],
-    dir: &Path,
+    folder: ModelFolder<'_>,
     may_lack: &dyn Fn(&str) -> bool,
     places: Option<&[usize]>,
 ) -> Result<checkpoint::Rest> {
     let mut heads = Weights::new();
-    let rest = checkpoint::load_with(dir, parameters, may_lack, &mut |param, first, part| {
+    let rest = checkpoint::load_with(folder, parameters, may_lack, &mut |param, first, part| {
         if places.is_none() || !has_class_rows(&param.name) {
             return session.set_part(&param.name, first, part);
         }

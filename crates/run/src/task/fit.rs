@@ -1,10 +1,12 @@
 //! Whether settings, data and model go together: checked in one place, before anything is traced, whoever changed them.
 
 use super::goal::{Goal, LOSS};
+use super::tokenizer_of;
 use crate::recipe::config::Config;
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
+use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Architecture, AttentionConfig, Loss, Model, Task};
 use std::path::Path;
 
@@ -18,8 +20,10 @@ const MOST_ELEMENTS: f64 = (1u64 << 48) as f64;
 /// Refuses what is no folder with a model to start from, before anything else is looked for in it.
 ///
 /// # Errors
-/// A path without folder, and the folder of a run instead of that of its model.
-pub(crate) fn check_init(config: &Config, dir: &Path) -> Result<()> {
+/// A path without folder, the folder of a run instead of that of its model, a base model for what are no adapters, and
+/// adapters to which others are to be added.
+pub(crate) fn check_init(config: &Config, folder: ModelFolder<'_>) -> Result<()> {
+    let dir = folder.path();
     let (place, shown) = (config.settings.origin("model.init"), dir.display());
     if !dir.is_dir() {
         return Err(Error::user(format!(
@@ -31,6 +35,35 @@ pub(crate) fn check_init(config: &Config, dir: &Path) -> Result<()> {
         return Err(Error::user(format!(
             "{place}: {shown} is a run; start from its model, {}",
             model.display()
+        )));
+    }
+    if folder.has_adapters() && config.lora.rank > 0 {
+        return Err(Error::user(format!(
+            "{} needs a checkpoint whose weights stay as they are, but {shown} has adapters; merge them first, with \
+             `lessen export`, or leave it out",
+            config.place("lora.rank")
+        )));
+    }
+    match &config.model.base {
+        Some(base) => check_base(folder, base).map_err(|error| error.at(config.settings.origin("model.base"))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses what is no base model of adapters.
+///
+/// # Errors
+/// A path without folder, and a folder that has no adapters.
+pub(crate) fn check_base(adapters: ModelFolder<'_>, base: &Path) -> Result<()> {
+    if !base.is_dir() {
+        let base = base.display();
+        return Err(Error::user(format!("there is no folder {base}; check the path")));
+    }
+    if !adapters.has_adapters() {
+        return Err(Error::user(format!(
+            "{} has a model of its own and no adapters; leave out the base model {}",
+            adapters.path().display(),
+            base.display()
         )));
     }
     Ok(())
@@ -119,12 +152,12 @@ pub(crate) fn check_new(config: &Config, model: &Model, tokenizer: Option<&Token
 /// to the tokenizer that belongs to it. Another tokenizer is not for this model, and [`check_new`] refuses it.
 pub(crate) fn vocabulary_for(config: &Config, model: &Model, tokenizer: Option<&Tokenizer>) -> usize {
     let knows = model.vocab_size();
-    let (Some(dir), Some(tokenizer)) = (&config.model.init, tokenizer) else {
+    let (Some(folder), Some(tokenizer)) = (config.init(), tokenizer) else {
         return knows;
     };
     let grows = tokenizer.vocab_size() > knows
         && (tokenizer.is_extended_from(knows)
-            || Tokenizer::from_dir(dir).is_ok_and(|own| is_longer(tokenizer, &own, knows)));
+            || tokenizer_of(folder).is_ok_and(|own| is_longer(tokenizer, &own, knows)));
     match grows {
         true => tokenizer.vocab_size(),
         false => knows,

@@ -9,6 +9,7 @@ pub mod goal;
 pub(crate) mod model;
 mod questions;
 pub(crate) mod recording;
+mod saved_model;
 
 use self::corpus::Corpus;
 use self::evaluation::packed_shape;
@@ -16,13 +17,17 @@ use self::fine_tuning::FineTuning;
 use self::first_weights::Origin;
 use self::goal::Goal;
 use self::model::Sizes;
+pub use self::saved_model::SavedModel;
+use self::saved_model::generation_of;
+pub(crate) use self::saved_model::tokenizer_of;
 use crate::folder::manifest::DataDigests;
+use crate::generation_config::GenerationConfig;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use lessen_base::{Error, Result};
 use lessen_data::{Documents, Metric, Problem, Source, Tokenizer, bucket, masked_places};
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Context, Joined, Model, Task, numbered_labels};
+use lessen_nn::{BatchShape, Context, Joined, Model, ParamSpec};
 use lessen_train::{StepGraphs, TrainerOptions};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -106,62 +111,6 @@ impl Shapes {
     }
 }
 
-/// A model that a run has saved, with its tokenizer.
-#[derive(Clone)]
-pub struct SavedModel {
-    /// The folder that it was read from.
-    pub dir: PathBuf,
-    /// The model.
-    pub model: Model,
-    /// Its tokenizer.
-    pub tokenizer: Tokenizer,
-}
-
-impl SavedModel {
-    /// Reads model and tokenizer from a folder of a run with these settings.
-    ///
-    /// # Errors
-    /// Damaged files, and settings that do not describe the model.
-    pub fn read(config: &Config, dir: &Path) -> Result<SavedModel> {
-        let tokenizer = Tokenizer::from_dir(dir)?;
-        let mut model = Model::from_dir(dir)?;
-        if let Some(dropout) = config.model.dropout {
-            model.set_dropout(dropout);
-        }
-        let saved = SavedModel {
-            dir: dir.to_path_buf(),
-            model,
-            tokenizer,
-        };
-        saved.check(config)?;
-        Ok(saved)
-    }
-
-    /// Refuses settings that do not describe the model.
-    ///
-    /// # Errors
-    /// The setting, or the tokenizer of another model.
-    pub(crate) fn check(&self, config: &Config) -> Result<()> {
-        let (model, tokenizer) = (&self.model, &self.tokenizer);
-        let described = described(config, model, tokenizer);
-        fit::check_saved(config, model, described.as_ref(), tokenizer, &self.dir)
-    }
-}
-
-impl SavedModel {
-    /// The classes of a classifier that has names for them, and of one of several labels in any case.
-    fn named_classes(&self) -> Option<Vec<String>> {
-        let names = self.model.labels();
-        let has_names = match self.model.task() {
-            Task::Classification { .. } => *names != numbered_labels(names.len()),
-            // Targets have a column for each of them.
-            Task::MultiLabelClassification { .. } => true,
-            _ => false,
-        };
-        has_names.then(|| names.to_vec())
-    }
-}
-
 /// Data that was read, and the tokenizer of its texts.
 #[derive(Clone)]
 pub struct TaskData {
@@ -184,6 +133,8 @@ pub struct RunTask {
     saved: Option<PathBuf>,
     /// How labels count, and which parameters are trained.
     pub(crate) fine_tuning: FineTuning,
+    /// How the model that it starts from continues texts, where its folder says so.
+    generation: Option<GenerationConfig>,
     /// The data; none where the recipe names none.
     data: Option<TaskData>,
 }
@@ -209,14 +160,15 @@ impl RunTask {
         };
         let goal = fit::scored(&config, goal)?;
         fit::check_loss(&config, &goal)?;
-        let (dir, model, tokenizer) = match saved {
+        let (dir, model, tokenizer, generation) = match saved {
             Some(saved) => {
                 fit::check_goal(&goal, &saved.model)?;
-                (Some(saved.dir), saved.model, Some(saved.tokenizer))
+                (Some(saved.dir), saved.model, Some(saved.tokenizer), saved.generation)
             }
             None => {
                 let (model, tokenizer) = new_model(&config, &goal, corpus.as_ref())?;
-                (None, model, tokenizer)
+                let generation = config.init().map(|init| generation_of(init, &model)).transpose()?;
+                (None, model, tokenizer, generation.flatten())
             }
         };
         fit::check_batch(&config, &model)?;
@@ -227,6 +179,7 @@ impl RunTask {
             config,
             goal,
             model,
+            generation,
             saved: dir,
             data: data.map(|(corpus, tokenizer)| TaskData {
                 corpus: Arc::new(corpus),
@@ -245,8 +198,10 @@ impl RunTask {
         fit::check_loss(&config, &goal)?;
         if let Some(init) = &self.config.model.init {
             model::check_unchanged(init, &self.config, &config)?;
-            // The checkpoint that the run started from may be gone.
-            config.model.init = Some(self.saved.as_ref().unwrap_or(init).clone());
+            if self.fine_tuning.lora.is_none() {
+                // The checkpoint that the run started from may be gone.
+                config.model.init = Some(self.saved.as_ref().unwrap_or(init).clone());
+            }
         }
         let tokenizer = self.data.as_ref().map(|data| data.tokenizer.as_ref());
         let sizes = Sizes {
@@ -262,9 +217,25 @@ impl RunTask {
             config,
             goal,
             model,
+            generation: self.generation.clone(),
             saved: None,
             data: self.data.clone(),
         })
+    }
+
+    /// All parameters in order of first use, those of adapters among them.
+    pub(crate) fn parameters(&self) -> Vec<ParamSpec> {
+        self.model.parameters_with(self.fine_tuning.lora.as_ref())
+    }
+
+    /// How its model continues texts; none for a model that does not.
+    pub(crate) fn generation(&self) -> Option<GenerationConfig> {
+        self.model.decoder()?;
+        Some(
+            self.generation
+                .clone()
+                .unwrap_or_else(|| GenerationConfig::of(&self.model)),
+        )
     }
 
     /// The data.
@@ -329,6 +300,7 @@ impl RunTask {
             schedule: self.config.schedule(steps),
             schedule_start: 0,
             joined: Joined::new(),
+            joined_at: Default::default(),
             frozen: train.freeze.clone().unwrap_or_default(),
             lora: self.fine_tuning.lora.clone(),
             no_decay: train.no_decay.clone().unwrap_or_default(),
@@ -361,7 +333,7 @@ impl RunTask {
 
     /// Where the first weights of training come from.
     pub(crate) fn origin(&self) -> Origin<'_> {
-        match (&self.saved, &self.config.model.init) {
+        match (&self.saved, self.config.init()) {
             // A checkpoint has only what is trained beside the weights that stay as they are.
             (Some(_), Some(init)) if self.fine_tuning.lora.is_some() => Origin::Init(init),
             (Some(dir), _) => Origin::Saved(dir),
@@ -397,7 +369,7 @@ impl TaskData {
 
 /// The model of a recipe that no run has saved, and its tokenizer where there is data.
 fn new_model(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<(Model, Option<Tokenizer>)> {
-    if let Some(init) = &config.model.init {
+    if let Some(init) = config.init() {
         fit::check_init(config, init)?;
     }
     let tokenizer = corpus.map(|corpus| corpus.tokenizer(config)).transpose()?;
@@ -416,24 +388,6 @@ fn sound_model(config: &Config, goal: &Goal, sizes: Sizes, tokenizer: Option<&To
     model.set_vocab_size(fit::vocabulary_for(config, &model, tokenizer));
     fit::check_new(config, &model, tokenizer)?;
     Ok(model)
-}
-
-/// The model that a run's settings describe, with the tokens, positions and classes of the one that it has saved; none
-/// where it began from a checkpoint, which decided everything else.
-fn described(config: &Config, saved: &Model, tokenizer: &Tokenizer) -> Option<Model> {
-    if config.model.init.is_some() {
-        return None;
-    }
-    let sizes = Sizes {
-        vocab: saved.vocab_size(),
-        pad: tokenizer.pad_id(),
-        length: saved.max_length().unwrap_or(config.data.max_length),
-    };
-    let mut model = model::from_scratch(config, sizes);
-    if !saved.labels().is_empty() {
-        model.set_labels(saved.labels().to_vec());
-    }
-    Some(model)
 }
 
 /// The names of classes of a recipe without data.

@@ -1,13 +1,13 @@
 //! From a recipe to the model it describes, and to its first weights.
 
-use super::fit;
 use super::goal::Goal;
+use super::{RunTask, fit};
 use crate::recipe::config::Config;
 use crate::recipe::keys::{DataFormat, ModelKind};
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
-use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::models::bert::{Bert, BertConfig, Family, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
@@ -45,8 +45,8 @@ const FIXED: [&str; 5] = [
 /// # Errors
 /// A checkpoint that cannot be read or does not go with data and settings.
 pub(crate) fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model> {
-    let mut model = match &config.model.init {
-        Some(dir) => from_checkpoint(config, dir, goal)?,
+    let mut model = match config.init() {
+        Some(folder) => from_checkpoint(config, folder, goal)?,
         None => from_scratch(config, sizes),
     };
     if let Some(dropout) = config.model.dropout {
@@ -57,10 +57,10 @@ pub(crate) fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model>
     Ok(model)
 }
 
-fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
+fn from_checkpoint(config: &Config, folder: ModelFolder<'_>, goal: &Goal) -> Result<Model> {
     for name in FIXED {
         if let origin @ Origin::Flag(_) = config.settings.origin(name) {
-            let shown = dir.display();
+            let shown = folder.path().display();
             return Err(Error::user(format!(
                 "{origin} cannot change the checkpoint {shown}; leave out one of the two"
             )));
@@ -69,14 +69,14 @@ fn from_checkpoint(config: &Config, dir: &Path, goal: &Goal) -> Result<Model> {
     let mut model = match goal {
         Goal::NextToken | Goal::Sum => {
             // The error about a family without such a class names GPT-2's.
-            let class = Architecture::language_model(&Model::family(dir)?);
-            Model::from_dir_as(dir, class.unwrap_or(Architecture::GPT2LMHeadModel))?
+            let class = Architecture::language_model(&Model::family(folder)?);
+            Model::from_dir_as(folder, class.unwrap_or(Architecture::GPT2LMHeadModel))?
         }
-        Goal::MaskedTokens => Model::from_dir_with(dir, Head::MaskedLM)?,
-        Goal::WordClasses(_) => Model::from_dir_with(dir, Head::TokenClassification)?,
-        Goal::Answers => Model::from_dir_with(dir, Head::QuestionAnswering)?,
+        Goal::MaskedTokens => Model::from_dir_with(folder, Head::MaskedLM)?,
+        Goal::WordClasses(_) => Model::from_dir_with(folder, Head::TokenClassification)?,
+        Goal::Answers => Model::from_dir_with(folder, Head::QuestionAnswering)?,
         Goal::Classes(..) | Goal::Labels(..) | Goal::Score(_) => {
-            Model::from_dir_with(dir, Head::SequenceClassification)?
+            Model::from_dir_with(folder, Head::SequenceClassification)?
         }
     };
     if let Some(activation) = config.model.activation {
@@ -298,20 +298,15 @@ pub(crate) fn number_classes(model: &mut Model, names: &[String]) -> Result<Opti
     Ok(Some(places))
 }
 
-/// Writes a Hugging Face folder: the model's configuration, its weights in a dtype, and the tokenizer.
+/// Writes a Hugging Face folder: the configuration of a task's model, its weights, the tokenizer and, of a model that
+/// continues texts, how it does.
 ///
 /// # Errors
 /// A folder that cannot be written to, and a weight that the dtype does not reach.
-pub(crate) fn save(
-    dir: &Path,
-    model: &Model,
-    trainer: &Trainer,
-    tokenizer: &Tokenizer,
-    dtype: WeightDtype,
-) -> Result<()> {
-    trainer.save(dir, &model.config_json(), dtype)?;
+pub(crate) fn save(dir: &Path, task: &RunTask, trainer: &Trainer, tokenizer: &Tokenizer) -> Result<()> {
+    trainer.save(dir, &task.model.config_json(), task.config.train.save_dtype)?;
     tokenizer.save(dir)?;
-    Ok(())
+    task.generation().map_or(Ok(()), |generation| generation.save(dir))
 }
 
 #[cfg(test)]

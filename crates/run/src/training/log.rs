@@ -1,5 +1,6 @@
 //! What a run says of its steps: metrics as JSON lines, TensorBoard events, progress on stderr.
 
+use super::phase_result::ENDED_EARLY;
 use super::progress::Progress;
 use crate::folder::Folder;
 use crate::folder::events::{Bins, Events};
@@ -32,6 +33,11 @@ impl Log {
             progress: Progress::new(total, done),
             phase: None,
         })
+    }
+
+    /// The run ends after so many steps, fewer than it was to have.
+    pub(crate) fn expect(&mut self, total: u64) {
+        self.progress.expect(total);
     }
 
     /// What follows belongs to this phase.
@@ -72,11 +78,11 @@ impl Log {
         Ok(())
     }
 
-    /// Logs an evaluation on the split `dev` after a step.
+    /// Logs an evaluation on the split `dev` after a step, and whether it ends the run or its phase early.
     ///
     /// # Errors
     /// Files that cannot be written to.
-    pub(crate) fn evaluation(&mut self, step: u64, scores: &Scores) -> Result<()> {
+    pub(crate) fn evaluation(&mut self, step: u64, scores: &Scores, ends_early: bool) -> Result<()> {
         let mut line = scores.to_json("dev");
         let tags: Vec<(String, f64)> = line
             .iter()
@@ -85,8 +91,15 @@ impl Log {
         let tags: Vec<(&str, f64)> = tags.iter().map(|(name, value)| (name.as_str(), *value)).collect();
         self.events.scalars(step, &tags)?;
         line.insert("step".into(), json!(step));
+        if ends_early {
+            line.insert(ENDED_EARLY.into(), json!(true));
+        }
         self.write(line)?;
-        self.report(&format!("step {step}: dev {}", scores.show()));
+        let ends = match (ends_early, &self.phase) {
+            (true, Some(name)) => format!("; {} ends, as no evaluation was better for long enough", in_phase(name)),
+            _ => String::new(),
+        };
+        self.report(&format!("step {step}: dev {}{ends}", scores.show()));
         Ok(())
     }
 

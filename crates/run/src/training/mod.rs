@@ -82,7 +82,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
         data: stage.task.data()?.digests()?,
         timing: Timing::new(compile_time, start.spent()),
         clock: CheckpointClock::new(stage.task.config.train.checkpoint_minutes, start.step() > 0),
-        waiting: start.waiting(),
+        waiting: start.waiting().filter(|_| stage.begun < start.step()),
         stopped: false,
         unsaved: None,
         optimizer_since: start.optimizer_since(),
@@ -151,7 +151,7 @@ struct Run {
     log: Log,
     timing: Timing,
     clock: CheckpointClock,
-    /// How long the run has waited for a better evaluation, after the first one.
+    /// How long the stage has waited for a better evaluation, after the first one.
     waiting: Option<Waiting>,
     /// Whether it has waited long enough.
     stopped: bool,
@@ -198,10 +198,10 @@ impl Run {
             let stops = self.interrupted();
             if is_due(train.eval_every) {
                 let new = self.evaluate(step)?;
-                self.log.evaluation(step, &new)?;
+                self.wait(&new);
+                self.log.evaluation(step, &new, self.stopped)?;
                 self.log_memory(step)?;
                 self.keep_best(step, &new);
-                self.wait(&new);
                 scores = Some(new);
             }
             if is_due(train.checkpoint_every) || stops || self.stopped || self.clock.is_due() {
@@ -216,7 +216,8 @@ impl Run {
 
     /// Whether the run is to stop before its end.
     fn interrupted(&self) -> bool {
-        interrupt::asked() && !self.stopped && self.trainer.done() < self.total
+        let is_over = self.stopped || self.trainer.done() >= self.stage.end();
+        interrupt::asked() && !(is_over && self.stage.is_last)
     }
 
     /// Logs what the process has taken by now.
@@ -226,8 +227,13 @@ impl Run {
     }
 
     /// Goes on to the next stage, with the parameters and states that stay.
-    fn enter(self, stage: Stage, plans: StepPlans, new_backend: NewBackend<'_>) -> Result<Run> {
-        let peak = self.peak();
+    fn enter(mut self, stage: Stage, plans: StepPlans, new_backend: NewBackend<'_>) -> Result<Run> {
+        let (peak, done) = (self.peak(), self.trainer.done());
+        if stage.begun > done {
+            self.total -= stage.begun - done;
+            self.log.expect(self.total);
+        }
+        let stage = stage.beginning_after(done, &self.stage);
         let before = From::Before(Box::new(self.trainer.into_session()));
         let (trainer, first) = stage.trainer(new_backend, plans, before)?;
         let run = Run {
@@ -238,6 +244,7 @@ impl Run {
             stage,
             best: None,
             waiting: None,
+            stopped: false,
             ..self
         };
         run.announce(&first);
@@ -290,7 +297,8 @@ impl Run {
             _ => "the phase before",
         };
         if !first.drawn.is_empty() {
-            let drawn = some_of(&first.drawn);
+            let drawn: Vec<String> = first.drawn.iter().map(first_weights::show).collect();
+            let drawn = some_of(&drawn);
             self.log
                 .note(&format!("{before} has no {drawn}; starting with new ones"));
         }
@@ -364,7 +372,7 @@ impl Run {
             let parameters = task.model.parameters();
             let (mut session, _) = trainer.finish()?.with_params(parameters.clone(), &[])?;
             if let Some(dir) = best {
-                first_weights::read(&mut session, &parameters, &dir, &|_| false, None)?;
+                first_weights::read(&mut session, &parameters, (&dir).into(), &|_| false, None)?;
             }
             Generator::new(session, &task.model, most)
         };
@@ -394,7 +402,7 @@ impl Run {
             session: self.account.peak(self.peak()),
             resident: self.account.resident(),
             interrupted,
-            stopped: self.stopped,
+            stopped: self.stopped && self.stage.is_last,
         })
     }
 }

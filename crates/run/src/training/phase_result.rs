@@ -4,6 +4,9 @@ use super::course::{Thinned, scores_of};
 use super::timing::median;
 use serde_json::{Map, Value, json};
 
+/// What the metrics call that an evaluation ended its phase early.
+pub(super) const ENDED_EARLY: &str = "ended_early";
+
 /// The result of a phase.
 pub(crate) struct PhaseResult {
     name: String,
@@ -12,6 +15,7 @@ pub(crate) struct PhaseResult {
     step_ms: Thinned<f64>,
     /// The scores of its last evaluation, by name.
     scores: Vec<(String, f64)>,
+    ended_early: bool,
 }
 
 impl PhaseResult {
@@ -23,6 +27,7 @@ impl PhaseResult {
             loss: f64::NAN,
             step_ms: Thinned::default(),
             scores: Vec::new(),
+            ended_early: false,
         }
     }
 
@@ -38,6 +43,7 @@ impl PhaseResult {
         }
         if line.get("dev_loss").is_some() {
             self.scores = scores_of(line);
+            self.ended_early = line.get(ENDED_EARLY).is_some();
         }
     }
 
@@ -63,8 +69,9 @@ impl PhaseResult {
             .map(|(name, score)| format!(", {name} {score:.4}"))
             .collect();
         let steps = crate::wording::counted(self.steps as u64, "step");
+        let early = if self.ended_early { ", ended early" } else { "" };
         format!(
-            "phase {}: {steps}, loss {:.4}{scores}, {:.1} ms per step",
+            "phase {}: {steps}{early}, loss {:.4}{scores}, {:.1} ms per step",
             self.name,
             self.loss,
             self.median_ms()
@@ -77,6 +84,9 @@ impl PhaseResult {
         object.insert("phase".into(), json!(self.name));
         object.insert("steps".into(), json!(self.steps));
         object.insert("loss".into(), json!(self.loss));
+        if self.ended_early {
+            object.insert(ENDED_EARLY.into(), json!(true));
+        }
         object.insert("step_ms".into(), json!(self.median_ms()));
         object.extend(self.scores.iter().map(|(name, score)| (name.clone(), json!(score))));
         object.into()

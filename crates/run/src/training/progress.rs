@@ -37,6 +37,14 @@ impl Progress {
         }
     }
 
+    /// There are so many steps in all.
+    pub fn expect(&mut self, total: u64) {
+        self.total = total;
+        if let Some(bar) = &self.bar {
+            bar.set_length(total);
+        }
+    }
+
     /// After a step: how many are done, its loss, and the speed in words.
     pub fn step(&mut self, done: u64, loss: f32, speed: &str) {
         let message = format!("loss {loss:.4}  {speed}");

@@ -27,7 +27,7 @@ impl Run {
         }
     }
 
-    /// Counts the evaluations since the best one. The run stops when there are enough of them.
+    /// Counts the evaluations since the best one. The stage ends when there are enough of them.
     pub(super) fn wait(&mut self, scores: &Scores) {
         let train = &self.stage.task.config.train;
         if train.patience == 0 {
@@ -75,7 +75,7 @@ impl Run {
         (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
         (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
         self.folder.checkpoints().save(manifest, train.keep, |aside| {
-            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer, dtype)?;
+            model::save(aside, &self.stage.task, &self.trainer, &self.tokenizer)?;
             self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
         })?;
         self.spent().write(&self.folder.sessions())
@@ -97,9 +97,8 @@ impl Run {
 
     /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
     fn save_model(&self, dir: &Path, best: Option<&Best>) -> Result<()> {
-        let dtype = self.stage.task.config.train.save_dtype;
         write_folder(dir, |aside| {
-            model::save(aside, &self.stage.task.model, &self.trainer, &self.tokenizer, dtype)?;
+            model::save(aside, &self.stage.task, &self.trainer, &self.tokenizer)?;
             best.map_or(Ok(()), |best| write_best(aside, best))
         })
     }

@@ -40,6 +40,8 @@ pub(crate) struct Stage {
     pub sources: Sources,
     /// The layouts of the largest of them.
     pub shapes: Shapes,
+    /// Whether no other stage follows.
+    pub is_last: bool,
 }
 
 /// Batches of training and of the evaluation.
@@ -97,18 +99,16 @@ impl Stage {
         let mark = start.mark();
         let mut joined = mark.map_or_else(Joined::new, |mark| mark.joined.clone());
         if start.optimizer_since() > 0 {
-            let params = tasks[0].model.parameters_with(tasks[0].fine_tuning.lora.as_ref());
-            joined = params
-                .into_iter()
-                .map(|param| (param.name, start.optimizer_since()))
-                .collect();
+            let params = tasks[0].parameters().into_iter();
+            joined = params.map(|param| (param.name, start.optimizer_since())).collect();
         }
         let (mut begun, mut batches) = mark.map_or((0, 0), |mark| (mark.begun, mark.batches));
         let mut from = match start.states()? {
             Some(states) => From::Checkpoint(start.step(), states, start.has_optimizer()),
             None => From::Beginning,
         };
-        if tasks.len() > 1 && begun + steps[0].total == start.step() {
+        let has_ended = start.has_stopped() || begun + steps[0].total == start.step();
+        if tasks.len() > 1 && has_ended {
             // The checkpoint is the end of its phase.
             if let (Some(dir), Some(states)) = (start.saved(), start.states()?) {
                 from = From::BeforeIn(dir.to_path_buf(), states);
@@ -119,7 +119,8 @@ impl Stage {
             steps.remove(0);
             sources.remove(0);
         }
-        let mut stages: Vec<Stage> = Vec::with_capacity(tasks.len());
+        let count = tasks.len();
+        let mut stages: Vec<Stage> = Vec::with_capacity(count);
         for ((task, steps), sources) in tasks.into_iter().zip(steps).zip(sources) {
             if let Some(before) = stages.last() {
                 joined = joined_after(&joined, &before.task, &task, begun);
@@ -149,6 +150,7 @@ impl Stage {
                 batches,
                 options,
                 sources,
+                is_last: stages.len() + 1 == count,
             });
             (begun, batches) = (begun + steps.total, batches + steps.batches);
         }
@@ -172,6 +174,17 @@ impl Stage {
             backend,
             from,
         })
+    }
+
+    /// The same stage where it begins after `done` steps: fewer than it was planned for if the stage before it, or one
+    /// before that, ended early. Its batches stay those that it was to have: the ones that were not taken are left out.
+    pub(crate) fn beginning_after(mut self, done: u64, before: &Stage) -> Stage {
+        self.options.joined_at = before.options.joined_at.clone();
+        if self.begun != done {
+            self.options.joined_at.insert(self.begun, done);
+        }
+        (self.begun, self.options.schedule_start) = (done, done);
+        self
     }
 
     /// The plans of the stage, which goes on after `done` steps of the run, beside what the process has allocated and
@@ -203,7 +216,7 @@ impl Stage {
             name: name.clone(),
             begun: self.begun,
             batches: self.batches,
-            joined: self.options.joined.clone(),
+            joined: self.options.joined_in_fact(),
         })
     }
 
@@ -226,7 +239,7 @@ impl Stage {
                 let (mut session, new) = session.with_params(params, &plans.states)?;
                 session.draw(|name| new.iter().any(|own| own == name), seed)?;
                 let drawn = session.params().iter().filter(|param| new.contains(&param.name));
-                let drawn = drawn.map(first_weights::show).collect();
+                let drawn = drawn.cloned().collect();
                 let has = |name: &String| session.params().iter().any(|param| param.name == *name);
                 let unused = before
                     .into_iter()
@@ -248,9 +261,15 @@ impl Stage {
                 Ok((trainer, first))
             }
             From::BeforeIn(dir, states) => {
-                let (session, first) = self.filled(backend()?, params, Origin::Before(&dir))?;
+                // With adapters, the checkpoint has only what is trained, as a state.
+                let origin = match &task.fine_tuning.lora {
+                    Some(_) => task.origin(),
+                    None => Origin::Before(&dir),
+                };
+                let (session, mut first) = self.filled(backend()?, params, origin)?;
                 let mut trainer = Trainer::from_plans(session, options, plans)?;
-                trainer.carry_on_from(self.begun, &states)?;
+                let found = trainer.carry_on_from(self.begun, &states)?;
+                first.drawn.retain(|param| !found.contains(&param.name));
                 Ok((trainer, first))
             }
         }
@@ -332,7 +351,7 @@ fn tasks(start: &Start) -> Result<Vec<RunTask>> {
         let task = match tasks.last() {
             Some(before) => before.later(config.clone()),
             None => {
-                let saved = start.saved().map(|dir| SavedModel::read(config, dir));
+                let saved = start.saved().map(|dir| SavedModel::read(config, dir.into()));
                 saved
                     .transpose()
                     .and_then(|saved| RunTask::assemble(config.clone(), saved))
@@ -355,7 +374,7 @@ pub(crate) fn in_place(config: &Config, error: Error) -> Error {
 /// step, or if the optimizer's state begins anew.
 pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: u64) -> Joined {
     let is_adamw = |task: &RunTask| matches!(task.config.optimizer, OptimizerConfig::AdamW { .. });
-    let known = old.model.parameters();
+    let known = old.parameters();
     let is_frozen = |name: &str| {
         old.config
             .train
@@ -366,11 +385,13 @@ pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: 
     let stays = |name: &str, shape: &[usize]| {
         is_adamw(old) && !is_frozen(name) && known.iter().any(|param| param.name == name && param.shape == shape)
     };
-    let parameters = new.model.parameters().into_iter();
-    let since = parameters.map(|param| match stays(&param.name, &param.shape) {
-        true => (before.get(&param.name).copied().unwrap_or(0), param.name),
-        false => (step, param.name),
-    });
+    let since = new
+        .parameters()
+        .into_iter()
+        .map(|param| match stays(&param.name, &param.shape) {
+            true => (before.get(&param.name).copied().unwrap_or(0), param.name),
+            false => (step, param.name),
+        });
     since
         .filter(|(since, _)| *since > 0)
         .map(|(since, name)| (name, since))

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 25] = [
+const FREE: [&str; 26] = [
     "run.budget",
     "train.steps",
     "train.epochs",
@@ -39,6 +39,7 @@ const FREE: [&str; 25] = [
     "data.cache",
     "data.cache_from",
     "model.init",
+    "model.base",
     "model.vocab",
     "optimizer.placement",
     "record.every",
@@ -199,7 +200,8 @@ impl Start {
         let (Some(folder), Some(from)) = (&self.folder, &self.checkpoint) else {
             return Ok(None);
         };
-        let has_ended = from.manifest.step == total || (from.manifest.stopped && self.changes.is_empty());
+        let has_stopped = from.manifest.stopped && self.configs().len() == 1 && self.changes.is_empty();
+        let has_ended = from.manifest.step == total || has_stopped;
         if has_ended && folder.model().is_dir() && folder.report().is_file() {
             return Report::of_ended(folder, from.manifest.step).map(Some);
         }
@@ -224,6 +226,11 @@ impl Start {
         self.folder
             .as_ref()
             .map_or(Spent::default(), |folder| Spent::read(&folder.sessions()))
+    }
+
+    /// Whether the run, or its phase, ended with the checkpoint to go on from, since it had waited long enough.
+    pub(crate) fn has_stopped(&self) -> bool {
+        self.checkpoint.as_ref().is_some_and(|from| from.manifest.stopped)
     }
 
     /// How long the run has waited for a better evaluation.

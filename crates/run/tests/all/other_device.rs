@@ -46,7 +46,7 @@ fn run_on(backend: NewBackend<'_>, out: &Path) -> (Vec<f64>, String) {
         .map(|loss| loss.as_f64().unwrap())
         .collect();
     assert_eq!(losses.len(), 5);
-    let run = SavedRun::open(out, Which::Last, backend).unwrap();
+    let run = SavedRun::open(out, Which::Last, None, backend).unwrap();
     let scores = run.evaluate(None, "dev").unwrap();
     assert_eq!(Some(scores.loss), report["dev_loss"].as_f64());
     losses.push(scores.loss);

@@ -76,14 +76,15 @@ impl Trainer {
 
     /// Goes on after `done` steps of another model with what [`Trainer::save_state`] wrote of it then. States that this
     /// trainer does not have, or in another dtype or shape, are left out; those that it has beside them begin as zeros.
+    /// Returns the names of what was read.
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn carry_on_from(&mut self, done: u64, path: &Path) -> Result<()> {
+    pub fn carry_on_from(&mut self, done: u64, path: &Path) -> Result<Vec<String>> {
         let all = self.states_and_params();
-        self.session.load_states(&mut TensorFile::open(path)?, &all)?;
+        let found = self.session.load_states(&mut TensorFile::open(path)?, &all)?;
         self.done = done;
-        Ok(())
+        Ok(found)
     }
 
     /// Goes on after `done` steps of another model, in whose session this trainer was made: the states that both have

@@ -156,7 +156,7 @@ impl Trainer {
     /// The inputs with the number of the step that comes, counted since the parameters joined.
     fn step_numbers(&self) -> Vec<(String, [f32; 1])> {
         let joined: BTreeSet<u64> = self.options.joined.values().copied().chain([0]).collect();
-        let number = |joined: u64| [(self.done + 1).saturating_sub(joined) as f32];
+        let number = |joined: u64| [(self.done + 1).saturating_sub(self.options.joined_after(joined)) as f32];
         joined
             .into_iter()
             .map(|joined| (steps_input(joined), number(joined)))

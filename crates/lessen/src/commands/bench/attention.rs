@@ -142,7 +142,7 @@ impl Attention {
         let run = self
             .run
             .as_ref()
-            .map(|dir| SavedRun::open(dir, Which::Last, &backend))
+            .map(|dir| SavedRun::open(dir, Which::Last, None, &backend))
             .transpose()?;
         let mut all = Vec::new();
         for tokens in self.tokens.iter().map(|&tokens| tokens.max(1)) {

@@ -74,7 +74,7 @@ impl Predict {
     /// Asks the model; the exit code.
     pub fn run(self) -> Result<u8> {
         let backend = || self.device.open();
-        let mut run = SavedRun::open(self.model.folder(), self.model.which(), &backend)?;
+        let mut run = self.model.open(&backend)?;
         run.set(&self.set)?;
         match run.task() {
             Task::QuestionAnswering => return answers::predict(&self, &run).map(|()| 0),

@@ -1,0 +1,113 @@
+//! A folder that a model is read from: one with the model itself, or one with adapters beside that of their base model.
+
+use std::path::{Path, PathBuf};
+
+use super::adapter_config::AdapterConfig;
+use crate::config::Fields;
+use lessen_base::{Error, Result};
+
+/// The file that makes a folder one of adapters.
+pub(super) const ADAPTERS: &str = "adapter_config.json";
+
+/// The file with the tensors of adapters.
+pub(super) const TENSORS: &str = "adapter_model.safetensors";
+
+/// A Hugging Face folder with a model, or with adapters as `peft` writes them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ModelFolder<'a> {
+    dir: &'a Path,
+    base: Option<&'a Path>,
+}
+
+impl<'a, P: AsRef<Path> + ?Sized> From<&'a P> for ModelFolder<'a> {
+    /// The folder; adapters in it belong to the model that their own file names.
+    fn from(dir: &'a P) -> ModelFolder<'a> {
+        ModelFolder {
+            dir: dir.as_ref(),
+            base: None,
+        }
+    }
+}
+
+impl<'a> ModelFolder<'a> {
+    /// The same folder, whose adapters belong to the model in `base`, whatever their own file names.
+    pub fn with_base(self, base: Option<&'a Path>) -> ModelFolder<'a> {
+        ModelFolder { base, ..self }
+    }
+
+    /// The folder itself.
+    pub fn path(self) -> &'a Path {
+        self.dir
+    }
+
+    /// The base model that [`ModelFolder::with_base`] gave.
+    pub fn given_base(self) -> Option<&'a Path> {
+        self.base
+    }
+
+    /// Whether it has adapters in place of a model's weights.
+    pub fn has_adapters(self) -> bool {
+        let lacks = |name: &str| !self.dir.join(name).exists();
+        self.dir.join(ADAPTERS).is_file() && lacks("model.safetensors") && lacks("model.safetensors.index.json")
+    }
+
+    /// The folder of the model that the adapters belong to; none where it has the model itself.
+    ///
+    /// # Errors
+    /// Adapters that Lessen does not have, or whose base model is in no folder here.
+    pub fn base(self) -> Result<Option<PathBuf>> {
+        match self.has_adapters() {
+            true => self.base_of(&AdapterConfig::read(self.dir)?).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// The folder of the model that these adapters belong to.
+    pub(super) fn base_of(self, adapters: &AdapterConfig) -> Result<PathBuf> {
+        let base = match self.base {
+            Some(base) => base.to_path_buf(),
+            None => self.named_base(adapters)?,
+        };
+        if ModelFolder::from(&base).has_adapters() {
+            return Err(Error::user(format!(
+                "the base model of the adapters in {} is {}, a folder of adapters; merge those first, with `lessen export`",
+                self.dir.display(),
+                base.display()
+            )));
+        }
+        Ok(base)
+    }
+
+    /// The folder that the adapters' own file names.
+    fn named_base(self, adapters: &AdapterConfig) -> Result<PathBuf> {
+        // A relative path is one from where the command runs, as in `peft`, or else from the folder itself.
+        let named = adapters.base();
+        let places = [PathBuf::from(named), self.dir.join(named)];
+        let is_model = |path: &PathBuf| !named.is_empty() && path.join("config.json").is_file();
+        let found = places.into_iter().find(is_model);
+        found.ok_or_else(|| {
+            adapters.error(
+                "base_model_name_or_path",
+                format!(
+                    "names the model that the adapters belong to, \"{named}\", which is no folder of a model here; name its folder \
+                     with --base DIR, or model.base in a recipe"
+                ),
+            )
+        })
+    }
+
+    /// The fields of `config.json`: its own, or for adapters without one those of the base model, with the head that
+    /// the adapters are for.
+    ///
+    /// # Errors
+    /// A file that is missing or damaged, and those of [`ModelFolder::base`].
+    pub(crate) fn fields(self) -> Result<Fields> {
+        let own = self.dir.join("config.json");
+        if own.exists() || !self.has_adapters() {
+            return Fields::read(&own);
+        }
+        let adapters = AdapterConfig::read(self.dir)?;
+        let base = self.base_of(&adapters)?;
+        adapters.fields_over(Fields::read(&base.join("config.json"))?, self.dir)
+    }
+}
