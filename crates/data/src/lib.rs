@@ -15,8 +15,8 @@
 //! - [`Source`] gives the batch of any step as a pure function of the seed and the step number, so that a run resumes
 //!   exactly from the number of its next step.
 //! - [`Prefetch`] makes batches ahead on a thread.
-//! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`Answers`] finds answers to questions, and
-//!   [`AnswerScores`] scores them.
+//! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`Answers`] finds answers to
+//!   questions, and [`AnswerScores`] scores them.
 //!
 //! A mistake in the input (a missing file, a line without a tab, a label out of range) is an [`Error`] that names the
 //! file, the line and the remedy.
