@@ -1,23 +1,17 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
+mod checks;
 mod questions;
 
-use super::keys::{
-    DataFormat, DataKeys, LoraKeys, ModelKeys, ModelKind, OptimizerKind, RecordKeys, RunKeys, TrainKeys,
-};
+use super::keys::{DataFormat, DataKeys, LoraKeys, ModelKeys, OptimizerKind, RecordKeys, RunKeys, TrainKeys};
 use super::phases::Recipe;
 use super::settings::Settings;
-use super::value::Origin;
-use super::words::Word;
 use lessen_base::{Error, Result};
 use lessen_compile::Placement;
-use lessen_data::{Batching, Documents, TokenCache, adder};
+use lessen_data::{Batching, TokenCache};
 use lessen_nn::checkpoint::ModelFolder;
-use lessen_nn::{AttentionConfig, OptimizerConfig, Schedule};
+use lessen_nn::{OptimizerConfig, Schedule};
 use std::path::PathBuf;
-
-/// The kinds of models that are encoders with heads.
-const BERTS: [ModelKind; 3] = [ModelKind::Bert, ModelKind::Roberta, ModelKind::DistilBert];
 
 /// A recipe, or a phase of it.
 #[derive(Clone, Debug, PartialEq)]
@@ -159,254 +153,14 @@ impl Config {
     pub fn place(&self, name: &str) -> String {
         self.settings.place(name)
     }
-
-    /// Cross-field validation.
-    fn check(&self) -> Result<()> {
-        let origin = |name: &str| self.settings.origin(name);
-        let say = |name: &str, what: String| Err(Error::user(format!("{}: {name} {what}", origin(name))));
-        let (model, train) = (&self.model, &self.train);
-        if !model.width.is_multiple_of(model.heads) {
-            let (width, heads) = (model.width, model.heads);
-            return say(
-                "model.heads",
-                format!("= {heads} does not divide model.width = {width}; choose a divisor"),
-            );
-        }
-        self.check_attention()?;
-        for (name, size, most) in [
-            // Work is done for each of them, so larger numbers would not end in reasonable time.
-            ("model.layers", model.layers, 1 << 10),
-            ("model.classes", model.classes, 1 << 16),
-            ("train.accumulate", train.accumulate, 1 << 16),
-            // Beyond this no memory holds an array.
-            ("model.width", model.width, 1 << 28),
-            ("model.ffn", model.ffn, 1 << 28),
-            ("model.fire_width", model.fire_width.unwrap_or(1), 1 << 16),
-            ("model.vocab", model.vocab, 1 << 28),
-            ("data.max_length", self.data.max_length, 1 << 28),
-            ("train.batch", train.batch, 1 << 28),
-            ("train.tokens", train.tokens, 1 << 28),
-        ] {
-            if size > most {
-                return say(
-                    name,
-                    format!("= {size} is more than Lessen can do; choose at most {most}"),
-                );
-            }
-        }
-        self.check_data()?;
-        for (name, share, what) in [
-            ("model.dropout", model.dropout, "drop everything"),
-            ("lora.dropout", Some(self.lora.dropout), "drop everything"),
-            ("train.ema", Some(train.ema), "never move from the first average"),
-            (
-                "train.label_smoothing",
-                Some(train.label_smoothing),
-                "leave nothing of the labels",
-            ),
-        ] {
-            if share == Some(1.0) {
-                return say(name, format!("= 1 would {what}; choose a number below 1"));
-            }
-        }
-        if train.layer_decay == 0.0 {
-            let what =
-                "= 0 would train the last layers only; choose a number above 0, or name what stays with train.freeze";
-            return say("train.layer_decay", what.to_string());
-        }
-        if let OptimizerConfig::AdamW { beta1, beta2, .. } = self.optimizer {
-            for (name, beta) in [("optimizer.beta1", beta1), ("optimizer.beta2", beta2)] {
-                if beta == 1.0 {
-                    return say(
-                        name,
-                        "= 1 would never learn from a gradient; choose a number below 1".to_string(),
-                    );
-                }
-            }
-        }
-        self.check_kind()
-    }
-
-    /// Checks the attention of a model from scratch.
-    fn check_attention(&self) -> Result<()> {
-        let model = &self.model;
-        if model.init.is_some() {
-            return Ok(());
-        }
-        let mistake = match (model.kv_heads, model.kind) {
-            (None, _) => None,
-            (Some(count), ModelKind::Encoder | ModelKind::Llama) => (!model.heads.is_multiple_of(count))
-                .then(|| format!("does not divide model.heads = {}; choose a divisor", model.heads)),
-            (Some(_), kind) => Some(format!(
-                "is not for model.kind = {kind}, whose checkpoints hold keys and values of every head; leave it out, or \
-                 choose llama or encoder"
-            )),
-        };
-        if let Some(mistake) = mistake {
-            return Err(Error::user(format!("{} {mistake}", self.place("model.kv_heads"))));
-        }
-        let attention = AttentionConfig {
-            position: model.position.unwrap_or(model.kind.attention().position),
-            ..AttentionConfig::default()
-        };
-        let checked = attention.check(model.width / model.heads);
-        checked.map_err(|error| Error::user(format!("{}: {error}", self.place("model.position"))))
-    }
-
-    /// Checks that the keys of `data` suit the format.
-    fn check_data(&self) -> Result<()> {
-        let data = &self.data;
-        let have_lengths = match data.format {
-            DataFormat::Labelled | DataFormat::Glue | DataFormat::Tagged | DataFormat::Squad => true,
-            DataFormat::Masked => data.lines,
-            DataFormat::Text | DataFormat::Adder => false,
-        };
-        self.check_batching(have_lengths)?;
-        self.check_labels()?;
-        if data.format == DataFormat::Adder
-            && let Some(key) = ["data.path", "data.dev", "data.test"]
-                .into_iter()
-                .find(|key| self.settings.get(key).is_some())
-        {
-            return Err(Error::user(format!(
-                "{}: the recipe {} makes its own data and reads none; leave {key} out, or choose a recipe for your data, \
-                 such as shakespeare for a text or thucnews for labelled ones",
-                self.settings.origin(key),
-                self.recipe()
-            )));
-        }
-        if data.documents != Documents::Off && data.format != DataFormat::Text {
-            return Err(Error::user(format!(
-                "{} is for data.format = text, and this is {}; leave it out",
-                self.place("data.documents"),
-                data.format
-            )));
-        }
-        let named = [
-            ("data.text", data.text.is_some()),
-            ("data.text_pair", data.text_pair.is_some()),
-            ("data.label", data.label.is_some()),
-        ];
-        if let Some((key, _)) = named.into_iter().find(|(_, is_named)| *is_named)
-            && data.format != DataFormat::Labelled
-            && !(data.format == DataFormat::Squad && key != "data.label")
-        {
-            return Err(Error::user(format!(
-                "{} is for data.format = labelled, and this is {}; leave it out",
-                self.place(key),
-                data.format
-            )));
-        }
-        self.check_questions()?;
-        if data.format == DataFormat::Adder && data.max_length != adder::LENGTH {
-            return Err(Error::user(format!(
-                "{}: data.max_length = {} cannot change the adder, whose examples have {} tokens; leave it out",
-                self.settings.origin("data.max_length"),
-                data.max_length,
-                adder::LENGTH
-            )));
-        }
-        let is_split = matches!(
-            data.format,
-            DataFormat::Text | DataFormat::Masked | DataFormat::Labelled | DataFormat::Squad
-        );
-        if data.format == DataFormat::Masked && (data.mask == 0.0 || data.mask == 1.0) {
-            return Err(Error::user(format!(
-                "{}: data.mask = {} leaves nothing to {}; choose a number between 0 and 1, such as 0.15",
-                self.settings.origin("data.mask"),
-                data.mask,
-                if data.mask == 0.0 { "predict" } else { "predict from" }
-            )));
-        }
-        if is_split && (data.held_out == 0.0 || data.held_out == 1.0) {
-            return Err(Error::user(format!(
-                "{}: data.held_out = {} leaves nothing to {}; choose a number between 0 and 1, such as 0.1",
-                self.settings.origin("data.held_out"),
-                data.held_out,
-                if data.held_out == 0.0 {
-                    "validate with"
-                } else {
-                    "learn from"
-                }
-            )));
-        }
-        Ok(())
-    }
-
-    /// Checks what batches are made of, of examples that have different lengths or not.
-    fn check_batching(&self, have_lengths: bool) -> Result<()> {
-        let (train, length) = (&self.train, self.data.max_length);
-        if self.data.group && (train.tokens > 0 || !have_lengths) {
-            let reason = match have_lengths {
-                true => "is so with train.tokens anyway",
-                false => "is for texts of different lengths, and all examples of this data have the same one",
-            };
-            return Err(Error::user(format!(
-                "{} {reason}; leave it out",
-                self.place("data.group")
-            )));
-        }
-        if train.tokens == 0 {
-            return Ok(());
-        }
-        if train.tokens < length {
-            return Err(Error::user(format!(
-                "{} is less than the {length} tokens of data.max_length, so that an example may not fit; choose at least that",
-                self.place("train.tokens")
-            )));
-        }
-        match [
-            self.settings.origin("train.tokens"),
-            self.settings.origin("train.batch"),
-        ] {
-            [Origin::Flag(tokens), Origin::Flag(batch)] => Err(Error::user(format!(
-                "{tokens} and {batch} both say what a batch is; leave out one of the two"
-            ))),
-            _ => Ok(()),
-        }
-    }
-
-    /// Checks that the model can learn the data: language models texts, BERTs masked texts, classifiers labels.
-    fn check_kind(&self) -> Result<()> {
-        let fitting: &[ModelKind] = match self.data.format {
-            DataFormat::Adder | DataFormat::Text => &[ModelKind::Gpt2, ModelKind::Llama],
-            DataFormat::Masked | DataFormat::Tagged | DataFormat::Squad => &BERTS,
-            DataFormat::Labelled | DataFormat::Glue => &[
-                ModelKind::Bert,
-                ModelKind::Roberta,
-                ModelKind::DistilBert,
-                ModelKind::Encoder,
-            ],
-        };
-        if fitting.contains(&self.model.kind) {
-            return Ok(());
-        }
-        let fitting: Vec<&str> = fitting.iter().map(|kind| kind.word()).collect();
-        for (name, what, words) in [
-            ("data.format", "what the data is", DataFormat::WORDS.join(", ")),
-            ("model.kind", "what learns it", fitting.join(", ")),
-        ] {
-            if self.settings.origin(name) == Origin::Default {
-                let recipe = self.recipe();
-                return Err(Error::user(format!(
-                    "the recipe {recipe} has no {name}; say {what} with {name}, one of {words}"
-                )));
-            }
-        }
-        let (kind, format) = (self.model.kind, self.data.format);
-        Err(Error::user(format!(
-            "{}: model.kind = {kind} cannot learn data.format = {format}; choose {}",
-            self.settings.origin("model.kind"),
-            fitting.join(" or ")
-        )))
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::keys::{KEYS, Keys};
+    use crate::recipe::keys::{KEYS, Keys, ModelKind};
     use crate::recipe::value::{Kind, SettingValue};
+    use crate::recipe::words::Word;
     use lessen_nn::{Activation, ScheduleKind};
 
     fn config(text: &str) -> Result<Config> {
@@ -473,7 +227,7 @@ mod tests {
     #[test]
     fn the_adder_has_a_length_of_its_own() {
         let own = config("data.format = \"adder\"").unwrap();
-        assert_eq!(own.data.max_length, adder::LENGTH);
+        assert_eq!(own.data.max_length, lessen_data::adder::LENGTH);
         // What is written is what was used, and is read back.
         assert_eq!(
             Config::new(Settings::parse(&own.settings.to_toml(), "x").unwrap())

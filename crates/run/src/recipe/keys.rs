@@ -1,12 +1,18 @@
 //! The keys of a recipe: name, type, default and meaning, in one table that makes the structures, their reading and
 //! what `lessen recipes --keys` prints.
 
+mod choices;
+mod field;
+
+pub use self::choices::{DataFormat, ModelKind, OptimizerKind, RecordSplit};
+
+use self::field::Field;
 use super::class_weights::ClassWeights;
 use super::column_names::ColumnNames;
 use super::names;
 use super::value::{Form, Kind, SettingValue};
 use super::warmup::Warmup;
-use super::words::{Word, words};
+use super::words::Word;
 use lessen_compile::Placement;
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
@@ -27,234 +33,6 @@ pub struct Key {
     /// What it means.
     pub meaning: &'static str,
 }
-
-words! {
-    /// The architectures.
-    pub enum ModelKind {
-        /// A language model.
-        Gpt2 = "gpt2",
-        /// A language model with RMSNorm, rotary positions, SwiGLU and grouped queries.
-        Llama = "llama",
-        /// A classifier or masked language model, post-LN, as in transformers.
-        Bert = "bert",
-        /// The same without token types.
-        Roberta = "roberta",
-        /// The same without token types and pooler.
-        DistilBert = "distilbert",
-        /// A small pre-LN classifier with mean pooling.
-        Encoder = "encoder",
-    }
-}
-
-words! {
-    /// What the data is.
-    pub enum DataFormat {
-        /// Sums made on the fly.
-        Adder = "adder",
-        /// Texts with labels: `text<TAB>label`, CSV, TSV, JSON lines, folders of classes.
-        Labelled = "labelled",
-        /// A task of GLUE.
-        Glue = "glue",
-        /// Plain text for a language model.
-        Text = "text",
-        /// Plain text for a masked language model.
-        Masked = "masked",
-        /// Sentences whose words have labels.
-        Tagged = "tagged",
-        /// Questions about texts, in the files of SQuAD.
-        Squad = "squad",
-    }
-}
-
-words! {
-    /// The optimizers.
-    pub enum OptimizerKind {
-        /// AdamW (Loshchilov and Hutter 2019).
-        Adamw = "adamw",
-        /// Stochastic gradient descent with momentum.
-        Sgd = "sgd",
-    }
-}
-
-words! {
-    /// Which batches statistics are recorded on.
-    pub enum RecordSplit {
-        /// That of the step to come, with its dropout.
-        Train = "train",
-        /// The first one of the split `dev`, without dropout.
-        Dev = "dev",
-        /// Both of them.
-        Both = "both",
-    }
-}
-
-words!(ScheduleKind {
-    Constant = "constant",
-    Linear = "linear",
-    Cosine = "cosine",
-    OneCycle = "one-cycle",
-});
-
-words!(Documents {
-    Off = "off",
-    Files = "files",
-    Lines = "lines",
-    Paragraphs = "paragraphs",
-    Marked = "marked",
-});
-
-words!(Problem {
-    SingleLabel = "single_label_classification",
-    MultiLabel = "multi_label_classification",
-    Regression = "regression",
-});
-
-words!(Position {
-    Learned = "learned",
-    None = "none",
-    Rope = "rope",
-    Alibi = "alibi",
-    Fire = "fire",
-});
-
-words!(WeightDtype {
-    F32 = "f32",
-    Bf16 = "bf16",
-    F16 = "f16",
-});
-
-words!(Placement {
-    Separate = "separate",
-    BackwardFused = "backward-fused",
-});
-
-/// A type that a setting can have.
-trait Field: Sized {
-    /// Reads a value; none where it has another kind, or is missing and may not be.
-    fn of(value: Option<&SettingValue>) -> Option<Self>;
-}
-
-impl Field for bool {
-    fn of(value: Option<&SettingValue>) -> Option<bool> {
-        match value? {
-            SettingValue::Switch(on) => Some(*on),
-            _ => None,
-        }
-    }
-}
-
-impl Field for u64 {
-    fn of(value: Option<&SettingValue>) -> Option<u64> {
-        match value? {
-            SettingValue::Count(count) | SettingValue::Size(count) => Some(*count),
-            _ => None,
-        }
-    }
-}
-
-impl Field for usize {
-    fn of(value: Option<&SettingValue>) -> Option<usize> {
-        Some(usize::try_from(u64::of(value)?).unwrap_or(usize::MAX))
-    }
-}
-
-impl Field for f64 {
-    fn of(value: Option<&SettingValue>) -> Option<f64> {
-        match value? {
-            SettingValue::Number(number) => Some(*number),
-            _ => None,
-        }
-    }
-}
-
-impl Field for String {
-    fn of(value: Option<&SettingValue>) -> Option<String> {
-        match value? {
-            SettingValue::Text(text) => Some(text.clone()),
-            _ => None,
-        }
-    }
-}
-
-impl Field for PathBuf {
-    fn of(value: Option<&SettingValue>) -> Option<PathBuf> {
-        String::of(value).map(PathBuf::from)
-    }
-}
-
-impl Field for Warmup {
-    fn of(value: Option<&SettingValue>) -> Option<Warmup> {
-        match value? {
-            SettingValue::Count(steps) => Some(Warmup::Steps(*steps)),
-            SettingValue::Number(share) => Some(Warmup::Share(*share)),
-            _ => None,
-        }
-    }
-}
-
-impl<T: Field> Field for Option<T> {
-    /// A text without characters and a list without items are none.
-    fn of(value: Option<&SettingValue>) -> Option<Option<T>> {
-        match value {
-            None => Some(None),
-            Some(SettingValue::Text(text)) if text.is_empty() => Some(None),
-            Some(SettingValue::List(items)) if items.is_empty() => Some(None),
-            value => T::of(value).map(Some),
-        }
-    }
-}
-
-/// A word of an enumeration.
-fn word<T: Word>(value: Option<&SettingValue>) -> Option<T> {
-    T::from_word(&String::of(value)?)
-}
-
-macro_rules! word_fields {
-    ($($name:ident),*) => {
-        $(impl Field for $name {
-            fn of(value: Option<&SettingValue>) -> Option<$name> {
-                word(value)
-            }
-        })*
-    };
-}
-
-macro_rules! form_fields {
-    ($($name:ident),*) => {
-        $(impl Field for $name {
-            fn of(value: Option<&SettingValue>) -> Option<$name> {
-                String::of(value)?.parse().ok()
-            }
-        })*
-    };
-}
-
-macro_rules! list_fields {
-    ($($name:ident),*) => {
-        $(impl Field for $name {
-            fn of(value: Option<&SettingValue>) -> Option<$name> {
-                value?.joined().parse().ok()
-            }
-        })*
-    };
-}
-
-form_fields!(Activation, Loss, Weighting);
-
-list_fields!(ClassWeights, ColumnNames, Patterns);
-
-word_fields!(
-    ModelKind,
-    DataFormat,
-    Documents,
-    OptimizerKind,
-    Position,
-    Problem,
-    RecordSplit,
-    ScheduleKind,
-    WeightDtype,
-    Placement
-);
 
 /// Makes a structure for each section, [`Keys`] of all sections, and [`KEYS`].
 macro_rules! keys {

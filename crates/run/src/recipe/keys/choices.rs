@@ -1,0 +1,107 @@
+//! The words that keys take.
+
+use crate::recipe::words::words;
+use lessen_compile::Placement;
+use lessen_data::{Documents, Problem};
+use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::{Position, ScheduleKind};
+
+words! {
+    /// The architectures.
+    pub enum ModelKind {
+        /// A language model.
+        Gpt2 = "gpt2",
+        /// A language model with RMSNorm, rotary positions, SwiGLU and grouped queries.
+        Llama = "llama",
+        /// A classifier or masked language model, post-LN, as in transformers.
+        Bert = "bert",
+        /// The same without token types.
+        Roberta = "roberta",
+        /// The same without token types and pooler.
+        DistilBert = "distilbert",
+        /// A small pre-LN classifier with mean pooling.
+        Encoder = "encoder",
+    }
+}
+
+words! {
+    /// What the data is.
+    pub enum DataFormat {
+        /// Sums made on the fly.
+        Adder = "adder",
+        /// Texts with labels: `text<TAB>label`, CSV, TSV, JSON lines, folders of classes.
+        Labelled = "labelled",
+        /// A task of GLUE.
+        Glue = "glue",
+        /// Plain text for a language model.
+        Text = "text",
+        /// Plain text for a masked language model.
+        Masked = "masked",
+        /// Sentences whose words have labels.
+        Tagged = "tagged",
+        /// Questions about texts, in the files of SQuAD.
+        Squad = "squad",
+    }
+}
+
+words! {
+    /// The optimizers.
+    pub enum OptimizerKind {
+        /// AdamW (Loshchilov and Hutter 2019).
+        Adamw = "adamw",
+        /// Stochastic gradient descent with momentum.
+        Sgd = "sgd",
+    }
+}
+
+words! {
+    /// Which batches statistics are recorded on.
+    pub enum RecordSplit {
+        /// That of the step to come, with its dropout.
+        Train = "train",
+        /// The first one of the split `dev`, without dropout.
+        Dev = "dev",
+        /// Both of them.
+        Both = "both",
+    }
+}
+
+words!(ScheduleKind {
+    Constant = "constant",
+    Linear = "linear",
+    Cosine = "cosine",
+    OneCycle = "one-cycle",
+});
+
+words!(Documents {
+    Off = "off",
+    Files = "files",
+    Lines = "lines",
+    Paragraphs = "paragraphs",
+    Marked = "marked",
+});
+
+words!(Problem {
+    SingleLabel = "single_label_classification",
+    MultiLabel = "multi_label_classification",
+    Regression = "regression",
+});
+
+words!(Position {
+    Learned = "learned",
+    None = "none",
+    Rope = "rope",
+    Alibi = "alibi",
+    Fire = "fire",
+});
+
+words!(WeightDtype {
+    F32 = "f32",
+    Bf16 = "bf16",
+    F16 = "f16",
+});
+
+words!(Placement {
+    Separate = "separate",
+    BackwardFused = "backward-fused",
+});

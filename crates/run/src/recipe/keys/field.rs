@@ -1,0 +1,142 @@
+//! How values of settings become fields of a type.
+
+use super::{DataFormat, ModelKind, OptimizerKind, RecordSplit};
+use crate::recipe::class_weights::ClassWeights;
+use crate::recipe::column_names::ColumnNames;
+use crate::recipe::value::SettingValue;
+use crate::recipe::warmup::Warmup;
+use crate::recipe::words::Word;
+use lessen_compile::Placement;
+use lessen_data::{Documents, Problem};
+use lessen_graph::ops::attention::Weighting;
+use lessen_nn::checkpoint::WeightDtype;
+use lessen_nn::{Activation, Loss, Patterns, Position, ScheduleKind};
+use std::path::PathBuf;
+
+/// A type that a setting can have.
+pub(super) trait Field: Sized {
+    /// Reads a value; none where it has another kind, or is missing and may not be.
+    fn of(value: Option<&SettingValue>) -> Option<Self>;
+}
+
+impl Field for bool {
+    fn of(value: Option<&SettingValue>) -> Option<bool> {
+        match value? {
+            SettingValue::Switch(on) => Some(*on),
+            _ => None,
+        }
+    }
+}
+
+impl Field for u64 {
+    fn of(value: Option<&SettingValue>) -> Option<u64> {
+        match value? {
+            SettingValue::Count(count) | SettingValue::Size(count) => Some(*count),
+            _ => None,
+        }
+    }
+}
+
+impl Field for usize {
+    fn of(value: Option<&SettingValue>) -> Option<usize> {
+        Some(usize::try_from(u64::of(value)?).unwrap_or(usize::MAX))
+    }
+}
+
+impl Field for f64 {
+    fn of(value: Option<&SettingValue>) -> Option<f64> {
+        match value? {
+            SettingValue::Number(number) => Some(*number),
+            _ => None,
+        }
+    }
+}
+
+impl Field for String {
+    fn of(value: Option<&SettingValue>) -> Option<String> {
+        match value? {
+            SettingValue::Text(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl Field for PathBuf {
+    fn of(value: Option<&SettingValue>) -> Option<PathBuf> {
+        String::of(value).map(PathBuf::from)
+    }
+}
+
+impl Field for Warmup {
+    fn of(value: Option<&SettingValue>) -> Option<Warmup> {
+        match value? {
+            SettingValue::Count(steps) => Some(Warmup::Steps(*steps)),
+            SettingValue::Number(share) => Some(Warmup::Share(*share)),
+            _ => None,
+        }
+    }
+}
+
+impl<T: Field> Field for Option<T> {
+    /// A text without characters and a list without items are none.
+    fn of(value: Option<&SettingValue>) -> Option<Option<T>> {
+        match value {
+            None => Some(None),
+            Some(SettingValue::Text(text)) if text.is_empty() => Some(None),
+            Some(SettingValue::List(items)) if items.is_empty() => Some(None),
+            value => T::of(value).map(Some),
+        }
+    }
+}
+
+/// A word of an enumeration.
+fn word<T: Word>(value: Option<&SettingValue>) -> Option<T> {
+    T::from_word(&String::of(value)?)
+}
+
+macro_rules! word_fields {
+    ($($name:ident),*) => {
+        $(impl Field for $name {
+            fn of(value: Option<&SettingValue>) -> Option<$name> {
+                word(value)
+            }
+        })*
+    };
+}
+
+macro_rules! form_fields {
+    ($($name:ident),*) => {
+        $(impl Field for $name {
+            fn of(value: Option<&SettingValue>) -> Option<$name> {
+                String::of(value)?.parse().ok()
+            }
+        })*
+    };
+}
+
+macro_rules! list_fields {
+    ($($name:ident),*) => {
+        $(impl Field for $name {
+            fn of(value: Option<&SettingValue>) -> Option<$name> {
+                value?.joined().parse().ok()
+            }
+        })*
+    };
+}
+
+form_fields!(Activation, Loss, Weighting);
+
+list_fields!(ClassWeights, ColumnNames, Patterns);
+
+word_fields!(
+    ModelKind,
+    DataFormat,
+    Documents,
+    OptimizerKind,
+    Position,
+    Problem,
+    RecordSplit,
+    ScheduleKind,
+    WeightDtype,
+    Placement
+);
