@@ -128,7 +128,7 @@ def limited_run(lessen, arguments, work, threads):
         report = said(command, threads, limit.enter)
     finally:
         limit.remove()
-    saved = sorted(os.listdir(os.path.join(out, "checkpoints")))
+    saved = sorted(os.listdir(os.path.join(out, "checkpoints")), key=lambda name: int(name.split("-")[-1]))
     if not saved or not os.path.exists(os.path.join(out, "model", "model.safetensors")):
         sys.exit("memory: the run under the limit has saved no checkpoint")
     shutil.rmtree(out)

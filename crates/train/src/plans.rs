@@ -107,6 +107,8 @@ pub struct StepPlans {
     pub(crate) gradient_sums: Vec<String>,
     pub(crate) reading: Reading,
     state_bytes: usize,
+    /// The least arena that is allocated.
+    room: usize,
 }
 
 impl StepPlans {
@@ -128,6 +130,7 @@ impl StepPlans {
             gradient_sums: graphs.gradient_sums.clone(),
             reading: graphs.reading.clone(),
             state_bytes: graphs.state_bytes(),
+            room: 0,
         })
     }
 
@@ -179,9 +182,16 @@ impl StepPlans {
         self.state_bytes + self.plans().map(|plan| plan.constant_bytes()).sum::<usize>()
     }
 
-    /// Bytes of the largest arena.
+    /// Bytes of the arena: the largest of the plans, or what [`StepPlans::make_room`] asked for.
     pub fn arena_bytes(&self) -> usize {
-        self.plans().map(|plan| plan.arena_bytes()).max().unwrap_or(0)
+        let arenas = self.plans().map(|plan| plan.arena_bytes());
+        arenas.fold(self.room, usize::max)
+    }
+
+    /// Makes the arena at least so large: for steps of other layouts, which may need some more than the largest batch,
+    /// as their rows are cut in other places.
+    pub fn make_room(&mut self, arena: usize) {
+        self.room = self.room.max(arena);
     }
 
     /// Bytes of parameters, sums of gradients and the optimizer's state.

@@ -14,6 +14,7 @@ use lessen_compile::{Backend, Plan};
 use lessen_nn::BatchShape;
 use lessen_train::memory::available_bytes;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions, show_size};
+use std::cmp::Reverse;
 
 /// Bytes that writing a checkpoint takes for a moment: the buffer of a file, and a block of a tensor's text.
 const CHECKPOINT: usize = lessen_base::atomic::BUFFER + (16 << 10);
@@ -29,6 +30,9 @@ const DIFFERENCE: usize = 64;
 
 /// Bytes of constants and results from which on a program is not loaded to find out what it takes.
 const LARGE: usize = 64 << 20;
+
+/// Layouts that are compiled beforehand as their arena may be larger than that of the largest.
+const NEAR: usize = 4;
 
 /// How often plans are made anew since programs of tighter plans are larger.
 const ATTEMPTS: usize = 4;
@@ -69,7 +73,32 @@ pub(crate) struct Planned {
     pub budget: Option<usize>,
 }
 
+/// What a program takes.
+#[derive(Clone, Copy, Default)]
+struct Weight {
+    /// Bytes of its constants.
+    constants: usize,
+    /// Bytes of the arena that it runs in.
+    arena: usize,
+    /// What making and loading it allocates.
+    growth: Growth,
+}
+
+impl Weight {
+    fn max(self, other: Weight) -> Weight {
+        Weight {
+            constants: self.constants.max(other.constants),
+            arena: self.arena.max(other.arena),
+            growth: Growth {
+                lasting: self.growth.lasting.max(other.growth.lasting),
+                transient: self.growth.transient.max(other.growth.transient),
+            },
+        }
+    }
+}
+
 /// The programs of layouts beside the largest.
+#[derive(Default)]
 struct Others {
     /// Bytes that they take together.
     programs: usize,
@@ -182,7 +211,12 @@ impl<'a> Planner<'a> {
 
     /// The plans within `budget`, and the account of a process that runs them.
     fn planned(&mut self, budget: Option<usize>) -> Result<Planned> {
-        let plans = StepPlans::new(self.backend, &self.options(budget), &self.graphs)?;
+        let mut plans = StepPlans::new(self.backend, &self.options(budget), &self.graphs)?;
+        let own = plans.arena_bytes();
+        let others = match allocated::current() {
+            Some(_) => self.others(&mut plans)?,
+            None => Others::default(),
+        };
         let mut parts = Parts {
             states: plans.state_bytes(),
             constants: plans.lasting_bytes() - plans.state_bytes(),
@@ -195,9 +229,8 @@ impl<'a> Planner<'a> {
         }
         let mut programs = 0;
         for plan in plans.plans() {
-            programs += self.weighed(|_| Ok(plan.clone()))?.1.lasting;
+            programs += self.weighed(|_| Ok(plan.clone()))?.growth.lasting;
         }
-        let others = self.others(&plans)?;
         let tensors = TENSOR * plans.params.len() * 3;
         let momentary = others.compiling.max(CHECKPOINT + tensors).max(self.work.report());
         let unread = if parts.data.is_some() { 0 } else { self.base.data };
@@ -212,22 +245,28 @@ impl<'a> Planner<'a> {
         Ok(Planned {
             plans,
             parts,
-            budget: budget.map(|budget| budget + others.constants),
+            budget: budget.map(|budget| budget + others.constants + parts.arena - own),
         })
     }
 
-    /// The programs of layouts beside the largest, as they are going to be made beside these plans.
-    fn others(&mut self, plans: &StepPlans) -> Result<Others> {
+    /// The programs of layouts beside the largest, as they are going to be made beside these plans, whose arena is made
+    /// large enough for them.
+    fn others(&mut self, plans: &mut StepPlans) -> Result<Others> {
         let (steps, evaluations) = self.work.other_layouts();
         let (task, model, goal) = (self.work.task, &self.work.task.model, &self.work.task.goal);
         // The arena bounds them as the budget does.
         let free = self.options(None);
-        let of_steps = middle(&steps)
-            .map(|shape| self.weighed(|backend| plans.another_step(backend, &free, |cx| task.loss(cx, shape))));
-        let (of_step, step) = of_steps.transpose()?.unwrap_or_default();
-        let of_evaluations = middle(&evaluations)
+        let mut step = Weight::default();
+        for shape in near_largest(&steps).into_iter().chain(middle(&steps)) {
+            let own = self.weighed(|backend| plans.another_step(backend, &free, |cx| task.loss(cx, shape)))?;
+            plans.make_room(own.arena);
+            step = step.max(own);
+        }
+        let evaluation = middle(&evaluations)
             .map(|shape| self.weighed(|backend| plans.another_function(backend, |cx| trace(cx, model, goal, shape))));
-        let (of_evaluation, evaluation) = of_evaluations.transpose()?.unwrap_or_default();
+        let (step_constants, step) = (step.constants, step.growth);
+        let evaluation = evaluation.transpose()?.unwrap_or_default();
+        let (evaluation_constants, evaluation) = (evaluation.constants, evaluation.growth);
         let evaluated = evaluation.lasting * evaluations.len();
         let programs = step.lasting * steps.len() + evaluated;
         // Steps that are compiled before the first evaluation are compiled without its programs.
@@ -239,17 +278,17 @@ impl<'a> Planner<'a> {
         let compiling = step.transient.saturating_sub(if is_first { evaluated } else { 0 });
         Ok(Others {
             programs: programs + programs / DIFFERENCE,
-            constants: of_step * steps.len() + of_evaluation * evaluations.len(),
+            constants: step_constants * steps.len() + evaluation_constants * evaluations.len(),
             compiling: compiling.max(evaluation.transient),
         })
     }
 
-    /// Makes a plan, loads it and frees it again: the bytes of its constants, and what that allocated. Large constants
-    /// and results are not allocated for that.
-    fn weighed(&mut self, make: impl FnOnce(&dyn Backend) -> Result<Plan>) -> Result<(usize, Growth)> {
+    /// Makes a plan, loads it and frees it again, to find out what it takes. Large constants and results are not allocated
+    /// for that.
+    fn weighed(&mut self, make: impl FnOnce(&dyn Backend) -> Result<Plan>) -> Result<Weight> {
         let (made, made_growth) = allocated::growth(|| make(self.backend));
         let plan = made?;
-        let constants = plan.constant_bytes();
+        let (constants, arena) = (plan.constant_bytes(), plan.arena_bytes());
         let results: usize = plan
             .graph()
             .outputs
@@ -258,14 +297,24 @@ impl<'a> Planner<'a> {
             .sum();
         if constants + results > LARGE {
             let lasting = made_growth.lasting + constants + results;
-            return Ok((constants, Growth { lasting, ..made_growth }));
+            let growth = Growth { lasting, ..made_growth };
+            return Ok(Weight {
+                constants,
+                arena,
+                growth,
+            });
         }
         let (loaded, loaded_growth) = allocated::growth(|| self.backend.load(plan));
         self.backend.unload(loaded?);
         let lasting = made_growth.lasting + loaded_growth.lasting;
         let transient = made_growth.transient.saturating_sub(loaded_growth.lasting);
         let transient = transient.max(loaded_growth.transient);
-        Ok((constants, Growth { lasting, transient }))
+        let growth = Growth { lasting, transient };
+        Ok(Weight {
+            constants,
+            arena,
+            growth,
+        })
     }
 
     /// Refuses a run that the machine's memory cannot hold, and says where it cannot hold the budget.
@@ -310,6 +359,16 @@ pub(crate) fn too_small(budget: usize, least: &Parts) -> Error {
         show_size(smallest),
         least.show()
     ))
+}
+
+/// Some layouts with hardly fewer tokens than the largest: the arena of a step grows with its tokens, but for a percent
+/// or so that depends on how its rows are cut.
+fn near_largest(layouts: &[BatchShape]) -> Vec<BatchShape> {
+    let tokens = |shape: &BatchShape| shape.tokens().iter().product::<usize>();
+    let mut near = layouts.to_vec();
+    near.sort_by_key(|shape| Reverse(tokens(shape)));
+    near.truncate(NEAR);
+    near
 }
 
 /// A layout whose program is of middle size.

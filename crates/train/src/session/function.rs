@@ -137,7 +137,7 @@ impl Session {
     /// Memory that the device does not have.
     pub fn reserve(&mut self) -> Result<()> {
         let plans = self.loaded.iter().map(|function| self.plan(*function).arena_bytes());
-        let arena = plans.max().unwrap_or(0);
+        let arena = plans.fold(self.arena.unwrap_or(0), usize::max);
         self.backend.reserve(arena)
     }
 }
