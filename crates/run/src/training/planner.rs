@@ -283,8 +283,8 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Makes a plan, loads it and frees it again, to find out what it takes. Large constants and results are not allocated
-    /// for that.
+    /// Makes a plan, loads it and frees it again, to find out what it takes. Large constants and results are not
+    /// allocated for that.
     fn weighed(&mut self, make: impl FnOnce(&dyn Backend) -> Result<Plan>) -> Result<Weight> {
         let (made, made_growth) = allocated::growth(|| make(self.backend));
         let plan = made?;
