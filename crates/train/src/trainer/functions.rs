@@ -57,8 +57,9 @@ impl Trainer {
         self.add(&graph, Placement::default())
     }
 
-    /// Runs a function that records statistics (see [`StepGraphs::with_recording`]) on a batch. Where it has dropout,
-    /// that is the dropout of the next step's first batch. Nothing that training depends on changes.
+    /// Runs a function that records statistics (see [`StepGraphs::with_recording`](crate::StepGraphs::with_recording))
+    /// on a batch. Where it has dropout, that is the dropout of the next step's first batch. Nothing that training
+    /// depends on changes.
     ///
     /// # Errors
     /// As [`Trainer::step`].
