@@ -191,13 +191,13 @@ impl Planner<'_> {
         self.note_reads(step, true);
         let mut locals: Vec<(ValueId, Buffer)> = Vec::new();
         let mut partials = Vec::new();
+        let one_tile = rows.is_some_and(|rows| rows.is_one_tile());
         let mut kernel_bytes = Scratch::default();
         for (position, id) in step.nodes.iter().enumerate() {
             let node = &program.graph.nodes[id.index()];
             let (inputs, outputs) = (program.graph.input_types(node), program.graph.output_types(node));
             let scratch = self.target.scratch(node.op.as_ref(), &inputs, &outputs);
-            kernel_bytes.worker = kernel_bytes.worker.max(scratch.worker);
-            kernel_bytes.shared = kernel_bytes.shared.max(scratch.shared);
+            kernel_bytes.add(scratch, one_tile);
             let row_wise = &program.row_wise[id.index()];
             for (k, &v) in node.outputs.iter().enumerate() {
                 let sum = matches!(row_wise, RowWise::Rows { outputs, .. } if outputs[k] == OutRole::Sum);
@@ -238,8 +238,7 @@ impl Planner<'_> {
             self.storage[v.index()] = Storage::Local(offset);
         }
         let scratch_per_worker = local_bytes + aligned(kernel_bytes.worker);
-        let shares = rows.is_some_and(|rows| rows.is_one_tile());
-        let all = scratch_per_worker * if shares { 1 } else { self.target.workers() };
+        let all = scratch_per_worker * if one_tile { 1 } else { self.target.workers() };
         Draft {
             rows,
             scratch: (all > 0).then(|| self.new_buffer(all, s, s)),

@@ -2,6 +2,8 @@
 
 use lessen_graph::{Layout, Op, Type};
 
+use crate::offsets::aligned;
+
 /// The part of a device that plans depend on. Two devices with equal answers get equal plans.
 pub trait Target: Send + Sync {
     /// Parts of a step that run at the same time, each with scratch memory of its own.
@@ -33,8 +35,24 @@ pub trait Target: Send + Sync {
 pub struct Scratch {
     /// Those of each worker.
     pub worker: usize,
-    /// Those that all workers share; none for a kernel that runs on blocks of rows.
+    /// Those that all workers share.
     pub shared: usize,
+}
+
+impl Scratch {
+    /// Adds the scratch of the next kernel of a step, and returns at which byte of the shared scratch that of the
+    /// kernel begins. Kernels that run one after the other take the same memory; in blocks of rows each has shared
+    /// memory of its own.
+    pub fn add(&mut self, kernel: Scratch, one_after_the_other: bool) -> usize {
+        self.worker = self.worker.max(kernel.worker);
+        if one_after_the_other {
+            self.shared = self.shared.max(kernel.shared);
+            return 0;
+        }
+        let at = self.shared;
+        self.shared += aligned(kernel.shared);
+        at
+    }
 }
 
 /// How a device runs an operation.

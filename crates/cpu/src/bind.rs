@@ -4,11 +4,11 @@
 //! the plan's target about kernels is asked of the table again, since the target may have been another device's.
 
 use lessen_base::{Error, Result};
-use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Storage, aligned};
+use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Scratch, Storage, aligned};
 use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, Type, ValueId};
 
-use crate::group::{Context, Group, RowNode, RowOutput, Sum};
-use crate::kernels::kernel::{Kernel, MAX_OPERANDS, Phase, RowKernel, Types, WholeKernel, Work};
+use crate::group::{Context, Group, GroupScratch, RowNode, RowOutput, Sum};
+use crate::kernels::kernel::{Kernel, MAX_OPERANDS, Phase, RowKernel, Types, Work};
 use crate::kernels::reference::reference;
 use crate::kernels::table;
 use crate::operand::{Location, RowOperand, location};
@@ -144,7 +144,7 @@ impl Binder<'_> {
             Some(kernel) => {
                 let accepted = self.accepts(&kernel, node, types);
                 match kernel {
-                    Kernel::Whole(kernel) if accepted && has_scratch(step, &kernel) => (kernel.phases)(&strides),
+                    Kernel::Whole(kernel) if accepted && has_scratch(step, kernel.scratch) => (kernel.phases)(&strides),
                     _ => return Err(foreign(node)),
                 }
             }
@@ -159,10 +159,15 @@ impl Binder<'_> {
 
     fn group(&self, step: &PlannedStep, rows: RowsPlan) -> Result<Group> {
         let nodes = step.nodes.iter().map(|&id| self.row_node(step, rows, id));
-        let group = Group {
-            rows,
-            nodes: nodes.collect::<Result<_>>()?,
-        };
+        let mut nodes = nodes.collect::<Result<Vec<_>>>()?;
+        let mut needed = Scratch::default();
+        for node in &mut nodes {
+            node.shared = needed.add(node.kernel.scratch, rows.is_one_tile());
+        }
+        if !has_scratch(step, needed) {
+            return Err(foreign(self.node(step.nodes[0])));
+        }
+        let group = Group { rows, nodes };
         let cut_within_a_tile = rows.block < rows.rows && !rows.block.is_multiple_of(rows.tile);
         match step.nodes.iter().zip(&group.nodes).find(|(_, n)| n.is_tiled()) {
             Some((&id, _)) if cut_within_a_tile => Err(foreign(self.node(id))),
@@ -208,6 +213,7 @@ impl Binder<'_> {
             kernel,
             inputs: inputs.collect::<Result<_>>()?,
             outputs: outputs.collect::<Result<_>>()?,
+            shared: 0,
             product: node.op.is_contraction(),
         })
     }
@@ -227,11 +233,11 @@ impl Binder<'_> {
     }
 }
 
-/// Whether a step has the scratch that a kernel needs.
-fn has_scratch(step: &PlannedStep, kernel: &WholeKernel) -> bool {
+/// Whether a step has the scratch that its kernels need.
+fn has_scratch(step: &PlannedStep, needed: Scratch) -> bool {
     step.kernel_scratch.is_multiple_of(ALIGNMENT)
-        && step.scratch_per_worker >= step.kernel_scratch + kernel.scratch.worker
-        && step.shared_scratch >= kernel.scratch.shared
+        && step.scratch_per_worker >= step.kernel_scratch + needed.worker
+        && step.shared_scratch >= needed.shared
 }
 
 /// Where the memory of a value in the arena ends; 0 for other values.
@@ -250,11 +256,18 @@ impl Bound {
             let offset = self.scratch_offset + worker * self.scratch_per_worker;
             arena.get().wrapping_add(offset)
         };
+        let shared = Address(context.bases.arena.wrapping_add(self.shared_offset));
         match &self.kind {
-            Kind::Group(group) => group.run(pool, context, local),
+            Kind::Group(group) => {
+                let scratch = GroupScratch {
+                    local: &local,
+                    kernel: self.kernel_scratch,
+                    shared: shared.get(),
+                };
+                group.run(pool, context, scratch);
+            }
             Kind::Whole(whole) => {
                 let scratch = |worker: usize| local(worker).wrapping_add(self.kernel_scratch);
-                let shared = Address(context.bases.arena.wrapping_add(self.shared_offset));
                 whole.run(pool, context, scratch, shared);
             }
         }

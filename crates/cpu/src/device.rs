@@ -9,6 +9,7 @@ use lessen_graph::Graph;
 use crate::arena::Arena;
 use crate::kernels::gemm::gemm;
 use crate::pool::Pool;
+use crate::simd::CpuLevel;
 
 /// What plans depend on of a CPU: its number of threads. It answers as a [`Target`](lessen_compile::Target).
 #[derive(Clone, Copy, Debug)]
@@ -27,8 +28,9 @@ impl Device {
     /// A device with this number of threads.
     ///
     /// # Errors
-    /// A sentence when the system gives no more threads.
+    /// A sentence when the system gives no more threads, or when `LESSEN_CPU` has a value that it cannot have.
     pub fn new(threads: usize) -> Result<Device> {
+        CpuLevel::check_env()?;
         let pool = Pool::new(threads).map_err(|e| Error::user(format!("{threads} threads cannot be started: {e}")))?;
         Ok(Device {
             pool,
@@ -36,11 +38,13 @@ impl Device {
         })
     }
 
-    /// A device with `LESSEN_THREADS` threads, or as many as there are cores.
+    /// A device with `LESSEN_THREADS` threads, or as many as there are cores, at the level of `LESSEN_CPU` or the
+    /// machine's highest.
     ///
     /// # Errors
-    /// A sentence when the variable is set to something else than a positive number.
+    /// A sentence when a variable has another value than it can have.
     pub fn from_env() -> Result<Device> {
+        CpuLevel::check_env()?;
         Ok(Device {
             pool: Pool::from_env()?,
             arena: Arena::new(0)?,

@@ -29,6 +29,8 @@ pub(crate) struct RowNode {
     pub(crate) kernel: RowKernel,
     pub(crate) inputs: Vec<RowOperand>,
     pub(crate) outputs: Vec<RowOutput>,
+    /// Byte of the step's shared scratch where that of the node begins.
+    pub(crate) shared: usize,
     pub(crate) product: bool,
 }
 
@@ -48,6 +50,20 @@ pub(crate) struct Sum {
     pub(crate) parts: Option<(usize, usize)>,
 }
 
+/// The scratch of a group.
+#[derive(Clone, Copy)]
+pub(crate) struct GroupScratch<'a> {
+    /// Where the blocks of each worker lie.
+    pub(crate) local: &'a (dyn Fn(usize) -> *mut u8 + Sync),
+    /// Byte behind them where the kernels' own scratch begins.
+    pub(crate) kernel: usize,
+    /// The memory that all workers share.
+    pub(crate) shared: *mut u8,
+}
+
+// SAFETY: the addresses are only dereferenced by kernels, on the parts of memory that the plan gives to their task.
+unsafe impl Sync for GroupScratch<'_> {}
+
 /// What the tasks of a step share.
 pub(crate) struct Context<'a> {
     pub(crate) bases: &'a Bases,
@@ -62,14 +78,18 @@ struct Piece {
 }
 
 impl Group {
-    /// Runs the group; `local` gives each worker's scratch.
-    pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>, local: impl Fn(usize) -> *mut u8 + Sync) {
+    /// Runs the group.
+    pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>, scratch: GroupScratch<'_>) {
         let rows = self.rows;
         if rows.is_one_tile() {
-            return self.run_node_by_node(pool, context, &local);
+            return self.run_node_by_node(pool, context, scratch);
+        }
+        for node in &self.nodes {
+            node.prepare(pool, context, scratch, 0);
         }
         pool.run(rows.rows.div_ceil(rows.block), &|task, worker| {
             let block = task * rows.block..rows.rows.min((task + 1) * rows.block);
+            let memory = scratch.of(worker);
             for node in &self.nodes {
                 let step = if node.is_tiled() { rows.tile } else { rows.block };
                 for first in block.clone().step_by(step) {
@@ -77,7 +97,7 @@ impl Group {
                         rows: first..block.end.min(first + step),
                         columns: 0..node.columns(),
                     };
-                    node.run(context, local(worker), block.start, &piece, rows.tile);
+                    node.run(context, memory, block.start, &piece, rows.tile);
                 }
             }
         });
@@ -86,9 +106,9 @@ impl Group {
 
     /// Runs a group whose rows are one block and one tile: all workers share the first one's scratch, and each node is
     /// cut where its bits do not depend on it. So they do not depend on this way of running either.
-    fn run_node_by_node(&self, pool: &Pool, context: &Context<'_>, local: &(impl Fn(usize) -> *mut u8 + Sync)) {
-        let shared = Shared(local(0));
+    fn run_node_by_node(&self, pool: &Pool, context: &Context<'_>, scratch: GroupScratch<'_>) {
         for node in &self.nodes {
+            node.prepare(pool, context, scratch, self.rows.rows);
             let (tasks, across) = node.tasks(self.rows.rows);
             let (height, width) = node.task_extents(self.rows.rows);
             let columns = node.columns();
@@ -98,7 +118,7 @@ impl Group {
                     rows: i..self.rows.rows.min(i + height),
                     columns: j..if (task + 1) % across == 0 { columns } else { j + width },
                 };
-                node.run(context, shared.get(), 0, &piece, self.rows.tile);
+                node.run(context, scratch.of(0), 0, &piece, self.rows.tile);
             });
         }
     }
@@ -149,16 +169,25 @@ impl Group {
     }
 }
 
-/// A scratch that tasks share: they write disjoint elements of it.
+/// The memory of a task of a group.
 #[derive(Clone, Copy)]
-struct Shared(*mut u8);
+struct TaskMemory {
+    /// Blocks of the group's values.
+    local: *mut u8,
+    /// The kernels' own.
+    kernel: *mut u8,
+    /// What all tasks share.
+    shared: *mut u8,
+}
 
-// SAFETY: the address is only dereferenced by kernels, on the elements that belong to their task.
-unsafe impl Sync for Shared {}
-
-impl Shared {
-    fn get(&self) -> *mut u8 {
-        self.0
+impl GroupScratch<'_> {
+    fn of(&self, worker: usize) -> TaskMemory {
+        let local = (self.local)(worker);
+        TaskMemory {
+            local,
+            kernel: local.wrapping_add(self.kernel),
+            shared: self.shared,
+        }
     }
 }
 
@@ -205,8 +234,36 @@ impl RowNode {
         }
     }
 
+    /// Runs what comes before the kernel, which is given so many rows.
+    fn prepare(&self, pool: &Pool, context: &Context<'_>, scratch: GroupScratch<'_>, rows: usize) {
+        let Some(prepare) = &self.kernel.prepare else {
+            return;
+        };
+        pool.run(prepare.tasks, &|task, _| {
+            let memory = scratch.of(0);
+            let mut args = [Arg::NONE; MAX_OPERANDS];
+            for (arg, operand) in args.iter_mut().zip(&self.inputs) {
+                if rows > 0 || operand.is_whole() {
+                    *arg = operand.arg(context.bases, memory.local, 0, 0);
+                }
+            }
+            let run = Run {
+                n: rows,
+                first: 0,
+                columns: (0, self.columns()),
+                inputs: &args[..self.inputs.len()],
+                outputs: &[],
+                scratch: std::ptr::null_mut(),
+                shared: memory.shared.wrapping_add(self.shared),
+                index_errors: context.index_errors,
+            };
+            context.clock.time(self.product, || (prepare.run)(&run, task));
+        });
+    }
+
     /// Runs some rows, and columns of them, of a block that begins at row `block`.
-    fn run(&self, context: &Context<'_>, local: *mut u8, block: usize, piece: &Piece, tile: usize) {
+    fn run(&self, context: &Context<'_>, memory: TaskMemory, block: usize, piece: &Piece, tile: usize) {
+        let local = memory.local;
         let Piece { rows, columns } = piece;
         let some = *columns != (0..self.columns());
         let mut args = [Arg::NONE; MAX_OPERANDS];
@@ -245,6 +302,8 @@ impl RowNode {
                 columns: (columns.start, columns.end),
                 inputs: ins,
                 outputs: &outs[..self.outputs.len()],
+                scratch: memory.kernel,
+                shared: memory.shared.wrapping_add(self.shared),
                 index_errors: context.index_errors,
             };
             context.clock.time(self.product, || (self.kernel.run)(&run));

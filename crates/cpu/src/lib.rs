@@ -50,6 +50,9 @@
 //! # Environment
 //!
 //! `LESSEN_THREADS`: the number of threads of [`CpuBackend::from_env`]; by default as many as the machine has cores.
+//! `LESSEN_CPU`: the highest instructions that kernels use, `baseline`, `avx2`, `avx512` or `amx`; by default the
+//! machine's. Levels with a fused multiply-add give the same bits but in products: `faer` and the tiles of AMX add up
+//! in orders of their own.
 
 pub mod arena;
 mod backend;

@@ -10,7 +10,10 @@
 //! unrolls first and then vectorizes the surrounding loop with gathers, which is ten times slower.
 
 use std::cell::Cell;
+use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU8, Ordering};
+
+use lessen_base::{Error, Result};
 
 /// Elements in a chunk.
 pub(crate) const LANES: usize = 64;
@@ -96,16 +99,37 @@ pub enum CpuLevel {
     V3 = 2,
     /// x86-64-v4: AVX-512 with F, VL, BW, DQ, CD.
     V4 = 3,
+    /// The same with AMX, tiles of `bf16` and AVX-512 BF16: products have kernels of their own.
+    Amx = 4,
 }
 
 impl CpuLevel {
-    /// The highest level of this machine.
+    /// The highest level that kernels use: that of this machine, or the one that the environment variable `LESSEN_CPU`
+    /// names: `baseline`, `avx2`, `avx512` or `amx`.
     pub fn detect() -> CpuLevel {
+        match &*HIGHEST {
+            Ok(level) => *level,
+            Err(_) => CpuLevel::of_machine(),
+        }
+    }
+
+    /// Checks `LESSEN_CPU`.
+    ///
+    /// # Errors
+    /// One sentence, if the variable names no level, or one that the machine does not have.
+    pub fn check_env() -> Result<()> {
+        HIGHEST.clone().map(|_| ())
+    }
+
+    fn of_machine() -> CpuLevel {
         #[cfg(target_arch = "x86_64")]
         {
             use std::arch::is_x86_feature_detected as has;
             let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("popcnt");
             let v4 = has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") && has!("avx512cd");
+            if v3 && v4 && has!("avx512bf16") && crate::kernels::panels::amx::is_permitted() {
+                return CpuLevel::Amx;
+            }
             if v3 && v4 {
                 return CpuLevel::V4;
             }
@@ -116,6 +140,16 @@ impl CpuLevel {
         CpuLevel::Baseline
     }
 
+    /// The name of a level in `LESSEN_CPU`.
+    fn name(self) -> &'static str {
+        match self {
+            CpuLevel::Baseline => "baseline",
+            CpuLevel::V3 => "avx2",
+            CpuLevel::V4 => "avx512",
+            CpuLevel::Amx => "amx",
+        }
+    }
+
     /// The level that kernels use on this thread: the machine's highest, but within [`CpuLevel::on_this_thread`].
     #[inline]
     pub fn current() -> CpuLevel {
@@ -124,6 +158,7 @@ impl CpuLevel {
             1 => CpuLevel::Baseline,
             2 => CpuLevel::V3,
             3 => CpuLevel::V4,
+            4 => CpuLevel::Amx,
             state => CpuLevel::find(state),
         }
     }
@@ -155,12 +190,35 @@ impl CpuLevel {
 
 const UNKNOWN: u8 = 0;
 /// Some thread has chosen a level of its own.
-const BY_THREAD: u8 = 4;
+const BY_THREAD: u8 = 5;
 
+static HIGHEST: LazyLock<Result<CpuLevel>> = LazyLock::new(|| {
+    let machine = CpuLevel::of_machine();
+    match std::env::var_os("LESSEN_CPU") {
+        Some(text) => level_of(&text.to_string_lossy(), machine),
+        None => Ok(machine),
+    }
+});
 static CURRENT: AtomicU8 = AtomicU8::new(UNKNOWN);
 
 thread_local! {
     static CHOSEN: Cell<Option<CpuLevel>> = const { Cell::new(None) };
+}
+
+/// Reads a level that is not above the highest one.
+fn level_of(text: &str, highest: CpuLevel) -> Result<CpuLevel> {
+    let levels = [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4, CpuLevel::Amx];
+    let here = levels.into_iter().filter(|&level| level <= highest);
+    match here.clone().find(|level| level.name() == text.trim()) {
+        Some(level) => Ok(level),
+        None => {
+            let names: Vec<&str> = here.map(CpuLevel::name).collect();
+            Err(Error::user(format!(
+                "LESSEN_CPU is \"{text}\"; on this machine it can be {}, or unset it",
+                names.join(", ")
+            )))
+        }
+    }
 }
 
 /// Defines a public function whose body is compiled for every CPU level:
@@ -187,7 +245,7 @@ macro_rules! dispatch {
                 match $crate::simd::CpuLevel::current() {
                     // SAFETY: only a level that the machine was found to have is ever current; the rest as
                     // above.
-                    $crate::simd::CpuLevel::V4 => return unsafe { v4 $(::<$($g),*>)? ($($arg),*) },
+                    $crate::simd::CpuLevel::Amx | $crate::simd::CpuLevel::V4 => return unsafe { v4 $(::<$($g),*>)? ($($arg),*) },
                     // SAFETY: as above.
                     $crate::simd::CpuLevel::V3 => return unsafe { v3 $(::<$($g),*>)? ($($arg),*) },
                     $crate::simd::CpuLevel::Baseline => {}
@@ -337,8 +395,21 @@ mod tests {
     }
 
     #[test]
+    fn a_level_is_named_and_one_of_the_machine() {
+        assert_eq!(level_of(" avx2 ", CpuLevel::V4), Ok(CpuLevel::V3));
+        assert_eq!(level_of("amx", CpuLevel::Amx), Ok(CpuLevel::Amx));
+        for text in ["amx", "sse", "", "V3"] {
+            let error = level_of(text, CpuLevel::V4).unwrap_err().to_string();
+            assert!(
+                error.contains("LESSEN_CPU") && error.contains("baseline, avx2, avx512, or"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
     fn bits_are_in_their_places() {
-        for level in [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4] {
+        for level in [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4, CpuLevel::Amx] {
             level.on_this_thread(|| {
                 for i in 0..64 {
                     for x in [1e-30, f32::NAN, f32::INFINITY] {

@@ -15,6 +15,16 @@ const TILE_ROWS: usize = 128;
 /// packed once, and sums have no parts.
 const ONE_TILE: usize = 512;
 
+/// Whether the rows of a product are one tile.
+pub(crate) fn is_one_tile(rows: usize) -> bool {
+    rows <= ONE_TILE
+}
+
+/// The most rows of one tile of a product of so many rows.
+pub(crate) fn most_tile_rows(rows: usize) -> usize {
+    tile_rows(rows, true)
+}
+
 /// The most elements of a narrow sum, which is not worth cutting by columns.
 const NARROW: usize = 64;
 
@@ -29,7 +39,7 @@ fn tile_rows(rows: usize, by_columns: bool) -> usize {
         return TILE_ROWS;
     }
     let tiles = 4 * rows.div_ceil(5 * TILE_ROWS);
-    rows.div_ceil(tiles).next_multiple_of(8)
+    rows.div_ceil(tiles).next_multiple_of(16)
 }
 
 /// Bytes of the private second-level cache of present server cores; plans must not depend on the machine.
@@ -84,6 +94,7 @@ impl Target for CpuTarget {
     fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
         match kernel(op, &Types { inputs, outputs }) {
             Some(Kernel::Whole(kernel)) => kernel.scratch,
+            Some(Kernel::Rows(kernel)) => kernel.scratch,
             _ => Scratch::default(),
         }
     }

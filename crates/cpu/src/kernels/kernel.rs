@@ -77,9 +77,22 @@ pub(crate) enum Cut {
     Columns(usize),
 }
 
+/// A task of what runs before a row kernel.
+type PrepareFn = Box<dyn Fn(&Run<'_>, usize) + Send + Sync>;
+
+/// What runs before a row kernel, to fill the memory that its blocks share.
+pub(crate) struct Prepare {
+    /// Tasks, which run in any order.
+    pub(crate) tasks: usize,
+    /// Runs a task. Where all rows are one tile it is given all of them, elsewhere only what is read whole.
+    pub(crate) run: PrepareFn,
+}
+
 /// A kernel that runs on a block of rows.
 pub(crate) struct RowKernel {
     pub(crate) run: RowLoop,
+    pub(crate) prepare: Option<Prepare>,
+    pub(crate) scratch: Scratch,
     /// Whether the bits of a row depend on which rows are computed together.
     pub(crate) tiled: bool,
     pub(crate) cut: Cut,
@@ -91,6 +104,8 @@ impl RowKernel {
     fn new(cut: Cut, run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
         RowKernel {
             run: Box::new(run),
+            prepare: None,
+            scratch: Scratch::default(),
             tiled: false,
             cut,
             reads: Vec::new(),
@@ -120,6 +135,28 @@ impl RowKernel {
     /// The same, to be run on tiles of a fixed number of rows.
     pub(crate) fn tiled(self) -> RowKernel {
         RowKernel { tiled: true, ..self }
+    }
+
+    /// The same, with so much scratch for each worker, and so much that all blocks share.
+    pub(crate) fn with_scratch(self, worker: usize, shared: usize) -> RowKernel {
+        RowKernel {
+            scratch: Scratch { worker, shared },
+            ..self
+        }
+    }
+
+    /// The same, with something to run before, and another loop, which is given the present one.
+    pub(crate) fn prepared(
+        self,
+        prepare: Prepare,
+        run: impl Fn(&Run<'_>, &RowLoop) + Send + Sync + 'static,
+    ) -> RowKernel {
+        let plain = self.run;
+        RowKernel {
+            run: Box::new(move |r| run(r, &plain)),
+            prepare: Some(prepare),
+            ..self
+        }
     }
 
     /// The same, reading an input in these layouts.
@@ -292,6 +329,10 @@ pub(crate) struct Run<'a> {
     pub(crate) inputs: &'a [Arg],
     /// Rows to write; for a sum over rows the memory to add to.
     pub(crate) outputs: &'a [Arg],
+    /// The worker's scratch; not to be used where all rows are one tile, which workers share.
+    pub(crate) scratch: *mut u8,
+    /// The scratch that all blocks share.
+    pub(crate) shared: *mut u8,
     pub(crate) index_errors: &'a IndexErrors,
 }
 

@@ -4,6 +4,8 @@ use lessen_graph::{numel, ops};
 
 use super::gemm::gemm;
 use super::kernel::{Kernel, Phase, Reads, RowKernel, TaskFn, Types, WholeKernel};
+#[cfg(target_arch = "x86_64")]
+use super::panels;
 
 /// The kernel of [`ops::MatMul`].
 pub(super) fn matmul_kernel(op: &ops::MatMul, types: &Types<'_>) -> Option<Kernel> {
@@ -41,7 +43,7 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     let (_, k, columns) = op.sizes(&types.inputs[0], &types.inputs[1]);
     let rows = types.outputs[0].numel() / columns;
     let (transposed, cut) = (op.transpose_b, column_cut(rows, k, columns));
-    RowKernel::columns(cut, move |r| {
+    let kernel = RowKernel::columns(cut, move |r| {
         let (a, b, y) = (r.inputs[0], r.inputs[1], r.outputs[0]);
         let (b_row, b_col) = if transposed { (b.col, b.row) } else { (b.row, b.col) };
         let (first, end) = r.columns;
@@ -67,7 +69,18 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     })
     .tiled()
     .reading(0, Reads::Matrix)
-    .reading(1, Reads::Any)
+    .reading(1, Reads::Any);
+    #[cfg(target_arch = "x86_64")]
+    let kernel = panels::rows::packed(
+        panels::rows::Shape {
+            rows,
+            k,
+            columns,
+            transposed,
+        },
+        kernel,
+    );
+    kernel
 }
 
 /// The extents of the tiles that a product's result is cut into: about 192 by 384, smaller where there would be fewer
@@ -88,8 +101,10 @@ fn tiles(m: usize, n: usize, batch: usize) -> (usize, usize) {
 /// Products of stacks of matrices, and of transposed ones, over any strides.
 fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
     let (op, a, b) = (*op, types.inputs[0].clone(), types.inputs[1].clone());
-    WholeKernel::phases(move |strides| {
-        let (m, k, n) = op.sizes(&a, &b);
+    let (m, k, n) = op.sizes(&a, &b);
+    #[cfg(target_arch = "x86_64")]
+    let extents = panels::whole::Extents { m, k, n };
+    let kernel = WholeKernel::phases(move |strides| {
         let lead: Vec<usize> = a.shape[..a.rank() - 2].to_vec();
         let batch = numel(&lead);
         if batch * m * n == 0 {
@@ -101,6 +116,12 @@ fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
         };
         let (a_row, a_col) = matrix(&strides[0], op.transpose_a);
         let (b_row, b_col) = matrix(&strides[1], op.transpose_b);
+        #[cfg(target_arch = "x86_64")]
+        if batch == 1
+            && let Some(phases) = extents.phases((a_row as usize, a_col as usize), (b_row as usize, b_col as usize))
+        {
+            return phases;
+        }
         let a_lead = strides[0][..lead.len()].to_vec();
         let b_lead = if b.rank() == 2 {
             vec![0; lead.len()]
@@ -137,5 +158,12 @@ fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
         }]
     })
     .reading(0, Reads::Any)
-    .reading(1, Reads::Any)
+    .reading(1, Reads::Any);
+    #[cfg(target_arch = "x86_64")]
+    let kernel = if types.inputs[0].numel() == m * k {
+        kernel.with_shared(extents.shared())
+    } else {
+        kernel
+    };
+    kernel
 }

@@ -24,6 +24,8 @@ pub mod matmul;
 pub mod norm;
 pub mod norm_logits;
 pub mod optimizer;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod panels;
 pub mod random;
 pub mod reduce;
 mod reduce_axes;

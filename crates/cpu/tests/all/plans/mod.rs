@@ -10,6 +10,7 @@ mod gpt;
 mod grouping;
 mod helu;
 mod outside_operation;
+mod packed_products;
 pub mod programs;
 mod promises;
 mod recomputed_block;

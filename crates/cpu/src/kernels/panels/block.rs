@@ -1,0 +1,118 @@
+//! Packing of strips and panels, and products of several strips and panels.
+
+use std::ops::Range;
+
+use super::amx::{Corner, PANEL_BYTES, PARTS, STRIP_BYTES, Tiles};
+use super::split::{Order, Source, split};
+use super::{PANEL, STEP, STRIP, TILE_BYTES};
+
+/// A factor of a product: lines are the rows of a left one and the columns of a right one.
+#[derive(Clone, Copy)]
+pub(super) struct Factor {
+    pub(super) ptr: *const f32,
+    /// Elements from line to line, and from one `k` to the next.
+    pub(super) line: usize,
+    pub(super) k: usize,
+    /// How many lines there are, and how many `k`.
+    pub(super) lines: usize,
+    pub(super) depth: usize,
+}
+
+impl Factor {
+    /// The part of a tile, which begins at a line and a `k`.
+    fn source(&self, line: usize, k: usize) -> Source {
+        Source {
+            ptr: self.ptr.wrapping_add(line * self.line + k * self.k),
+            line: self.line,
+            k: self.k,
+            lines: self.lines.saturating_sub(line).min(STRIP),
+            depth: (self.depth - k).min(STEP),
+        }
+    }
+
+    /// Packs some steps of a strip, and returns whether all is finite.
+    ///
+    /// # Safety
+    /// The level is [`Amx`](crate::simd::CpuLevel::Amx), the factor is readable, and `to` has memory for so many steps.
+    pub(super) unsafe fn pack_strip(&self, strip: usize, steps: Range<usize>, to: *mut u8) -> bool {
+        let mut finite = true;
+        for (i, step) in steps.enumerate() {
+            let source = self.source(strip * STRIP, step * STEP);
+            // SAFETY: passed on.
+            finite &= unsafe { split(source, Order::Lines, to.add(i * STRIP_BYTES), TILE_BYTES) };
+        }
+        finite
+    }
+
+    /// Packs some steps of a panel, and returns whether all is finite.
+    ///
+    /// # Safety
+    /// As for [`Factor::pack_strip`].
+    pub(super) unsafe fn pack_panel(&self, panel: usize, steps: Range<usize>, to: *mut u8) -> bool {
+        let mut finite = true;
+        for (i, step) in steps.enumerate() {
+            for half in 0..2 {
+                let source = self.source(panel * PANEL + half * STRIP, step * STEP);
+                // SAFETY: passed on.
+                finite &= unsafe {
+                    let at = to.add(i * PANEL_BYTES + half * TILE_BYTES);
+                    split(source, Order::Pairs, at, 2 * TILE_BYTES)
+                };
+            }
+        }
+        finite
+    }
+}
+
+const _: () = assert!(PANEL_BYTES == 2 * PARTS * TILE_BYTES && PANEL == 2 * STRIP);
+
+/// Packed strips or panels, of which each begins so many bytes behind the one before.
+#[derive(Clone, Copy)]
+pub(super) struct Packed {
+    pub(super) ptr: *const u8,
+    pub(super) apart: usize,
+}
+
+impl Packed {
+    fn at(&self, i: usize) -> *const u8 {
+        self.ptr.wrapping_add(i * self.apart)
+    }
+}
+
+/// Where a product lies.
+#[derive(Clone, Copy)]
+pub(super) struct Product {
+    pub(super) ptr: *mut f32,
+    /// Elements from row to row, and from column to column.
+    pub(super) row: usize,
+    pub(super) col: usize,
+}
+
+/// `c = a b` or `c += a b` for some rows and columns of `c`, which begin at a strip and a panel.
+///
+/// # Safety
+/// The factors have these steps of all strips and panels of the rows and columns, whose elements of `c` nobody else
+/// accesses.
+pub(super) unsafe fn multiply(
+    tiles: &Tiles,
+    steps: usize,
+    (a, rows): (Packed, Range<usize>),
+    (b, columns): (Packed, Range<usize>),
+    c: Product,
+    accumulate: bool,
+) {
+    for j in columns.clone().step_by(PANEL) {
+        for i in rows.clone().step_by(2 * STRIP) {
+            let corner = Corner {
+                ptr: c.ptr.wrapping_add(i * c.row + j * c.col),
+                row: c.row,
+                col: c.col,
+                rows: (rows.end - i).min(2 * STRIP),
+                columns: (columns.end - j).min(PANEL),
+            };
+            let strips = [a.at(i / STRIP), a.at(i / STRIP + 1)];
+            // SAFETY: passed on; of a single strip the one behind it is not read.
+            unsafe { tiles.block(steps, strips, b.at(j / PANEL), &corner, accumulate) };
+        }
+    }
+}

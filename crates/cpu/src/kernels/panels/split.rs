@@ -1,0 +1,314 @@
+//! Splitting: 16 by 32 numbers of `f32` become tiles of `bf16`, three parts of each number.
+//!
+//! With `a1` the nearest `bf16` of `a`, `a2` that of `a - a1` and `a3` that of `a - a1 - a2`, the sum of the three is
+//! `a` but for 2^-26 of it at most.
+
+use std::arch::x86_64::*;
+
+use super::amx::PARTS;
+use super::{STEP, STRIP, TILE_BYTES};
+
+/// Some rows or columns of a matrix along with some of its extent in `k`.
+#[derive(Clone, Copy)]
+pub(super) struct Source {
+    pub(super) ptr: *const f32,
+    /// Elements from one row (of a left factor) or column (of a right one) to the next.
+    pub(super) line: usize,
+    /// Elements from one `k` to the next.
+    pub(super) k: usize,
+    /// How many lines there are, at most 16, and how many `k`, at most 32; the rest of a tile is zeros.
+    pub(super) lines: usize,
+    pub(super) depth: usize,
+}
+
+/// How the numbers of a tile follow each other.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Order {
+    /// A row for each line, with its 32 `k`: a tile of a left factor.
+    Lines,
+    /// A row for each two `k`, with both numbers of each line: a tile of a right factor.
+    Pairs,
+}
+
+/// Splits a source into one tile for each part, `apart` bytes from each other, and returns whether all its numbers are
+/// finite and have a finite first part.
+///
+/// # Safety
+/// The CPU has AVX-512 with BF16, the source's elements are readable, and the tiles writable.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
+pub(super) unsafe fn split(source: Source, order: Order, to: *mut u8, apart: usize) -> bool {
+    let to = Tiles { to, apart };
+    // SAFETY: passed on; a source whose elements do not follow each other in either direction is copied first.
+    unsafe {
+        let (source, along_k) = match (source.k, source.line) {
+            (1, _) => (source, true),
+            (_, 1) => (source, false),
+            _ => return split(source.dense(&mut [0.0; STRIP * STEP]), order, to.to, apart),
+        };
+        match order {
+            Order::Lines => lines(source, along_k, to),
+            Order::Pairs => pairs(source, along_k, to),
+        }
+    }
+}
+
+impl Source {
+    /// The source in other memory, where its `k` follow each other.
+    ///
+    /// # Safety
+    /// Its elements are readable.
+    unsafe fn dense(self, copy: &mut [f32; STRIP * STEP]) -> Source {
+        for i in 0..self.lines {
+            for k in 0..self.depth {
+                // SAFETY: the element is one of the source.
+                copy[i * STEP + k] = unsafe { *self.ptr.add(i * self.line + k * self.k) };
+            }
+        }
+        Source {
+            ptr: copy.as_ptr(),
+            line: STEP,
+            k: 1,
+            ..self
+        }
+    }
+
+    /// Reads 16 `k` from `from` on, as rows of the lines or as rows of the `k`.
+    ///
+    /// # Safety
+    /// As for [`split`]; the source's elements follow each other along `k`, or along the lines.
+    #[inline]
+    #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
+    unsafe fn read(&self, from: usize, along_k: bool) -> [__m512; STRIP] {
+        let depth = self.depth.saturating_sub(from).min(16);
+        let (rows, mask, apart) = if along_k {
+            (self.lines, first(depth), self.line)
+        } else {
+            (depth, first(self.lines), self.k)
+        };
+        let at = self.ptr.wrapping_add(from * self.k);
+        std::array::from_fn(|i| {
+            if i < rows {
+                // SAFETY: the mask leaves out what lies behind the source, which is not accessed.
+                unsafe { _mm512_maskz_loadu_ps(mask, at.wrapping_add(i * apart)) }
+            } else {
+                _mm512_setzero_ps()
+            }
+        })
+    }
+}
+
+/// Where the tiles of the parts lie.
+#[derive(Clone, Copy)]
+struct Tiles {
+    to: *mut u8,
+    apart: usize,
+}
+
+/// The first `n` of 16 elements.
+#[inline(always)]
+fn first(n: usize) -> __mmask16 {
+    ((1u32 << n.min(16)) - 1) as __mmask16
+}
+
+/// Three parts of 16 numbers.
+type Parts = [__m256i; PARTS];
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
+fn parts(x: __m512, not_finite: &mut __mmask16) -> Parts {
+    /// The least number that rounds to infinity as `bf16`.
+    const TOO_LARGE: f32 = f32::from_bits(0x7f7f_8000);
+    *not_finite |= _mm512_cmp_ps_mask::<_CMP_NLT_UQ>(_mm512_abs_ps(x), _mm512_set1_ps(TOO_LARGE));
+    let narrow = |x: __m512| _mm512_cvtneps_pbh(x);
+    let wide = |x: __m256bh| _mm512_cvtpbh_ps(x);
+    let a = narrow(x);
+    let rest = _mm512_sub_ps(x, wide(a));
+    let b = narrow(rest);
+    let c = narrow(_mm512_sub_ps(rest, wide(b)));
+    // SAFETY: both types are 256 bits without invalid values.
+    [a, b, c].map(|part| unsafe { std::mem::transmute::<__m256bh, __m256i>(part) })
+}
+
+/// Bytes of a row of a tile.
+const ROW: usize = TILE_BYTES / STRIP;
+
+/// Splits into tiles of a left factor.
+///
+/// # Safety
+/// As for [`split`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
+unsafe fn lines(source: Source, along_k: bool, tiles: Tiles) -> bool {
+    let mut not_finite = 0;
+    for half in 0..2 {
+        // SAFETY: passed on.
+        let block = unsafe { source.read(16 * half, along_k) };
+        let block = if along_k { block } else { transpose(&block) };
+        for (i, row) in block.into_iter().enumerate() {
+            for (part, numbers) in parts(row, &mut not_finite).into_iter().enumerate() {
+                // SAFETY: the row and its half lie within the tile.
+                unsafe {
+                    let at = tiles.to.add(part * tiles.apart + i * ROW + half * (ROW / 2));
+                    _mm256_storeu_si256(at.cast(), numbers);
+                }
+            }
+        }
+    }
+    not_finite == 0
+}
+
+/// Splits into tiles of a right factor.
+///
+/// # Safety
+/// As for [`split`].
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
+unsafe fn pairs(source: Source, along_k: bool, tiles: Tiles) -> bool {
+    /// Where the numbers of a row of pairs come from: in turn from the one and the other 16.
+    const INTERLEAVED: [u16; 32] = {
+        let mut from = [0; 32];
+        let mut i = 0;
+        while i < 32 {
+            from[i] = i as u16 / 2 + 16 * (i as u16 % 2);
+            i += 1;
+        }
+        from
+    };
+    // SAFETY: the array has 64 bytes.
+    let interleaved = unsafe { _mm512_loadu_si512(INTERLEAVED.as_ptr().cast()) };
+    let mut not_finite = 0;
+    for half in 0..2 {
+        // SAFETY: passed on.
+        let block = unsafe { source.read(16 * half, along_k) };
+        let block = if along_k { transpose(&block) } else { block };
+        for (i, pair) in block.chunks_exact(2).enumerate() {
+            let (x, y) = (parts(pair[0], &mut not_finite), parts(pair[1], &mut not_finite));
+            for part in 0..PARTS {
+                let both = _mm512_inserti64x4::<1>(_mm512_castsi256_si512(x[part]), y[part]);
+                // SAFETY: the row lies within the tile.
+                unsafe {
+                    let at = tiles.to.add(part * tiles.apart + (8 * half + i) * ROW);
+                    _mm512_storeu_si512(at.cast(), _mm512_permutexvar_epi16(interleaved, both));
+                }
+            }
+        }
+    }
+    not_finite == 0
+}
+
+/// The transpose of 16 by 16 numbers of 32 bits.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
+fn transpose(rows: &[__m512; STRIP]) -> [__m512; STRIP] {
+    let rows = rows.map(|row| _mm512_castps_si512(row));
+    let zero = _mm512_setzero_si512();
+    let (mut twos, mut fours, mut eights, mut all) = ([zero; 16], [zero; 16], [zero; 16], [zero; 16]);
+    for i in (0..16).step_by(2) {
+        twos[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
+        twos[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
+    }
+    // Row `4 i + j` has column `j` of each quarter, for rows `4 i` to `4 i + 3`.
+    for i in (0..16).step_by(4) {
+        for half in 0..2 {
+            fours[i + 2 * half] = _mm512_unpacklo_epi64(twos[i + half], twos[i + 2 + half]);
+            fours[i + 2 * half + 1] = _mm512_unpackhi_epi64(twos[i + half], twos[i + 2 + half]);
+        }
+    }
+    for i in 0..4 {
+        for j in 0..2 {
+            let (x, y) = (fours[8 * j + i], fours[8 * j + 4 + i]);
+            // Quarters 0 and 2 of both, then 1 and 3.
+            eights[8 * j + i] = _mm512_shuffle_i32x4::<0b10_00_10_00>(x, y);
+            eights[8 * j + 4 + i] = _mm512_shuffle_i32x4::<0b11_01_11_01>(x, y);
+        }
+    }
+    for i in 0..4 {
+        let (even, odd) = ((eights[i], eights[8 + i]), (eights[4 + i], eights[12 + i]));
+        all[i] = _mm512_shuffle_i32x4::<0b10_00_10_00>(even.0, even.1);
+        all[8 + i] = _mm512_shuffle_i32x4::<0b11_01_11_01>(even.0, even.1);
+        all[4 + i] = _mm512_shuffle_i32x4::<0b10_00_10_00>(odd.0, odd.1);
+        all[12 + i] = _mm512_shuffle_i32x4::<0b11_01_11_01>(odd.0, odd.1);
+    }
+    all.map(|row| _mm512_castsi512_ps(row))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::CpuLevel;
+
+    /// The sum of an element's parts; tiles are dense.
+    fn sum(tiles: &[u16], order: Order, line: usize, k: usize) -> f64 {
+        let at = match order {
+            Order::Lines => line * STEP + k,
+            Order::Pairs => k / 2 * (2 * STRIP) + 2 * line + k % 2,
+        };
+        let part = |part: usize| f64::from(f32::from_bits(u32::from(tiles[part * (TILE_BYTES / 2) + at]) << 16));
+        (0..PARTS).map(part).sum()
+    }
+
+    #[test]
+    fn parts_add_up_to_each_number_and_the_rest_of_a_tile_is_zeros() {
+        if CpuLevel::detect() != CpuLevel::Amx {
+            return;
+        }
+        let number = |i: usize| ((i * 7919 % 1000) as f32 - 500.0) * 1.234_567e-3_f32.powi((i % 5) as i32 - 2);
+        let data: Vec<f32> = (0..4000).map(number).collect();
+        for (line, k) in [(40, 1), (1, 50), (80, 2)] {
+            for (lines, depth) in [(16, 32), (1, 1), (15, 17), (7, 31), (16, 3)] {
+                for order in [Order::Lines, Order::Pairs] {
+                    let source = Source {
+                        ptr: data.as_ptr(),
+                        line,
+                        k,
+                        lines,
+                        depth,
+                    };
+                    let mut tiles = vec![0xffffu16; PARTS * TILE_BYTES / 2];
+                    // SAFETY: the CPU has AMX and what comes with it, all elements are among the data, and the tiles
+                    // have their size.
+                    let finite = unsafe { split(source, order, tiles.as_mut_ptr().cast(), TILE_BYTES) };
+                    assert!(finite);
+                    for i in 0..STRIP {
+                        for p in 0..STEP {
+                            let inside = i < lines && p < depth;
+                            let expected = if inside { f64::from(data[i * line + p * k]) } else { 0.0 };
+                            let error = (sum(&tiles, order, i, p) - expected).abs();
+                            let what = format!("{order:?}, {line} and {k} apart, {lines} x {depth}, at {i}, {p}");
+                            assert!(error <= expected.abs() * 2f64.powi(-26), "{what}: error {error}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_without_a_finite_part_are_told() {
+        if CpuLevel::detect() != CpuLevel::Amx {
+            return;
+        }
+        let finite = |number: f32, at: usize| {
+            let mut data = [1.0; STRIP * STEP];
+            data[at] = number;
+            let source = Source {
+                ptr: data.as_ptr(),
+                line: STEP,
+                k: 1,
+                lines: STRIP,
+                depth: STEP,
+            };
+            let mut tiles = [0u16; PARTS * TILE_BYTES / 2];
+            // SAFETY: as above.
+            unsafe { split(source, Order::Pairs, tiles.as_mut_ptr().cast(), TILE_BYTES) }
+        };
+        for at in [0, 17, 511] {
+            for number in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN] {
+                assert!(!finite(number, at), "{number} at {at}");
+            }
+            for number in [0.0, -0.0, 3.38e38, -3.38e38, 1e-45] {
+                assert!(finite(number, at), "{number} at {at}");
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! The product of two matrices of which no rows are shared, such as the gradient of a weight: block by block of `k`,
+//! all threads pack both factors, and then compute.
+
+use super::amx::{PANEL_BYTES, STRIP_BYTES, Tiles};
+use super::block::{Factor, Packed, Product, multiply};
+use super::{MOST_SHARED, PANEL, STEP, STRIP, is_used, is_worth, steps_of_block};
+use crate::kernels::gemm::gemm;
+use crate::kernels::kernel::{Phase, TaskFn};
+
+/// The most steps of `k` that are packed at a time, and the least.
+const STEPS: (usize, usize) = (4, 16);
+
+/// Rows and columns of one task.
+const TASK: (usize, usize) = (128, 128);
+
+/// The extents of a product.
+#[derive(Clone, Copy)]
+pub(crate) struct Extents {
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+}
+
+impl Extents {
+    fn strips(&self) -> usize {
+        self.m.div_ceil(STRIP)
+    }
+
+    fn panels(&self) -> usize {
+        self.n.div_ceil(PANEL)
+    }
+
+    fn flags(&self) -> usize {
+        (self.panels() + self.strips()).next_multiple_of(64)
+    }
+
+    /// Bytes of one step of all strips and panels.
+    fn step_bytes(&self) -> usize {
+        self.strips() * STRIP_BYTES + self.panels() * PANEL_BYTES
+    }
+
+    /// Steps of one block of `k`; none where even few take too much memory.
+    fn block(&self) -> Option<usize> {
+        if !is_worth(self.m, self.k, self.n) {
+            return None;
+        }
+        let most = (MOST_SHARED / self.step_bytes()).min(STEPS.1);
+        (most >= STEPS.0).then(|| steps_of_block(self.k, most))
+    }
+
+    /// The memory that the product takes on machines of every kind, so that plans do not depend on them.
+    pub(crate) fn shared(&self) -> usize {
+        self.block().map_or(0, |block| self.flags() + block * self.step_bytes())
+    }
+
+    /// The phases of the product, where it is computed here, for factors whose elements lie so far apart: along rows
+    /// and along columns.
+    pub(crate) fn phases(self, a: (usize, usize), b: (usize, usize)) -> Option<Vec<Phase>> {
+        let block = self.block().filter(|_| is_used())?;
+        let steps = self.k.div_ceil(STEP);
+        let blocks = (0..steps).step_by(block).map(move |first| Block {
+            extents: self,
+            first,
+            steps: block.min(steps - first),
+            a,
+            b,
+        });
+        Some(blocks.flat_map(Block::phases).collect())
+    }
+}
+
+/// A block of `k` of a product.
+#[derive(Clone, Copy)]
+struct Block {
+    extents: Extents,
+    /// Its first step, and how many it has.
+    first: usize,
+    steps: usize,
+    a: (usize, usize),
+    b: (usize, usize),
+}
+
+impl Block {
+    fn phases(self) -> [Phase; 2] {
+        let Extents { m, n, .. } = self.extents;
+        let (rows, columns) = (m.div_ceil(TASK.0), n.div_ceil(TASK.1));
+        let pack: TaskFn = Box::new(move |w, task| self.pack(w.x(0), w.x(1), w.shared, task));
+        let compute: TaskFn = Box::new(move |w, task| {
+            let (i, j) = (task / columns * TASK.0, task % columns * TASK.1);
+            self.compute((w.x(0), w.x(1)), w.shared, (i, j), w.y(0));
+        });
+        [
+            Phase {
+                tasks: self.extents.panels() + self.extents.strips(),
+                run: pack,
+            },
+            Phase {
+                tasks: rows * columns,
+                run: compute,
+            },
+        ]
+    }
+
+    /// Where panels and strips begin.
+    fn places(&self, shared: *mut u8) -> (*mut u8, *mut u8) {
+        let panels = shared.wrapping_add(self.extents.flags());
+        let bytes = self.extents.panels() * self.steps * PANEL_BYTES;
+        (panels, panels.wrapping_add(bytes))
+    }
+
+    /// Packs a panel or a strip.
+    fn pack(&self, a: *const f32, b: *const f32, shared: *mut u8, task: usize) {
+        let Extents { m, k, n } = self.extents;
+        let steps = self.first..self.first + self.steps;
+        let (panels, strips) = self.places(shared);
+        // SAFETY: see `Work`; the plan gives the product its shared memory, of which each task writes its own part.
+        unsafe {
+            let finite = if task < self.extents.panels() {
+                let right = Factor {
+                    ptr: b,
+                    line: self.b.1,
+                    k: self.b.0,
+                    lines: n,
+                    depth: k,
+                };
+                right.pack_panel(task, steps, panels.add(task * self.steps * PANEL_BYTES))
+            } else {
+                let strip = task - self.extents.panels();
+                let left = Factor {
+                    ptr: a,
+                    line: self.a.0,
+                    k: self.a.1,
+                    lines: m,
+                    depth: k,
+                };
+                left.pack_strip(strip, steps, strips.add(strip * self.steps * STRIP_BYTES))
+            };
+            *shared.add(task) = u8::from(finite);
+        }
+    }
+
+    /// Computes the rows and columns of a task.
+    fn compute(&self, factors: (*const f32, *const f32), shared: *mut u8, (i, j): (usize, usize), y: *mut f32) {
+        let Extents { m, k, n } = self.extents;
+        let (rows, columns) = (i..m.min(i + TASK.0), j..n.min(j + TASK.1));
+        let (panels, strips) = self.places(shared);
+        let accumulate = self.first > 0;
+        let first_strip = self.extents.panels();
+        let mut flags = (i / STRIP..rows.end.div_ceil(STRIP))
+            .map(|strip| first_strip + strip)
+            .chain(j / PANEL..columns.end.div_ceil(PANEL));
+        // SAFETY: see `Work`; the phase before has packed all strips and panels, and tasks have rows and columns of
+        // their own.
+        unsafe {
+            if !flags.all(|flag| *shared.add(flag) == 1) {
+                let from = self.first * STEP;
+                let depth = (self.steps * STEP).min(k - from);
+                let (a, b) = (self.a, self.b);
+                return gemm(
+                    rows.len(),
+                    depth,
+                    columns.len(),
+                    (factors.0.add(i * a.0 + from * a.1), a.0 as isize, a.1 as isize),
+                    (factors.1.add(from * b.0 + j * b.1), b.0 as isize, b.1 as isize),
+                    (y.add(i * n + j), n as isize, 1),
+                    accumulate,
+                );
+            }
+            let c = Product { ptr: y, row: n, col: 1 };
+            let strips = Packed {
+                ptr: strips,
+                apart: self.steps * STRIP_BYTES,
+            };
+            let panels = Packed {
+                ptr: panels,
+                apart: self.steps * PANEL_BYTES,
+            };
+            let tiles = Tiles::configure();
+            multiply(&tiles, self.steps, (strips, rows), (panels, columns), c, accumulate);
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Products large enough to be packed: their errors, their bits, and numbers that are not finite.
+
+use std::collections::HashMap;
+
+use lessen_compile::dump_memory;
+use lessen_cpu::simd::CpuLevel;
+use lessen_graph::{DType, Graph, Trace};
+
+use crate::plans::runner::{Options, compile, run_once};
+use crate::random::Random;
+
+/// Rows, inner extent and columns: around strips of 16, panels and steps of 32, one tile of 512 rows, and blocks of
+/// `k`.
+const SHAPES: [(usize, usize, usize); 12] = [
+    (32, 32, 32),
+    (33, 35, 37),
+    (47, 64, 65),
+    (100, 384, 96),
+    (304, 130, 333),
+    (512, 70, 50),
+    (513, 64, 96),
+    (700, 1025, 64),
+    (1100, 33, 130),
+    (2100, 90, 70),
+    (64, 2100, 64),
+    (40, 700, 1540),
+];
+
+/// How the factors of a product lie.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    /// Rows times a matrix.
+    Rows,
+    /// Rows times the transpose of a matrix.
+    Transposed,
+    /// Rows that lie as columns of a matrix.
+    Columns,
+    /// The product of two matrices with shared rows, as of a gradient of a weight.
+    Gradient,
+}
+
+const FORMS: [Form; 4] = [Form::Rows, Form::Transposed, Form::Columns, Form::Gradient];
+
+fn graph(form: Form, (m, k, n): (usize, usize, usize)) -> Graph {
+    let trace = Trace::new();
+    let input = |name, shape: [usize; 2]| trace.input(name, DType::F32, &shape);
+    let y = match form {
+        Form::Rows => input("a", [m, k]).matmul(input("b", [k, n])),
+        Form::Transposed => input("a", [m, k]).matmul(input("b", [n, k]).transpose(0, 1)),
+        Form::Columns => {
+            let a = input("a", [k, m]).transpose(0, 1) * 1.0;
+            a.matmul(input("b", [k, n]))
+        }
+        Form::Gradient => input("a", [k, m]).transpose(0, 1).matmul(input("b", [k, n])),
+    };
+    trace.output("y", y);
+    trace.finish()
+}
+
+/// Factors as `a[i][p]` and `b[p][j]`.
+struct Factors {
+    sizes: (usize, usize, usize),
+    a: Vec<f32>,
+    b: Vec<f32>,
+}
+
+impl Factors {
+    fn random(seed: u64, sizes: (usize, usize, usize)) -> Factors {
+        let mut random = Random::new(seed);
+        let (m, k, n) = sizes;
+        Factors {
+            sizes,
+            a: random.vec(m * k, 3.0),
+            b: random.vec(k * n, 0.2),
+        }
+    }
+
+    fn run(&self, form: Form, threads: usize) -> Vec<f32> {
+        let (m, k, n) = self.sizes;
+        let array = |rows: usize, columns: usize, x: &[f32], transposed: bool| {
+            let at = |i: usize| {
+                if transposed {
+                    x[i % rows * columns + i / rows]
+                } else {
+                    x[i]
+                }
+            };
+            let shape = if transposed { [columns, rows] } else { [rows, columns] };
+            let data = (0..x.len()).map(|i| f64::from(at(i))).collect();
+            lessen_graph::Array::new(lessen_graph::Type::f32(&shape), data)
+        };
+        let a = array(m, k, &self.a, matches!(form, Form::Columns | Form::Gradient));
+        let b = array(k, n, &self.b, matches!(form, Form::Transposed));
+        let inputs = HashMap::from([("a".to_string(), a), ("b".to_string(), b)]);
+        let options = Options {
+            threads,
+            ..Options::default()
+        };
+        run_once(&graph(form, self.sizes), &options, &inputs).1["y"].clone()
+    }
+
+    /// An element in `f64` and in plain `f32`, and the sum of the absolute terms.
+    fn element(&self, i: usize, j: usize) -> (f64, f32, f64) {
+        let (_, k, n) = self.sizes;
+        let (mut exact, mut plain, mut size) = (0f64, 0f32, 0f64);
+        for p in 0..k {
+            let (x, y) = (self.a[i * k + p], self.b[p * n + j]);
+            exact += f64::from(x) * f64::from(y);
+            plain = x.mul_add(y, plain);
+            size += (f64::from(x) * f64::from(y)).abs();
+        }
+        (exact, plain, size)
+    }
+}
+
+#[test]
+fn errors_are_at_most_twice_those_of_plain_loops() {
+    for (seed, sizes) in SHAPES.into_iter().enumerate() {
+        let factors = Factors::random(seed as u64, sizes);
+        let (m, _, n) = sizes;
+        for form in FORMS {
+            let y = factors.run(form, 2);
+            let (mut ours, mut plain) = (0f64, 0f64);
+            for i in (0..m).step_by(1 + m / 60).chain([m - 1]) {
+                for j in (0..n).step_by(1 + n / 60).chain([n - 1]) {
+                    let (exact, p, size) = factors.element(i, j);
+                    ours = ours.max((f64::from(y[i * n + j]) - exact).abs() / size);
+                    plain = plain.max((f64::from(p) - exact).abs() / size);
+                }
+            }
+            assert!(
+                ours <= 2.0 * plain + 6e-8,
+                "{form:?} of {sizes:?}, seed {seed}: error {ours:.2e}, plain {plain:.2e}"
+            );
+        }
+    }
+}
+
+#[test]
+fn bits_depend_on_neither_threads_nor_other_rows() {
+    let bits = |y: &[f32]| y.iter().map(|y| y.to_bits()).collect::<Vec<_>>();
+    for (seed, sizes) in SHAPES.into_iter().enumerate() {
+        let factors = Factors::random(seed as u64, sizes);
+        for form in FORMS {
+            let one = bits(&factors.run(form, 1));
+            for threads in [2, 3, 5] {
+                assert!(
+                    one == bits(&factors.run(form, threads)),
+                    "{form:?} of {sizes:?}, {threads} threads"
+                );
+            }
+        }
+    }
+    if CpuLevel::detect() != CpuLevel::Amx {
+        return;
+    }
+    let (k, n) = (100, 70);
+    let all = Factors::random(7, (2100, k, n));
+    let whole = bits(&all.run(Form::Rows, 2));
+    for m in [32, 33, 48, 500, 513, 1000] {
+        let some = Factors {
+            sizes: (m, k, n),
+            a: all.a[..m * k].to_vec(),
+            b: all.b.clone(),
+        };
+        assert!(bits(&some.run(Form::Rows, 2)) == whole[..m * n], "{m} rows");
+    }
+}
+
+#[test]
+fn numbers_that_are_not_finite_go_where_plain_loops_take_them() {
+    for sizes in [(100, 64, 96), (600, 64, 70)] {
+        let (m, k, n) = sizes;
+        for special in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, -3.4e38] {
+            for form in FORMS {
+                let mut factors = Factors::random(3, sizes);
+                factors.a[5 * k + 3] = special;
+                factors.b[9 * n + 4] = special;
+                let y = factors.run(form, 2);
+                for (i, j) in [(5, 0), (5, 4), (0, 4), (5, 60), (90, 4), (0, 0), (m - 1, n - 1), (6, 5)] {
+                    let ((exact, plain, size), y) = (factors.element(i, j), y[i * n + j]);
+                    let same = plain.is_nan() == y.is_nan() && (plain.is_nan() || plain.is_finite() || plain == y);
+                    let near = !plain.is_finite() || (f64::from(y) - exact).abs() <= 1e-6 * size;
+                    assert!(
+                        same && near,
+                        "{special} in {form:?} of {sizes:?} at {i}, {j}: {y}, not {plain}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn plans_do_not_depend_on_the_level() {
+    for sizes in [(100, 64, 96), (3000, 64, 70)] {
+        for form in FORMS {
+            let plan = || dump_memory(&compile(&graph(form, sizes), &Options::default()).unwrap());
+            let here = plan();
+            for level in [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4] {
+                assert_eq!(level.on_this_thread(plan), here, "{level:?}");
+            }
+        }
+    }
+}
