@@ -30,6 +30,9 @@ const TILE_BYTES: usize = 1024;
 /// The least rows, columns and `k` of a product that is worth packing.
 const LEAST: (usize, usize, usize) = (32, 32, 32);
 
+/// The least multiplications of such a product: packing takes a phase of its own.
+const LEAST_WORK: usize = 1 << 20;
+
 /// The most bytes of a packed factor that all tasks share.
 const MOST_SHARED: usize = 16 << 20;
 
@@ -40,7 +43,7 @@ fn is_used() -> bool {
 
 /// Whether a product is large enough.
 fn is_worth(rows: usize, k: usize, columns: usize) -> bool {
-    rows >= LEAST.0 && columns >= LEAST.1 && k >= LEAST.2
+    rows >= LEAST.0 && columns >= LEAST.1 && k >= LEAST.2 && rows * k * columns >= LEAST_WORK
 }
 
 /// How many steps one block of `k` has, of at most `most` and about the same number each.
