@@ -255,14 +255,15 @@ def markdown(results, jobs, modes, args, python, peak, other):
         "```",
         "",
         f"- Machine: {step.machine()}; instruction sets: {instruction_sets()}; peak {peak:.0f} GFLOP/s in float32, as"
-        f" `lessen bench step` finds it; other work at most {100 * other:.1f} % of the machine",
+        f" `lessen bench step` finds it without AMX, on whose tiles products of either side can be faster; other work at most {100 * other:.1f} % of the machine",
         f"- Versions: {step.versions(python)}",
         f"- Both sides: {args.threads} threads, the same data, checkpoint (random weights), batch, AdamW, schedule and"
         " clipping, an evaluation at the end, the model saved; from the start of the process to its end",
-        f"- {args.rounds} round(s) in which the sides take turns; figures are medians with smallest and largest",
+        "- Rounds in which the sides take turns, with the other first in each second one; figures are medians with smallest"
+        " and largest",
     ]
     for name, sides in results.items():
-        text += ["", f"## {JOBS[name]}", "", "| | | required |", "|---|---|---|"]
+        text += ["", f"## {JOBS[name]}", "", f"Rounds: {len(sides['lessen'])}.", "", "| | | required |", "|---|---|---|"]
         text += [f"| {what} | {value} | {needs} |" for what, value, needs in rows(name, jobs[name], sides, modes, peak)]
     return "\n".join(text) + "\n"
 
@@ -274,11 +275,21 @@ def instruction_sets():
     return ", ".join(flag for flag in known if flag in flags) or "none of the known"
 
 
+def rounds_of(text, names):
+    """How many rounds each job has."""
+    numbers = text.split(",")
+    if len(numbers) == 1:
+        numbers *= len(names)
+    if len(numbers) != len(names) or not all(number.isdigit() and int(number) > 0 for number in numbers):
+        sys.exit(f"finetune: --rounds is {text!r}; give one positive number, or one for each of the {len(names)} jobs")
+    return dict(zip(names, map(int, numbers)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--jobs", default="cola,sst2,thucnews,gpt2")
     parser.add_argument("--modes", default="float32,bfloat16")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", default="3", help="how often, or so many for each job: 3,3,2,1")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--data", default=os.path.join(ROOT, "data"))
     parser.add_argument("--work", default=os.path.join(ROOT, "target", "finetune"))
@@ -289,8 +300,7 @@ def main():
     for name in names:
         if name not in JOBS:
             sys.exit(f"finetune: there is no job {name!r}; take from {', '.join(JOBS)}")
-    if args.rounds < 1:
-        sys.exit("finetune: --rounds must be at least 1")
+    rounds = rounds_of(args.rounds, names)
     python = os.environ.get("PYTHON", sys.executable)
     step.load_before("finetune")
     lessen = os.path.abspath(args.lessen) if args.lessen else step.build_lessen()
@@ -299,12 +309,12 @@ def main():
     prepared = prepare_all(names, data, work, python)
     peak = json.loads(step.output_of([lessen, "bench", "step", "--case", "c", "--steps", "1", "--json"], "lessen"))
     results = {name: {side: [] for side in ["lessen", *modes]} for name in names}
-    for round_ in range(args.rounds):
-        for name in names:
+    for round_ in range(max(rounds.values())):
+        for name in (name for name in names if round_ < rounds[name]):
             path, job, arguments = prepared[name]
             sides = ["lessen", *modes]
             for side in sides if round_ % 2 == 0 else reversed(sides):
-                print(f"round {round_ + 1} of {args.rounds}, {name}, {side} ...", file=sys.stderr, flush=True)
+                print(f"round {round_ + 1} of {rounds[name]}, {name}, {side} ...", file=sys.stderr, flush=True)
                 if side == "lessen":
                     got = run_lessen(lessen, job, arguments, args.threads)
                 else:
