@@ -2,7 +2,7 @@
 """Whole fine-tuning jobs, from the start of the process to the saved model: Lessen and transformers side by side.
 
     python3 bench/finetune.py [--jobs cola,sst2,thucnews,gpt2] [--modes float32,bfloat16,grouped] [--rounds 3]
-                              [--data data] [--write FILE]
+                              [--data data] [--write FILE] [--resume]
 
 Every job runs with the same data, checkpoint and settings on both sides, in turns, each in a process of its own; every
 other round in the opposite order. The checkpoints have random weights of a fixed seed, so quality only shows that both
@@ -10,10 +10,12 @@ sides learn. transformers' side is bench/torch_finetune.py, run by $PYTHON or by
 
 A ratio is Lessen's figure over the other side's in the same round; tables show its median, smallest and largest value.
 Peak memory is the growth of the highest resident size, for PyTorch over its size after the imports. With --write, other
-work on the machine is an error.
+work on the machine is an error. Runs are kept in the work folder as they are done; --resume takes over those of the same
+machine and lessen.
 """
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -275,6 +277,35 @@ def instruction_sets():
     return ", ".join(flag for flag in known if flag in flags) or "none of the known"
 
 
+class Done:
+    """The runs of a benchmark, kept in a file as they are done: of one machine and one lessen."""
+
+    def __init__(self, path, lessen, resume):
+        with open(lessen, "rb") as file:
+            self.key = [step.machine(), hashlib.sha256(file.read()).hexdigest()]
+        self.path, self.runs = path, {}
+        if resume and os.path.exists(path):
+            with open(path) as file:
+                lines = [json.loads(line) for line in file if line.endswith("\n")]
+            self.runs = {tuple(line["run"]): line["got"] for line in lines if line["key"] == self.key}
+        with open(path, "w") as file:
+            file.writelines(self.line(run, got) for run, got in self.runs.items())
+
+    def get(self, *run):
+        return self.runs.get(run)
+
+    def put(self, *run_and_got):
+        *run, got = run_and_got
+        if tuple(run) in self.runs:
+            return
+        self.runs[tuple(run)] = got
+        with open(self.path, "a") as file:
+            file.write(self.line(run, got))
+
+    def line(self, run, got):
+        return json.dumps({"key": self.key, "run": run, "got": got}) + "\n"
+
+
 def rounds_of(text, names):
     """How many rounds each job has."""
     numbers = text.split(",")
@@ -295,6 +326,7 @@ def main():
     parser.add_argument("--work", default=os.path.join(ROOT, "target", "finetune"))
     parser.add_argument("--lessen", help="use this lessen and build none")
     parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
+    parser.add_argument("--resume", action="store_true", help="take over the runs that an interrupted benchmark has done")
     args = parser.parse_args()
     names, modes = args.jobs.split(","), args.modes.split(",")
     for name in names:
@@ -309,16 +341,19 @@ def main():
     prepared = prepare_all(names, data, work, python)
     peak = json.loads(step.output_of([lessen, "bench", "step", "--case", "c", "--steps", "1", "--json"], "lessen"))
     results = {name: {side: [] for side in ["lessen", *modes]} for name in names}
+    done = Done(os.path.join(work, "runs.jsonl"), lessen, args.resume)
     for round_ in range(max(rounds.values())):
         for name in (name for name in names if round_ < rounds[name]):
             path, job, arguments = prepared[name]
             sides = ["lessen", *modes]
             for side in sides if round_ % 2 == 0 else reversed(sides):
                 print(f"round {round_ + 1} of {rounds[name]}, {name}, {side} ...", file=sys.stderr, flush=True)
-                if side == "lessen":
+                got = done.get(name, side, round_)
+                if got is None and side == "lessen":
                     got = run_lessen(lessen, job, arguments, args.threads)
-                else:
+                elif got is None:
                     got = run_torch(python, path, side, args.threads)
+                done.put(name, side, round_, got)
                 results[name][side].append(got)
                 print(f"   {got['wall_s']:.1f} s, {got['growth_bytes'] / 2**20:,.0f} MiB", file=sys.stderr, flush=True)
     others = [run["other_work"] for sides in results.values() for runs in sides.values() for run in runs]
