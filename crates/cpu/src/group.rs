@@ -118,7 +118,11 @@ impl Group {
                     rows: i..self.rows.rows.min(i + height),
                     columns: j..if (task + 1) % across == 0 { columns } else { j + width },
                 };
-                node.run(context, scratch.of(0), 0, &piece, self.rows.tile);
+                let memory = TaskMemory {
+                    kernel: std::ptr::null_mut(),
+                    ..scratch.of(0)
+                };
+                node.run(context, memory, 0, &piece, self.rows.tile);
             });
         }
     }

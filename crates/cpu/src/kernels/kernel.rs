@@ -329,7 +329,7 @@ pub(crate) struct Run<'a> {
     pub(crate) inputs: &'a [Arg],
     /// Rows to write; for a sum over rows the memory to add to.
     pub(crate) outputs: &'a [Arg],
-    /// The worker's scratch; not to be used where all rows are one tile, which workers share.
+    /// The worker's scratch; null where all rows are one tile, which workers share.
     pub(crate) scratch: *mut u8,
     /// The scratch that all blocks share.
     pub(crate) shared: *mut u8,

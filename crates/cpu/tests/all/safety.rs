@@ -287,6 +287,34 @@ fn an_operation_that_lies_is_refused_or_gives_results_of_the_right_size() {
 }
 
 #[test]
+fn a_product_on_packed_panels_keeps_to_its_memory_whatever_its_tiles() {
+    for rows in [300, 700] {
+        let trace = Trace::new();
+        let x = trace.input("x", DType::F32, &[rows, 128]);
+        let w = trace.input("w", DType::F32, &[128, 128]);
+        trace.output("y", x.matmul(w).gelu().matmul(w));
+        let graph = trace.finish();
+        let mut random = Random::new(5);
+        let inputs = HashMap::from([
+            ("x".to_string(), random.array(&[rows, 128], 1.0)),
+            ("w".to_string(), random.array(&[128, 128], 0.1)),
+        ]);
+        let expected = evaluate(&graph, &inputs).unwrap();
+        for (block, tile) in [(rows, rows), (100, 100), (320, 320), (32, 16), (usize::MAX, 64)] {
+            let liar = Liar(Lie::BlocksOf(block, tile));
+            let plan = || compile(&graph, &lessen_compile::Options::default(), &liar);
+            let found = results(plan, &inputs).unwrap_or_else(|| panic!("tiles of {tile} rows are refused"));
+            for (f, e) in found["y"].iter().zip(&expected["y"].data) {
+                assert!(
+                    (f64::from(*f) - e).abs() < 1e-4,
+                    "{rows} rows in tiles of {tile}: {f}, not {e}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn the_program_of_these_tests_computes_what_the_reference_does() {
     let (graph, inputs) = program();
     let options = lessen_compile::Options::default();

@@ -122,8 +122,21 @@ impl Shape {
         }
     }
 
+    /// Whether the memory that this kernel asks for is enough for these rows: a plan may have other tiles than shapes
+    /// of this size.
+    fn holds(&self, r: &Run<'_>) -> bool {
+        if is_one_tile(self.rows) {
+            r.n == self.rows
+        } else {
+            r.n <= most_tile_rows(self.rows) && !r.scratch.is_null()
+        }
+    }
+
     /// Computes a tile, and returns false where it has to be computed otherwise.
     fn run(&self, r: &Run<'_>) -> bool {
+        if !self.holds(r) {
+            return false;
+        }
         let (first, end) = r.columns;
         let y = r.outputs[0];
         let c = Product {

@@ -7,7 +7,7 @@ use super::{MOST_SHARED, PANEL, STEP, STRIP, is_used, is_worth, steps_of_block};
 use crate::kernels::gemm::gemm;
 use crate::kernels::kernel::{Phase, TaskFn};
 
-/// The most steps of `k` that are packed at a time, and the least.
+/// The least steps of `k` that are packed at a time, and the most.
 const STEPS: (usize, usize) = (4, 16);
 
 /// Rows and columns of one task.

@@ -63,7 +63,7 @@ fn results() -> Vec<u32> {
 fn levels_with_fused_multiply_add_agree_to_the_bit() {
     let mut fused = vec![];
     at_all_levels(|level| assert_eq!(CpuLevel::current(), level));
-    for level in [CpuLevel::V3, CpuLevel::V4] {
+    for level in [CpuLevel::V3, CpuLevel::V4, CpuLevel::Amx] {
         if level <= CpuLevel::detect() {
             fused.push(level.on_this_thread(results));
         }
