@@ -10,7 +10,8 @@ defaults, evaluates each run again with `lessen eval`, and asks for
     adder        at least 99 % of the held-out sums within 2 minutes of training
     thucnews     at least 88 % of dev.txt after 3 epochs
     shakespeare  a validation loss below 1.75 nats per character within 10 minutes
-    each         planned peak = measured peak, and `lessen eval` gives the run's own figure again
+    each         measured memory of the process at most what was planned, and within 1 MiB of it; `lessen eval` gives
+                 the run's own figure again
 
 The table goes to stdout; --write also writes it as Markdown. Exit code 1 where something is not met.
 """
@@ -67,7 +68,7 @@ def rows(recipe, got):
         ("steps, median of one", f"{got['steps']}, {got['step_ms']:.1f} ms", None, ""),
         ("compiled in", f"{got['compile_ms']:.1f} ms", None, ""),
         ("planned peak", f"{mib(planned)} MiB", None, ""),
-        ("measured peak", f"{mib(measured)} MiB", planned == measured, "as planned"),
+        ("measured peak", f"{mib(measured)} MiB", 0 <= planned - measured <= 2**20, "as planned, within 1 MiB"),
     ]
 
 
