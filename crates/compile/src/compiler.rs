@@ -8,7 +8,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Graph, ValueId, verify};
 
 use crate::choices::Choices;
-use crate::options::Options;
+use crate::options::{Options, Precision};
 use crate::passes::{self, Packed, Recompute, bits, remat};
 use crate::plan::Plan;
 use crate::planner::plan;
@@ -21,7 +21,7 @@ use crate::target::Target;
 pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Plan> {
     let start = Instant::now();
     verify(graph)?;
-    let simple = simplify(graph, target);
+    let simple = simplify(graph, options, target);
     let budget = options.budget.unwrap_or(usize::MAX);
     let found = variants(simple, target)
         .iter()
@@ -43,7 +43,7 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
 /// A malformed graph.
 pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Result<usize> {
     verify(graph)?;
-    let simple = simplify(graph, target);
+    let simple = simplify(graph, options, target);
     let floor = |variant: &Variant| {
         let choices = Choices::of(&variant.graph, &variant.bits);
         choices.floor(|chosen| variant.plan(chosen, options, target))
@@ -56,8 +56,12 @@ pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Res
 }
 
 /// The passes that decide nothing about memory.
-fn simplify(graph: &Graph, target: &dyn Target) -> Graph {
+fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Graph {
     let graph = checked(passes::lower(graph, &|op| target.supports(op)));
+    let graph = match options.precision {
+        Precision::F32 => graph,
+        Precision::Bf16 => checked(passes::mixed(&graph)),
+    };
     let graph = checked(passes::eliminate_dead_code(&graph));
     let graph = checked(passes::fold_constants(&graph));
     let graph = checked(passes::eliminate_common_subexpressions(&graph));

@@ -36,17 +36,13 @@ fn write_schedule(out: &mut String, plan: &Plan) -> fmt::Result {
                 rows.rows, rows.block, rows.tile
             )?;
         }
-        if step.scratch_per_worker > 0 {
+        let bytes = step.scratch.bytes(plan.workers);
+        if bytes > 0 {
             let separator = if step.rows.is_some() { "," } else { "" };
-            let (bytes, at) = (step.scratch_per_worker, step.scratch_offset);
-            write!(out, "{separator} scratch {} x {bytes} at {at}", plan.workers)?;
+            write!(out, "{separator} scratch {bytes} at {}", step.scratch.offset)?;
         }
         if step.shared_scratch > 0 {
-            let separator = if step.rows.is_some() || step.scratch_per_worker > 0 {
-                ","
-            } else {
-                ""
-            };
+            let separator = if step.rows.is_some() || bytes > 0 { "," } else { "" };
             let (bytes, at) = (step.shared_scratch, step.shared_offset);
             write!(out, "{separator} shared scratch {bytes} at {at}")?;
         }

@@ -11,11 +11,23 @@ pub enum Placement {
     BackwardFused,
 }
 
+/// The dtype that products of matrices read.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Precision {
+    /// That of the program.
+    #[default]
+    F32,
+    /// `bf16`, added up in `f32`; everything else is as in the program. See [`mixed`](crate::passes::mixed).
+    Bf16,
+}
+
 /// Options of [`compile`](crate::compile).
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// When updates run.
     pub placement: Placement,
+    /// What products of matrices read.
+    pub precision: Precision,
     /// The most bytes that states, constants and arena may take together; none for no limit.
     pub budget: Option<usize>,
 }

@@ -64,12 +64,8 @@ pub struct PlannedStep {
     pub nodes: Vec<NodeId>,
     /// The rows of a group; none for a single node.
     pub rows: Option<RowsPlan>,
-    /// Byte of the arena where the workers' scratch begins.
-    pub scratch_offset: usize,
-    /// Scratch bytes of each worker.
-    pub scratch_per_worker: usize,
-    /// Byte within a worker's scratch where the kernels' own scratch begins, behind the local values.
-    pub kernel_scratch: usize,
+    /// The workers' scratch.
+    pub scratch: StepScratch,
     /// Byte of the arena where the scratch that all workers share begins.
     pub shared_offset: usize,
     /// Its bytes.
@@ -78,12 +74,44 @@ pub struct PlannedStep {
     pub partials: Vec<Partial>,
 }
 
-impl PlannedStep {
-    /// Scratch bytes of this many workers.
-    pub fn scratch_bytes(&self, workers: usize) -> usize {
-        match self.rows {
-            Some(rows) if rows.is_one_tile() => self.scratch_per_worker,
-            _ => self.scratch_per_worker * workers,
-        }
+/// The scratch of the workers of a step: blocks of values that never leave a group, and what kernels need while they
+/// run.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct StepScratch {
+    /// Byte of the arena where it begins.
+    pub offset: usize,
+    /// Bytes of the blocks.
+    pub local: usize,
+    /// Bytes of a worker's kernels.
+    pub kernel: usize,
+    /// Whether all workers work on the same blocks: all rows are one tile.
+    pub one_tile: bool,
+}
+
+impl StepScratch {
+    /// Bytes of this many workers.
+    pub fn bytes(&self, workers: usize) -> usize {
+        self.locals(workers) + self.kernel * workers
+    }
+
+    /// Bytes of the blocks of all workers.
+    fn locals(&self, workers: usize) -> usize {
+        self.local * if self.one_tile { 1 } else { workers }
+    }
+
+    /// Byte of the arena where a worker's blocks begin.
+    pub fn local_at(&self, worker: usize) -> usize {
+        self.offset
+            + if self.one_tile {
+                0
+            } else {
+                worker * (self.local + self.kernel)
+            }
+    }
+
+    /// Byte of the arena where the scratch of a worker's kernels begins.
+    pub fn kernel_at(&self, worker: usize) -> usize {
+        let others = if self.one_tile { worker * self.kernel } else { 0 };
+        self.local_at(worker) + self.local + others
     }
 }

@@ -5,7 +5,7 @@ use lessen_graph::{Graph, InputKind, OutRole, Role, RowWise, ValueId};
 
 use crate::offsets::{Buffer, aligned, lower_bound, pack};
 use crate::place::Place;
-use crate::planned::{Partial, PlannedStep, RowsPlan, Storage};
+use crate::planned::{Partial, PlannedStep, RowsPlan, StepScratch, Storage};
 use crate::schedule::Step;
 use crate::state::StateWrites;
 use crate::target::{RowGroup, Scratch, Target};
@@ -39,8 +39,8 @@ struct BufferId(usize);
 struct Draft {
     rows: Option<RowsPlan>,
     scratch: Option<BufferId>,
-    scratch_per_worker: usize,
-    kernel_scratch: usize,
+    /// Without its place.
+    sizes: StepScratch,
     /// Scratch that all workers share, and its bytes.
     shared: Option<(BufferId, usize)>,
     partials: Vec<(ValueId, BufferId, usize)>,
@@ -121,9 +121,10 @@ impl Draft {
         PlannedStep {
             nodes: step.nodes.clone(),
             rows: self.rows,
-            scratch_offset: self.scratch.map_or(0, |buffer| offsets[buffer.0]),
-            scratch_per_worker: self.scratch_per_worker,
-            kernel_scratch: self.kernel_scratch,
+            scratch: StepScratch {
+                offset: self.scratch.map_or(0, |buffer| offsets[buffer.0]),
+                ..self.sizes
+            },
             shared_offset: self.shared.map_or(0, |(buffer, _)| offsets[buffer.0]),
             shared_scratch: self.shared.map_or(0, |(_, bytes)| bytes),
             partials: self.partials.into_iter().map(partial).collect(),
@@ -237,13 +238,17 @@ impl Planner<'_> {
         for ((v, _), offset) in locals.iter().zip(offsets) {
             self.storage[v.index()] = Storage::Local(offset);
         }
-        let scratch_per_worker = local_bytes + aligned(kernel_bytes.worker);
-        let all = scratch_per_worker * if one_tile { 1 } else { self.target.workers() };
+        let sizes = StepScratch {
+            offset: 0,
+            local: local_bytes,
+            kernel: aligned(kernel_bytes.worker),
+            one_tile,
+        };
+        let all = sizes.bytes(self.target.workers());
         Draft {
             rows,
             scratch: (all > 0).then(|| self.new_buffer(all, s, s)),
-            scratch_per_worker,
-            kernel_scratch: local_bytes,
+            sizes,
             shared: (kernel_bytes.shared > 0)
                 .then(|| (self.new_buffer(kernel_bytes.shared, s, s), kernel_bytes.shared)),
             partials,

@@ -88,7 +88,7 @@ impl Plan {
         };
         let parts = |value: ValueId, parts: usize| aligned(parts * self.graph.ty(value).bytes());
         let partials = step.partials.iter().map(|partial| parts(partial.value, partial.parts));
-        let workers = aligned(step.scratch_per_worker * self.workers);
+        let workers = aligned(step.scratch.bytes(self.workers));
         StepUsage {
             name,
             phase,

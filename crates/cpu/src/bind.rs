@@ -4,7 +4,7 @@
 //! the plan's target about kernels is asked of the table again, since the target may have been another device's.
 
 use lessen_base::{Error, Result};
-use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Scratch, Storage, aligned};
+use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Scratch, StepScratch, Storage, aligned};
 use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, Type, ValueId};
 
 use crate::group::{Context, Group, GroupScratch, RowNode, RowOutput, Sum};
@@ -17,9 +17,7 @@ use crate::pool::Pool;
 /// A step bound to kernels.
 pub(crate) struct Bound {
     kind: Kind,
-    scratch_offset: usize,
-    scratch_per_worker: usize,
-    kernel_scratch: usize,
+    scratch: StepScratch,
     shared_offset: usize,
     /// End of the highest part of the arena that the step is handed.
     pub(crate) reach: usize,
@@ -93,9 +91,7 @@ impl Binder<'_> {
         };
         Ok(Bound {
             kind,
-            scratch_offset: step.scratch_offset,
-            scratch_per_worker: step.scratch_per_worker,
-            kernel_scratch: step.kernel_scratch,
+            scratch: step.scratch,
             shared_offset: step.shared_offset,
             reach: self.reach(step),
         })
@@ -112,9 +108,9 @@ impl Binder<'_> {
         let ends = values.map(|v| end_of(plan, v));
         let partials = step.partials.iter();
         let partials = partials.map(|p| p.offset + aligned(p.parts * plan.graph().ty(p.value).bytes()));
-        let scratch = match step.scratch_bytes(plan.workers()) {
+        let scratch = match step.scratch.bytes(plan.workers()) {
             0 => 0,
-            bytes => step.scratch_offset + aligned(bytes),
+            bytes => step.scratch.offset + aligned(bytes),
         };
         let shared = match step.shared_scratch {
             0 => 0,
@@ -235,8 +231,9 @@ impl Binder<'_> {
 
 /// Whether a step has the scratch that its kernels need.
 fn has_scratch(step: &PlannedStep, needed: Scratch) -> bool {
-    step.kernel_scratch.is_multiple_of(ALIGNMENT)
-        && step.scratch_per_worker >= step.kernel_scratch + needed.worker
+    step.scratch.local.is_multiple_of(ALIGNMENT)
+        && step.scratch.kernel.is_multiple_of(ALIGNMENT)
+        && step.scratch.kernel >= needed.worker
         && step.shared_scratch >= needed.shared
 }
 
@@ -252,23 +249,20 @@ impl Bound {
     /// Runs the step.
     pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>) {
         let arena = Address(context.bases.arena);
-        let local = |worker: usize| {
-            let offset = self.scratch_offset + worker * self.scratch_per_worker;
-            arena.get().wrapping_add(offset)
-        };
+        let local = |worker: usize| arena.get().wrapping_add(self.scratch.local_at(worker));
+        let kernel = |worker: usize| arena.get().wrapping_add(self.scratch.kernel_at(worker));
         let shared = Address(context.bases.arena.wrapping_add(self.shared_offset));
         match &self.kind {
             Kind::Group(group) => {
                 let scratch = GroupScratch {
                     local: &local,
-                    kernel: self.kernel_scratch,
+                    kernel: &kernel,
                     shared: shared.get(),
                 };
                 group.run(pool, context, scratch);
             }
             Kind::Whole(whole) => {
-                let scratch = |worker: usize| local(worker).wrapping_add(self.kernel_scratch);
-                whole.run(pool, context, scratch, shared);
+                whole.run(pool, context, kernel, shared);
             }
         }
     }
@@ -340,11 +334,13 @@ mod tests {
     use crate::constants::Constants;
     use crate::device::CpuTarget;
 
+    const THREADS: usize = 4;
+
     /// The most tasks that a phase of each step, or a node of it, is cut into.
     fn tasks(program: impl for<'g> Fn(&'g Trace) -> Tensor<'g>) -> Vec<usize> {
         let trace = Trace::new();
         trace.output("y", program(&trace));
-        let plan = compile(&trace.finish(), &Options::default(), &CpuTarget { threads: 4 }).unwrap();
+        let plan = compile(&trace.finish(), &Options::default(), &CpuTarget { threads: THREADS }).unwrap();
         let constants = Constants::of(&plan).unwrap();
         let binder = Binder {
             plan: &plan,
@@ -352,7 +348,7 @@ mod tests {
         };
         let steps = binder.bind().unwrap();
         let tasks = |step: &Bound| match &step.kind {
-            Kind::Group(group) => group.tasks(),
+            Kind::Group(group) => group.tasks(THREADS),
             Kind::Whole(whole) => whole.phases.iter().map(|p| p.tasks).max(),
         };
         steps.iter().filter_map(tasks).collect()
@@ -360,11 +356,17 @@ mod tests {
 
     #[test]
     fn work_of_few_rows_is_cut_into_tasks_for_all_threads() {
-        for rows in [1, 2, 100, 128] {
-            let product = tasks(|trace| {
+        let product = |rows: usize| {
+            tasks(move |trace| {
                 let x = trace.input("x", DType::F32, &[rows, 768]);
                 x.matmul(trace.input("w", DType::F32, &[768, 3072]))
-            });
+            })
+        };
+        for rows in [1, 2, 8] {
+            assert_eq!(product(rows)[0], THREADS, "{rows} rows");
+        }
+        for rows in [9, 100, 128] {
+            let product = product(rows);
             assert!(product[0] >= 12, "{rows} rows: {product:?}");
         }
         let vector = tasks(|trace| trace.input("x", DType::F32, &[200_000]).gelu());

@@ -55,8 +55,8 @@ pub(crate) struct Sum {
 pub(crate) struct GroupScratch<'a> {
     /// Where the blocks of each worker lie.
     pub(crate) local: &'a (dyn Fn(usize) -> *mut u8 + Sync),
-    /// Byte behind them where the kernels' own scratch begins.
-    pub(crate) kernel: usize,
+    /// Where the scratch of each worker's kernels lies.
+    pub(crate) kernel: &'a (dyn Fn(usize) -> *mut u8 + Sync),
     /// The memory that all workers share.
     pub(crate) shared: *mut u8,
 }
@@ -109,32 +109,28 @@ impl Group {
     fn run_node_by_node(&self, pool: &Pool, context: &Context<'_>, scratch: GroupScratch<'_>) {
         for node in &self.nodes {
             node.prepare(pool, context, scratch, self.rows.rows);
-            let (tasks, across) = node.tasks(self.rows.rows);
-            let (height, width) = node.task_extents(self.rows.rows);
+            let (tasks, across) = node.tasks(self.rows.rows, pool.threads());
+            let (height, width) = node.task_extents(self.rows.rows, pool.threads());
             let columns = node.columns();
-            pool.run(tasks, &|task, _| {
+            pool.run(tasks, &|task, worker| {
                 let (i, j) = (task / across * height, task % across * width);
                 let piece = Piece {
                     rows: i..self.rows.rows.min(i + height),
                     columns: j..if (task + 1) % across == 0 { columns } else { j + width },
                 };
-                let memory = TaskMemory {
-                    kernel: std::ptr::null_mut(),
-                    ..scratch.of(0)
-                };
-                node.run(context, memory, 0, &piece, self.rows.tile);
+                node.run(context, scratch.of(worker), 0, &piece, self.rows.tile);
             });
         }
     }
 
-    /// The most tasks at a time.
+    /// The most tasks at a time, with so many threads.
     #[cfg(test)]
-    pub(crate) fn tasks(&self) -> Option<usize> {
+    pub(crate) fn tasks(&self, threads: usize) -> Option<usize> {
         let rows = self.rows;
         if !rows.is_one_tile() {
             return Some(rows.rows.div_ceil(rows.block));
         }
-        self.nodes.iter().map(|node| node.tasks(rows.rows).0).max()
+        self.nodes.iter().map(|node| node.tasks(rows.rows, threads).0).max()
     }
 
     /// Adds up the parts of sums over rows, in the order of the rows.
@@ -186,10 +182,9 @@ struct TaskMemory {
 
 impl GroupScratch<'_> {
     fn of(&self, worker: usize) -> TaskMemory {
-        let local = (self.local)(worker);
         TaskMemory {
-            local,
-            kernel: local.wrapping_add(self.kernel),
+            local: (self.local)(worker),
+            kernel: (self.kernel)(worker),
             shared: self.shared,
         }
     }
@@ -210,15 +205,19 @@ impl RowNode {
     }
 
     /// Tasks where all rows are one block, and how many of them lie side by side. The last of these has the remainder,
-    /// too: a product of few columns may be computed in another order.
-    fn tasks(&self, rows: usize) -> (usize, usize) {
-        let (height, width) = self.task_extents(rows);
-        let across = (self.columns() / width).max(1);
+    /// too, unless cuts are even: a product of few columns may be computed in another order.
+    fn tasks(&self, rows: usize, threads: usize) -> (usize, usize) {
+        let (height, width) = self.task_extents(rows, threads);
+        let across = match self.kernel.cut {
+            Cut::Even { .. } => self.columns().div_ceil(width),
+            _ => (self.columns() / width).max(1),
+        };
         (rows.div_ceil(height) * across, across)
     }
 
-    /// Rows and columns of one task where all rows are one block. They depend on shapes alone.
-    fn task_extents(&self, rows: usize) -> (usize, usize) {
+    /// Rows and columns of one task where all rows are one block. They depend on shapes, and on the number of threads
+    /// where no bits do.
+    fn task_extents(&self, rows: usize, threads: usize) -> (usize, usize) {
         let all = (rows.max(1), self.columns().max(1));
         let by_rows = self.inputs.iter().filter(|operand| !operand.is_whole());
         let width = by_rows.map(RowOperand::columns).chain([all.1]).max().unwrap_or(1);
@@ -226,6 +225,10 @@ impl RowNode {
         match self.kernel.cut {
             Cut::No => all,
             Cut::Columns(columns) => (all.0, columns.min(all.1)),
+            Cut::Even { parts, width } => {
+                let columns = all.1.div_ceil(parts * threads).next_multiple_of(width);
+                (all.0, columns.min(all.1))
+            }
             Cut::Elements if rows < TASKS => {
                 let columns = TASK_ELEMENTS.max(all.1.div_ceil(TASKS)).next_multiple_of(64);
                 if columns < all.1 {

@@ -77,6 +77,8 @@ pub use op::{Cost, Fold, IndexInput, OnRows, Op, OutRole, Role, RowWise, SameFie
 pub use ops::attention::{AttentionOptions, PositionBias, Weighting, attention};
 pub use ops::clip::{clip_coefficient, global_norm};
 pub use ops::concat::concat;
+pub use ops::convolution::Conv2dOptions;
+pub use ops::pooling::Pool2d;
 pub use registry::Registry;
 pub use text::{parse, print};
 pub use trace::{Scope, Tensor, Trace};

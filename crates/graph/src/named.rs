@@ -95,6 +95,19 @@ impl AttrValue for u32 {
     }
 }
 
+impl<const N: usize> AttrValue for [usize; N] {
+    fn to_attr(&self) -> Attr {
+        Attr::sizes(self)
+    }
+
+    fn read(attrs: &Attrs, name: &str) -> Result<[usize; N]> {
+        let sizes = attrs.sizes(name)?;
+        sizes
+            .try_into()
+            .map_err(|_| Error::user(format!("attribute `{name}` must be a list of {N} sizes")))
+    }
+}
+
 /// Implements [`AttrValue`] for an enum of functions, written as words, from its `ALL` and `name`.
 macro_rules! function_names {
     ($kind:ident) => {

@@ -233,6 +233,13 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         false
     }
 
+    /// The operation that takes all its inputs in `bf16` and gives the same results in `f32`, where inputs of these
+    /// types can be rounded that far in training of mixed precision; none by default.
+    fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
+        let _ = inputs;
+        None
+    }
+
     /// What is known of the result when `known` holds, for each input, the number that all its elements equal (none
     /// where they differ or are not known). What is folded must be what every device computes, so only exactly rounded
     /// functions fold. By default nothing is known.

@@ -9,7 +9,8 @@ use lessen_base::{Error, Result};
 use crate::named::Standard;
 use crate::op::Op;
 use crate::ops::{
-    attention, bits, contraction, elementwise, index, loss, norm, optimizer, random, reduction, shape, source,
+    attention, bits, contraction, convolution, elementwise, index, loss, norm, optimizer, pooling, random, reduction,
+    shape, source,
 };
 use crate::registry::Registry;
 
@@ -18,11 +19,13 @@ const KINDS: &[&[Standard]] = &[
     attention::OPERATIONS,
     bits::OPERATIONS,
     contraction::OPERATIONS,
+    convolution::OPERATIONS,
     elementwise::OPERATIONS,
     index::OPERATIONS,
     loss::OPERATIONS,
     norm::OPERATIONS,
     optimizer::OPERATIONS,
+    pooling::OPERATIONS,
     random::OPERATIONS,
     reduction::OPERATIONS,
     shape::OPERATIONS,

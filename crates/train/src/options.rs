@@ -1,6 +1,6 @@
 //! How to train: optimizer, schedule, clipping, accumulation, budget.
 
-use lessen_compile::Placement;
+use lessen_compile::{Options, Placement, Precision};
 use lessen_nn::{Joined, Lora, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
 use std::collections::BTreeMap;
 
@@ -38,6 +38,8 @@ pub struct TrainerOptions {
     pub accumulate: usize,
     /// When parameters are updated; it changes no result.
     pub placement: Placement,
+    /// What products of matrices read, in the step and in functions beside it. Parameters and optimizer stay `f32`.
+    pub precision: Precision,
     /// Most bytes that parameters, optimizer, step and functions may take together.
     pub budget: Option<usize>,
 }
@@ -65,7 +67,17 @@ impl TrainerOptions {
             clip_norm: None,
             accumulate: 1,
             placement: Placement::default(),
+            precision: Precision::default(),
             budget: None,
+        }
+    }
+
+    /// How its graphs are compiled within a budget.
+    pub(crate) fn of_plans(&self, budget: Option<usize>) -> Options {
+        Options {
+            placement: self.placement,
+            precision: self.precision,
+            budget,
         }
     }
 

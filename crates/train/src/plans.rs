@@ -6,7 +6,7 @@ use crate::options::TrainerOptions;
 use crate::reading::Reading;
 use crate::size::show_size;
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Options, Placement, Plan};
+use lessen_compile::{Backend, Options, Plan, Precision};
 use lessen_graph::{Graph, Tensor, Type};
 use lessen_nn::{BatchShape, Context, ParamSpec};
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ impl StepGraphs {
     fn floor_beside(&self, backend: &dyn Backend, options: &TrainerOptions, plans: &[Plan]) -> Result<usize> {
         let mut floor = 0;
         for (index, graph) in self.graphs().enumerate() {
-            let own = backend.floor_bytes(graph, &compile_options(options.placement, None))?;
+            let own = backend.floor_bytes(graph, &options.of_plans(None))?;
             floor = floor.max(own + self.bytes_beside(index, plans));
         }
         Ok(floor)
@@ -43,7 +43,7 @@ impl StepGraphs {
                 plans.push(free[index].clone());
                 continue;
             }
-            let plan = backend.compile(graph, &compile_options(options.placement, Some(own)));
+            let plan = backend.compile(graph, &options.of_plans(Some(own)));
             plans.push(plan.map_err(|error| match self.floor_beside(backend, options, &free) {
                 Ok(floor) if budget < floor => below_floor(budget, floor),
                 _ => error,
@@ -53,7 +53,7 @@ impl StepGraphs {
     }
 
     fn plans_without_budget(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Plan>> {
-        let options = compile_options(options.placement, None);
+        let options = options.of_plans(None);
         self.graphs().map(|graph| backend.compile(graph, &options)).collect()
     }
 
@@ -106,6 +106,7 @@ pub struct StepPlans {
     /// Those of the states that are zero between steps: the sums of gradients.
     pub(crate) gradient_sums: Vec<String>,
     pub(crate) reading: Reading,
+    precision: Precision,
     state_bytes: usize,
     /// The least arena that is allocated.
     room: usize,
@@ -129,6 +130,7 @@ impl StepPlans {
             states: graphs.states.clone(),
             gradient_sums: graphs.gradient_sums.clone(),
             reading: graphs.reading.clone(),
+            precision: options.precision,
             state_bytes: graphs.state_bytes(),
             room: 0,
         })
@@ -150,7 +152,7 @@ impl StepPlans {
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Plan> {
         let (graph, ..) = step_graph(options, loss)?;
-        self.another(backend, &graph, &compile_options(options.placement, options.budget))
+        self.another(backend, &graph, &options.of_plans(options.budget))
     }
 
     /// The plan that [`Session::function`](crate::Session::function) makes beside these.
@@ -163,7 +165,11 @@ impl StepPlans {
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Plan> {
         let graph = function_graph(&self.params, &self.reading, trace)?;
-        self.another(backend, &graph, &Options::default())
+        let options = Options {
+            precision: self.precision,
+            ..Options::default()
+        };
+        self.another(backend, &graph, &options)
     }
 
     fn another(&self, backend: &dyn Backend, graph: &Graph, options: &Options) -> Result<Plan> {
@@ -222,8 +228,11 @@ pub(crate) fn compile_beside(
     (beside, arena): (usize, Option<usize>),
 ) -> Result<Plan> {
     let within = |budget| {
-        let placement = options.placement;
-        backend.compile(graph, &Options { placement, budget })
+        let options = Options {
+            budget,
+            ..options.clone()
+        };
+        backend.compile(graph, &options)
     };
     let plan = within(options.budget.map(|budget| budget.saturating_sub(beside)))?;
     Ok(match arena.filter(|arena| plan.arena_bytes() > *arena) {
@@ -233,8 +242,4 @@ pub(crate) fn compile_beside(
         }
         None => plan,
     })
-}
-
-fn compile_options(placement: Placement, budget: Option<usize>) -> Options {
-    Options { placement, budget }
 }

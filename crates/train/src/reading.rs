@@ -18,7 +18,10 @@ impl Reading {
     /// That of a training of these parameters.
     pub fn of(options: &TrainerOptions, params: &[ParamSpec]) -> Reading {
         let rule = options.update_rule();
-        let trained = params.iter().map(|param| &param.name).filter(|name| rule.trains(name));
+        let trained = params
+            .iter()
+            .filter(|param| rule.trains(param))
+            .map(|param| &param.name);
         Reading {
             averaged: if rule.ema.is_some() {
                 trained.cloned().collect()

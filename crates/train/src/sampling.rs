@@ -1,7 +1,6 @@
 //! How the next token of a text is chosen from the logits of a language model.
 
 use lessen_base::{Error, Result, SplitMix64};
-use std::cmp::Ordering;
 
 /// How the next token is chosen. Logits are first changed by the repetition penalty, then divided by the temperature;
 /// of the `top_k` most likely tokens the smallest set with the share `top_p` is drawn from. These are the definitions
@@ -77,27 +76,30 @@ impl Sampling {
     pub(crate) fn choose(&self, logits: &[f32], text: &[i32], random: &mut SplitMix64) -> i32 {
         let mut logits: Vec<f64> = logits.iter().map(|&logit| logit.into()).collect();
         self.penalize(&mut logits, text);
-        let likelier = |a: &usize, b: &usize| logits[*b].total_cmp(&logits[*a]).then(a.cmp(b));
-        let order = self.most_likely(logits.len(), likelier);
-        let Some(&first) = order.first() else { return 0 };
+        let mut order = MostLikely::of(&logits);
+        let Some(first) = order.first else { return 0 };
         if self.temperature <= 0.0 {
             return first as i32;
         }
-        let weights = order
-            .iter()
-            .map(|&token| ((logits[token] - logits[first]) / self.temperature).exp());
-        let mut weights: Vec<f64> = weights.collect();
+        let weight = |token: usize| ((logits[token] - logits[first]) / self.temperature).exp();
+        let mut count = self.top_k.unwrap_or(logits.len()).clamp(1, logits.len());
+        let mut total: f64 = match count < logits.len() {
+            true => (0..count).filter_map(|place| order.get(place)).map(weight).sum(),
+            false => (0..count).map(weight).sum(),
+        };
         if let Some(share) = self.top_p {
-            truncate_to_share(&mut weights, share);
+            (count, total) = order.with_share(share * total, count, weight);
         }
-        let mut rest = random.unit() * weights.iter().sum::<f64>();
-        for (&token, weight) in order.iter().zip(&weights) {
-            rest -= weight;
+        let mut rest = random.unit() * total;
+        let mut last = first;
+        for token in (0..count).map_while(|place| order.get(place)) {
+            rest -= weight(token);
+            last = token;
             if rest < 0.0 {
-                return token as i32;
+                break;
             }
         }
-        order[weights.len() - 1] as i32
+        last as i32
     }
 
     fn penalize(&self, logits: &mut [f64], text: &[i32]) {
@@ -119,32 +121,73 @@ impl Sampling {
             }
         }
     }
-
-    /// The tokens to consider, the most likely one first.
-    fn most_likely(&self, tokens: usize, likelier: impl Fn(&usize, &usize) -> Ordering) -> Vec<usize> {
-        let mut order: Vec<usize> = (0..tokens).collect();
-        let count = match self.temperature <= 0.0 {
-            true => 1,
-            false => self.top_k.unwrap_or(tokens).max(1),
-        };
-        if count < tokens {
-            order.select_nth_unstable_by(count - 1, &likelier);
-            order.truncate(count);
-        }
-        order.sort_unstable_by(likelier);
-        order
-    }
 }
 
-/// Keeps the first of descending weights that have a share of their sum together, the one that reaches it included.
-fn truncate_to_share(weights: &mut Vec<f64>, share: f64) {
-    let least = share * weights.iter().sum::<f64>();
-    let mut sum = 0.0;
-    let reached = weights.iter().position(|weight| {
-        sum += weight;
-        sum >= least
-    });
-    weights.truncate(reached.map_or(weights.len(), |last| last + 1));
+/// Tokens from the most likely one on; of equally likely ones the first one comes first. They are sorted as far as they
+/// are asked for, which for a draw is not far.
+struct MostLikely<'a> {
+    logits: &'a [f64],
+    first: Option<usize>,
+    /// All of them, when more than the first one is asked for.
+    order: Vec<u32>,
+    /// How many of them are in their places.
+    sorted: usize,
+}
+
+impl MostLikely<'_> {
+    /// How many tokens are sorted next, at least.
+    const NEXT: usize = 64;
+
+    fn of(logits: &[f64]) -> MostLikely<'_> {
+        MostLikely {
+            logits,
+            // Of equal ones `max_by` takes the last.
+            first: (0..logits.len()).rev().max_by(|&a, &b| logits[a].total_cmp(&logits[b])),
+            order: Vec::new(),
+            sorted: 0,
+        }
+    }
+
+    /// The token in a place, if there are so many.
+    fn get(&mut self, place: usize) -> Option<usize> {
+        let logits = self.logits;
+        if place == 0 {
+            return self.first;
+        }
+        if self.order.is_empty() {
+            self.order = (0..logits.len() as u32).collect();
+        }
+        if place >= self.sorted && self.sorted < self.order.len() {
+            let likelier = |a: &u32, b: &u32| {
+                let of = |token: &u32| logits[*token as usize];
+                of(b).total_cmp(&of(a)).then(a.cmp(b))
+            };
+            let rest = &mut self.order[self.sorted..];
+            let next = (place + 1 - self.sorted)
+                .max(7 * self.sorted)
+                .max(Self::NEXT)
+                .min(rest.len());
+            if next < rest.len() {
+                rest.select_nth_unstable_by(next - 1, likelier);
+            }
+            rest[..next].sort_unstable_by(likelier);
+            self.sorted += next;
+        }
+        self.order.get(place).map(|&token| token as usize)
+    }
+
+    /// How many of the first `most` tokens have a weight together that reaches `least`, the one that reaches it
+    /// included, and that weight.
+    fn with_share(&mut self, least: f64, most: usize, weight: impl Fn(usize) -> f64) -> (usize, f64) {
+        let mut sum = 0.0;
+        for place in 0..most {
+            sum += self.get(place).map_or(0.0, &weight);
+            if sum >= least {
+                return (place + 1, sum);
+            }
+        }
+        (most, sum)
+    }
 }
 
 #[cfg(test)]
@@ -228,6 +271,58 @@ mod tests {
         assert_eq!(greedy.choose(&[-1.0, -1.5], &[0], &mut random), 1);
         assert_eq!(greedy.choose(&[-1.0, -2.5], &[0], &mut random), 0);
         assert_eq!(greedy.choose(&[5.0, 3.0], &[0, 7, -1], &mut random), 1);
+    }
+
+    /// What is drawn where all tokens are sorted.
+    fn chosen_of_sorted(sampling: &Sampling, logits: &[f32], random: &mut SplitMix64) -> i32 {
+        let mut order: Vec<usize> = (0..logits.len()).collect();
+        order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+        order.truncate(sampling.top_k.unwrap_or(logits.len()));
+        let largest = f64::from(logits[order[0]]);
+        let weight = |token: &usize| ((f64::from(logits[*token]) - largest) / sampling.temperature).exp();
+        let least = sampling.top_p.unwrap_or(1.0) * order.iter().map(weight).sum::<f64>();
+        let (mut sum, mut count) = (0.0, 0);
+        while count < order.len() && (sum < least || sampling.top_p.is_none()) {
+            sum += weight(&order[count]);
+            count += 1;
+        }
+        let mut rest = random.unit() * sum;
+        let drawn = order[..count].iter().find(|token| {
+            rest -= weight(token);
+            rest < 0.0
+        });
+        drawn.copied().unwrap_or(order[count - 1]) as i32
+    }
+
+    #[test]
+    fn draws_from_many_tokens_are_those_of_sorted_ones() {
+        let mut random = SplitMix64::keyed(4, 0);
+        for spread in [0.0, 0.5, 4.0, 40.0] {
+            // Some of them are equal.
+            let logits: Vec<f32> = (0..5000)
+                .map(|_| (random.unit() * 900.0).floor() as f32 * spread / 900.0)
+                .collect();
+            for (top_k, top_p) in [
+                (None, None),
+                (Some(1), None),
+                (Some(700), None),
+                (None, Some(0.6)),
+                (Some(90), Some(0.9)),
+            ] {
+                let sampling = Sampling {
+                    temperature: 0.9,
+                    top_k,
+                    top_p,
+                    ..Sampling::default()
+                };
+                for seed in 0..40 {
+                    let draw = || SplitMix64::keyed(seed, 1);
+                    let found = sampling.choose(&logits, &[], &mut draw());
+                    let expected = chosen_of_sorted(&sampling, &logits, &mut draw());
+                    assert_eq!(found, expected, "seed {seed}, spread {spread}, {sampling:?}");
+                }
+            }
+        }
     }
 
     #[test]

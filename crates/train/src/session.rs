@@ -14,7 +14,7 @@ pub use self::function::{Function, Inputs, Results};
 
 use crate::reading::Reading;
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, DeviceMemory, Host, Options};
+use lessen_compile::{Backend, DeviceMemory, Host, Options, Precision};
 use lessen_graph::Type;
 use lessen_nn::{ParamSpec, Weights};
 use std::collections::BTreeSet;
@@ -30,6 +30,8 @@ pub struct Session {
     arena: Option<usize>,
     /// How functions read parameters.
     reading: Reading,
+    /// What products of functions read.
+    precision: Precision,
 }
 
 impl Session {
@@ -65,6 +67,7 @@ impl Session {
             loaded: Vec::new(),
             arena: None,
             reading: Reading::default(),
+            precision: Precision::default(),
         };
         for ParamSpec { name, shape, .. } in &params {
             session.allocate(name, &Type::f32(shape))?;
@@ -124,6 +127,19 @@ impl Session {
     /// How functions read parameters.
     pub(crate) fn reading(&self) -> &Reading {
         &self.reading
+    }
+
+    /// Lets products of functions that are made from now on read `bf16`, or what the parameters are. See [`Precision`].
+    pub fn set_precision(&mut self, precision: Precision) {
+        self.precision = precision;
+    }
+
+    /// How functions are compiled.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            precision: self.precision,
+            ..Options::default()
+        }
     }
 
     /// Gives the parameters what training results in: averages, and the sums with adapters.

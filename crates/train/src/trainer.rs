@@ -77,6 +77,7 @@ impl Trainer {
         let (planned_lasting, planned_arena) = (plans.lasting_bytes(), plans.arena_bytes());
         session.keep_arena(planned_arena);
         session.read_as(plans.reading);
+        session.set_precision(options.precision);
         let steps = HashMap::from([(plans.shape, session.load(plans.step)?)]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
@@ -106,8 +107,8 @@ impl Trainer {
     }
 
     /// Whether a parameter is trained.
-    pub fn trains(&self, name: &str) -> bool {
-        self.options.update_rule().trains(name)
+    pub fn trains(&self, param: &ParamSpec) -> bool {
+        self.options.update_rule().trains(param)
     }
 
     /// The parameters' values.

@@ -6,6 +6,7 @@ mod dead_code;
 mod fold;
 mod lower;
 mod materialize;
+mod mixed;
 pub(crate) mod remat;
 mod sparse;
 
@@ -15,5 +16,6 @@ pub use dead_code::eliminate_dead_code;
 pub use fold::fold_constants;
 pub use lower::lower;
 pub use materialize::materialize;
+pub use mixed::mixed;
 pub use remat::{Recompute, recompute};
 pub use sparse::sparsify;

@@ -16,7 +16,7 @@ use crate::simd::Level;
 /// An element of dtype bf16: the upper half of an `f32`.
 #[derive(Clone, Copy, Default)]
 #[repr(transparent)]
-struct Bf16(u16);
+pub struct Bf16(pub u16);
 
 /// An element of dtype bool, one byte; anything but 0 is read as true.
 #[derive(Clone, Copy, Default)]
@@ -83,7 +83,7 @@ conversions! {
 }
 
 #[inline(always)]
-fn widen(x: Bf16) -> f32 {
+pub(super) fn widen(x: Bf16) -> f32 {
     f32::from_bits(u32::from(x.0) << 16)
 }
 

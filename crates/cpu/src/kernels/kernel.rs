@@ -56,6 +56,8 @@ pub(crate) enum Reads {
     Matrix,
     /// Those whose last axis is dense.
     DenseLastAxis,
+    /// Matrices whose rows or columns are dense.
+    Runs,
     /// All.
     Any,
 }
@@ -75,6 +77,9 @@ pub(crate) enum Cut {
     /// At multiples of this many columns of the output, the remainder added to the last of them. A column's bits do not
     /// depend on the cuts.
     Columns(usize),
+    /// Into `parts` for each thread, as even as multiples of `width` columns are. A column's bits do not depend on the
+    /// cuts.
+    Even { parts: usize, width: usize },
 }
 
 /// A task of what runs before a row kernel.
@@ -125,6 +130,11 @@ impl RowKernel {
     /// A kernel that adds up rows, or computes several at once, and whose columns may be cut at multiples of `width`.
     pub(crate) fn columns(width: usize, run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
         RowKernel::new(Cut::Columns(width), run)
+    }
+
+    /// A kernel that computes several rows at once, and whose columns are cut evenly; see [`Cut::Even`].
+    pub(crate) fn even(parts: usize, width: usize, run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
+        RowKernel::new(Cut::Even { parts, width }, run)
     }
 
     /// A kernel that adds up rows and cannot be cut otherwise.
@@ -279,6 +289,7 @@ impl Kernel {
             Reads::Rows => row_layout(&ty.shape, layout, rows).is_some(),
             Reads::Matrix => row_layout(&ty.shape, layout, rows).is_some_and(|r| r.lead.len() <= 1),
             Reads::DenseLastAxis => layout.strides.last() == Some(&1),
+            Reads::Runs => layout.strides.contains(&1),
             Reads::Any => true,
         }
     }
@@ -324,12 +335,13 @@ pub(crate) struct Run<'a> {
     pub(crate) n: usize,
     /// The position of the first output element in the whole value.
     pub(crate) first: usize,
-    /// The columns to compute, for a kernel that is cut by [`Cut::Columns`]; operands always begin at column 0.
+    /// The columns to compute, for a kernel that is cut by [`Cut::Columns`] or [`Cut::Even`]; operands always begin at
+    /// column 0.
     pub(crate) columns: (usize, usize),
     pub(crate) inputs: &'a [Arg],
     /// Rows to write; for a sum over rows the memory to add to.
     pub(crate) outputs: &'a [Arg],
-    /// The worker's scratch; null where all rows are one tile, which workers share.
+    /// The worker's scratch.
     pub(crate) scratch: *mut u8,
     /// The scratch that all blocks share.
     pub(crate) shared: *mut u8,

@@ -2,18 +2,25 @@
 
 use lessen_graph::{numel, ops};
 
+use super::cast::Bf16;
+use super::few_rows::{FEW, few_rows_kernel};
 use super::gemm::gemm;
+use super::gemm_bf16::{gemm_bf16, widened_bytes};
 use super::kernel::{Kernel, Phase, Reads, RowKernel, TaskFn, Types, WholeKernel};
 #[cfg(target_arch = "x86_64")]
 use super::panels;
+use super::rows::Rows;
 
 /// The kernel of [`ops::MatMul`].
 pub(super) fn matmul_kernel(op: &ops::MatMul, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
+    if !op.widens && !types.floats_are_f32() {
         return None;
     }
     if op.is_linear(&types.inputs[0], &types.inputs[1]) && !types.any_empty() {
-        linear(op, types).into()
+        match numel(&types.outputs[0].shape) / types.outputs[0].last() {
+            rows if rows <= FEW && !op.widens => few_rows_kernel(op, types).into(),
+            _ => linear(op, types).into(),
+        }
     } else {
         stack(op, types).into()
     }
@@ -42,7 +49,7 @@ pub fn column_cut(rows: usize, k: usize, columns: usize) -> usize {
 fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     let (_, k, columns) = op.sizes(&types.inputs[0], &types.inputs[1]);
     let rows = types.outputs[0].numel() / columns;
-    let (transposed, cut) = (op.transpose_b, column_cut(rows, k, columns));
+    let (transposed, of_bf16, cut) = (op.transpose_b, op.widens, column_cut(rows, k, columns));
     let kernel = RowKernel::columns(cut, move |r| {
         let (a, b, y) = (r.inputs[0], r.inputs[1], r.outputs[0]);
         let (b_row, b_col) = if transposed { (b.col, b.row) } else { (b.row, b.col) };
@@ -53,12 +60,30 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
             tile => tile,
         };
         for j in (first..end).step_by(tile) {
-            // SAFETY: see `Run`; the tile's columns are within those of `b` and `y`.
+            let width = tile.min(end - j);
+            if of_bf16 {
+                // SAFETY: see `Run`; the tile's columns are within those of `b` and `y`.
+                unsafe {
+                    let b = Rows {
+                        ptr: b.ptr.cast::<Bf16>().add(j * b_col),
+                        row: b_row,
+                        col: b_col,
+                    };
+                    let y = Rows {
+                        ptr: y.ptr.cast::<f32>().add(j * y.col),
+                        row: y.row,
+                        col: y.col,
+                    };
+                    gemm_bf16((r.n, k, width), a.rows(), b, y, false, r.scratch.cast());
+                }
+                continue;
+            }
+            // SAFETY: as above.
             unsafe {
                 gemm(
                     r.n,
                     k,
-                    tile.min(end - j),
+                    width,
                     (a.ptr.cast(), a.row as isize, a.col as isize),
                     (b.ptr.cast::<f32>().add(j * b_col), b_row as isize, b_col as isize),
                     (y.ptr.cast::<f32>().add(j * y.col), y.row as isize, y.col as isize),
@@ -70,16 +95,21 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     .tiled()
     .reading(0, Reads::Matrix)
     .reading(1, Reads::Any);
+    let kernel = if of_bf16 {
+        kernel.with_scratch(widened_bytes(rows, columns), 0)
+    } else {
+        kernel
+    };
     #[cfg(target_arch = "x86_64")]
-    let kernel = panels::rows::packed(
-        panels::rows::Shape {
-            rows,
-            k,
-            columns,
-            transposed,
-        },
-        kernel,
-    );
+    let kernel = {
+        use super::panels::rows::{Shape, packed_bf16, packed_f32};
+        let shape = Shape::new((rows, k, columns), transposed, columns.min(2 * cut - 1));
+        if of_bf16 {
+            packed_bf16(shape, kernel)
+        } else {
+            packed_f32(shape, kernel)
+        }
+    };
     kernel
 }
 
@@ -103,7 +133,12 @@ fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
     let (op, a, b) = (*op, types.inputs[0].clone(), types.inputs[1].clone());
     let (m, k, n) = op.sizes(&a, &b);
     #[cfg(target_arch = "x86_64")]
-    let extents = panels::whole::Extents { m, k, n };
+    let extents = panels::whole::Extents {
+        m,
+        k,
+        n,
+        of_bf16: op.widens,
+    };
     let kernel = WholeKernel::phases(move |strides| {
         let lead: Vec<usize> = a.shape[..a.rank() - 2].to_vec();
         let batch = numel(&lead);
@@ -139,12 +174,24 @@ fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
                 b_at += rest % lead[axis] * b_lead[axis];
                 rest /= lead[axis];
             }
+            let (m, n_of_tile) = (tm.min(m - i), tn.min(n - j));
             // SAFETY: see `Work`; the tile lies within the result, tiles do not overlap.
             unsafe {
+                if op.widens {
+                    let rows = |ptr: *mut u8, at: usize, row: isize, col: isize| Rows {
+                        ptr: ptr.cast::<Bf16>().add(at),
+                        row: row as usize,
+                        col: col as usize,
+                    };
+                    let a = rows(w.inputs[0], a_at + i * a_row as usize, a_row, a_col);
+                    let b = rows(w.inputs[1], b_at + j * b_col as usize, b_row, b_col);
+                    let y = Rows::dense(w.y(0).add(at + i * n + j), n);
+                    return gemm_bf16((m, k, n_of_tile), a, b, y, false, w.scratch.cast());
+                }
                 gemm(
-                    tm.min(m - i),
+                    m,
                     k,
-                    tn.min(n - j),
+                    n_of_tile,
                     (w.x(0).add(a_at).offset(i as isize * a_row), a_row, a_col),
                     (w.x(1).add(b_at).offset(j as isize * b_col), b_row, b_col),
                     (w.y(0).add(at + i * n + j), n as isize, 1),
@@ -159,6 +206,11 @@ fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
     })
     .reading(0, Reads::Any)
     .reading(1, Reads::Any);
+    let kernel = if op.widens {
+        kernel.with_scratch(widened_bytes(m, n))
+    } else {
+        kernel
+    };
     #[cfg(target_arch = "x86_64")]
     let kernel = if types.inputs[0].numel() == m * k {
         kernel.with_shared(extents.shared())

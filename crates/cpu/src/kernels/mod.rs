@@ -14,17 +14,21 @@ pub mod cast;
 pub mod copy;
 pub mod cross_entropy;
 pub mod elementwise;
+pub mod few_rows;
 pub mod gather;
 pub mod gemm;
+mod gemm_bf16;
 pub mod histogram;
+mod images;
 mod join;
 pub(crate) mod kernel;
 mod map;
 pub mod matmul;
+mod moments;
 pub mod norm;
 pub mod norm_logits;
 pub mod optimizer;
-#[cfg(target_arch = "x86_64")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "no_panels.rs")]
 pub(crate) mod panels;
 pub mod random;
 pub mod reduce;
@@ -34,5 +38,6 @@ pub mod rope;
 mod rows;
 pub mod softmax;
 pub(crate) mod table;
+mod widths;
 
 pub use rows::{Element, Rows};

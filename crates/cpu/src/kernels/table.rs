@@ -8,8 +8,8 @@ use lessen_graph::{Op, RowWise, ops};
 
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
-    activation, attention, bits, cast, cross_entropy, elementwise, gather, histogram, join, matmul, norm, norm_logits,
-    optimizer, random, reduce_axes, rope, softmax,
+    activation, attention, bits, cast, cross_entropy, elementwise, gather, histogram, images, join, matmul, moments,
+    norm, norm_logits, optimizer, random, reduce_axes, rope, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -30,6 +30,9 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::CombineRows>(gather::combine_rows_kernel),
         entry::<ops::Concat>(join::concat_kernel),
         entry::<ops::Constant>(nothing),
+        entry::<ops::Conv2d>(images::conv2d_kernel),
+        entry::<ops::Conv2dGradInput>(images::conv2d_grad_input_kernel),
+        entry::<ops::Conv2dGradWeight>(images::conv2d_grad_weight_kernel),
         entry::<ops::CrossEntropy>(cross_entropy::cross_entropy_kernel),
         entry::<ops::CrossEntropyBackward>(cross_entropy::cross_entropy_backward_kernel),
         entry::<ops::Dropout>(random::dropout_kernel),
@@ -46,6 +49,10 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
         entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
         entry::<ops::MatMul>(matmul::matmul_kernel),
+        entry::<ops::MaxPool2d>(images::max_pool2d_kernel),
+        entry::<ops::MaxPool2dGather>(images::max_pool2d_gather_kernel),
+        entry::<ops::MaxPool2dScatter>(images::max_pool2d_scatter_kernel),
+        entry::<ops::Moments>(moments::moments_kernel),
         entry::<ops::NormLogits>(norm_logits::norm_logits_kernel),
         entry::<ops::NormLogitsBackward>(norm_logits::norm_logits_backward_kernel),
         entry::<ops::PackBits>(bits::pack_bits_kernel),
@@ -54,6 +61,8 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::RandomBits>(random::random_bits_kernel),
         entry::<ops::Reduce>(reduce_axes::reduce_kernel),
         entry::<ops::Relu>(activation::relu_kernel),
+        entry::<ops::Resample2d>(images::resample2d_kernel),
+        entry::<ops::Resample2dGrad>(images::resample2d_grad_kernel),
         entry::<ops::Reshape>(nothing),
         entry::<ops::RmsNorm>(norm::rms_norm_kernel),
         entry::<ops::RmsNormBackward>(norm::rms_norm_backward_kernel),
@@ -101,8 +110,8 @@ pub(crate) fn kernel(op: &dyn Op, types: &Types<'_>) -> Option<Kernel> {
     }
 }
 
-/// Where an operand of a row-wise operation is empty, its outputs are empty, or sums of no elements.
-fn zeros(types: &Types<'_>) -> WholeKernel {
+/// Where an operand is empty, and outputs are therefore empty, or sums of no elements.
+pub(super) fn zeros(types: &Types<'_>) -> WholeKernel {
     let bytes: Vec<usize> = types.outputs.iter().map(|ty| ty.bytes()).collect();
     WholeKernel::dense(bytes.len(), move |w, output| {
         // SAFETY: see `Work`.

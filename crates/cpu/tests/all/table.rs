@@ -38,6 +38,39 @@ fn samples() -> Vec<Sample> {
     let mut all = elementwise();
     all.extend(of_structure());
     all.extend(of_networks());
+    all.extend(of_images());
+    all
+}
+
+fn of_images() -> Vec<Sample> {
+    let mut all = Vec::new();
+    for (groups, outputs) in [(1, 5), (2, 6), (6, 6)] {
+        let options = ops::Conv2dOptions {
+            padding: [1, 0, 2, 1],
+            groups,
+            ..ops::Conv2dOptions::default()
+        };
+        let (x, weight): (&[usize], &[usize]) = (&[2, 5, 4, 6], &[outputs, 6 / groups, 3, 2]);
+        let y: &[usize] = &[2, 4, 6, outputs];
+        let (size, kernel) = ([5, 4], [3, 2]);
+        all.push(sample(ops::Conv2d { options }, &[x, weight]));
+        all.push(sample(ops::Conv2dGradInput { options, size }, &[y, weight]));
+        all.push(sample(ops::Conv2dGradWeight { options, kernel }, &[x, y]));
+    }
+    all.push(sample(ops::Moments, &[&[3, 7, 70]]));
+    let windows = ops::Pool2d {
+        kernel: [2, 3],
+        stride: [2, 1],
+        padding: [1; 4],
+    };
+    let (x, y, size): (&[usize], &[usize], [usize; 2]) = (&[2, 5, 4, 70], &[2, 3, 4, 70], [5, 4]);
+    all.push(sample(ops::MaxPool2d { windows }, &[x]));
+    all.push(sample(ops::MaxPool2dGather { windows }, &[x, y]).with(1, DType::I32));
+    all.push(sample(ops::MaxPool2dScatter { windows, size }, &[y, y]).with(1, DType::I32));
+    let count_padding = true;
+    let sampling = ops::Sampling::Average { windows, count_padding };
+    all.push(sample(ops::Resample2d { sampling }, &[x]));
+    all.push(sample(ops::Resample2dGrad { sampling, size }, &[y]));
     all
 }
 
@@ -174,6 +207,7 @@ fn of_networks() -> Vec<Sample> {
         let op = ops::MatMul {
             transpose_a,
             transpose_b,
+            ..Default::default()
         };
         let a: &[usize] = if transpose_a { &[2, 6, 5] } else { &[2, 5, 6] };
         let b: &[usize] = if transpose_b { &[2, 70, 6] } else { &[2, 6, 70] };

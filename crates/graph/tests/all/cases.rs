@@ -8,6 +8,7 @@ use lessen_graph::ops::*;
 use lessen_graph::{Array, DType, Op, Type};
 
 use crate::attentions;
+use crate::images;
 use crate::prng::Prng;
 
 /// How often an operation can be differentiated, compared with central differences.
@@ -50,6 +51,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
     all.extend(structure(r));
     all.extend(networks(r));
     all.extend(attentions::cases(r));
+    all.extend(images::cases(r));
     let llama3 = RopeScaling::Llama3 {
         factor: 8.0,
         low: 1.0,
@@ -282,6 +284,7 @@ fn structure(r: &mut Prng) -> Vec<Case> {
         let op = MatMul {
             transpose_a,
             transpose_b,
+            ..Default::default()
         };
         let turned = |r: &mut Prng, lead: &[usize], rows: usize, columns: usize, transpose: bool| {
             let last = if transpose { [columns, rows] } else { [rows, columns] };

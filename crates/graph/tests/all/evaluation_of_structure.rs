@@ -254,11 +254,13 @@ fn matrix_products() {
     let plain = MatMul {
         transpose_a: false,
         transpose_b: false,
+        ..Default::default()
     };
     assert_data(&eval(plain, &[&a, &b])[0], &[13.0, 16.0, 40.0, 52.0]);
     let both = MatMul {
         transpose_a: true,
         transpose_b: true,
+        ..Default::default()
     };
     assert_data(&eval(both, &[&b, &a])[0], &[13.0, 40.0, 16.0, 52.0]);
     // A stack of two matrices with one shared one, and with a stack.

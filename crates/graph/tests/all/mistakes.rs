@@ -3,6 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex};
 
+use lessen_graph::ops::{Conv2dOptions, Pool2d};
 use lessen_graph::{
     Array, AttentionOptions, DType, Tensor, Trace, Type, attention, clip_coefficient, concat, global_norm, vjp,
 };
@@ -29,6 +30,11 @@ fn panic_of(f: impl FnOnce()) -> (String, String) {
 
 /// Ends a mistake, so that its result counts as used.
 fn made<T>(_: T) {}
+
+/// An image of one row, two pixels and three channels.
+fn image(x: Tensor<'_>) -> Tensor<'_> {
+    x.reshape(&[1, 1, 2, 3])
+}
 
 type Mistake = for<'g> fn(&'g Trace, Tensor<'g>);
 
@@ -113,6 +119,57 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
             |_, x| made(attention(x, x, x, AttentionOptions::default())),
             "attention: q f32[2,3], k f32[2,3] and v f32[2,3] are not \
              [B,Tq,H,D], [B,Tk,G,D] and [B,Tk,G,Dv] of one dtype, G a divisor of H",
+        ),
+        (
+            |_, x| made(x.conv2d(x, Conv2dOptions::default())),
+            "conv2d: the image f32[2,3] is not [N,H,W,C]",
+        ),
+        (
+            |t, x| made(image(x).conv2d(t.full(DType::F32, &[4, 3], 0.0), Conv2dOptions::default())),
+            "conv2d: the weight f32[4,3] is not [O,C/G,KH,KW] of the dtype of f32[1,1,2,3]",
+        ),
+        (
+            |t, x| made(image(x).conv2d(t.full(DType::F32, &[4, 2, 1, 1], 0.0), Conv2dOptions::default())),
+            "conv2d: the weight f32[4,2,1,1] takes 2 channels in each of 1 groups, the image f32[1,1,2,3] has 3",
+        ),
+        (
+            |t, x| {
+                let groups = Conv2dOptions {
+                    groups: 3,
+                    ..Conv2dOptions::default()
+                };
+                made(image(x).conv2d(t.full(DType::F32, &[4, 1, 1, 1], 0.0), groups))
+            },
+            "conv2d: the 4 output channels of the weight f32[4,1,1,1] do not divide into 3 groups",
+        ),
+        (
+            |t, x| made(image(x).conv2d(t.full(DType::F32, &[4, 3, 2, 2], 0.0), Conv2dOptions::default())),
+            "conv2d: the height 1 with a padding of 0 before and 0 after it is less than what 2 taps with a dilation of 1 \
+             cover",
+        ),
+        (
+            |t, x| {
+                let stride = Conv2dOptions {
+                    stride: [1, 0],
+                    ..Conv2dOptions::default()
+                };
+                made(image(x).conv2d(t.full(DType::F32, &[4, 3, 1, 1], 0.0), stride))
+            },
+            "conv2d: the stride along the width is 0; it must be at least 1",
+        ),
+        (
+            |_, x| {
+                let padded = Pool2d {
+                    padding: [0, 0, 2, 0],
+                    ..Pool2d::square(1)
+                };
+                made(image(x).max_pool2d(padded))
+            },
+            "max_pool2d: along the width 2 a window of 1 lies in the padding alone; use less padding",
+        ),
+        (
+            |_, x| made(image(x).slice(2, 0, 0).resize_nearest([2, 2])),
+            "resample2d: the width of the image is 0, of which no 2 can be made",
         ),
         (|_, x| made(x.grad(&[x])), "grad needs a float scalar, not f32[2,3]"),
         (

@@ -52,7 +52,7 @@ impl Session {
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<Function> {
         let graph = function_graph(&self.params, &self.reading, trace)?;
-        self.add(&graph, &Options::default())
+        self.add(&graph, &self.options())
     }
 
     /// Compiles and loads a graph; the budget is for all that the session takes.

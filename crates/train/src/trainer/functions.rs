@@ -74,8 +74,11 @@ impl Trainer {
 
     pub(super) fn add(&mut self, graph: &Graph, placement: Placement) -> Result<Function> {
         let before = self.session.memory();
-        let budget = self.options.budget;
-        let function = self.session.add(graph, &Options { placement, budget })?;
+        let options = Options {
+            placement,
+            ..self.options.of_plans(self.options.budget)
+        };
+        let function = self.session.add(graph, &options)?;
         let now = self.session.memory();
         self.planned_lasting += now.states - before.states + now.constants - before.constants;
         self.planned_arena = self.planned_arena.max(self.session.plan(function).arena_bytes());

@@ -5,6 +5,7 @@ mod checkpoint;
 mod generator;
 mod mistakes;
 mod parity;
+mod precision;
 mod recording;
 mod support;
 mod trainer;

@@ -68,6 +68,7 @@ impl Inputs {
             BatchShape::Padded { .. } => padded,
             BatchShape::Packed { tokens, .. } => padded.packed(tokens),
             BatchShape::Masked { tokens, masked, .. } => padded.packed(tokens).masked(masked),
+            BatchShape::Images { .. } => unreachable!("the recorded batches are texts"),
         }
     }
 

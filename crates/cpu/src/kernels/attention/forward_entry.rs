@@ -11,6 +11,7 @@ use super::forward::{forward, forward_scratch};
 use super::head::BLOCK;
 use super::heads::{Heads, head_of, reading_heads};
 use super::norm_forward::{norm_forward, norm_scratch};
+use super::one_query::{is_one_query, one_query};
 use super::relu_forward::relu_forward;
 use super::sequences::{lanes, wide_and_narrow};
 use super::tile_counts::TileCounts;
@@ -45,6 +46,7 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
     let (blocks, softmax) = (all.group(), op.weighting.is_softmax());
     let relu = matches!(op.weighting, Weighting::Relu(_));
     let lanes = if normalized { lanes(1, keys) } else { BLOCK };
+    let is_one = is_one_query(op, &all.sizes);
     let kernel = WholeKernel::phases(move |strides| {
         let (strides, out, all, copies) = (strides[..3].to_vec(), out.clone(), all.clone(), copies.clone());
         let size = all.group() * BLOCK;
@@ -74,6 +76,10 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                     }
                     let (o, lse) = (o.from(segment.start), lse.wrapping_add(segment.start));
                     let scratch = w.scratch.cast();
+                    if is_one {
+                        // SAFETY: as below.
+                        return unsafe { one_query(&head, o, lse, scratch) };
+                    }
                     for (range, wide) in wide_and_narrow(range, lanes)
                         .into_iter()
                         .filter(|(range, _)| !range.is_empty())
@@ -102,7 +108,9 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
         });
         phases
     });
-    let scratch = if normalized {
+    let scratch = if is_one {
+        keys
+    } else if normalized {
         norm_scratch(blocks * BLOCK / lanes, lanes, keys, head, value)
     } else {
         forward_scratch(blocks, head, value)

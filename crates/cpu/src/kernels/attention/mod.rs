@@ -17,6 +17,7 @@ mod moments_backward;
 mod moments_phases;
 mod norm_backward;
 mod norm_forward;
+mod one_query;
 mod parts;
 mod product;
 mod relu_backward;

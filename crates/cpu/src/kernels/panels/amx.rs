@@ -4,16 +4,13 @@
 
 use std::arch::asm;
 
+use super::number::Number;
 use super::{PANEL, STRIP, TILE_BYTES};
 
-/// Parts of an `f32`: three numbers of `bf16` that add up to it.
-pub(super) const PARTS: usize = 3;
-
-/// Bytes of the tiles of one strip at one step of `k`: one for each part.
-pub(super) const STRIP_BYTES: usize = PARTS * TILE_BYTES;
-
-/// Bytes of the tiles of one panel at one step of `k`: two for each part.
-pub(super) const PANEL_BYTES: usize = 2 * PARTS * TILE_BYTES;
+/// Bytes of the tiles of a strip and of a panel at one step of `k`, of numbers in three parts and in one.
+const STRIP_OF_THREE: usize = 3 * TILE_BYTES;
+const PANEL_OF_THREE: usize = 6 * TILE_BYTES;
+const PANEL_OF_ONE: usize = 2 * TILE_BYTES;
 
 /// Whether the CPU has tiles of `bf16` and the system lets this process use them; asks the system for it.
 pub(crate) fn is_permitted() -> bool {
@@ -41,7 +38,7 @@ pub(crate) fn is_permitted() -> bool {
 }
 
 /// The tile registers of this thread, all of 16 rows of 64 bytes, until it is dropped.
-pub(super) struct Tiles(());
+pub(crate) struct Tiles(());
 
 /// The argument of `ldtilecfg`.
 #[repr(C, align(64))]
@@ -128,7 +125,7 @@ impl Tiles {
                 c0 = in(reg) c, c1 = in(reg) c.add(STRIP * row), row = in(reg) 4 * row,
                 a0 = inout(reg) a[0] => _, a1 = inout(reg) a[1] => _, b = inout(reg) b => _,
                 steps = inout(reg) steps => _,
-                line = in(reg) 64usize, strip = const STRIP_BYTES, panel = const PANEL_BYTES,
+                line = in(reg) 64usize, strip = const STRIP_OF_THREE, panel = const PANEL_OF_THREE,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
                 options(nostack),
@@ -175,9 +172,89 @@ impl Tiles {
                 c = in(reg) c, row = in(reg) 4 * row,
                 a = inout(reg) a => _, b = inout(reg) b => _,
                 steps = inout(reg) steps => _,
-                line = in(reg) 64usize, strip = const STRIP_BYTES, panel = const PANEL_BYTES,
+                line = in(reg) 64usize, strip = const STRIP_OF_THREE, panel = const PANEL_OF_THREE,
                 out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
                 out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack),
+            );
+        }
+    }
+
+    /// [`Tiles::two_strips`] of numbers in one part.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn two_strips_of_bf16(
+        &self,
+        steps: usize,
+        a: [*const u8; 2],
+        b: *const u8,
+        (c, row): (*mut f32, usize),
+        accumulate: bool,
+    ) {
+        // SAFETY: as above.
+        unsafe {
+            asm!(
+                "tilezero tmm0", "tilezero tmm1", "tilezero tmm2", "tilezero tmm3",
+                "test {accumulate:e}, {accumulate:e}",
+                "jz 2f",
+                "tileloadd tmm0, [{c0} + {row}]", "tileloadd tmm1, [{c0} + {row} + 64]",
+                "tileloadd tmm2, [{c1} + {row}]", "tileloadd tmm3, [{c1} + {row} + 64]",
+                "2:",
+                "tileloadd tmm4, [{a0} + {line}]", "tileloadd tmm6, [{b} + {line}]",
+                "tileloadd tmm5, [{a1} + {line}]", "tileloadd tmm7, [{b} + {line} + 1024]",
+                "tdpbf16ps tmm0, tmm4, tmm6", "tdpbf16ps tmm2, tmm5, tmm6",
+                "tdpbf16ps tmm1, tmm4, tmm7", "tdpbf16ps tmm3, tmm5, tmm7",
+                "add {a0}, {strip}", "add {a1}, {strip}", "add {b}, {panel}",
+                "dec {steps}",
+                "jnz 2b",
+                "tilestored [{c0} + {row}], tmm0", "tilestored [{c0} + {row} + 64], tmm1",
+                "tilestored [{c1} + {row}], tmm2", "tilestored [{c1} + {row} + 64], tmm3",
+                accumulate = in(reg) u32::from(accumulate),
+                c0 = in(reg) c, c1 = in(reg) c.add(STRIP * row), row = in(reg) 4 * row,
+                a0 = inout(reg) a[0] => _, a1 = inout(reg) a[1] => _, b = inout(reg) b => _,
+                steps = inout(reg) steps => _,
+                line = in(reg) 64usize, strip = const TILE_BYTES, panel = const PANEL_OF_ONE,
+                out("tmm0") _, out("tmm1") _, out("tmm2") _, out("tmm3") _,
+                out("tmm4") _, out("tmm5") _, out("tmm6") _, out("tmm7") _,
+                options(nostack),
+            );
+        }
+    }
+
+    /// [`Tiles::one_strip`] of numbers in one part.
+    ///
+    /// # Safety
+    /// As there.
+    pub(super) unsafe fn one_strip_of_bf16(
+        &self,
+        steps: usize,
+        a: *const u8,
+        b: *const u8,
+        (c, row): (*mut f32, usize),
+        accumulate: bool,
+    ) {
+        // SAFETY: as above.
+        unsafe {
+            asm!(
+                "tilezero tmm0", "tilezero tmm1",
+                "test {accumulate:e}, {accumulate:e}",
+                "jz 2f",
+                "tileloadd tmm0, [{c} + {row}]", "tileloadd tmm1, [{c} + {row} + 64]",
+                "2:",
+                "tileloadd tmm4, [{a} + {line}]",
+                "tileloadd tmm6, [{b} + {line}]", "tileloadd tmm7, [{b} + {line} + 1024]",
+                "tdpbf16ps tmm0, tmm4, tmm6", "tdpbf16ps tmm1, tmm4, tmm7",
+                "add {a}, {strip}", "add {b}, {panel}",
+                "dec {steps}",
+                "jnz 2b",
+                "tilestored [{c} + {row}], tmm0", "tilestored [{c} + {row} + 64], tmm1",
+                accumulate = in(reg) u32::from(accumulate),
+                c = in(reg) c, row = in(reg) 4 * row,
+                a = inout(reg) a => _, b = inout(reg) b => _,
+                steps = inout(reg) steps => _,
+                line = in(reg) 64usize, strip = const TILE_BYTES, panel = const PANEL_OF_ONE,
+                out("tmm0") _, out("tmm1") _, out("tmm4") _, out("tmm6") _, out("tmm7") _,
                 options(nostack),
             );
         }
@@ -187,15 +264,22 @@ impl Tiles {
     ///
     /// # Safety
     /// As for [`Tiles::two_strips`]; where there are at most 16 rows, the second strip is not read.
-    pub(super) unsafe fn block(&self, steps: usize, a: [*const u8; 2], b: *const u8, c: &Corner, accumulate: bool) {
+    pub(super) unsafe fn block<N: Number>(
+        &self,
+        steps: usize,
+        a: [*const u8; 2],
+        b: *const u8,
+        c: &Corner,
+        accumulate: bool,
+    ) {
         let whole = c.columns == PANEL && c.col == 1;
         // SAFETY: passed on; a corner that is not whole goes through a block of its own.
         unsafe {
             if whole && c.rows == 2 * STRIP {
-                return self.two_strips(steps, a, b, (c.ptr, c.row), accumulate);
+                return N::two_strips(self, steps, a, b, (c.ptr, c.row), accumulate);
             }
             if whole && c.rows == STRIP {
-                return self.one_strip(steps, a[0], b, (c.ptr, c.row), accumulate);
+                return N::one_strip(self, steps, a[0], b, (c.ptr, c.row), accumulate);
             }
             let mut block = [0f32; 2 * STRIP * PANEL];
             let at = (block.as_mut_ptr(), PANEL);
@@ -203,9 +287,9 @@ impl Tiles {
                 c.each(|i, element| block[i] = *element);
             }
             if c.rows > STRIP {
-                self.two_strips(steps, a, b, at, accumulate);
+                N::two_strips(self, steps, a, b, at, accumulate);
             } else {
-                self.one_strip(steps, a[0], b, at, accumulate);
+                N::one_strip(self, steps, a[0], b, at, accumulate);
             }
             c.each(|i, element| *element = block[i]);
         }

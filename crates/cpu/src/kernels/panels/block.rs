@@ -2,14 +2,15 @@
 
 use std::ops::Range;
 
-use super::amx::{Corner, PANEL_BYTES, PARTS, STRIP_BYTES, Tiles};
-use super::split::{Order, Source, split};
+use super::amx::{Corner, Tiles};
+use super::number::Number;
+use super::source::{Order, Source};
 use super::{PANEL, STEP, STRIP, TILE_BYTES};
 
 /// A factor of a product: lines are the rows of a left one and the columns of a right one.
 #[derive(Clone, Copy)]
-pub(super) struct Factor {
-    pub(super) ptr: *const f32,
+pub(super) struct Factor<N> {
+    pub(super) ptr: *const N,
     /// Elements from line to line, and from one `k` to the next.
     pub(super) line: usize,
     pub(super) k: usize,
@@ -18,9 +19,18 @@ pub(super) struct Factor {
     pub(super) depth: usize,
 }
 
-impl Factor {
+impl<N: Number> Factor<N> {
+    /// The same from a line on.
+    pub(super) fn from(self, line: usize) -> Factor<N> {
+        Factor {
+            ptr: self.ptr.wrapping_add(line * self.line),
+            lines: self.lines - line,
+            ..self
+        }
+    }
+
     /// The part of a tile, which begins at a line and a `k`.
-    fn source(&self, line: usize, k: usize) -> Source {
+    fn source(&self, line: usize, k: usize) -> Source<N> {
         Source {
             ptr: self.ptr.wrapping_add(line * self.line + k * self.k),
             line: self.line,
@@ -30,7 +40,7 @@ impl Factor {
         }
     }
 
-    /// Packs some steps of a strip, and returns whether all is finite.
+    /// Packs some steps of a strip, and returns whether tiles can hold all of it.
     ///
     /// # Safety
     /// The level is [`Amx`](crate::simd::CpuLevel::Amx), the factor is readable, and `to` has memory for so many steps.
@@ -39,12 +49,12 @@ impl Factor {
         for (i, step) in steps.enumerate() {
             let source = self.source(strip * STRIP, step * STEP);
             // SAFETY: passed on.
-            finite &= unsafe { split(source, Order::Lines, to.add(i * STRIP_BYTES), TILE_BYTES) };
+            finite &= unsafe { N::pack(source, Order::Lines, to.add(i * N::STRIP_BYTES), TILE_BYTES) };
         }
         finite
     }
 
-    /// Packs some steps of a panel, and returns whether all is finite.
+    /// Packs some steps of a panel, and returns whether tiles can hold all of it.
     ///
     /// # Safety
     /// As for [`Factor::pack_strip`].
@@ -55,8 +65,8 @@ impl Factor {
                 let source = self.source(panel * PANEL + half * STRIP, step * STEP);
                 // SAFETY: passed on.
                 finite &= unsafe {
-                    let at = to.add(i * PANEL_BYTES + half * TILE_BYTES);
-                    split(source, Order::Pairs, at, 2 * TILE_BYTES)
+                    let at = to.add(i * N::PANEL_BYTES + half * TILE_BYTES);
+                    N::pack(source, Order::Pairs, at, 2 * TILE_BYTES)
                 };
             }
         }
@@ -64,7 +74,7 @@ impl Factor {
     }
 }
 
-const _: () = assert!(PANEL_BYTES == 2 * PARTS * TILE_BYTES && PANEL == 2 * STRIP);
+const _: () = assert!(PANEL == 2 * STRIP);
 
 /// Packed strips or panels, of which each begins so many bytes behind the one before.
 #[derive(Clone, Copy)]
@@ -93,7 +103,7 @@ pub(super) struct Product {
 /// # Safety
 /// The factors have these steps of all strips and panels of the rows and columns, whose elements of `c` nobody else
 /// accesses.
-pub(super) unsafe fn multiply(
+pub(super) unsafe fn multiply<N: Number>(
     tiles: &Tiles,
     steps: usize,
     (a, rows): (Packed, Range<usize>),
@@ -112,7 +122,7 @@ pub(super) unsafe fn multiply(
             };
             let strips = [a.at(i / STRIP), a.at(i / STRIP + 1)];
             // SAFETY: passed on; of a single strip the one behind it is not read.
-            unsafe { tiles.block(steps, strips, b.at(j / PANEL), &corner, accumulate) };
+            unsafe { tiles.block::<N>(steps, strips, b.at(j / PANEL), &corner, accumulate) };
         }
     }
 }

@@ -4,14 +4,19 @@
 //! 32: `[strip][step][part][16][32]` and `[panel][step][part][2][16][16][2]`. An element of the product is one chain
 //! over the steps, so its bits depend neither on how rows and columns are cut nor on the number of threads.
 //!
-//! Tiles hold `bf16`, of which three parts make an `f32`: six products of parts have the error of one product of `f32`,
-//! and AMX computes them in less than half the time that AVX-512 takes for that one. What these parts cannot say is
-//! left to `faer`: blocks with an infinity, NaN or a number of which the first part would be infinite. Numbers below
+//! Tiles hold `bf16`. Three of these three parts make an `f32`: six products of parts have the error of one product of
+//! `f32`, and AMX computes them in less than half the time that AVX-512 takes for that one. What these parts cannot say
+//! is left to `faer`: blocks with an infinity, NaN or a number of which the first part would be infinite. Numbers below
 //! 2^-126, and terms of a product below it, count as zeros.
 
 pub(crate) mod amx;
+mod arrange;
 mod block;
+pub(super) mod both;
+pub(super) mod number;
+pub(super) mod right;
 pub(super) mod rows;
+mod source;
 mod split;
 pub(super) mod whole;
 

@@ -1,84 +1,113 @@
-//! Rows times one shared matrix: the matrix is packed before the rows are, by all threads, and each tile of rows when
-//! it comes, or with the matrix where all rows are one tile.
+//! Rows times one shared matrix. Where there are many tiles of rows, the matrix is packed before they are, by all
+//! threads, and each tile's rows when it comes. Where all rows are one tile, these are packed before, and each task
+//! packs the columns that it computes.
 
-use super::amx::{PANEL_BYTES, STRIP_BYTES, Tiles};
+use super::amx::Tiles;
 use super::block::{Factor, Packed, Product, multiply};
-use super::{MOST_SHARED, PANEL, STEP, STRIP, is_used, is_worth, steps_of_block};
+use super::number::Number;
+use super::{MOST_SHARED, PANEL, STEP, STRIP, TILE_BYTES, is_used, is_worth, steps_of_block};
+use crate::kernels::cast::Bf16;
 use crate::kernels::kernel::{Prepare, RowKernel, Run};
+use lessen_compile::Scratch;
+
 use crate::target::{is_one_tile, most_tile_rows};
 
 /// The most steps of `k` of a tile's rows, so that they stay in the second-level cache with a panel.
 const MOST_STEPS: usize = 32;
 
-/// The same where the tile may have 512 rows.
+/// The same where the tile may have 512 rows, and a task some panels.
 const MOST_STEPS_OF_ONE_TILE: usize = 16;
 
 /// The product of `rows` rows of `k` numbers and a matrix of `columns` columns.
 #[derive(Clone, Copy)]
 pub(crate) struct Shape {
-    pub(crate) rows: usize,
-    pub(crate) k: usize,
-    pub(crate) columns: usize,
-    /// Whether the rows of the shared matrix are columns of the product.
-    pub(crate) transposed: bool,
+    rows: usize,
+    k: usize,
+    columns: usize,
+    transposed: bool,
+    task_columns: usize,
+    /// Parts of a number.
+    parts: usize,
 }
 
 impl Shape {
+    /// The product of rows, `k` and columns; whether the rows of the shared matrix are columns of the product; and the
+    /// most columns of a task where all rows are one tile.
+    pub(crate) fn new((rows, k, columns): (usize, usize, usize), transposed: bool, task_columns: usize) -> Shape {
+        Shape {
+            rows,
+            k,
+            columns,
+            transposed,
+            task_columns,
+            parts: f32::PARTS,
+        }
+    }
+
+    fn one_tile(&self) -> bool {
+        is_one_tile(self.rows)
+    }
+
     fn steps(&self) -> usize {
         self.k.div_ceil(STEP)
     }
 
-    fn panels(&self) -> usize {
-        self.columns.div_ceil(PANEL)
+    /// Steps of one block of `k`.
+    fn block(&self) -> usize {
+        let most = if self.one_tile() {
+            MOST_STEPS_OF_ONE_TILE
+        } else {
+            MOST_STEPS
+        };
+        steps_of_block(self.k, most)
     }
 
-    /// Strips that are packed before; none where each tile packs its own.
-    fn strips(&self) -> usize {
-        if is_one_tile(self.rows) {
+    /// Strips or panels that are packed before.
+    fn packed_before(&self) -> usize {
+        if self.one_tile() {
             self.rows.div_ceil(STRIP)
         } else {
-            0
+            self.columns.div_ceil(PANEL)
         }
     }
 
-    /// Bytes before the panels: one for each panel and strip says whether it is finite.
+    /// Bytes of one step of a strip or panel that is packed before, and of one that is packed when a tile or task
+    /// comes.
+    fn step_bytes(&self) -> (usize, usize) {
+        let (strip, panel) = (self.parts * TILE_BYTES, 2 * self.parts * TILE_BYTES);
+        if self.one_tile() {
+            (strip, panel)
+        } else {
+            (panel, strip)
+        }
+    }
+
+    /// Bytes before what is packed before: one for each strip or panel says whether it is finite.
     fn flags(&self) -> usize {
-        (self.panels() + self.strips()).next_multiple_of(64)
+        self.packed_before().next_multiple_of(64)
     }
 
-    fn panel_bytes(&self) -> usize {
-        self.steps() * PANEL_BYTES
-    }
-
-    fn strip_bytes(&self) -> usize {
-        self.steps() * STRIP_BYTES
-    }
-
-    /// Where the strips begin that are packed before.
-    fn strips_at(&self) -> usize {
-        self.flags() + self.panels() * self.panel_bytes()
+    /// Bytes from one strip or panel that is packed before to the next.
+    fn apart(&self) -> usize {
+        self.steps() * self.step_bytes().0
     }
 
     /// Bytes that all workers share.
     fn shared(&self) -> usize {
-        self.strips_at() + self.strips() * self.strip_bytes()
+        self.flags() + self.packed_before() * self.apart()
     }
 
-    /// Steps of one block of `k`.
-    fn block(&self) -> usize {
-        let one = is_one_tile(self.rows);
-        steps_of_block(self.k, if one { MOST_STEPS_OF_ONE_TILE } else { MOST_STEPS })
-    }
-
-    /// Bytes of each worker, for one block of a tile's strips.
+    /// Bytes of each worker, for one block of `k` of a tile's strips or a task's panels.
     fn worker(&self) -> usize {
-        if is_one_tile(self.rows) {
-            return 0;
-        }
-        most_tile_rows(self.rows).div_ceil(STRIP) * self.block() * STRIP_BYTES
+        let most = if self.one_tile() {
+            self.task_columns.div_ceil(PANEL)
+        } else {
+            most_tile_rows(self.rows).div_ceil(STRIP)
+        };
+        most * self.block() * self.step_bytes().1
     }
 
-    fn right(&self, r: &Run<'_>) -> Factor {
+    fn right<N: Number>(&self, r: &Run<'_>) -> Factor<N> {
         let b = r.inputs[1];
         let (line, k) = if self.transposed {
             (b.row, b.col)
@@ -94,7 +123,7 @@ impl Shape {
         }
     }
 
-    fn left(&self, r: &Run<'_>) -> Factor {
+    fn left<N: Number>(&self, r: &Run<'_>) -> Factor<N> {
         let a = r.inputs[0];
         Factor {
             ptr: a.ptr.cast(),
@@ -105,77 +134,83 @@ impl Shape {
         }
     }
 
-    /// Packs a panel, or a strip.
-    fn prepare(&self, r: &Run<'_>, task: usize) {
+    /// Packs a strip or panel before the tiles.
+    fn prepare<N: Number>(&self, r: &Run<'_>, task: usize) {
         let all = 0..self.steps();
         // SAFETY: see `Run`; the plan gives the product its shared memory, of which each task writes its own part.
         unsafe {
-            let finite = if task < self.panels() {
-                let to = r.shared.add(self.flags() + task * self.panel_bytes());
-                self.right(r).pack_panel(task, all, to)
+            let to = r.shared.add(self.flags() + task * self.apart());
+            let finite = if self.one_tile() {
+                self.left::<N>(r).pack_strip(task, all, to)
             } else {
-                let strip = task - self.panels();
-                let to = r.shared.add(self.strips_at() + strip * self.strip_bytes());
-                self.left(r).pack_strip(strip, all, to)
+                self.right::<N>(r).pack_panel(task, all, to)
             };
             *r.shared.add(task) = u8::from(finite);
         }
     }
 
-    /// Whether the memory that this kernel asks for is enough for these rows: a plan may have other tiles than shapes
-    /// of this size.
+    /// Whether the memory that this kernel asks for is enough for these rows and columns: a plan may have other tiles
+    /// than shapes of this size.
     fn holds(&self, r: &Run<'_>) -> bool {
-        if is_one_tile(self.rows) {
-            r.n == self.rows
+        if self.one_tile() {
+            r.n == self.rows && r.columns.1 - r.columns.0 <= self.task_columns
         } else {
-            r.n <= most_tile_rows(self.rows) && !r.scratch.is_null()
+            r.n <= most_tile_rows(self.rows) && r.columns.0.is_multiple_of(PANEL)
         }
     }
 
-    /// Computes a tile, and returns false where it has to be computed otherwise.
-    fn run(&self, r: &Run<'_>) -> bool {
+    /// Computes a tile or a task's columns of it, and returns false where that has to be computed otherwise.
+    fn run<N: Number>(&self, r: &Run<'_>) -> bool {
         if !self.holds(r) {
+            return false;
+        }
+        // SAFETY: `prepare` has run for all strips or panels.
+        if !(0..self.packed_before()).all(|i| unsafe { *r.shared.add(i) == 1 }) {
             return false;
         }
         let (first, end) = r.columns;
         let y = r.outputs[0];
+        // SAFETY: the columns are those of the product.
+        let ptr = unsafe { y.ptr.cast::<f32>().add(first * y.col) };
         let c = Product {
-            ptr: y.ptr.cast(),
+            ptr,
             row: y.row,
             col: y.col,
         };
-        // SAFETY: `prepare` has run for all panels and strips.
-        let finite = |i: usize| unsafe { *r.shared.add(i) == 1 };
-        let panels = first / PANEL..end.div_ceil(PANEL);
-        if !panels.chain(self.panels()..self.panels() + self.strips()).all(finite) {
-            return false;
-        }
+        let (rows, columns) = (0..r.n, 0..end - first);
         // SAFETY: this kernel is only made at the level of AMX.
         let tiles = unsafe { Tiles::configure() };
         for step in (0..self.steps()).step_by(self.block()) {
             let steps = step..(step + self.block()).min(self.steps());
-            let (len, accumulate) = (steps.len(), step > 0);
+            let len = steps.len();
+            let apart = len * self.step_bytes().1;
+            let before = |i: usize| Packed {
+                ptr: r
+                    .shared
+                    .wrapping_add(self.flags() + i * self.apart() + step * self.step_bytes().0),
+                apart: self.apart(),
+            };
+            let now = Packed { ptr: r.scratch, apart };
             // SAFETY: see `Run`; what is read has been packed, and the tile's columns are this task's.
             unsafe {
-                let strips = if self.strips() > 0 {
-                    Packed {
-                        ptr: r.shared.add(self.strips_at() + step * STRIP_BYTES),
-                        apart: self.strip_bytes(),
+                let to = |i: usize| r.scratch.add(i * apart);
+                let (strips, panels) = if self.one_tile() {
+                    let right = self.right::<N>(r).from(first);
+                    let pack = |i: usize| right.pack_panel(i, steps.clone(), to(i));
+                    if !(0..columns.len().div_ceil(PANEL)).all(pack) {
+                        return false;
                     }
+                    (before(0), now)
                 } else {
-                    let apart = len * STRIP_BYTES;
-                    let left = self.left(r);
-                    let pack = |i: usize| left.pack_strip(i, steps.clone(), r.scratch.add(i * apart));
+                    let left = self.left::<N>(r);
+                    let pack = |i: usize| left.pack_strip(i, steps.clone(), to(i));
                     if !(0..r.n.div_ceil(STRIP)).all(pack) {
                         return false;
                     }
-                    Packed { ptr: r.scratch, apart }
+                    (now, before(first / PANEL))
                 };
-                let panels = Packed {
-                    ptr: r.shared.add(self.flags() + step * PANEL_BYTES),
-                    apart: self.panel_bytes(),
-                };
-                multiply(&tiles, len, (strips, 0..r.n), (panels, first..end), c, accumulate);
+                let (a, b) = ((strips, rows.clone()), (panels, columns.clone()));
+                multiply::<N>(&tiles, len, a, b, c, step > 0);
             }
         }
         true
@@ -183,22 +218,39 @@ impl Shape {
 }
 
 /// The kernel of a product over packed panels where that is worth it, with the memory that it takes on machines of
-/// every kind, so that plans do not depend on them. Tiles that are not finite run `plain`.
-pub(crate) fn packed(shape: Shape, plain: RowKernel) -> RowKernel {
+/// every kind, so that plans do not depend on them. Tiles that cannot be held run `plain`.
+fn packed<N: Number>(shape: Shape, plain: RowKernel) -> RowKernel {
     if !is_worth(shape.rows, shape.k, shape.columns) || shape.shared() > MOST_SHARED {
         return plain;
     }
-    let kernel = plain.with_scratch(shape.worker(), shape.shared());
+    let Scratch { worker, shared } = plain.scratch;
+    let kernel = plain.with_scratch(worker.max(shape.worker()), shared.max(shape.shared()));
     if !is_used() {
         return kernel;
     }
     let prepare = Prepare {
-        tasks: shape.panels() + shape.strips(),
-        run: Box::new(move |r, task| shape.prepare(r, task)),
+        tasks: shape.packed_before(),
+        run: Box::new(move |r, task| shape.prepare::<N>(r, task)),
     };
     kernel.prepared(prepare, move |r, plain| {
-        if !shape.run(r) {
+        if !shape.run::<N>(r) {
             plain(r);
         }
     })
+}
+
+/// [`packed`] for factors in `f32`.
+pub(crate) fn packed_f32(shape: Shape, plain: RowKernel) -> RowKernel {
+    packed::<f32>(shape, plain)
+}
+
+/// [`packed`] for factors in `bf16`.
+pub(crate) fn packed_bf16(shape: Shape, plain: RowKernel) -> RowKernel {
+    packed::<Bf16>(
+        Shape {
+            parts: Bf16::PARTS,
+            ..shape
+        },
+        plain,
+    )
 }

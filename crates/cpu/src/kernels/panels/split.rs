@@ -5,30 +5,11 @@
 
 use std::arch::x86_64::*;
 
-use super::amx::PARTS;
+use super::source::{Order, Source, transpose};
 use super::{STEP, STRIP, TILE_BYTES};
 
-/// Some rows or columns of a matrix along with some of its extent in `k`.
-#[derive(Clone, Copy)]
-pub(super) struct Source {
-    pub(super) ptr: *const f32,
-    /// Elements from one row (of a left factor) or column (of a right one) to the next.
-    pub(super) line: usize,
-    /// Elements from one `k` to the next.
-    pub(super) k: usize,
-    /// How many lines there are, at most 16, and how many `k`, at most 32; the rest of a tile is zeros.
-    pub(super) lines: usize,
-    pub(super) depth: usize,
-}
-
-/// How the numbers of a tile follow each other.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Order {
-    /// A row for each line, with its 32 `k`: a tile of a left factor.
-    Lines,
-    /// A row for each two `k`, with both numbers of each line: a tile of a right factor.
-    Pairs,
-}
+/// Parts of a number.
+pub(super) const PARTS: usize = 3;
 
 /// Splits a source into one tile for each part, `apart` bytes from each other, and returns whether all its numbers are
 /// finite and have a finite first part.
@@ -36,7 +17,7 @@ pub(super) enum Order {
 /// # Safety
 /// The CPU has AVX-512 with BF16, the source's elements are readable, and the tiles writable.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
-pub(super) unsafe fn split(source: Source, order: Order, to: *mut u8, apart: usize) -> bool {
+pub(super) unsafe fn split(source: Source<f32>, order: Order, to: *mut u8, apart: usize) -> bool {
     let to = Tiles { to, apart };
     // SAFETY: passed on; a source whose elements do not follow each other in either direction is copied first.
     unsafe {
@@ -52,26 +33,7 @@ pub(super) unsafe fn split(source: Source, order: Order, to: *mut u8, apart: usi
     }
 }
 
-impl Source {
-    /// The source in other memory, where its `k` follow each other.
-    ///
-    /// # Safety
-    /// Its elements are readable.
-    unsafe fn dense(self, copy: &mut [f32; STRIP * STEP]) -> Source {
-        for i in 0..self.lines {
-            for k in 0..self.depth {
-                // SAFETY: the element is one of the source.
-                copy[i * STEP + k] = unsafe { *self.ptr.add(i * self.line + k * self.k) };
-            }
-        }
-        Source {
-            ptr: copy.as_ptr(),
-            line: STEP,
-            k: 1,
-            ..self
-        }
-    }
-
+impl Source<f32> {
     /// Reads 16 `k` from `from` on, as rows of the lines or as rows of the `k`.
     ///
     /// # Safety
@@ -129,6 +91,13 @@ fn parts(x: __m512, not_finite: &mut __mmask16) -> Parts {
     [a, b, c].map(|part| unsafe { std::mem::transmute::<__m256bh, __m256i>(part) })
 }
 
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
+fn transposed(rows: &[__m512; STRIP]) -> [__m512; STRIP] {
+    let rows = rows.map(|row| _mm512_castps_si512(row));
+    transpose(&rows).map(|row| _mm512_castsi512_ps(row))
+}
+
 /// Bytes of a row of a tile.
 const ROW: usize = TILE_BYTES / STRIP;
 
@@ -138,12 +107,12 @@ const ROW: usize = TILE_BYTES / STRIP;
 /// As for [`split`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
-unsafe fn lines(source: Source, along_k: bool, tiles: Tiles) -> bool {
+unsafe fn lines(source: Source<f32>, along_k: bool, tiles: Tiles) -> bool {
     let mut not_finite = 0;
     for half in 0..2 {
         // SAFETY: passed on.
         let block = unsafe { source.read(16 * half, along_k) };
-        let block = if along_k { block } else { transpose(&block) };
+        let block = if along_k { block } else { transposed(&block) };
         for (i, row) in block.into_iter().enumerate() {
             for (part, numbers) in parts(row, &mut not_finite).into_iter().enumerate() {
                 // SAFETY: the row and its half lie within the tile.
@@ -163,7 +132,7 @@ unsafe fn lines(source: Source, along_k: bool, tiles: Tiles) -> bool {
 /// As for [`split`].
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
-unsafe fn pairs(source: Source, along_k: bool, tiles: Tiles) -> bool {
+unsafe fn pairs(source: Source<f32>, along_k: bool, tiles: Tiles) -> bool {
     /// Where the numbers of a row of pairs come from: in turn from the one and the other 16.
     const INTERLEAVED: [u16; 32] = {
         let mut from = [0; 32];
@@ -180,7 +149,7 @@ unsafe fn pairs(source: Source, along_k: bool, tiles: Tiles) -> bool {
     for half in 0..2 {
         // SAFETY: passed on.
         let block = unsafe { source.read(16 * half, along_k) };
-        let block = if along_k { transpose(&block) } else { block };
+        let block = if along_k { transposed(&block) } else { block };
         for (i, pair) in block.chunks_exact(2).enumerate() {
             let (x, y) = (parts(pair[0], &mut not_finite), parts(pair[1], &mut not_finite));
             for part in 0..PARTS {
@@ -194,42 +163,6 @@ unsafe fn pairs(source: Source, along_k: bool, tiles: Tiles) -> bool {
         }
     }
     not_finite == 0
-}
-
-/// The transpose of 16 by 16 numbers of 32 bits.
-#[inline]
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
-fn transpose(rows: &[__m512; STRIP]) -> [__m512; STRIP] {
-    let rows = rows.map(|row| _mm512_castps_si512(row));
-    let zero = _mm512_setzero_si512();
-    let (mut twos, mut fours, mut eights, mut all) = ([zero; 16], [zero; 16], [zero; 16], [zero; 16]);
-    for i in (0..16).step_by(2) {
-        twos[i] = _mm512_unpacklo_epi32(rows[i], rows[i + 1]);
-        twos[i + 1] = _mm512_unpackhi_epi32(rows[i], rows[i + 1]);
-    }
-    // Row `4 i + j` has column `j` of each quarter, for rows `4 i` to `4 i + 3`.
-    for i in (0..16).step_by(4) {
-        for half in 0..2 {
-            fours[i + 2 * half] = _mm512_unpacklo_epi64(twos[i + half], twos[i + 2 + half]);
-            fours[i + 2 * half + 1] = _mm512_unpackhi_epi64(twos[i + half], twos[i + 2 + half]);
-        }
-    }
-    for i in 0..4 {
-        for j in 0..2 {
-            let (x, y) = (fours[8 * j + i], fours[8 * j + 4 + i]);
-            // Quarters 0 and 2 of both, then 1 and 3.
-            eights[8 * j + i] = _mm512_shuffle_i32x4::<0b10_00_10_00>(x, y);
-            eights[8 * j + 4 + i] = _mm512_shuffle_i32x4::<0b11_01_11_01>(x, y);
-        }
-    }
-    for i in 0..4 {
-        let (even, odd) = ((eights[i], eights[8 + i]), (eights[4 + i], eights[12 + i]));
-        all[i] = _mm512_shuffle_i32x4::<0b10_00_10_00>(even.0, even.1);
-        all[8 + i] = _mm512_shuffle_i32x4::<0b11_01_11_01>(even.0, even.1);
-        all[4 + i] = _mm512_shuffle_i32x4::<0b10_00_10_00>(odd.0, odd.1);
-        all[12 + i] = _mm512_shuffle_i32x4::<0b11_01_11_01>(odd.0, odd.1);
-    }
-    all.map(|row| _mm512_castsi512_ps(row))
 }
 
 #[cfg(test)]

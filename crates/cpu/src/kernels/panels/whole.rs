@@ -1,9 +1,11 @@
 //! The product of two matrices of which no rows are shared, such as the gradient of a weight: block by block of `k`,
 //! all threads pack both factors, and then compute.
 
-use super::amx::{PANEL_BYTES, STRIP_BYTES, Tiles};
+use super::amx::Tiles;
 use super::block::{Factor, Packed, Product, multiply};
-use super::{MOST_SHARED, PANEL, STEP, STRIP, is_used, is_worth, steps_of_block};
+use super::number::Number;
+use super::{MOST_SHARED, PANEL, STEP, STRIP, TILE_BYTES, is_used, is_worth, steps_of_block};
+use crate::kernels::cast::Bf16;
 use crate::kernels::gemm::gemm;
 use crate::kernels::kernel::{Phase, TaskFn};
 
@@ -19,9 +21,15 @@ pub(crate) struct Extents {
     pub(crate) m: usize,
     pub(crate) k: usize,
     pub(crate) n: usize,
+    /// Whether the factors are `bf16`.
+    pub(crate) of_bf16: bool,
 }
 
 impl Extents {
+    fn parts(&self) -> usize {
+        if self.of_bf16 { Bf16::PARTS } else { f32::PARTS }
+    }
+
     fn strips(&self) -> usize {
         self.m.div_ceil(STRIP)
     }
@@ -36,7 +44,7 @@ impl Extents {
 
     /// Bytes of one step of all strips and panels.
     fn step_bytes(&self) -> usize {
-        self.strips() * STRIP_BYTES + self.panels() * PANEL_BYTES
+        (self.strips() + 2 * self.panels()) * self.parts() * TILE_BYTES
     }
 
     /// Steps of one block of `k`; none where even few take too much memory.
@@ -65,7 +73,11 @@ impl Extents {
             a,
             b,
         });
-        Some(blocks.flat_map(Block::phases).collect())
+        Some(if self.of_bf16 {
+            blocks.flat_map(Block::phases::<Bf16>).collect()
+        } else {
+            blocks.flat_map(Block::phases::<f32>).collect()
+        })
     }
 }
 
@@ -81,13 +93,14 @@ struct Block {
 }
 
 impl Block {
-    fn phases(self) -> [Phase; 2] {
+    fn phases<N: Number>(self) -> [Phase; 2] {
         let Extents { m, n, .. } = self.extents;
         let (rows, columns) = (m.div_ceil(TASK.0), n.div_ceil(TASK.1));
-        let pack: TaskFn = Box::new(move |w, task| self.pack(w.x(0), w.x(1), w.shared, task));
+        let pack: TaskFn =
+            Box::new(move |w, task| self.pack::<N>((w.inputs[0].cast(), w.inputs[1].cast()), w.shared, task));
         let compute: TaskFn = Box::new(move |w, task| {
             let (i, j) = (task / columns * TASK.0, task % columns * TASK.1);
-            self.compute((w.x(0), w.x(1)), w.shared, (i, j), w.y(0));
+            self.compute::<N>((w.inputs[0], w.inputs[1]), w.shared, (i, j), w.y(0));
         });
         [
             Phase {
@@ -102,17 +115,17 @@ impl Block {
     }
 
     /// Where panels and strips begin.
-    fn places(&self, shared: *mut u8) -> (*mut u8, *mut u8) {
+    fn places<N: Number>(&self, shared: *mut u8) -> (*mut u8, *mut u8) {
         let panels = shared.wrapping_add(self.extents.flags());
-        let bytes = self.extents.panels() * self.steps * PANEL_BYTES;
+        let bytes = self.extents.panels() * self.steps * N::PANEL_BYTES;
         (panels, panels.wrapping_add(bytes))
     }
 
     /// Packs a panel or a strip.
-    fn pack(&self, a: *const f32, b: *const f32, shared: *mut u8, task: usize) {
-        let Extents { m, k, n } = self.extents;
+    fn pack<N: Number>(&self, (a, b): (*const N, *const N), shared: *mut u8, task: usize) {
+        let Extents { m, k, n, .. } = self.extents;
         let steps = self.first..self.first + self.steps;
-        let (panels, strips) = self.places(shared);
+        let (panels, strips) = self.places::<N>(shared);
         // SAFETY: see `Work`; the plan gives the product its shared memory, of which each task writes its own part.
         unsafe {
             let finite = if task < self.extents.panels() {
@@ -123,7 +136,7 @@ impl Block {
                     lines: n,
                     depth: k,
                 };
-                right.pack_panel(task, steps, panels.add(task * self.steps * PANEL_BYTES))
+                right.pack_panel(task, steps, panels.add(task * self.steps * N::PANEL_BYTES))
             } else {
                 let strip = task - self.extents.panels();
                 let left = Factor {
@@ -133,17 +146,23 @@ impl Block {
                     lines: m,
                     depth: k,
                 };
-                left.pack_strip(strip, steps, strips.add(strip * self.steps * STRIP_BYTES))
+                left.pack_strip(strip, steps, strips.add(strip * self.steps * N::STRIP_BYTES))
             };
             *shared.add(task) = u8::from(finite);
         }
     }
 
     /// Computes the rows and columns of a task.
-    fn compute(&self, factors: (*const f32, *const f32), shared: *mut u8, (i, j): (usize, usize), y: *mut f32) {
-        let Extents { m, k, n } = self.extents;
+    fn compute<N: Number>(
+        &self,
+        factors: (*const u8, *const u8),
+        shared: *mut u8,
+        (i, j): (usize, usize),
+        y: *mut f32,
+    ) {
+        let Extents { m, k, n, .. } = self.extents;
         let (rows, columns) = (i..m.min(i + TASK.0), j..n.min(j + TASK.1));
-        let (panels, strips) = self.places(shared);
+        let (panels, strips) = self.places::<N>(shared);
         let accumulate = self.first > 0;
         let first_strip = self.extents.panels();
         let mut flags = (i / STRIP..rows.end.div_ceil(STRIP))
@@ -152,6 +171,7 @@ impl Block {
         // SAFETY: see `Work`; the phase before has packed all strips and panels, and tasks have rows and columns of
         // their own.
         unsafe {
+            // Tiles hold every number of `bf16`, so the factors are `f32`.
             if !flags.all(|flag| *shared.add(flag) == 1) {
                 let from = self.first * STEP;
                 let depth = (self.steps * STEP).min(k - from);
@@ -160,8 +180,16 @@ impl Block {
                     rows.len(),
                     depth,
                     columns.len(),
-                    (factors.0.add(i * a.0 + from * a.1), a.0 as isize, a.1 as isize),
-                    (factors.1.add(from * b.0 + j * b.1), b.0 as isize, b.1 as isize),
+                    (
+                        factors.0.cast::<f32>().add(i * a.0 + from * a.1),
+                        a.0 as isize,
+                        a.1 as isize,
+                    ),
+                    (
+                        factors.1.cast::<f32>().add(from * b.0 + j * b.1),
+                        b.0 as isize,
+                        b.1 as isize,
+                    ),
                     (y.add(i * n + j), n as isize, 1),
                     accumulate,
                 );
@@ -169,14 +197,14 @@ impl Block {
             let c = Product { ptr: y, row: n, col: 1 };
             let strips = Packed {
                 ptr: strips,
-                apart: self.steps * STRIP_BYTES,
+                apart: self.steps * N::STRIP_BYTES,
             };
             let panels = Packed {
                 ptr: panels,
-                apart: self.steps * PANEL_BYTES,
+                apart: self.steps * N::PANEL_BYTES,
             };
             let tiles = Tiles::configure();
-            multiply(&tiles, self.steps, (strips, rows), (panels, columns), c, accumulate);
+            multiply::<N>(&tiles, self.steps, (strips, rows), (panels, columns), c, accumulate);
         }
     }
 }

@@ -163,11 +163,11 @@ impl Checker<'_> {
     fn step(&mut self, step: &PlannedStep) -> Result<(), String> {
         let plan = self.plan;
         let mut made: Vec<ValueId> = Vec::new();
-        let scratch = step.scratch_bytes(plan.workers());
-        if step.scratch_offset + scratch > plan.arena_bytes() && scratch > 0 {
+        let scratch = step.scratch.bytes(plan.workers());
+        if step.scratch.offset + scratch > plan.arena_bytes() && scratch > 0 {
             return Err("the scratch ends behind the arena".to_string());
         }
-        self.arena.write(step.scratch_offset, scratch, Tag::Scratch);
+        self.arena.write(step.scratch.offset, scratch, Tag::Scratch);
         if step.shared_offset + step.shared_scratch > plan.arena_bytes() {
             return Err("the shared scratch ends behind the arena".to_string());
         }
@@ -261,7 +261,7 @@ impl Checker<'_> {
             }
         }
         for (i, &(a, start, end, first, last)) in locals.iter().enumerate() {
-            if end > step.kernel_scratch {
+            if end > step.scratch.local {
                 return Err(format!("the block of %{} reaches into the kernels' scratch", a.0));
             }
             for &(b, other_start, other_end, other_first, other_last) in &locals[i + 1..] {

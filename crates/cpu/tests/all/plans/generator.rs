@@ -4,6 +4,7 @@
 //! that `f32` and the reference's `f64` agree on, so that both take the same side.
 
 mod arithmetic;
+mod images;
 mod layers;
 
 use std::collections::HashMap;
@@ -153,7 +154,7 @@ impl<'g> Writer<'g> {
     }
 
     fn step(&mut self) {
-        let choice = self.random.below(26);
+        let choice = self.random.below(28);
         match choice {
             0 | 1 => self.smooth(),
             2 | 3 => self.binary(),
@@ -170,6 +171,8 @@ impl<'g> Writer<'g> {
             21 => self.casts(),
             22 => self.integers(),
             23 | 24 => self.embedding(),
+            25 => self.images(),
+            26 => self.moments(),
             _ => self.cache(),
         }
     }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use lessen_compile::dump_memory;
 use lessen_cpu::simd::CpuLevel;
-use lessen_graph::{DType, Graph, Trace};
+use lessen_graph::ops::MatMul;
+use lessen_graph::{DType, Graph, Tensor, Trace};
 
 use crate::plans::runner::{Options, compile, run_once};
 use crate::random::Random;
@@ -41,17 +42,40 @@ enum Form {
 
 const FORMS: [Form; 4] = [Form::Rows, Form::Transposed, Form::Columns, Form::Gradient];
 
-fn graph(form: Form, (m, k, n): (usize, usize, usize)) -> Graph {
+/// What the factors are.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Factor {
+    F32,
+    Bf16,
+}
+
+const FACTORS: [Factor; 2] = [Factor::F32, Factor::Bf16];
+
+/// The product of factors in `bf16`, or in `f32`.
+fn product<'g>(factor: Factor, a: Tensor<'g>, b: Tensor<'g>, transpose_a: bool, transpose_b: bool) -> Tensor<'g> {
+    let op = MatMul {
+        transpose_a,
+        transpose_b,
+        widens: factor == Factor::Bf16,
+    };
+    let narrow = |x: Tensor<'g>| match factor {
+        Factor::F32 => x,
+        Factor::Bf16 => x.cast(DType::BF16),
+    };
+    a.trace().apply1(op, &[narrow(a), narrow(b)])
+}
+
+fn graph(factor: Factor, form: Form, (m, k, n): (usize, usize, usize)) -> Graph {
     let trace = Trace::new();
     let input = |name, shape: [usize; 2]| trace.input(name, DType::F32, &shape);
     let y = match form {
-        Form::Rows => input("a", [m, k]).matmul(input("b", [k, n])),
-        Form::Transposed => input("a", [m, k]).matmul(input("b", [n, k]).transpose(0, 1)),
+        Form::Rows => product(factor, input("a", [m, k]), input("b", [k, n]), false, false),
+        Form::Transposed => product(factor, input("a", [m, k]), input("b", [n, k]), false, true),
         Form::Columns => {
             let a = input("a", [k, m]).transpose(0, 1) * 1.0;
-            a.matmul(input("b", [k, n]))
+            product(factor, a, input("b", [k, n]), false, false)
         }
-        Form::Gradient => input("a", [k, m]).transpose(0, 1).matmul(input("b", [k, n])),
+        Form::Gradient => product(factor, input("a", [k, m]), input("b", [k, n]), true, false),
     };
     trace.output("y", y);
     trace.finish()
@@ -59,19 +83,28 @@ fn graph(form: Form, (m, k, n): (usize, usize, usize)) -> Graph {
 
 /// Factors as `a[i][p]` and `b[p][j]`.
 struct Factors {
+    factor: Factor,
     sizes: (usize, usize, usize),
     a: Vec<f32>,
     b: Vec<f32>,
 }
 
 impl Factors {
-    fn random(seed: u64, sizes: (usize, usize, usize)) -> Factors {
+    /// Numbers that the factors hold exactly.
+    fn random(factor: Factor, seed: u64, sizes: (usize, usize, usize)) -> Factors {
         let mut random = Random::new(seed);
         let (m, k, n) = sizes;
+        let held = |x: Vec<f32>| match factor {
+            Factor::F32 => x,
+            Factor::Bf16 => (x.into_iter())
+                .map(|x| f32::from_bits(x.to_bits() & 0xffff_0000))
+                .collect(),
+        };
         Factors {
+            factor,
             sizes,
-            a: random.vec(m * k, 3.0),
-            b: random.vec(k * n, 0.2),
+            a: held(random.vec(m * k, 3.0)),
+            b: held(random.vec(k * n, 0.2)),
         }
     }
 
@@ -96,7 +129,7 @@ impl Factors {
             threads,
             ..Options::default()
         };
-        run_once(&graph(form, self.sizes), &options, &inputs).1["y"].clone()
+        run_once(&graph(self.factor, form, self.sizes), &options, &inputs).1["y"].clone()
     }
 
     /// An element in `f64` and in plain `f32`, and the sum of the absolute terms.
@@ -113,10 +146,18 @@ impl Factors {
     }
 }
 
+/// Shapes and factors, with a seed each.
+fn cases() -> impl Iterator<Item = (u64, ((usize, usize, usize), Factor))> {
+    let all = SHAPES
+        .into_iter()
+        .flat_map(|sizes| FACTORS.map(|factor| (sizes, factor)));
+    (0..).zip(all)
+}
+
 #[test]
 fn errors_are_at_most_twice_those_of_plain_loops() {
-    for (seed, sizes) in SHAPES.into_iter().enumerate() {
-        let factors = Factors::random(seed as u64, sizes);
+    for (seed, (sizes, factor)) in cases() {
+        let factors = Factors::random(factor, seed, sizes);
         let (m, _, n) = sizes;
         for form in FORMS {
             let y = factors.run(form, 2);
@@ -130,7 +171,7 @@ fn errors_are_at_most_twice_those_of_plain_loops() {
             }
             assert!(
                 ours <= 2.0 * plain + 6e-8,
-                "{form:?} of {sizes:?}, seed {seed}: error {ours:.2e}, plain {plain:.2e}"
+                "{form:?} of {factor:?}, {sizes:?}, seed {seed}: error {ours:.2e}, plain {plain:.2e}"
             );
         }
     }
@@ -139,14 +180,14 @@ fn errors_are_at_most_twice_those_of_plain_loops() {
 #[test]
 fn bits_depend_on_neither_threads_nor_other_rows() {
     let bits = |y: &[f32]| y.iter().map(|y| y.to_bits()).collect::<Vec<_>>();
-    for (seed, sizes) in SHAPES.into_iter().enumerate() {
-        let factors = Factors::random(seed as u64, sizes);
+    for (seed, (sizes, factor)) in cases() {
+        let factors = Factors::random(factor, seed, sizes);
         for form in FORMS {
             let one = bits(&factors.run(form, 1));
             for threads in [2, 3, 5] {
                 assert!(
                     one == bits(&factors.run(form, threads)),
-                    "{form:?} of {sizes:?}, {threads} threads"
+                    "{form:?} of {factor:?}, {sizes:?}, {threads} threads"
                 );
             }
         }
@@ -155,15 +196,21 @@ fn bits_depend_on_neither_threads_nor_other_rows() {
         return;
     }
     let (k, n) = (100, 70);
-    let all = Factors::random(7, (2100, k, n));
-    let whole = bits(&all.run(Form::Rows, 2));
-    for m in [150, 177, 192, 500, 513, 1000] {
-        let some = Factors {
-            sizes: (m, k, n),
-            a: all.a[..m * k].to_vec(),
-            b: all.b.clone(),
-        };
-        assert!(bits(&some.run(Form::Rows, 2)) == whole[..m * n], "{m} rows");
+    for factor in FACTORS {
+        let all = Factors::random(factor, 7, (2100, k, n));
+        let whole = bits(&all.run(Form::Rows, 2));
+        for m in [150, 177, 192, 500, 513, 1000] {
+            let some = Factors {
+                factor,
+                sizes: (m, k, n),
+                a: all.a[..m * k].to_vec(),
+                b: all.b.clone(),
+            };
+            assert!(
+                bits(&some.run(Form::Rows, 2)) == whole[..m * n],
+                "{m} rows of {factor:?}"
+            );
+        }
     }
 }
 
@@ -173,7 +220,7 @@ fn numbers_that_are_not_finite_go_where_plain_loops_take_them() {
         let (m, k, n) = sizes;
         for special in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, f32::MAX, -3.4e38] {
             for form in FORMS {
-                let mut factors = Factors::random(3, sizes);
+                let mut factors = Factors::random(Factor::F32, 3, sizes);
                 factors.a[5 * k + 3] = special;
                 factors.b[9 * n + 4] = special;
                 let y = factors.run(form, 2);
@@ -194,8 +241,8 @@ fn numbers_that_are_not_finite_go_where_plain_loops_take_them() {
 #[test]
 fn plans_do_not_depend_on_the_level() {
     for sizes in [(100, 164, 96), (3000, 64, 70)] {
-        for form in FORMS {
-            let plan = || dump_memory(&compile(&graph(form, sizes), &Options::default()).unwrap());
+        for (form, factor) in FORMS.into_iter().flat_map(|form| FACTORS.map(|factor| (form, factor))) {
+            let plan = || dump_memory(&compile(&graph(factor, form, sizes), &Options::default()).unwrap());
             let here = plan();
             for level in [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4] {
                 assert_eq!(level.on_this_thread(plan), here, "{level:?}");

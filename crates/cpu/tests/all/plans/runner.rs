@@ -30,6 +30,7 @@ impl Options {
         lessen_compile::Options {
             placement: self.placement,
             budget: self.budget,
+            ..lessen_compile::Options::default()
         }
     }
 

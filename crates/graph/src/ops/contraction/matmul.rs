@@ -1,25 +1,29 @@
 //! Matrix product, batched over leading axes: `y[.., m, n] = sum_k a[.., m, k] b[.., k, n]`, with either
 //! factor transposed by a flag.
 
+use std::sync::Arc;
+
 use lessen_base::{Error, Result};
 
 use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
-use crate::named::Named;
+use crate::named::{AttrValue, Named};
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::rules::{arity, float, rows};
 use crate::ops::shape::broadcast::common_shape;
 use crate::trace::Tensor;
-use crate::types::Type;
+use crate::types::{DType, Type};
 
 /// `a · b`. The leading axes of `a` and `b` are equal, or `b` is a matrix that all of `a`'s leading axes
 /// share. The methods of [`Tensor`] broadcast the leading axes first.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct MatMul {
     /// `a` is stored as `[.., k, m]`; only where `b` has the same leading axes.
     pub transpose_a: bool,
     /// `b` is stored as `[.., n, k]`.
     pub transpose_b: bool,
+    /// Factors are `bf16` and the product `f32`: it is added up in `f32` and not rounded.
+    pub widens: bool,
 }
 
 impl MatMul {
@@ -45,7 +49,28 @@ impl MatMul {
     }
 }
 
-named!("matmul": MatMul { transpose_a, transpose_b });
+impl Named for MatMul {
+    const NAME: &'static str = "matmul";
+
+    /// Whether it widens is only written where it does.
+    fn to_attrs(&self) -> Attrs {
+        let attrs = Attrs::new()
+            .with("transpose_a", self.transpose_a.to_attr())
+            .with("transpose_b", self.transpose_b.to_attr());
+        if self.widens {
+            return attrs.with("widens", true.to_attr());
+        }
+        attrs
+    }
+
+    fn from_attrs(attrs: &Attrs) -> Result<MatMul> {
+        Ok(MatMul {
+            transpose_a: AttrValue::read(attrs, "transpose_a")?,
+            transpose_b: AttrValue::read(attrs, "transpose_b")?,
+            widens: attrs.get("widens").is_some() && AttrValue::read(attrs, "widens")?,
+        })
+    }
+}
 
 impl Op for MatMul {
     fn name(&self) -> &'static str {
@@ -65,6 +90,11 @@ impl Op for MatMul {
                 "{a} and {b} are not two matrices, or stacks of them, of one dtype"
             )));
         }
+        if self.widens && a.dtype != DType::BF16 {
+            return Err(Error::user(format!(
+                "{a} and {b} are not bf16, as factors of a product that widens"
+            )));
+        }
         let shared = b.rank() == 2 && !self.transpose_a;
         let (lead_a, lead_b) = (&a.shape[..a.rank() - 2], &b.shape[..b.rank() - 2]);
         if lead_a != lead_b && !shared {
@@ -79,7 +109,8 @@ impl Op for MatMul {
         }
         let mut shape = lead_a.to_vec();
         shape.extend([m, n]);
-        Ok(vec![Type::new(a.dtype, &shape)])
+        let dtype = if self.widens { DType::F32 } else { a.dtype };
+        Ok(vec![Type::new(dtype, &shape)])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -109,18 +140,18 @@ impl Op for MatMul {
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        let Some(dy) = cx.cotangents[0] else {
+        let (a, b) = (cx.inputs[0], cx.inputs[1]);
+        // A cotangent has the dtype of what it is one of.
+        let Some(dy) = cx.cotangents[0].map(|dy| dy.cast(a.dtype())) else {
             return vec![None, None];
         };
-        let (a, b) = (cx.inputs[0], cx.inputs[1]);
         let product = |x: Tensor<'g>, tx, y: Tensor<'g>, ty| {
-            x.trace().apply1(
-                MatMul {
-                    transpose_a: tx,
-                    transpose_b: ty,
-                },
-                &[x, y],
-            )
+            let op = MatMul {
+                transpose_a: tx,
+                transpose_b: ty,
+                widens: self.widens,
+            };
+            x.trace().apply1(op, &[x, y]).cast(a.dtype())
         };
         let da = || {
             if self.transpose_a {
@@ -168,6 +199,15 @@ impl Op for MatMul {
     fn is_contraction(&self) -> bool {
         true
     }
+
+    fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
+        /// With fewer rows, rounding the matrix that they share takes longer than the product.
+        const FEWEST: usize = 32;
+        let (a, b) = (&inputs[0], &inputs[1]);
+        let is_f32 = inputs.iter().all(|ty| ty.dtype == DType::F32);
+        let has_few_rows = self.is_linear(a, b) && rows(a) < FEWEST;
+        (is_f32 && !has_few_rows).then(|| Arc::new(MatMul { widens: true, ..*self }) as Arc<dyn Op>)
+    }
 }
 
 /// Two stacks of matrices with the leading axes of both, as far as these broadcast to common ones.
@@ -195,8 +235,8 @@ impl<'g> Tensor<'g> {
     fn product(self, other: Tensor<'g>, transpose_b: bool) -> Tensor<'g> {
         let (a, b) = stacks(self, other);
         let op = MatMul {
-            transpose_a: false,
             transpose_b,
+            ..MatMul::default()
         };
         self.trace().apply1(op, &[a, b])
     }

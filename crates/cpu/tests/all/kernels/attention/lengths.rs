@@ -34,6 +34,38 @@ fn lengths_that_differ() {
 }
 
 #[test]
+fn one_query() {
+    for keys in [1, 2, 15, 16, 63, 64, 65, 200, 1027] {
+        for (bias, batch, offset, kv_heads, d, dv) in [
+            ("none", 1, None, 6, 64, 64),
+            ("none", 3, Some(keys as i32 / 2), 2, 7, 70),
+            ("alibi", 3, Some(0), 3, 33, 1),
+            ("alibi", 1, Some(keys as i32), 1, 1, 17),
+            ("none", 1, Some(-1), 6, 16, 16),
+        ] {
+            for causal in [false, true] {
+                Case {
+                    bias,
+                    batch,
+                    queries: 1,
+                    keys,
+                    heads: 6,
+                    kv_heads,
+                    d,
+                    dv,
+                    causal,
+                    offset,
+                    // The derivative adds up scores in another order, which counts the more, the larger they are.
+                    size: 1.0,
+                    ..Case::default()
+                }
+                .check();
+            }
+        }
+    }
+}
+
+#[test]
 fn long_sequences() {
     for (length, causal) in [(700, false), (1025, true)] {
         Case {

@@ -122,6 +122,7 @@ impl<'g> Writer<'g> {
             MatMul {
                 transpose_a,
                 transpose_b,
+                ..Default::default()
             },
             &[a, b],
         );

@@ -1,0 +1,56 @@
+//! Mixed precision: products of matrices and convolutions read `bf16` and are added up in `f32`.
+//!
+//! | what | computed in | kept as |
+//! |---|---|---|
+//! | products, convolutions: operations with [`of_bf16`](lessen_graph::Op::of_bf16) | `bf16`, sums in `f32` | `bf16` |
+//! | norms, softmax, activations, losses, reductions, random numbers | `f32` | `f32` |
+//! | parameters, gradients, moments, updates | `f32` | `f32` |
+//!
+//! What is kept as `bf16` are the factors, and the products of the forward phase, which everything else reads rounded.
+//! The range of `bf16` is that of `f32`, so no loss is scaled.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lessen_graph::{DType, Graph, Node, Phase, ValueId, ops};
+
+use crate::rewrite::Rewriter;
+
+/// The graph whose products read `bf16`.
+pub fn mixed(graph: &Graph) -> Graph {
+    let mut rewriter = Rewriter::new(graph);
+    // Where a value is first read it is cast: all products read one copy, and backward keeps no other.
+    let mut factors: HashMap<ValueId, ValueId> = HashMap::new();
+    for node in &graph.nodes {
+        let Some(op) = node.op.of_bf16(&graph.input_types(node)) else {
+            rewriter.copy(node);
+            continue;
+        };
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for &input in &node.inputs {
+            let narrow = match factors.get(&input) {
+                Some(&narrow) => narrow,
+                None => {
+                    let wide = rewriter.get(input);
+                    cast(&mut rewriter, wide, DType::BF16, node)
+                }
+            };
+            factors.insert(input, narrow);
+            inputs.push(narrow);
+        }
+        let products = rewriter.push(op, &inputs, node.phase, &node.scope);
+        for (&old, mut new) in node.outputs.iter().zip(products) {
+            if node.phase == Phase::Forward {
+                new = cast(&mut rewriter, new, DType::BF16, node);
+                new = cast(&mut rewriter, new, DType::F32, node);
+            }
+            rewriter.set(old, new);
+        }
+    }
+    rewriter.finish(graph)
+}
+
+/// Casts a value of the new graph in the phase and scope of a node.
+fn cast(rewriter: &mut Rewriter, value: ValueId, dtype: DType, at: &Node) -> ValueId {
+    rewriter.push(Arc::new(ops::Cast { dtype }), &[value], at.phase, &at.scope)[0]
+}

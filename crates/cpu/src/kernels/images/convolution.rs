@@ -1,0 +1,98 @@
+//! Which kernel a convolution has: one for depthwise convolutions, which memory binds, and one for all others.
+
+use lessen_graph::ops::{self, Conv2dSizes};
+
+use super::super::cast::Bf16;
+use super::super::kernel::{Kernel, Types};
+use super::depthwise::depthwise;
+use super::depthwise_weight::depthwise_weight;
+use super::of_f32;
+use super::patches::{Products, patches};
+use super::patches_weight::patches_weight;
+use super::reads::{Pixels, Reads};
+
+/// The kernel of [`ops::Conv2d`].
+pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Option<Kernel> {
+    let sizes = op.sizes(types.inputs).ok()?;
+    let (inputs, outputs, taps) = (sizes.group_inputs(), sizes.group_outputs(), taps(sizes));
+    let products = Products {
+        taps: [sizes.rows.taps, sizes.columns.taps],
+        pixels: sizes.images * sizes.rows.windows * sizes.columns.windows,
+        groups: sizes.groups,
+        inputs,
+        outputs,
+        group_stride: outputs * inputs * taps,
+        input_stride: taps,
+        output_stride: inputs * taps,
+    };
+    of_images(op.options.widens, types, sizes, of_windows, products)
+}
+
+/// The kernel of [`ops::Conv2dGradInput`]: the same sums, of the windows that a pixel lies in.
+pub(in super::super) fn conv2d_grad_input_kernel(op: &ops::Conv2dGradInput, types: &Types<'_>) -> Option<Kernel> {
+    let (sizes, _) = op.sizes(types.inputs).ok()?;
+    let (inputs, outputs, taps) = (sizes.group_outputs(), sizes.group_inputs(), taps(sizes));
+    let products = Products {
+        taps: [sizes.rows.taps, sizes.columns.taps],
+        pixels: sizes.images * sizes.rows.input * sizes.columns.input,
+        groups: sizes.groups,
+        inputs,
+        outputs,
+        group_stride: outputs * inputs * taps,
+        input_stride: outputs * taps,
+        output_stride: taps,
+    };
+    of_images(op.options.widens, types, sizes, of_positions, products)
+}
+
+/// The kernel of [`ops::Conv2dGradWeight`].
+pub(in super::super) fn conv2d_grad_weight_kernel(op: &ops::Conv2dGradWeight, types: &Types<'_>) -> Option<Kernel> {
+    let (sizes, _) = op.sizes(types.inputs).ok()?;
+    match (op.options.widens, sizes.is_depthwise()) {
+        (false, true) => of_f32(types, || Some(depthwise_weight(sizes))),
+        (false, false) => of_f32(types, || Some(patches_weight::<f32>(sizes))),
+        (true, false) if !types.any_empty() => patches_weight::<Bf16>(sizes).into(),
+        (true, _) => None,
+    }
+}
+
+fn taps(sizes: Conv2dSizes) -> usize {
+    sizes.rows.taps * sizes.columns.taps
+}
+
+fn of_images(
+    of_bf16: bool,
+    types: &Types<'_>,
+    sizes: Conv2dSizes,
+    read: fn(Conv2dSizes) -> Pixels<usize>,
+    products: Products,
+) -> Option<Kernel> {
+    match (of_bf16, sizes.is_depthwise()) {
+        (false, true) => of_f32(types, || Some(depthwise(sizes, read))),
+        (false, false) => of_f32(types, || Some(patches::<f32>(sizes, read, products))),
+        (true, false) if !types.any_empty() => patches::<Bf16>(sizes, read, products).into(),
+        (true, _) => None,
+    }
+}
+
+/// What the windows of a convolution read of its image.
+pub(super) fn of_windows(sizes: Conv2dSizes) -> Pixels<usize> {
+    Pixels {
+        rows: Reads::of_windows(sizes.rows),
+        columns: Reads::of_windows(sizes.columns),
+        images: sizes.images,
+        from: [sizes.rows.input, sizes.columns.input],
+        channels: sizes.inputs,
+    }
+}
+
+/// What the pixels of the image read of the result's cotangent.
+fn of_positions(sizes: Conv2dSizes) -> Pixels<usize> {
+    Pixels {
+        rows: Reads::of_positions(sizes.rows),
+        columns: Reads::of_positions(sizes.columns),
+        images: sizes.images,
+        from: [sizes.rows.windows, sizes.columns.windows],
+        channels: sizes.outputs,
+    }
+}

@@ -1,0 +1,64 @@
+//! What images and weights of convolutions are made of, and their products where no tiles are.
+
+use super::super::cast::Bf16;
+use super::super::gemm::gemm;
+use super::super::gemm_bf16::{gemm_bf16, widened_bytes};
+use super::super::panels::number::Number;
+use super::super::rows::Rows;
+
+/// A number of an image or a weight.
+pub(super) trait Factor: Number {
+    /// Bytes that a product of so many rows and columns needs.
+    fn product_bytes(rows: usize, columns: usize) -> usize;
+
+    /// `c = a b` or `c += a b` for the extents `m`, `k` and `n`.
+    ///
+    /// # Safety
+    /// The elements are readable, those of `c` writable and nobody else's; `scratch` has [`Factor::product_bytes`].
+    unsafe fn product(
+        extents: (usize, usize, usize),
+        a: Rows<Self>,
+        b: Rows<Self>,
+        c: Rows<f32>,
+        accumulate: bool,
+        scratch: *mut u8,
+    );
+}
+
+impl Factor for f32 {
+    fn product_bytes(_: usize, _: usize) -> usize {
+        0
+    }
+
+    unsafe fn product(
+        (m, k, n): (usize, usize, usize),
+        a: Rows<f32>,
+        b: Rows<f32>,
+        c: Rows<f32>,
+        accumulate: bool,
+        _: *mut u8,
+    ) {
+        let read = |x: Rows<f32>| (x.ptr.cast_const(), x.row as isize, x.col as isize);
+        let to = (c.ptr, c.row as isize, c.col as isize);
+        // SAFETY: passed on.
+        unsafe { gemm(m, k, n, read(a), read(b), to, accumulate) }
+    }
+}
+
+impl Factor for Bf16 {
+    fn product_bytes(rows: usize, columns: usize) -> usize {
+        widened_bytes(rows, columns)
+    }
+
+    unsafe fn product(
+        extents: (usize, usize, usize),
+        a: Rows<Bf16>,
+        b: Rows<Bf16>,
+        c: Rows<f32>,
+        accumulate: bool,
+        scratch: *mut u8,
+    ) {
+        // SAFETY: passed on.
+        unsafe { gemm_bf16(extents, a, b, c, accumulate, scratch.cast()) }
+    }
+}

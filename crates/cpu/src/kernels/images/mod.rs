@@ -1,0 +1,33 @@
+//! Kernels on images `[N, H, W, C]`: convolution and its derivatives, pooling, resizing.
+//!
+//! All but the gradients of weights compute each pixel of the result from some pixels of an image, whose rows and
+//! columns are known when a plan is loaded (`reads`): the windows of a convolution, or, in its derivative, the windows
+//! that a pixel lies in. So an operation and its derivative are one loop. Tasks are rows of the result.
+
+mod convolution;
+mod depthwise;
+mod depthwise_weight;
+mod factor;
+mod max_pool;
+mod patches;
+mod patches_weight;
+mod reads;
+mod resample;
+
+pub(super) use convolution::{conv2d_grad_input_kernel, conv2d_grad_weight_kernel, conv2d_kernel};
+pub(super) use max_pool::{max_pool2d_gather_kernel, max_pool2d_kernel, max_pool2d_scatter_kernel};
+pub(super) use resample::{resample2d_grad_kernel, resample2d_kernel};
+
+use super::kernel::{Kernel, Types, WholeKernel};
+use super::table::zeros;
+
+/// The kernel for `f32` operands with elements; without elements results are zeros.
+fn of_f32(types: &Types<'_>, kernel: impl FnOnce() -> Option<WholeKernel>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    if types.any_empty() {
+        return zeros(types).into();
+    }
+    kernel()?.into()
+}

@@ -1,0 +1,153 @@
+//! Which rows or columns of an image each row or column of a result reads, and the loop over the rows of a result.
+
+use lessen_graph::ops::Slide;
+
+use super::super::kernel::{Phase, Work};
+
+/// A row or a column that is read.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Read<T> {
+    /// Its number.
+    pub(super) at: usize,
+    /// The tap of a window, or a weight.
+    pub(super) by: T,
+}
+
+/// What each row, or each column, of a result reads along that axis.
+#[derive(Debug)]
+pub(super) struct Reads<T> {
+    starts: Vec<usize>,
+    all: Vec<Read<T>>,
+    /// How many rows or columns from each one on read by the same taps.
+    alike: Vec<usize>,
+}
+
+impl<T: Copy + PartialEq> Reads<T> {
+    /// From a list for each row or column.
+    pub(super) fn new(lists: impl IntoIterator<Item = Vec<Read<T>>>) -> Reads<T> {
+        let (mut starts, mut all) = (vec![0], Vec::new());
+        for list in lists {
+            all.extend(list);
+            starts.push(all.len());
+        }
+        let mut reads = Reads {
+            alike: vec![1; starts.len() - 1],
+            starts,
+            all,
+        };
+        for i in (1..reads.len()).rev() {
+            let taps = |i: usize| reads.of(i).iter().map(|read| read.by);
+            if taps(i - 1).eq(taps(i)) {
+                reads.alike[i - 1] = reads.alike[i] + 1;
+            }
+        }
+        reads
+    }
+
+    /// The number of rows or columns.
+    pub(super) fn len(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// What a row or column reads.
+    #[inline(always)]
+    pub(super) fn of(&self, i: usize) -> &[Read<T>] {
+        &self.all[self.starts[i]..self.starts[i + 1]]
+    }
+
+    /// The same from the other side: for each of `n` rows or columns that are read, what reads them.
+    pub(super) fn transposed(&self, n: usize) -> Reads<T> {
+        let mut lists = vec![Vec::new(); n];
+        for i in 0..self.len() {
+            for read in self.of(i) {
+                lists[read.at].push(Read { at: i, by: read.by });
+            }
+        }
+        Reads::new(lists)
+    }
+
+    /// Whether `count` rows or columns from the first one on read by the same taps.
+    #[inline(always)]
+    pub(super) fn are_alike(&self, first: usize, count: usize) -> bool {
+        self.alike[first] >= count
+    }
+}
+
+impl Reads<usize> {
+    /// The positions of each window.
+    pub(super) fn of_windows(slide: Slide) -> Reads<usize> {
+        let window = |w| {
+            let tap = |by| slide.position(w, by).map(|at| Read { at, by });
+            (0..slide.taps).filter_map(tap).collect()
+        };
+        Reads::new((0..slide.windows).map(window))
+    }
+
+    /// The windows that each position lies in.
+    pub(super) fn of_positions(slide: Slide) -> Reads<usize> {
+        Reads::of_windows(slide).transposed(slide.input)
+    }
+}
+
+/// What the pixels of a result read.
+pub(super) struct Pixels<T> {
+    /// Rows of the image that each row of the result reads.
+    pub(super) rows: Reads<T>,
+    /// Columns of the image that each column of the result reads.
+    pub(super) columns: Reads<T>,
+    /// Number of images.
+    pub(super) images: usize,
+    /// Height and width of an image that is read.
+    pub(super) from: [usize; 2],
+    /// Channels.
+    pub(super) channels: usize,
+}
+
+/// A row of a result.
+pub(super) struct Row<'a, T> {
+    /// Rows of the image that it reads.
+    pub(super) rows: &'a [Read<T>],
+    /// Columns of the image that each of its columns reads.
+    pub(super) columns: &'a Reads<T>,
+    /// Elements from row to row of the image.
+    pub(super) line: usize,
+    /// Channels.
+    pub(super) channels: usize,
+    /// The position of the image's first element.
+    pub(super) image: usize,
+    /// The position of the row's first element in the result.
+    pub(super) to: usize,
+}
+
+impl<T: Copy + PartialEq + Send + Sync + 'static> Pixels<T> {
+    /// Row number `i` of all rows of the result.
+    pub(super) fn row(&self, i: usize) -> Row<'_, T> {
+        let (image, row) = (i / self.rows.len(), i % self.rows.len());
+        let line = self.from[1] * self.channels;
+        Row {
+            rows: self.rows.of(row),
+            columns: &self.columns,
+            line,
+            channels: self.channels,
+            image: image * self.from[0] * line,
+            to: i * self.columns.len() * self.channels,
+        }
+    }
+
+    /// Calls `run` for every row of the result, some rows in each task.
+    pub(super) fn phase(self, run: impl Fn(&Work<'_>, Row<'_, T>) + Send + Sync + 'static) -> Phase {
+        /// Elements that a task reads, as often as they are read.
+        const TASK: usize = 1 << 17;
+        let rows = self.images * self.rows.len();
+        let reads = self.rows.all.len() * self.columns.all.len() * self.channels;
+        let chunk = (TASK * self.rows.len() / reads.max(1)).clamp(1, rows.div_ceil(16).max(1));
+        Phase {
+            tasks: rows.div_ceil(chunk),
+            run: Box::new(move |w, task| {
+                for i in task * chunk..rows.min((task + 1) * chunk) {
+                    run(w, self.row(i));
+                }
+            }),
+        }
+    }
+}

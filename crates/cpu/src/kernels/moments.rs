@@ -1,0 +1,155 @@
+//! Mean and variance of columns. A tile of rows is read twice while it is in the cache, and the moments of tiles are
+//! merged (Chan, Golub and LeVeque 1979), so that a large mean costs no digits and memory is read once.
+
+use lessen_graph::ops;
+
+use super::kernel::{Kernel, Phase, TaskFn, Types, WholeKernel};
+use super::table::zeros;
+use super::widths::{load, store, widths};
+use crate::simd::{Level, dispatch, fma};
+
+/// Elements of a tile.
+const TILE: usize = 1 << 14;
+
+/// The mean of each column of some rows, and the sum of the squares of what differs from it.
+#[derive(Clone, Copy)]
+struct Sums {
+    rows: usize,
+    mean: *mut f32,
+    squares: *mut f32,
+}
+
+dispatch! {
+    /// Merges the rows of a tile into `sums`, which has `rows` rows less.
+    ///
+    /// # Safety
+    /// `x` has `rows` rows of `c` elements, the sums `c` elements each, and they overlap nothing.
+    unsafe fn add_tile(rows: usize, c: usize, x: *const f32, sums: Sums) = add_tile_body;
+
+    /// Merges some sums into others.
+    ///
+    /// # Safety
+    /// Both have `c` elements each and overlap nothing.
+    unsafe fn merge(c: usize, from: Sums, to: Sums) = merge_body;
+}
+
+#[inline(always)]
+unsafe fn add_tile_body<L: Level>(rows: usize, c: usize, x: *const f32, sums: Sums) {
+    let n = rows as f32;
+    widths!(c, |j, W| {
+        let (mut mean, mut squares) = ([0.0f32; W], [0.0f32; W]);
+        // SAFETY: there is a first row. What is summed is the difference to it, which is small where a mean is large.
+        let first: [f32; W] = unsafe { load(x.add(j)) };
+        for r in 1..rows {
+            // SAFETY: the elements lie within the row.
+            let xs: [f32; W] = unsafe { load(x.add(r * c + j)) };
+            for i in 0..W {
+                mean[i] += xs[i] - first[i];
+            }
+        }
+        for i in 0..W {
+            mean[i] = first[i] + mean[i] / n;
+        }
+        for r in 0..rows {
+            // SAFETY: as above.
+            let xs: [f32; W] = unsafe { load(x.add(r * c + j)) };
+            for i in 0..W {
+                let d = xs[i] - mean[i];
+                squares[i] = fma::<L>(d, d, squares[i]);
+            }
+        }
+        // SAFETY: the sums have these columns.
+        unsafe { merge_columns::<L, W>(j, (rows, mean, squares), sums) };
+    });
+}
+
+#[inline(always)]
+unsafe fn merge_body<L: Level>(c: usize, from: Sums, to: Sums) {
+    widths!(c, |j, W| {
+        // SAFETY: both have these columns.
+        unsafe {
+            let (mean, squares) = (load(from.mean.add(j)), load(from.squares.add(j)));
+            merge_columns::<L, W>(j, (from.rows, mean, squares), to);
+        }
+    });
+}
+
+/// Merges the sums of `rows` rows for the columns from `j` on.
+#[inline(always)]
+unsafe fn merge_columns<L: Level, const W: usize>(
+    j: usize,
+    (rows, mean, squares): (usize, [f32; W], [f32; W]),
+    to: Sums,
+) {
+    let all = (to.rows + rows) as f32;
+    let (share, both) = (rows as f32 / all, to.rows as f32 * (rows as f32 / all));
+    // SAFETY: the sums have these columns.
+    unsafe {
+        if to.rows == 0 {
+            store(to.mean.add(j), mean);
+            store(to.squares.add(j), squares);
+            return;
+        }
+        let (mut means, mut sums): ([f32; W], [f32; W]) = (load(to.mean.add(j)), load(to.squares.add(j)));
+        for i in 0..W {
+            let d = mean[i] - means[i];
+            means[i] = fma::<L>(d, share, means[i]);
+            sums[i] += fma::<L>(d * d, both, squares[i]);
+        }
+        store(to.mean.add(j), means);
+        store(to.squares.add(j), sums);
+    }
+}
+
+/// The kernel of [`ops::Moments`]: parts of the rows, which depend on the shape alone, then these merged in order.
+pub(super) fn moments_kernel(_: &ops::Moments, types: &Types<'_>) -> Option<Kernel> {
+    if !types.floats_are_f32() {
+        return None;
+    }
+    if types.any_empty() {
+        return zeros(types).into();
+    }
+    let x = &types.inputs[0];
+    let (rows, c) = (x.shape[x.rank() - 2], x.last());
+    let batch = x.numel() / (rows * c);
+    let tile = (TILE / c).clamp(4, 256);
+    let parts = ((rows * c) >> 15).min(32usize.div_ceil(batch)).clamp(1, rows);
+    let kernel = WholeKernel::phases(move |_| {
+        let sums = move |shared: *mut u8, index: usize, rows: usize| {
+            let mean = shared.cast::<f32>().wrapping_add(2 * index * c);
+            let squares = mean.wrapping_add(c);
+            Sums { rows, mean, squares }
+        };
+        let add: TaskFn = Box::new(move |w, task| {
+            let (block, part) = (task / parts, task % parts);
+            let (first, end) = (part * rows / parts, (part + 1) * rows / parts);
+            for row in (first..end).step_by(tile) {
+                // SAFETY: see `Work`; the shared scratch has room for the sums of each part.
+                unsafe {
+                    let x = w.x(0).add((block * rows + row) * c);
+                    add_tile(tile.min(end - row), c, x, sums(w.shared, task, row - first));
+                }
+            }
+        });
+        let finish: TaskFn = Box::new(move |w, block| {
+            let (mean, variance) = (w.y(0).wrapping_add(block * c), w.y(1).wrapping_add(block * c));
+            for part in 0..parts {
+                let (first, end) = (part * rows / parts, (part + 1) * rows / parts);
+                let to = Sums {
+                    rows: first,
+                    mean,
+                    squares: variance,
+                };
+                // SAFETY: see `Work`; the phase before has written the sums of all parts.
+                unsafe { merge(c, sums(w.shared, block * parts + part, end - first), to) };
+            }
+            for i in 0..c {
+                // SAFETY: see `Work`.
+                unsafe { *variance.add(i) /= rows as f32 };
+            }
+        });
+        let phase = |tasks, run| Phase { tasks, run };
+        vec![phase(batch * parts, add), phase(batch, finish)]
+    });
+    kernel.with_shared(2 * batch * parts * c * size_of::<f32>()).into()
+}

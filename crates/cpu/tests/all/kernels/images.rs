@@ -1,0 +1,480 @@
+//! Convolution, pooling and resizing at random shapes against the evaluation in `f64`, and beside plain loops in `f32`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lessen_cpu::simd::CpuLevel;
+use lessen_graph::ops::*;
+use lessen_graph::{Array, DType, Graph, Op, Trace, Type, evaluate_op};
+
+use super::support::*;
+use crate::plans::runner::{Options, run_once};
+
+/// An operation with its inputs, and what plain loops in `f32` make of them.
+struct Case {
+    op: Arc<dyn Op>,
+    inputs: Vec<Array>,
+    plain: Vec<f32>,
+    /// How large results are.
+    floor: f64,
+}
+
+fn case(op: impl Op, inputs: &[&Array], len: usize, floor: f64, add: impl FnOnce(&mut [f32])) -> Case {
+    let mut plain = vec![0.0; len];
+    add(&mut plain);
+    Case {
+        op: Arc::new(op),
+        inputs: inputs.iter().map(|x| (*x).clone()).collect(),
+        plain,
+        floor,
+    }
+}
+
+fn graph(case: &Case) -> (Graph, HashMap<String, Array>) {
+    let trace = Trace::new();
+    let mut inputs = HashMap::new();
+    let tensors: Vec<_> = (case.inputs.iter().enumerate())
+        .map(|(i, x)| {
+            // A run takes no bf16; the numbers are the same in f32.
+            let dtype = if x.ty.dtype == DType::BF16 {
+                DType::F32
+            } else {
+                x.ty.dtype
+            };
+            let given = Array::new(Type::new(dtype, &x.ty.shape), x.data.clone());
+            inputs.insert(format!("x{i}"), given);
+            trace.input(&format!("x{i}"), dtype, &x.ty.shape).cast(x.ty.dtype)
+        })
+        .collect();
+    trace.output("y", trace.apply_shared(case.op.clone(), &tensors)[0]);
+    (trace.finish(), inputs)
+}
+
+/// Checks a case at all levels and with several threads, which must not change a bit; where `same` is set, neither must
+/// the levels with a fused multiply-add.
+fn check(what: &str, case: &Case, same: bool) {
+    let (graph, inputs) = graph(case);
+    let expected = evaluate_op(&*case.op, &case.inputs.iter().collect::<Vec<_>>())
+        .unwrap()
+        .remove(0);
+    let run = |threads| {
+        let options = Options {
+            threads,
+            ..Options::default()
+        };
+        let (plan, mut results) = run_once(&graph, &options, &inputs);
+        assert!(plan.reference_nodes().is_empty(), "{what}: {:?} has no kernel", case.op);
+        results.remove("y").unwrap()
+    };
+    let bits = |y: &[f32]| y.iter().map(|y| y.to_bits()).collect::<Vec<u32>>();
+    let highest = run(1);
+    assert_eq!(bits(&run(3)), bits(&highest), "{what}: threads change {:?}", case.op);
+    at_all_levels(|level| {
+        let found = run(1);
+        let what = format!("{what}, {level:?}, {:?}", case.op);
+        assert_close(&what, &found, &case.plain, &expected.data, case.floor);
+        if same && level > CpuLevel::Baseline {
+            assert_eq!(bits(&found), bits(&highest), "{what}");
+        }
+    });
+}
+
+/// The positions in image, weight and result of each product of a convolution.
+fn products(n: &Conv2dSizes) -> Vec<[usize; 3]> {
+    let (c, o) = (n.group_inputs(), n.group_outputs());
+    let mut all = Vec::new();
+    for y in 0..n.images * n.rows.windows * n.columns.windows * n.outputs {
+        let (pixel, out) = (y / n.outputs, y % n.outputs);
+        let (row, column) = (pixel / n.columns.windows, pixel % n.columns.windows);
+        let (image, row) = (row / n.rows.windows, row % n.rows.windows);
+        for tap in 0..n.rows.taps * n.columns.taps {
+            let (kh, kw) = (tap / n.columns.taps, tap % n.columns.taps);
+            let (Some(a), Some(b)) = (n.rows.position(row, kh), n.columns.position(column, kw)) else {
+                continue;
+            };
+            let x = ((image * n.rows.input + a) * n.columns.input + b) * n.inputs + out / o * c;
+            let taps = n.rows.taps * n.columns.taps;
+            all.extend((0..c).map(|i| [x + i, (out * c + i) * taps + tap, y]));
+        }
+    }
+    all
+}
+
+/// The three operations of one convolution.
+fn convolution(random: &mut Random, x: &[usize], weight: &[usize], options: Conv2dOptions) -> Vec<Case> {
+    let (x, weight) = (random.array(x, 1.0), random.array(weight, 1.0));
+    let types = [x.ty.clone(), weight.ty.clone()];
+    let sizes = Conv2d { options }.sizes(&types).unwrap();
+    let y = Conv2d { options }.infer(&types).unwrap().remove(0);
+    let dy = random.array(&y.shape, 1.0);
+    let all = products(&sizes);
+    let of = |array: &Array, i: usize| array.data[i] as f32;
+    // The standard deviation of a sum of products of numbers in -1..1.
+    let floor = |len: usize| (all.len() as f64 / len as f64).sqrt() / 3.0;
+    let (size, kernel) = ([x.ty.shape[1], x.ty.shape[2]], [weight.ty.shape[2], weight.ty.shape[3]]);
+    vec![
+        case(
+            Conv2d { options },
+            &[&x, &weight],
+            y.numel(),
+            floor(y.numel()),
+            |sums| {
+                all.iter().for_each(|p| sums[p[2]] += of(&x, p[0]) * of(&weight, p[1]));
+            },
+        ),
+        case(
+            Conv2dGradInput { options, size },
+            &[&dy, &weight],
+            x.data.len(),
+            floor(x.data.len()),
+            |sums| {
+                all.iter().for_each(|p| sums[p[0]] += of(&dy, p[2]) * of(&weight, p[1]));
+            },
+        ),
+        case(
+            Conv2dGradWeight { options, kernel },
+            &[&x, &dy],
+            weight.data.len(),
+            floor(weight.data.len()),
+            |sums| {
+                all.iter().for_each(|p| sums[p[1]] += of(&x, p[0]) * of(&dy, p[2]));
+            },
+        ),
+    ]
+}
+
+/// Height and width of which windows of this extent fit, and paddings below it.
+fn image(random: &mut Random, kernel: [usize; 2], dilation: [usize; 2], most: usize) -> ([usize; 2], [usize; 4]) {
+    let covered = [0, 1].map(|axis| (kernel[axis] - 1) * dilation[axis] + 1);
+    let padding = std::array::from_fn(|side| random.below(kernel[side / 2]));
+    let size = [0, 1].map(|axis| covered[axis] + random.below(most));
+    (size, padding)
+}
+
+#[test]
+fn convolutions_of_random_shapes() {
+    for seed in 0..40 {
+        let mut random = Random::new(seed);
+        let kernel = [random.pick(&[1, 2, 3, 3, 5]), random.pick(&[1, 2, 3, 3, 4, 7])];
+        let dilation = [random.pick(&[1, 1, 1, 2]), random.pick(&[1, 1, 1, 3])];
+        let (size, padding) = image(&mut random, kernel, dilation, 9);
+        let groups = random.pick(&[1, 1, 2, 3]);
+        let (inputs, outputs) = (random.pick(&[1, 2, 5, 17]), random.pick(&[1, 3, 8, 20]));
+        let options = Conv2dOptions {
+            stride: [1 + random.below(3), 1 + random.below(2)],
+            padding,
+            dilation,
+            groups,
+            ..Conv2dOptions::default()
+        };
+        let x = [1 + random.below(3), size[0], size[1], inputs * groups];
+        let weight = [outputs * groups, inputs, kernel[0], kernel[1]];
+        for case in convolution(&mut random, &x, &weight, options) {
+            check(&format!("seed {seed}"), &case, false);
+        }
+    }
+}
+
+/// The nearest numbers of `bf16`.
+fn rounded(array: &Array) -> Array {
+    let ty = Type::new(DType::BF16, &array.ty.shape);
+    let upper = |x: f64| {
+        let bits = (x as f32).to_bits();
+        let even = bits >> 16 & 1;
+        f64::from(f32::from_bits((bits + 0x7fff + even) & 0xffff_0000))
+    };
+    Array::new(ty, array.data.iter().map(|&x| upper(x)).collect())
+}
+
+#[test]
+fn convolutions_of_bf16_add_up_in_f32() {
+    for seed in 0..20 {
+        let mut random = Random::new(seed);
+        let kernel = [random.pick(&[1, 3, 5]), random.pick(&[2, 3, 4])];
+        let (size, padding) = image(&mut random, kernel, [1, 1], 9);
+        let groups = random.pick(&[1, 1, 2]);
+        let (inputs, outputs) = (random.pick(&[1, 5, 17, 40]), random.pick(&[3, 20, 33]));
+        let options = Conv2dOptions {
+            stride: [1 + random.below(2), 1 + random.below(2)],
+            padding,
+            groups,
+            ..Conv2dOptions::default()
+        };
+        let x = [1 + random.below(3), size[0], size[1], inputs * groups];
+        let weight = [outputs * groups, inputs, kernel[0], kernel[1]];
+        for wide in convolution(&mut random, &x, &weight, options) {
+            let case = of_bf16(&wide);
+            check(&format!("seed {seed}"), &case, false);
+        }
+    }
+}
+
+/// The same convolution of factors that are rounded, and its sums.
+fn of_bf16(case: &Case) -> Case {
+    let inputs: Vec<Array> = case.inputs.iter().map(rounded).collect();
+    let any: &dyn std::any::Any = &*case.op;
+    let (op, sizes): (Arc<dyn Op>, Conv2dSizes) = if let Some(op) = any.downcast_ref::<Conv2d>() {
+        let op = Conv2d {
+            options: widened(op.options),
+        };
+        (Arc::new(op), op.sizes(&types(&inputs)).unwrap())
+    } else if let Some(op) = any.downcast_ref::<Conv2dGradInput>() {
+        let op = Conv2dGradInput {
+            options: widened(op.options),
+            ..*op
+        };
+        (Arc::new(op), op.sizes(&types(&inputs)).unwrap().0)
+    } else {
+        let op = any.downcast_ref::<Conv2dGradWeight>().unwrap();
+        let op = Conv2dGradWeight {
+            options: widened(op.options),
+            ..*op
+        };
+        (Arc::new(op), op.sizes(&types(&inputs)).unwrap().0)
+    };
+    // Which of image, weight and result the two factors and the sum are.
+    let roles = match op.name() {
+        "conv2d" => [0, 1, 2],
+        "conv2d_grad_input" => [2, 1, 0],
+        _ => [0, 2, 1],
+    };
+    let mut plain = vec![0.0f32; case.plain.len()];
+    for product in products(&sizes) {
+        let [a, b, y] = roles.map(|role| product[role]);
+        plain[y] += inputs[0].data[a] as f32 * inputs[1].data[b] as f32;
+    }
+    Case {
+        op,
+        inputs,
+        plain,
+        floor: case.floor,
+    }
+}
+
+fn widened(options: Conv2dOptions) -> Conv2dOptions {
+    Conv2dOptions {
+        widens: true,
+        ..options
+    }
+}
+
+fn types(arrays: &[Array]) -> Vec<Type> {
+    arrays.iter().map(|array| array.ty.clone()).collect()
+}
+
+#[test]
+fn depthwise_convolutions_of_random_shapes() {
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let kernel = [random.pick(&[1, 3, 3, 5]), random.pick(&[1, 2, 3, 3, 4, 7])];
+        let dilation = [random.pick(&[1, 1, 1, 2]), random.pick(&[1, 1, 1, 3])];
+        let (size, padding) = image(&mut random, kernel, dilation, 14);
+        let channels = random.pick(&[1, 3, 8, 24, 70, 151]);
+        let options = Conv2dOptions {
+            stride: [1 + random.below(2), 1 + random.below(3)],
+            padding,
+            dilation,
+            groups: channels,
+            ..Conv2dOptions::default()
+        };
+        let x = [1 + random.below(3), size[0], size[1], channels];
+        for case in convolution(&mut random, &x, &[channels, 1, kernel[0], kernel[1]], options) {
+            check(&format!("seed {seed}"), &case, true);
+        }
+    }
+}
+
+#[test]
+fn convolutions_that_are_cut_into_tasks() {
+    let mut random = Random::new(1);
+    let padded = Conv2dOptions {
+        padding: [1; 4],
+        ..Conv2dOptions::default()
+    };
+    let deep = Conv2dOptions { groups: 96, ..padded };
+    for (x, weight, options) in [
+        // More taps than are written at once, and slices of channels in the gradient of the weight.
+        ([1, 9, 15, 400], [5, 400, 3, 3], padded),
+        ([1, 5, 6, 700], [600, 700, 2, 2], padded),
+        ([2, 20, 33, 96], [96, 1, 3, 3], deep),
+    ] {
+        for case in convolution(&mut random, &x, &weight, options) {
+            check("large", &case, options.groups > 1);
+        }
+    }
+}
+
+#[test]
+fn pools_of_random_shapes() {
+    for seed in 0..30 {
+        let mut random = Random::new(seed);
+        let kernel = [1 + random.below(4), 1 + random.below(4)];
+        let (size, padding) = image(&mut random, kernel, [1, 1], 9);
+        let windows = Pool2d {
+            kernel,
+            stride: [1 + random.below(3), 1 + random.below(3)],
+            padding,
+        };
+        let Ok([rows, columns]) = windows.slides(size) else {
+            continue;
+        };
+        let (images, channels) = (1 + random.below(2), random.pick(&[1, 3, 40, 130]));
+        // Few values, so that many are equal.
+        let x = Array::from_fn(Type::f32(&[images, size[0], size[1], channels]), |_| {
+            random.below(5) as f64
+        });
+        let shape = [images, rows.windows, columns.windows, channels];
+        let taps = random.ids(&shape, kernel[0] * kernel[1] + 1);
+        let dy = random.array(&shape, 1.0);
+        let exact = |op: &dyn Op, inputs: &[&Array]| -> Vec<f32> {
+            let found = evaluate_op(op, inputs).unwrap().remove(0);
+            found.data.iter().map(|&y| y as f32).collect()
+        };
+        let (max, gather, scatter) = (
+            MaxPool2d { windows },
+            MaxPool2dGather { windows },
+            MaxPool2dScatter { windows, size },
+        );
+        for case in [
+            case(max, &[&x], dy.data.len(), 1.0, |y| {
+                y.copy_from_slice(&exact(&max, &[&x]))
+            }),
+            case(gather, &[&x, &taps], dy.data.len(), 1.0, |y| {
+                y.copy_from_slice(&exact(&gather, &[&x, &taps]))
+            }),
+            case(scatter, &[&dy, &taps], x.data.len(), 1.0, |y| {
+                y.copy_from_slice(&exact(&scatter, &[&dy, &taps]))
+            }),
+        ] {
+            check(&format!("seed {seed}"), &case, true);
+        }
+        for count_padding in [true, false] {
+            resampled(
+                seed,
+                &mut random,
+                size,
+                channels,
+                Sampling::Average { windows, count_padding },
+            );
+        }
+        let size_of_result = [1 + random.below(9), 1 + random.below(9)];
+        resampled(
+            seed,
+            &mut random,
+            size,
+            channels,
+            Sampling::AdaptiveAverage { size: size_of_result },
+        );
+        resampled(
+            seed,
+            &mut random,
+            size,
+            channels,
+            Sampling::Nearest { size: size_of_result },
+        );
+        resampled(
+            seed,
+            &mut random,
+            size,
+            channels,
+            Sampling::Bilinear { size: size_of_result },
+        );
+    }
+}
+
+fn resampled(seed: u64, random: &mut Random, size: [usize; 2], channels: usize, sampling: Sampling) {
+    let [height, width] = sampling.outputs(size).unwrap();
+    let (x, dy) = (
+        random.array(&[1, size[0], size[1], channels], 1.0),
+        random.array(&[1, height, width, channels], 1.0),
+    );
+    let [rows, columns] = [0, 1].map(|axis| sampling.weights(size, axis));
+    let mut weights = Vec::new();
+    for (i, j) in (0..height).flat_map(|i| (0..width).map(move |j| (i, j))) {
+        for (a, by_row) in &rows[i] {
+            for (b, by_column) in &columns[j] {
+                let weight = (by_row * by_column) as f32;
+                let places = (0..channels).map(|c| ((a * size[1] + b) * channels + c, (i * width + j) * channels + c));
+                weights.extend(places.map(|(from, to)| (from, to, weight)));
+            }
+        }
+    }
+    let forward = case(Resample2d { sampling }, &[&x], dy.data.len(), 0.1, |sums| {
+        weights
+            .iter()
+            .for_each(|&(from, to, w)| sums[to] += w * x.data[from] as f32);
+    });
+    let grad = case(Resample2dGrad { sampling, size }, &[&dy], x.data.len(), 0.1, |sums| {
+        weights
+            .iter()
+            .for_each(|&(from, to, w)| sums[from] += w * dy.data[to] as f32);
+    });
+    check(&format!("seed {seed}"), &forward, true);
+    check(&format!("seed {seed}"), &grad, true);
+}
+
+#[test]
+fn the_taps_of_the_largest_are_those_of_the_evaluation() {
+    let mut random = Random::new(5);
+    let windows = Pool2d {
+        kernel: [3, 2],
+        stride: [2, 1],
+        padding: [1, 1, 0, 1],
+    };
+    let (nan, low) = (f64::NAN, f64::NEG_INFINITY);
+    let x = Array::from_fn(Type::f32(&[2, 7, 6, 67]), |_| {
+        random.pick(&[0.0, 1.0, 2.0, nan, low, low])
+    });
+    let trace = Trace::new();
+    let input = trace.input("x", DType::F32, &x.ty.shape);
+    let outputs = trace.apply(MaxPool2d { windows }, &[input]);
+    trace.output("y", outputs[0]);
+    trace.output("tap", outputs[1].cast(DType::F32));
+    let inputs = HashMap::from([("x".to_string(), x.clone())]);
+    let (_, found) = run_once(&trace.finish(), &Options::default(), &inputs);
+    let expected = evaluate_op(&MaxPool2d { windows }, &[&x]).unwrap();
+    let same = |a: &[f32], b: &Array| {
+        a.iter()
+            .zip(&b.data)
+            .all(|(a, b)| *a == *b as f32 || a.is_nan() && b.is_nan())
+    };
+    assert!(same(&found["y"], &expected[0]));
+    assert!(same(&found["tap"], &expected[1]));
+}
+
+#[test]
+fn moments_of_columns_with_a_large_mean() {
+    for (seed, shape) in [
+        &[1, 1, 1][..],
+        &[3, 7, 5],
+        &[40, 130],
+        &[2, 1000, 70],
+        &[20_000, 3],
+        &[70, 9, 64],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let mut random = Random::new(seed as u64);
+        let mut x = random.array(shape, 1.0);
+        x.data.iter_mut().for_each(|x| *x = f64::from((*x + 100.0) as f32));
+        let trace = Trace::new();
+        let [mean, variance] = trace.input("x", DType::F32, shape).moments();
+        trace.output("mean", mean);
+        trace.output("variance", variance);
+        let (graph, inputs) = (trace.finish(), HashMap::from([("x".to_string(), x.clone())]));
+        let expected = evaluate_op(&Moments, &[&x]).unwrap();
+        at_all_levels(|level| {
+            let (_, found) = run_once(&graph, &Options::default(), &inputs);
+            for (name, expected, bound) in [("mean", &expected[0], 100.0 * 2e-7), ("variance", &expected[1], 4e-6)] {
+                for (got, expected) in found[name].iter().zip(&expected.data) {
+                    let error = (f64::from(*got) - expected).abs();
+                    assert!(
+                        error <= bound,
+                        "{level:?} {shape:?}: the {name} is {got}, not {expected}"
+                    );
+                }
+            }
+        });
+    }
+}

@@ -1,0 +1,115 @@
+//! Convolution of images (LeCun et al. 1989), as cross-correlation.
+
+use std::sync::Arc;
+
+use lessen_base::Result;
+
+use super::grad_input::Conv2dGradInput;
+use super::grad_weight::Conv2dGradWeight;
+use super::sizes::{Conv2dOptions, Conv2dSizes};
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::Named;
+use crate::op::{Cost, Op, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// Inputs `x[N, H, W, C]` and `weight[O, C / G, KH, KW]`; the result is `[N, OH, OW, O]`:
+/// `y[n, i, j, o] = sum over a, b, c of x[n, i s + a d - p, j s + b d - p, g C / G + c] weight[o, c, a, b]`, with
+/// stride `s`, dilation `d`, padding `p` by zeros, and the group `g` of `o`. There are as many windows as fit:
+/// `OH = (H + top + bottom - (KH - 1) d - 1) / s + 1`, rounded down.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conv2d {
+    /// How it slides.
+    pub options: Conv2dOptions,
+}
+
+impl Named for Conv2d {
+    const NAME: &'static str = "conv2d";
+
+    fn to_attrs(&self) -> Attrs {
+        self.options.to_attrs()
+    }
+
+    fn from_attrs(attrs: &Attrs) -> Result<Conv2d> {
+        let options = Conv2dOptions::from_attrs(attrs)?;
+        Ok(Conv2d { options })
+    }
+}
+
+impl Conv2d {
+    /// The extents for inputs of these types.
+    ///
+    /// # Errors
+    /// A sentence that names what does not fit.
+    pub fn sizes(&self, inputs: &[Type]) -> Result<Conv2dSizes> {
+        arity(inputs, 2)?;
+        self.options.sizes(&inputs[0], &inputs[1])
+    }
+}
+
+impl Op for Conv2d {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        Ok(vec![self.options.result(self.sizes(inputs)?.output(&inputs[0]))])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (x, weight) = (inputs[0], inputs[1]);
+        let sizes = self.options.sizes(&x.ty, &weight.ty).expect("checked by the type rule");
+        let mut y = Array::full(outputs[0].clone(), 0.0);
+        sizes.for_each_product(|i, w, o| y.data[o] += x.data[i] * weight.data[w]);
+        vec![y]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let (x, weight) = (cx.inputs[0], cx.inputs[1]);
+        // A cotangent has the dtype of what it is one of.
+        let Some(dy) = cx.cotangents[0].map(|dy| dy.cast(x.dtype())) else {
+            return vec![None, None];
+        };
+        let dx = || Conv2dGradInput::of(self.options, x).apply(dy, weight).cast(x.dtype());
+        let dw = || Conv2dGradWeight::of(self.options, weight).apply(x, dy).cast(x.dtype());
+        vec![cx.wanted[0].then(dx), cx.wanted[1].then(dw)]
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        let sizes = self.sizes(inputs);
+        sizes.map_or(Cost::default(), |sizes| sizes.cost(inputs, outputs))
+    }
+
+    fn is_contraction(&self) -> bool {
+        true
+    }
+
+    fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
+        let columns = || self.sizes(inputs).ok().map(|sizes| sizes.group_outputs());
+        let options = self.options.of_bf16(inputs, columns)?;
+        Some(Arc::new(Conv2d { options }))
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// The convolution of these images, `[N, H, W, C]`, with a weight `[O, C / G, KH, KW]`: `[N, OH, OW, O]`. See
+    /// [`Conv2d`]. With one tap, stride 1 and without padding and groups it is a product of pixels with a matrix, as
+    /// which it is traced.
+    ///
+    /// # Panics
+    /// If the extents do not fit.
+    #[track_caller]
+    pub fn conv2d(self, weight: Tensor<'g>, options: Conv2dOptions) -> Tensor<'g> {
+        let sizes = options.sizes(&self.ty(), &weight.ty());
+        if sizes.is_ok_and(|sizes| sizes.is_pixelwise()) {
+            return self.matmul_t(weight.reshape(&weight.shape()[..2]));
+        }
+        self.trace().apply1(Conv2d { options }, &[self, weight])
+    }
+}

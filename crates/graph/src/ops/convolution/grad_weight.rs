@@ -1,0 +1,125 @@
+//! The derivative of a convolution for its weight.
+
+use std::sync::Arc;
+
+use lessen_base::Result;
+
+use super::conv2d::Conv2d;
+use super::grad_input::Conv2dGradInput;
+use super::sizes::{Conv2dOptions, Conv2dSizes};
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::{AttrValue, Named};
+use crate::op::{Cost, Op, Vjp};
+use crate::ops::rules::arity;
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// Inputs `x[N, H, W, C]` and `dy[N, OH, OW, O]`; the result is `dw[O, C / G, KH, KW]`, the cotangent of the weight of
+/// a [`Conv2d`] whose result has the cotangent `dy`: each product `x weight` of a sum `y` adds `x dy` to `dw`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Conv2dGradWeight {
+    /// How the convolution slides.
+    pub options: Conv2dOptions,
+    /// Height and width of its kernel.
+    pub kernel: [usize; 2],
+}
+
+impl Named for Conv2dGradWeight {
+    const NAME: &'static str = "conv2d_grad_weight";
+
+    fn to_attrs(&self) -> Attrs {
+        self.options.to_attrs().with("kernel", self.kernel.to_attr())
+    }
+
+    fn from_attrs(attrs: &Attrs) -> Result<Conv2dGradWeight> {
+        Ok(Conv2dGradWeight {
+            options: Conv2dOptions::from_attrs(attrs)?,
+            kernel: AttrValue::read(attrs, "kernel")?,
+        })
+    }
+}
+
+impl Conv2dGradWeight {
+    /// The derivative of a convolution with this weight.
+    pub(super) fn of(options: Conv2dOptions, weight: Tensor<'_>) -> Conv2dGradWeight {
+        let shape = weight.shape();
+        let kernel = [shape[2], shape[3]];
+        Conv2dGradWeight { options, kernel }
+    }
+
+    pub(super) fn apply<'g>(self, x: Tensor<'g>, dy: Tensor<'g>) -> Tensor<'g> {
+        x.trace().apply1(self, &[x, dy])
+    }
+
+    /// The extents of the convolution, and the type of its weight.
+    ///
+    /// # Errors
+    /// A sentence that names what does not fit.
+    pub fn sizes(&self, inputs: &[Type]) -> Result<(Conv2dSizes, Type)> {
+        arity(inputs, 2)?;
+        let (x, dy) = (&inputs[0], &inputs[1]);
+        let last = |ty: &Type| ty.shape.get(3).copied().unwrap_or(0);
+        let channels = last(x) / self.options.groups.max(1);
+        let weight = Type::new(x.dtype, &[last(dy), channels, self.kernel[0], self.kernel[1]]);
+        let sizes = self.options.sizes_of_derivative(x, &weight, dy)?;
+        Ok((sizes, weight))
+    }
+}
+
+impl Op for Conv2dGradWeight {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        Ok(vec![self.options.result(self.sizes(inputs)?.1)])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (x, dy) = (inputs[0], inputs[1]);
+        let sizes = self
+            .options
+            .sizes(&x.ty, &Type::new(x.ty.dtype, &outputs[0].shape))
+            .expect("checked by the type rule");
+        let mut dw = Array::full(outputs[0].clone(), 0.0);
+        sizes.for_each_product(|i, w, o| dw.data[w] += x.data[i] * dy.data[o]);
+        vec![dw]
+    }
+
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let (x, dy) = (cx.inputs[0], cx.inputs[1]);
+        let Some(cotangent) = cx.cotangents[0].map(|cotangent| cotangent.cast(x.dtype())) else {
+            return vec![None, None];
+        };
+        let options = self.options;
+        let of_x = || {
+            let gradient = Conv2dGradInput::of(options, x).apply(dy, cotangent);
+            gradient.cast(x.dtype())
+        };
+        let of_dy = || {
+            let convolved = x.trace().apply1(Conv2d { options }, &[x, cotangent]);
+            convolved.cast(x.dtype())
+        };
+        vec![cx.wanted[0].then(of_x), cx.wanted[1].then(of_dy)]
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        let sizes = self.sizes(inputs);
+        sizes.map_or(Cost::default(), |(sizes, _)| sizes.cost(inputs, outputs))
+    }
+
+    fn is_contraction(&self) -> bool {
+        true
+    }
+
+    fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
+        let columns = || self.sizes(inputs).ok().map(|(sizes, _)| sizes.group_outputs());
+        let options = self.options.of_bf16(inputs, columns)?;
+        Some(Arc::new(Conv2dGradWeight { options, ..*self }))
+    }
+}

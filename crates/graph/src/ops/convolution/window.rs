@@ -1,0 +1,81 @@
+//! Windows that slide along an axis of an image.
+
+use lessen_base::{Error, Result};
+
+/// Windows along one axis: tap `t` of window `w` is at position `w stride + t dilation - before` of the image, in the
+/// padding where that is negative or not below `input`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Slide {
+    /// Extent of the image.
+    pub input: usize,
+    /// Number of windows.
+    pub windows: usize,
+    /// Taps of a window.
+    pub taps: usize,
+    /// Positions from window to window.
+    pub stride: usize,
+    /// Positions from tap to tap.
+    pub dilation: usize,
+    /// Padding in front of the image.
+    pub before: usize,
+}
+
+impl Slide {
+    /// The windows of `taps` taps, `dilation` apart, that lie wholly in an image with padding before and after it.
+    ///
+    /// # Errors
+    /// A sentence that names the axis: no taps, a stride or dilation of 0, or an image that no window fits into.
+    pub(crate) fn new(
+        axis: &str,
+        (input, padding): (usize, [usize; 2]),
+        taps: usize,
+        stride: usize,
+        dilation: usize,
+    ) -> Result<Slide> {
+        for (what, value) in [("kernel", taps), ("stride", stride), ("dilation", dilation)] {
+            if value == 0 {
+                return Err(Error::user(format!(
+                    "the {what} along the {axis} is 0; it must be at least 1"
+                )));
+            }
+        }
+        let [before, after] = padding;
+        let covered = (taps - 1).checked_mul(dilation).and_then(|n| n.checked_add(1));
+        let padded = input.checked_add(before).and_then(|n| n.checked_add(after));
+        match (padded, covered) {
+            (Some(padded), Some(covered)) if covered <= padded => Ok(Slide {
+                input,
+                windows: (padded - covered) / stride + 1,
+                taps,
+                stride,
+                dilation,
+                before,
+            }),
+            _ => Err(Error::user(format!(
+                "the {axis} {input} with a padding of {before} before and {after} after it is less than what {taps} taps \
+                 with a dilation of {dilation} cover"
+            ))),
+        }
+    }
+
+    /// The position of a tap in the image; none where it lies in the padding.
+    pub fn position(&self, window: usize, tap: usize) -> Option<usize> {
+        let position = (window * self.stride + tap * self.dilation).checked_sub(self.before)?;
+        (position < self.input).then_some(position)
+    }
+
+    /// Checks that every window of adjacent taps has one in the image.
+    ///
+    /// # Errors
+    /// A sentence that names the axis.
+    pub(crate) fn check_covers(&self, axis: &str) -> Result<()> {
+        let last = (self.windows - 1) * self.stride;
+        if self.input > 0 && self.taps > self.before && last < self.input + self.before {
+            return Ok(());
+        }
+        Err(Error::user(format!(
+            "along the {axis} {} a window of {} lies in the padding alone; use less padding",
+            self.input, self.taps
+        )))
+    }
+}

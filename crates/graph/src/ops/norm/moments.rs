@@ -1,0 +1,87 @@
+//! Mean and variance of columns: the statistics of batch, group and instance normalization.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::named::Named;
+use crate::op::{Cost, Op, Vjp};
+use crate::ops::rules::{arity, arrays, float};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// Input `x[.., R, C]` with at least one row; outputs `mean[.., C]` and `variance[.., C]`, the population variance,
+/// along the last axis but one. They are of the accumulator dtype of `x`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Moments;
+
+named!("moments": Moments {});
+
+impl Op for Moments {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 1)?;
+        let x = &inputs[0];
+        float(x)?;
+        if x.rank() < 2 || x.shape[x.rank() - 2] == 0 {
+            return Err(Error::user(format!("needs rows whose columns have moments, not {x}")));
+        }
+        let shape = [&x.shape[..x.rank() - 2], &[x.last()]].concat();
+        Ok(vec![Type::new(x.dtype.accumulator(), &shape); 2])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let x = inputs[0];
+        let (rows, columns) = (x.ty.shape[x.ty.rank() - 2], x.ty.last());
+        let (mut means, mut variances) = (Vec::new(), Vec::new());
+        for block in x.data.chunks((rows * columns).max(1)) {
+            for c in 0..columns {
+                let column = || block.iter().skip(c).step_by(columns);
+                let mean = column().sum::<f64>() / rows as f64;
+                means.push(mean);
+                variances.push(column().map(|x| (x - mean) * (x - mean)).sum::<f64>() / rows as f64);
+            }
+        }
+        arrays(outputs, [means, variances])
+    }
+
+    /// `dx = (dmean + 2 dvariance (x - mean)) / R`.
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let (x, mean) = (cx.inputs[0], cx.outputs[0]);
+        let rows = x.dim(-2) as f64;
+        let of_mean = cx.cotangents[0].map(|d| (d / rows).unsqueeze(-2));
+        let of_variance = cx.cotangents[1].map(|d| {
+            let centred = x.cast(mean.dtype()) - mean.unsqueeze(-2);
+            centred * (d * (2.0 / rows)).unsqueeze(-2)
+        });
+        let dx = match (of_mean, of_variance) {
+            (Some(a), Some(b)) => Some(b + a),
+            (a, b) => a.or(b),
+        };
+        vec![dx.map(|dx| dx.broadcast_to(&x.shape()).cast(x.dtype()))]
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        let x = inputs[0].cast(inputs[0].dtype().accumulator());
+        let axis = x.axis(-2);
+        let mean = x.mean_axes(&[axis]);
+        let centred = x - mean.unsqueeze(-2);
+        Some(vec![mean, (centred * centred).mean_axes(&[axis])])
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// Mean and population variance of each column of `[.., R, C]` over its rows: twice `[.., C]`, in the accumulator
+    /// dtype.
+    #[track_caller]
+    pub fn moments(self) -> [Tensor<'g>; 2] {
+        let both = self.trace().apply(Moments, &[self]);
+        [both[0], both[1]]
+    }
+}
