@@ -118,14 +118,18 @@ impl Field {
 /// Other language models have `B` windows of the same length `T`: `tokens` (i32 `[B, T]`, padded on the right) and
 /// `labels` (i32 `[B, T]`: the token after each, or [`IGNORE`]).
 ///
+/// Images have `images` (f32 `[B, height, width, channels]`, normalized) and `labels` (i32 `[B]`), or where they are
+/// mixed `targets` (f32 `[B, C]`: the share of each class) and `weights`; see
+/// [`ImageBatches`](crate::images::ImageBatches).
+///
 /// The last batch of an epoch may have fewer than `B` texts or windows. The others are empty or padding.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Batch {
     /// The arrays by name.
     pub fields: Vec<(String, Field)>,
-    /// Number of texts or windows; empty ones come last.
+    /// Number of texts, windows or images; empty ones come last.
     pub examples: usize,
-    /// Number of real tokens; for language models, number of positions with a label.
+    /// Number of real tokens; for language models, number of positions with a label; for images, that of examples.
     pub tokens: usize,
 }
 

@@ -7,6 +7,7 @@
 //! tagged         ──▶ Tagged  ──Tokenizer──▶ TaggedBatches  │
 //! squad          ──▶ Squad   ──Tokenizer──▶ QuestionBatches│
 //! adder                                     Adder          │
+//! images                                    ImageBatches   │
 //! own arrays                                ArrayBatches   ┘
 //! ```
 //!
@@ -14,6 +15,7 @@
 //! - [`Tokenizer`] reads Hugging Face files or builds a vocabulary of characters.
 //! - [`Source`] gives the batch of any step as a pure function of the seed and the step number, so that a run resumes
 //!   exactly from the number of its next step.
+//! - [`images`] reads labelled images and augments them.
 //! - [`Prefetch`] makes batches ahead on a thread.
 //! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`Answers`] finds answers to
 //!   questions, and [`AnswerScores`] scores them.
@@ -62,6 +64,7 @@ mod examples;
 mod files;
 pub mod glue;
 mod held_out;
+pub mod images;
 mod label_counts;
 mod label_sets;
 pub mod labelled;

@@ -56,6 +56,12 @@ pub trait Source: Send + Sync {
         None
     }
 
+    /// Returns the most bytes that a batch takes, and what it takes while it is made; `None` where that follows from
+    /// the numbers of texts and tokens.
+    fn batch_bytes(&self) -> Option<usize> {
+        None
+    }
+
     /// Returns the number of places for masked tokens in a batch of `tokens` tokens; `None` where none are masked.
     fn masked_places(&self, tokens: usize) -> Option<usize> {
         let _ = tokens;

@@ -1,4 +1,5 @@
 //! Tests of the public interface, in one binary.
 
+mod image_files;
 mod mutations;
 mod properties;

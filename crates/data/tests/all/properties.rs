@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use lessen_base::Error;
+use lessen_data::images::{self, idx, npy};
 use lessen_data::{Tokenizer, labelled, squad};
 
 /// Texts that every tokenizer which can be read is tried on.
@@ -113,4 +114,69 @@ pub fn questions_are_read_or_refused(dir: &Path, bytes: &[u8]) -> bool {
             false
         }
     }
+}
+
+/// Names of files with images or arrays, one for each reader.
+pub const IMAGE_FILES: [&str; 6] = ["images-idx3-ubyte", "array.npy", "set.npz", "set.bin", "a.png", "a.jpg"];
+
+/// How many bytes a byte of a file can stand for at most: deflate packs 1032 to 1, and a PNG has 8 pixels of one bit in
+/// a byte, which become three bytes each.
+const RATIO: usize = 1032;
+const RATIO_OF_PICTURES: usize = 3 * 8 * RATIO;
+
+/// Any file of one of [`IMAGE_FILES`] is refused with one sentence, or gives no more than its bytes can stand for.
+/// Returns whether it was read.
+pub fn image_file_is_read_or_refused(dir: &Path, name: &str, bytes: &[u8]) -> bool {
+    let path = dir.join(name);
+    fs::write(&path, bytes).unwrap();
+    let (ratio, read) = match name {
+        "images-idx3-ubyte" => (RATIO, idx::read(&path).map(|array| array.bytes.len())),
+        "array.npy" => (RATIO, npy::read(&path).map(|array| size_of_elements(&array.elements))),
+        "a.png" | "a.jpg" => (
+            RATIO_OF_PICTURES,
+            images::read_image(&path).map(|image| size_of_image(&image)),
+        ),
+        _ => (RATIO, size_of_set(&path)),
+    };
+    match read {
+        Ok(size) => {
+            assert!(size <= bytes.len() * ratio, "{size} of {} bytes", bytes.len());
+            true
+        }
+        Err(error) => {
+            check_refusal(&error);
+            assert!(!error.to_string().contains('\n'), "{error} is one sentence");
+            false
+        }
+    }
+}
+
+fn size_of_elements(elements: &npy::Elements) -> usize {
+    match elements {
+        npy::Elements::Bytes(bytes) => bytes.len(),
+        npy::Elements::Integers(integers) => size_of_val(&integers[..]),
+    }
+}
+
+fn size_of_image(image: &images::Image) -> usize {
+    assert_eq!(image.bytes().len(), image.shape().iter().product::<usize>());
+    image.bytes().len()
+}
+
+/// The size of all images of a data set, whose labels are numbers of its classes.
+fn size_of_set(path: &Path) -> Result<usize, Error> {
+    let options = images::Options {
+        held_out: 0.5,
+        ..images::Options::default()
+    };
+    let data = images::read(path, &options)?;
+    let mut size = 0;
+    for set in [&data.train, &data.dev] {
+        let is_class = |label: &i32| (0..data.names.len() as i32).contains(label);
+        assert!(set.labels().iter().all(is_class), "{:?}", set.labels());
+        for number in 0..set.len() {
+            size += size_of_image(&set.image(number)?);
+        }
+    }
+    Ok(size)
 }

@@ -1,0 +1,44 @@
+//! Labelled images: from files to augmented, normalized batches.
+//!
+//! ```text
+//! idx, CIFAR, .npz, .npy ─▶ in memory ┐
+//!                                     ├▶ ImageSet ─▶ Augmentation ─▶ Preprocessing ─▶ mixing ─▶ Batch
+//! folders of PNG and JPEG ─▶ in files ┘  (decoded when asked for)
+//! ```
+//!
+//! - [`read()`] finds format, splits and classes of a path.
+//! - [`Preprocessing`] says what a model sees of an image. It is kept beside the model.
+//! - [`ImageBatches`] is a [`Source`](crate::Source): images of any step are functions of seed, epoch and example.
+//! - [`idx`] and [`npy`] read single arrays.
+
+mod affine;
+mod arrays;
+mod augment;
+mod batches;
+mod cifar;
+mod class_folders;
+mod crop;
+mod decode;
+pub mod idx;
+mod image;
+mod mix;
+pub mod npy;
+mod parts;
+mod preprocessing;
+mod rand_augment;
+mod read;
+mod resize;
+mod set;
+mod tones;
+mod unpack;
+mod zip;
+
+pub use self::augment::{Augmentation, NoAugmentation};
+pub use self::batches::{Augment, ImageBatches};
+pub use self::decode::{png, read as read_image};
+pub use self::image::Image;
+pub use self::mix::Mixing;
+pub use self::preprocessing::{Preprocessing, Resize};
+pub use self::read::{ImageData, Options, read};
+pub use self::resize::Filter;
+pub use self::set::ImageSet;

@@ -1,0 +1,244 @@
+//! Splits of data sets as formats give them, before their classes are numbered.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use lessen_base::{Error, Result};
+
+use super::idx::product;
+use super::set::Pixels;
+
+/// Names of the split of evaluations.
+pub(super) const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];
+
+/// The most classes that numbers can stand for.
+const MOST_CLASSES: i64 = 1 << 16;
+
+/// One split.
+pub(super) struct Part {
+    pub(super) pixels: Pixels,
+    pub(super) labels: PartLabels,
+    /// The file or folder of its labels, for messages.
+    pub(super) place: PathBuf,
+}
+
+/// The labels of a split.
+pub(super) enum PartLabels {
+    /// Numbers of classes.
+    Numbers(Vec<i64>),
+    /// For each image the place of its class among these names.
+    Names(Vec<String>, Vec<u32>),
+}
+
+/// All splits of a place, and the names of classes that are written beside them.
+pub(super) struct Parts {
+    pub(super) train: Part,
+    pub(super) dev: Option<Part>,
+    pub(super) test: Option<Part>,
+    pub(super) names: Option<Vec<String>>,
+}
+
+impl Part {
+    /// A split of arrays: images `[N, H, W]`, `[N, H, W, C]` or, where C is 1 or 3 in that place only, `[N, C, H, W]`,
+    /// and N labels.
+    ///
+    /// # Errors
+    /// Other shapes; images without pixels.
+    pub(super) fn of_arrays(
+        (shape, bytes, images): (&[usize], Vec<u8>, &Path),
+        (count, labels, place): (&[usize], Vec<i64>, &Path),
+    ) -> Result<Part> {
+        let wrong = |file: &Path, what: String| Err(Error::user(format!("{} {what}", file.display())));
+        let is_channels = |size: usize| size == 1 || size == 3;
+        let (sizes, planes) = match *shape {
+            [number, height, width] => ([number, height, width, 1], false),
+            [number, height, width, channels] if is_channels(channels) => ([number, height, width, channels], false),
+            [number, channels, height, width] if is_channels(channels) => ([number, height, width, channels], true),
+            _ => {
+                return wrong(
+                    images,
+                    format!(
+                        "has an array of shape {shape:?}, which are no images; save [images, height, width], or the same with 1 \
+                         or 3 channels"
+                    ),
+                );
+            }
+        };
+        let [number, height, width, channels] = sizes;
+        if number == 0 || product(&sizes) == Some(0) {
+            return wrong(images, format!("has no images (shape {shape:?}); add at least one"));
+        }
+        if labels.len() != number || count.iter().filter(|size| **size != 1).count() > 1 {
+            return wrong(
+                place,
+                format!("has labels of shape {count:?} for {number} images; save one number for each image"),
+            );
+        }
+        let bytes = match planes {
+            true => {
+                let images = bytes.chunks_exact(height * width * channels);
+                images.flat_map(|planes| interleaved(planes, channels)).collect()
+            }
+            false => bytes,
+        };
+        let pixels = Pixels::InMemory([height, width, channels], bytes.into());
+        let labels = PartLabels::Numbers(labels);
+        let place = place.to_path_buf();
+        Ok(Part { pixels, labels, place })
+    }
+
+    /// The number of images.
+    pub(super) fn len(&self) -> usize {
+        match &self.labels {
+            PartLabels::Numbers(numbers) => numbers.len(),
+            PartLabels::Names(_, places) => places.len(),
+        }
+    }
+
+    /// The names of its classes: whole numbers by size, words by their characters. Numbers without names are named by
+    /// themselves, from 0 on.
+    ///
+    /// # Errors
+    /// A negative number, or one that is too large to be that of a class.
+    pub(super) fn classes(&self) -> Result<Vec<String>> {
+        let (least, most) = match &self.labels {
+            PartLabels::Names(names, _) => {
+                let by_size: Option<BTreeSet<(i64, &String)>> =
+                    names.iter().map(|name| Some((name.parse().ok()?, name))).collect();
+                let mut sorted = names.clone();
+                match by_size {
+                    Some(by_size) => sorted = by_size.into_iter().map(|(_, name)| name.clone()).collect(),
+                    None => sorted.sort(),
+                }
+                return Ok(sorted);
+            }
+            PartLabels::Numbers(numbers) => {
+                let least = numbers.iter().copied().min().unwrap_or(0);
+                (least, numbers.iter().copied().max().unwrap_or(0))
+            }
+        };
+        if least < 0 || most >= MOST_CLASSES {
+            let wrong = if least < 0 { least } else { most };
+            return Err(Error::user(format!(
+                "{} has the label {wrong}, which is no number of a class; number classes from 0 on",
+                self.place.display()
+            )));
+        }
+        Ok((0..=most).map(|class| class.to_string()).collect())
+    }
+
+    /// The number of each image's class.
+    ///
+    /// # Errors
+    /// A label of none of the classes.
+    pub(super) fn numbered(&self, classes: &[String]) -> Result<Vec<i32>> {
+        let place = self.place.display();
+        match &self.labels {
+            PartLabels::Numbers(numbers) => {
+                let number = |label: &i64| usize::try_from(*label).ok().filter(|label| *label < classes.len());
+                let labels = numbers.iter().map(|label| {
+                    number(label).map(|label| label as i32).ok_or_else(|| {
+                        Error::user(format!(
+                            "{place} has the label {label}, but there are {} classes, numbered from 0; correct the labels or \
+                             the names of classes",
+                            classes.len()
+                        ))
+                    })
+                });
+                labels.collect()
+            }
+            PartLabels::Names(names, places) => {
+                let number = |name: &String| {
+                    let found = classes.iter().position(|class| class == name);
+                    found.map(|class| class as i32).ok_or_else(|| {
+                        Error::user(format!(
+                            "{place} has a folder {name}, which is none of the {} classes; rename it, or take it away",
+                            classes.len()
+                        ))
+                    })
+                };
+                let numbers: Vec<i32> = names.iter().map(number).collect::<Result<_>>()?;
+                Ok(places.iter().map(|name| numbers[*name as usize]).collect())
+            }
+        }
+    }
+}
+
+/// The pixels of an image whose channels are planes, one after another.
+pub(super) fn interleaved(planes: &[u8], channels: usize) -> impl Iterator<Item = u8> + '_ {
+    let pixels = planes.len() / channels;
+    (0..pixels).flat_map(move |pixel| (0..channels).map(move |channel| planes[channel * pixels + pixel]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn arrays(shape: &[usize], bytes: Vec<u8>, labels: Vec<i64>) -> Result<Part> {
+        let count = [labels.len()];
+        Part::of_arrays((shape, bytes, Path::new("x.npy")), (&count, labels, Path::new("y.npy")))
+    }
+
+    #[test]
+    fn images_have_their_channels_last_whatever_they_had() {
+        let pixels = |part: Part| part.pixels;
+        let grey = arrays(&[2, 1, 2], vec![1, 2, 3, 4], vec![0, 1]).unwrap();
+        assert_eq!(grey.len(), 2);
+        assert_eq!(pixels(grey), Pixels::InMemory([1, 2, 1], vec![1, 2, 3, 4].into()));
+        let planes = arrays(&[2, 3, 1, 2], (0..12).collect(), vec![0, 1]).unwrap();
+        let expected = vec![0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11];
+        assert_eq!(pixels(planes), Pixels::InMemory([1, 2, 3], expected.into()));
+        let last = arrays(&[1, 2, 1, 3], (0..6).collect(), vec![0]).unwrap();
+        assert_eq!(
+            pixels(last),
+            Pixels::InMemory([2, 1, 3], (0..6).collect::<Vec<u8>>().into())
+        );
+    }
+
+    #[test]
+    fn other_shapes_are_refused() {
+        let refused = |shape: &[usize], labels| {
+            let bytes = vec![0; shape.iter().product()];
+            arrays(shape, bytes, labels).err().unwrap().to_string()
+        };
+        assert!(refused(&[4, 2], vec![0; 4]).contains("x.npy has an array of shape [4, 2], which are no images"));
+        assert!(refused(&[1, 2, 2, 4], vec![0]).contains("no images"));
+        assert!(refused(&[0, 2, 2], vec![]).contains("has no images"));
+        assert!(refused(&[2, 0, 2], vec![0; 2]).contains("has no images"));
+        assert!(refused(&[2, 1, 1], vec![0; 3]).contains("y.npy has labels of shape [3] for 2 images"));
+    }
+
+    #[test]
+    fn classes_are_numbered() {
+        let named = |names: &[&str]| Part {
+            pixels: Pixels::InFiles(Default::default()),
+            labels: PartLabels::Names(names.iter().map(|name| name.to_string()).collect(), vec![0, 1, 1]),
+            place: "d".into(),
+        };
+        assert_eq!(named(&["b", "10", "a"]).classes().unwrap(), ["10", "a", "b"]);
+        assert_eq!(named(&["2", "10"]).classes().unwrap(), ["2", "10"]);
+        let classes = ["2".to_string(), "10".to_string()];
+        assert_eq!(named(&["10", "2"]).numbered(&classes).unwrap(), [1, 0, 0]);
+        let sentence = named(&["3", "2"]).numbered(&classes).unwrap_err().to_string();
+        assert!(
+            sentence.contains("d has a folder 3, which is none of the 2 classes"),
+            "{sentence}"
+        );
+        let numbers = |labels: Vec<i64>| arrays(&[labels.len(), 1, 1], vec![0; labels.len()], labels).unwrap();
+        assert_eq!(numbers(vec![2, 0]).classes().unwrap(), ["0", "1", "2"]);
+        assert_eq!(numbers(vec![1, 0]).numbered(&classes).unwrap(), [1, 0]);
+        let sentence = numbers(vec![1, 2]).numbered(&classes).unwrap_err().to_string();
+        assert!(
+            sentence.contains("y.npy has the label 2, but there are 2 classes"),
+            "{sentence}"
+        );
+        assert!(
+            numbers(vec![-1])
+                .classes()
+                .unwrap_err()
+                .to_string()
+                .contains("the label -1")
+        );
+        assert!(numbers(vec![1 << 40]).classes().is_err());
+    }
+}

@@ -1,0 +1,365 @@
+//! From a path to a data set of images, whatever its format.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use lessen_base::{Error, Result};
+
+use super::arrays::{Role, of_idx, of_npy, of_npz, role};
+use super::parts::{Part, Parts};
+use super::set::{ImageSet, Pixels};
+use super::{cifar, class_folders, decode};
+use crate::classes::Classes;
+use crate::held_out;
+use crate::parallel::in_parallel;
+use crate::places::{files_of, listed};
+
+/// How images are to be read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// 1 for grey images, 3 for colours; by default that of the training images, colours where some have them.
+    pub channels: Option<usize>,
+    /// A file, folder or pattern for the split `dev`; over that of the folder.
+    pub dev: Option<PathBuf>,
+    /// The same for the split `test`.
+    pub test: Option<PathBuf>,
+    /// Where there is no split `dev`, the share of the training split that is kept for it, below 1; 0 is none, and the
+    /// split `test` is evaluated.
+    pub held_out: f64,
+    /// Which images these are, of every class its share.
+    pub held_out_seed: u64,
+    /// The classes of the model that the data is for, in order; a file with their names goes before them.
+    pub classes: Option<Vec<String>>,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            channels: None,
+            dev: None,
+            test: None,
+            held_out: 0.1,
+            held_out_seed: 1,
+            classes: None,
+        }
+    }
+}
+
+/// A data set of labelled images.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageData {
+    /// The training split.
+    pub train: ImageSet,
+    /// The split of evaluations.
+    pub dev: ImageSet,
+    /// The test split, if there is one.
+    pub test: Option<ImageSet>,
+    /// The names of the classes in the order of their numbers.
+    pub names: Vec<String>,
+    /// Height and width of all images; none where they differ. Of images in files some hundreds are looked at.
+    pub size: Option<[usize; 2]>,
+    /// What there is to say of how it was read, a sentence each.
+    pub remarks: Vec<String>,
+}
+
+impl ImageData {
+    /// Returns the split `train`, `dev` or `test`.
+    ///
+    /// # Errors
+    /// A split that there is not; the message lists those that there are.
+    pub fn split(&self, name: &str) -> Result<&ImageSet> {
+        match (name, &self.test) {
+            ("train", _) => Ok(&self.train),
+            ("dev", _) => Ok(&self.dev),
+            ("test", Some(test)) => Ok(test),
+            (_, test) => {
+                let names = if test.is_some() {
+                    "train, dev, test"
+                } else {
+                    "train, dev"
+                };
+                Err(Error::user(format!(
+                    "this data has no split called {name}; choose one of {names}"
+                )))
+            }
+        }
+    }
+}
+
+/// Files with the names of classes, one in each line.
+const NAMES: [&str; 4] = ["class.txt", "classes.txt", "batches.meta.txt", "fine_label_names.txt"];
+
+/// Files of a split that are looked at before the first step.
+const LOOKED_AT: usize = 512;
+
+/// Reads a data set: a folder, a file, or a pattern for files.
+///
+/// - idx files, as MNIST has them: `train-images-idx3-ubyte`, `train-labels-idx1-ubyte`, `t10k-...`, packed by gzip or
+///   not.
+/// - Binary files of CIFAR-10 or CIFAR-100 (`.bin`).
+/// - NumPy's arrays: a `.npz` file, or `.npy` files in a folder, named `x_train` and `y_train`, `train_images` and
+///   `train_labels` and the like.
+/// - PNG and JPEG files in a folder for each class, at once or within folders `train`, `dev` and `test`.
+///
+/// # Errors
+/// Data that is missing, cut off or damaged, or of one class only. The message names the file and the remedy.
+pub fn read(path: &Path, options: &Options) -> Result<ImageData> {
+    let (mut parts, mut remarks) = parts_of(path, false)?;
+    for (given, split) in [(&options.dev, &mut parts.dev), (&options.test, &mut parts.test)] {
+        if let Some(path) = given {
+            *split = Some(one_part(path)?);
+        }
+    }
+    let names = match (parts.names.take(), &options.classes) {
+        (Some(names), _) => names,
+        (None, Some(names)) => names.clone(),
+        (None, None) => parts.train.classes()?,
+    };
+    if names.len() < 2 {
+        return Err(Error::user(format!(
+            "{} has only one class, and there is nothing to tell apart; give at least two classes",
+            parts.train.place.display()
+        )));
+    }
+    let looks = looks(&parts)?;
+    let channels = options.channels.unwrap_or(looks.channels());
+    remarks.extend(looks.remarks(channels));
+    let set = |part: &mut Part| -> Result<ImageSet> {
+        let labels = part.numbered(&names)?;
+        let pixels = std::mem::replace(&mut part.pixels, Pixels::InFiles(Default::default()));
+        Ok(ImageSet::of(pixels, channels, labels))
+    };
+    let train = set(&mut parts.train)?;
+    let test = parts.test.as_mut().map(set).transpose()?;
+    let (train, dev) = match (parts.dev.as_mut(), &test) {
+        (Some(dev), _) => (train, set(dev)?),
+        (None, Some(test)) if options.held_out == 0.0 => (train, test.clone()),
+        (None, _) => {
+            let (train, dev) = split(train, &parts.train.place, options)?;
+            remarks.push(format!(
+                "there are no images for validation: {} of {} examples are kept for it",
+                dev.len(),
+                dev.len() + train.len()
+            ));
+            (train, dev)
+        }
+    };
+    Ok(ImageData {
+        train,
+        dev,
+        test,
+        names,
+        size: looks.size(),
+        remarks,
+    })
+}
+
+/// Keeps a share of the images for validation.
+fn split(all: ImageSet, place: &Path, options: &Options) -> Result<(ImageSet, ImageSet)> {
+    if all.len() < 2 || options.held_out == 0.0 {
+        return Err(Error::user(format!(
+            "of the images of {} none are kept for validation; name some with data.dev, or set data.held_out above 0",
+            place.display()
+        )));
+    }
+    let held = held_out::chosen(all.labels(), options.held_out, options.held_out_seed);
+    Ok((all.part(&held, false), all.part(&held, true)))
+}
+
+/// All that a path names as one split.
+fn one_part(path: &Path) -> Result<Part> {
+    let (parts, _) = parts_of(path, true)?;
+    Ok(parts.train)
+}
+
+/// The splits that a path names, and what there is to say of them. Where it names one split, or files, that is for
+/// training, whatever its name.
+fn parts_of(path: &Path, is_one: bool) -> Result<(Parts, Vec<String>)> {
+    let is_folder = path.is_dir();
+    let are_one = is_one || !is_folder;
+    let files = match is_folder {
+        true => listed(path)?.into_iter().filter(|path| path.is_file()).collect(),
+        false => files_of(path)?,
+    };
+    let dir = match (is_folder, files.first().and_then(|file| file.parent())) {
+        (false, Some(parent)) => parent,
+        _ => path,
+    };
+    let of_kind = |is_kind: fn(&str) -> bool| -> Vec<PathBuf> {
+        let name = |file: &&PathBuf| is_kind(&file.file_name().unwrap_or_default().to_string_lossy().to_lowercase());
+        files.iter().filter(name).cloned().collect()
+    };
+    let idx = of_kind(|name| name.contains("idx") && !name.ends_with(".txt"));
+    let bin = of_kind(|name| name.ends_with(".bin"));
+    let npz = of_kind(|name| name.ends_with(".npz"));
+    let npy = of_kind(|name| name.ends_with(".npy"));
+    let mut parts = match (&idx[..], &bin[..], &npz[..], &npy[..]) {
+        ([_, ..], ..) => of_idx(&with_siblings(idx, is_folder, dir)?, dir, are_one)?,
+        (_, [_, ..], ..) => of_records(&bin, are_one)?,
+        (_, _, [archive], _) => of_npz(archive, is_one)?,
+        (_, _, [first, second, ..], _) => {
+            return Err(Error::user(format!(
+                "{} and {} are two archives; keep one of them in the folder, or name one",
+                first.display(),
+                second.display()
+            )));
+        }
+        (_, _, _, [_, ..]) => of_npy(&with_siblings(npy, is_folder, dir)?, dir, are_one)?,
+        _ => {
+            let found = if is_folder { class_folders::read(path)? } else { None };
+            let (mut parts, remarks) = found.ok_or_else(|| nothing_in(path, is_folder))?;
+            parts.names = names(dir)?;
+            return Ok((parts, remarks));
+        }
+    };
+    parts.names = names(dir)?;
+    Ok((parts, Vec::new()))
+}
+
+/// A file of an array that is named alone has that of its labels beside it.
+fn with_siblings(files: Vec<PathBuf>, is_folder: bool, dir: &Path) -> Result<Vec<PathBuf>> {
+    let [file] = &files[..] else { return Ok(files) };
+    if is_folder {
+        return Ok(files);
+    }
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let own = name(file);
+    let of_labels = own
+        .replace("images", "labels")
+        .replace("idx3", "idx1")
+        .replace("x_", "y_")
+        .replace("_x", "_y");
+    let stem = of_labels.trim_end_matches(".gz");
+    let siblings = listed(dir)?.into_iter().filter(|path| {
+        let name = name(path);
+        name != own && name.trim_end_matches(".gz") == stem
+    });
+    Ok(siblings.chain([file.clone()]).collect())
+}
+
+/// The splits of files of records, by their names, unless they are one.
+fn of_records(files: &[PathBuf], are_one: bool) -> Result<Parts> {
+    let of = |wanted: Role| -> Result<Option<Part>> {
+        let name = |file: &&PathBuf| role(&file.file_name().unwrap_or_default().to_string_lossy()) == wanted;
+        let own: Vec<PathBuf> = files.iter().filter(name).cloned().collect();
+        if own.is_empty() {
+            Ok(None)
+        } else {
+            cifar::read(&own).map(Some)
+        }
+    };
+    if are_one {
+        return Ok(Parts {
+            train: cifar::read(files)?,
+            dev: None,
+            test: None,
+            names: None,
+        });
+    }
+    let train = of(Role::Train)?.ok_or_else(|| {
+        Error::user(format!(
+            "{} and the files beside it are none for training; name one train.bin or data_batch_1.bin",
+            files[0].display()
+        ))
+    })?;
+    Ok(Parts {
+        train,
+        dev: of(Role::Dev)?,
+        test: of(Role::Test)?,
+        names: None,
+    })
+}
+
+/// The names of classes in a file of a folder.
+fn names(dir: &Path) -> Result<Option<Vec<String>>> {
+    let found = NAMES.iter().map(|name| dir.join(name)).find(|path| path.is_file());
+    found
+        .map(|path| Ok(Classes::read(&path, false)?.into_names()))
+        .transpose()
+}
+
+fn nothing_in(path: &Path, is_folder: bool) -> Error {
+    let shown = path.display();
+    Error::user(match is_folder {
+        true => format!(
+            "there are no images in {shown} that can be read: neither idx files (train-images-idx3-ubyte), nor records of \
+             CIFAR (.bin), nor arrays (.npz, .npy), nor a folder of PNG and JPEG files for each class; add some, or check the \
+             path (`lessen recipes --data` shows the formats)"
+        ),
+        false => {
+            format!("{shown} is no data set of images; name a folder, an idx file, a .bin file of CIFAR or a .npz file")
+        }
+    })
+}
+
+/// What some of the images look like.
+#[derive(Default)]
+struct Looks {
+    sizes: BTreeSet<[usize; 2]>,
+    grey: usize,
+    all: usize,
+    /// Whether only some of the images were looked at.
+    are_sampled: bool,
+}
+
+/// Looks at the images of all splits: at one of those in memory, which are all alike, and at some of those in files.
+fn looks(parts: &Parts) -> Result<Looks> {
+    let mut looks = Looks::default();
+    let splits = [Some(&parts.train), parts.dev.as_ref(), parts.test.as_ref()];
+    for part in splits.into_iter().flatten() {
+        let (shapes, weight) = match &part.pixels {
+            Pixels::InMemory(shape, _) => (vec![*shape], part.len()),
+            Pixels::InFiles(files) => {
+                let count = files.len().min(LOOKED_AT);
+                looks.are_sampled |= count < files.len();
+                let some: Vec<&PathBuf> = (0..count).map(|at| &files[at * files.len() / count]).collect();
+                (in_parallel(&some, |file| decode::shape(file))?, 1)
+            }
+        };
+        for [height, width, channels] in shapes {
+            looks.sizes.insert([height, width]);
+            looks.all += weight;
+            looks.grey += if channels == 1 { weight } else { 0 };
+        }
+    }
+    Ok(looks)
+}
+
+impl Looks {
+    /// 1 where all images are grey, else 3.
+    fn channels(&self) -> usize {
+        if self.grey == self.all { 1 } else { 3 }
+    }
+
+    /// Height and width of all images, if they have the same ones.
+    fn size(&self) -> Option<[usize; 2]> {
+        let mut sizes = self.sizes.iter();
+        sizes.next().copied().filter(|_| sizes.next().is_none())
+    }
+
+    /// What there is to say of images that are read with so many channels.
+    fn remarks(&self, channels: usize) -> Vec<String> {
+        let mut remarks = Vec::new();
+        let (wrong, from, to) = match channels {
+            1 => (self.all - self.grey, "colour", "grey"),
+            _ => (self.grey, "grey", "colour"),
+        };
+        let looked_at = if self.are_sampled { " that were looked at" } else { "" };
+        if wrong > 0 {
+            let (all, are) = (self.all, if wrong == 1 { "is" } else { "are" });
+            remarks.push(format!(
+                "{wrong} of {all} images{looked_at} {are} in {from}; such images are converted to {to}"
+            ));
+        }
+        if let (Some([least, a]), Some([most, b]), None) = (self.sizes.first(), self.sizes.last(), self.size()) {
+            remarks.push(format!(
+                "images{looked_at} differ in size, such as {least} x {a} and {most} x {b} (height x width); each is resized \
+                 to what the model sees"
+            ));
+        }
+        remarks
+    }
+}
+
+#[cfg(test)]
+mod tests;

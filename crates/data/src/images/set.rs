@@ -1,0 +1,193 @@
+//! Labelled images in memory or in files.
+
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crc32c::crc32c_append;
+use lessen_base::Result;
+
+use super::decode;
+use super::image::Image;
+use super::preprocessing::count_bytes;
+use crate::files::unreadable;
+
+/// One split of a data set: images, with the number of a class each. Images of files are decoded when they are asked
+/// for, each time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageSet {
+    pixels: Pixels,
+    /// Channels that images are given with.
+    channels: usize,
+    /// Those images of `pixels` that belong to it; all where there is no choice.
+    chosen: Option<Arc<[u32]>>,
+    labels: Vec<i32>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Pixels {
+    /// Images of this height, width and number of channels, one after another.
+    InMemory([usize; 3], Arc<Vec<u8>>),
+    InFiles(Arc<Vec<PathBuf>>),
+}
+
+impl ImageSet {
+    /// Makes a set of images of one height, width and number of channels (1 or 3), one after another.
+    ///
+    /// # Panics
+    /// If there are not as many bytes as there are labels for.
+    pub fn in_memory(shape: [usize; 3], bytes: Vec<u8>, labels: Vec<i32>) -> ImageSet {
+        let size: usize = shape.iter().product();
+        assert_eq!(bytes.len(), size * labels.len(), "bytes of the images");
+        ImageSet::of(Pixels::InMemory(shape, Arc::new(bytes)), shape[2], labels)
+    }
+
+    /// Makes a set of PNG and JPEG files, which are given with 1 or 3 channels.
+    ///
+    /// # Panics
+    /// If there are not as many labels.
+    pub fn in_files(files: Vec<PathBuf>, channels: usize, labels: Vec<i32>) -> ImageSet {
+        assert_eq!(files.len(), labels.len(), "one label for each image");
+        ImageSet::of(Pixels::InFiles(Arc::new(files)), channels, labels)
+    }
+
+    /// A set of all images.
+    pub(super) fn of(pixels: Pixels, channels: usize, labels: Vec<i32>) -> ImageSet {
+        ImageSet {
+            pixels,
+            channels,
+            chosen: None,
+            labels,
+        }
+    }
+
+    /// Those of the images, all of which it has, for which `chosen` is `wanted`.
+    pub(super) fn part(&self, chosen: &[bool], wanted: bool) -> ImageSet {
+        let numbers: Vec<u32> = (0..self.len() as u32)
+            .filter(|number| chosen[*number as usize] == wanted)
+            .collect();
+        ImageSet {
+            labels: numbers.iter().map(|number| self.labels[*number as usize]).collect(),
+            chosen: Some(numbers.into()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the number of images.
+    pub fn len(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// Whether there are no images.
+    pub fn is_empty(&self) -> bool {
+        self.labels.is_empty()
+    }
+
+    /// Returns the number of each image's class.
+    pub fn labels(&self) -> &[i32] {
+        &self.labels
+    }
+
+    /// Returns how many channels its images have.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Whether images are decoded from files when they are asked for.
+    pub fn is_in_files(&self) -> bool {
+        matches!(self.pixels, Pixels::InFiles(_))
+    }
+
+    /// Returns the file of an image; none for one in memory.
+    pub fn file(&self, number: usize) -> Option<&PathBuf> {
+        match &self.pixels {
+            Pixels::InMemory(..) => None,
+            Pixels::InFiles(files) => files.get(self.place(number)),
+        }
+    }
+
+    /// Returns an image.
+    ///
+    /// # Errors
+    /// A file that cannot be read any more, or is damaged.
+    ///
+    /// # Panics
+    /// If there is no such image.
+    pub fn image(&self, number: usize) -> Result<Image> {
+        let place = self.place(number);
+        let image = match &self.pixels {
+            Pixels::InMemory(shape, bytes) => {
+                let size: usize = shape.iter().product();
+                Image::new(*shape, bytes[place * size..(place + 1) * size].to_vec())
+            }
+            Pixels::InFiles(files) => decode::read(&files[place])?,
+        };
+        Ok(image.with_channels(self.channels))
+    }
+
+    /// How often each byte is in each channel of all images; none for those in files.
+    pub(super) fn byte_counts(&self) -> Option<Vec<[u64; 256]>> {
+        let Pixels::InMemory(shape, bytes) = &self.pixels else {
+            return None;
+        };
+        let mut counts = vec![[0; 256]; self.channels];
+        if self.chosen.is_none() && shape[2] == self.channels {
+            count_bytes(bytes, &mut counts);
+            return Some(counts);
+        }
+        for number in 0..self.len() {
+            count_bytes(self.image(number).ok()?.bytes(), &mut counts);
+        }
+        Some(counts)
+    }
+
+    /// Returns a checksum of labels and images; of images in files, of their names and sizes.
+    ///
+    /// # Errors
+    /// A file that cannot be read any more.
+    pub fn checksum(&self) -> Result<u32> {
+        let labels = self.labels.iter();
+        let mut crc = labels.fold(0, |crc, label| crc32c_append(crc, &label.to_le_bytes()));
+        for number in 0..self.len() {
+            match &self.pixels {
+                Pixels::InMemory(shape, bytes) => {
+                    let (size, place) = (shape.iter().product::<usize>(), self.place(number));
+                    crc = crc32c_append(crc, &bytes[place * size..(place + 1) * size]);
+                }
+                Pixels::InFiles(files) => {
+                    let file = &files[self.place(number)];
+                    let size = fs::metadata(file).map_err(|error| unreadable(file, &error))?.len();
+                    let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+                    crc = crc32c_append(crc32c_append(crc, name), &size.to_le_bytes());
+                }
+            }
+        }
+        Ok(crc)
+    }
+
+    /// The place of an image in `pixels`.
+    fn place(&self, number: usize) -> usize {
+        match &self.chosen {
+            Some(chosen) => chosen[number] as usize,
+            None => number,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_has_its_images_and_labels() {
+        let set = ImageSet::in_memory([1, 2, 1], (0..8).collect(), vec![4, 5, 6, 7]);
+        let chosen = [true, false, false, true];
+        let (some, others) = (set.part(&chosen, true), set.part(&chosen, false));
+        assert_eq!((some.labels(), others.labels()), (&[4, 7][..], &[5, 6][..]));
+        assert_eq!(some.image(1).unwrap().bytes(), [6, 7]);
+        assert_eq!(others.image(0).unwrap().bytes(), [2, 3]);
+        assert_eq!(others.byte_counts().unwrap()[0][..8], [0, 0, 1, 1, 1, 1, 0, 0]);
+        assert_ne!(some.checksum().unwrap(), others.checksum().unwrap());
+        assert_eq!(some.file(0), None);
+    }
+}
