@@ -8,7 +8,8 @@ use lessen_graph::Tensor;
 
 /// An elementwise activation function.
 ///
-/// As a word: `gelu`, `gelu_new`, `relu`, `silu`, `tanh`, `elu` (alpha 1), `elu:ALPHA`, `helu:ALPHA`.
+/// As a word: `gelu`, `gelu_new`, `relu`, `relu6`, `silu`, `hardswish`, `tanh`, `elu` (alpha 1), `elu:ALPHA`,
+/// `helu:ALPHA`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Activation {
     /// `x Φ(x)`, with the error function.
@@ -17,8 +18,12 @@ pub enum Activation {
     GeluTanh,
     /// `max(x, 0)`
     Relu,
+    /// `max(x, 0)`, at most 6 (Howard et al. 2017).
+    Relu6,
     /// `x / (1 + exp(-x))`
     Silu,
+    /// `x` times `x / 6 + 1/2` from 0 to 1 (Howard et al. 2019).
+    HardSwish,
     /// The hyperbolic tangent.
     Tanh,
     /// `x` where `x > 0`, `alpha (exp(x) - 1)` elsewhere (Clevert, Unterthiner and Hochreiter 2015), with its alpha.
@@ -28,11 +33,13 @@ pub enum Activation {
 }
 
 /// Activations and their names, which all mean the same function; the first one is written.
-const NAMED: [(Activation, &[&str]); 6] = [
+const NAMED: [(Activation, &[&str]); 8] = [
     (Activation::Gelu, &["gelu", "gelu_python"]),
     (Activation::GeluTanh, &["gelu_new", "gelu_fast", "gelu_pytorch_tanh"]),
     (Activation::Relu, &["relu"]),
+    (Activation::Relu6, &["relu6"]),
     (Activation::Silu, &["silu", "swish"]),
+    (Activation::HardSwish, &["hardswish"]),
     (Activation::Tanh, &["tanh"]),
     (Activation::Elu(1.0), &["elu"]),
 ];
@@ -72,12 +79,27 @@ impl Activation {
             Activation::Gelu => x.gelu(),
             Activation::GeluTanh => x.gelu_tanh(),
             Activation::Relu => x.relu(),
+            Activation::Relu6 => relu6(x),
             Activation::Silu => x.silu(),
+            Activation::HardSwish => x * hard_sigmoid(x),
             Activation::Tanh => x.tanh(),
             Activation::Elu(alpha) => x.elu(alpha),
             Activation::Helu(alpha) => x.helu(alpha),
         }
     }
+}
+
+/// `max(x, 0)`, at most 6. The derivative is 0 at 0 and at 6, as PyTorch's is.
+#[track_caller]
+fn relu6(x: Tensor<'_>) -> Tensor<'_> {
+    let six = x.full_like(6.0);
+    x.ge(six).select(six, x.relu())
+}
+
+/// `x / 6 + 1/2` from 0 to 1.
+#[track_caller]
+pub(crate) fn hard_sigmoid(x: Tensor<'_>) -> Tensor<'_> {
+    relu6(x + 3.0) * (1.0 / 6.0)
 }
 
 impl fmt::Display for Activation {
@@ -172,7 +194,8 @@ mod tests {
                 wrong.parse::<Activation>().unwrap_err().to_string(),
                 format!(
                     "there is no activation `{wrong}`; choose one of gelu, gelu_python, gelu_new, gelu_fast, \
-                     gelu_pytorch_tanh, relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA with a number ALPHA from 0 on"
+                     gelu_pytorch_tanh, relu, relu6, silu, swish, hardswish, tanh, elu, elu:ALPHA, helu:ALPHA with a \
+                     number ALPHA from 0 on"
                 )
             );
         }

@@ -7,6 +7,8 @@ use crate::models::bert::{Family, Head};
 use crate::models::encoder::LessenEncoder;
 use crate::models::gpt2::GPT2LMHeadModel;
 use crate::models::llama::LlamaFamily;
+use crate::models::vision::ImageClassifier;
+use crate::models::vit::VitFamily;
 use lessen_base::Result;
 
 /// A model class, by its name in the field `architectures` of `config.json`.
@@ -20,6 +22,10 @@ pub enum Architecture {
     Llama(LlamaFamily),
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder,
+    /// ViT or DeiT with a classification or regression head.
+    Vit(VitFamily),
+    /// A convolutional network.
+    ImageClassifier,
 }
 
 impl Architecture {
@@ -28,8 +34,13 @@ impl Architecture {
         let of_family = |family| Head::ALL.map(|head| Architecture::Bert(family, head));
         let berts = Family::ALL.into_iter().flat_map(of_family);
         let llamas = LlamaFamily::ALL.map(Architecture::Llama);
-        let others = [Architecture::GPT2LMHeadModel, Architecture::LessenEncoder];
-        berts.chain(others).chain(llamas)
+        let others = [
+            Architecture::GPT2LMHeadModel,
+            Architecture::LessenEncoder,
+            Architecture::ImageClassifier,
+        ];
+        let vits = VitFamily::ALL.map(Architecture::Vit);
+        berts.chain(others).chain(llamas).chain(vits)
     }
 
     /// The name in `architectures`.
@@ -39,6 +50,8 @@ impl Architecture {
             Architecture::GPT2LMHeadModel => GPT2LMHeadModel::ARCHITECTURE,
             Architecture::Llama(family) => family.class(),
             Architecture::LessenEncoder => LessenEncoder::ARCHITECTURE,
+            Architecture::Vit(family) => family.class(),
+            Architecture::ImageClassifier => ImageClassifier::ARCHITECTURE,
         }
     }
 
@@ -49,14 +62,20 @@ impl Architecture {
             Architecture::GPT2LMHeadModel => "gpt2",
             Architecture::Llama(family) => family.model_type(),
             Architecture::LessenEncoder => "lessen-encoder",
+            Architecture::Vit(family) => family.model_type(),
+            Architecture::ImageClassifier => ImageClassifier::MODEL_TYPE,
         }
     }
 
-    /// The class of a family, by its `model_type`, with this head.
+    /// The class of a family, by its `model_type`, with this head. Where the families of images have one, it is
+    /// [`Head::SequenceClassification`], that of the classes of a whole example.
     pub fn with_head(family: &str, head: Head) -> Option<Architecture> {
         let berts = Family::ALL.map(|family| Architecture::Bert(family, head));
-        let encoder = (head == Head::SequenceClassification).then_some(Architecture::LessenEncoder);
-        let mut all = berts.into_iter().chain(encoder);
+        let vits = VitFamily::ALL.map(Architecture::Vit);
+        let own = [Architecture::LessenEncoder, Architecture::ImageClassifier];
+        let classifiers = own.into_iter().chain(vits);
+        let is_classifier = head == Head::SequenceClassification;
+        let mut all = berts.into_iter().chain(classifiers.filter(|_| is_classifier));
         all.find(|architecture| architecture.model_type() == family)
     }
 

@@ -1,4 +1,8 @@
-//! The layout of a batch of sequences, and what models read of it.
+//! The layout of a batch, of sequences or of images, and what models read of it.
+//!
+//! A model is traced for a layout, and its methods are all that it knows of a batch. Models of texts read tokens
+//! ([`BatchShape::ids`]), models of images read images ([`BatchShape::images`]), and a layout of the other kind is
+//! refused there, at the first thing that a model reads.
 
 use lessen_graph::{DType, Tensor};
 
@@ -7,7 +11,7 @@ use crate::init::Init;
 use crate::layers::{embedding, mean_pool, positions};
 use crate::observations::NO_LABEL;
 
-/// The layout of a batch: sequences with padding, or without.
+/// The layout of a batch: sequences with padding, or without, or images.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum BatchShape {
     /// Rows of equal length, `[B, T]`. Data inputs: the padding mask `mask` (`bool[B, T]`, true for a real token).
@@ -39,31 +43,74 @@ pub enum BatchShape {
         /// Number of tokens to predict, `M`.
         masked: usize,
     },
+    /// Images of one size. Data inputs: `images` (`f32[B, H, W, C]`), and with a loss those of the model's
+    /// [`Task`](crate::Task), or those of mixed images: `targets` (`f32[B, classes]`, the shares that an image has of
+    /// each class) and `weights` (`f32[B]`).
+    Images {
+        /// Number of images, `B`.
+        size: usize,
+        /// Height, width and channels of an image, `[H, W, C]`.
+        image: [usize; 3],
+        /// Whether images are mixed, so that they have shares of classes in place of labels.
+        mixed: bool,
+    },
 }
 
 impl BatchShape {
-    /// Number of sequences, `B`.
+    /// Number of sequences or images, `B`.
     pub fn size(self) -> usize {
         match self {
-            BatchShape::Padded { size, .. } | BatchShape::Packed { size, .. } | BatchShape::Masked { size, .. } => size,
+            BatchShape::Padded { size, .. }
+            | BatchShape::Packed { size, .. }
+            | BatchShape::Masked { size, .. }
+            | BatchShape::Images { size, .. } => size,
         }
     }
 
-    /// The shape of tokens: `[B, T]`, or `[1, N]` without padding.
+    /// The shape of tokens: `[B, T]`, or `[1, N]` without padding. Of images it is the shape of their pixels, `[B, H ·
+    /// W]`, by which sizes of batches are compared.
     pub fn tokens(self) -> [usize; 2] {
         match self {
             BatchShape::Padded { size, length } => [size, length],
             BatchShape::Packed { tokens, .. } | BatchShape::Masked { tokens, .. } => [1, tokens],
+            BatchShape::Images { size, image, .. } => [size, image[0] * image[1]],
         }
     }
 
     /// Whether sequences follow each other without padding.
     fn is_packed(self) -> bool {
-        !matches!(self, BatchShape::Padded { .. })
+        matches!(self, BatchShape::Packed { .. } | BatchShape::Masked { .. })
+    }
+
+    /// Whether the examples are mixed with each other, so that they have shares of classes in place of labels.
+    pub(crate) fn is_mixed(self) -> bool {
+        matches!(self, BatchShape::Images { mixed: true, .. })
+    }
+
+    /// The data input `images`, `f32[B, H, W, C]`.
+    ///
+    /// # Panics
+    /// If it is a batch of texts.
+    #[track_caller]
+    pub(crate) fn images<'g>(self, cx: &Context<'g>) -> Tensor<'g> {
+        match self {
+            BatchShape::Images { size, image, .. } => {
+                let [height, width, channels] = image;
+                cx.input("images", DType::F32, &[size, height, width, channels])
+            }
+            _ => cx.trace().fail("a model of images cannot read a batch of texts"),
+        }
     }
 
     /// The data input with a number for each token: `tokens`, `types` or `labels`.
+    ///
+    /// # Panics
+    /// If it is a batch of images.
+    #[track_caller]
     pub(crate) fn ids<'g>(self, cx: &Context<'g>, name: &str) -> Tensor<'g> {
+        if let BatchShape::Images { .. } = self {
+            cx.trace().fail("a model of texts cannot read a batch of images");
+        }
         cx.input(name, DType::I32, &self.tokens())
     }
 
@@ -116,7 +163,7 @@ impl BatchShape {
 
     /// The padding mask, `bool[B, T]`; none without padding.
     pub(crate) fn mask<'g>(self, cx: &Context<'g>) -> Option<Tensor<'g>> {
-        (!self.is_packed()).then(|| cx.input("mask", DType::Bool, &self.tokens()))
+        matches!(self, BatchShape::Padded { .. }).then(|| cx.input("mask", DType::Bool, &self.tokens()))
     }
 
     /// The starts of sequences, `i32[B + 1]`; none with padding.

@@ -122,6 +122,18 @@ impl Fields {
         self.get(field).map_or(Ok(default), |value| self.as_size(field, value))
     }
 
+    /// Returns an optional height and width: a list of both, or a number that is both.
+    pub fn extents_or(&self, field: &str, default: [usize; 2]) -> Result<[usize; 2]> {
+        match self.get(field) {
+            None => Ok(default),
+            Some(Value::Array(both)) => match both.as_slice() {
+                [height, width] => Ok([self.as_size(field, height)?, self.as_size(field, width)?]),
+                _ => Err(self.error(field, "must be a whole number or a list of two, height and width")),
+            },
+            Some(side) => self.as_size(field, side).map(|side| [side, side]),
+        }
+    }
+
     /// Returns an optional token id.
     pub fn index_or(&self, field: &str, default: usize) -> Result<usize> {
         self.get(field).map_or(Ok(default), |value| match value.as_u64() {
@@ -273,6 +285,14 @@ impl Fields {
 pub fn put_identity(map: &mut Map<String, Value>, architecture: &str, model_type: &str) {
     map.insert("architectures".into(), Value::from(vec![architecture]));
     map.insert("model_type".into(), Value::from(model_type));
+}
+
+/// A height and a width as [`Fields::extents_or`] reads them: a number where both are equal.
+pub(crate) fn extents_json([height, width]: [usize; 2]) -> Value {
+    match height == width {
+        true => Value::from(height),
+        false => Value::from(vec![height, width]),
+    }
 }
 
 /// Writes the dtype of the weights.

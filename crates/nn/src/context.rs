@@ -25,6 +25,8 @@ pub struct ParamSpec {
     pub init: Init,
     /// The state input of the trace that declares it.
     pub value: ValueId,
+    /// Whether it is a buffer: a value of the model that no optimizer changes, such as a running statistic.
+    pub is_buffer: bool,
 }
 
 /// A state other than a parameter: an optimizer state, a summed gradient, or a key/value cache.
@@ -212,6 +214,22 @@ impl<'g> Context<'g> {
     /// If it was declared with another shape.
     #[track_caller]
     pub fn param(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
+        self.declare(name, shape, init, false)
+    }
+
+    /// Returns the buffer `PREFIX.name`: an `f32` state that is declared, drawn, saved and loaded as a parameter is,
+    /// but has no gradient, no optimizer state and no average. The model itself assigns it in a training step, if at
+    /// all.
+    ///
+    /// # Panics
+    /// If it was declared with another shape.
+    #[track_caller]
+    pub fn buffer(&self, name: &str, shape: &[usize], init: Init) -> Tensor<'g> {
+        self.declare(name, shape, init, true)
+    }
+
+    #[track_caller]
+    fn declare(&self, name: &str, shape: &[usize], init: Init, is_buffer: bool) -> Tensor<'g> {
         let name = join(&self.prefix, name);
         let found = self.declared.borrow().params.iter().find(|p| p.name == name).cloned();
         if let Some(param) = found {
@@ -231,12 +249,13 @@ impl<'g> Context<'g> {
             shape: shape.to_vec(),
             init,
             value: tensor.id(),
+            is_buffer,
         };
         self.declared.borrow_mut().params.push(param);
         tensor
     }
 
-    /// Returns all parameters in order of first use.
+    /// Returns all parameters and buffers in order of first use.
     pub fn params(&self) -> Vec<ParamSpec> {
         self.declared.borrow().params.clone()
     }

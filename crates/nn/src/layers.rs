@@ -1,5 +1,8 @@
 //! Layers as functions: each declares its parameters under `NAME` and applies them to its input.
 
+mod convolution;
+mod normalization;
+
 use std::ops::Range;
 
 use lessen_graph::Tensor;
@@ -11,13 +14,28 @@ use crate::lora::adapt;
 use crate::observations;
 use crate::rotary::Rotary;
 
+pub use convolution::{Convolution, Gate, channel_shuffle, conv2d, patch_embedding, squeeze_excitation};
+pub use normalization::{BatchNorm, batch_norm, group_norm, instance_norm};
+
 /// `y = x Wᵀ + b` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]` (as in PyTorch's `nn.Linear`)
 /// and `NAME.bias` of shape `[out]`, initially zero.
 #[track_caller]
 pub fn linear<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, out: usize, init: Init) -> Tensor<'g> {
+    linear_from(cx, name, x, out, [init, Init::Zeros])
+}
+
+/// [`linear`] with these initial values of weight and bias.
+#[track_caller]
+pub fn linear_from<'g>(
+    cx: &Context<'g>,
+    name: &str,
+    x: Tensor<'g>,
+    out: usize,
+    [weight, bias]: [Init; 2],
+) -> Tensor<'g> {
     let cx = cx.enter(name);
-    let weight = cx.param("weight", &[out, x.dim(-1)], init);
-    adapt(&cx, x, x.matmul_t(weight), false) + cx.param("bias", &[out], Init::Zeros)
+    let weight = cx.param("weight", &[out, x.dim(-1)], weight);
+    adapt(&cx, x, x.matmul_t(weight), false) + cx.param("bias", &[out], bias)
 }
 
 /// `y = x Wᵀ` for `x` of shape `[.., in]`, with `NAME.weight` of shape `[out, in]`.

@@ -72,16 +72,57 @@ pub(crate) fn cross_entropy<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Te
         return logits.cross_entropy_with(labels, IGNORE, *smoothing);
     };
     assert_eq!(weights.len(), logits.dim(-1), "a weight for each class");
-    let values = weights.iter().map(|&weight| f64::from(weight)).collect();
-    let weights = cx.trace().constant(Array::f32(&[weights.len()], values));
+    let weights = constant(cx, weights);
     let counts = labels.ne(labels.scalar_like(IGNORE as f64));
     // A row without a label has the weight 0, and reads that of the first class.
     let of_rows = weights.gather(labels.maximum(labels.scalar_like(0.0)));
     let of_rows = of_rows * counts.cast(DType::F32);
     let losses = logits.cross_entropy_rows(labels, IGNORE, *smoothing);
-    let whole = of_rows.sum();
-    let whole = whole.gt(whole.scalar_like(0.0)).select(whole, whole.scalar_like(1.0));
+    let whole = or_one(of_rows.sum());
     (losses * of_rows).sum() / whole
+}
+
+/// The cross entropy of logits `[B, V]` where rows have shares of several classes, `targets` (`f32[B, V]`, rows that
+/// add up to 1), as mixup and CutMix make them: the mean over rows by `weights` (`f32[B]`) of `-sum_c t_c ln p_c`, with
+/// the smoothing and the weight of each class that the context's [`Criterion`] says. Of rows with a single class it is
+/// [`cross_entropy`].
+///
+/// # Panics
+/// If there are class weights, but not `V` of them.
+#[track_caller]
+pub(crate) fn cross_entropy_of_shares<'g>(
+    cx: &Context<'g>,
+    logits: Tensor<'g>,
+    targets: Tensor<'g>,
+    weights: Tensor<'g>,
+) -> Tensor<'g> {
+    let Criterion {
+        smoothing,
+        class_weights,
+    } = cx.criterion();
+    let log_p = logits.log_softmax();
+    let losses = match *smoothing {
+        0.0 => -log_p,
+        s => -(log_p * (1.0 - s) + log_p.mean_last() * s),
+    };
+    let mut shares = targets * weights.unsqueeze(-1);
+    if let Some(class_weights) = class_weights {
+        assert_eq!(class_weights.len(), logits.dim(-1), "a weight for each class");
+        shares = shares * constant(cx, class_weights);
+    }
+    let whole = or_one(shares.sum());
+    (losses * shares).sum() / whole
+}
+
+/// Weights of classes as a constant of the graph.
+fn constant<'g>(cx: &Context<'g>, weights: &[f32]) -> Tensor<'g> {
+    let values = weights.iter().map(|&weight| f64::from(weight)).collect();
+    cx.trace().constant(Array::f32(&[weights.len()], values))
+}
+
+/// A sum of weights as a divisor: 1 where it is 0.
+fn or_one(whole: Tensor<'_>) -> Tensor<'_> {
+    whole.gt(whole.scalar_like(0.0)).select(whole, whole.scalar_like(1.0))
 }
 
 impl fmt::Display for Loss {

@@ -2,6 +2,11 @@
 //!
 //! This file has what a model computes; `config_json` reads and writes its configuration, `settings` asks for what all
 //! configurations have and changes it.
+//!
+//! Models of texts and of images are variants of one type. Both are functions of a batch, whose [`BatchShape`] says
+//! what it holds; both are trained, saved, loaded and adapted alike; a classifier of either has the same [`Task`].
+//! [`Model::image`] tells them apart: it is the size of the images that a model reads. What belongs to texts alone is
+//! absent as it may be in a model of texts: no [`Model::decoder`], no [`Model::max_length`], a vocabulary of 0 tokens.
 
 /// An expression of the model, whatever its class.
 macro_rules! of_each {
@@ -11,6 +16,8 @@ macro_rules! of_each {
             Model::GPT2LMHeadModel($model) => $value,
             Model::LlamaForCausalLM($model) => $value,
             Model::LessenEncoder($model) => $value,
+            Model::Vit($model) => $value,
+            Model::ImageClassifier($model) => $value,
         }
     };
 }
@@ -28,6 +35,8 @@ use crate::models::decoder::Decoder;
 use crate::models::encoder::LessenEncoder;
 use crate::models::gpt2::GPT2LMHeadModel;
 use crate::models::llama::LlamaForCausalLM;
+use crate::models::vision::ImageClassifier;
+use crate::models::vit::Vit;
 use crate::models::{BatchShape, Outputs};
 use crate::task::Task;
 
@@ -42,6 +51,10 @@ pub enum Model {
     LlamaForCausalLM(LlamaForCausalLM),
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder(LessenEncoder),
+    /// ViT or DeiT with a classification or regression head.
+    Vit(Vit),
+    /// A convolutional network.
+    ImageClassifier(ImageClassifier),
 }
 
 impl Model {
@@ -52,6 +65,8 @@ impl Model {
             Model::GPT2LMHeadModel(_) => Architecture::GPT2LMHeadModel,
             Model::LlamaForCausalLM(model) => Architecture::Llama(model.config.family),
             Model::LessenEncoder(_) => Architecture::LessenEncoder,
+            Model::Vit(model) => Architecture::Vit(model.config.family),
+            Model::ImageClassifier(_) => Architecture::ImageClassifier,
         }
     }
 
@@ -64,11 +79,13 @@ impl Model {
                 classes: model.config.labels.len(),
             },
             Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => Task::LanguageModelling,
-            Model::Bert(_) | Model::LessenEncoder(_) => match self.labels().len() {
-                classes if self.is_multi_label() => Task::MultiLabelClassification { classes },
-                1 => Task::Regression,
-                classes => Task::Classification { classes },
-            },
+            Model::Bert(_) | Model::LessenEncoder(_) | Model::Vit(_) | Model::ImageClassifier(_) => {
+                match self.labels().len() {
+                    classes if self.is_multi_label() => Task::MultiLabelClassification { classes },
+                    1 => Task::Regression,
+                    classes => Task::Classification { classes },
+                }
+            }
         }
     }
 
@@ -77,7 +94,7 @@ impl Model {
         match self {
             Model::GPT2LMHeadModel(model) => Some(model.decoder()),
             Model::LlamaForCausalLM(model) => Some(model.decoder()),
-            Model::Bert(_) | Model::LessenEncoder(_) => None,
+            Model::Bert(_) | Model::LessenEncoder(_) | Model::Vit(_) | Model::ImageClassifier(_) => None,
         }
     }
 
@@ -85,10 +102,11 @@ impl Model {
     ///
     /// Declares the data inputs `tokens` (`i32[B, T]`), `types` (`i32[B, T]`, token types; BERT only), those that
     /// [`BatchShape`] names (GPT-2 has no padding mask), and those of its [`Task`]. Without padding `[B, T]` is `[1,
-    /// N]`.
+    /// N]`. A model of images declares `images` in place of tokens.
     ///
     /// # Panics
-    /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`].
+    /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`]. If the batch is not of what the
+    /// model reads, texts or images of its size; see [`Model::check_image`].
     #[track_caller]
     pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
         match self {
@@ -96,6 +114,8 @@ impl Model {
             Model::GPT2LMHeadModel(model) => model.decoder().forward(cx, batch),
             Model::LlamaForCausalLM(model) => model.decoder().forward(cx, batch),
             Model::LessenEncoder(model) => model.forward(cx, batch),
+            Model::Vit(model) => model.forward(cx, batch),
+            Model::ImageClassifier(model) => model.forward(cx, batch),
         }
     }
 
@@ -103,7 +123,7 @@ impl Model {
     /// `f32[B, T, vocabulary]`, as softmax takes them. Declares no inputs for labels or targets.
     ///
     /// # Panics
-    /// If a padded `T` is above [`Model::max_length`]; see [`Model::check_length`].
+    /// As [`Model::forward`].
     #[track_caller]
     pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
         match self {
@@ -111,6 +131,8 @@ impl Model {
             Model::GPT2LMHeadModel(model) => model.decoder().logits(cx, batch),
             Model::LlamaForCausalLM(model) => model.decoder().logits(cx, batch),
             Model::LessenEncoder(model) => model.logits(cx, batch),
+            Model::Vit(model) => model.logits(cx, batch),
+            Model::ImageClassifier(model) => model.logits(cx, batch),
         }
     }
 
@@ -123,7 +145,15 @@ impl Model {
     pub fn parameters_with(&self, lora: Option<&Lora>) -> Vec<ParamSpec> {
         let trace = Trace::new();
         let cx = Context::new(&trace, false).with_lora(lora);
-        self.logits(&cx, BatchShape::Padded { size: 1, length: 1 });
+        let one = match self.image() {
+            Some(image) => BatchShape::Images {
+                size: 1,
+                image,
+                mixed: false,
+            },
+            None => BatchShape::Padded { size: 1, length: 1 },
+        };
+        self.logits(&cx, one);
         cx.params()
     }
 
@@ -138,7 +168,11 @@ impl Model {
             Model::Bert(model) => model.is_head(name),
             Model::GPT2LMHeadModel(_) => false,
             Model::LlamaForCausalLM(_) => name == "lm_head.weight",
-            Model::LessenEncoder(_) => name.starts_with("classifier."),
+            Model::LessenEncoder(_) | Model::Vit(_) => name.starts_with("classifier."),
+            Model::ImageClassifier(model) => {
+                let rest = name.strip_prefix(model.config.model().head());
+                rest.is_some_and(|rest| rest.starts_with('.'))
+            }
         }
     }
 }
@@ -153,4 +187,11 @@ macro_rules! into_model {
     )*};
 }
 
-into_model!(Bert, GPT2LMHeadModel, LlamaForCausalLM, LessenEncoder);
+into_model!(
+    Bert,
+    GPT2LMHeadModel,
+    LlamaForCausalLM,
+    LessenEncoder,
+    Vit,
+    ImageClassifier
+);

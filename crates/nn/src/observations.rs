@@ -91,13 +91,13 @@ pub(crate) fn attention<'g>(cx: &Context<'g>, q: Tensor<'g>, k: Tensor<'g>, opti
 }
 
 /// Observes the logits of a cross entropy, `[.., classes]`, as `logits`, and their softmax as `probabilities`, where
-/// `labels` says that there is a label.
+/// `counts` (`bool[..]`) says that a row counts in the loss.
 #[track_caller]
-pub(crate) fn logits<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) {
+pub(crate) fn logits<'g>(cx: &Context<'g>, logits: Tensor<'g>, counts: impl FnOnce() -> Tensor<'g>) {
     if [cx.observes("logits"), cx.observes("probabilities")] == [false; 2] {
         return;
     }
-    let seen = Some(labels.ne(labels.scalar_like(NO_LABEL)).unsqueeze(-1));
+    let seen = Some(counts().unsqueeze(-1));
     let statistics = [Statistic::Summary, Statistic::Histogram, Statistic::RowDeviation];
     cx.observe_where("logits", &statistics, logits, seen);
     cx.observe_where("probabilities", &[Statistic::RowEntropy], logits.softmax(), seen);

@@ -97,8 +97,10 @@ impl UpdateRule {
     }
 
     /// Whether a parameter is trained.
-    pub fn trains(&self, name: &str) -> bool {
-        !self.frozen.contains(name) && self.lora.as_ref().is_none_or(|lora| lora.trains(name))
+    pub fn trains(&self, param: &ParamSpec) -> bool {
+        let name = &param.name;
+        let is_adapted = self.lora.as_ref().is_none_or(|lora| lora.trains(name));
+        !param.is_buffer && !self.frozen.contains(name) && is_adapted
     }
 
     /// Those of all parameters of a model that are trained, each with what its learning rate is multiplied by.
@@ -108,7 +110,7 @@ impl UpdateRule {
             None => vec![1.0; params.len()],
         };
         let all = params.into_iter().zip(factors);
-        all.filter(|(param, _)| self.trains(&param.name)).collect()
+        all.filter(|(param, _)| self.trains(param)).collect()
     }
 }
 

@@ -1,8 +1,9 @@
 //! Alternative names of parameters in checkpoints.
 
 use crate::models::bert::Family;
+use crate::models::vit::VitFamily;
 
-/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.`,
+/// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.`, `vit.`,
 /// `transformer.` or `model.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT converted
 /// from TensorFlow), and that of a tied copy.
 pub(super) fn candidates(name: &str) -> Vec<String> {
@@ -28,6 +29,7 @@ pub(super) fn without_prefix(name: &str) -> Option<&str> {
     let mut prefixes = Family::ALL
         .into_iter()
         .map(|family| family.description().prefix)
+        .chain(VitFamily::ALL.map(VitFamily::model_type))
         .chain(["transformer", "model"]);
     prefixes.find_map(|prefix| name.strip_prefix(prefix)?.strip_prefix('.'))
 }
@@ -67,12 +69,13 @@ pub(super) fn tied() -> Vec<Tied> {
     all
 }
 
-/// Whether a tensor of a checkpoint carries no information: a constant that old versions of transformers save, or a
-/// tied copy.
+/// Whether a tensor of a checkpoint carries no information: a constant that old versions of transformers save, a count
+/// of batches, which PyTorch reads where statistics have no momentum, or a tied copy.
 pub(super) fn is_redundant(name: &str) -> bool {
     name.ends_with("position_ids")
         || name.ends_with(".attn.bias")
         || name.ends_with(".attn.masked_bias")
         || name.ends_with(".rotary_emb.inv_freq")
+        || name.ends_with(".num_batches_tracked")
         || tied().iter().any(|tied| tied.copy == name)
 }

@@ -11,6 +11,8 @@ use crate::models::bert::{Bert, Family, Head};
 use crate::models::encoder::{EncoderConfig, LessenEncoder};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use crate::models::llama::{LlamaConfig, LlamaForCausalLM};
+use crate::models::vision::{ImageClassifier, ImageClassifierConfig};
+use crate::models::vit::{Vit, VitConfig};
 use crate::task::Task;
 use lessen_base::Result;
 
@@ -88,6 +90,14 @@ impl Model {
             .into(),
             Architecture::LessenEncoder => LessenEncoder {
                 config: EncoderConfig::from_fields(fields)?,
+            }
+            .into(),
+            Architecture::Vit(family) => Vit {
+                config: VitConfig::from_fields(fields, family)?,
+            }
+            .into(),
+            Architecture::ImageClassifier => ImageClassifier {
+                config: ImageClassifierConfig::from_fields(fields)?,
             }
             .into(),
         })

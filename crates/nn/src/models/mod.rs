@@ -6,12 +6,14 @@ mod decoder_cache;
 pub mod encoder;
 pub mod gpt2;
 pub mod llama;
+pub mod vision;
+pub mod vit;
 
 use lessen_graph::{DType, Tensor};
 
 pub use crate::batch::BatchShape;
 use crate::context::Context;
-use crate::loss::cross_entropy;
+use crate::loss::{cross_entropy, cross_entropy_of_shares};
 use crate::observations;
 
 /// The outputs of a model.
@@ -26,7 +28,7 @@ pub struct Outputs<'g> {
 
 /// Logits, `f32[.., classes]`, and their cross entropy over `labels` (`i32[..]`, -100 where there is none).
 fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> Outputs<'g> {
-    observations::logits(cx, logits, labels);
+    observations::logits(cx, logits, || labels.ne(labels.scalar_like(observations::NO_LABEL)));
     Outputs {
         loss: cross_entropy(cx, logits, labels),
         logits,
@@ -41,7 +43,19 @@ fn class_loss<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Tensor<'g>) -> O
 /// Where texts can have several labels it is the binary cross entropy of each label, as in transformers: the mean of
 /// `max(z, 0) - z y + ln(1 + e^-|z|)` over classes and, with `weights`, rows, for `targets` `y` (`f32[B, classes]`, 1
 /// where the text has the label).
+///
+/// Where examples are mixed it is the cross entropy over their shares of the classes, `targets` (`f32[B, classes]`), by
+/// `weights`.
 fn classifier_loss<'g>(cx: &Context<'g>, batch: BatchShape, logits: Tensor<'g>, multi_label: bool) -> Outputs<'g> {
+    if batch.is_mixed() {
+        let targets = cx.input("targets", DType::F32, &[batch.size(), logits.dim(-1)]);
+        let weights = cx.input("weights", DType::F32, &[batch.size()]);
+        observations::logits(cx, logits, || weights.gt(weights.scalar_like(0.0)));
+        return Outputs {
+            loss: cross_entropy_of_shares(cx, logits, targets, weights),
+            logits,
+        };
+    }
     if multi_label {
         let targets = cx.input("targets", DType::F32, &[batch.size(), logits.dim(-1)]);
         let weights = cx.input("weights", DType::F32, &[batch.size()]);

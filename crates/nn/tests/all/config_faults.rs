@@ -61,15 +61,15 @@ fn mistakes_name_file_and_field() {
             "bert-tiny-mlm",
             json!({ "hidden_act": "mish" }),
             "the field `hidden_act` names the activation `mish`, which Lessen does not have; it has gelu, \
-             gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA \
-             with a number ALPHA from 0 on",
+             gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, relu6, silu, swish, hardswish, tanh, elu, \
+             elu:ALPHA, helu:ALPHA with a number ALPHA from 0 on",
         ),
         (
             "bert-tiny-cls",
             json!({ "hidden_act": "relu", "lessen_activation": "helu:-1" }),
             "the field `lessen_activation` names the activation `helu:-1`, which Lessen does not have; it has gelu, \
-             gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA \
-             with a number ALPHA from 0 on",
+             gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, relu, relu6, silu, swish, hardswish, tanh, elu, \
+             elu:ALPHA, helu:ALPHA with a number ALPHA from 0 on",
         ),
         (
             "gpt2-tiny",

@@ -1,0 +1,120 @@
+//! Normalization of images by statistics of their channels. Parameters and statistics have PyTorch's names.
+
+use lessen_graph::{Phase, Tensor};
+
+use crate::context::Context;
+use crate::init::Init;
+
+/// Settings of batch normalization.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct BatchNorm {
+    /// Added to the variance.
+    pub eps: f64,
+    /// How far the running statistics move towards those of a batch.
+    pub momentum: f64,
+    /// Whether training reads the running statistics, too, and leaves them as they are.
+    pub frozen: bool,
+}
+
+impl Default for BatchNorm {
+    /// PyTorch's settings: eps 1e-5, momentum 0.1, not frozen.
+    fn default() -> BatchNorm {
+        BatchNorm {
+            eps: 1e-5,
+            momentum: 0.1,
+            frozen: false,
+        }
+    }
+}
+
+/// Batch normalization (Ioffe and Szegedy 2015) of `[.., C]`: `y = (x - mean) / sqrt(variance + eps) · weight + bias`.
+///
+/// In training, mean and population variance are those of the channel over the batch, and the step moves
+/// `NAME.running_mean` and `NAME.running_var` towards them, the latter towards the unbiased variance, by `momentum` of
+/// the difference, as PyTorch does. Everywhere else, and where it is frozen or the model has adapters, the running
+/// statistics take their place. They are buffers, which checkpoints hold and no optimizer changes; see
+/// [`Context::buffer`].
+///
+/// With gradient accumulation each part of the batch is normalized by its own statistics, and moves the running ones:
+/// the parts are not synchronized, so the result depends on their number, as it does in PyTorch. A layer of one name is
+/// applied once in a training step.
+///
+/// # Panics
+/// In training, with a single element of each channel, which has no variance.
+#[track_caller]
+pub fn batch_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: BatchNorm) -> Tensor<'g> {
+    let cx = cx.enter(name);
+    let channels = x.dim(-1);
+    let parameter = |name: &str, init| cx.param(name, &[channels], init);
+    let (weight, bias) = (parameter("weight", Init::Ones), parameter("bias", Init::Zeros));
+    let running_mean = cx.buffer("running_mean", &[channels], Init::Zeros);
+    let running_var = cx.buffer("running_var", &[channels], Init::Ones);
+    if !cx.training() || how.frozen || cx.lora().is_some() {
+        return (x - running_mean) * (weight * (running_var + how.eps).rsqrt()) + bias;
+    }
+    let rows = x.flatten_rows();
+    let count = rows.dim(0);
+    if count < 2 {
+        let sentence = format!("batch normalization of {} has a single element of each channel", x.ty());
+        cx.trace().fail(sentence);
+    }
+    let [mean, variance] = rows.moments();
+    cx.trace().in_phase(Phase::Update, || {
+        let unbiased = variance * (count as f64 / (count - 1) as f64);
+        for (state, new) in [(running_mean, mean), (running_var, unbiased)] {
+            cx.trace().assign(state, state + (new - state) * how.momentum);
+        }
+    });
+    (x - mean) * (weight * (variance + how.eps).rsqrt()) + bias
+}
+
+/// Group normalization (Wu and He 2018) of images `[N, .., C]`: each group of channels of an image by its own mean and
+/// population variance, then scaled by `NAME.weight` and shifted by `NAME.bias`, `[C]` each.
+///
+/// # Panics
+/// If the groups do not divide the channels.
+#[track_caller]
+pub fn group_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, groups: usize, eps: f64) -> Tensor<'g> {
+    let cx = cx.enter(name);
+    let channels = x.dim(-1);
+    let weight = cx.param("weight", &[channels], Init::Ones);
+    normalize_groups(x, groups, eps, Some(weight)) + cx.param("bias", &[channels], Init::Zeros)
+}
+
+/// Instance normalization (Ulyanov, Vedaldi and Lempitsky 2016) of images `[N, .., C]`: each channel of an image by its
+/// own mean and population variance. It has no parameters; [`group_norm`] with a group for each channel has them.
+#[track_caller]
+pub fn instance_norm(x: Tensor<'_>, eps: f64) -> Tensor<'_> {
+    normalize_groups(x, x.dim(-1), eps, None)
+}
+
+/// `(x - mean) / sqrt(variance + eps)`, times a weight of each channel if there is one, with the statistics of each
+/// group of channels of each image.
+#[track_caller]
+fn normalize_groups<'g>(x: Tensor<'g>, groups: usize, eps: f64, weight: Option<Tensor<'g>>) -> Tensor<'g> {
+    let shape = x.shape();
+    let (images, channels) = (shape[0], x.dim(-1));
+    if groups == 0 || !channels.is_multiple_of(groups) {
+        let sentence = format!("{channels} channels do not divide into {groups} groups");
+        x.trace().fail(sentence);
+    }
+    let pixels = shape[1..shape.len() - 1].iter().product();
+    let rows = x.reshape(&[images, pixels, channels]);
+    let [mut mean, mut variance] = rows.moments();
+    if groups < channels {
+        // The variance of a group is the mean of those of its channels and the variance of their means.
+        let split = |x: Tensor<'g>| x.reshape(&[images, groups, channels / groups]);
+        let means = split(mean);
+        let group_mean = means.mean_last();
+        let off = means - group_mean;
+        let group_variance = (split(variance) + off * off).mean_last();
+        let whole = |x: Tensor<'g>| {
+            let wide = x.broadcast_to(&[images, groups, channels / groups]);
+            wide.reshape(&[images, channels])
+        };
+        (mean, variance) = (whole(group_mean), whole(group_variance));
+    }
+    let rstd = (variance + eps).rsqrt();
+    let scale = weight.map_or(rstd, |weight| rstd * weight);
+    ((rows - mean.unsqueeze(1)) * scale.unsqueeze(1)).reshape(&shape)
+}

@@ -1,0 +1,174 @@
+//! A network with a name as a model: the size of its images and its classes, as its `config.json` has them. Its weights
+//! have the names of the network's own checkpoints.
+
+use lessen_base::Result;
+use lessen_graph::Tensor;
+use serde_json::{Map, Value, json};
+
+use super::{Network, VisionModel};
+use crate::activation::Activation;
+use crate::config::{Fields, extents_json, put_identity, put_loss, put_own};
+use crate::context::Context;
+use crate::labels::{numbered_labels, put_labels};
+use crate::loss::Loss;
+use crate::models::vit::VitConfig;
+use crate::models::{BatchShape, Outputs, classifier_loss};
+
+/// The configuration of a classifier; fields are named as in its `config.json`.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ImageClassifierConfig {
+    /// The network.
+    pub network: Network,
+    /// Height and width of images in pixels.
+    pub image_size: [usize; 2],
+    /// Channels of images.
+    pub num_channels: usize,
+    /// Activation; `None` means the network's own.
+    pub activation: Option<Activation>,
+    /// Dropout probability of linear layers, in `[0, 1)`; `None` means the network's own.
+    pub dropout: Option<f64>,
+    /// What the cross entropy is taken of.
+    pub loss: Loss,
+    /// Names of the classes; one class means a regression.
+    pub labels: Vec<String>,
+    /// Whether each image can have several of the classes, or none.
+    pub multi_label: bool,
+    /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
+    pub fields: Map<String, Value>,
+}
+
+impl ImageClassifierConfig {
+    /// A network for images of this height, width and number of channels, with two classes.
+    pub fn of(network: Network, [height, width, channels]: [usize; 3]) -> ImageClassifierConfig {
+        ImageClassifierConfig {
+            network,
+            image_size: [height, width],
+            num_channels: channels,
+            activation: None,
+            dropout: None,
+            loss: Loss::default(),
+            labels: numbered_labels(2),
+            multi_label: false,
+            fields: Map::new(),
+        }
+    }
+
+    /// Reads the fields of a `config.json`.
+    ///
+    /// # Errors
+    /// A field that is missing or wrong, and images that do not fit the network; the message names file and field.
+    pub fn from_fields(fields: &Fields) -> Result<ImageClassifierConfig> {
+        let known = || Network::NAMES.join(", ");
+        let Some(name) = fields.word("network")? else {
+            return Err(fields.error("network", format!("is missing; it is one of {}", known())));
+        };
+        let Some(network) = Network::of(name) else {
+            return Err(fields.error("network", format!("is `{name}`, and Lessen has only {}", known())));
+        };
+        let [height, width] = fields.extents_or("image_size", [224, 224])?;
+        let channels = fields.size_or("num_channels", 3)?;
+        let own = network.with_classes(1).activation();
+        let activation = fields
+            .get("activation")
+            .map(|_| fields.activation_or("activation", own));
+        let dropout = fields.get("dropout").map(|_| fields.dropout_or("dropout", 0.0));
+        let config = ImageClassifierConfig {
+            activation: activation.transpose()?,
+            dropout: dropout.transpose()?,
+            loss: fields.loss()?,
+            labels: fields.labels()?,
+            multi_label: fields.is_multi_label()?,
+            fields: fields.clone().into_map(),
+            ..ImageClassifierConfig::of(network, [height, width, channels])
+        };
+        let checked = config.check();
+        checked.map_err(|error| fields.error("image_size", format!("does not fit: {}", error.message())))?;
+        Ok(config)
+    }
+
+    /// Checks that images of this size fit the network. Whatever comes from data or a flag is checked with this before
+    /// the model is traced.
+    ///
+    /// # Errors
+    /// Images that are too small for the network, or too large for any.
+    pub fn check(&self) -> Result<()> {
+        let [height, width, channels] = self.image();
+        let numbers = height.saturating_mul(width).saturating_mul(channels);
+        if numbers > VitConfig::LARGEST_IMAGE {
+            return Err(lessen_base::Error::user(format!(
+                "images of {height} x {width} pixels are more than Lessen reads; use smaller ones"
+            )));
+        }
+        self.model().parameters(self.image()).map(|_| ())
+    }
+
+    /// Height, width and channels of the images that it reads.
+    pub fn image(&self) -> [usize; 3] {
+        let [height, width] = self.image_size;
+        [height, width, self.num_channels]
+    }
+
+    /// The network with its classes, activation and dropout.
+    pub fn model(&self) -> VisionModel {
+        let mut model = self.network.with_classes(self.labels.len());
+        if let Some(activation) = self.activation {
+            model.set_activation(activation);
+        }
+        if let Some(dropout) = self.dropout {
+            model.set_dropout(dropout);
+        }
+        model
+    }
+}
+
+/// A network that classifies images, or with one class a regression.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ImageClassifier {
+    /// Configuration.
+    pub config: ImageClassifierConfig,
+}
+
+impl ImageClassifier {
+    /// The name in `architectures`.
+    pub const ARCHITECTURE: &str = "LessenImageClassifier";
+
+    /// The name in `model_type`.
+    pub const MODEL_TYPE: &str = "lessen-image-classifier";
+
+    /// Logits of the classes, `f32[B, classes]`. Declares `images` (`f32[B, H, W, C]`).
+    ///
+    /// # Panics
+    /// If the batch has no images, or of another size; see [`Model::check_image`](crate::Model::check_image).
+    #[track_caller]
+    pub fn logits<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Tensor<'g> {
+        let images = batch.images(cx);
+        if images.shape()[1..] != self.config.image() {
+            let sentence = format!("images {} for a model of {:?}", images.ty(), self.config.image());
+            cx.trace().fail(sentence);
+        }
+        let logits = self.config.model().forward(cx, images);
+        self.config.loss.normalize(logits)
+    }
+
+    /// Loss over `labels` (`i32[B]`), or over `targets` and `weights` (`f32[B]`; of mixed images `f32[B, classes]` and
+    /// `f32[B]`); see [`Task`](crate::Task).
+    #[track_caller]
+    pub fn forward<'g>(&self, cx: &Context<'g>, batch: BatchShape) -> Outputs<'g> {
+        classifier_loss(cx, batch, self.logits(cx, batch), self.config.multi_label)
+    }
+
+    /// Returns the fields of its `config.json`.
+    pub fn config_json(&self) -> Map<String, Value> {
+        let c = &self.config;
+        let mut map = c.fields.clone();
+        put_identity(&mut map, Self::ARCHITECTURE, Self::MODEL_TYPE);
+        map.insert("network".into(), json!(c.network.name()));
+        map.insert("image_size".into(), extents_json(c.image_size));
+        map.insert("num_channels".into(), json!(c.num_channels));
+        put_own(&mut map, "activation", c.activation.map(|a| Value::from(a.to_string())));
+        put_own(&mut map, "dropout", c.dropout.map(Value::from));
+        put_loss(&mut map, c.loss);
+        put_labels(&mut map, &c.labels, c.multi_label);
+        map
+    }
+}

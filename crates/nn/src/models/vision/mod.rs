@@ -1,0 +1,171 @@
+//! Convolutional networks that classify images `[N, H, W, C]`, one family a file.
+//!
+//! Parameters and buffers have the names, shapes and initial values of torchvision's networks, where it has them, so
+//! checkpoints go both ways; other networks say their names in their files. Weights of convolutions are drawn from the
+//! normal distribution of He et al. (2015) for cotangents, and linear layers have PyTorch's uniform initial values;
+//! where a family differs, it says so.
+//!
+//! The number of channels of images is theirs, not the network's. [`Network`] has the networks with names, and
+//! [`ImageClassifier`] is one of them as a [`Model`](crate::Model), with the size of its images.
+
+mod classifier;
+mod convnet;
+mod mobilenet;
+mod network;
+mod parts;
+mod plain;
+mod resnet;
+mod revnet;
+
+use lessen_base::{Error, Result};
+use lessen_graph::{DType, Tensor, Trace};
+
+use crate::activation::Activation;
+use crate::context::{Context, ParamSpec};
+
+pub use classifier::{ImageClassifier, ImageClassifierConfig};
+pub use convnet::{ConvNet, Pooling, alexnet, lenet, small_alexnet, small_vgg11, vgg11};
+pub use mobilenet::MobileNetV2;
+pub use network::Network;
+pub use parts::{Norm, Stem};
+pub use plain::{Dense, Part, PlainNet, Start};
+pub use resnet::{Block, ResNet, Shortcut};
+pub use revnet::RevNet;
+
+/// A network that classifies images.
+#[derive(Clone, PartialEq, Debug)]
+pub enum VisionModel {
+    /// ConvNet, LeNet, AlexNet, VGG.
+    Plain(PlainNet),
+    /// ResNet, ResNeXt, Wide ResNet.
+    ResNet(ResNet),
+    /// RevNet.
+    RevNet(RevNet),
+    /// MobileNetV2.
+    MobileNetV2(MobileNetV2),
+}
+
+impl VisionModel {
+    /// The names of all networks.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Network::NAMES.into_iter()
+    }
+
+    /// The network of this name, such as `resnet20`, `wide-resnet-16-2` or `convnet-3`.
+    ///
+    /// # Errors
+    /// An unknown name, or no classes.
+    pub fn preset(name: &str, classes: usize) -> Result<VisionModel> {
+        let Some(network) = Network::of(name) else {
+            return Err(Error::user(format!(
+                "there is no network `{name}`; choose one of {}",
+                Network::NAMES.join(", ")
+            )));
+        };
+        if classes == 0 {
+            return Err(Error::user(format!(
+                "the network `{name}` has 0 classes; give it at least 1"
+            )));
+        }
+        Ok(network.with_classes(classes))
+    }
+
+    /// Its activation.
+    pub fn activation(&self) -> Activation {
+        match self {
+            VisionModel::Plain(model) => model.activation,
+            VisionModel::ResNet(model) => model.activation,
+            VisionModel::RevNet(model) => model.activation,
+            VisionModel::MobileNetV2(model) => model.activation,
+        }
+    }
+
+    /// Replaces its activation.
+    pub fn set_activation(&mut self, activation: Activation) {
+        match self {
+            VisionModel::Plain(model) => model.activation = activation,
+            VisionModel::ResNet(model) => model.activation = activation,
+            VisionModel::RevNet(model) => model.activation = activation,
+            VisionModel::MobileNetV2(model) => model.activation = activation,
+        }
+    }
+
+    /// Sets the dropout of its linear layers, where it has any, to `p`, at least 0 and below 1.
+    pub fn set_dropout(&mut self, p: f64) {
+        match self {
+            VisionModel::Plain(model) => {
+                let dropped = model.dense.iter_mut().filter(|layer| layer.dropout > 0.0);
+                dropped.for_each(|layer| layer.dropout = p);
+            }
+            VisionModel::MobileNetV2(model) => model.dropout = p,
+            VisionModel::ResNet(_) | VisionModel::RevNet(_) => {}
+        }
+    }
+
+    /// The layer that gives the logits; its parameters are `NAME.weight` and `NAME.bias`.
+    pub fn head(&self) -> &'static str {
+        match self {
+            VisionModel::Plain(model) => model.dense.last().map_or("", |layer| layer.name),
+            VisionModel::ResNet(_) | VisionModel::RevNet(_) => "fc",
+            VisionModel::MobileNetV2(_) => "classifier.1",
+        }
+    }
+
+    /// Adds the network to the graph and returns the logits of the classes, `f32[N, classes]`, of images `f32[N, H, W,
+    /// C]`.
+    ///
+    /// # Panics
+    /// If the images have not four axes, or are too small; see [`VisionModel::parameters`].
+    #[track_caller]
+    pub fn forward<'g>(&self, cx: &Context<'g>, images: Tensor<'g>) -> Tensor<'g> {
+        if images.rank() != 4 {
+            cx.trace().fail(format!("the images {} are not [N,H,W,C]", images.ty()));
+        }
+        match self {
+            VisionModel::Plain(model) => model.forward(cx, images),
+            VisionModel::ResNet(model) => model.forward(cx, images),
+            VisionModel::RevNet(model) => model.forward(cx, images),
+            VisionModel::MobileNetV2(model) => model.forward(cx, images),
+        }
+    }
+
+    /// Returns all parameters and buffers for images of this height, width and number of channels, in order of first
+    /// use.
+    ///
+    /// # Errors
+    /// Images that are too small for the network.
+    pub fn parameters(&self, [height, width, channels]: [usize; 3]) -> Result<Vec<ParamSpec>> {
+        let trace = Trace::new();
+        let traced = trace.attempt(|| {
+            let cx = Context::new(&trace, false);
+            let images = cx.input("images", DType::F32, &[1, height, width, channels]);
+            self.forward(&cx, images);
+            cx.params()
+        });
+        traced.map_err(|error| {
+            Error::user(format!(
+                "images of {height} x {width} pixels with {channels} channels do not fit the network; use larger ones: \
+                 {}",
+                error.message()
+            ))
+        })
+    }
+}
+
+macro_rules! into_vision_model {
+    ($($variant:ident: $class:ident),*) => {$(
+        impl From<$class> for VisionModel {
+            fn from(model: $class) -> VisionModel {
+                VisionModel::$variant(model)
+            }
+        }
+    )*};
+}
+
+into_vision_model!(Plain: PlainNet, ResNet: ResNet, RevNet: RevNet, MobileNetV2: MobileNetV2);
+
+impl From<ConvNet> for VisionModel {
+    fn from(model: ConvNet) -> VisionModel {
+        VisionModel::Plain(model.plain())
+    }
+}

@@ -1,0 +1,127 @@
+//! Convolutional networks as models: what their `config.json` says, and how they are changed.
+
+use std::fs;
+
+use crate::support::Folder;
+use lessen_graph::Trace;
+use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
+use lessen_nn::{
+    Activation, Architecture, AttentionConfig, BatchShape, Context, Head, Model, Position, Task, numbered_labels,
+};
+use serde_json::json;
+
+fn model(network: &str) -> Model {
+    let config = ImageClassifierConfig::of(Network::of(network).unwrap(), [32, 32, 3]);
+    ImageClassifier { config }.into()
+}
+
+fn read(config: &serde_json::Value) -> Result<Model, String> {
+    let folder = Folder::new();
+    fs::write(folder.file("config.json"), config.to_string()).unwrap();
+    Model::from_dir(&folder.0).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_config_says_the_whole_model() {
+    let mut first = model("mobilenet-v2");
+    first.set_labels(numbered_labels(7));
+    first.set_activation(Activation::Gelu);
+    first.set_dropout(0.3);
+    let json = first.config_json();
+    assert_eq!(json["architectures"], json!(["LessenImageClassifier"]));
+    assert_eq!(json["network"], "mobilenet-v2");
+    let again = read(&json.into()).unwrap();
+    assert_eq!(again.architecture(), Architecture::ImageClassifier);
+    assert_eq!(again.parameters(), first.parameters());
+    assert_eq!(
+        (again.activation(), again.image()),
+        (Activation::Gelu, Some([32, 32, 3]))
+    );
+    assert_eq!(again.task(), Task::Classification { classes: 7 });
+    // The network's own activation and dropout stand nowhere.
+    let own = model("resnet20").config_json();
+    assert!(!own.contains_key("activation") && !own.contains_key("dropout"));
+    assert_eq!(read(&own.into()).unwrap().activation(), Activation::Relu);
+}
+
+#[test]
+fn mistakes_in_a_config_are_sentences() {
+    let changed = |field: &str, value: serde_json::Value| {
+        let mut json = model("alexnet-cifar").config_json();
+        json.insert(field.to_string(), value);
+        read(&json.into()).unwrap_err()
+    };
+    for (field, value, says) in [
+        (
+            "network",
+            json!("resnet21"),
+            "`network` is `resnet21`, and Lessen has only convnet-3, ",
+        ),
+        ("network", json!(null), "`network` is missing; it is one of convnet-3, "),
+        (
+            "image_size",
+            json!(2),
+            "`image_size` does not fit: images of 2 x 2 pixels",
+        ),
+        ("image_size", json!(100_000), "more than Lessen reads"),
+        ("activation", json!("loud"), "names the activation `loud`"),
+        ("dropout", json!(1.5), "`dropout`"),
+    ] {
+        let sentence = changed(field, value);
+        assert!(sentence.contains(says), "{sentence}");
+    }
+}
+
+#[test]
+fn networks_are_classifiers_without_attention() {
+    let mut model = model("resnet18");
+    let head: Vec<String> = model
+        .parameters()
+        .into_iter()
+        .map(|p| p.name)
+        .filter(|n| model.is_head(n))
+        .collect();
+    assert_eq!(head, ["fc.weight", "fc.bias"]);
+    let family = model.architecture().model_type();
+    assert_eq!(
+        Architecture::with_head(family, Head::SequenceClassification),
+        Some(Architecture::ImageClassifier)
+    );
+    assert_eq!(Architecture::with_head(family, Head::MaskedLM), None);
+    assert_eq!((model.vocab_size(), model.max_length()), (0, None));
+    assert!(model.set_attention(model.attention()).is_ok());
+    let other = AttentionConfig {
+        position: Position::Alibi,
+        ..model.attention()
+    };
+    let error = model.set_attention(other).unwrap_err().to_string();
+    assert!(error.starts_with("the network resnet18 has no attention"), "{error}");
+}
+
+#[test]
+fn every_network_has_a_loss_and_its_head_is_a_layer_of_it() {
+    for network in Network::ALL {
+        // ResNet-1202 takes seconds to trace, and is ResNet-20 with more blocks.
+        if network.name() == "resnet1202" {
+            continue;
+        }
+        let image = [64, 64, 3];
+        let config = ImageClassifierConfig::of(network, image);
+        let model = Model::from(ImageClassifier { config });
+        let heads = model
+            .parameters()
+            .into_iter()
+            .filter(|param| model.is_head(&param.name));
+        assert_eq!(heads.count(), 2, "{network:?}");
+        let trace = Trace::new();
+        let cx = Context::new(&trace, true);
+        let batch = BatchShape::Images {
+            size: 2,
+            image,
+            mixed: false,
+        };
+        let outputs = model.forward(&cx, batch);
+        assert_eq!(outputs.logits.shape(), [2, 2], "{network:?}");
+        assert!(outputs.loss.shape().is_empty());
+    }
+}

@@ -1,0 +1,229 @@
+//! Layers on images against recorded results of PyTorch: values, first and second derivatives, running statistics.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Arrays, assert_close, expected};
+use lessen_graph::{Array, Conv2dOptions, DType, Tensor, Trace, Type, evaluate_exactly, verify};
+use lessen_nn::layers::{self, BatchNorm, Convolution, Gate};
+use lessen_nn::{Activation, Context, Init, OptimizerConfig, UpdateRule, optimizer};
+
+/// Recorded values are rounded to `f32`; both sides compute in `f64`.
+const TOLERANCE: f64 = 1e-6;
+
+/// A layer without its name.
+type Layer = for<'g> fn(&Context<'g>, Tensor<'g>) -> Tensor<'g>;
+
+fn convolution(out: usize, kernel: usize, stride: usize) -> Convolution {
+    let init = Init::Zeros;
+    Convolution {
+        init,
+        ..Convolution::square(out, kernel, stride)
+    }
+}
+
+/// The layers of `make_layers.py`, and whether they are in training.
+const LAYERS: [(&str, bool, Layer); 13] = [
+    ("conv2d", true, |cx, x| {
+        let how = convolution(6, 3, 2).grouped(2).with_bias();
+        layers::conv2d(cx, "conv2d", x, how)
+    }),
+    ("depthwise", true, |cx, x| {
+        layers::conv2d(cx, "depthwise", x, convolution(3, 3, 1).grouped(3))
+    }),
+    ("pointwise", true, |cx, x| {
+        layers::conv2d(cx, "pointwise", x, convolution(5, 1, 1))
+    }),
+    ("patch_embedding", true, |cx, x| {
+        layers::patch_embedding(cx, "patch_embedding", x, 5, [2, 3], Init::Zeros)
+    }),
+    ("batch_norm", true, |cx, x| {
+        layers::batch_norm(cx, "batch_norm", x, BatchNorm::default())
+    }),
+    ("batch_norm_eval", false, |cx, x| {
+        layers::batch_norm(cx, "batch_norm_eval", x, BatchNorm::default())
+    }),
+    ("group_norm", true, |cx, x| {
+        layers::group_norm(cx, "group_norm", x, 2, 1e-5)
+    }),
+    ("instance_norm", true, |_, x| layers::instance_norm(x, 1e-5)),
+    ("squeeze_excitation", true, |cx, x| {
+        layers::squeeze_excitation(cx, "squeeze_excitation", x, 3, Gate::Sigmoid)
+    }),
+    ("hard_squeeze_excitation", true, |cx, x| {
+        layers::squeeze_excitation(cx, "hard_squeeze_excitation", x, 3, Gate::HardSigmoid)
+    }),
+    ("channel_shuffle", true, |_, x| layers::channel_shuffle(x, 3)),
+    ("relu6", true, |_, x| Activation::Relu6.apply(x * 4.0)),
+    ("hardswish", true, |_, x| Activation::HardSwish.apply(x * 2.0)),
+];
+
+/// Computes a layer and the derivatives of both losses.
+fn computed(name: &str, training: bool, layer: Layer, recorded: &Arrays) -> Arrays {
+    let of = |what: &str| &recorded[&format!("{name}/{what}")];
+    let trace = Trace::new();
+    let mut given = Arrays::new();
+    let cx = Context::new(&trace, training);
+    let mut input = |what: &str| {
+        given.insert(what.to_string(), of(what).clone());
+        trace.input(what, DType::F32, &of(what).ty.shape)
+    };
+    let (x, weight, direction) = (input("x"), input("weight"), input("direction"));
+    let y = layer(&cx, x);
+    trace.output("y", y);
+    let params: Vec<_> = cx.params();
+    let trained = params.iter().filter(|param| !param.is_buffer);
+    let mut names = vec!["x".to_string()];
+    let mut tensors = vec![x];
+    for param in trained {
+        names.push(param.name.strip_prefix(&format!("{name}.")).unwrap().to_string());
+        tensors.push(trace.tensor(param.value));
+    }
+    let loss = (y * weight + y * y * 0.5).sum();
+    let grads = loss.grad(&tensors);
+    let seconds = (grads[0] * direction).sum().grad(&tensors);
+    for ((name, grad), second) in names.iter().zip(grads).zip(seconds) {
+        trace.output(&format!("grad.{name}"), grad);
+        trace.output(&format!("second.{name}"), second);
+    }
+    for param in &params {
+        let own = param.name.strip_prefix(&format!("{name}.")).unwrap();
+        given.insert(param.name.clone(), of(&format!("param.{own}")).clone());
+    }
+    drop(cx);
+    let graph = trace.finish();
+    verify(&graph).unwrap();
+    evaluate_exactly(&graph, &given).unwrap()
+}
+
+#[test]
+fn layers_compute_what_pytorch_computes() {
+    let recorded = expected("layers");
+    let mut compared = BTreeSet::new();
+    for (name, training, layer) in LAYERS {
+        let found = computed(name, training, layer, &recorded);
+        for (key, array) in &found {
+            // A state that is assigned bears the name of its buffer.
+            let own = key.strip_prefix(&format!("{name}.")).map(|own| format!("after.{own}"));
+            let key = format!("{name}/{}", own.as_ref().unwrap_or(key));
+            assert_close(&key, array, &recorded[&key], TOLERANCE);
+            compared.insert(key);
+        }
+    }
+    let results = ["/y", "/grad.", "/second.", "/after."];
+    for key in recorded
+        .keys()
+        .filter(|key| results.iter().any(|result| key.contains(result)))
+    {
+        assert!(compared.contains(key), "`{key}` is compared with nothing");
+    }
+}
+
+#[test]
+fn buffers_are_parameters_that_nobody_trains() {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    let x = cx.input("x", DType::F32, &[4, 2, 2, 3]);
+    let y = layers::batch_norm(&cx, "bn", x, BatchNorm::default());
+    let params = cx.params();
+    let names: Vec<(&str, bool)> = params.iter().map(|p| (p.name.as_str(), p.is_buffer)).collect();
+    let expected = [
+        ("bn.weight", false),
+        ("bn.bias", false),
+        ("bn.running_mean", true),
+        ("bn.running_var", true),
+    ];
+    assert_eq!(names, expected);
+    let mut rule = UpdateRule::new(OptimizerConfig::adamw(0.1));
+    rule.ema = Some(0.9);
+    let states = optimizer::update(&cx, (y * y * y).sum(), &rule).states;
+    assert_eq!(states.len(), 2 * 3, "{states:?}");
+    assert!(states.iter().all(|state| !state.name.contains("running")), "{states:?}");
+}
+
+/// The states that a graph of batch normalization assigns.
+fn assigned(training: bool, how: BatchNorm) -> usize {
+    let trace = Trace::new();
+    let cx = Context::new(&trace, training);
+    let x = cx.input("x", DType::F32, &[4, 3]);
+    trace.output("y", layers::batch_norm(&cx, "bn", x, how));
+    drop(cx);
+    trace.finish().assigns.len()
+}
+
+#[test]
+fn only_training_moves_running_statistics_unless_they_are_frozen() {
+    let frozen = BatchNorm {
+        frozen: true,
+        ..BatchNorm::default()
+    };
+    assert_eq!(assigned(true, BatchNorm::default()), 2);
+    assert_eq!(assigned(false, BatchNorm::default()), 0);
+    assert_eq!(assigned(true, frozen), 0);
+}
+
+#[test]
+fn group_norm_with_a_group_for_each_channel_is_instance_norm() {
+    let x = Array::from_fn(Type::f32(&[2, 3, 2, 3]), |i| {
+        (i[0] * 7 + i[1] * 5 + i[2] * i[3] * 3) as f64 % 11.0
+    });
+    let trace = Trace::new();
+    let cx = Context::new(&trace, true);
+    let input = cx.input("x", DType::F32, &x.ty.shape);
+    trace.output("group", layers::group_norm(&cx, "gn", input, 3, 1e-5));
+    trace.output("instance", layers::instance_norm(input, 1e-5));
+    drop(cx);
+    let given = Arrays::from([
+        ("x".to_string(), x),
+        ("gn.weight".to_string(), Array::f32(&[3], vec![1.0; 3])),
+        ("gn.bias".to_string(), Array::f32(&[3], vec![0.0; 3])),
+    ]);
+    let found = evaluate_exactly(&trace.finish(), &given).unwrap();
+    assert_close("group norm", &found["group"], &found["instance"], 1e-12);
+}
+
+#[test]
+fn mistakes_are_sentences() {
+    let mistakes: [(Layer, &str); 4] = [
+        (
+            |cx, x| layers::patch_embedding(cx, "p", x, 4, [2, 2], Init::Zeros),
+            "images f32[1,1,1,3] do not divide into patches of 2 x 2",
+        ),
+        (
+            |_, x| layers::channel_shuffle(x, 2),
+            "3 channels do not divide into 2 groups",
+        ),
+        (
+            |cx, x| layers::group_norm(cx, "gn", x, 2, 1e-5),
+            "3 channels do not divide into 2 groups",
+        ),
+        (
+            |cx, x| layers::batch_norm(cx, "bn", x, BatchNorm::default()),
+            "batch normalization of f32[1,1,1,3] has a single element of each channel",
+        ),
+    ];
+    for (mistake, sentence) in mistakes {
+        let trace = Trace::new();
+        let cx = Context::new(&trace, true);
+        let x = cx.input("x", DType::F32, &[1, 1, 1, 3]);
+        let error = trace.attempt(|| mistake(&cx, x)).unwrap_err().to_string();
+        assert!(error.ends_with(sentence), "{error}");
+        assert!(error.contains("layers.rs"), "{error} names the line");
+    }
+}
+
+#[test]
+fn a_square_kernel_keeps_the_size_of_an_image() {
+    let square = Convolution::square(8, 5, 1);
+    let padding = [2; 4];
+    assert_eq!(
+        square.options,
+        Conv2dOptions {
+            padding,
+            ..Conv2dOptions::default()
+        }
+    );
+    let Init::Normal { std } = square.init else {
+        panic!("{:?}", square.init)
+    };
+    assert_eq!(std, (2.0f64 / 200.0).sqrt());
+}
