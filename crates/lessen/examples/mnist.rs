@@ -1,10 +1,11 @@
-//! A training loop of one's own on one's own data: handwritten digits. With the unpacked files of MNIST in DATA_DIR,
+//! A training loop of one's own on one's own data: handwritten digits. With the files of MNIST in DATA_DIR,
 //! `cargo run --release --example mnist -- DATA_DIR OUT_DIR [EPOCHS]` trains, evaluates after each epoch and leaves a
 //! checkpoint, from which the same command goes on if it was stopped. `mnist_predict` asks the model.
 
 mod digits;
 
-use digits::{idx, images, scores};
+use digits::{images, scores};
+use lessen::data::images::idx;
 use lessen::prelude::*;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,9 +26,13 @@ fn main() -> Result<()> {
 
     // A source makes the batch of any step: in training shuffled anew in each epoch, in evaluation in order.
     let read = |name: &str| -> Result<ArrayBatches> {
+        let file = |what: &str| match data.join(format!("{name}-{what}-ubyte")) {
+            file if file.exists() => file,
+            file => file.with_extension("gz"),
+        };
         let fields = vec![
-            ("images", images(&data.join(format!("{name}-images-idx3-ubyte")))?),
-            ("labels", labels(&data.join(format!("{name}-labels-idx1-ubyte")))?),
+            ("images", images(&file("images-idx3"))?),
+            ("labels", labels(&file("labels-idx1"))?),
         ];
         ArrayBatches::new(fields, BATCH, Order::Shuffled(1))
     };
@@ -76,7 +81,7 @@ fn main() -> Result<()> {
 
 /// The labels of a file of the format idx, `i32[labels]`.
 fn labels(path: &Path) -> Result<Field> {
-    let (shape, bytes) = idx(path)?;
+    let idx::Idx { shape, bytes } = idx::read(path)?;
     match shape[..] {
         [count] => Ok(Field::i32([count], bytes.iter().map(|&byte| i32::from(byte)).collect())),
         _ => Err(Error::user(format!("{} holds no labels", path.display()))),

@@ -80,7 +80,7 @@ pub use lessen_train as train;
 /// Everything that a model of one's own needs: to define it, to train it, to run it.
 pub mod prelude {
     pub use crate::{device, device_named};
-    pub use lessen_compile::{Backend, Host, Placement};
+    pub use lessen_compile::{Backend, Host, Placement, Precision};
     pub use lessen_data::{ArrayBatches, Batch, Field, Metric, Order, Prefetch, Source, Tokenizer};
     pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, Type, Vjp};
     pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};

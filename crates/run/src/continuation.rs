@@ -43,7 +43,8 @@ pub(crate) fn generate(
     how: &Continuation,
     show: &mut dyn FnMut(usize, &str) -> Result<()>,
 ) -> Result<Vec<String>> {
-    let prompts = prompts.iter().map(|prompt| model.tokenizer.encode_prompt(prompt));
+    let tokenizer = model.reader.tokenizer()?;
+    let prompts = prompts.iter().map(|prompt| tokenizer.encode_prompt(prompt));
     let prompts: Vec<Vec<i32>> = prompts.collect::<Result<_>>()?;
     if prompts.iter().any(Vec::is_empty) {
         return Err(Error::user(
@@ -52,7 +53,7 @@ pub(crate) fn generate(
     }
     let longest = prompts.iter().map(Vec::len).max().unwrap_or(1);
     let mut generator = generator(longest.saturating_add(how.sampling.tokens).min(MOST_KEPT))?;
-    let decode = |tokens: &[i32]| model.tokenizer.decode(tokens);
+    let decode = |tokens: &[i32]| tokenizer.decode(tokens);
     let stream = |_| TextStream::new(&decode, &how.stops);
     let mut streams: Vec<TextStream<'_>> = (0..prompts.len() * how.samples).map(stream).collect();
     let prompts: Vec<&[i32]> = prompts.iter().map(Vec::as_slice).collect();

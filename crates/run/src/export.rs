@@ -3,7 +3,7 @@
 use crate::folder::Which;
 use crate::generation_config::GenerationConfig;
 use crate::saved_run::{model_dir, with_base};
-use crate::task::tokenizer_of;
+use crate::task::reader::Reader;
 use lessen_base::atomic::{unwritable, write_folder};
 use lessen_base::{Error, Result};
 use lessen_nn::Model;
@@ -22,8 +22,8 @@ pub struct Form<'a> {
     pub adapters: bool,
 }
 
-/// Writes a model of a run, or of a Hugging Face folder, with its tokenizer to a folder `out` that does not exist or is
-/// empty. Weights are copied in blocks. Returns the folder that they come from.
+/// Writes a model of a run, or of a Hugging Face folder, with its tokenizer, or what it has in place of one, to a
+/// folder `out` that does not exist or is empty. Weights are copied in blocks. Returns the folder that they come from.
 ///
 /// # Errors
 /// A folder without this model, a damaged one, adapters whose base model is not there, an `out` that holds something or
@@ -39,8 +39,8 @@ pub fn export(root: &Path, which: Which, out: &Path, form: Form<'_>) -> Result<P
             "{shown} {what}; name a folder that does not exist yet"
         )));
     }
-    let tokenizer = tokenizer_of(source)?;
     let model = Model::from_dir(source)?;
+    let reader = Reader::of(source, &model)?;
     let generation = match model.decoder() {
         Some(_) => Some(GenerationConfig::read(source)?.unwrap_or_else(|| GenerationConfig::of(&model))),
         None => None,
@@ -53,7 +53,7 @@ pub fn export(root: &Path, which: Which, out: &Path, form: Form<'_>) -> Result<P
             true => checkpoint::copy_adapters(source, aside, form.dtype)?,
             false => checkpoint::convert(source, aside, form.dtype)?,
         }
-        tokenizer.save(aside)?;
+        reader.save(aside)?;
         generation.map_or(Ok(()), |generation| generation.save(aside))
     })?;
     Ok(dir)

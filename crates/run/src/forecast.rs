@@ -61,8 +61,8 @@ impl Forecast {
             let shapes = match &batches {
                 Some(Batches {
                     sources: own, range, ..
-                }) => Shapes::of(&task.config, own.training.as_ref(), own.dev.as_ref(), range.clone()),
-                None => Shapes::assumed(&task.config),
+                }) => Shapes::of(task, own.training.as_ref(), own.dev.as_ref(), range.clone()),
+                None => Shapes::assumed(task),
             };
             prepared.push((task, options, shapes, batches));
         }
@@ -242,7 +242,7 @@ impl PhaseForecast {
             "arena_bytes": plans.arena_bytes(),
             "parameters": self.parameters,
             "batch": self.config.train.batch,
-            "tokens": self.shape.tokens().iter().product::<usize>(),
+            "tokens": self.tokens(),
             "steps_in_schedule": plans.step.steps().len(),
             "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
             "update_placement": self.placement(),
@@ -256,17 +256,36 @@ impl PhaseForecast {
         object
     }
 
+    /// Tokens of the largest batch; none of images.
+    fn tokens(&self) -> Option<usize> {
+        match self.shape {
+            BatchShape::Images { .. } => None,
+            shape => Some(shape.tokens().iter().product()),
+        }
+    }
+
+    /// What the largest batch holds, for people.
+    fn batch(&self) -> String {
+        let size = self.shape.size();
+        match self.shape {
+            BatchShape::Images {
+                image: [rows, columns, _],
+                ..
+            } => format!("{size} images of {rows} x {columns}"),
+            shape => format!("{size}, up to {} tokens", shape.tokens().iter().product::<usize>()),
+        }
+    }
+
     /// For people.
     fn to_text(&self) -> String {
         let plans = &self.plans;
         let phase = self.config.phase.as_ref().map(|name| format!(", {}", in_phase(name)));
         let mut text = format!(
-            "{}{}: {} parameters, batches of {}, up to {} tokens, updates {}\n",
+            "{}{}: {} parameters, batches of {}, updates {}\n",
             self.config.recipe(),
             phase.unwrap_or_default(),
             self.parameters,
-            self.shape.size(),
-            self.shape.tokens().iter().product::<usize>(),
+            self.batch(),
             self.placement()
         );
         match (self.budget, &self.chosen) {

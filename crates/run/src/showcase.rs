@@ -1,8 +1,9 @@
 //! A demonstration of a model in a few lines at the end of its training.
 
 use crate::task::goal::Goal;
+use crate::task::reader::Reader;
 use lessen_base::Result;
-use lessen_data::{Adder, Field, Source, Tokenizer, adder};
+use lessen_data::{Adder, Field, Source, adder};
 use lessen_train::{Generator, Sampling};
 
 /// Sums that are shown.
@@ -14,7 +15,7 @@ const TOKENS: usize = 400;
 /// text; `generator` makes a generator that keeps so many tokens.
 pub(crate) fn showcase(
     goal: &Goal,
-    tokenizer: &Tokenizer,
+    reader: &Reader,
     dev: &dyn Source,
     seed: u64,
     generator: impl FnOnce(usize) -> Result<Generator>,
@@ -45,6 +46,7 @@ pub(crate) fn showcase(
                 seed,
                 ..Sampling::default()
             };
+            let tokenizer = reader.tokenizer()?;
             let mut start = tokenizer.encode_prompt("\n")?;
             if start.is_empty() {
                 start.push(tokenizer.pad_id());

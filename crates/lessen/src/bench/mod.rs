@@ -2,4 +2,6 @@
 
 pub mod activation;
 pub mod attention;
+mod matching;
 pub mod step;
+mod step_cases;

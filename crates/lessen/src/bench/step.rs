@@ -1,85 +1,18 @@
 //! The benchmark of training steps: compile time, step time, share and speed of matrix products, planned and measured
-//! memory of three training steps. `bench/step.py` runs the same three in PyTorch beside it.
+//! memory of training steps. `bench/step.py` runs the same in PyTorch beside it.
 
 use std::time::Instant;
 
 use lessen_base::{Result, SplitMix64};
-use lessen_compile::Host;
+use lessen_compile::{Host, Precision};
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_graph::{DType, Type};
-use lessen_nn::models::BatchShape;
-use lessen_nn::models::bert::{Bert, BertConfig, Head};
-use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{Model, initialize};
-use lessen_run::recipe::{self, config::Config};
-use lessen_run::task::RunTask;
+use lessen_nn::initialize;
 use lessen_train::memory::ResidentGrowth;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions};
 use serde_json::{Map, Value, json};
 
-/// A training step to measure.
-#[derive(Clone, Debug)]
-pub struct Case {
-    /// Its letter on the command line.
-    pub letter: &'static str,
-    /// What it is.
-    pub title: &'static str,
-    model: Model,
-    batch: BatchShape,
-    /// Bytes that the plan is allowed, where it is held to fewer than it would take.
-    budget: Option<usize>,
-}
-
-/// The three cases.
-pub fn cases() -> Vec<Case> {
-    let labels = |n: usize| (0..n).map(|i| format!("LABEL_{i}")).collect::<Vec<_>>();
-    let gpt = Gpt2Config {
-        vocab_size: 512,
-        n_positions: 256,
-        n_embd: 384,
-        n_layer: 6,
-        n_head: 6,
-        embd_pdrop: 0.0,
-        attn_pdrop: 0.0,
-        resid_pdrop: 0.0,
-        ..Gpt2Config::default()
-    };
-    let bert = BertConfig {
-        vocab_size: 21_128,
-        labels: labels(10),
-        ..BertConfig::default()
-    };
-    let titles = recipe::load("thucnews")
-        .and_then(|settings| RunTask::assemble(Config::new(settings)?, None))
-        .expect("the built-in recipe is sound");
-    vec![
-        Case {
-            letter: "a",
-            title: "GPT, 6 layers x 384, 6 heads, 256 tokens, batch 16, vocabulary 512",
-            model: GPT2LMHeadModel { config: gpt }.into(),
-            batch: BatchShape::Padded { size: 16, length: 256 },
-            budget: None,
-        },
-        Case {
-            letter: "b",
-            title: "BERT-base, 32 tokens, batch 32, vocabulary 21,128, 10 classes, dropout 0.1, budget 1400 MiB",
-            model: Bert {
-                config: bert,
-                head: Head::SequenceClassification,
-            }
-            .into(),
-            batch: BatchShape::Padded { size: 32, length: 32 },
-            budget: Some(1400 << 20),
-        },
-        Case {
-            letter: "c",
-            title: "thucnews: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, vocabulary 4,800, dropout 0.2",
-            model: titles.model,
-            batch: BatchShape::Padded { size: 128, length: 32 },
-            budget: None,
-        },
-    ]
-}
+pub use super::step_cases::{Case, cases};
 
 /// What was measured of a case.
 #[derive(Clone, Debug)]
@@ -122,17 +55,19 @@ impl Measured {
 ///
 /// # Errors
 /// A sentence when the plan or a step fails.
-pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measured> {
+pub fn measure(case: &Case, steps: usize, budget: Option<usize>, precision: Precision) -> Result<Measured> {
     // A device of its own, whose arena is no larger than this step's.
     let mut device = Device::from_env()?;
     let options = TrainerOptions {
         budget: budget.or(case.budget),
+        precision,
+        frozen: case.frozen(),
         ..TrainerOptions::new(5e-4)
     };
     let compiler = CpuBackend::from_env()?;
     let growth = ResidentGrowth::watch();
     let start = Instant::now();
-    let graphs = StepGraphs::new(&options, |cx| case.model.forward(cx, case.batch).loss)?;
+    let graphs = StepGraphs::new(&options, |cx| case.loss(cx))?;
     let plans = StepPlans::new(&compiler, &options, &graphs)?;
     let (params, states) = (plans.params, plans.states);
     let mut step = Executable::load(plans.step);
@@ -149,7 +84,7 @@ pub fn measure(case: &Case, steps: usize, budget: Option<usize>) -> Result<Measu
     let inputs: Vec<(String, Type)> = step.data_inputs().map(|(n, ty)| (n.to_string(), ty.clone())).collect();
     let mut batch: Vec<(String, Filled)> = inputs
         .iter()
-        .map(|(name, ty)| (name.clone(), fill(&case.model, name, ty)))
+        .map(|(name, ty)| (name.clone(), fill(case.sizes(), name, ty)))
         .collect();
 
     let mut times = Vec::with_capacity(steps);
@@ -212,17 +147,22 @@ impl Filled {
 }
 
 /// Pseudo-random tokens and labels, real tokens everywhere, a learning rate.
-fn fill(model: &Model, name: &str, ty: &Type) -> Filled {
+fn fill((tokens, classes): (usize, usize), name: &str, ty: &Type) -> Filled {
     let n = ty.numel();
     let numbers = |below: usize| {
         let mut random = SplitMix64::new(42);
         (0..n).map(|_| random.below(below as u64) as i32).collect()
     };
     match (name, ty.dtype) {
-        ("tokens", _) => Filled::I32(numbers(model.vocab_size())),
-        ("labels", _) if ty.rank() == 1 => Filled::I32(numbers(model.labels().len())),
-        ("labels", _) => Filled::I32(numbers(model.vocab_size())),
+        ("tokens", _) => Filled::I32(numbers(tokens)),
+        ("labels", _) if ty.rank() == 1 => Filled::I32(numbers(classes)),
+        ("labels", _) => Filled::I32(numbers(tokens)),
         ("lr", _) => Filled::F32(vec![1e-4]),
+        ("images", _) => {
+            let mut random = SplitMix64::new(42);
+            let pixel = |_| random.below(256) as f32 / 64.0 - 2.0;
+            Filled::F32((0..n).map(pixel).collect())
+        }
         (_, DType::F32) => Filled::F32(vec![1.0; n]),
         (_, DType::U32) => Filled::U32(vec![1; n]),
         (_, DType::Bool) => Filled::Bool(vec![1; n]),
@@ -238,12 +178,14 @@ pub fn run(
     letters: &[String],
     steps: usize,
     budget: Option<usize>,
+    precision: Precision,
     mut report: impl FnMut(&Case, &Measured, f64),
 ) -> Result<Value> {
     let cases = cases();
     if let Some(unknown) = letters.iter().find(|l| cases.iter().all(|c| c.letter != l.as_str())) {
         return Err(lessen_base::Error::user(format!(
-            "there is no case `{unknown}`; the cases are a, b and c"
+            "there is no case `{unknown}`; the cases are {}",
+            cases.iter().map(|case| case.letter).collect::<Vec<_>>().join(", ")
         )));
     }
     let device = Device::from_env()?;
@@ -251,7 +193,7 @@ pub fn run(
     drop(device);
     let mut results = Map::new();
     for case in cases.iter().filter(|c| letters.iter().any(|l| l == c.letter)) {
-        let m = measure(case, steps, budget)?;
+        let m = measure(case, steps, budget, precision)?;
         report(case, &m, peak);
         results.insert(
             case.letter.to_string(),

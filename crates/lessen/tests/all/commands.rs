@@ -305,6 +305,7 @@ fn recipes_are_listed_and_start_recipes_of_ones_own() {
         "gpt2-lm",
         "llama-lm",
         "glue",
+        "vit",
     ] {
         assert!(listed.lines().any(|line| line.starts_with(name)), "{listed}");
         // Every one can be planned without data and without a checkpoint.

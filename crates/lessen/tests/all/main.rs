@@ -12,6 +12,7 @@ mod fine_tuning;
 mod from_checkpoint;
 mod generate;
 mod glue;
+mod images;
 mod install;
 mod lengths;
 mod llama;

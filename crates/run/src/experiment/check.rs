@@ -98,7 +98,7 @@ fn planned(
             let work = Work {
                 task: &task,
                 options: &task.options(1),
-                shapes: Shapes::assumed(&task.config),
+                shapes: Shapes::assumed(&task),
                 batches: None,
             };
             Planner::new(backend, (base, 0), work)?.chosen()?;
@@ -113,7 +113,7 @@ fn planned(
         .collect();
     let mut known = std::collections::BTreeSet::new();
     for task in &tasks {
-        let graphs = task.graphs(&task.options(1), Shapes::assumed(&task.config))?;
+        let graphs = task.graphs(&task.options(1), Shapes::assumed(task))?;
         let statistics = recording::names(&task.config.record, &graphs);
         known.extend(known_keys(
             task.config.train.clip_norm > 0.0,

@@ -13,6 +13,7 @@
 //! report.json, report.md the results
 //! confusion.json         the confusion matrix of a classifier's last evaluation
 //! labels.json            how well each label was found in the last evaluation, where texts can have several
+//! pictures.json          some images of the last evaluation, with labels and predictions
 //! diverged.txt           why the run ended, where a loss was no number
 //! ```
 
@@ -24,12 +25,14 @@ pub(crate) mod memory;
 pub mod metrics;
 pub mod names;
 mod new_folder;
+pub mod pictures;
 pub(crate) mod spent;
 
 use self::checkpoints::{Checkpoints, remove_atomically};
 use self::manifest::Manifest;
 pub(crate) use self::new_folder::NewFolderGuard;
 use self::new_folder::check_free;
+use self::pictures::PICTURES;
 use crate::recipe::settings::Settings;
 use lessen_base::atomic::{recover, unwritable, write_file};
 use lessen_base::{Error, Result};
@@ -219,7 +222,7 @@ impl Folder {
     /// # Errors
     /// A folder that cannot be written to.
     pub(crate) fn remove_after(&self, step: u64) -> Result<()> {
-        let files = ["report.json", "report.md", CONFUSION, DIVERGED].map(|name| self.root.join(name));
+        let files = ["report.json", "report.md", CONFUSION, PICTURES, DIVERGED].map(|name| self.root.join(name));
         for path in files.into_iter().chain([self.model()]) {
             remove_atomically(&path)?;
         }

@@ -1,9 +1,12 @@
 //! A recipe as the training loop reads it: typed settings that go together.
 
 mod checks;
+mod images;
 mod questions;
 
-use super::keys::{DataFormat, DataKeys, LoraKeys, ModelKeys, OptimizerKind, RecordKeys, RunKeys, TrainKeys};
+use super::keys::{
+    DataFormat, DataKeys, ImageKeys, LoraKeys, ModelKeys, OptimizerKind, RecordKeys, RunKeys, TrainKeys,
+};
 use super::phases::Recipe;
 use super::settings::Settings;
 use lessen_base::{Error, Result};
@@ -24,6 +27,8 @@ pub struct Config {
     pub model: ModelKeys,
     /// Data.
     pub data: DataKeys,
+    /// Images.
+    pub image: ImageKeys,
     /// Training.
     pub train: TrainKeys,
     /// Optimizer.
@@ -74,6 +79,7 @@ impl Config {
             run: keys.run,
             model: keys.model,
             data: keys.data,
+            image: keys.image,
             train: keys.train,
             optimizer,
             lora: keys.lora,
@@ -158,7 +164,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recipe::keys::{KEYS, Keys, ModelKind};
+    use crate::recipe::keys::{KEYS, Keys, Transformer};
     use crate::recipe::value::{Kind, SettingValue};
     use crate::recipe::words::Word;
     use lessen_nn::{Activation, ScheduleKind};
@@ -182,7 +188,10 @@ mod tests {
                 weight_decay: 0.0
             }
         );
-        assert_eq!((config.model.kind, config.model.dropout), (ModelKind::Gpt2, None));
+        assert_eq!(
+            (config.model.kind, config.model.dropout),
+            (Transformer::Gpt2.into(), None)
+        );
         assert_eq!(config.place("train.lr"), "train.lr = 0.5 (mine.toml line 1)");
         assert_eq!(config.model.activation, None);
         let config = self::config(&format!("{text}\nmodel.activation = \"helu:0.05\"")).unwrap();
@@ -210,6 +219,7 @@ mod tests {
                     "data.problem" => keys.data.problem.map_or("", Word::word),
                     "data.documents" => keys.data.documents.word(),
                     "train.schedule" => keys.train.schedule.word(),
+                    "train.precision" => keys.train.precision.word(),
                     "train.save_dtype" => keys.train.save_dtype.word(),
                     "optimizer.kind" => keys.optimizer.kind.word(),
                     "record.split" => keys.record.split.word(),
@@ -288,7 +298,7 @@ mod tests {
         assert_eq!(
             message(""),
             "the recipe mine has no data.format; say what the data is with data.format, one of adder, labelled, glue, text, \
-             masked, tagged, squad"
+             masked, tagged, squad, images"
         );
         assert!(message("model.kind = \"gpt2\"").starts_with("the recipe mine has no data.format"));
         assert_eq!(

@@ -3,17 +3,20 @@
 
 mod choices;
 mod field;
+mod model_kind;
 
-pub use self::choices::{DataFormat, ModelKind, OptimizerKind, RecordSplit};
+pub use self::choices::{DataFormat, OptimizerKind, RecordSplit};
+pub use self::model_kind::{ModelKind, Transformer};
 
 use self::field::Field;
 use super::class_weights::ClassWeights;
 use super::column_names::ColumnNames;
+use super::image_lists::{Augmentations, ChannelNumbers};
 use super::names;
 use super::value::{Form, Kind, SettingValue};
 use super::warmup::Warmup;
 use super::words::Word;
-use lessen_compile::Placement;
+use lessen_compile::{Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
@@ -88,6 +91,8 @@ const ATTENTION: Kind = form::<Weighting>(Weighting::words);
 const LOSS: Kind = form::<Loss>(Loss::words);
 const NAMES: Kind = list::<Patterns>(Patterns::words);
 const COLUMNS: Kind = list::<ColumnNames>(ColumnNames::words);
+const AUGMENTATIONS: Kind = list::<Augmentations>(Augmentations::words);
+const CHANNEL_NUMBERS: Kind = list::<ChannelNumbers>(ChannelNumbers::words);
 const WEIGHTS: Kind = list::<ClassWeights>(ClassWeights::words);
 
 /// The kind of what is read from these words.
@@ -118,11 +123,13 @@ keys! {
         init: Option<PathBuf> [PATH], "Hugging Face folder to start from (--init); its sizes replace those below";
         base: Option<PathBuf> [PATH],
             "folder of the model that the adapters in model.init belong to (--base; default: the one that they name)";
-        kind: ModelKind [Kind::Choice(ModelKind::WORDS)] = "\"gpt2\"", "language model or classifier";
+        kind: ModelKind [Kind::Choice(ModelKind::WORDS)] = "\"gpt2\"",
+            "language model, classifier of texts, or (vit, deit and convolutional networks) of images";
         layers: usize [Kind::Count(1)] = "2", "Transformer blocks";
         width: usize [Kind::Count(1)] = "128", "size of the hidden states";
         heads: usize [Kind::Count(1)] = "4", "attention heads; they share the width";
         ffn: usize [Kind::Count(1)] = "512", "inner size of the feed-forward layers";
+        patch: usize [Kind::Count(1)] = "16", "rows and columns of the patches that vit and deit cut images into";
         kv_heads: Option<usize> [Kind::Count(1)],
             "attention heads of keys and values, a divisor of model.heads; llama and encoder only (default: as many as \
              model.heads)";
@@ -136,11 +143,11 @@ keys! {
         fire_shared: Option<bool> [Kind::Switch],
             "whether all layers share that function (default: the checkpoint's, else true)";
         activation: Option<Activation> [ACTIVATION],
-            "function of the feed-forward layers, also of a checkpoint's model (default: the checkpoint's, else gelu_new \
-             for gpt2, silu for llama and gelu for the others)";
+            "function of the feed-forward layers, or of all layers of a convolutional network, also of a checkpoint's model \
+             (default: the checkpoint's, else gelu_new for gpt2, silu for llama, the network's own, and gelu for the others)";
         dropout: Option<f64> [SHARE],
             "share of dropped values, for llama of attention weights, also of a checkpoint's model (default: the checkpoint's, \
-             else 0 for llama and 0.1 for the others)";
+             else 0 for llama, vit and deit, the convolutional network's own, and 0.1 for the others)";
         vocab: usize [Kind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";
         classes: usize [Kind::Count(2)] = "2", "classes that `plan` assumes when it is given no data";
     }
@@ -197,6 +204,27 @@ keys! {
              tokens; each begins with that token, attention and positions do not reach beyond";
         shuffle: bool [Kind::Switch] = "true", "whether every epoch has an order of its own";
     }
+    /// How images become what a model sees (data.format = "images").
+    image: ImageKeys {
+        size: Option<usize> [Kind::Count(1)],
+            "rows and columns that the model sees (default: those of the images where all have the same, else 224)";
+        channels: Option<usize> [Kind::Count(1)],
+            "1 for grey images, 3 for colours (default: those of the data; grey ones among colours are converted)";
+        crop: Option<f64> [SHARE],
+            "share of the shorter side of an image that its middle has, which is seen in evaluations and predictions (default: 1 \
+             where all images have the size that is seen, else 0.875)";
+        augment: Option<Augmentations> [AUGMENTATIONS],
+            "changes of training images, one after another, drawn anew for every image in every epoch, such as crop:4,flip";
+        mixup: f64 [NOT_NEGATIVE] = "0.0",
+            "images of a batch are mixed in pairs, with shares of Beta(a, a) for this a, and so are their labels; 0 is none";
+        cutmix: f64 [NOT_NEGATIVE] = "0.0",
+            "a rectangle of an image is that of another one of the batch, of a share of Beta(a, a) for this a; beside image.mixup \
+             every other batch in the mean; 0 is none";
+        mean: Option<ChannelNumbers> [CHANNEL_NUMBERS],
+            "mean of each channel, with values from 0 to 1, that is subtracted (default: that of the training images)";
+        std: Option<ChannelNumbers> [CHANNEL_NUMBERS],
+            "deviation of each channel that is divided by (default: that of the training images)";
+    }
     /// How long and how fast.
     train: TrainKeys {
         batch: usize [Kind::Count(1)] = "32", "examples in a batch";
@@ -239,6 +267,9 @@ keys! {
         keep: usize [Kind::Count(1)] = "2", "checkpoints that are kept";
         save_optimizer: bool [Kind::Switch] = "true",
             "whether checkpoints hold the optimizer's state; without it, a run does not resume exactly";
+        precision: Precision [Kind::Choice(Precision::WORDS)] = "\"f32\"",
+            "what products of matrices read: f32, or bf16 added up in f32, which is faster on CPUs with instructions for it; parameters, \
+             optimizer, norms, softmax and loss are f32 in any case, and no loss is scaled";
         save_dtype: WeightDtype [Kind::Choice(WeightDtype::WORDS)] = "\"f32\"",
             "dtype of saved weights; training and resuming use f32 in any case";
     }

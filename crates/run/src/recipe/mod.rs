@@ -5,6 +5,7 @@ pub mod class_weights;
 pub mod column_names;
 pub mod config;
 pub(crate) mod document;
+pub mod image_lists;
 pub mod keys;
 pub(crate) mod labels;
 mod names;
@@ -70,6 +71,22 @@ pub const BUILT_IN: &[BuiltIn] = &[
     BuiltIn {
         name: "glue",
         text: include_str!("../../recipes/glue.toml"),
+    },
+    BuiltIn {
+        name: "mnist",
+        text: include_str!("../../recipes/mnist.toml"),
+    },
+    BuiltIn {
+        name: "cifar10",
+        text: include_str!("../../recipes/cifar10.toml"),
+    },
+    BuiltIn {
+        name: "image-folder",
+        text: include_str!("../../recipes/image-folder.toml"),
+    },
+    BuiltIn {
+        name: "vit",
+        text: include_str!("../../recipes/vit.toml"),
     },
 ];
 

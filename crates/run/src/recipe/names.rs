@@ -43,6 +43,11 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
         "data.max_length",
         &["seq_len", "max_len", "sequence_length", "block_size", "context_length"],
     ),
+    (
+        "image.size",
+        &["image_size", "img_size", "input_size", "resolution", "crop_size"],
+    ),
+    ("image.augment", &["augmentation", "augmentations", "transforms"]),
     ("data.text", &["text_column", "text_column_name", "text_field"]),
     (
         "data.label",

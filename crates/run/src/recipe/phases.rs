@@ -66,6 +66,7 @@ impl Phase {
 fn may_change(key: &str) -> bool {
     match key.split_once('.') {
         Some(("data", name)) => name == "max_length",
+        Some(("image", name)) => ["augment", "mixup", "cutmix"].contains(&name),
         Some(("model", name)) => !["init", "base", "kind", "vocab", "classes"].contains(&name),
         // Averages and adapters go on through all phases.
         Some(("train", name)) => !["seed", "ema"].contains(&name),

@@ -379,7 +379,8 @@ mod tests {
         assert_eq!(
             error("model.activation = \"helu:-1\""),
             "my.toml line 1: model.activation must be one of gelu, gelu_python, gelu_new, gelu_fast, gelu_pytorch_tanh, \
-             relu, silu, swish, tanh, elu, elu:ALPHA, helu:ALPHA with a number ALPHA from 0 on, not \"helu:-1\""
+             relu, relu6, silu, swish, hardswish, tanh, elu, elu:ALPHA, helu:ALPHA with a number ALPHA from 0 on, \
+             not \"helu:-1\""
         );
         assert_eq!(
             error("[optimizer]\nkind = \"adam\""),

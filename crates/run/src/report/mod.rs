@@ -9,6 +9,7 @@ mod curves;
 mod figure;
 mod html;
 mod memory;
+mod pictures;
 mod run;
 mod statistics;
 mod tables;
@@ -107,6 +108,7 @@ fn page(runs: &[Run], problems: &[String]) -> String {
             &tables::confusions(runs),
         ),
         section("labels", "Labels in the last evaluation", &tables::labels(runs)),
+        section("pictures", "Pictures of the last evaluation", &pictures::grids(runs)),
         section("samples", "Samples", &tables::samples(runs)),
         section("statistics", "Recorded statistics", &statistics::figures(runs)),
         section("settings", "Settings", &tables::settings(runs)),

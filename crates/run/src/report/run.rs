@@ -2,6 +2,7 @@
 
 use crate::folder::memory::{MEMORY, RunMemory, StageMemory};
 use crate::folder::metrics;
+use crate::folder::pictures::{PICTURES, Pictures};
 use crate::folder::{CONFUSION, DIVERGED, Folder, LABELS};
 use crate::plot::Thinned;
 use crate::recipe::settings::Settings;
@@ -38,6 +39,8 @@ pub(super) struct Run {
     pub confusion: Option<ConfusionFile>,
     /// The scores of each label of the last evaluation.
     pub labels: Option<LabelsFile>,
+    /// Images of the last evaluation with predictions.
+    pub pictures: Option<Pictures>,
     /// Why its loss was no number, if it ended so.
     pub diverged: Option<String>,
     /// A sentence for everything that is missing or damaged.
@@ -114,6 +117,7 @@ impl Run {
             memory: Vec::new(),
             confusion: None,
             labels: None,
+            pictures: None,
             diverged: fs::read_to_string(root.join(DIVERGED))
                 .ok()
                 .map(|text| text.trim().to_string()),
@@ -144,6 +148,13 @@ impl Run {
             matrix => run.confusion = matrix,
         }
         run.labels = run.read_json(LABELS);
+        let pictures: Option<Pictures> = run.read_json(PICTURES);
+        match pictures {
+            Some(found) if !found.pictures.iter().all(|picture| picture.is_sound()) => {
+                run.note(&format!("has a {PICTURES} with something that is no picture"));
+            }
+            found => run.pictures = found,
+        }
         Ok(run)
     }
 

@@ -60,7 +60,8 @@ impl Answerer<'_> {
         }
         let (config, saved) = (&self.run.config, &self.run.saved);
         let batching = Batching::Examples(config.train.batch);
-        let source = QuestionBatches::new(questions, &saved.tokenizer, config.asking(), batching, Order::InOrder)?;
+        let tokenizer = saved.reader.tokenizer()?;
+        let source = QuestionBatches::new(questions, tokenizer, config.asking(), batching, Order::InOrder)?;
         let mut answers = Answers::new(&source);
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;

@@ -51,8 +51,8 @@ impl SavedRun<'_> {
     /// # Errors
     /// A text that cannot be encoded.
     pub fn unknown_tokens(&self, text: &str) -> Result<(usize, usize)> {
-        let tokens = self.saved.tokenizer.encode(text)?;
-        let unknown = self.saved.tokenizer.unknown_id();
+        let tokenizer = self.saved.reader.tokenizer()?;
+        let (tokens, unknown) = (tokenizer.encode(text)?, tokenizer.unknown_id());
         let is_unknown = |token: &&i32| Some(**token) == unknown;
         Ok((tokens.iter().filter(is_unknown).count(), tokens.len()))
     }

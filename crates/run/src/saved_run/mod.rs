@@ -3,6 +3,7 @@
 mod answering;
 mod evaluation;
 mod generation;
+mod images;
 mod logits;
 mod plain;
 mod prediction;
@@ -22,6 +23,7 @@ use lessen_train::Session;
 use std::path::{Path, PathBuf};
 
 pub use self::answering::Answerer;
+pub use self::images::ImagePredictor;
 pub use self::prediction::{Answer, Prediction, Predictor, split_pair};
 pub use self::tagging::{TaggedSpan, Tagger, Tags, WordTag};
 
@@ -108,6 +110,7 @@ impl<'a> SavedRun<'a> {
     fn session_of(&self, model: &Model, places: Option<&[usize]>) -> Result<Session> {
         let parameters = model.parameters();
         let mut session = Session::zeros((self.new_backend)()?, parameters.clone())?;
+        session.set_precision(self.config.train.precision);
         first_weights::read(&mut session, &parameters, self.saved.folder(), &|_| false, places)?;
         Ok(session)
     }

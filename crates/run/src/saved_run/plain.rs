@@ -2,7 +2,7 @@
 
 use crate::folder::Which;
 use crate::recipe::config::Config;
-use crate::recipe::keys::{DataFormat, ModelKind};
+use crate::recipe::keys::{DataFormat, Transformer};
 use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
 use crate::recipe::words::Word;
@@ -50,20 +50,23 @@ pub(super) fn config(folder: ModelFolder<'_>) -> Result<Config> {
     let most = |length: usize| model.max_length().unwrap_or(length).min(length);
     // Of the kinds that learn the same data any one serves: the model is that of the folder.
     let (kind, length, batch) = match is_language_model {
-        true => (ModelKind::Gpt2, most(LENGTHS.1), BATCH.1 / most(LENGTHS.1)),
+        true => (Transformer::Gpt2, most(LENGTHS.1), BATCH.1 / most(LENGTHS.1)),
+        false if model.image().is_some() => (Transformer::Vit, most(LENGTHS.0), BATCH.0),
         false if model.task() == Task::QuestionAnswering => {
-            (ModelKind::Bert, most(Asking::default().max_length), BATCH.0)
+            (Transformer::Bert, most(Asking::default().max_length), BATCH.0)
         }
-        false => (ModelKind::Bert, most(LENGTHS.0), BATCH.0),
+        false => (Transformer::Bert, most(LENGTHS.0), BATCH.0),
     };
     let format = match model.task() {
         Task::LanguageModelling => Some(DataFormat::Text),
         Task::MaskedLanguageModelling => Some(DataFormat::Masked),
         Task::TokenClassification { .. } => Some(DataFormat::Tagged),
         Task::QuestionAnswering => Some(DataFormat::Squad),
+        _ if model.image().is_some() => Some(DataFormat::Images),
         _ => None,
     };
     let problem = match model.task() {
+        _ if model.image().is_some() => None,
         Task::MultiLabelClassification { .. } => Some(Problem::MultiLabel),
         Task::Regression => Some(Problem::Regression),
         _ => None,

@@ -5,11 +5,11 @@ use super::logits::Logits;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use crate::recipe::value::SettingValue;
+use crate::task::class_names::number_classes;
 use crate::task::corpus::{columns, glue_task, has_pairs};
 use crate::task::evaluation::{largest, sigmoid};
 use crate::task::fit::check_goal;
 use crate::task::goal::Goal;
-use crate::task::model::number_classes;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{Adder, Batch, ExampleBatches, Examples, Field, GlueTask, LabelKind, Order, Source, TextPair, adder};
@@ -18,7 +18,7 @@ use lessen_train::{Generator, Sampling};
 use std::collections::HashSet;
 use std::path::Path;
 
-/// What a model says of a text.
+/// What a model says of a text or an image.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prediction {
     /// The number of the most likely class, and the probabilities of all.
@@ -96,10 +96,9 @@ impl SavedRun<'_> {
                 )));
             }
         };
-        let (around, _) = self.saved.tokenizer.encode_pair("", Some(""), usize::MAX)?;
-        let beside = [self.saved.tokenizer.pad_id()]
-            .into_iter()
-            .chain(self.saved.tokenizer.unknown_id());
+        let tokenizer = self.saved.reader.tokenizer()?;
+        let (around, _) = tokenizer.encode_pair("", Some(""), usize::MAX)?;
+        let beside = [tokenizer.pad_id()].into_iter().chain(tokenizer.unknown_id());
         let classifier = Classifier {
             logits: Logits::new(self.session()?),
             target,
@@ -214,27 +213,32 @@ impl Classifier {
         let (length, most) = (run.config.data.max_length, run.config.train.batch);
         let size = texts.len().min(most);
         let examples = Examples::unlabelled(texts.to_vec(), &self.target);
-        let batches = ExampleBatches::new(&examples, &run.saved.tokenizer, length, size, Order::InOrder)?;
+        let batches = ExampleBatches::new(&examples, run.saved.reader.tokenizer()?, length, size, Order::InOrder)?;
         let mut answers = Vec::with_capacity(examples.len());
         for index in 0..batches.eval_batches() {
             let batch = batches.eval_batch(index)?;
             let logits = self.logits.of(&run.saved.model, &batch)?;
             let rows = logits.chunks_exact((logits.len() / size).max(1));
             for (row, logits) in rows.take(batch.examples).enumerate() {
-                let prediction = match self.target {
-                    LabelKind::Score => Prediction::Score(f64::from(logits[0])),
-                    LabelKind::Sets(_) => {
-                        let shares: Vec<f64> = logits.iter().map(|logit| sigmoid(*logit)).collect();
-                        let found = (0..shares.len()).filter(|class| shares[*class] >= self.threshold);
-                        Prediction::Labels(found.collect(), shares)
-                    }
-                    LabelKind::Classes(_) => Prediction::Class(largest(logits, 1)[0] as usize, softmax(logits)),
-                };
+                let prediction = prediction_of(&self.target, self.threshold, logits);
                 let is_blank = tokens_of(&batch, row).iter().all(|token| self.blank.contains(token));
                 answers.push(Answer { prediction, is_blank });
             }
         }
         Ok(answers)
+    }
+}
+
+/// What the logits of an example say. Of several labels it has those whose probability is at least `threshold`.
+pub(super) fn prediction_of(target: &LabelKind, threshold: f64, logits: &[f32]) -> Prediction {
+    match target {
+        LabelKind::Score => Prediction::Score(f64::from(logits[0])),
+        LabelKind::Sets(_) => {
+            let shares: Vec<f64> = logits.iter().map(|logit| sigmoid(*logit)).collect();
+            let found = (0..shares.len()).filter(|class| shares[*class] >= threshold);
+            Prediction::Labels(found.collect(), shares)
+        }
+        LabelKind::Classes(_) => Prediction::Class(largest(logits, 1)[0] as usize, softmax(logits)),
     }
 }
 

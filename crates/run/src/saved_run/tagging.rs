@@ -77,7 +77,8 @@ impl Tagger<'_> {
         }
         let (config, saved) = (&self.run.config, &self.run.saved);
         let (length, most) = (config.data.max_length, config.train.batch);
-        let source = TaggedBatches::in_parts(sentences, &saved.tokenizer, length, most.min(sentences.len()))?;
+        let tokenizer = saved.reader.tokenizer()?;
+        let source = TaggedBatches::in_parts(sentences, tokenizer, length, most.min(sentences.len()))?;
         let mut words: Vec<Vec<Option<WordTag>>> = sentences.iter().map(|words| vec![None; words.len()]).collect();
         for index in 0..source.eval_batches() {
             let batch = source.eval_batch(index)?;

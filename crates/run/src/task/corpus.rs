@@ -1,7 +1,10 @@
 //! From a recipe to the data it names: what is read, how it is tokenized, what is to be predicted.
 
+use super::digests::{digest_of, digest_of_words};
 use super::goal::Goal;
-use super::{questions, tokenizer_of};
+use super::images::Images;
+use super::reader::Reader;
+use super::{SavedModel, questions, tokenizer_of};
 use crate::folder::manifest::{DataDigest, DataDigests};
 use crate::recipe::config::Config;
 use crate::recipe::keys::{CHARACTERS, DataFormat};
@@ -12,9 +15,9 @@ use crc32c::crc32c_append;
 use lessen_base::{Error, Result};
 use lessen_data::labelled::Columns;
 use lessen_data::{
-    Adder, Batching, Dataset, Documents, EncodedExamples, ExampleBatches, Examples, GlueTask, LabelKind, Labels,
-    MaskedBatches, Masking, Order, Problem, QuestionBatches, Source, Squad, Tagged, TaggedBatches, Text, TextOptions,
-    TextSplit, Tokenizer, WindowBatches, document_start, encode_text, is_pattern, labelled, tagged, tagged::Sentences,
+    Adder, Batching, Dataset, Documents, EncodedExamples, ExampleBatches, GlueTask, LabelKind, Labels, MaskedBatches,
+    Masking, Metric, Order, Problem, QuestionBatches, Source, Squad, Tagged, TaggedBatches, Text, TextOptions,
+    TextSplit, Tokenizer, WindowBatches, document_start, encode_text, is_pattern, labelled, tagged,
 };
 use lessen_nn::checkpoint::ModelFolder;
 use std::path::Path;
@@ -32,17 +35,20 @@ pub enum Corpus {
     Tagged(Tagged),
     /// Questions about texts.
     Squad(Squad),
+    /// Images with labels.
+    Images(Images),
     /// Sums.
     Adder,
 }
 
 impl Corpus {
-    /// Reads the data that the recipe names. `classes` are those of the model that it is for, where it has names for
-    /// them.
+    /// Reads the data that the recipe names. Of the model that it is for, if one is `saved`, it takes the names of
+    /// classes and the channels of images.
     ///
     /// # Errors
     /// Data that is missing, not named, or damaged.
-    pub fn read(config: &Config, classes: Option<Vec<String>>) -> Result<Corpus> {
+    pub fn read(config: &Config, saved: Option<&SavedModel>) -> Result<Corpus> {
+        let classes = saved.and_then(SavedModel::named_classes);
         let path = || {
             let path = config.data.path.as_deref().ok_or_else(|| {
                 Error::user(format!(
@@ -66,6 +72,7 @@ impl Corpus {
             DataFormat::Squad => Corpus::Squad(questions::read(path()?, config)?),
             DataFormat::Text => Corpus::Text(Text::read(path()?, &text_options(config))?),
             DataFormat::Labelled => Corpus::Labelled(Box::new(labelled::read(path()?, &options(config, classes))?)),
+            DataFormat::Images => Corpus::Images(Images::read(path()?, config, classes, saved)?),
             DataFormat::Glue => {
                 let path = folder(path()?)?;
                 let task = glue_task(config, path)?;
@@ -91,6 +98,7 @@ impl Corpus {
             Corpus::Masked(_) => Goal::MaskedTokens,
             Corpus::Tagged(data) => Goal::WordClasses(data.names.clone()),
             Corpus::Squad(_) => Goal::Answers,
+            Corpus::Images(images) => Goal::Classes(images.names().to_vec(), vec![Metric::Accuracy]),
             Corpus::Labelled(data) => match &data.target {
                 LabelKind::Classes(names) => Goal::Classes(names.clone(), data.metrics.clone()),
                 LabelKind::Sets(names) => Goal::Labels(names.clone(), THRESHOLD),
@@ -99,12 +107,14 @@ impl Corpus {
         }
     }
 
-    /// The tokenizer of a new run: that of `data.tokenizer`, else that of the checkpoint to start from, else one made
-    /// of the characters of the training texts.
+    /// What reads the examples of a new run. Of images, how they become what a model sees; of texts, the tokenizer of
+    /// `data.tokenizer`, else that of the checkpoint to start from, else one made of the characters of the training
+    /// texts.
     ///
     /// # Errors
-    /// A folder without a sound tokenizer, and a flag that asks for another vocabulary than the checkpoint's.
-    pub fn tokenizer(&self, config: &Config) -> Result<Tokenizer> {
+    /// A folder without a sound tokenizer, a flag that asks for another vocabulary than the checkpoint's, and an image
+    /// that cannot be read.
+    pub fn reader(&self, config: &Config) -> Result<Reader> {
         let origin = config.settings.origin("data.tokenizer");
         if let (Some(CHARACTERS), Some(dir), Origin::Flag(_)) =
             (config.data.tokenizer.as_deref(), &config.model.init, &origin)
@@ -119,7 +129,8 @@ impl Corpus {
             Some(CHARACTERS) | None => config.init(),
             Some(dir) => Some(ModelFolder::from(dir)),
         };
-        Ok(match (self, folder) {
+        let tokenizer = match (self, folder) {
+            (Corpus::Images(images), _) => return Ok(Reader::Images(images.preprocessing(config)?)),
             (Corpus::Adder, _) => Adder::tokenizer(),
             (_, Some(folder)) => tokenizer_of(folder)?,
             (Corpus::Masked(text), None) => {
@@ -148,7 +159,8 @@ impl Corpus {
                 });
                 characters(texts.flatten(), config)?
             }
-        })
+        };
+        Ok(Reader::Texts(Box::new(tokenizer)))
     }
 
     /// What there is to say of how the data was read.
@@ -156,6 +168,7 @@ impl Corpus {
         match self {
             Corpus::Labelled(data) => &data.remarks,
             Corpus::Squad(data) => &data.remarks,
+            Corpus::Images(images) => images.remarks(),
             Corpus::Text(_) | Corpus::Masked(_) | Corpus::Tagged(_) | Corpus::Adder => &[],
         }
     }
@@ -175,6 +188,7 @@ impl Corpus {
         };
         Ok(match self {
             Corpus::Adder => DataDigests::default(),
+            Corpus::Images(images) => images.digests()?,
             Corpus::Text(text) | Corpus::Masked(text) => DataDigests {
                 train: of_text(&text.train)?,
                 dev: of_text(&text.valid)?,
@@ -196,9 +210,13 @@ impl Corpus {
 
     /// How many examples of the training split are in each of its classes; none where it has no classes.
     pub(crate) fn class_counts(&self, classes: usize) -> Option<Vec<u64>> {
-        let Corpus::Labelled(data) = self else { return None };
-        let Labels::Classes(labels) = &data.train.labels else {
-            return None;
+        let labels = match self {
+            Corpus::Images(images) => images.labels(),
+            Corpus::Labelled(data) => match &data.train.labels {
+                Labels::Classes(labels) => labels,
+                Labels::Sets(_) | Labels::Scores(_) => return None,
+            },
+            _ => return None,
         };
         let mut counts = vec![0; classes];
         for label in labels {
@@ -213,43 +231,47 @@ impl Corpus {
     pub(crate) fn unit(&self) -> &'static str {
         match self {
             Corpus::Text(_) | Corpus::Masked(_) => "byte",
-            Corpus::Labelled(_) | Corpus::Tagged(_) | Corpus::Squad(_) | Corpus::Adder => "example",
+            Corpus::Labelled(_) | Corpus::Tagged(_) | Corpus::Squad(_) | Corpus::Images(_) | Corpus::Adder => "example",
         }
     }
 
     /// The batches of the training split.
     ///
     /// # Errors
-    /// Data that does not fit the tokenizer or the sizes.
-    pub fn training(&self, config: &Config, tokenizer: &Tokenizer) -> Result<Arc<dyn Source>> {
+    /// Data that does not fit the reader or the sizes.
+    pub fn training(&self, config: &Config, reader: &Reader) -> Result<Arc<dyn Source>> {
         let order = if config.data.shuffle {
             Order::Shuffled(config.train.seed)
         } else {
             Order::InOrder
         };
-        self.source(config, tokenizer, "train", order)
+        match self {
+            Corpus::Images(images) => images.training(config, reader.preprocessing()?, order),
+            _ => self.source(config, reader, "train", order),
+        }
     }
 
     /// The batches of a split in order, each example once.
     ///
     /// # Errors
     /// As [`Corpus::training`], and a split that the data does not have.
-    pub fn evaluation(&self, config: &Config, tokenizer: &Tokenizer, split: &str) -> Result<Arc<dyn Source>> {
+    pub fn evaluation(&self, config: &Config, reader: &Reader, split: &str) -> Result<Arc<dyn Source>> {
         if matches!(self, Corpus::Adder) && split != "dev" {
             return Err(Error::user(format!(
                 "the adder has no split called {split}, as its training sums have no end; choose dev, the sums held \
                  out"
             )));
         }
-        self.source(config, tokenizer, split, Order::InOrder)
+        self.source(config, reader, split, Order::InOrder)
     }
 
-    fn source(&self, config: &Config, tokenizer: &Tokenizer, split: &str, order: Order) -> Result<Arc<dyn Source>> {
+    fn source(&self, config: &Config, reader: &Reader, split: &str, order: Order) -> Result<Arc<dyn Source>> {
         let (batch, length) = (config.equal_batch(), config.data.max_length);
         Ok(match self {
             Corpus::Adder => Arc::new(Adder::new(batch, config.train.seed)?),
+            Corpus::Images(images) => images.evaluation(config, reader.preprocessing()?, split)?,
             Corpus::Text(text) => {
-                let documents = config.data.documents;
+                let (documents, tokenizer) = (config.data.documents, reader.tokenizer()?);
                 let tokens = encode_text(text.split(split)?, tokenizer, documents, Some(&config.cache()))?;
                 let windows = WindowBatches::new(tokens, tokenizer.pad_id(), length, batch, order)?;
                 Arc::new(match documents {
@@ -269,13 +291,20 @@ impl Corpus {
                     false => Batching::Examples(batch),
                 };
                 let (text, how, cache) = (text.split(split)?, (length, masking), config.cache());
-                Arc::new(MaskedBatches::of(text, tokenizer, how, Some(&cache), batching, order)?)
+                Arc::new(MaskedBatches::of(
+                    text,
+                    reader.tokenizer()?,
+                    how,
+                    Some(&cache),
+                    batching,
+                    order,
+                )?)
             }
             Corpus::Tagged(data) => {
                 let (sentences, batching, cache) = (data.split(split)?, config.batching(), config.cache());
                 Arc::new(TaggedBatches::new(
                     sentences,
-                    tokenizer,
+                    reader.tokenizer()?,
                     length,
                     Some(&cache),
                     batching,
@@ -285,10 +314,17 @@ impl Corpus {
             Corpus::Squad(data) => {
                 let (questions, batching) = (data.split(split)?.clone(), config.batching());
                 let asking = config.asking();
-                Arc::new(QuestionBatches::new(questions, tokenizer, asking, batching, order)?)
+                Arc::new(QuestionBatches::new(
+                    questions,
+                    reader.tokenizer()?,
+                    asking,
+                    batching,
+                    order,
+                )?)
             }
             Corpus::Labelled(data) => {
-                let examples = EncodedExamples::new(data.split(split)?, tokenizer, length, Some(&config.cache()))?;
+                let examples =
+                    EncodedExamples::new(data.split(split)?, reader.tokenizer()?, length, Some(&config.cache()))?;
                 Arc::new(ExampleBatches::of(Arc::new(examples), config.batching(), order)?)
             }
         })
@@ -298,32 +334,6 @@ impl Corpus {
 /// All of a text in memory.
 fn whole(text: &TextSplit) -> Result<String> {
     text.blocks().collect()
-}
-
-/// The digest of a split. Bytes that no text has end the parts.
-fn digest_of(target: &LabelKind, split: &Examples) -> Result<DataDigest> {
-    let mut crc = 0;
-    let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
-    if let LabelKind::Classes(names) | LabelKind::Sets(names) = target {
-        names.iter().for_each(|name| add(name.as_bytes(), 0xFF));
-    }
-    for text in split.texts() {
-        let (first, second) = text?;
-        add(first.as_bytes(), 0xFE);
-        add(second.as_deref().unwrap_or_default().as_bytes(), 0xFF);
-    }
-    match &split.labels {
-        Labels::Classes(classes) => classes.iter().for_each(|class| add(&class.to_le_bytes(), 0xFF)),
-        Labels::Sets(sets) => sets.iter().for_each(|set| {
-            set.iter().for_each(|class| add(&class.to_le_bytes(), 0xFE));
-            add(&[], 0xFF);
-        }),
-        Labels::Scores(scores) => scores.iter().for_each(|score| add(&score.to_le_bytes(), 0xFF)),
-    }
-    Ok(DataDigest {
-        size: split.len() as u64,
-        crc,
-    })
 }
 
 /// A tokenizer with the characters of texts.
@@ -372,22 +382,6 @@ fn options(config: &Config, classes: Option<Vec<String>>) -> labelled::Options {
     }
 }
 
-/// The digest of sentences whose words have labels.
-fn digest_of_words(names: &[String], split: &Sentences) -> Result<DataDigest> {
-    let mut crc = 0;
-    let mut add = |bytes: &[u8], end: u8| crc = crc32c_append(crc32c_append(crc, bytes), &[end]);
-    names.iter().for_each(|name| add(name.as_bytes(), 0xFF));
-    for sentence in split.iter() {
-        let sentence = sentence?;
-        sentence.words.iter().for_each(|word| add(word.as_bytes(), 0xFE));
-        sentence.labels.iter().for_each(|label| add(&label.to_le_bytes(), 0xFF));
-    }
-    Ok(DataDigest {
-        size: split.len() as u64,
-        crc,
-    })
-}
-
 fn folder(path: &Path) -> Result<&Path> {
     if path.is_dir() {
         return Ok(path);
@@ -406,7 +400,7 @@ pub(crate) fn has_pairs(config: &Config) -> bool {
         DataFormat::Glue => glue_task(config, path).map_or(true, GlueTask::has_pairs),
         DataFormat::Labelled => labelled::has_pairs(path, &options(config, None)),
         DataFormat::Squad => true,
-        DataFormat::Text | DataFormat::Masked | DataFormat::Tagged | DataFormat::Adder => false,
+        DataFormat::Text | DataFormat::Masked | DataFormat::Tagged | DataFormat::Images | DataFormat::Adder => false,
     }
 }
 

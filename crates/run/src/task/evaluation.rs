@@ -137,6 +137,13 @@ pub(crate) fn trace<'g>(
 /// The layout of a batch.
 pub fn shape_of(batch: &Batch) -> BatchShape {
     let extents = |name| batch.get(name).map_or(&[][..], Field::shape);
+    if let &[size, height, width, channels] = extents("images") {
+        return BatchShape::Images {
+            size,
+            image: [height, width, channels],
+            mixed: batch.get("targets").is_some(),
+        };
+    }
     match (extents("tokens"), extents("starts"), extents("places")) {
         (&[_, tokens], &[starts], &[masked]) => BatchShape::Masked {
             size: starts - 1,

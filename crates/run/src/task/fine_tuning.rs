@@ -61,6 +61,12 @@ impl FineTuning {
         let Some(weights) = &self.criterion.class_weights else {
             return goal.weight_of(batch);
         };
+        // Mixed images have shares of each class in place of labels.
+        if let Some(shares) = batch.get("targets").and_then(Field::as_f32) {
+            let weights = weights.iter().cycle();
+            let products = shares.iter().zip(weights).map(|(share, weight)| share * weight);
+            return products.map(f64::from).sum();
+        }
         let labels = batch.get("labels").and_then(Field::as_i32).unwrap_or_default();
         let weight = |label: &i32| weights.get(usize::try_from(*label).ok()?).copied();
         labels.iter().filter_map(weight).map(f64::from).sum()

@@ -1,6 +1,10 @@
 //! Whether settings, data and model go together: checked in one place, before anything is traced, whoever changed them.
 
+mod inputs;
+
+use self::inputs::{check_inputs, check_reader};
 use super::goal::{Goal, LOSS};
+use super::reader::Reader;
 use super::tokenizer_of;
 use crate::recipe::config::Config;
 use crate::recipe::value::Origin;
@@ -10,9 +14,7 @@ use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Architecture, AttentionConfig, Loss, Model, Task};
 use std::path::Path;
 
-/// Tokens by which a model's vocabulary may be larger than its tokenizer's: many models are padded to a round number of
-/// rows.
-const PADDING: usize = 256;
+pub(crate) use self::inputs::check_image_size;
 
 /// Elements beyond which no array can be meant: 1024 TiB of four bytes each.
 const MOST_ELEMENTS: f64 = (1u64 << 48) as f64;
@@ -102,7 +104,12 @@ pub(crate) fn check_batch(config: &Config, model: &Model) -> Result<()> {
     let widest = parameters
         .iter()
         .map(|param| param.shape.iter().copied().max().unwrap_or(1) as f64);
-    let (size, length, tokens) = (config.train.batch, config.data.max_length, config.train.tokens);
+    let (size, tokens) = (config.train.batch, config.train.tokens);
+    // An image has at most as many states as pixels.
+    let (what, length) = match model.image() {
+        Some([rows, columns, _]) => ("image.size", rows * columns),
+        None => ("data.max_length", config.data.max_length),
+    };
     let most = match tokens {
         0 => size as f64 * length as f64,
         tokens => tokens as f64,
@@ -111,7 +118,7 @@ pub(crate) fn check_batch(config: &Config, model: &Model) -> Result<()> {
         return Ok(());
     }
     let mut keys = match tokens {
-        0 => vec![("train.batch", size), ("data.max_length", length)],
+        0 => vec![("train.batch", size), (what, length)],
         tokens => vec![("train.tokens", tokens)],
     };
     if config.model.init.is_none() {
@@ -133,17 +140,19 @@ fn too_large<T: PartialOrd>(config: &Config, shares: impl IntoIterator<Item = (&
 }
 
 /// Refuses a new model that the data and the settings do not go with. Without data, the vocabulary is only assumed, and
-/// there is no tokenizer.
+/// there is nothing that reads examples.
 ///
 /// # Errors
-/// A tokenizer of another model, and examples that are longer than the model's positions.
-pub(crate) fn check_new(config: &Config, model: &Model, tokenizer: Option<&Tokenizer>) -> Result<()> {
+/// A tokenizer of another model, examples that are longer than the model's positions, images of another size, and a
+/// model that reads other data.
+pub(crate) fn check_new(config: &Config, model: &Model, reader: Option<&Reader>) -> Result<()> {
     let Some(dir) = &config.model.init else {
         return Ok(());
     };
     let whose = format!("the checkpoint {}", dir.display());
-    if let Some(tokenizer) = tokenizer {
-        check_vocabulary(tokenizer, model, &whose)?;
+    check_inputs(config, model, &whose)?;
+    if let Some(reader) = reader {
+        check_reader(reader, model, &whose)?;
     }
     check_length(config, model, &whose, "set data.max_length to at most that")
 }
@@ -173,16 +182,17 @@ fn is_longer(tokenizer: &Tokenizer, own: &Tokenizer, knows: usize) -> bool {
 /// `described` is the model that they describe, unless it came from a checkpoint.
 ///
 /// # Errors
-/// A tokenizer of another model, settings of another model, and examples that are longer than the model's positions.
+/// The reader of another model, settings of another model, and examples that are longer than the model's positions.
 pub(crate) fn check_saved(
     config: &Config,
     model: &Model,
     described: Option<&Model>,
-    tokenizer: &Tokenizer,
+    reader: &Reader,
     dir: &Path,
 ) -> Result<()> {
     let whose = format!("the model in {}", dir.display());
-    check_vocabulary(tokenizer, model, &whose)?;
+    check_inputs(config, model, &whose)?;
+    check_reader(reader, model, &whose)?;
     let remedy = match config.settings.origin("data.max_length") {
         Origin::Flag(_) => "set data.max_length to at most that",
         _ => "restore the run's config.toml",
@@ -342,21 +352,6 @@ pub(crate) fn check_goal(goal: &Goal, model: &Model) -> Result<()> {
     }
     Err(Error::user(format!(
         "the data has {wants} but the model {gives}; name data of the same task"
-    )))
-}
-
-/// Refuses a tokenizer that cannot be the model's: of more tokens than the model knows, or of so many fewer that its
-/// files must have been cut short. `whose` names the model.
-fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result<()> {
-    let (tokens, knows) = (tokenizer.vocab_size(), model.vocab_size());
-    let few = match tokens {
-        _ if tokens > knows => "",
-        _ if tokens + PADDING <= knows => "only ",
-        _ => return Ok(()),
-    };
-    Err(Error::user(format!(
-        "the tokenizer has {few}{tokens} tokens but {whose} {knows}; use the tokenizer that belongs to it, with all of \
-         its files as they were"
     )))
 }
 

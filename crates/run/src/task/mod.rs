@@ -1,124 +1,51 @@
 //! A task: goal, data and model of a recipe, assembled by one function for planning, training, resuming and evaluating.
 
+pub(crate) mod class_names;
 pub mod corpus;
+mod digests;
 pub mod evaluation;
 pub(crate) mod fine_tuning;
 pub(crate) mod first_weights;
 pub(crate) mod fit;
 pub mod goal;
+mod images;
 pub(crate) mod model;
 mod questions;
+pub mod reader;
 pub(crate) mod recording;
 mod saved_model;
+mod shapes;
 
 use self::corpus::Corpus;
-use self::evaluation::packed_shape;
 use self::fine_tuning::FineTuning;
 use self::first_weights::Origin;
 use self::goal::Goal;
 use self::model::Sizes;
+use self::reader::Reader;
 pub use self::saved_model::SavedModel;
 use self::saved_model::generation_of;
 pub(crate) use self::saved_model::tokenizer_of;
+pub use self::shapes::Shapes;
 use crate::folder::manifest::DataDigests;
 use crate::generation_config::GenerationConfig;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use lessen_base::{Error, Result};
-use lessen_data::{Documents, Metric, Problem, Source, Tokenizer, bucket, masked_places};
+use lessen_data::{Metric, Problem, Source};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Joined, Model, ParamSpec};
 use lessen_train::{StepGraphs, TrainerOptions};
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
-/// Tokens that the shortest question with its context is assumed to have where there is no data.
-const QUESTION: usize = 16;
-
-/// The layouts of the largest batches of a run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shapes {
-    /// Of those that training reads.
-    pub train: BatchShape,
-    /// Of those that the evaluation reads.
-    pub dev: BatchShape,
-    /// Of the first one that the evaluation reads, on which statistics are recorded.
-    pub first_dev: BatchShape,
-}
-
-impl Shapes {
-    /// Those of a recipe's sources, of which training reads the batches `steps`.
-    pub(crate) fn of(config: &Config, training: &dyn Source, dev: &dyn Source, steps: Range<u64>) -> Shapes {
-        let assumed = Shapes::assumed(config);
-        let shape = |source, largest: Option<(usize, usize)>, assumed| match largest {
-            Some((size, tokens)) => packed_shape(source, size, tokens),
-            None => assumed,
-        };
-        let of_dev = |range, assumed| shape(dev, dev.largest_eval_layout(range), assumed);
-        Shapes {
-            train: shape(training, training.largest_layout(steps), assumed.train),
-            dev: of_dev(0..dev.eval_batches(), assumed.dev),
-            first_dev: of_dev(0..1, assumed.first_dev),
-        }
-    }
-
-    /// The largest ones that a recipe can have, whatever its data.
-    pub fn assumed(config: &Config) -> Shapes {
-        let (size, length) = (config.equal_batch(), config.data.max_length);
-        let tokens = bucket(size.saturating_mul(length));
-        let shape = match (config.data.format, config.train.tokens) {
-            (DataFormat::Labelled | DataFormat::Glue | DataFormat::Squad, 0) => BatchShape::Packed {
-                size: config.train.batch,
-                tokens: bucket(config.train.batch.saturating_mul(length)),
-            },
-            // Texts of a token each.
-            (DataFormat::Labelled | DataFormat::Glue, most) => BatchShape::Packed {
-                size: bucket(most),
-                tokens: bucket(most),
-            },
-            (DataFormat::Squad, most) => BatchShape::Packed {
-                size: bucket(most.div_ceil(QUESTION)),
-                tokens: bucket(most),
-            },
-            // Texts of a token each.
-            (DataFormat::Tagged, most) if most > 0 => BatchShape::Packed {
-                size: bucket(most),
-                tokens: bucket(most),
-            },
-            (DataFormat::Masked, most) if most > 0 && config.data.lines => BatchShape::Masked {
-                size: bucket(most),
-                tokens: bucket(most),
-                masked: masked_places(bucket(most), config.data.mask),
-            },
-            (DataFormat::Tagged, _) => BatchShape::Packed { size, tokens },
-            (DataFormat::Masked, _) => BatchShape::Masked {
-                size,
-                tokens,
-                masked: masked_places(tokens, config.data.mask),
-            },
-            (DataFormat::Text, _) if config.data.documents != Documents::Off => BatchShape::Packed {
-                size: bucket(size),
-                tokens: size.saturating_mul(length),
-            },
-            (DataFormat::Text | DataFormat::Adder, _) => BatchShape::Padded { size, length },
-        };
-        Shapes {
-            train: shape,
-            dev: shape,
-            first_dev: shape,
-        }
-    }
-}
-
-/// Data that was read, and the tokenizer of its texts.
+/// Data that was read, and what reads its examples.
 #[derive(Clone)]
 pub struct TaskData {
     corpus: Arc<Corpus>,
     /// What tells the data from other data, once it has been asked for.
     digests: Arc<OnceLock<DataDigests>>,
-    /// The tokenizer.
-    pub tokenizer: Arc<Tokenizer>,
+    /// The tokenizer, or how images become what a model sees.
+    pub reader: Arc<Reader>,
 }
 
 /// Goal, data and model of a recipe.
@@ -148,10 +75,7 @@ impl RunTask {
     /// Settings, data or a checkpoint with a mistake, or that do not go together.
     pub fn assemble(config: Config, saved: Option<SavedModel>) -> Result<RunTask> {
         let corpus = match config.has_data() {
-            true => Some(Corpus::read(
-                &config,
-                saved.as_ref().and_then(SavedModel::named_classes),
-            )?),
+            true => Some(Corpus::read(&config, saved.as_ref())?),
             false => None,
         };
         let goal = match &corpus {
@@ -160,20 +84,20 @@ impl RunTask {
         };
         let goal = fit::scored(&config, goal)?;
         fit::check_loss(&config, &goal)?;
-        let (dir, model, tokenizer, generation) = match saved {
+        let (dir, model, reader, generation) = match saved {
             Some(saved) => {
                 fit::check_goal(&goal, &saved.model)?;
-                (Some(saved.dir), saved.model, Some(saved.tokenizer), saved.generation)
+                (Some(saved.dir), saved.model, Some(saved.reader), saved.generation)
             }
             None => {
-                let (model, tokenizer) = new_model(&config, &goal, corpus.as_ref())?;
+                let (model, reader) = new_model(&config, &goal, corpus.as_ref())?;
                 let generation = config.init().map(|init| generation_of(init, &model)).transpose()?;
-                (None, model, tokenizer, generation.flatten())
+                (None, model, reader, generation.flatten())
             }
         };
         fit::check_batch(&config, &model)?;
         let fine_tuning = FineTuning::of(&config, &goal, &model, corpus.as_ref())?;
-        let data = corpus.zip(tokenizer);
+        let data = corpus.zip(reader);
         Ok(RunTask {
             fine_tuning,
             config,
@@ -181,10 +105,10 @@ impl RunTask {
             model,
             generation,
             saved: dir,
-            data: data.map(|(corpus, tokenizer)| TaskData {
+            data: data.map(|(corpus, reader)| TaskData {
                 corpus: Arc::new(corpus),
                 digests: Arc::default(),
-                tokenizer: Arc::new(tokenizer),
+                reader: Arc::new(reader),
             }),
         })
     }
@@ -203,13 +127,14 @@ impl RunTask {
                 config.model.init = Some(self.saved.as_ref().unwrap_or(init).clone());
             }
         }
-        let tokenizer = self.data.as_ref().map(|data| data.tokenizer.as_ref());
+        let reader = self.data.as_ref().map(|data| data.reader.as_ref());
+        let own = Sizes::of(&config, reader);
         let sizes = Sizes {
             vocab: self.model.vocab_size(),
-            pad: tokenizer.map_or(0, Tokenizer::pad_id),
-            length: config.data.max_length,
+            image: self.model.image().unwrap_or(own.image),
+            ..own
         };
-        let model = sound_model(&config, &goal, sizes, tokenizer)?;
+        let model = sound_model(&config, &goal, sizes, reader)?;
         fit::check_batch(&config, &model)?;
         let corpus = self.data.as_ref().map(TaskData::corpus);
         Ok(RunTask {
@@ -256,8 +181,8 @@ impl RunTask {
     /// # Errors
     /// Data that is not named, or does not fit the tokenizer or the sizes.
     pub fn training(&self) -> Result<Arc<dyn Source>> {
-        let TaskData { corpus, tokenizer, .. } = self.data()?;
-        corpus.training(&self.config, tokenizer)
+        let TaskData { corpus, reader, .. } = self.data()?;
+        corpus.training(&self.config, reader)
     }
 
     /// The batches of a split in order, each example once.
@@ -265,8 +190,8 @@ impl RunTask {
     /// # Errors
     /// As [`RunTask::training`], and a split that the data does not have.
     pub fn evaluation(&self, split: &str) -> Result<Arc<dyn Source>> {
-        let TaskData { corpus, tokenizer, .. } = self.data()?;
-        corpus.evaluation(&self.config, tokenizer, split)
+        let TaskData { corpus, reader, .. } = self.data()?;
+        corpus.evaluation(&self.config, reader, split)
     }
 
     /// Whether the recipe names data.
@@ -280,6 +205,7 @@ impl RunTask {
             let (train, data) = (&task.config.train, &task.config.data);
             let masking = (data.mask, data.lines);
             (
+                task.config.image.clone(),
                 task.config.batching(),
                 data.stride,
                 train.seed,
@@ -310,6 +236,7 @@ impl RunTask {
             clip_norm: (train.clip_norm > 0.0).then_some(train.clip_norm),
             accumulate: train.accumulate,
             placement: self.config.placement,
+            precision: self.config.train.precision,
             budget: self.config.run.budget,
         }
     }
@@ -367,26 +294,24 @@ impl TaskData {
     }
 }
 
-/// The model of a recipe that no run has saved, and its tokenizer where there is data.
-fn new_model(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<(Model, Option<Tokenizer>)> {
+/// The model of a recipe that no run has saved, and what reads its examples where there is data.
+fn new_model(config: &Config, goal: &Goal, corpus: Option<&Corpus>) -> Result<(Model, Option<Reader>)> {
     if let Some(init) = config.init() {
         fit::check_init(config, init)?;
     }
-    let tokenizer = corpus.map(|corpus| corpus.tokenizer(config)).transpose()?;
-    let sizes = Sizes {
-        vocab: tokenizer.as_ref().map_or(config.model.vocab, Tokenizer::vocab_size),
-        pad: tokenizer.as_ref().map_or(0, Tokenizer::pad_id),
-        length: config.data.max_length,
-    };
-    Ok((sound_model(config, goal, sizes, tokenizer.as_ref())?, tokenizer))
+    let reader = corpus.map(|corpus| corpus.reader(config)).transpose()?;
+    let sizes = Sizes::of(config, reader.as_ref());
+    Ok((sound_model(config, goal, sizes, reader.as_ref())?, reader))
 }
 
 /// The model of a recipe, checked against data and settings.
-fn sound_model(config: &Config, goal: &Goal, sizes: Sizes, tokenizer: Option<&Tokenizer>) -> Result<Model> {
+fn sound_model(config: &Config, goal: &Goal, sizes: Sizes, reader: Option<&Reader>) -> Result<Model> {
+    let tokenizer = reader.and_then(|reader| reader.tokenizer().ok());
     fit::check_sizes(config, sizes.vocab)?;
+    fit::check_image_size(config, sizes)?;
     let mut model = model::build(config, goal, sizes)?;
     model.set_vocab_size(fit::vocabulary_for(config, &model, tokenizer));
-    fit::check_new(config, &model, tokenizer)?;
+    fit::check_new(config, &model, reader)?;
     Ok(model)
 }
 
@@ -406,6 +331,7 @@ fn assumed_goal(config: &Config) -> Goal {
             Problem::MultiLabel => Goal::Labels(assumed_classes(config), config.data.threshold),
             Problem::Regression => Goal::Score(vec![Metric::Mse]),
         },
+        DataFormat::Images => Goal::Classes(assumed_classes(config), vec![Metric::Accuracy]),
         DataFormat::Tagged => Goal::WordClasses(assumed_classes(config)),
         DataFormat::Squad => Goal::Answers,
     }

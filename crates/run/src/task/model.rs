@@ -1,17 +1,22 @@
 //! From a recipe to the model it describes, and to its first weights.
 
+use super::class_names::are_numbers;
 use super::goal::Goal;
+use super::reader::Reader;
 use super::{RunTask, fit};
 use crate::recipe::config::Config;
-use crate::recipe::keys::{DataFormat, ModelKind};
+use crate::recipe::keys::{DataFormat, ModelKind, Transformer};
 use crate::recipe::value::Origin;
 use lessen_base::{Error, Result};
 use lessen_data::Tokenizer;
+use lessen_data::images::Preprocessing;
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::models::bert::{Bert, BertConfig, Family, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
+use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig};
+use lessen_nn::models::vit::{Vit, VitConfig, VitFamily};
 use lessen_nn::{Architecture, AttentionConfig, Model, numbered_labels, same_classes};
 use lessen_train::Trainer;
 use serde_json::{Map, Value, json};
@@ -26,18 +31,35 @@ pub(crate) struct Sizes {
     pub pad: i32,
     /// Tokens of an example.
     pub length: usize,
+    /// Rows, columns and channels of an image.
+    pub image: [usize; 3],
 }
 
-/// Default dropout of a model from scratch, as in BERT and GPT-2.
+impl Sizes {
+    /// Those of what reads the examples; without one those that a plan assumes.
+    pub(crate) fn of(config: &Config, reader: Option<&Reader>) -> Sizes {
+        let tokenizer = reader.and_then(|reader| reader.tokenizer().ok());
+        let preprocessing = reader.and_then(|reader| reader.preprocessing().ok());
+        Sizes {
+            vocab: tokenizer.map_or(config.model.vocab, Tokenizer::vocab_size),
+            pad: tokenizer.map_or(0, Tokenizer::pad_id),
+            length: config.data.max_length,
+            image: preprocessing.map_or_else(|| config.image.assumed(), Preprocessing::shape),
+        }
+    }
+}
+
+/// Default dropout of a model of texts from scratch, as in BERT and GPT-2.
 const DROPOUT: f64 = 0.1;
 
 /// The settings that a checkpoint decides, so that no flag may set them beside it.
-const FIXED: [&str; 5] = [
+const FIXED: [&str; 6] = [
     "model.layers",
     "model.width",
     "model.heads",
     "model.kv_heads",
     "model.ffn",
+    "model.patch",
 ];
 
 /// The model of a recipe: in the dimensions of the checkpoint to start from, else in those of the recipe.
@@ -125,7 +147,7 @@ impl ModelKind {
     /// The attention of a model from scratch whose recipe says nothing of it.
     pub(crate) fn attention(self) -> AttentionConfig {
         match self {
-            ModelKind::Llama => LlamaConfig::ATTENTION,
+            ModelKind::Transformer(Transformer::Llama) => LlamaConfig::ATTENTION,
             _ => AttentionConfig::DEFAULT,
         }
     }
@@ -147,16 +169,36 @@ fn special_tokens(pad: usize) -> Map<String, Value> {
 
 /// The model that the recipe's own keys describe.
 pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
+    let mut model = match config.model.kind {
+        ModelKind::Transformer(kind) => transformer(config, kind, sizes),
+        ModelKind::Network(network) => {
+            let config = ImageClassifierConfig::of(network, sizes.image);
+            ImageClassifier { config }.into()
+        }
+    };
+    if let Some(activation) = config.model.activation {
+        model.set_activation(activation);
+    }
+    model
+}
+
+/// A Transformer of the sizes of the recipe's own keys.
+fn transformer(config: &Config, kind: Transformer, sizes: Sizes) -> Model {
     let m = &config.model;
-    let Sizes { vocab, pad, length } = sizes;
-    let dropout = m.dropout.unwrap_or(match m.kind {
-        ModelKind::Llama => 0.0,
+    let Sizes {
+        vocab,
+        pad,
+        length,
+        image,
+    } = sizes;
+    let dropout = m.dropout.unwrap_or(match kind {
+        Transformer::Llama | Transformer::Vit | Transformer::Deit => 0.0,
         _ => DROPOUT,
     });
     let pad = usize::try_from(pad).unwrap_or(0);
-    let attention = attention_over(config, m.kind.attention());
-    let mut model: Model = match m.kind {
-        ModelKind::Gpt2 => {
+    let attention = attention_over(config, ModelKind::from(kind).attention());
+    match kind {
+        Transformer::Gpt2 => {
             let mut config = Gpt2Config {
                 vocab_size: vocab,
                 n_positions: length,
@@ -171,7 +213,7 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
             config.set_dropout(dropout);
             GPT2LMHeadModel { config }.into()
         }
-        ModelKind::Llama => {
+        Transformer::Llama => {
             let config = LlamaConfig {
                 vocab_size: vocab,
                 hidden_size: m.width,
@@ -188,10 +230,10 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
             };
             LlamaForCausalLM { config }.into()
         }
-        ModelKind::Bert | ModelKind::Roberta | ModelKind::DistilBert => {
-            let family = match m.kind {
-                ModelKind::Roberta => Family::Roberta,
-                ModelKind::DistilBert => Family::DistilBert,
+        Transformer::Bert | Transformer::Roberta | Transformer::DistilBert => {
+            let family = match kind {
+                Transformer::Roberta => Family::Roberta,
+                Transformer::DistilBert => Family::DistilBert,
                 _ => Family::Bert,
             };
             let mut bert = BertConfig {
@@ -214,7 +256,7 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
             };
             Bert { config: bert, head }.into()
         }
-        ModelKind::Encoder => {
+        Transformer::Encoder => {
             let config = EncoderConfig {
                 vocab_size: vocab,
                 width: m.width,
@@ -230,11 +272,27 @@ pub(crate) fn from_scratch(config: &Config, sizes: Sizes) -> Model {
             };
             LessenEncoder { config }.into()
         }
-    };
-    if let Some(activation) = m.activation {
-        model.set_activation(activation);
+        Transformer::Vit | Transformer::Deit => {
+            let [rows, columns, channels] = image;
+            let mut config = VitConfig {
+                family: match kind {
+                    Transformer::Deit => VitFamily::Deit,
+                    _ => VitFamily::Vit,
+                },
+                hidden_size: m.width,
+                num_hidden_layers: m.layers,
+                num_attention_heads: m.heads,
+                intermediate_size: m.ffn,
+                image_size: [rows, columns],
+                patch_size: [m.patch; 2],
+                num_channels: channels,
+                attention,
+                ..VitConfig::default()
+            };
+            config.set_dropout(dropout);
+            Vit { config }.into()
+        }
     }
-    model
 }
 
 fn set_labels(model: &mut Model, goal: &Goal) {
@@ -258,110 +316,13 @@ fn set_labels(model: &mut Model, goal: &Goal) {
     }
 }
 
-/// Whether the names of classes are their numbers, `0`, `1` and so on: the default where data has no names.
-fn are_numbers(names: &[String]) -> bool {
-    let mut numbered = names.iter().enumerate();
-    numbered.all(|(number, name)| *name == number.to_string())
-}
-
-/// Lets a trained classifier number its classes as data does that calls them `names`. Returns the places from which
-/// rows of its last layer are to be taken, so that no answer changes; none where they stay. Where either side has
-/// numbers for names, the numbers mean the same classes.
-///
-/// # Errors
-/// A class that the model does not know.
-pub(crate) fn number_classes(model: &mut Model, names: &[String]) -> Result<Option<Vec<usize>>> {
-    let known = model.labels();
-    let by_number = are_numbers(names) || are_numbers(known) || *known == numbered_labels(known.len());
-    if by_number || names == known {
-        if names.len() <= known.len() {
-            return Ok(None);
-        }
-        return Err(Error::user(format!(
-            "the data has {} classes but the model only {}; name data of the same task",
-            names.len(),
-            known.len()
-        )));
-    }
-    // Data may lack some of the classes.
-    let is_new = |name: &&String| !names.iter().any(|own| own.to_lowercase() == name.to_lowercase());
-    let rest = known.iter().filter(is_new);
-    let all: Vec<String> = names.iter().chain(rest).cloned().collect();
-    let Some(places) = same_classes(&all, known) else {
-        return Err(Error::user(format!(
-            "the data's classes are {} but the model's are {}; name data of the same task",
-            names.join(", "),
-            known.join(", ")
-        )));
-    };
-    model.set_labels(all);
-    Ok(Some(places))
-}
-
 /// Writes a Hugging Face folder: the configuration of a task's model, its weights, the tokenizer and, of a model that
 /// continues texts, how it does.
 ///
 /// # Errors
 /// A folder that cannot be written to, and a weight that the dtype does not reach.
-pub(crate) fn save(dir: &Path, task: &RunTask, trainer: &Trainer, tokenizer: &Tokenizer) -> Result<()> {
+pub(crate) fn save(dir: &Path, task: &RunTask, trainer: &Trainer, reader: &Reader) -> Result<()> {
     trainer.save(dir, &task.model.config_json(), task.config.train.save_dtype)?;
-    tokenizer.save(dir)?;
+    reader.save(dir)?;
     task.generation().map_or(Ok(()), |generation| generation.save(dir))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use lessen_nn::{Weight, Weights, reorder_classes};
-
-    fn names(text: &str) -> Vec<String> {
-        text.split(' ').map(str::to_string).collect()
-    }
-
-    /// What becomes of the classes `fair foul windy`, whose biases are 0, 1 and 2.
-    fn renumbered(data: &str) -> Result<(Vec<String>, Vec<f32>)> {
-        let config = EncoderConfig {
-            labels: names("fair foul windy"),
-            ..EncoderConfig::default()
-        };
-        let mut model = Model::from(LessenEncoder { config });
-        let bias = Weight {
-            shape: vec![3],
-            data: vec![0.0, 1.0, 2.0],
-        };
-        let mut weights = Weights::from([("classifier.bias".to_string(), bias)]);
-        if let Some(places) = number_classes(&mut model, &names(data))? {
-            reorder_classes(&mut weights, &places);
-        }
-        Ok((model.labels().to_vec(), weights["classifier.bias"].data.clone()))
-    }
-
-    #[test]
-    fn classes_are_numbered_as_the_data_does() {
-        let becomes = |labels, bias: [f32; 3]| Ok((names(labels), bias.to_vec()));
-        assert_eq!(
-            renumbered("windy Fair foul"),
-            becomes("windy Fair foul", [2.0, 0.0, 1.0])
-        );
-        // The data may lack a class.
-        assert_eq!(renumbered("windy foul"), becomes("windy foul fair", [2.0, 1.0, 0.0]));
-        for numbers in ["0 1", "0 1 2"] {
-            assert_eq!(renumbered(numbers), becomes("fair foul windy", [0.0, 1.0, 2.0]));
-        }
-    }
-
-    #[test]
-    fn classes_that_the_model_does_not_know_are_refused() {
-        let refused = |data| renumbered(data).unwrap_err().to_string();
-        for data in ["fair mild", "fair foul windy mild", "fair fair foul"] {
-            assert!(
-                refused(data).ends_with("but the model's are fair, foul, windy; name data of the same task"),
-                "{data}"
-            );
-        }
-        assert_eq!(
-            refused("0 1 2 3"),
-            "the data has 4 classes but the model only 3; name data of the same task"
-        );
-    }
 }

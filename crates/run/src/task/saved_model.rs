@@ -2,6 +2,7 @@
 
 use super::fit;
 use super::model::{self, Sizes};
+use super::reader::Reader;
 use crate::generation_config::GenerationConfig;
 use crate::recipe::config::Config;
 use lessen_base::Result;
@@ -10,7 +11,7 @@ use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Model, Task, numbered_labels};
 use std::path::{Path, PathBuf};
 
-/// A model that a run has saved, with its tokenizer.
+/// A model that a run has saved, with what reads its examples.
 #[derive(Clone)]
 pub struct SavedModel {
     /// The folder that it was read from.
@@ -19,20 +20,20 @@ pub struct SavedModel {
     pub base: Option<PathBuf>,
     /// The model.
     pub model: Model,
-    /// Its tokenizer.
-    pub tokenizer: Tokenizer,
+    /// Its tokenizer, or how images become what it sees.
+    pub reader: Reader,
     /// How it continues texts, where its folder says so.
     pub generation: Option<GenerationConfig>,
 }
 
 impl SavedModel {
-    /// Reads model and tokenizer from a folder of a run with these settings.
+    /// Reads model and reader from a folder of a run with these settings.
     ///
     /// # Errors
     /// Damaged files, and settings that do not describe the model.
     pub fn read(config: &Config, folder: ModelFolder<'_>) -> Result<SavedModel> {
-        let tokenizer = tokenizer_of(folder)?;
         let mut model = Model::from_dir(folder)?;
+        let reader = Reader::of(folder, &model)?;
         if let Some(dropout) = config.model.dropout {
             model.set_dropout(dropout);
         }
@@ -41,7 +42,7 @@ impl SavedModel {
             base: folder.given_base().map(Path::to_path_buf),
             generation: generation_of(folder, &model)?,
             model,
-            tokenizer,
+            reader,
         };
         saved.check(config)?;
         Ok(saved)
@@ -55,11 +56,11 @@ impl SavedModel {
     /// Refuses settings that do not describe the model.
     ///
     /// # Errors
-    /// The setting, or the tokenizer of another model.
+    /// The setting, or the reader of another model.
     pub(crate) fn check(&self, config: &Config) -> Result<()> {
-        let (model, tokenizer) = (&self.model, &self.tokenizer);
-        let described = described(config, model, tokenizer);
-        fit::check_saved(config, model, described.as_ref(), tokenizer, &self.dir)
+        let (model, reader) = (&self.model, &self.reader);
+        let described = described(config, model, reader)?;
+        fit::check_saved(config, model, described.as_ref(), reader, &self.dir)
     }
 
     /// The classes of a classifier that has names for them, and of one of several labels in any case.
@@ -97,18 +98,22 @@ pub(crate) fn tokenizer_of(folder: ModelFolder<'_>) -> Result<Tokenizer> {
 
 /// The model that a run's settings describe, with the tokens, positions and classes of the one that it has saved; none
 /// where it began from a checkpoint, which decided everything else.
-fn described(config: &Config, saved: &Model, tokenizer: &Tokenizer) -> Option<Model> {
+///
+/// # Errors
+/// Patches that do not divide the images.
+fn described(config: &Config, saved: &Model, reader: &Reader) -> Result<Option<Model>> {
     if config.model.init.is_some() {
-        return None;
+        return Ok(None);
     }
     let sizes = Sizes {
         vocab: saved.vocab_size(),
-        pad: tokenizer.pad_id(),
         length: saved.max_length().unwrap_or(config.data.max_length),
+        ..Sizes::of(config, Some(reader))
     };
+    fit::check_image_size(config, sizes)?;
     let mut model = model::from_scratch(config, sizes);
     if !saved.labels().is_empty() {
         model.set_labels(saved.labels().to_vec());
     }
-    Some(model)
+    Ok(Some(model))
 }

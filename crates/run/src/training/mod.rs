@@ -42,9 +42,10 @@ use crate::recipe::phases::{Recipe, in_phase};
 use crate::showcase::showcase;
 use crate::task::evaluation::{Functions, Scores, evaluate, inputs_of, shape_of};
 use crate::task::first_weights::{self, FirstWeights};
+use crate::task::reader::Reader;
 use crate::wording::{counted, name_of, some_of};
 use lessen_base::{Error, Result};
-use lessen_data::{Batch, Prefetch, Tokenizer};
+use lessen_data::{Batch, Prefetch};
 use lessen_train::{Generator, Part, Peak, StepPlans, StepReport, Trainer, show_size};
 use std::sync::Arc;
 
@@ -78,7 +79,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     memory.write(&folder)?;
     let log = Log::open(&folder, start.step(), left.total)?;
     let mut run = Run {
-        tokenizer: stage.task.data()?.tokenizer.clone(),
+        reader: stage.task.data()?.reader.clone(),
         data: stage.task.data()?.digests()?,
         timing: Timing::new(compile_time, start.spent()),
         clock: CheckpointClock::new(stage.task.config.train.checkpoint_minutes, start.step() > 0),
@@ -143,7 +144,7 @@ struct Run {
     start: u64,
     /// Steps in all.
     total: u64,
-    tokenizer: Arc<Tokenizer>,
+    reader: Arc<Reader>,
     data: DataDigests,
     folder: Folder,
     /// Of a new run, until its first step.
@@ -263,15 +264,11 @@ impl Run {
     /// Says what is about to be trained, and where it differs from the checkpoint to start from, or from the stage
     /// before.
     fn announce(&self, first: &FirstWeights) {
-        let shapes = self.trainer.params().iter().map(|param| &param.shape);
-        let count: usize = shapes.map(|shape| shape.iter().product::<usize>()).sum();
+        let parameters = self.trainer.params().iter().filter(|param| !param.is_buffer);
+        let count: usize = parameters.map(|param| param.shape.iter().product::<usize>()).sum();
         let phase = self.stage.task.config.phase.as_deref();
         let phase_name = phase.map_or(String::new(), |name| format!(", {}", in_phase(name)));
-        let trained = self
-            .trainer
-            .params()
-            .iter()
-            .filter(|param| self.trainer.trains(&param.name));
+        let trained = self.trainer.params().iter().filter(|param| self.trainer.trains(param));
         let trained: usize = trained.map(|param| param.shape.iter().product::<usize>()).sum();
         let trained = match trained == count {
             true => String::new(),
@@ -378,7 +375,7 @@ impl Run {
         };
         showcase(
             &task.goal,
-            &self.tokenizer,
+            &self.reader,
             self.stage.sources.dev.as_ref(),
             seed,
             generator,

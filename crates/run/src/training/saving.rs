@@ -75,7 +75,7 @@ impl Run {
         (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
         (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
         self.folder.checkpoints().save(manifest, train.keep, |aside| {
-            model::save(aside, &self.stage.task, &self.trainer, &self.tokenizer)?;
+            model::save(aside, &self.stage.task, &self.trainer, &self.reader)?;
             self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
         })?;
         self.spent().write(&self.folder.sessions())
@@ -98,7 +98,7 @@ impl Run {
     /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
     fn save_model(&self, dir: &Path, best: Option<&Best>) -> Result<()> {
         write_folder(dir, |aside| {
-            model::save(aside, &self.stage.task, &self.trainer, &self.tokenizer)?;
+            model::save(aside, &self.stage.task, &self.trainer, &self.reader)?;
             best.map_or(Ok(()), |best| write_best(aside, best))
         })
     }

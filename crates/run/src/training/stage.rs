@@ -137,12 +137,7 @@ impl Stage {
             };
             let range = batches + done..batches + steps.batches.max(done);
             stages.push(Stage {
-                shapes: Shapes::of(
-                    &task.config,
-                    sources.training.as_ref(),
-                    sources.dev.as_ref(),
-                    range.clone(),
-                ),
+                shapes: Shapes::of(&task, sources.training.as_ref(), sources.dev.as_ref(), range.clone()),
                 range,
                 task,
                 steps,

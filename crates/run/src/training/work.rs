@@ -65,8 +65,12 @@ impl Work<'_> {
         batches_ahead(self.options.accumulate)
     }
 
-    /// Bytes of the largest batch: at most four numbers for each token and each text.
+    /// Bytes of the largest batch: what its source says, or at most four numbers for each token and each text.
     pub(super) fn largest_batch(&self) -> usize {
+        let sources = self.batches.as_ref().map(|batches| batches.sources);
+        if let Some(bytes) = sources.and_then(|sources| sources.training.batch_bytes()) {
+            return bytes;
+        }
         let shape = self.shapes.train;
         let tokens: usize = shape.tokens().iter().product();
         4 * size_of::<i32>() * (tokens + shape.size())

@@ -17,7 +17,7 @@ pub struct Bench {
 /// What there is to measure.
 #[derive(Subcommand)]
 enum What {
-    /// Training steps of a GPT, of BERT-base, and of the `thucnews` recipe
+    /// Training steps of a GPT, of BERT-base, of the `thucnews` recipe, and of networks on images
     Step(step::Step),
     /// Inference with different activations: time per element and of whole models
     Activation(activation::Activation),

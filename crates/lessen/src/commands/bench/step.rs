@@ -2,6 +2,7 @@
 
 use clap::Args;
 use lessen::bench::step;
+use lessen_compile::Precision;
 use lessen_run::Result;
 use lessen_train::{parse_size, show_size};
 
@@ -19,6 +20,9 @@ pub struct Step {
     /// Most memory of a step, instead of the case's own: 512MiB, 2GiB
     #[arg(long)]
     budget: Option<String>,
+    /// What products of matrices read: f32 or bf16
+    #[arg(long, default_value = "f32", value_parser = ["f32", "bf16"])]
+    precision: String,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -28,8 +32,12 @@ impl Step {
     /// Measures; the exit code.
     pub fn run(self) -> Result<u8> {
         let budget = self.budget.as_deref().map(parse_size).transpose()?;
+        let precision = match self.precision.as_str() {
+            "bf16" => Precision::Bf16,
+            _ => Precision::F32,
+        };
         let mut table = String::new();
-        let json = step::run(&self.case, self.steps as usize, budget, |case, m, peak| {
+        let json = step::run(&self.case, self.steps as usize, budget, precision, |case, m, peak| {
             let spread = format!("{:.1} .. {:.1}", m.step_ms[0], m.step_ms[m.step_ms.len() - 1]);
             table += &format!("{}  {}\n", case.letter, case.title);
             table += &format!("   compile        {:>9.1} ms\n", m.compile_ms);

@@ -18,7 +18,7 @@ use clap::Args;
 use lessen_nn::Task;
 use lessen_run::saved_run::{Answer, Prediction, SavedRun, split_pair};
 use lessen_run::{Error, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -65,6 +65,9 @@ struct What {
     /// of SQuAD (.json), for classes of words also one with a word on each line
     #[arg(long, value_name = "FILE", allow_hyphen_values = true)]
     input: Option<PathBuf>,
+    /// PNG and JPEG files, one or more; for models of images
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["output", "pairs"])]
+    image: Vec<PathBuf>,
     /// Folder of a task of GLUE with its test files, to be answered as its server wants it
     #[arg(long, value_name = "DIR", requires = "output")]
     glue: Option<PathBuf>,
@@ -76,6 +79,9 @@ impl Predict {
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
         run.set(&self.set)?;
+        if !self.what.image.is_empty() {
+            return self.images(&run).map(|()| 0);
+        }
         match run.task() {
             Task::QuestionAnswering => return answers::predict(&self, &run).map(|()| 0),
             _ if self.question.is_some() => {
@@ -114,39 +120,31 @@ impl Predict {
             if is_blank {
                 tell("warning: the model knows no character of the text, so its answer says nothing of it");
             }
-            let (text, object) = match prediction {
-                Prediction::Class(class, shares) => {
-                    let (label, share) = (&run.labels()[class], shares[class]);
-                    let all = output::by_name(run.labels(), &shares);
-                    let object = json!({ "label": label, "probability": share, "probabilities": all });
-                    (format!("{label} ({:.1} %)", 100.0 * share), object)
-                }
-                Prediction::Labels(found, shares) => {
-                    let label = |class: &usize| (&run.labels()[*class], shares[*class]);
-                    let all = output::by_name(run.labels(), &shares);
-                    let (labels, own): (Vec<&String>, Vec<f64>) = found.iter().map(label).unzip();
-                    let object = json!({ "labels": labels, "probability": own, "probabilities": all });
-                    let shown: Vec<String> = labels
-                        .iter()
-                        .zip(own)
-                        .map(|(label, share)| format!("{label} ({:.1} %)", 100.0 * share))
-                        .collect();
-                    let text = if shown.is_empty() {
-                        "no label".to_string()
-                    } else {
-                        shown.join(", ")
-                    };
-                    (text, object)
-                }
-                Prediction::Score(score) => (format!("{score:.4}"), json!({ "score": score })),
-                Prediction::Sum(sum) => (sum.clone(), json!({ "answer": sum })),
-            };
+            let (text, object) = shown(run.labels(), prediction);
             say(&if self.json {
                 format!("{object}\n")
             } else {
                 format!("{text}\n")
             });
         }
+        Ok(())
+    }
+
+    /// Asks about the images of files.
+    fn images(&self, run: &SavedRun<'_>) -> Result<()> {
+        let files = &self.what.image;
+        let predictions = run.image_predictor()?.ask(files)?;
+        let (mut text, mut objects) = (String::new(), Vec::new());
+        for (file, prediction) in files.iter().zip(predictions) {
+            let (answer, mut object) = shown(run.labels(), prediction);
+            text += &format!("{}: {answer}\n", file.display());
+            object["file"] = json!(file.display().to_string());
+            objects.push(object);
+        }
+        say(&match self.json {
+            true => format!("{}\n", json!({ "images": objects })),
+            false => text,
+        });
         Ok(())
     }
 
@@ -178,6 +176,36 @@ impl Predict {
                 output::unless_closed(out.flush())
             }
         }
+    }
+}
+
+/// A prediction for people and as JSON; `names` are those of the classes.
+fn shown(names: &[String], prediction: Prediction) -> (String, Value) {
+    match prediction {
+        Prediction::Class(class, shares) => {
+            let (label, share) = (&names[class], shares[class]);
+            let all = output::by_name(names, &shares);
+            let object = json!({ "label": label, "probability": share, "probabilities": all });
+            (format!("{label} ({:.1} %)", 100.0 * share), object)
+        }
+        Prediction::Labels(found, shares) => {
+            let label = |class: &usize| (&names[*class], shares[*class]);
+            let all = output::by_name(names, &shares);
+            let (labels, own): (Vec<&String>, Vec<f64>) = found.iter().map(label).unzip();
+            let object = json!({ "labels": labels, "probability": own, "probabilities": all });
+            let shown: Vec<String> = labels
+                .iter()
+                .zip(own)
+                .map(|(label, share)| format!("{label} ({:.1} %)", 100.0 * share))
+                .collect();
+            let text = match shown.is_empty() {
+                true => "no label".to_string(),
+                false => shown.join(", "),
+            };
+            (text, object)
+        }
+        Prediction::Score(score) => (format!("{score:.4}"), json!({ "score": score })),
+        Prediction::Sum(sum) => (sum.clone(), json!({ "answer": sum })),
     }
 }
 

@@ -1,15 +1,16 @@
 //! Which settings go together.
 
 use super::Config;
-use crate::recipe::keys::{DataFormat, ModelKind};
+use crate::recipe::keys::{DataFormat, ModelKind, Transformer};
 use crate::recipe::value::Origin;
 use crate::recipe::words::Word;
 use lessen_base::{Error, Result};
 use lessen_data::{Documents, adder};
+use lessen_nn::models::vision::Network;
 use lessen_nn::{AttentionConfig, OptimizerConfig};
 
 /// The kinds of models that are encoders with heads.
-const BERTS: [ModelKind; 3] = [ModelKind::Bert, ModelKind::Roberta, ModelKind::DistilBert];
+const BERTS: [Transformer; 3] = [Transformer::Bert, Transformer::Roberta, Transformer::DistilBert];
 
 impl Config {
     /// Cross-field validation.
@@ -31,6 +32,7 @@ impl Config {
             ("model.classes", model.classes, 1 << 16),
             ("train.accumulate", train.accumulate, 1 << 16),
             // Beyond this no memory holds an array.
+            ("model.patch", model.patch, 1 << 14),
             ("model.width", model.width, 1 << 28),
             ("model.ffn", model.ffn, 1 << 28),
             ("model.fire_width", model.fire_width.unwrap_or(1), 1 << 16),
@@ -87,8 +89,10 @@ impl Config {
         }
         let mistake = match (model.kv_heads, model.kind) {
             (None, _) => None,
-            (Some(count), ModelKind::Encoder | ModelKind::Llama) => (!model.heads.is_multiple_of(count))
-                .then(|| format!("does not divide model.heads = {}; choose a divisor", model.heads)),
+            (Some(count), ModelKind::Transformer(Transformer::Encoder | Transformer::Llama)) => {
+                (!model.heads.is_multiple_of(count))
+                    .then(|| format!("does not divide model.heads = {}; choose a divisor", model.heads))
+            }
             (Some(_), kind) => Some(format!(
                 "is not for model.kind = {kind}, whose checkpoints hold keys and values of every head; leave it out, or \
                  choose llama or encoder"
@@ -111,7 +115,7 @@ impl Config {
         let have_lengths = match data.format {
             DataFormat::Labelled | DataFormat::Glue | DataFormat::Tagged | DataFormat::Squad => true,
             DataFormat::Masked => data.lines,
-            DataFormat::Text | DataFormat::Adder => false,
+            DataFormat::Text | DataFormat::Adder | DataFormat::Images => false,
         };
         self.check_batching(have_lengths)?;
         self.check_labels()?;
@@ -150,6 +154,7 @@ impl Config {
             )));
         }
         self.check_questions()?;
+        self.check_images()?;
         if data.format == DataFormat::Adder && data.max_length != adder::LENGTH {
             return Err(Error::user(format!(
                 "{}: data.max_length = {} cannot change the adder, whose examples have {} tokens; leave it out",
@@ -160,8 +165,10 @@ impl Config {
         }
         let is_split = matches!(
             data.format,
-            DataFormat::Text | DataFormat::Masked | DataFormat::Labelled | DataFormat::Squad
+            DataFormat::Text | DataFormat::Masked | DataFormat::Labelled | DataFormat::Squad | DataFormat::Images
         );
+        // Images can be evaluated on their test split instead.
+        let leaves_nothing = data.held_out == 0.0 && data.format != DataFormat::Images;
         if data.format == DataFormat::Masked && (data.mask == 0.0 || data.mask == 1.0) {
             return Err(Error::user(format!(
                 "{}: data.mask = {} leaves nothing to {}; choose a number between 0 and 1, such as 0.15",
@@ -170,7 +177,7 @@ impl Config {
                 if data.mask == 0.0 { "predict" } else { "predict from" }
             )));
         }
-        if is_split && (data.held_out == 0.0 || data.held_out == 1.0) {
+        if is_split && (leaves_nothing || data.held_out == 1.0) {
             return Err(Error::user(format!(
                 "{}: data.held_out = {} leaves nothing to {}; choose a number between 0 and 1, such as 0.1",
                 self.settings.origin("data.held_out"),
@@ -218,22 +225,30 @@ impl Config {
         }
     }
 
-    /// Checks that the model can learn the data: language models texts, BERTs masked texts, classifiers labels.
+    /// Checks that the model can learn the data: language models texts, BERTs masked texts, classifiers labels of texts
+    /// or of images.
     fn check_kind(&self) -> Result<()> {
-        let fitting: &[ModelKind] = match self.data.format {
-            DataFormat::Adder | DataFormat::Text => &[ModelKind::Gpt2, ModelKind::Llama],
+        let transformers: &[Transformer] = match self.data.format {
+            DataFormat::Adder | DataFormat::Text => &[Transformer::Gpt2, Transformer::Llama],
             DataFormat::Masked | DataFormat::Tagged | DataFormat::Squad => &BERTS,
+            DataFormat::Images => &[Transformer::Vit, Transformer::Deit],
             DataFormat::Labelled | DataFormat::Glue => &[
-                ModelKind::Bert,
-                ModelKind::Roberta,
-                ModelKind::DistilBert,
-                ModelKind::Encoder,
+                Transformer::Bert,
+                Transformer::Roberta,
+                Transformer::DistilBert,
+                Transformer::Encoder,
             ],
         };
-        if fitting.contains(&self.model.kind) {
+        let networks = match self.data.format {
+            DataFormat::Images => &Network::ALL[..],
+            _ => &[],
+        };
+        let transformers = transformers.iter().copied().map(ModelKind::Transformer);
+        let fitting = transformers.chain(networks.iter().copied().map(ModelKind::Network));
+        if fitting.clone().any(|kind| kind == self.model.kind) {
             return Ok(());
         }
-        let fitting: Vec<&str> = fitting.iter().map(|kind| kind.word()).collect();
+        let fitting: Vec<&str> = fitting.map(Word::word).collect();
         for (name, what, words) in [
             ("data.format", "what the data is", DataFormat::WORDS.join(", ")),
             ("model.kind", "what learns it", fitting.join(", ")),

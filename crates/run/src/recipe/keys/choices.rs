@@ -1,28 +1,10 @@
 //! The words that keys take.
 
 use crate::recipe::words::words;
-use lessen_compile::Placement;
+use lessen_compile::{Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::{Position, ScheduleKind};
-
-words! {
-    /// The architectures.
-    pub enum ModelKind {
-        /// A language model.
-        Gpt2 = "gpt2",
-        /// A language model with RMSNorm, rotary positions, SwiGLU and grouped queries.
-        Llama = "llama",
-        /// A classifier or masked language model, post-LN, as in transformers.
-        Bert = "bert",
-        /// The same without token types.
-        Roberta = "roberta",
-        /// The same without token types and pooler.
-        DistilBert = "distilbert",
-        /// A small pre-LN classifier with mean pooling.
-        Encoder = "encoder",
-    }
-}
 
 words! {
     /// What the data is.
@@ -41,6 +23,8 @@ words! {
         Tagged = "tagged",
         /// Questions about texts, in the files of SQuAD.
         Squad = "squad",
+        /// Images with labels: idx files, CIFAR, arrays of NumPy, folders of classes.
+        Images = "images",
     }
 }
 
@@ -99,6 +83,11 @@ words!(WeightDtype {
     F32 = "f32",
     Bf16 = "bf16",
     F16 = "f16",
+});
+
+words!(Precision {
+    F32 = "f32",
+    Bf16 = "bf16",
 });
 
 words!(Placement {

@@ -3,10 +3,11 @@
 use super::{DataFormat, ModelKind, OptimizerKind, RecordSplit};
 use crate::recipe::class_weights::ClassWeights;
 use crate::recipe::column_names::ColumnNames;
+use crate::recipe::image_lists::{Augmentations, ChannelNumbers};
 use crate::recipe::value::SettingValue;
 use crate::recipe::warmup::Warmup;
 use crate::recipe::words::Word;
-use lessen_compile::Placement;
+use lessen_compile::{Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
@@ -126,7 +127,7 @@ macro_rules! list_fields {
 
 form_fields!(Activation, Loss, Weighting);
 
-list_fields!(ClassWeights, ColumnNames, Patterns);
+list_fields!(Augmentations, ChannelNumbers, ClassWeights, ColumnNames, Patterns);
 
 word_fields!(
     ModelKind,
@@ -138,5 +139,6 @@ word_fields!(
     RecordSplit,
     ScheduleKind,
     WeightDtype,
-    Placement
+    Placement,
+    Precision
 );

@@ -1,0 +1,164 @@
+//! The training steps that are measured.
+
+use lessen_graph::Tensor;
+use lessen_nn::models::BatchShape;
+use lessen_nn::models::bert::{Bert, BertConfig, Head};
+use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
+use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
+use lessen_nn::{Context, Model, Patterns, numbered_labels};
+use lessen_run::recipe::{self, config::Config};
+use lessen_run::task::RunTask;
+
+use super::matching;
+
+/// A training step to measure.
+#[derive(Clone, Debug)]
+pub struct Case {
+    /// Its letter on the command line.
+    pub letter: &'static str,
+    /// What it is.
+    pub title: &'static str,
+    pub(super) work: Work,
+    /// Bytes that the plan is allowed, where it is held to fewer than it would take.
+    pub(super) budget: Option<usize>,
+}
+
+/// What a step computes the loss of.
+#[derive(Clone, Debug)]
+pub(super) enum Work {
+    /// A model and a batch.
+    Model(Box<Model>, BatchShape),
+    /// Gradient matching, which is a derivative of derivatives; see [`matching`].
+    Matching,
+}
+
+impl Case {
+    /// Adds the loss to the graph.
+    pub(super) fn loss<'g>(&self, cx: &Context<'g>) -> Tensor<'g> {
+        match &self.work {
+            Work::Model(model, batch) => model.forward(cx, *batch).loss,
+            Work::Matching => matching::loss(cx),
+        }
+    }
+
+    /// Parameters that stay as they are.
+    pub(super) fn frozen(&self) -> Patterns {
+        match &self.work {
+            Work::Model(..) => Patterns::default(),
+            Work::Matching => matching::network(),
+        }
+    }
+
+    /// What is below tokens and labels.
+    pub(super) fn sizes(&self) -> (usize, usize) {
+        match &self.work {
+            Work::Model(model, _) => (model.vocab_size(), model.labels().len()),
+            Work::Matching => (0, 0),
+        }
+    }
+}
+
+/// All cases.
+pub fn cases() -> Vec<Case> {
+    let labels = |n: usize| (0..n).map(|i| format!("LABEL_{i}")).collect::<Vec<_>>();
+    let gpt = Gpt2Config {
+        vocab_size: 512,
+        n_positions: 256,
+        n_embd: 384,
+        n_layer: 6,
+        n_head: 6,
+        embd_pdrop: 0.0,
+        attn_pdrop: 0.0,
+        resid_pdrop: 0.0,
+        ..Gpt2Config::default()
+    };
+    let bert = BertConfig {
+        vocab_size: 21_128,
+        labels: labels(10),
+        ..BertConfig::default()
+    };
+    let titles = recipe::load("thucnews")
+        .and_then(|settings| RunTask::assemble(Config::new(settings)?, None))
+        .expect("the built-in recipe is sound");
+    let mut all = vec![
+        Case {
+            letter: "a",
+            title: "GPT, 6 layers x 384, 6 heads, 256 tokens, batch 16, vocabulary 512",
+            work: Work::Model(
+                Box::new(GPT2LMHeadModel { config: gpt }.into()),
+                BatchShape::Padded { size: 16, length: 256 },
+            ),
+            budget: None,
+        },
+        Case {
+            letter: "b",
+            title: "BERT-base, 32 tokens, batch 32, vocabulary 21,128, 10 classes, dropout 0.1, budget 1400 MiB",
+            work: Work::Model(
+                Box::new(
+                    Bert {
+                        config: bert,
+                        head: Head::SequenceClassification,
+                    }
+                    .into(),
+                ),
+                BatchShape::Padded { size: 32, length: 32 },
+            ),
+            budget: Some(1400 << 20),
+        },
+        Case {
+            letter: "c",
+            title: "thucnews: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, vocabulary 4,800, dropout 0.2",
+            work: Work::Model(Box::new(titles.model), BatchShape::Padded { size: 128, length: 32 }),
+            budget: None,
+        },
+    ];
+    let small = VitConfig {
+        labels: numbered_labels(1000),
+        ..VitConfig::of(VitFamily::Vit, VitSize::Small)
+    };
+    all.extend([
+        of_images("d", "ResNet-18 for CIFAR, batch 128", "resnet18-cifar", 128),
+        of_images("e", "ResNet-50, 224 x 224, batch 8", "resnet50", 8),
+        of_images("f", "MobileNetV2, 224 x 224, batch 16", "mobilenet-v2", 16),
+        of_images("g", "RevNet-38 for CIFAR, batch 128", "revnet-38", 128),
+        Case {
+            letter: "h",
+            title: "ViT-S/16, 224 x 224, batch 8",
+            work: Work::Model(Box::new(Vit { config: small.clone() }.into()), images(8, small.image())),
+            budget: None,
+        },
+        Case {
+            letter: "i",
+            title: "ConvNet-3, gradient matching of one class: 256 real images, 10 synthetic ones, 32 x 32",
+            work: Work::Matching,
+            budget: None,
+        },
+    ]);
+    all
+}
+
+/// A convolutional network: of 10 classes for the images of CIFAR, of 1,000 for those of ImageNet.
+fn of_images(letter: &'static str, title: &'static str, name: &str, size: usize) -> Case {
+    let (side, classes) = if title.contains("CIFAR") { (32, 10) } else { (224, 1000) };
+    let network = Network::of(name).expect("the network has this name");
+    let mut config = ImageClassifierConfig::of(network, [side, side, 3]);
+    config.labels = numbered_labels(classes);
+    Case {
+        letter,
+        title,
+        work: Work::Model(
+            Box::new(ImageClassifier { config: config.clone() }.into()),
+            images(size, config.image()),
+        ),
+        budget: None,
+    }
+}
+
+fn images(size: usize, image: [usize; 3]) -> BatchShape {
+    BatchShape::Images {
+        size,
+        image,
+        mixed: false,
+    }
+}

@@ -1,0 +1,84 @@
+//! Whether a model reads what the data has: texts by its tokenizer, or images of its size.
+
+use crate::recipe::config::Config;
+use crate::recipe::keys::{DataFormat, ModelKind};
+use crate::task::model::Sizes;
+use crate::task::reader::Reader;
+use lessen_base::{Error, Result};
+use lessen_data::Tokenizer;
+use lessen_nn::Model;
+use lessen_nn::models::vision::ImageClassifierConfig;
+use lessen_nn::models::vit::VitConfig;
+
+/// Tokens by which a model's vocabulary may be larger than its tokenizer's: many models are padded to a round number of
+/// rows.
+const PADDING: usize = 256;
+
+/// Refuses images that a model from scratch cannot read: too large ones, too small ones for a network, and such as do
+/// not divide into patches.
+///
+/// # Errors
+/// The key.
+pub(crate) fn check_image_size(config: &Config, sizes: Sizes) -> Result<()> {
+    if config.data.format != DataFormat::Images || config.model.init.is_some() {
+        return Ok(());
+    }
+    let ([rows, columns, channels], patch) = (sizes.image, config.model.patch);
+    if rows * columns * channels > VitConfig::LARGEST_IMAGE {
+        return Err(Error::user(format!(
+            "images of {rows} x {columns} are more than the model can read ({}); set it to a smaller size",
+            config.place("image.size")
+        )));
+    }
+    if let ModelKind::Network(network) = config.model.kind {
+        let checked = ImageClassifierConfig::of(network, sizes.image).check();
+        return checked.map_err(|error| error.at(config.place("image.size")));
+    }
+    if rows.is_multiple_of(patch) && columns.is_multiple_of(patch) {
+        return Ok(());
+    }
+    Err(Error::user(format!(
+        "{} does not divide the images, which are {rows} x {columns}; choose a divisor of both, or another image.size",
+        config.place("model.patch")
+    )))
+}
+
+/// Refuses a model of texts for images, and the other way round. `whose` names the model.
+pub(super) fn check_inputs(config: &Config, model: &Model, whose: &str) -> Result<()> {
+    let (format, place) = (config.data.format, config.place("data.format"));
+    match (format == DataFormat::Images, model.image().is_some()) {
+        (true, false) => Err(Error::user(format!(
+            "{place} is not what {whose} reads, texts; name a model of images"
+        ))),
+        (false, true) => Err(Error::user(format!(
+            "{place} is not what {whose} reads; set data.format to images"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a reader that cannot be the model's. `whose` names the model.
+pub(super) fn check_reader(reader: &Reader, model: &Model, whose: &str) -> Result<()> {
+    match reader {
+        Reader::Texts(tokenizer) => check_vocabulary(tokenizer, model, whose),
+        Reader::Images(preprocessing) => {
+            let checked = model.check_image(preprocessing.shape());
+            checked.map_err(|error| error.at(whose))
+        }
+    }
+}
+
+/// Refuses a tokenizer that cannot be the model's: of more tokens than the model knows, or of so many fewer that its
+/// files must have been cut short. `whose` names the model.
+fn check_vocabulary(tokenizer: &Tokenizer, model: &Model, whose: &str) -> Result<()> {
+    let (tokens, knows) = (tokenizer.vocab_size(), model.vocab_size());
+    let few = match tokens {
+        _ if tokens > knows => "",
+        _ if tokens + PADDING <= knows => "only ",
+        _ => return Ok(()),
+    };
+    Err(Error::user(format!(
+        "the tokenizer has {few}{tokens} tokens but {whose} {knows}; use the tokenizer that belongs to it, with all of \
+         its files as they were"
+    )))
+}

@@ -1,0 +1,76 @@
+//! What turns the examples of data into what a model reads, kept beside the model.
+
+use super::images::preprocessing_of;
+use super::tokenizer_of;
+use lessen_base::{Error, Result};
+use lessen_data::Tokenizer;
+use lessen_data::images::Preprocessing;
+use lessen_nn::Model;
+use lessen_nn::checkpoint::ModelFolder;
+use std::path::Path;
+
+/// What turns examples into what a model reads.
+#[derive(Clone)]
+pub enum Reader {
+    /// Texts into tokens.
+    Texts(Box<Tokenizer>),
+    /// Images into numbers of one size.
+    Images(Preprocessing),
+}
+
+impl Reader {
+    /// What reads the examples of the model of a folder.
+    ///
+    /// # Errors
+    /// A folder without a sound tokenizer, or, of a model of images, without `preprocessor_config.json`.
+    pub(crate) fn of(folder: ModelFolder<'_>, model: &Model) -> Result<Reader> {
+        if model.image().is_none() {
+            return Ok(Reader::Texts(Box::new(tokenizer_of(folder)?)));
+        }
+        let found = preprocessing_of(folder)?.map(Reader::Images);
+        found.ok_or_else(|| {
+            Error::user(format!(
+                "{} has a model of images but no preprocessor_config.json, which says how they are resized and \
+                 normalized; restore the file",
+                folder.path().display()
+            ))
+        })
+    }
+
+    /// The tokenizer.
+    ///
+    /// # Errors
+    /// A reader of images.
+    pub fn tokenizer(&self) -> Result<&Tokenizer> {
+        match self {
+            Reader::Texts(tokenizer) => Ok(tokenizer),
+            Reader::Images(_) => Err(Error::user(
+                "the model reads images and has no tokenizer; name a model of texts",
+            )),
+        }
+    }
+
+    /// How images become what a model sees.
+    ///
+    /// # Errors
+    /// A reader of texts.
+    pub fn preprocessing(&self) -> Result<&Preprocessing> {
+        match self {
+            Reader::Images(preprocessing) => Ok(preprocessing),
+            Reader::Texts(_) => Err(Error::user(
+                "the model reads texts, and the data is images; name a model of images",
+            )),
+        }
+    }
+
+    /// Writes its files into the folder of a model.
+    ///
+    /// # Errors
+    /// A folder that cannot be written to.
+    pub(crate) fn save(&self, dir: &Path) -> Result<()> {
+        match self {
+            Reader::Texts(tokenizer) => tokenizer.save(dir),
+            Reader::Images(preprocessing) => preprocessing.save(dir),
+        }
+    }
+}
