@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """One command for both sides of the step benchmark: `lessen bench step` and PyTorch on the same cores.
 
-    python3 bench/step.py [--cases a,b,c] [--modes eager,compile] [--rounds 3] [--steps N] [--write FILE]
+    python3 bench/step.py [--cases a,b,c] [--modes eager,compile] [--precision f32,bf16] [--rounds 3] [--steps N]
+                          [--write FILE]
 
 Builds lessen in release, then measures in rounds: within a round each case runs in Lessen and in every
 PyTorch mode, in turn, each in a process of its own, and every other round in the opposite order. A ratio is
 Lessen's median step time over PyTorch's in the same round; the table shows its median over the rounds and its
-smallest and largest value. PyTorch's side is bench/torch_step.py, run by $PYTHON or, where that is not set,
+smallest and largest value. The rival of a precision is the fastest of PyTorch's modes in it: in bf16 those
+that begin with bfloat16, in f32 all others. PyTorch's side is bench/torch_step.py, run by $PYTHON or, where that is not set,
 by the Python that runs this file.
 
 The table goes to stdout; --write also writes it as Markdown with the command, the machine, versions and all
@@ -29,10 +31,20 @@ CASES = {
     "a": "GPT, 6 layers x 384, 6 heads, 256 tokens, batch 16, vocabulary 512",
     "b": "BERT-base, 32 tokens, batch 32, vocabulary 21,128, 10 classes, dropout 0.1; Lessen under a budget of 1400 MiB",
     "c": "`thucnews`: encoder, 2 layers x 128, 4 heads, 32 characters, batch 128, dropout 0.2",
+    "d": "ResNet-18 for CIFAR, 32 x 32, batch 128",
+    "e": "ResNet-50, 224 x 224, batch 8",
+    "f": "MobileNetV2, 224 x 224, batch 16",
+    "g": "RevNet-38 for CIFAR, 32 x 32, batch 128",
+    "h": "ViT-S/16, 224 x 224, batch 8",
+    "i": "ConvNet-3, gradient matching of one class: 256 real images, 10 synthetic ones, 32 x 32",
 }
-REQUIRED_RATIO = {"a": 0.80, "b": 0.88, "c": 0.60}
-REQUIRED_COMPILE_MS = 100
-REQUIRED_MEMORY = 0.60
+REQUIRED_RATIO = {
+    "f32": {"a": 0.80, "d": 0.95, "e": 0.95, "f": 0.60, "g": 0.95, "i": 0.70},
+    "bf16": {"a": 0.80, "b": 0.80, "c": 0.60, "d": 0.95, "e": 0.95, "f": 0.60, "g": 0.95, "i": 0.70},
+}
+REQUIRED_MEMORY = 0.55
+REQUIRED_PEAK = {"a": 0.80}
+REQUIRED_GAIN = {"a": 1.6}
 
 
 def output_of(command, what, env=None):
@@ -53,9 +65,9 @@ def build_lessen():
     return os.path.join(ROOT, target, "release", "lessen")
 
 
-def measure_lessen(lessen, case, steps, threads):
+def measure_lessen(lessen, case, precision, steps, threads):
     environment = dict(os.environ, LESSEN_THREADS=str(threads))
-    command = [lessen, "bench", "step", "--case", case, "--steps", str(steps), "--json"]
+    command = [lessen, "bench", "step", "--case", case, "--precision", precision, "--steps", str(steps), "--json"]
     got = json.loads(output_of(command, "lessen bench step", environment))
     return dict(got["cases"][case], peak_gflops=got["peak_gflops"])
 
@@ -67,16 +79,16 @@ def measure_torch(python, case, mode, steps, threads):
     return dict(got["cases"][case][mode], torch=got["torch"])
 
 
-def measure(lessen, python, cases, modes, rounds, steps, threads):
-    """{case: {side: [one result per round]}}; the sides are "lessen" and the modes."""
-    results = {case: {side: [] for side in ["lessen", *modes]} for case in cases}
+def measure(lessen, python, cases, precisions, modes, rounds, steps, threads):
+    """{case: {side: [one result per round]}}; the sides are precisions of Lessen and modes of PyTorch."""
+    results = {case: {side: [] for side in [*precisions, *modes]} for case in cases}
     for round_ in range(rounds):
         for case in cases:
-            sides = ["lessen", *modes]
+            sides = [*precisions, *modes]
             for side in sides if round_ % 2 == 0 else reversed(sides):
                 print(f"round {round_ + 1} of {rounds}, case {case}, {side} ...", file=sys.stderr, flush=True)
-                if side == "lessen":
-                    got = measure_lessen(lessen, case, steps, threads)
+                if side in precisions:
+                    got = measure_lessen(lessen, case, side, steps, threads)
                 else:
                     got = measure_torch(python, case, side, steps, threads)
                 results[case][side].append(got)
@@ -99,55 +111,84 @@ def mib(value):
     return f"{value / 2**20:,.1f}"
 
 
-def verdict(value, limit, form):
-    return f"{'yes' if value <= limit else 'NO'} (at most {limit:{form}})"
+def verdict(value, limit, form, least=False):
+    word, met = ("least", value >= limit) if least else ("most", value <= limit)
+    return f"{'yes' if met else 'NO'} (at {word} {limit:{form}})"
 
 
-def rows(case, sides, modes):
+def ratios_to(ours, theirs, mine, other):
+    return [a / b for a, b in zip(column(ours, mine), column(theirs, other))]
+
+
+def fastest(sides, modes, precision):
+    """The mode of PyTorch with the shortest median step; none where no mode has this precision."""
+    own = [mode for mode in modes if mode.startswith("bfloat16") == (precision == "bf16")]
+    return min(own, key=lambda mode: statistics.median(column(sides[mode], "step_ms")), default=None)
+
+
+def rows(case, sides, precisions, modes):
     """The lines of one case's table: name, value, whether the requirement is met."""
-    ours = sides["lessen"]
-    last = ours[-1]
-    lines = [("Lessen step, ms", spread(column(ours, "step_ms"), 1), "")]
+    lines = []
     for mode in modes:
-        theirs = sides[mode]
-        ratios = [mine / other for mine, other in zip(column(ours, "step_ms"), column(theirs, "step_ms"))]
-        needs = verdict(statistics.median(ratios), REQUIRED_RATIO[case], ".2f") if mode == "eager" else ""
-        lines.append((f"PyTorch {mode} step, ms", spread(column(theirs, "step_ms"), 1), ""))
-        lines.append((f"step time, Lessen / PyTorch {mode}", spread(ratios, 3), needs))
-    compile_ms = column(ours, "compile_ms")
-    needs = verdict(statistics.median(compile_ms), REQUIRED_COMPILE_MS, "d")
-    lines.append(("Lessen compile, ms", spread(compile_ms, 1), needs))
-    if "compile" in modes:
-        first = [1000 * seconds for seconds in column(sides["compile"], "first_step_s")]
-        lines.append(("PyTorch compile and first step, ms", spread(first, 0), ""))
-    shares = [100 * share for share in column(ours, "matmul_share")]
-    lines.append(("matrix products' share of the step", spread(shares, 0) + " %", ""))
-    lines.append(("Lessen GFLOP/s", spread(column(ours, "gflops"), 0), ""))
-    lines.append(("machine's peak GFLOP/s, same run", spread(column(ours, "peak_gflops"), 0), ""))
-    shares = [100 * r["gflops"] / r["peak_gflops"] for r in ours]
-    lines.append(("share of the peak", spread(shares, 0) + " %", ""))
-    planned, measured = last["planned_peak_bytes"], last["measured_peak_bytes"]
-    same = f"{'yes' if planned == measured else 'NO'} (as planned)"
-    lines.append(("Lessen planned peak, MiB", mib(planned), ""))
-    lines.append((" of it arena, MiB", mib(last["arena_bytes"]), ""))
-    lines.append((" of it parameters and optimizer state, MiB", mib(last["state_bytes"]), ""))
-    lines.append(("Lessen measured peak, MiB", mib(measured), same))
-    resident = column(ours, "resident_growth_bytes")
-    lines.append(("Lessen resident growth, MiB", spread([r / 2**20 for r in resident], 1), ""))
-    for mode in modes:
-        growth = column(sides[mode], "peak_growth_bytes")
-        ratios = [planned / other for other in growth]
-        needs = verdict(statistics.median(ratios), REQUIRED_MEMORY, ".2f") if mode == "eager" else ""
-        lines.append((f"PyTorch {mode} peak growth, MiB", spread([g / 2**20 for g in growth], 1), ""))
-        lines.append((f"memory, Lessen / PyTorch {mode}", spread(ratios, 3), needs))
-        ratios = [mine / other for mine, other in zip(resident, growth)]
-        lines.append((f"resident growth, Lessen / PyTorch {mode}", spread(ratios, 3), ""))
+        lines.append((f"PyTorch {mode} step, ms", spread(column(sides[mode], "step_ms"), 1), ""))
+        growth = [g / 2**20 for g in column(sides[mode], "peak_growth_bytes")]
+        lines.append((f"PyTorch {mode} peak growth, MiB", spread(growth, 1), ""))
+    for precision in precisions:
+        lines += lessen_rows(case, sides, modes, precision)
+    if "f32" in precisions and "bf16" in precisions:
+        gains = ratios_to(sides["f32"], sides["bf16"], "step_ms", "step_ms")
+        limit = REQUIRED_GAIN.get(case)
+        needs = verdict(statistics.median(gains), limit, ".1f", least=True) if limit else ""
+        lines.append(("step time, f32 / bf16 of Lessen", spread(gains, 2), needs))
     return lines
 
 
-def plain_table(results, modes):
+def lessen_rows(case, sides, modes, precision):
+    """The lines about one precision of Lessen."""
+    ours = sides[precision]
+    last = ours[-1]
+    name = f"Lessen {precision}"
+    lines = [(f"{name} step, ms", spread(column(ours, "step_ms"), 1), "")]
+    rival = fastest(sides, modes, precision)
+    for mode in modes:
+        if mode == rival:
+            ratios = ratios_to(ours, sides[mode], "step_ms", "step_ms")
+            limit = REQUIRED_RATIO[precision].get(case)
+            needs = verdict(statistics.median(ratios), limit, ".2f") if limit else ""
+            lines.append((f"step time, {name} / PyTorch's fastest, {mode}", spread(ratios, 3), needs))
+    lines.append((f"{name} compile, ms", spread(column(ours, "compile_ms"), 1), ""))
+    shares = [100 * share for share in column(ours, "matmul_share")]
+    lines.append((f"matrix products' share of the step, {precision}", spread(shares, 0) + " %", ""))
+    lines.append((f"{name} GFLOP/s", spread(column(ours, "gflops"), 0), ""))
+    lines.append(("machine's peak GFLOP/s in f32, same run", spread(column(ours, "peak_gflops"), 0), ""))
+    shares = [r["gflops"] / r["peak_gflops"] for r in ours]
+    limit = REQUIRED_PEAK.get(case) if precision == "f32" else None
+    needs = verdict(100 * statistics.median(shares), 100 * limit, ".0f", least=True) if limit else ""
+    lines.append((f"share of the peak, {name}", spread([100 * share for share in shares], 0) + " %", needs))
+    if rival:
+        work = last["step_ms"] * last["gflops"]
+        shares = [100 * work / r["step_ms"] / last["peak_gflops"] for r in sides[rival]]
+        lines.append((f"share of the peak, PyTorch {rival}", spread(shares, 0) + " %", ""))
+    planned, measured = last["planned_peak_bytes"], last["measured_peak_bytes"]
+    same = f"{'yes' if planned == measured else 'NO'} (as planned)"
+    lines.append((f"{name} planned peak, MiB", mib(planned), ""))
+    lines.append((" of it arena, MiB", mib(last["arena_bytes"]), ""))
+    lines.append((" of it parameters and optimizer state, MiB", mib(last["state_bytes"]), ""))
+    lines.append((f"{name} measured peak, MiB", mib(measured), same))
+    resident = [r / 2**20 for r in column(ours, "resident_growth_bytes")]
+    lines.append((f"{name} resident growth, MiB", spread(resident, 1), ""))
+    if rival:
+        ratios = ratios_to(ours, sides[rival], "planned_peak_bytes", "peak_growth_bytes")
+        needs = verdict(statistics.median(ratios), REQUIRED_MEMORY, ".2f")
+        lines.append((f"memory, {name} / PyTorch {rival}", spread(ratios, 3), needs))
+        ratios = ratios_to(ours, sides[rival], "resident_growth_bytes", "peak_growth_bytes")
+        lines.append((f"resident growth, {name} / PyTorch {rival}", spread(ratios, 3), ""))
+    return lines
+
+
+def plain_table(results, precisions, modes):
     for case, sides in results.items():
-        lines = rows(case, sides, modes)
+        lines = rows(case, sides, precisions, modes)
         wide, middle = max(len(line[0]) for line in lines), max(len(line[1]) for line in lines)
         print(f"\n{case}  {CASES[case].replace('`', '')}")
         for name, value, needs in lines:
@@ -205,8 +246,9 @@ def versions(python):
     return f"Lessen {lessen} ({commit}), rustc {rustc}; Python {theirs}"
 
 
-def markdown(results, modes, args, python, load):
+def markdown(results, precisions, modes, args, python, load):
     command = f"python3 bench/step.py --cases {','.join(results)} --modes {','.join(modes)}"
+    command += f" --precision {','.join(precisions)}"
     command += f" --rounds {args.rounds} --steps {args.steps} --threads {args.threads}"
     text = [
         "# One training step: Lessen and PyTorch",
@@ -220,7 +262,7 @@ def markdown(results, modes, args, python, load):
         f"- Date: {datetime.date.today().isoformat()}",
         f"- Machine: {machine()}; load before the first round {load:.2f}",
         f"- Versions: {versions(python)}",
-        f"- Both sides: float32, {args.threads} threads, AdamW; {args.rounds} round(s) in which the sides"
+        f"- Both sides: {args.threads} threads, AdamW; {args.rounds} round(s) in which the sides"
         " take turns, each run in a process of its own, the median of"
         f" {args.steps} steps after warming up; the inputs' seed is fixed",
         "- A figure is the median over the rounds, with the smallest and largest in brackets; a ratio is"
@@ -231,11 +273,12 @@ def markdown(results, modes, args, python, load):
     ]
     for case, sides in results.items():
         text += ["", f"## ({case}) {CASES[case]}", "", "| | | required |", "|---|---|---|"]
-        text += [f"| {name.strip()} | {value} | {needs} |" for name, value, needs in rows(case, sides, modes)]
-        text += ["", "Median step of every round, ms:", "", "| round | Lessen | " + " | ".join(modes) + " |"]
-        text += ["|---" * (2 + len(modes)) + "|"]
+        text += [f"| {name.strip()} | {value} | {needs} |" for name, value, needs in rows(case, sides, precisions, modes)]
+        names = [f"Lessen {side}" if side in precisions else side for side in sides]
+        text += ["", "Median step of every round, ms:", "", "| round | " + " | ".join(names) + " |"]
+        text += ["|---" * (1 + len(names)) + "|"]
         for round_ in range(args.rounds):
-            each = [f"{sides[side][round_]['step_ms']:.1f}" for side in ["lessen", *modes]]
+            each = [f"{sides[side][round_]['step_ms']:.1f}" for side in sides]
             text.append(f"| {round_ + 1} | " + " | ".join(each) + " |")
     return "\n".join(text) + "\n"
 
@@ -253,28 +296,32 @@ def write_aside(path, text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cases", default="a,b,c")
-    parser.add_argument("--modes", default="eager,compile", help="of eager, eager_fused, bfloat16, compile")
+    parser.add_argument("--modes", default="eager,compile", help="those of bench/torch_step.py")
+    parser.add_argument("--precision", default="f32", help="of f32, bf16")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=10, help="timed steps per run")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--lessen", help="use this lessen and build none")
     parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
     args = parser.parse_args()
-    cases, modes = args.cases.split(","), args.modes.split(",")
+    cases, modes, precisions = args.cases.split(","), args.modes.split(","), args.precision.split(",")
     for case in cases:
         if case not in CASES:
             sys.exit(f"step: there is no case {case!r}; take from {', '.join(CASES)}")
+    for precision in precisions:
+        if precision not in REQUIRED_RATIO:
+            sys.exit(f"step: there is no precision {precision!r}; take from {', '.join(REQUIRED_RATIO)}")
     if args.rounds < 1 or args.steps < 1:
         sys.exit("step: --rounds and --steps must be at least 1")
     python = os.environ.get("PYTHON", sys.executable)
     load = load_before()
     lessen = os.path.abspath(args.lessen) if args.lessen else build_lessen()
 
-    results = measure(lessen, python, cases, modes, args.rounds, args.steps, args.threads)
+    results = measure(lessen, python, cases, precisions, modes, args.rounds, args.steps, args.threads)
     print(f"{machine()}\n{versions(python)}")
-    plain_table(results, modes)
+    plain_table(results, precisions, modes)
     if args.write:
-        write_aside(args.write, markdown(results, modes, args, python, load))
+        write_aside(args.write, markdown(results, precisions, modes, args, python, load))
 
 
 if __name__ == "__main__":

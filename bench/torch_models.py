@@ -1,4 +1,4 @@
-"""The three networks of `lessen bench step`, as good plain PyTorch.
+"""The networks of `lessen bench step`, as good plain PyTorch; those on images are in torch_images.py.
 
 a  GPT: 6 layers x 384 wide, 6 heads, 256 tokens, batch 16, vocabulary 512; pre-LN, tanh GELU, learned
    positions, tied head, biases as GPT-2 has them, no dropout; cross entropy over all positions.
@@ -15,6 +15,8 @@ returns the loss. Inputs are made from a fixed seed.
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
+
+import torch_images
 
 SEED = 1
 
@@ -189,8 +191,9 @@ def build(case):
         )
         name = "plain nn.Module"
     else:
-        raise ValueError(f"there is no case {case!r}; the cases are a, b and c")
+        model, inputs, name = torch_images.build(case)
     return model.train(), inputs, name
 
 
-LEARNING_RATE = {"a": 3e-4, "b": 2e-5, "c": 5e-4}
+LEARNING_RATE = {"a": 3e-4, "b": 2e-5, "c": 5e-4, **torch_images.LEARNING_RATE}
+CASES = tuple(LEARNING_RATE)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Times one training step in PyTorch: the other side of `lessen bench step`.
 
-    python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,bfloat16,compile] [--steps N]
+    python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,bfloat16,compile,…] [--steps N]
 
 Each case and mode runs in a fresh process. A step is zero_grad, forward, backward and AdamW on fixed inputs,
 float32, two threads. AdamW has no weight decay, as that of `lessen bench step`. `eager` takes it otherwise as its
 constructor gives it, `eager_fused` passes fused=True, `bfloat16` does so, too, and runs the forward pass under
-autocast, `compile` runs torch.compile(model) with the default AdamW. The first step, which in `compile` includes
+autocast, `compile` runs torch.compile(model) with the default AdamW. With `_last` behind it, a mode has images and
+weights in the order channels-last and a fused AdamW. The first step, which in `compile` includes
 compiling, is reported apart; then come some untimed steps. Peak growth is the process's highest
 resident size (VmHWM) over its resident size after the imports (VmRSS), before model and data exist.
 
@@ -22,7 +23,7 @@ import sys
 import tempfile
 import time
 
-MODES = ("eager", "eager_fused", "bfloat16", "compile")
+MODES = ("eager", "eager_fused", "bfloat16", "compile", "eager_last", "bfloat16_last", "compile_last")
 
 
 def status_bytes(key):
@@ -53,11 +54,17 @@ def measure(case, mode, steps, warmup, threads):
 
     model, inputs, name = torch_models.build(case)
     options = {"weight_decay": 0.0}
-    if mode in ("eager_fused", "bfloat16"):
+    kind, channels_last = mode.removesuffix("_last"), mode.endswith("_last")
+    if kind in ("eager_fused", "bfloat16") or channels_last:
         options["fused"] = True
-    autocast = torch.autocast("cpu", torch.bfloat16, enabled=mode == "bfloat16")
+    if channels_last:
+        model = model.to(memory_format=torch.channels_last)
+        images = inputs.get("images")
+        if images is not None:
+            inputs["images"] = images.contiguous(memory_format=torch.channels_last)
+    autocast = torch.autocast("cpu", torch.bfloat16, enabled=kind == "bfloat16")
     optimizer = torch.optim.AdamW(model.parameters(), lr=torch_models.LEARNING_RATE[case], **options)
-    loss_of = torch.compile(model) if mode == "compile" else model
+    loss_of = torch.compile(model) if kind == "compile" else model
 
     def step():
         optimizer.zero_grad()
@@ -121,7 +128,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    cases, modes = listed(args.cases, ("a", "b", "c"), "case"), listed(args.modes, MODES, "mode")
+    cases, modes = listed(args.cases, "abcdefghi", "case"), listed(args.modes, MODES, "mode")
     if args.steps < 1:
         sys.exit("torch_step: --steps must be at least 1")
 

@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Checks that `lessen train` does what PyTorch does with networks on images, from the same weights and batches.
+
+    python3 bench/parity_images.py --lessen PATH [--only resnet18,mobilenet-v2,revnet-38,vit] [--write FILE]
+
+For torchvision's ResNet-18 and MobileNetV2, a plain RevNet-38 and transformers' ViT-Tiny with random weights (seed 1) it
+runs 5 AdamW steps of batches of 8 random images on both sides, in training mode, so that batch normalization has the
+statistics of the batch and moves its running ones; dropout is 0. It then asks for
+
+    every loss                                within 1e-5 of PyTorch's, relative
+    every parameter and running statistic     within 1e-4 of PyTorch's, absolute
+
+and prints, to judge them by, PyTorch's own difference between float32 and float64. Exit code 1 where something is not
+met. Needs torch, torchvision, transformers and safetensors.
+"""
+
+import argparse
+import copy
+import json
+import os
+import subprocess
+import sys
+import tempfile
+
+import numpy
+import torch
+import torch.nn.functional as F
+from safetensors.torch import load_file, save_file
+
+import parity
+import torch_images
+from step import machine, versions, write_aside
+
+STEPS, BATCH, CLASSES, SEED = 5, 8, 10, 1
+RATE, DECAY = 1e-4, 0.01
+SETTINGS = [
+    "data.shuffle=false",
+    "data.held_out=0",
+    "model.dropout=0",
+    "image.augment=",
+    "image.mean=0.5,0.5,0.5",
+    "image.std=0.25,0.25,0.25",
+    "image.mixup=0",
+    "image.cutmix=0",
+    f"train.batch={BATCH}",
+    "train.warmup=0",
+    "train.schedule=constant",
+    f"train.lr={RATE}",
+    f"train.weight_decay={DECAY}",
+    "train.clip_norm=0",
+    "train.label_smoothing=0",
+    "train.checkpoint_every=0",
+    "optimizer.kind=adamw",
+]
+
+
+def torchvision_model(name):
+    import torchvision.models
+
+    model = getattr(torchvision.models, name)(num_classes=CLASSES)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return model
+
+
+def tiny_vit():
+    from transformers import ViTConfig, ViTForImageClassification
+
+    sizes = {"hidden_size": 192, "num_hidden_layers": 12, "num_attention_heads": 3, "intermediate_size": 768}
+    return ViTForImageClassification(ViTConfig(num_labels=CLASSES, image_size=64, **sizes))
+
+
+def revnet_name(name):
+    """The name in Lessen of a parameter of the plain RevNet-38."""
+    name = name.replace("stem.0.", "conv1.").replace("stem.1.", "bn1.").replace("bn1.0.", "bn1.")
+    if name.startswith("units."):
+        _, number, rest = name.split(".", 2)
+        name = f"layer{int(number) // 3 + 1}.{int(number) % 3}.{rest}"
+    return name
+
+
+# How the model is made, the side of images, the recipe, and names in Lessen.
+MODELS = {
+    "resnet18": (lambda: torchvision_model("resnet18"), 64, "image-folder", str),
+    "mobilenet-v2": (lambda: torchvision_model("mobilenet_v2"), 64, "image-folder", str),
+    "revnet-38": (torch_images.RevNet38, 32, "image-folder", revnet_name),
+    "vit": (tiny_vit, 64, "vit", str),
+}
+
+
+def tensors(model, rename):
+    """Parameters and running statistics by their names in Lessen."""
+    skipped = "num_batches_tracked"
+    return {rename(name): t.detach() for name, t in model.state_dict().items() if not name.endswith(skipped)}
+
+
+def write_init(name, model, folder, side, rename):
+    if name == "vit":
+        model.save_pretrained(folder)
+        return
+    os.makedirs(folder)
+    config = {"architectures": ["LessenImageClassifier"], "model_type": "lessen-image-classifier", "network": name}
+    config.update(image_size=side, num_channels=3, id2label={str(i): str(i) for i in range(CLASSES)})
+    with open(os.path.join(folder, "config.json"), "w", encoding="utf-8") as file:
+        json.dump(config, file)
+    weights = {key: value.clone().contiguous() for key, value in tensors(model, rename).items()}
+    save_file(weights, os.path.join(folder, "model.safetensors"))
+
+
+def train_in_torch(model, batches):
+    """The same steps in PyTorch, in the model's own precision: the losses and the trained model."""
+    model.train()
+    groups = [
+        dict(params=[p for p in model.parameters() if p.dim() >= 2], weight_decay=DECAY),
+        dict(params=[p for p in model.parameters() if p.dim() < 2], weight_decay=0.0),
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=RATE, betas=(0.9, 0.999), eps=1e-8)
+    losses, dtype = [], next(model.parameters()).dtype
+    for images, labels in batches:
+        optimizer.zero_grad()
+        logits = model(((images.to(dtype) / 255) - 0.5) / 0.25)
+        loss = F.cross_entropy(getattr(logits, "logits", logits), labels)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return losses, model
+
+
+def train_in_lessen(lessen, recipe, folder, data):
+    out = os.path.join(folder, "run")
+    command = [lessen, "train", recipe, "--init", os.path.join(folder, "init"), "--data", data, "--out", out]
+    command += ["--steps", str(STEPS), "--json"] + [word for setting in SETTINGS for word in ("--set", setting)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"parity: lessen train {recipe} ended with exit code {done.returncode}; its message stands above")
+    return json.loads(done.stdout)["loss_history"], load_file(os.path.join(out, "model", "model.safetensors"))
+
+
+def compare(name, lessen, folder):
+    """One network on both sides; true where everything is met."""
+    make, side, recipe, rename = MODELS[name]
+    os.makedirs(folder)
+    torch.manual_seed(SEED)
+    model = make()
+    write_init(name, model, os.path.join(folder, "init"), side, rename)
+    images = torch.randint(256, (STEPS * BATCH, 3, side, side), dtype=torch.uint8)
+    labels = torch.arange(STEPS * BATCH) * 7 % CLASSES
+    data = os.path.join(folder, "data.npz")
+    pixels = images.permute(0, 2, 3, 1).contiguous().numpy()
+    split = {"x_train": pixels, "y_train": labels.numpy()}
+    numpy.savez(data, x_test=pixels[:CLASSES], y_test=labels.numpy()[:CLASSES], **split)
+    batches = list(zip(images.split(BATCH), labels.split(BATCH)))
+
+    exact_losses, exact = train_in_torch(copy.deepcopy(model).double(), batches)
+    start = {key: value.clone() for key, value in tensors(model, rename).items()}
+    losses, model = train_in_torch(model, batches)
+    theirs = tensors(model, rename)
+    ours_losses, ours = train_in_lessen(lessen, recipe, folder, data)
+    count = sum(p.numel() for p in model.parameters())
+    parity.say(f"{name}: {count:,} parameters, {STEPS} steps of {BATCH} images of {side} x {side}")
+    parity.say("  losses, Lessen:  " + "  ".join(f"{loss:.7f}" for loss in ours_losses))
+    parity.say("  losses, PyTorch: " + "  ".join(f"{loss:.7f}" for loss in losses))
+    noise, where = parity.worst_parameter(theirs, tensors(exact, rename))
+    loss_noise = parity.worst_loss(losses, exact_losses)
+    moved, _ = parity.worst_parameter(theirs, start)
+    parity.say(f"  PyTorch's float32 against its float64: losses {loss_noise:.2e}, parameters {noise:.2e} in {where}")
+    parity.say(f"  the steps moved parameters by up to {moved:.2e}")
+    met = parity.check("losses, relative", parity.worst_loss(ours_losses, losses), parity.LOSS_TOLERANCE)
+    difference, where = parity.worst_parameter(ours, theirs)
+    met &= parity.check("parameters, absolute", difference, parity.PARAMETER_TOLERANCE, f"in {where}")
+    more = sorted(set(ours) - set(theirs))
+    parity.say(f"  {'FAIL' if more else 'ok  '} names that PyTorch lacks: {', '.join(more) or 'none'}")
+    return met and not more
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--lessen", required=True, metavar="PATH", help="the built command")
+    parser.add_argument("--only", default=",".join(MODELS))
+    parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
+    args = parser.parse_args()
+    met = True
+    with tempfile.TemporaryDirectory() as temporary:
+        for name in args.only.split(","):
+            if name not in MODELS:
+                parser.error(f"there is no network {name!r} here; take from {', '.join(MODELS)}")
+            met &= compare(name, os.path.abspath(args.lessen), os.path.join(temporary, name))
+    parity.say("parity: met" if met else "parity: NOT met")
+    if args.write:
+        text = ["# Parity of networks on images", "", "Written by `bench/parity_images.py`, which anyone can run again:"]
+        text += ["", "```", "python3 bench/parity_images.py --lessen target/release/lessen", "```", ""]
+        text += [f"- Machine: {machine()}", f"- Versions: {versions(sys.executable)}", "", "```text", *parity.said]
+        write_aside(args.write, "\n".join(text) + "\n```\n")
+    sys.exit(0 if met else 1)
+
+
+if __name__ == "__main__":
+    main()
