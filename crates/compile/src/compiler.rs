@@ -60,11 +60,12 @@ fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Graph {
     let graph = checked(passes::lower(graph, &|op| target.supports(op)));
     let graph = match options.precision {
         Precision::F32 => graph,
-        Precision::Bf16 => checked(passes::mixed(&graph)),
+        Precision::Bf16 => checked(passes::mixed(&graph, target)),
     };
     let graph = checked(passes::eliminate_dead_code(&graph));
     let graph = checked(passes::fold_constants(&graph));
     let graph = checked(passes::eliminate_common_subexpressions(&graph));
+    let graph = checked(passes::read_narrow(&graph, target));
     let graph = checked(passes::eliminate_dead_code(&graph));
     let graph = checked(passes::sparsify(&graph, target));
     checked(passes::materialize(&graph, target))

@@ -7,9 +7,10 @@ use lessen_graph::{Graph, InputKind, Node, NodeId, RowWise, ValueId};
 use crate::indices::index_uses;
 use crate::offsets::aligned;
 use crate::options::Options;
+use crate::passes;
 use crate::place::{is_view, places};
 use crate::plan::Plan;
-use crate::schedule::schedule;
+use crate::schedule::{Step, schedule};
 use crate::state::state_writes;
 use crate::storage::{Program, assign_storage};
 use crate::target::{KernelKind, Target};
@@ -46,8 +47,25 @@ fn kernels(graph: &Graph, target: &dyn Target) -> Kernels {
     kernels
 }
 
-/// Plans a graph as it is.
+/// Plans a graph, with what is widened from `bf16` widened where it is read.
 pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
+    let steps = steps(&graph, options, target);
+    match passes::widen_where_read(&graph, &kernels(&graph, target).row_wise, &steps) {
+        Some(graph) => planned(graph, options, target),
+        None => planned(graph, options, target),
+    }
+}
+
+/// The steps of a graph as it is.
+fn steps(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Step> {
+    let places = places(graph);
+    let writes = state_writes(graph, &places, &index_uses(graph, &places));
+    let row_wise = kernels(graph, target).row_wise;
+    schedule(graph, &places, &row_wise, &writes.after, options.placement, target)
+}
+
+/// Plans a graph as it is.
+fn planned(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
     let places = places(&graph);
     let indices = index_uses(&graph, &places);
     let writes = state_writes(&graph, &places, &indices);

@@ -28,6 +28,12 @@ pub trait Target: Send + Sync {
 
     /// The scratch memory of this operation while it runs.
     fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch;
+
+    /// Whether products of `bf16` are widened to `f32` and so take longer than those of `f32`. Plans do not depend on
+    /// it.
+    fn widens_bf16(&self) -> bool {
+        false
+    }
 }
 
 /// Bytes that a kernel needs while it runs.

@@ -50,9 +50,9 @@
 //! # Environment
 //!
 //! `LESSEN_THREADS`: the number of threads of [`CpuBackend::from_env`]; by default as many as the machine has cores.
-//! `LESSEN_CPU`: the highest instructions that kernels use, `baseline`, `avx2`, `avx512` or `amx`; by default the
-//! machine's. Levels with a fused multiply-add give the same bits but in products: `faer` and the tiles of AMX add up
-//! in orders of their own.
+//! `LESSEN_CPU`: the highest instructions that kernels use, `baseline`, `avx2`, `avx512`, `avx512bf16` or `amx`; by
+//! default the machine's. Levels with a fused multiply-add give the same bits but in products and convolutions: `faer`,
+//! the tiles of AMX and the vectors of AVX-512 add up in orders of their own.
 
 pub mod arena;
 mod backend;

@@ -99,13 +99,24 @@ pub enum CpuLevel {
     V3 = 2,
     /// x86-64-v4: AVX-512 with F, VL, BW, DQ, CD.
     V4 = 3,
-    /// The same with AMX, tiles of `bf16` and AVX-512 BF16: products have kernels of their own.
-    Amx = 4,
+    /// The same with AVX-512 BF16.
+    V4Bf16 = 4,
+    /// The same with AMX, tiles of `bf16`.
+    Amx = 5,
 }
 
 impl CpuLevel {
+    /// All levels, in ascending order.
+    pub const ALL: [CpuLevel; 5] = [
+        CpuLevel::Baseline,
+        CpuLevel::V3,
+        CpuLevel::V4,
+        CpuLevel::V4Bf16,
+        CpuLevel::Amx,
+    ];
+
     /// The highest level that kernels use: that of this machine, or the one that the environment variable `LESSEN_CPU`
-    /// names: `baseline`, `avx2`, `avx512` or `amx`.
+    /// names: `baseline`, `avx2`, `avx512`, `avx512bf16` or `amx`.
     pub fn detect() -> CpuLevel {
         match &*HIGHEST {
             Ok(level) => *level,
@@ -127,8 +138,11 @@ impl CpuLevel {
             use std::arch::is_x86_feature_detected as has;
             let v3 = has!("avx2") && has!("fma") && has!("bmi1") && has!("bmi2") && has!("popcnt");
             let v4 = has!("avx512f") && has!("avx512vl") && has!("avx512bw") && has!("avx512dq") && has!("avx512cd");
-            if v3 && v4 && has!("avx512bf16") && crate::kernels::panels::amx::is_permitted() {
-                return CpuLevel::Amx;
+            if v3 && v4 && has!("avx512bf16") {
+                return match crate::kernels::panels::amx::is_permitted() {
+                    true => CpuLevel::Amx,
+                    false => CpuLevel::V4Bf16,
+                };
             }
             if v3 && v4 {
                 return CpuLevel::V4;
@@ -146,6 +160,7 @@ impl CpuLevel {
             CpuLevel::Baseline => "baseline",
             CpuLevel::V3 => "avx2",
             CpuLevel::V4 => "avx512",
+            CpuLevel::V4Bf16 => "avx512bf16",
             CpuLevel::Amx => "amx",
         }
     }
@@ -158,7 +173,8 @@ impl CpuLevel {
             1 => CpuLevel::Baseline,
             2 => CpuLevel::V3,
             3 => CpuLevel::V4,
-            4 => CpuLevel::Amx,
+            4 => CpuLevel::V4Bf16,
+            5 => CpuLevel::Amx,
             state => CpuLevel::find(state),
         }
     }
@@ -190,7 +206,7 @@ impl CpuLevel {
 
 const UNKNOWN: u8 = 0;
 /// Some thread has chosen a level of its own.
-const BY_THREAD: u8 = 5;
+const BY_THREAD: u8 = 6;
 
 static HIGHEST: LazyLock<Result<CpuLevel>> = LazyLock::new(|| {
     let machine = CpuLevel::of_machine();
@@ -207,7 +223,7 @@ thread_local! {
 
 /// Reads a level that is not above the highest one.
 fn level_of(text: &str, highest: CpuLevel) -> Result<CpuLevel> {
-    let levels = [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4, CpuLevel::Amx];
+    let levels = CpuLevel::ALL;
     let here = levels.into_iter().filter(|&level| level <= highest);
     match here.clone().find(|level| level.name() == text.trim()) {
         Some(level) => Ok(level),
@@ -245,10 +261,10 @@ macro_rules! dispatch {
                 match $crate::simd::CpuLevel::current() {
                     // SAFETY: only a level that the machine was found to have is ever current; the rest as
                     // above.
-                    $crate::simd::CpuLevel::Amx | $crate::simd::CpuLevel::V4 => return unsafe { v4 $(::<$($g),*>)? ($($arg),*) },
-                    // SAFETY: as above.
                     $crate::simd::CpuLevel::V3 => return unsafe { v3 $(::<$($g),*>)? ($($arg),*) },
                     $crate::simd::CpuLevel::Baseline => {}
+                    // SAFETY: as above.
+                    _ => return unsafe { v4 $(::<$($g),*>)? ($($arg),*) },
                 }
             }
             // SAFETY: as above.
@@ -409,7 +425,7 @@ mod tests {
 
     #[test]
     fn bits_are_in_their_places() {
-        for level in [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4, CpuLevel::Amx] {
+        for level in CpuLevel::ALL {
             level.on_this_thread(|| {
                 for i in 0..64 {
                     for x in [1e-30, f32::NAN, f32::INFINITY] {

@@ -6,6 +6,7 @@ use lessen_graph::{Layout, Op, Type};
 use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
 use crate::kernels::table::{is_listed, kernel};
+use crate::simd::CpuLevel;
 
 /// Rows of one tile of many: products and sums over rows are cut at multiples of it, whatever block a group runs in, so
 /// that their bits depend on shapes alone.
@@ -97,5 +98,9 @@ impl Target for CpuTarget {
             Some(Kernel::Rows(kernel)) => kernel.scratch,
             _ => Scratch::default(),
         }
+    }
+
+    fn widens_bf16(&self) -> bool {
+        CpuLevel::current() < CpuLevel::V4Bf16
     }
 }

@@ -134,6 +134,11 @@ impl Session {
         self.precision = precision;
     }
 
+    /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.
+    pub fn widens_bf16(&self) -> bool {
+        self.precision == Precision::Bf16 && self.backend.target().widens_bf16()
+    }
+
     /// How functions are compiled.
     pub(crate) fn options(&self) -> Options {
         Options {

@@ -12,12 +12,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lessen_graph::{DType, Graph, Node, Phase, ValueId, ops};
+use lessen_graph::{DType, Graph, Node, Phase, Type, ValueId, ops};
 
 use crate::rewrite::Rewriter;
+use crate::target::{KernelKind, Target};
 
 /// The graph whose products read `bf16`.
-pub fn mixed(graph: &Graph) -> Graph {
+pub fn mixed(graph: &Graph, target: &dyn Target) -> Graph {
     let mut rewriter = Rewriter::new(graph);
     // Where a value is first read it is cast: all products read one copy, and backward keeps no other.
     let mut factors: HashMap<ValueId, ValueId> = HashMap::new();
@@ -38,16 +39,31 @@ pub fn mixed(graph: &Graph) -> Graph {
             factors.insert(input, narrow);
             inputs.push(narrow);
         }
+        let rounds = node.phase == Phase::Forward && rounds_itself(graph, node, target);
+        let op = if rounds { node.op.clone() } else { op };
         let products = rewriter.push(op, &inputs, node.phase, &node.scope);
         for (&old, mut new) in node.outputs.iter().zip(products) {
             if node.phase == Phase::Forward {
-                new = cast(&mut rewriter, new, DType::BF16, node);
+                if !rounds {
+                    new = cast(&mut rewriter, new, DType::BF16, node);
+                }
                 new = cast(&mut rewriter, new, DType::F32, node);
             }
             rewriter.set(old, new);
         }
     }
     rewriter.finish(graph)
+}
+
+/// Whether a node's own operation has a kernel that takes `bf16` and rounds its results to it.
+fn rounds_itself(graph: &Graph, node: &Node, target: &dyn Target) -> bool {
+    let narrow = |mut types: Vec<Type>| {
+        types.iter_mut().for_each(|ty| ty.dtype = DType::BF16);
+        types
+    };
+    let (inputs, outputs) = (narrow(graph.input_types(node)), narrow(graph.output_types(node)));
+    node.op.infer(&inputs).is_ok_and(|found| found == outputs)
+        && target.kernel(node.op.as_ref(), &inputs, &outputs) != KernelKind::Reference
 }
 
 /// Casts a value of the new graph in the phase and scope of a node.

@@ -7,6 +7,7 @@ mod fold;
 mod lower;
 mod materialize;
 mod mixed;
+mod narrow;
 pub(crate) mod remat;
 mod sparse;
 
@@ -17,5 +18,6 @@ pub use fold::fold_constants;
 pub use lower::lower;
 pub use materialize::materialize;
 pub use mixed::mixed;
+pub(crate) use narrow::{read_narrow, widen_where_read};
 pub use remat::{Recompute, recompute};
 pub use sparse::sparsify;

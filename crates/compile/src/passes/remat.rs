@@ -4,21 +4,26 @@
 //! Recomputing runs the same operations on the same inputs, so only memory and time change. Row-wise values
 //! (activations, norms, sums) whose inputs are kept or recomputable are always recomputed, where Tempo (NeurIPS 2022)
 //! keeps outputs and masks. Products are recomputed only under a budget, each at its price in floating-point
-//! operations.
+//! operations. So is a row-wise value behind a long chain of others that are recomputed: the blocks of a residual
+//! network, whose chain would lead to its beginning, are recomputed a few at a time.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use lessen_graph::ops::{PackBits, UnpackBits};
-use lessen_graph::{Def, Graph, InputKind, Node, Phase, RowWise, ValueId};
+use lessen_graph::{Def, Graph, InputKind, Node, NodeId, Phase, RowWise, ValueId};
 
 use super::bits::Packed;
+use super::narrow::widened_from;
 use crate::place::{Place, places};
 use crate::report::describe;
 use crate::rewrite::Rewriter;
 
 /// The least bytes of a value that is worth recomputing.
 pub(crate) const SMALLEST: usize = 16 << 10;
+
+/// The most row-wise operations in a chain that leads to a value which is always recomputed.
+const LONGEST_CHAIN: usize = 7;
 
 /// A forward value that backward could recompute.
 #[derive(Clone, Debug)]
@@ -29,7 +34,8 @@ pub struct Recompute {
     pub name: String,
     /// Bytes that recomputing frees between the phases.
     pub bytes: usize,
-    /// Floating-point operations of the products that recomputing runs; 0 for a row-wise value.
+    /// Floating-point operations of the products that recomputing runs; 0 for a row-wise value, but for one behind a
+    /// long chain those of the chain.
     pub flops: f64,
 }
 
@@ -47,7 +53,15 @@ impl Forward<'_> {
         let mut kept = vec![false; graph.values.len()];
         for node in graph.nodes.iter().filter(|n| n.phase != Phase::Forward) {
             for input in &node.inputs {
-                kept[places[input.index()].base.index()] = true;
+                let base = places[input.index()].base;
+                kept[base.index()] = true;
+                // Half the bytes are enough.
+                let is_forward = |id: NodeId| graph.nodes[id.index()].phase == Phase::Forward;
+                if let Some(narrow) = widened_from(graph, base)
+                    && graph.producer(base).is_some_and(is_forward)
+                {
+                    kept[places[narrow.index()].base.index()] = true;
+                }
             }
         }
         Forward { graph, places, kept }
@@ -110,6 +124,33 @@ impl Forward<'_> {
         })
     }
 
+    /// For each of these values, in order, how many operations lead to it from what backward keeps, where those with a
+    /// chain that is not too long are recomputed.
+    fn chains(&self, candidates: &[Recompute]) -> Vec<usize> {
+        let mut candidates = candidates.iter().map(|candidate| candidate.value).peekable();
+        let (mut chains, mut found) = (vec![0; self.graph.values.len()], Vec::new());
+        // Inputs come before the values that are computed from them.
+        for i in 0..chains.len() {
+            let value = ValueId(i as u32);
+            let is_candidate = candidates.next_if_eq(&value).is_some();
+            let inputs = self.producer(value).map(|node| node.inputs.as_slice());
+            if self.source(value) || (self.kept[i] && !is_candidate) {
+                continue;
+            }
+            let longest = |inputs: &[ValueId]| inputs.iter().map(|&input| chains[self.base(input).index()]).max();
+            let chain = 1 + inputs.and_then(longest).unwrap_or(0);
+            if is_candidate {
+                found.push(chain);
+            }
+            chains[i] = if is_candidate && chain > LONGEST_CHAIN {
+                0
+            } else {
+                chain
+            };
+        }
+        found
+    }
+
     fn candidates(&self, products: bool, bits: &[Packed]) -> Vec<Recompute> {
         let prices = self.prices(products);
         let packed: HashMap<ValueId, usize> = bits.iter().map(|packed| (packed.value, packed.bytes)).collect();
@@ -132,17 +173,33 @@ impl Forward<'_> {
 
 /// Forward values that backward can recompute with row-wise operations alone.
 pub(crate) fn free(graph: &Graph) -> Vec<Recompute> {
-    Forward::new(graph).candidates(false, &[])
+    let (near, _) = row_wise(&Forward::new(graph));
+    near
 }
 
-/// Forward values whose recomputation takes matrix products, the cheapest per byte first. Those of `bits` take no more
-/// bytes than their bits.
+/// Forward values that backward can recompute with row-wise operations alone: those behind a short chain, and the
+/// others at the price of their chain.
+fn row_wise(forward: &Forward<'_>) -> (Vec<Recompute>, Vec<Recompute>) {
+    let candidates = forward.candidates(false, &[]);
+    let chains = forward.chains(&candidates);
+    let (mut near, mut far) = (Vec::new(), Vec::new());
+    for (candidate, chain) in candidates.into_iter().zip(chains) {
+        if chain <= LONGEST_CHAIN {
+            near.push(candidate);
+        } else {
+            let flops = (forward.graph.ty(candidate.value).numel() * chain) as f64;
+            far.push(Recompute { flops, ..candidate });
+        }
+    }
+    (near, far)
+}
+
+/// Forward values whose recomputation takes matrix products or a long chain of operations, the cheapest per byte first.
+/// Those of `bits` take no more bytes than their bits.
 pub(crate) fn priced(graph: &Graph, bits: &[Packed]) -> Vec<Recompute> {
-    let mut found: Vec<Recompute> = Forward::new(graph)
-        .candidates(true, bits)
-        .into_iter()
-        .filter(|c| c.flops > 0.0)
-        .collect();
+    let forward = Forward::new(graph);
+    let products = forward.candidates(true, bits).into_iter().filter(|c| c.flops > 0.0);
+    let mut found: Vec<Recompute> = products.chain(row_wise(&forward).1).collect();
     // Among equal prices the earlier value comes first: a later one is read again soon, at the peak.
     found.sort_by(|a, b| {
         let rate = |c: &Recompute| c.flops / c.bytes as f64;

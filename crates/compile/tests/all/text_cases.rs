@@ -56,7 +56,7 @@ fn run_pass(words: &[&str], graph: &Graph) -> Graph {
         ["fold"] => passes::fold_constants(graph),
         ["lower"] => passes::lower(graph, &standard),
         ["sparsify"] => passes::sparsify(graph, &TARGET),
-        ["mixed"] => passes::mixed(graph),
+        ["mixed"] => passes::mixed(graph, &TARGET),
         ["materialize"] => passes::materialize(graph, &TARGET),
         ["hoist"] | ["hoist", "even"] => {
             let hoisted = passes::hoist(graph, 0, words.len() > 1);

@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use lessen_graph::{DType, ops};
 
 use super::kernel::{Kernel, RowKernel, Types};
-use super::map::{Map, map_plain};
+use super::map::{Map, map, map_plain};
 use super::rows::{Element, Rows};
 use crate::simd::Level;
 
@@ -117,6 +117,11 @@ impl<A: Element + To<B>, B: Element> Map for Cast<A, B> {
 pub unsafe fn cast(from: DType, to: DType, n: usize, c: usize, x: Rows<u8>, y: Rows<u8>) {
     // SAFETY: passed on.
     unsafe {
+        match (from, to) {
+            (DType::F32, DType::BF16) => return map(Cast::<f32, Bf16>(PhantomData), n, c, x.cast(), y.cast()),
+            (DType::BF16, DType::F32) => return map(Cast::<Bf16, f32>(PhantomData), n, c, x.cast(), y.cast()),
+            _ => {}
+        }
         match from {
             DType::F32 => cast_from::<f32>(to, n, c, x.cast(), y),
             DType::F64 => cast_from::<f64>(to, n, c, x.cast(), y),

@@ -3,6 +3,8 @@
 //! Every function takes `n` rows of `c` elements. An output may lie exactly where an input of the same
 //! element size lies (same pointer and strides); otherwise operands do not overlap.
 
+use std::hint::select_unpredictable;
+
 use lessen_graph::DType;
 use lessen_graph::ops::{self, BinaryKind, CompareKind, UnaryKind};
 
@@ -188,10 +190,11 @@ unsafe fn select_body<L: Level, T: Element>(n: usize, c: usize, cond: Rows<u8>, 
         );
         // SAFETY: the rows lie within the operands.
         unsafe {
-            if cond.col == 1 && a.col == 1 && b.col == 1 && y.col == 1 {
-                select_row(c, row, [1, 1, 1, 1]);
-            } else {
-                select_row(c, row, [cond.col, a.col, b.col, y.col]);
+            match [cond.col, a.col, b.col, y.col] {
+                [1, 1, 1, 1] => select_row(c, row, [1, 1, 1, 1]),
+                [1, 1, 0, 1] => select_row(c, row, [1, 1, 0, 1]),
+                [1, 0, 1, 1] => select_row(c, row, [1, 0, 1, 1]),
+                cols => select_row(c, row, cols),
             }
         }
     }
@@ -207,7 +210,8 @@ unsafe fn select_row<T: Element>(c: usize, (cond, a, b, y): (*const u8, *const T
             let b_lanes = load(b.add(j * col[2]), col[2], len, T::default());
             let mut ys = [T::default(); LANES];
             for i in 0..LANES {
-                ys[i] = if conds[i] != 0 { a_lanes[i] } else { b_lanes[i] };
+                // Of values, not of places: LLVM would gather from these.
+                ys[i] = select_unpredictable(conds[i] != 0, a_lanes[i], b_lanes[i]);
             }
             store(y.add(j * col[3]), col[3], len, &ys);
         }

@@ -1,6 +1,7 @@
 //! The loops of elementwise kernels: a function of one or two elements, applied to blocks of rows.
 
 use super::rows::{Element, Rows, flatten};
+use super::widths::{self, widths};
 use crate::simd::{Baseline, LANES, Level, chunks, dispatch, load, store};
 
 /// A function of one element, written without branches so that loops over it vectorize.
@@ -118,13 +119,29 @@ unsafe fn zip_body<L: Level, F: Zip>(f: F, n: usize, c: usize, a: Rows<F::X>, b:
         // SAFETY: the rows lie within the operands.
         unsafe {
             match (a.col, b.col, y.col) {
-                (1, 1, 1) => zip_row::<L, F>(f, c, (ap, 1), (bp, 1), (yp, 1)),
+                (1, 1, 1) => zip_dense_row::<L, F>(f, c, ap, bp, yp),
                 (1, 0, 1) => zip_row::<L, F>(f, c, (ap, 1), (bp, 0), (yp, 1)),
                 (0, 1, 1) => zip_row::<L, F>(f, c, (ap, 0), (bp, 1), (yp, 1)),
                 _ => zip_row::<L, F>(f, c, (ap, a.col), (bp, b.col), (yp, y.col)),
             }
         }
     }
+}
+
+/// One row whose elements follow each other: all of it in vectors, for rows of few columns, too.
+#[inline(always)]
+unsafe fn zip_dense_row<L: Level, F: Zip>(f: F, c: usize, a: *const F::X, b: *const F::X, y: *mut F::Y) {
+    widths!(c, |j, W| {
+        // SAFETY: elements j..j+W lie within the rows; they are read before any of them is written.
+        unsafe {
+            let (a_lanes, b_lanes): ([F::X; W], [F::X; W]) = (widths::load(a.add(j)), widths::load(b.add(j)));
+            let mut ys = [F::Y::default(); W];
+            for i in 0..W {
+                ys[i] = f.zip::<L>(a_lanes[i], b_lanes[i]);
+            }
+            widths::store(y.add(j), ys);
+        }
+    });
 }
 
 /// One row; inlined with constant strides where they are 0 or 1.

@@ -10,6 +10,8 @@ use super::kernel::{Kernel, Phase, Reads, RowKernel, TaskFn, Types, WholeKernel}
 #[cfg(target_arch = "x86_64")]
 use super::panels;
 use super::rows::Rows;
+#[cfg(target_arch = "x86_64")]
+use super::words;
 
 /// The kernel of [`ops::MatMul`].
 pub(super) fn matmul_kernel(op: &ops::MatMul, types: &Types<'_>) -> Option<Kernel> {
@@ -103,9 +105,17 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     #[cfg(target_arch = "x86_64")]
     let kernel = {
         use super::panels::rows::{Shape, packed_bf16, packed_f32};
+        use super::words::rows::by_words;
         let shape = Shape::new((rows, k, columns), transposed, columns.min(2 * cut - 1));
+        let words = super::words::rows::Shape {
+            rows,
+            k,
+            columns,
+            transposed,
+            task_columns: columns.min(2 * cut - 1),
+        };
         if of_bf16 {
-            packed_bf16(shape, kernel)
+            by_words::<Bf16>(words, packed_bf16(shape, kernel))
         } else {
             packed_f32(shape, kernel)
         }
@@ -139,6 +149,8 @@ fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
         n,
         of_bf16: op.widens,
     };
+    #[cfg(target_arch = "x86_64")]
+    let by_words = words::whole::Extents { m, k, n };
     let kernel = WholeKernel::phases(move |strides| {
         let lead: Vec<usize> = a.shape[..a.rank() - 2].to_vec();
         let batch = numel(&lead);
@@ -151,6 +163,22 @@ fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
         };
         let (a_row, a_col) = matrix(&strides[0], op.transpose_a);
         let (b_row, b_col) = matrix(&strides[1], op.transpose_b);
+        #[cfg(target_arch = "x86_64")]
+        if batch == 1 && op.widens {
+            let (left, right) = (
+                words::whole::Strides {
+                    line: a_row as usize,
+                    k: a_col as usize,
+                },
+                words::whole::Strides {
+                    line: b_col as usize,
+                    k: b_row as usize,
+                },
+            );
+            if let Some(phases) = by_words.phases::<Bf16>(left, right) {
+                return phases;
+            }
+        }
         #[cfg(target_arch = "x86_64")]
         if batch == 1
             && let Some(phases) = extents.phases((a_row as usize, a_col as usize), (b_row as usize, b_col as usize))
@@ -213,7 +241,12 @@ fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
     };
     #[cfg(target_arch = "x86_64")]
     let kernel = if types.inputs[0].numel() == m * k {
-        kernel.with_shared(extents.shared())
+        let (shared, worker) = match op.widens {
+            true => by_words.scratch::<Bf16>(),
+            false => (0, 0),
+        };
+        let worker = kernel.scratch.worker.max(worker);
+        kernel.with_shared(extents.shared().max(shared)).with_scratch(worker)
     } else {
         kernel
     };

@@ -36,8 +36,11 @@ mod reduce_axes;
 pub(crate) mod reference;
 pub mod rope;
 mod rows;
+mod scale_shift;
 pub mod softmax;
 pub(crate) mod table;
 mod widths;
+#[cfg_attr(not(target_arch = "x86_64"), path = "no_words.rs")]
+mod words;
 
 pub use rows::{Element, Rows};

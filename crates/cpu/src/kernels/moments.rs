@@ -1,9 +1,11 @@
 //! Mean and variance of columns. A tile of rows is read twice while it is in the cache, and the moments of tiles are
 //! merged (Chan, Golub and LeVeque 1979), so that a large mean costs no digits and memory is read once.
 
-use lessen_graph::ops;
+use lessen_graph::{DType, ops};
 
+use super::cast::{Bf16, widen};
 use super::kernel::{Kernel, Phase, TaskFn, Types, WholeKernel};
+use super::rows::Element;
 use super::table::zeros;
 use super::widths::{load, store, widths};
 use crate::simd::{Level, dispatch, fma};
@@ -24,7 +26,7 @@ dispatch! {
     ///
     /// # Safety
     /// `x` has `rows` rows of `c` elements, the sums `c` elements each, and they overlap nothing.
-    unsafe fn add_tile(rows: usize, c: usize, x: *const f32, sums: Sums) = add_tile_body;
+    unsafe fn add_tile[T: Float](rows: usize, c: usize, x: *const T, sums: Sums) = add_tile_body;
 
     /// Merges some sums into others.
     ///
@@ -33,16 +35,44 @@ dispatch! {
     unsafe fn merge(c: usize, from: Sums, to: Sums) = merge_body;
 }
 
+/// A number that has moments.
+trait Float: Element {
+    fn wide(self) -> f32;
+}
+
+impl Float for f32 {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        self
+    }
+}
+
+impl Float for Bf16 {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        widen(self)
+    }
+}
+
 #[inline(always)]
-unsafe fn add_tile_body<L: Level>(rows: usize, c: usize, x: *const f32, sums: Sums) {
+fn wide<T: Float, const W: usize>(x: [T; W]) -> [f32; W] {
+    let mut wide = [0.0; W];
+    for i in 0..W {
+        wide[i] = x[i].wide();
+    }
+    wide
+}
+
+#[inline(always)]
+unsafe fn add_tile_body<L: Level, T: Float>(rows: usize, c: usize, x: *const T, sums: Sums) {
     let n = rows as f32;
     widths!(c, |j, W| {
         let (mut mean, mut squares) = ([0.0f32; W], [0.0f32; W]);
         // SAFETY: there is a first row. What is summed is the difference to it, which is small where a mean is large.
-        let first: [f32; W] = unsafe { load(x.add(j)) };
+        let first = wide(unsafe { load::<T, W>(x.add(j)) });
         for r in 1..rows {
             // SAFETY: the elements lie within the row.
-            let xs: [f32; W] = unsafe { load(x.add(r * c + j)) };
+            let xs = wide(unsafe { load::<T, W>(x.add(r * c + j)) });
             for i in 0..W {
                 mean[i] += xs[i] - first[i];
             }
@@ -52,7 +82,7 @@ unsafe fn add_tile_body<L: Level>(rows: usize, c: usize, x: *const f32, sums: Su
         }
         for r in 0..rows {
             // SAFETY: as above.
-            let xs: [f32; W] = unsafe { load(x.add(r * c + j)) };
+            let xs = wide(unsafe { load::<T, W>(x.add(r * c + j)) });
             for i in 0..W {
                 let d = xs[i] - mean[i];
                 squares[i] = fma::<L>(d, d, squares[i]);
@@ -103,12 +133,17 @@ unsafe fn merge_columns<L: Level, const W: usize>(
 
 /// The kernel of [`ops::Moments`]: parts of the rows, which depend on the shape alone, then these merged in order.
 pub(super) fn moments_kernel(_: &ops::Moments, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
     if types.any_empty() {
         return zeros(types).into();
     }
+    match types.inputs[0].dtype {
+        DType::F32 => moments_of::<f32>(types).into(),
+        DType::BF16 => moments_of::<Bf16>(types).into(),
+        _ => None,
+    }
+}
+
+fn moments_of<T: Float>(types: &Types<'_>) -> WholeKernel {
     let x = &types.inputs[0];
     let (rows, c) = (x.shape[x.rank() - 2], x.last());
     let batch = x.numel() / (rows * c);
@@ -126,8 +161,13 @@ pub(super) fn moments_kernel(_: &ops::Moments, types: &Types<'_>) -> Option<Kern
             for row in (first..end).step_by(tile) {
                 // SAFETY: see `Work`; the shared scratch has room for the sums of each part.
                 unsafe {
-                    let x = w.x(0).add((block * rows + row) * c);
-                    add_tile(tile.min(end - row), c, x, sums(w.shared, task, row - first));
+                    let x = w.inputs[0].cast::<T>().add((block * rows + row) * c);
+                    add_tile(
+                        tile.min(end - row),
+                        c,
+                        x.cast_const(),
+                        sums(w.shared, task, row - first),
+                    );
                 }
             }
         });
@@ -151,5 +191,5 @@ pub(super) fn moments_kernel(_: &ops::Moments, types: &Types<'_>) -> Option<Kern
         let phase = |tasks, run| Phase { tasks, run };
         vec![phase(batch * parts, add), phase(batch, finish)]
     });
-    kernel.with_shared(2 * batch * parts * c * size_of::<f32>()).into()
+    kernel.with_shared(2 * batch * parts * c * size_of::<f32>())
 }

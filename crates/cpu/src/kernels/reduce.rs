@@ -3,6 +3,7 @@
 use lessen_graph::ops::ReduceKind;
 
 use super::rows::{Rows, flatten};
+use super::widths::{self, widths};
 use crate::simd::{LANES, Level, chunks, dispatch, fold, load, max, min, store, sum};
 
 dispatch! {
@@ -90,17 +91,16 @@ unsafe fn row_fold(c: usize, (x, col): (*const f32, usize), neutral: f32, combin
 
 #[inline(always)]
 unsafe fn sum_cols_body<L: Level>(n: usize, c: usize, x: Rows<f32>, acc: *mut f32) {
+    if x.col == 1 {
+        // SAFETY: passed on.
+        return unsafe { sum_dense_cols(n, c, x, acc) };
+    }
     chunks!(c, |j, len| {
         // SAFETY: columns j..j+len lie within `x` and `acc`.
         unsafe {
             let mut sums = [0.0; LANES];
             for r in 0..n {
-                let p = x.element(r, j) as *const f32;
-                let xs = if x.col == 1 {
-                    load(p, 1, len, 0.0)
-                } else {
-                    load(p, x.col, len, 0.0)
-                };
+                let xs = load(x.element(r, j) as *const f32, x.col, len, 0.0);
                 for i in 0..LANES {
                     sums[i] += xs[i];
                 }
@@ -110,6 +110,28 @@ unsafe fn sum_cols_body<L: Level>(n: usize, c: usize, x: Rows<f32>, acc: *mut f3
                 accs[i] += sums[i];
             }
             store(acc.add(j), 1, len, &accs);
+        }
+    });
+}
+
+/// [`sum_cols`] of rows whose elements follow each other: all in vectors, for few columns, too.
+#[inline(always)]
+unsafe fn sum_dense_cols(n: usize, c: usize, x: Rows<f32>, acc: *mut f32) {
+    widths!(c, |j, W| {
+        // SAFETY: columns j..j+W lie within `x` and `acc`.
+        unsafe {
+            let mut sums = [0.0f32; W];
+            for r in 0..n {
+                let xs: [f32; W] = widths::load(x.at(r).add(j));
+                for i in 0..W {
+                    sums[i] += xs[i];
+                }
+            }
+            let mut accs: [f32; W] = widths::load(acc.add(j));
+            for i in 0..W {
+                accs[i] += sums[i];
+            }
+            widths::store(acc.add(j), accs);
         }
     });
 }

@@ -9,7 +9,7 @@ use lessen_graph::{Op, RowWise, ops};
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
     activation, attention, bits, cast, cross_entropy, elementwise, gather, histogram, images, join, matmul, moments,
-    norm, norm_logits, optimizer, random, reduce_axes, rope, softmax,
+    norm, norm_logits, optimizer, random, reduce_axes, rope, scale_shift, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -67,6 +67,8 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::RmsNorm>(norm::rms_norm_kernel),
         entry::<ops::RmsNormBackward>(norm::rms_norm_backward_kernel),
         entry::<ops::Rope>(rope::rope_kernel),
+        entry::<ops::ScaleShift>(scale_shift::scale_shift_kernel),
+        entry::<ops::ScaleShiftSums>(scale_shift::scale_shift_sums_kernel),
         entry::<ops::ScatterAdd>(gather::scatter_add_kernel),
         entry::<ops::Select>(elementwise::select_kernel),
         entry::<ops::Sgd>(optimizer::sgd_kernel),

@@ -58,6 +58,9 @@ fn of_images() -> Vec<Sample> {
         all.push(sample(ops::Conv2dGradWeight { options, kernel }, &[x, y]));
     }
     all.push(sample(ops::Moments, &[&[3, 7, 70]]));
+    let (rows, columns): (&[usize], &[usize]) = (&[3, 7, 70], &[70]);
+    all.push(sample(ops::ScaleShift, &[rows, columns, columns, columns]));
+    all.push(sample(ops::ScaleShiftSums, &[rows, columns, rows]));
     let windows = ops::Pool2d {
         kernel: [2, 3],
         stride: [2, 1],

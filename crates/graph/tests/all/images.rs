@@ -39,6 +39,12 @@ const fn pool(shape: [usize; 4], kernel: [usize; 2], stride: [usize; 2], padding
 pub fn cases(r: &mut Prng) -> Vec<Case> {
     let mut all = convolutions(r);
     all.extend(pools(r));
+    for shape in [&[5, 3][..], &[2, 1, 4], &[1, 1]] {
+        let (x, dy) = (r.normal(shape), r.normal(shape));
+        let [center, scale, shift] = [(); 3].map(|()| r.normal(&shape[shape.len() - 1..]));
+        all.push(case(ScaleShift, &[&x, &center, &scale, &shift], Smooth::Twice));
+        all.push(case(ScaleShiftSums, &[&x, &center, &dy], Smooth::Twice));
+    }
     for shape in [&[5, 3][..], &[2, 1, 4], &[2, 3, 1], &[1, 2, 3, 2]] {
         all.push(case(Moments, &[&r.normal(shape)], Smooth::Twice));
     }

@@ -116,9 +116,14 @@ fn sums_over_rows_add_what_single_rows_give() {
         }
     }
     assert!(
-        checked
-            .iter()
-            .eq(["histogram", "layer_norm_backward", "reduce", "rms_norm_backward"].iter()),
+        checked.iter().eq([
+            "histogram",
+            "layer_norm_backward",
+            "reduce",
+            "rms_norm_backward",
+            "scale_shift_sums"
+        ]
+        .iter()),
         "{checked:?}"
     );
 }

@@ -384,3 +384,20 @@ fn a_model_whose_loss_is_no_number_has_no_score() {
         "{sentence}"
     );
 }
+
+#[test]
+fn bf16_without_instructions_for_it_is_computed_and_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let train = |out: &str, precision: &str| {
+        let args = tiny_adder(&["--steps", "1", "--out", out, "--set", precision]);
+        let output = command(dir.path(), &args)
+            .env("LESSEN_CPU", "baseline")
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        stderr(&output)
+    };
+    let warning = "warning: train.precision is bf16, which this device has no instructions for";
+    assert!(train("narrow", "train.precision=bf16").contains(warning));
+    assert!(!train("wide", "train.precision=f32").contains(warning));
+}

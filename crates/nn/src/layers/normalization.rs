@@ -50,7 +50,7 @@ pub fn batch_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: BatchNor
     let running_mean = cx.buffer("running_mean", &[channels], Init::Zeros);
     let running_var = cx.buffer("running_var", &[channels], Init::Ones);
     if !cx.training() || how.frozen || cx.lora().is_some() {
-        return (x - running_mean) * (weight * (running_var + how.eps).rsqrt()) + bias;
+        return x.scale_shift(running_mean, weight * (running_var + how.eps).rsqrt(), bias);
     }
     let rows = x.flatten_rows();
     let count = rows.dim(0);
@@ -65,7 +65,7 @@ pub fn batch_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, how: BatchNor
             cx.trace().assign(state, state + (new - state) * how.momentum);
         }
     });
-    (x - mean) * (weight * (variance + how.eps).rsqrt()) + bias
+    x.scale_shift(mean, weight * (variance + how.eps).rsqrt(), bias)
 }
 
 /// Group normalization (Wu and He 2018) of images `[N, .., C]`: each group of channels of an image by its own mean and

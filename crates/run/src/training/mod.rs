@@ -237,7 +237,7 @@ impl Run {
         let stage = stage.beginning_after(done, &self.stage);
         let before = From::Before(Box::new(self.trainer.into_session()));
         let (trainer, first) = stage.trainer(new_backend, plans, before)?;
-        let run = Run {
+        let mut run = Run {
             evaluation: stage.evaluation(&trainer),
             recordings: stage.recordings(&trainer),
             peak,
@@ -263,7 +263,7 @@ impl Run {
 
     /// Says what is about to be trained, and where it differs from the checkpoint to start from, or from the stage
     /// before.
-    fn announce(&self, first: &FirstWeights) {
+    fn announce(&mut self, first: &FirstWeights) {
         let parameters = self.trainer.params().iter().filter(|param| !param.is_buffer);
         let count: usize = parameters.map(|param| param.shape.iter().product::<usize>()).sum();
         let phase = self.stage.task.config.phase.as_deref();
@@ -288,6 +288,12 @@ impl Run {
             data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
             let unknown = UnknownTokens::of(&self.stage.sources).remark();
             unknown.iter().for_each(|remark| self.log.note(remark));
+            if self.trainer.session().widens_bf16() {
+                self.log.note(
+                    "warning: train.precision is bf16, which this device has no instructions for: products widen it, which \
+                     takes longer than train.precision=f32",
+                );
+            }
         }
         let before = match self.stage.begun {
             0 => "the checkpoint",

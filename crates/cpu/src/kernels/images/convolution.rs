@@ -1,5 +1,6 @@
 //! Which kernel a convolution has: one for depthwise convolutions, which memory binds, and one for all others.
 
+use lessen_graph::DType;
 use lessen_graph::ops::{self, Conv2dSizes};
 
 use super::super::cast::Bf16;
@@ -25,6 +26,15 @@ pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Op
         input_stride: taps,
         output_stride: inputs * taps,
     };
+    if types
+        .inputs
+        .iter()
+        .chain(types.outputs)
+        .all(|ty| ty.dtype == DType::BF16)
+    {
+        let has_products = !sizes.is_depthwise() && !types.any_empty();
+        return has_products.then(|| Kernel::Whole(patches::<Bf16>(sizes, of_windows, products, true)));
+    }
     of_images(op.options.widens, types, sizes, of_windows, products)
 }
 
@@ -69,8 +79,8 @@ fn of_images(
 ) -> Option<Kernel> {
     match (of_bf16, sizes.is_depthwise()) {
         (false, true) => of_f32(types, || Some(depthwise(sizes, read))),
-        (false, false) => of_f32(types, || Some(patches::<f32>(sizes, read, products))),
-        (true, false) if !types.any_empty() => patches::<Bf16>(sizes, read, products).into(),
+        (false, false) => of_f32(types, || Some(patches::<f32>(sizes, read, products, false))),
+        (true, false) if !types.any_empty() => patches::<Bf16>(sizes, read, products, false).into(),
         (true, _) => None,
     }
 }

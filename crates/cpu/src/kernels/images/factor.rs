@@ -5,9 +5,10 @@ use super::super::gemm::gemm;
 use super::super::gemm_bf16::{gemm_bf16, widened_bytes};
 use super::super::panels::number::Number;
 use super::super::rows::Rows;
+use super::super::words::Word;
 
 /// A number of an image or a weight.
-pub(super) trait Factor: Number {
+pub(super) trait Factor: Number + Word {
     /// Bytes that a product of so many rows and columns needs.
     fn product_bytes(rows: usize, columns: usize) -> usize;
 

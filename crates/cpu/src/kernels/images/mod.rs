@@ -4,15 +4,18 @@
 //! columns are known when a plan is loaded (`reads`): the windows of a convolution, or, in its derivative, the windows
 //! that a pixel lies in. So an operation and its derivative are one loop. Tasks are rows of the result.
 
+mod blocks;
 mod convolution;
 mod depthwise;
 mod depthwise_weight;
+mod direct;
 mod factor;
 mod max_pool;
 mod patches;
 mod patches_weight;
 mod reads;
 mod resample;
+mod sums;
 
 pub(super) use convolution::{conv2d_grad_input_kernel, conv2d_grad_weight_kernel, conv2d_kernel};
 pub(super) use max_pool::{max_pool2d_gather_kernel, max_pool2d_kernel, max_pool2d_scatter_kernel};

@@ -8,8 +8,10 @@ use lessen_graph::ops::Conv2dSizes;
 use super::super::kernel::{Phase, WholeKernel};
 use super::super::panels::right::Right;
 use super::super::rows::Rows;
+use super::direct::direct;
 use super::factor::Factor;
 use super::reads::Pixels;
+use super::sums::Sums;
 
 /// Pixels of a block.
 const BLOCK: usize = 128;
@@ -40,7 +42,7 @@ pub(super) struct Products {
 }
 
 impl Products {
-    fn count(&self) -> usize {
+    pub(super) fn count(&self) -> usize {
         self.taps[0] * self.taps[1]
     }
 
@@ -136,11 +138,13 @@ impl Chunks {
     }
 }
 
-/// The kernel. The weight of each group is turned, chunk by chunk packed, and multiplied with patches.
+/// The kernel, which rounds results to `bf16` where `narrow` is set. The weight of each group is turned, chunk by chunk
+/// packed, and multiplied with patches.
 pub(super) fn patches<N: Factor>(
     sizes: Conv2dSizes,
     read: fn(Conv2dSizes) -> Pixels<usize>,
     p: Products,
+    narrow: bool,
 ) -> WholeKernel {
     let (taps, step, pixels) = (p.count(), p.taps_at_once(), p.pixels);
     let weight = p.inputs * p.outputs;
@@ -153,9 +157,10 @@ pub(super) fn patches<N: Factor>(
         false => (0, 0),
     };
     // What is behind the patches is for strips, or where these cannot be held for another product.
-    let behind = strips.max(N::product_bytes(BLOCK, p.outputs));
-    let (shared, scratch) = (turned_bytes + packed, patch_bytes + behind);
-    WholeKernel::phases(move |_| {
+    let behind = strips.max(N::product_bytes(BLOCK, p.outputs)).next_multiple_of(64);
+    let sums = Sums::new(narrow, p);
+    let (shared, scratch) = (turned_bytes + packed, patch_bytes + behind + sums.bytes(BLOCK));
+    let kernel = WholeKernel::phases(move |_| {
         let turn = Phase {
             tasks: p.groups * taps,
             run: Box::new(move |w, task| {
@@ -206,23 +211,25 @@ pub(super) fn patches<N: Factor>(
                             w.inputs[0].cast::<N>(),
                             to,
                         );
-                        let row = p.groups * p.outputs;
-                        let y = w.y(0).add(block.start * row + group * p.outputs);
+                        let room = w.scratch.add(patch_bytes + behind);
+                        let (y, row) = sums.begin(w.outputs[0], room, block.start, group);
                         let packed = w.shared.add(turned_bytes + group * chunks.bytes + chunk.at);
                         let behind = w.scratch.add(patch_bytes);
                         let patches = (to.cast_const(), block.len());
-                        if on_tiles && chunk.right.multiply(patches, packed, (y, row), first > 0, behind) {
-                            continue;
+                        if !on_tiles || !chunk.right.multiply(patches, packed, (y, row), first > 0, behind) {
+                            let turned = w.shared.cast::<N>().add((group * taps + first) * weight);
+                            N::product(
+                                (block.len(), k, p.outputs),
+                                Rows::dense(to, k),
+                                Rows::dense(turned, p.outputs),
+                                Rows { ptr: y, row, col: 1 },
+                                first > 0,
+                                behind,
+                            );
                         }
-                        let turned = w.shared.cast::<N>().add((group * taps + first) * weight);
-                        N::product(
-                            (block.len(), k, p.outputs),
-                            Rows::dense(to, k),
-                            Rows::dense(turned, p.outputs),
-                            Rows { ptr: y, row, col: 1 },
-                            first > 0,
-                            behind,
-                        );
+                        if chunk.taps.end == taps {
+                            sums.end(w.outputs[0], room, block.clone(), group);
+                        }
                     }
                 }
             }),
@@ -230,5 +237,6 @@ pub(super) fn patches<N: Factor>(
         vec![turn, pack, multiply]
     })
     .with_shared(shared)
-    .with_scratch(scratch)
+    .with_scratch(scratch);
+    direct::<N>(p, move || read(sizes), narrow, kernel)
 }

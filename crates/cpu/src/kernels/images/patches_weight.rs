@@ -1,14 +1,18 @@
 //! The gradient of the weight of a convolution: products of transposed patches with cotangents, in parts of the pixels
 //! where the weight is small, and in slices of its channels where it is large.
 
+use std::ops::Range;
+
 use lessen_graph::ops::Conv2dSizes;
 
 use super::super::kernel::{Phase, TaskFn, WholeKernel};
 use super::super::panels::both::Both;
 use super::super::rows::Rows;
+use super::super::words::outer::{Cotangents, Outer};
 use super::convolution::of_windows;
 use super::factor::Factor;
 use super::patches::write_patches;
+use super::reads::Pixels;
 
 /// Tasks that there are to be at least, where the shape allows it.
 const TASKS: usize = 16;
@@ -21,6 +25,12 @@ const LEAST: usize = 16;
 
 /// Elements of the patches of a block of pixels.
 const PATCHES: usize = 1 << 17;
+
+/// Outputs whose sums a task gathers.
+const GATHERED: usize = 16;
+
+/// The most channels that make patches: the rows of a product in place are the channels of one tap.
+const FEW: usize = 8;
 
 /// How the work is cut; depends on the shape alone.
 #[derive(Clone, Copy)]
@@ -47,6 +57,46 @@ impl Cuts {
             slices: inputs.div_ceil(slice),
             slice,
             block: (PATCHES / (taps * slice)).clamp(16, 256),
+        }
+    }
+}
+
+/// Writes a pointer for each tap and pixel of a block: to the channels of `x` that it reads, or to `zeros`.
+///
+/// # Safety
+/// `to` has room for these pointers.
+unsafe fn point<N>(
+    read: &Pixels<usize>,
+    width: usize,
+    block: Range<usize>,
+    (x, zeros): (*const N, *const N),
+    taps: usize,
+    to: *mut *const N,
+) {
+    let len = block.len();
+    let mut pixel = block.start;
+    // SAFETY: passed on.
+    unsafe {
+        for i in 0..taps * len {
+            to.add(i).write(zeros);
+        }
+        while pixel < block.end {
+            let line = pixel / read.columns.len();
+            let from = pixel - line * read.columns.len();
+            let row = read.row(line);
+            let end = read.columns.len().min(from + block.end - pixel);
+            for column in from..end {
+                for above in row.rows {
+                    let line = x.wrapping_add(row.image + above.at * row.line);
+                    for beside in read.columns.of(column) {
+                        let tap = above.by * width + beside.by;
+                        let place = pixel - block.start + column - from;
+                        to.add(tap * len + place)
+                            .write(line.wrapping_add(beside.at * row.channels));
+                    }
+                }
+            }
+            pixel += end - from;
         }
     }
 }
@@ -88,7 +138,22 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
         } else {
             other
         };
+    // Pointers to what each tap reads of each pixel, patches or zeros, and the words of the products in place.
+    let few = slice < FEW;
+    let pointers = (taps * block * size_of::<usize>()).next_multiple_of(64);
+    let read_bytes = match few {
+        true => patch_bytes,
+        false => (slice * size_of::<N>()).next_multiple_of(64),
+    };
+    let outer = Outer {
+        pixels: block,
+        inputs: if few { taps * slice } else { slice },
+        outputs,
+    };
+    let turned = GATHERED * slice * taps * size_of::<f32>();
+    let scratch = (scratch.max(pointers + read_bytes + outer.scratch::<N>())).max(turned);
     WholeKernel::phases(move |_| {
+        let in_place = N::is_used();
         let (read, on_tiles) = (of_windows(sizes), is_worth && Both::is_used());
         let add: TaskFn = Box::new(move |w, task| {
             let (part, rest) = (task / (groups * slices), task % (groups * slices));
@@ -100,6 +165,41 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                 let block = from..end.min(from + block);
                 let channels = (group * inputs + first, count);
                 let k = taps * count;
+                if in_place {
+                    // SAFETY: see `Work`; the scratch has room for pointers, what these point to and words, the shared
+                    // one for sums.
+                    unsafe {
+                        let x = w.inputs[0].cast::<N>().cast_const();
+                        let (read_at, len) = (w.scratch.cast::<*const N>(), block.len());
+                        let behind = w.scratch.add(pointers).cast::<N>();
+                        let dy = w.inputs[1].cast::<N>().add(from * row + group * outputs);
+                        let sums = w.shared.cast::<f32>().add(part * weight + at);
+                        if few {
+                            write_patches(&read, width, block, 0..taps, channels, x, behind);
+                            for i in 0..len {
+                                read_at.add(i).write(behind.add(i * k));
+                            }
+                        } else {
+                            behind.write_bytes(0, count);
+                            let first = (x.add(channels.0), behind.cast_const());
+                            point(&read, width, block, first, taps, read_at);
+                        }
+                        // With patches, all taps are one.
+                        let (inputs, taps) = if few { (k, 1) } else { (count, taps) };
+                        let outer = Outer {
+                            pixels: len,
+                            inputs,
+                            outputs,
+                        };
+                        let words = w.scratch.add(pointers + read_bytes);
+                        let cotangents = Cotangents::new::<N>(outer, dy, row, words);
+                        for tap in 0..taps {
+                            let read = std::slice::from_raw_parts(read_at.add(tap * len), len);
+                            cotangents.add(read, sums.add(tap * inputs * outputs), from > begin);
+                        }
+                    }
+                    continue;
+                }
                 // SAFETY: see `Work`; the scratch has room for the patches of a block, the shared scratch for the sums.
                 unsafe {
                     let patches = w.scratch.cast::<N>();
@@ -132,23 +232,39 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                 }
             }
         });
+        let blocks = outputs.div_ceil(GATHERED);
         let gather: TaskFn = Box::new(move |w, task| {
-            let (group, number) = (task / slices, task % slices);
+            let (block, rest) = (task % blocks, task / blocks);
+            let (group, number) = (rest / slices, rest % slices);
             let (first, count, at) = place(group, number);
-            for (tap, c) in (0..taps).flat_map(|tap| (0..count).map(move |c| (tap, c))) {
-                let from = at + (tap * count + c) * outputs;
-                for o in 0..outputs {
-                    // SAFETY: see `Work`; the phase before has written all parts.
-                    unsafe {
-                        let part = |part: usize| *w.shared.cast::<f32>().add(part * weight + from + o);
-                        let to = ((group * outputs + o) * inputs + first + c) * taps + tap;
-                        *w.y(0).add(to) = (0..parts).map(part).sum();
+            let (from, len) = (block * GATHERED, count * taps);
+            let some = GATHERED.min(outputs - from);
+            // SAFETY: see `Work`; the phase before has written all parts, and the scratch has room for these outputs.
+            unsafe {
+                let turned = w.scratch.cast::<f32>();
+                for (tap, c) in (0..taps).flat_map(|tap| (0..count).map(move |c| (tap, c))) {
+                    let sums = w.shared.cast::<f32>().add(at + (tap * count + c) * outputs + from);
+                    let mut all = [0.0; GATHERED];
+                    for part in 0..parts {
+                        for (o, sum) in all[..some].iter_mut().enumerate() {
+                            *sum += *sums.add(part * weight + o);
+                        }
                     }
+                    for (o, sum) in all[..some].iter().enumerate() {
+                        *turned.add(o * len + c * taps + tap) = *sum;
+                    }
+                }
+                for o in 0..some {
+                    let to = w.y(0).add(((group * outputs + from + o) * inputs + first) * taps);
+                    to.copy_from_nonoverlapping(turned.add(o * len), len);
                 }
             }
         });
         let phase = |tasks, run| Phase { tasks, run };
-        vec![phase(parts * groups * slices, add), phase(groups * slices, gather)]
+        vec![
+            phase(parts * groups * slices, add),
+            phase(groups * slices * blocks, gather),
+        ]
     })
     .with_shared(parts * weight * size_of::<f32>())
     .with_scratch(scratch)

@@ -16,7 +16,7 @@ pub(super) mod both;
 pub(super) mod number;
 pub(super) mod right;
 pub(super) mod rows;
-mod source;
+pub(super) mod source;
 mod split;
 pub(super) mod whole;
 

@@ -50,7 +50,7 @@ impl<T: Copy> Source<T> {
 /// The transpose of 16 by 16 numbers of 32 bits.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq")]
-pub(super) fn transpose(rows: &[__m512i; STRIP]) -> [__m512i; STRIP] {
+pub(in crate::kernels) fn transpose(rows: &[__m512i; STRIP]) -> [__m512i; STRIP] {
     let zero = _mm512_setzero_si512();
     let (mut twos, mut fours, mut eights, mut all) = ([zero; 16], [zero; 16], [zero; 16], [zero; 16]);
     for i in (0..16).step_by(2) {

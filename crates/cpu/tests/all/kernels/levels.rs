@@ -63,8 +63,8 @@ fn results() -> Vec<u32> {
 fn levels_with_fused_multiply_add_agree_to_the_bit() {
     let mut fused = vec![];
     at_all_levels(|level| assert_eq!(CpuLevel::current(), level));
-    for level in [CpuLevel::V3, CpuLevel::V4, CpuLevel::Amx] {
-        if level <= CpuLevel::detect() {
+    for level in CpuLevel::ALL {
+        if (CpuLevel::V3..=CpuLevel::detect()).contains(&level) {
             fused.push(level.on_this_thread(results));
         }
     }

@@ -8,7 +8,7 @@ pub use crate::random::Random;
 
 /// Runs a test at every CPU level of the machine.
 pub fn at_all_levels(test: impl Fn(CpuLevel)) {
-    for level in [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4, CpuLevel::Amx] {
+    for level in CpuLevel::ALL {
         if level <= CpuLevel::detect() {
             level.on_this_thread(|| test(level));
         }

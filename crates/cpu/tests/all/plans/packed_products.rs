@@ -244,7 +244,7 @@ fn plans_do_not_depend_on_the_level() {
         for (form, factor) in FORMS.into_iter().flat_map(|form| FACTORS.map(|factor| (form, factor))) {
             let plan = || dump_memory(&compile(&graph(factor, form, sizes), &Options::default()).unwrap());
             let here = plan();
-            for level in [CpuLevel::Baseline, CpuLevel::V3, CpuLevel::V4] {
+            for level in CpuLevel::ALL {
                 assert_eq!(level.on_this_thread(plan), here, "{level:?}");
             }
         }

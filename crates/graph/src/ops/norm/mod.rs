@@ -5,6 +5,7 @@ pub mod log_softmax;
 pub mod moments;
 pub mod norm_logits;
 pub mod rms_norm;
+pub mod scale_shift;
 pub mod softmax;
 mod statistics;
 pub mod temperature;
@@ -15,5 +16,6 @@ operations! {
     moments::{Moments},
     norm_logits::{NormLogits, NormLogitsBackward},
     rms_norm::{RmsNorm, RmsNormBackward},
+    scale_shift::{ScaleShift, ScaleShiftSums},
     softmax::{Softmax, SoftmaxBackward},
 }

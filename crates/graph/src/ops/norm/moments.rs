@@ -51,16 +51,19 @@ impl Op for Moments {
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let (x, mean) = (cx.inputs[0], cx.outputs[0]);
         let rows = x.dim(-2) as f64;
-        let of_mean = cx.cotangents[0].map(|d| (d / rows).unsqueeze(-2));
-        let of_variance = cx.cotangents[1].map(|d| {
-            let centred = x.cast(mean.dtype()) - mean.unsqueeze(-2);
-            centred * (d * (2.0 / rows)).unsqueeze(-2)
-        });
+        let of_mean = cx.cotangents[0].map(|d| d / rows);
+        let of_variance = cx.cotangents[1].map(|d| d * (2.0 / rows));
+        let wide = x.cast(mean.dtype());
         let dx = match (of_mean, of_variance) {
-            (Some(a), Some(b)) => Some(b + a),
-            (a, b) => a.or(b),
+            (Some(a), Some(b)) if x.rank() == 2 => wide.scale_shift(mean, b, a),
+            (a, Some(b)) => {
+                let dx = (wide - mean.unsqueeze(-2)) * b.unsqueeze(-2);
+                a.map_or(dx, |a| dx + a.unsqueeze(-2))
+            }
+            (Some(a), None) => a.unsqueeze(-2),
+            (None, None) => return Vec::new(),
         };
-        vec![dx.map(|dx| dx.broadcast_to(&x.shape()).cast(x.dtype()))]
+        vec![Some(dx.broadcast_to(&x.shape()).cast(x.dtype()))]
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {

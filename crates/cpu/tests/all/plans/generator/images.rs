@@ -1,6 +1,6 @@
 //! Convolution, pooling, resizing and moments of columns, in random programs.
 
-use lessen_graph::ops::MaxPool2dGather;
+use lessen_graph::ops::{MaxPool2dGather, ScaleShiftSums};
 use lessen_graph::{Conv2dOptions, Pool2d, Tensor};
 
 use super::Writer;
@@ -21,6 +21,13 @@ impl<'g> Writer<'g> {
         let [mean, variance] = x.moments();
         self.push(mean, false);
         self.push(variance, false);
+        // Vectors of their own: with the mean as center, gradients would cancel.
+        let [center, scale, shift] = [(); 3].map(|()| self.leaf(&[x.dim(-1)]));
+        let y = x.scale_shift(center, scale, shift);
+        self.push(y, false);
+        for sum in self.trace.apply(ScaleShiftSums, &[x, center, y]) {
+            self.push(sum, false);
+        }
     }
 
     /// A batch of images with exact pixels.

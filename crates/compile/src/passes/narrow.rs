@@ -1,0 +1,152 @@
+//! Reading `bf16` where it lies: a value that is widened from `bf16` is not kept or written as `f32` for the steps that
+//! read it, but widened in each of them, block by block.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lessen_graph::{DType, Graph, Node, NodeId, Role, RowWise, ValueId, ops};
+
+use crate::place::{Place, places};
+use crate::rewrite::Rewriter;
+use crate::schedule::Step;
+use crate::target::{KernelKind, Target};
+
+/// What a value is widened from: the input of a cast from `bf16` to `f32`.
+pub(super) fn widened_from(graph: &Graph, value: ValueId) -> Option<ValueId> {
+    let node = &graph.nodes[graph.producer(value)?.index()];
+    let cast = (node.op.as_ref() as &dyn std::any::Any).downcast_ref::<ops::Cast>()?;
+    let from = node.inputs[0];
+    (cast.dtype == DType::F32 && graph.ty(from).dtype == DType::BF16).then_some(from)
+}
+
+/// The nodes that lead from a base to a view of it, in order.
+fn views(graph: &Graph, base: ValueId, view: ValueId) -> Vec<NodeId> {
+    let (mut nodes, mut value) = (Vec::new(), view);
+    while value != base {
+        let producer = graph.producer(value).expect("a view has a node");
+        nodes.push(producer);
+        value = graph.nodes[producer.index()].inputs[0];
+    }
+    nodes.reverse();
+    nodes
+}
+
+/// Applies views to another value, whose scope and phase are those of a node.
+fn view_again(graph: &Graph, rewriter: &mut Rewriter, nodes: &[NodeId], value: ValueId, at: &Node) -> ValueId {
+    nodes.iter().fold(value, |value, id| {
+        let node = &graph.nodes[id.index()];
+        rewriter.push(node.op.clone(), &[value], at.phase, &at.scope)[0]
+    })
+}
+
+/// Lets operations read `bf16` that give the same results for it, and have a kernel for it.
+pub(crate) fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
+    let places = places(graph);
+    let mut rewriter = Rewriter::new(graph);
+    for node in &graph.nodes {
+        let mut inputs: Vec<ValueId> = node.inputs.iter().map(|&input| rewriter.get(input)).collect();
+        let (mut types, outputs) = (graph.input_types(node), graph.output_types(node));
+        for (i, &input) in node.inputs.iter().enumerate() {
+            let base = places[input.index()].base;
+            let Some(narrow) = widened_from(graph, base) else {
+                continue;
+            };
+            let wide = std::mem::replace(&mut types[i].dtype, DType::BF16);
+            let same = node.op.infer(&types).is_ok_and(|found| found == outputs);
+            if same && target.kernel(node.op.as_ref(), &types, &outputs) != KernelKind::Reference {
+                let from = rewriter.get(narrow);
+                inputs[i] = view_again(graph, &mut rewriter, &views(graph, base, input), from, node);
+            } else {
+                types[i].dtype = wide;
+            }
+        }
+        let new = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
+        for (&old, new) in node.outputs.iter().zip(new) {
+            rewriter.set(old, new);
+        }
+    }
+    rewriter.finish(graph)
+}
+
+/// Widens values anew in each group of rows that reads them, where only such groups do; none where nothing changes.
+pub(crate) fn widen_where_read(graph: &Graph, row_wise: &[RowWise], steps: &[Step]) -> Option<Graph> {
+    let places = places(graph);
+    let mut step_of = vec![usize::MAX; graph.nodes.len()];
+    for (s, step) in steps.iter().enumerate() {
+        for node in &step.nodes {
+            step_of[node.index()] = s;
+        }
+    }
+    let widened = widened_values(graph, row_wise, steps, &places, &step_of);
+    if widened.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut rewriter = Rewriter::new(graph);
+    let mut made: HashMap<(ValueId, usize), ValueId> = HashMap::new();
+    for (n, node) in graph.nodes.iter().enumerate() {
+        let mut inputs: Vec<ValueId> = node.inputs.iter().map(|&input| rewriter.get(input)).collect();
+        for (i, &input) in node.inputs.iter().enumerate() {
+            let (base, step) = (places[input.index()].base, step_of[n]);
+            let Some(narrow) = widened[base.index()].filter(|_| step != usize::MAX) else {
+                continue;
+            };
+            let own = graph.producer(base).expect("the cast").index();
+            if step_of[own] == step {
+                continue;
+            }
+            let wide = *made.entry((base, step)).or_insert_with(|| {
+                let cast = Arc::new(ops::Cast { dtype: DType::F32 });
+                rewriter.push(cast, &[rewriter.get(narrow)], node.phase, &node.scope)[0]
+            });
+            inputs[i] = view_again(graph, &mut rewriter, &views(graph, base, input), wide, node);
+        }
+        let outputs = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
+        for (&old, new) in node.outputs.iter().zip(outputs) {
+            rewriter.set(old, new);
+        }
+    }
+    Some(super::eliminate_dead_code(&rewriter.finish(graph)))
+}
+
+/// For each value that is widened, and that several steps read, all of them row by row, what it is widened from.
+fn widened_values(
+    graph: &Graph,
+    row_wise: &[RowWise],
+    steps: &[Step],
+    places: &[Place],
+    step_of: &[usize],
+) -> Vec<Option<ValueId>> {
+    let mut widened: Vec<Option<ValueId>> = (0..graph.values.len())
+        .map(|v| widened_from(graph, ValueId(v as u32)))
+        .collect();
+    let mut elsewhere = vec![false; graph.values.len()];
+    for (n, node) in graph.nodes.iter().enumerate() {
+        for (i, &input) in node.inputs.iter().enumerate() {
+            let base = places[input.index()].base.index();
+            if widened[base].is_none() || step_of[n] == usize::MAX {
+                continue;
+            }
+            let own = graph.producer(ValueId(base as u32)).expect("the cast").index();
+            if step_of[own] == step_of[n] {
+                continue;
+            }
+            elsewhere[base] = true;
+            let by_rows = match &row_wise[n] {
+                RowWise::No => false,
+                RowWise::Elementwise => true,
+                RowWise::Rows { inputs, .. } => inputs[i] == Role::Rows,
+            };
+            if !by_rows || steps[step_of[n]].rows.is_none() {
+                widened[base] = None;
+            }
+        }
+    }
+    let kept = (graph.outputs.iter().map(|o| o.value)).chain(graph.assigns.iter().map(|a| a.value));
+    for value in kept {
+        widened[places[value.index()].base.index()] = None;
+    }
+    for (value, elsewhere) in widened.iter_mut().zip(elsewhere) {
+        *value = value.filter(|_| elsewhere);
+    }
+    widened
+}

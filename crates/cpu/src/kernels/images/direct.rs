@@ -1,0 +1,115 @@
+//! Convolution without patches: products of the pixels that windows read, where they lie, with the packed weight.
+
+use super::super::kernel::{Phase, WholeKernel};
+use super::super::words::right::{Left, Right};
+use super::blocks::{BLOCK, Blocks};
+use super::factor::Factor;
+use super::patches::Products;
+use super::reads::Pixels;
+use super::sums::Sums;
+
+/// What a convolution without patches takes: its factor, and its memory on machines of every kind.
+#[derive(Clone, Copy)]
+pub(super) struct Direct {
+    products: Products,
+    right: Right,
+    sums: Sums,
+    /// Bytes of the zeros that stand for padding, and of the packed weight of a group.
+    zeros: usize,
+    packed: usize,
+}
+
+impl Direct {
+    /// Of a convolution whose numbers make whole words.
+    fn of<N: Factor>(products: Products, narrow: bool) -> Option<Direct> {
+        let right = Right::new::<N>(products.count(), products.inputs, products.outputs)?;
+        Some(Direct {
+            products,
+            right,
+            sums: Sums::new(narrow, products),
+            zeros: (products.inputs * size_of::<N>()).next_multiple_of(64),
+            packed: right.bytes().next_multiple_of(64),
+        })
+    }
+
+    /// Bytes that all workers share.
+    fn shared(&self) -> usize {
+        self.zeros + self.products.groups * self.packed
+    }
+
+    /// The phases: the weight is packed, tap by tap, and multiplied.
+    fn phases<N: Factor>(self, read: Pixels<usize>) -> Vec<Phase> {
+        let p = self.products;
+        let taps = p.count();
+        let pack = Phase {
+            tasks: p.groups * taps,
+            run: Box::new(move |w, task| {
+                let (group, tap) = (task / taps, task % taps);
+                // SAFETY: see `Work`; the shared scratch has room for the zeros and the weight.
+                unsafe {
+                    if task == 0 {
+                        w.shared.write_bytes(0, self.zeros);
+                    }
+                    let from = w.inputs[1].cast::<N>().add(tap + group * p.group_stride);
+                    let to = w.shared.add(self.zeros + group * self.packed);
+                    (self.right).pack(
+                        (tap, 0..self.right.panels()),
+                        from.cast_const(),
+                        (p.input_stride, p.output_stride),
+                        to,
+                    );
+                }
+            }),
+        };
+        let blocks = Blocks::new(read, p.taps);
+        let multiply = Phase {
+            tasks: p.pixels.div_ceil(BLOCK),
+            run: Box::new(move |w, task| {
+                let block = task * BLOCK..p.pixels.min((task + 1) * BLOCK);
+                for group in 0..p.groups {
+                    // SAFETY: see `Work`; the scratch has room for the pointers of a block, and the phase before has
+                    // packed the weights.
+                    unsafe {
+                        let x = w.inputs[0].cast::<N>().add(group * p.inputs).cast_const();
+                        let room = w.scratch.add(Blocks::scratch(taps));
+                        let (y, row) = self.sums.begin(w.outputs[0], room, block.start, group);
+                        let (x, zeros) = (x, w.shared.cast_const());
+                        let pointers = blocks.point::<N>(block.clone(), (x, zeros), (y, row), w.scratch);
+                        let left = Left {
+                            pointers: pointers.read,
+                            apart: BLOCK,
+                            rows: block.len(),
+                            zeros: w.shared,
+                        };
+                        let packed = w.shared.add(self.zeros + group * self.packed);
+                        let panels = 0..self.right.panels();
+                        (self.right).multiply::<N>(left, (packed, panels), pointers.written, false);
+                        self.sums.end(w.outputs[0], room, block.clone(), group);
+                    }
+                }
+            }),
+        };
+        vec![pack, multiply]
+    }
+}
+
+/// The kernel, where the machine has vectors for it; elsewhere the other one, with memory for either.
+pub(super) fn direct<N: Factor>(
+    products: Products,
+    read: impl Fn() -> Pixels<usize> + Send + Sync + 'static,
+    narrow: bool,
+    other: WholeKernel,
+) -> WholeKernel {
+    let Some(direct) = Direct::of::<N>(products, narrow) else {
+        return other;
+    };
+    let shared = direct.shared().max(other.scratch.shared);
+    let own = Blocks::scratch(products.count()) + direct.sums.bytes(BLOCK);
+    let worker = own.max(other.scratch.worker);
+    let kernel = if N::is_used() {
+        WholeKernel::phases(move |_| direct.phases::<N>(read()))
+    } else {
+        other
+    };
+    kernel.with_shared(shared).with_scratch(worker)
+}

@@ -1,0 +1,88 @@
+//! What factors are made of.
+
+use super::VECTOR;
+use super::pack::{self, Lines};
+use super::products::{self, Columns, Place, Runs};
+use crate::kernels::cast::Bf16;
+use crate::simd::CpuLevel;
+
+/// A number, one or two of which are a word.
+pub(crate) trait Word: Copy + 'static {
+    /// Numbers of a word.
+    const NUMBERS: usize;
+
+    /// The least level at which words are multiplied.
+    const LEVEL: CpuLevel;
+
+    /// Whether products are computed here: those that tiles compute are not.
+    fn is_used() -> bool {
+        let level = CpuLevel::current();
+        level >= Self::LEVEL && level != CpuLevel::Amx
+    }
+
+    /// The product of rows and a panel.
+    ///
+    /// # Safety
+    /// [`Word::is_used`]; the rest as for [`products`].
+    unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool);
+
+    /// The product of columns.
+    ///
+    /// # Safety
+    /// As above.
+    unsafe fn columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool);
+
+    /// Packs the first 16 or 32 lines, and returns how many.
+    ///
+    /// # Safety
+    /// [`Word::is_used`]; the lines are readable and the rows writable.
+    unsafe fn pack(lines: Lines<Self>, to: *mut u8, row: usize) -> usize;
+}
+
+impl Word for f32 {
+    const NUMBERS: usize = 1;
+    const LEVEL: CpuLevel = CpuLevel::V4;
+
+    unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
+        // SAFETY: passed on.
+        unsafe { products::rows_of_f32(rows, width, terms, to, accumulate) }
+    }
+
+    unsafe fn columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
+        // SAFETY: passed on.
+        unsafe { products::columns_of_f32(rows, width, terms, to, accumulate) }
+    }
+
+    unsafe fn pack(lines: Lines<f32>, to: *mut u8, row: usize) -> usize {
+        // SAFETY: passed on.
+        unsafe { pack::words_of_f32(lines.at_most(VECTOR), to, row) };
+        VECTOR
+    }
+}
+
+impl Word for Bf16 {
+    const NUMBERS: usize = 2;
+    const LEVEL: CpuLevel = CpuLevel::V4Bf16;
+
+    unsafe fn rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
+        // SAFETY: passed on.
+        unsafe { products::rows_of_bf16(rows, width, terms, to, accumulate) }
+    }
+
+    unsafe fn columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
+        // SAFETY: passed on.
+        unsafe { products::columns_of_bf16(rows, width, terms, to, accumulate) }
+    }
+
+    unsafe fn pack(lines: Lines<Bf16>, to: *mut u8, row: usize) -> usize {
+        // SAFETY: passed on.
+        unsafe {
+            if lines.line == 1 && lines.lines >= 2 * VECTOR {
+                pack::lines_of_bf16(lines, to, row);
+                return 2 * VECTOR;
+            }
+            pack::words_of_bf16(lines.at_most(VECTOR), to, row);
+        }
+        VECTOR
+    }
+}

@@ -1,0 +1,348 @@
+//! Register tiles: 6 rows times 64 columns are 24 registers.
+//!
+//! In products of rows, a row is a list of runs of words, such as the channels of the pixels of a window. In products
+//! of columns, the words of all rows of the product follow each other for each `k`, such as the channels of a pixel in
+//! the gradient of a weight.
+
+use std::arch::x86_64::*;
+
+use super::{PANEL, VECTOR, WORD};
+
+/// The words of a product of rows.
+#[derive(Clone, Copy)]
+pub(crate) struct Runs {
+    /// Runs, and words of each.
+    pub(super) runs: usize,
+    pub(super) words: usize,
+    /// Where a row's run begins: the pointer number `run * apart + row`, and so many bytes behind it.
+    pub(super) pointers: *const *const u8,
+    pub(super) apart: usize,
+    pub(super) offset: usize,
+    /// What the runs of rows point to that are zeros.
+    pub(super) zeros: *const u8,
+    /// The first word of the panel, and bytes from one of its runs to the next.
+    pub(super) panel: *const u8,
+    pub(super) panel_apart: usize,
+}
+
+impl Runs {
+    /// The same for the rows from this one on.
+    fn from(self, row: usize) -> Runs {
+        Runs {
+            pointers: self.pointers.wrapping_add(row),
+            ..self
+        }
+    }
+}
+
+/// The words of a product of columns.
+#[derive(Clone, Copy)]
+pub(crate) struct Columns {
+    /// How many words an element of the product is the sum of.
+    pub(super) words: usize,
+    /// Where the left factor's words for each `k` begin, and so many bytes behind it.
+    pub(super) pointers: *const *const u8,
+    pub(super) offset: usize,
+    /// The right factor's words, and bytes from one `k` to the next.
+    pub(super) right: *const u8,
+    pub(super) right_row: usize,
+}
+
+impl Columns {
+    /// The same for the rows of the product from this one on.
+    fn from(self, row: usize) -> Columns {
+        Columns {
+            offset: self.offset + row * WORD,
+            ..self
+        }
+    }
+}
+
+/// Where the rows of a product begin.
+#[derive(Clone, Copy)]
+pub(crate) enum Begins {
+    /// Each at a pointer of its own.
+    Listed(*const *mut f32),
+    /// The first one here, and the others so many elements apart.
+    Apart(*mut f32, usize),
+}
+
+/// Where a product lies.
+#[derive(Clone, Copy)]
+pub(crate) struct Place {
+    pub(super) begins: Begins,
+    /// The first column.
+    pub(super) column: usize,
+    /// Which columns of the last vector there are.
+    pub(super) last: __mmask16,
+}
+
+/// Calls a function for tiles of `R` rows, and for smaller ones that are left.
+macro_rules! in_tiles {
+    ($most:ident, $rows:expr, |$R:ident, $row:ident| $call:expr) => {{
+        let (rows, mut $row): (usize, usize) = ($rows, 0);
+        while $row + $most <= rows {
+            $call;
+            $row += $most;
+        }
+        in_tiles!(@ rows, $R, $row, $call, 4, 2, 1);
+    }};
+    (@ $rows:ident, $R:ident, $row:ident, $call:expr, $($size:literal),+) => {
+        $(while $rows - $row >= $size {
+            const $R: usize = $size;
+            $call;
+            $row += $size;
+        })+
+    };
+}
+/// Defines the products of rows and of columns for a type of words: `add` adds the product of two words to a sum.
+macro_rules! products {
+    ($rows:ident, $columns:ident, $features:literal, |$sum:ident, $left:ident, $right:ident| $add:expr) => {
+        /// The product of `rows` rows and a panel of `width` columns.
+        ///
+        /// # Safety
+        /// The CPU has the instructions; the rows' words and the panel's are readable, and nobody else accesses the
+        /// elements of the product.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $rows(rows: usize, width: usize, terms: Runs, to: Place, accumulate: bool) {
+            // SAFETY: passed on.
+            unsafe {
+                match width / VECTOR {
+                    4 => $rows::tiles::<6, 4>(rows, terms, to, accumulate),
+                    3 => $rows::tiles::<8, 3>(rows, terms, to, accumulate),
+                    2 => $rows::tiles::<8, 2>(rows, terms, to, accumulate),
+                    _ => $rows::tiles::<8, 1>(rows, terms, to, accumulate),
+                }
+            }
+        }
+
+        mod $rows {
+            use super::*;
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn tiles<const R: usize, const V: usize>(
+                rows: usize,
+                terms: Runs,
+                to: Place,
+                accumulate: bool,
+            ) {
+                // SAFETY: passed on.
+                unsafe {
+                    in_tiles!(R, rows, |R, row| tile::<R, V>(
+                        terms.from(row),
+                        to.from(row),
+                        accumulate
+                    ))
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn tile<const R: usize, const V: usize>(terms: Runs, to: Place, accumulate: bool) {
+                // SAFETY: passed on.
+                unsafe {
+                    let mut sums = [[_mm512_setzero_ps(); V]; R];
+                    if accumulate {
+                        to.load(&mut sums);
+                    }
+                    for run in 0..terms.runs {
+                        let mut left = [std::ptr::null::<u8>(); R];
+                        let mut all_zeros = true;
+                        for (i, left) in left.iter_mut().enumerate() {
+                            let pointer = *terms.pointers.add(run * terms.apart + i);
+                            all_zeros &= pointer == terms.zeros;
+                            *left = pointer.add(terms.offset);
+                        }
+                        if all_zeros {
+                            continue;
+                        }
+                        let mut panel = terms.panel.add(run * terms.panel_apart);
+                        for word in 0..terms.words {
+                            let right: [__m512; V] = read(panel, !0);
+                            panel = panel.add(V * VECTOR * WORD);
+                            for (left, sums) in left.iter().zip(&mut sums) {
+                                let $left = _mm512_set1_ps(left.add(word * WORD).cast::<f32>().read_unaligned());
+                                for (sum, &$right) in sums.iter_mut().zip(&right) {
+                                    let $sum = *sum;
+                                    *sum = $add;
+                                }
+                            }
+                        }
+                    }
+                    to.store(&sums);
+                }
+            }
+        }
+
+        /// The product of columns for `rows` rows and `width` columns of it.
+        ///
+        /// # Safety
+        /// As for the product of rows.
+        #[target_feature(enable = $features)]
+        pub(super) unsafe fn $columns(rows: usize, width: usize, terms: Columns, to: Place, accumulate: bool) {
+            // SAFETY: passed on.
+            unsafe {
+                match width / VECTOR {
+                    4 => $columns::tiles::<6, 4>(rows, terms, to, accumulate),
+                    3 => $columns::tiles::<8, 3>(rows, terms, to, accumulate),
+                    2 => $columns::tiles::<12, 2>(rows, terms, to, accumulate),
+                    _ => $columns::tiles::<16, 1>(rows, terms, to, accumulate),
+                }
+            }
+        }
+
+        mod $columns {
+            use super::*;
+
+            #[inline]
+            #[target_feature(enable = $features)]
+            pub(super) unsafe fn tiles<const R: usize, const V: usize>(
+                rows: usize,
+                terms: Columns,
+                to: Place,
+                accumulate: bool,
+            ) {
+                // SAFETY: passed on.
+                unsafe {
+                    in_tiles!(R, rows, |R, row| tile::<R, V>(
+                        terms.from(row),
+                        to.from(row),
+                        accumulate
+                    ))
+                }
+            }
+
+            #[target_feature(enable = $features)]
+            unsafe fn tile<const R: usize, const V: usize>(terms: Columns, to: Place, accumulate: bool) {
+                // SAFETY: passed on.
+                unsafe {
+                    let mut sums = [[_mm512_setzero_ps(); V]; R];
+                    if accumulate {
+                        to.load(&mut sums);
+                    }
+                    let mut right = terms.right;
+                    for word in 0..terms.words {
+                        let left = (*terms.pointers.add(word)).add(terms.offset);
+                        let rights: [__m512; V] = read(right, to.last);
+                        right = right.add(terms.right_row);
+                        for (i, sums) in sums.iter_mut().enumerate() {
+                            let $left = _mm512_set1_ps(left.add(i * WORD).cast::<f32>().read_unaligned());
+                            for (sum, &$right) in sums.iter_mut().zip(&rights) {
+                                let $sum = *sum;
+                                *sum = $add;
+                            }
+                        }
+                    }
+                    to.store(&sums);
+                }
+            }
+        }
+    };
+}
+
+/// Reads `V` vectors, of the last one only some elements.
+///
+/// # Safety
+/// These are readable.
+#[inline]
+#[target_feature(enable = "avx512f")]
+unsafe fn read<const V: usize>(from: *const u8, last: __mmask16) -> [__m512; V] {
+    let mut all = [_mm512_setzero_ps(); V];
+    for (v, vector) in all.iter_mut().enumerate() {
+        let mask = if v + 1 == V { last } else { !0 };
+        // SAFETY: passed on.
+        *vector = unsafe { _mm512_maskz_loadu_ps(mask, from.add(v * (VECTOR * WORD)).cast()) };
+    }
+    all
+}
+
+impl Place {
+    /// The panel that begins at a column, of so many columns in all.
+    pub(super) fn panel(begins: Begins, column: usize, columns: usize) -> Place {
+        let kept = (columns - column).min(PANEL);
+        let last = (kept - 1) % VECTOR + 1;
+        Place {
+            begins,
+            column,
+            last: ((1u32 << last) - 1) as __mmask16,
+        }
+    }
+
+    fn from(self, row: usize) -> Place {
+        let begins = match self.begins {
+            Begins::Listed(rows) => Begins::Listed(rows.wrapping_add(row)),
+            Begins::Apart(first, apart) => Begins::Apart(first.wrapping_add(row * apart), apart),
+        };
+        Place { begins, ..self }
+    }
+
+    /// The elements of a row.
+    ///
+    /// # Safety
+    /// There is the row.
+    #[inline(always)]
+    unsafe fn row(&self, row: usize) -> *mut f32 {
+        let begin = match self.begins {
+            // SAFETY: passed on.
+            Begins::Listed(rows) => unsafe { *rows.add(row) },
+            Begins::Apart(first, apart) => first.wrapping_add(row * apart),
+        };
+        begin.wrapping_add(self.column)
+    }
+
+    /// Reads the elements of `R` rows and `V` vectors.
+    ///
+    /// # Safety
+    /// They are readable, but for those of the last vector that are not stored.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn load<const R: usize, const V: usize>(&self, sums: &mut [[__m512; V]; R]) {
+        for (i, sums) in sums.iter_mut().enumerate() {
+            // SAFETY: passed on.
+            *sums = unsafe { read(self.row(i).cast(), self.last) };
+        }
+    }
+
+    /// Writes the elements.
+    ///
+    /// # Safety
+    /// They are writable, but for those of the last vector that are not stored.
+    #[inline]
+    #[target_feature(enable = "avx512f")]
+    unsafe fn store<const R: usize, const V: usize>(&self, sums: &[[__m512; V]; R]) {
+        for (i, sums) in sums.iter().enumerate() {
+            // SAFETY: passed on.
+            let row = unsafe { self.row(i) };
+            for (v, &sum) in sums.iter().enumerate() {
+                // SAFETY: passed on.
+                unsafe {
+                    let at = row.add(v * VECTOR);
+                    if v + 1 < V || self.last == !0 {
+                        _mm512_storeu_ps(at, sum);
+                    } else {
+                        _mm512_mask_storeu_ps(at, self.last, sum);
+                    }
+                }
+            }
+        }
+    }
+}
+
+products!(rows_of_f32, columns_of_f32, "avx512f", |sum, left, right| {
+    _mm512_fmadd_ps(left, right, sum)
+});
+
+products!(
+    rows_of_bf16,
+    columns_of_bf16,
+    "avx512f,avx512bf16",
+    |sum, left, right| _mm512_dpbf16_ps(sum, pairs(left), pairs(right))
+);
+
+/// 16 words as pairs of `bf16`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bf16")]
+fn pairs(words: __m512) -> __m512bh {
+    // SAFETY: both types are 512 bits without invalid values.
+    unsafe { std::mem::transmute(words) }
+}

@@ -1,0 +1,123 @@
+//! A right factor that is packed once and multiplied with many rows where these lie, as a convolution's weight with
+//! the pixels of its windows.
+
+use std::ops::Range;
+
+use super::number::Word;
+use super::pack::{Lines, pack};
+use super::products::{Begins, Place, Runs};
+use super::{PANEL, VECTOR, WORD, width};
+
+/// Bytes of a panel that stay in the first-level cache while all rows are multiplied with it.
+const CACHED: usize = 32 << 10;
+
+/// A factor of `runs` runs of `k` numbers, `columns` columns each.
+#[derive(Clone, Copy)]
+pub(crate) struct Right {
+    runs: usize,
+    words: usize,
+    columns: usize,
+}
+
+impl Right {
+    /// A factor of these extents, where `k` numbers of this kind are whole words.
+    pub(crate) fn new<N: Word>(runs: usize, k: usize, columns: usize) -> Option<Right> {
+        k.is_multiple_of(N::NUMBERS).then_some(Right {
+            runs,
+            words: k / N::NUMBERS,
+            columns,
+        })
+    }
+
+    pub(crate) fn panels(&self) -> usize {
+        self.columns.div_ceil(PANEL)
+    }
+
+    /// Bytes of a run.
+    fn run_bytes(&self) -> usize {
+        self.words * self.columns.next_multiple_of(VECTOR) * WORD
+    }
+
+    /// Bytes of the packed factor.
+    pub(crate) fn bytes(&self) -> usize {
+        self.runs * self.run_bytes()
+    }
+
+    /// Packs some panels of a run, whose numbers lie `k` elements apart along it and `column` from column to column.
+    ///
+    /// # Safety
+    /// [`Word::is_used`]; the numbers are readable, and `to` has [`Right::bytes`].
+    pub(crate) unsafe fn pack<N: Word>(
+        &self,
+        (run, panels): (usize, Range<usize>),
+        from: *const N,
+        (k, column): (usize, usize),
+        to: *mut u8,
+    ) {
+        for panel in panels {
+            let first = panel * PANEL;
+            let width = width(self.columns - first);
+            let to = to.wrapping_add(run * self.run_bytes() + self.words * first * WORD);
+            let lines = Lines {
+                ptr: from.wrapping_add(first * column),
+                line: column,
+                k,
+                lines: (self.columns - first).min(PANEL),
+                depth: self.words * N::NUMBERS,
+            };
+            // SAFETY: passed on; the panel lies within the run.
+            unsafe { pack(lines, width, to, width * WORD) };
+        }
+    }
+
+    /// `c = a b` or `c += a b` for some panels and for rows, of which there is a pointer for each to where it begins in
+    /// `c`.
+    ///
+    /// # Safety
+    /// [`Word::is_used`]; the rows' runs have their words, `packed` was written by [`Right::pack`], and nobody else
+    /// accesses the elements of `c`.
+    pub(crate) unsafe fn multiply<N: Word>(
+        &self,
+        left: Left,
+        (packed, panels): (*const u8, Range<usize>),
+        c: *const *mut f32,
+        accumulate: bool,
+    ) {
+        let panel_bytes = self.words * width(self.columns) * WORD;
+        let runs_at_once = (CACHED / panel_bytes.max(1)).max(1);
+        let words_at_once = self.words.div_ceil(panel_bytes.div_ceil(CACHED).max(1)).max(1);
+        for run in (0..self.runs).step_by(runs_at_once) {
+            for word in (0..self.words).step_by(words_at_once) {
+                for panel in panels.clone() {
+                    let first = panel * PANEL;
+                    let width = width(self.columns - first);
+                    let begin = run * self.run_bytes() + (self.words * first + word * width) * WORD;
+                    let terms = Runs {
+                        runs: runs_at_once.min(self.runs - run),
+                        words: words_at_once.min(self.words - word),
+                        pointers: left.pointers.wrapping_add(run * left.apart),
+                        apart: left.apart,
+                        offset: word * WORD,
+                        zeros: left.zeros,
+                        panel: packed.wrapping_add(begin),
+                        panel_apart: self.run_bytes(),
+                    };
+                    let to = Place::panel(Begins::Listed(c), first, self.columns);
+                    // SAFETY: passed on.
+                    unsafe { N::rows(left.rows, width, terms, to, accumulate || run + word > 0) };
+                }
+            }
+        }
+    }
+}
+
+/// The rows that are multiplied: run number `i` of a row begins at the pointer number `i * apart + row`.
+#[derive(Clone, Copy)]
+pub(crate) struct Left {
+    pub(crate) pointers: *const *const u8,
+    /// Pointers from one run to the next.
+    pub(crate) apart: usize,
+    pub(crate) rows: usize,
+    /// What the runs point to that are zeros.
+    pub(crate) zeros: *const u8,
+}

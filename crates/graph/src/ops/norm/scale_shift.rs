@@ -1,0 +1,141 @@
+//! Columns centered, scaled and shifted, as batch normalization does with its statistics, and the sums of its
+//! derivative.
+
+use lessen_base::{Error, Result};
+
+use crate::array::Array;
+use crate::named::Named;
+use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::norm::statistics::check_parameters;
+use crate::ops::rules::{arity, arrays, rows};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// Inputs `x[.., C]`, `center[C]`, `scale[C]`, `shift[C]`; output `y = (x - center) scale + shift`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScaleShift;
+
+/// Inputs `x[.., C]`, `center[C]`, `dy[.., C]`; outputs `dshift[C]`, the sum of `dy` over all rows, and `dscale[C]`,
+/// that of `dy (x - center)`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScaleShiftSums;
+
+named!("scale_shift": ScaleShift {});
+
+impl Op for ScaleShift {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 4)?;
+        check_parameters(&inputs[0], &inputs[1..])?;
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let [center, scale, shift] = [1, 2, 3].map(|i| &inputs[i].data);
+        let of_row = |x: &[f64]| -> Vec<f64> {
+            let columns = x.iter().zip(center).zip(scale.iter().zip(shift));
+            columns.map(|((x, c), (a, b))| (x - c) * a + b).collect()
+        };
+        arrays(outputs, [inputs[0].rows().flat_map(of_row).collect()])
+    }
+
+    /// The cotangent of `center` is `-scale dshift`: it takes no sum of its own.
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let [Some(dy)] = *cx.cotangents else {
+            return Vec::new();
+        };
+        let (x, center, scale) = (cx.inputs[0], cx.inputs[1], cx.inputs[2]);
+        let sums = dy.trace().apply(ScaleShiftSums, &[x, center, dy]);
+        let (dshift, dscale) = (sums[0], sums[1]);
+        vec![Some(dy * scale), Some(-(scale * dshift)), Some(dscale), Some(dshift)]
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        Some(vec![(inputs[0] - inputs[1]) * inputs[2] + inputs[3]])
+    }
+
+    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
+        let roles = [Role::Rows, Role::Whole, Role::Whole, Role::Whole];
+        RowWise::by_rows(rows(&inputs[0]), &roles, &[OutRole::Rows])
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(3.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+
+    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
+        (input, output) == (0, 0)
+    }
+}
+
+named!("scale_shift_sums": ScaleShiftSums {});
+
+impl Op for ScaleShiftSums {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 3)?;
+        check_parameters(&inputs[0], &inputs[1..2])?;
+        if inputs[2] != inputs[0] {
+            return Err(Error::user(format!(
+                "the cotangent of {} must have its type, not {}",
+                inputs[0], inputs[2]
+            )));
+        }
+        Ok(vec![inputs[1].clone(); 2])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let center = &inputs[1].data;
+        let (mut dshift, mut dscale) = (vec![0.0; center.len()], vec![0.0; center.len()]);
+        for (x, dy) in inputs[0].rows().zip(inputs[2].rows()) {
+            for i in 0..x.len() {
+                dshift[i] += dy[i];
+                dscale[i] += dy[i] * (x[i] - center[i]);
+            }
+        }
+        arrays(outputs, [dshift, dscale])
+    }
+
+    /// With cotangents `u` of `dshift` and `v` of `dscale`: `ddy = (x - center) v + u`, `dx = dy v`, and that of
+    /// `center` is `-v dshift`.
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
+        let (x, center, dy) = (cx.inputs[0], cx.inputs[1], cx.inputs[2]);
+        match *cx.cotangents {
+            [Some(u), None] => vec![None, None, Some(u.broadcast_to(&dy.shape()))],
+            [u, Some(v)] => {
+                let u = u.unwrap_or(v * 0.0);
+                let ddy = x.scale_shift(center, v, u);
+                vec![Some(dy * v), Some(-(v * cx.outputs[0])), Some(ddy)]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        let [x, center, dy] = [0, 1, 2].map(|i| inputs[i]);
+        Some(vec![dy.sum_rows(), (dy * (x - center)).sum_rows()])
+    }
+
+    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
+        let roles = [Role::Rows, Role::Whole, Role::Rows];
+        RowWise::by_rows(rows(&inputs[0]), &roles, &[OutRole::Sum; 2])
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+}
+
+impl<'g> Tensor<'g> {
+    /// `(self - center) scale + shift` with vectors `[C]` for the columns of `[.., C]`. See [`ScaleShift`].
+    #[track_caller]
+    pub fn scale_shift(self, center: Tensor<'g>, scale: Tensor<'g>, shift: Tensor<'g>) -> Tensor<'g> {
+        self.trace().apply1(ScaleShift, &[self, center, scale, shift])
+    }
+}
