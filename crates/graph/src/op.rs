@@ -233,6 +233,11 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         false
     }
 
+    /// Whether its result is its input in another dtype.
+    fn is_cast(&self) -> bool {
+        false
+    }
+
     /// The operation that takes all its inputs in `bf16` and gives the same results in `f32`, where inputs of these
     /// types can be rounded that far in training of mixed precision; none by default.
     fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {

@@ -2,9 +2,8 @@
 //! read it, but widened in each of them, block by block.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use lessen_graph::{DType, Graph, Node, NodeId, Role, RowWise, ValueId, ops};
+use lessen_graph::{DType, Graph, Node, NodeId, Role, RowWise, ValueId};
 
 use crate::place::{Place, places};
 use crate::rewrite::Rewriter;
@@ -14,9 +13,9 @@ use crate::target::{KernelKind, Target};
 /// What a value is widened from: the input of a cast from `bf16` to `f32`.
 pub(super) fn widened_from(graph: &Graph, value: ValueId) -> Option<ValueId> {
     let node = &graph.nodes[graph.producer(value)?.index()];
-    let cast = (node.op.as_ref() as &dyn std::any::Any).downcast_ref::<ops::Cast>()?;
-    let from = node.inputs[0];
-    (cast.dtype == DType::F32 && graph.ty(from).dtype == DType::BF16).then_some(from)
+    let from = node.op.is_cast().then(|| node.inputs[0])?;
+    let dtypes = (graph.ty(from).dtype, graph.ty(value).dtype);
+    (dtypes == (DType::BF16, DType::F32)).then_some(from)
 }
 
 /// The nodes that lead from a base to a view of it, in order.
@@ -90,13 +89,13 @@ pub(crate) fn widen_where_read(graph: &Graph, row_wise: &[RowWise], steps: &[Ste
             let Some(narrow) = widened[base.index()].filter(|_| step != usize::MAX) else {
                 continue;
             };
-            let own = graph.producer(base).expect("the cast").index();
-            if step_of[own] == step {
+            let cast = graph.producer(base).expect("the cast").index();
+            if step_of[cast] == step {
                 continue;
             }
             let wide = *made.entry((base, step)).or_insert_with(|| {
-                let cast = Arc::new(ops::Cast { dtype: DType::F32 });
-                rewriter.push(cast, &[rewriter.get(narrow)], node.phase, &node.scope)[0]
+                let (op, from) = (graph.nodes[cast].op.clone(), rewriter.get(narrow));
+                rewriter.push(op, &[from], node.phase, &node.scope)[0]
             });
             inputs[i] = view_again(graph, &mut rewriter, &views(graph, base, input), wide, node);
         }

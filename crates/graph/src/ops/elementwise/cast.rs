@@ -35,6 +35,10 @@ impl Op for Cast {
         Ok(vec![Type::new(self.dtype, &inputs[0].shape)])
     }
 
+    fn is_cast(&self) -> bool {
+        true
+    }
+
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
         let from = inputs[0].ty.dtype;
         map(inputs, &outputs[0], |x| convert(x[0], from, self.dtype))
