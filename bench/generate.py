@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Generation with GPT-2 small, one text: Lessen, transformers and candle side by side.
+"""Generation with GPT-2 small, one text: Lessen in float32 and bfloat16, transformers and candle side by side.
 
     python3 bench/generate.py [--sides float32,bfloat16,candle] [--rounds 5] [--tokens 256] [--data data] [--write FILE]
 
@@ -27,15 +27,18 @@ import step
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
 SIDES = ("float32", "bfloat16", "candle")
+# Lessen's own sides, and their --precision.
+OWN = {"lessen": "f32", "lessen_bfloat16": "bf16"}
 NAMES = {
     "lessen": "Lessen, float32",
+    "lessen_bfloat16": "Lessen, bfloat16",
     "float32": "transformers, float32",
     "bfloat16": "transformers, bfloat16",
     "candle": "candle, float32",
 }
 PROMPT = "The quick brown fox jumps over the lazy dog and"
-# How many times as fast as the other side Lessen has to be.
-REQUIRED = {"candle": 1.15}
+# How many times as fast as the other side Lessen's have to be.
+REQUIRED = {("lessen", "candle"): 1.15, ("lessen_bfloat16", "candle"): 1.9}
 # Bytes that a token reads: all parameters of GPT-2 small in float32 but the table of positions.
 BYTES_PER_TOKEN = 4 * (50257 * 768 + 12 * (12 * 768 * 768 + 13 * 768) + 2 * 768)
 
@@ -56,9 +59,10 @@ def candle_version():
     return lines[lines.index('name = "candle-core"') + 1].split('"')[1]
 
 
-def run_lessen(lessen, model, tokens, threads):
+def run_lessen(lessen, model, precision, tokens, threads):
     """The text that is added, and the seconds from its first piece, which comes with the prompt, to its end."""
     command = [lessen, "generate", model, "--prompt", PROMPT, "--tokens", str(tokens), "--temperature", "0", "--quiet"]
+    command += ["--precision", precision]
     environment = dict(os.environ, LESSEN_THREADS=str(threads))
     pieces, times = [], []
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, cwd=ROOT) as child:
@@ -88,14 +92,14 @@ def measure(args, sides, programs, model):
     """{side: [one result per round]}, and the most time of other work, as a share of the machine's."""
     lessen, python, candle = programs
     prompt = run_torch(python, model, "float32", 2, args.threads)["prompt"]
-    results, most = {side: [] for side in ["lessen", *sides]}, 0.0
+    results, most = {side: [] for side in [*OWN, *sides]}, 0.0
     for round_ in range(args.rounds):
         order = list(results) if round_ % 2 == 0 else list(reversed(results))
         for side in order:
             print(f"round {round_ + 1} of {args.rounds}, {NAMES[side]} ...", file=sys.stderr, flush=True)
             before, own, began = finetune.cpu_seconds(), os.times(), time.perf_counter()
-            if side == "lessen":
-                got = run_lessen(lessen, model, args.tokens, args.threads)
+            if side in OWN:
+                got = run_lessen(lessen, model, OWN[side], args.tokens, args.threads)
             elif side == "candle":
                 got = run_candle(candle, model, prompt, args.tokens, args.threads)
             else:
@@ -117,9 +121,11 @@ def agreement(results):
     text, tokens = (results["float32"][0][key] for key in ("text", "tokens"))
     said = {}
     for side, runs in results.items():
-        if side == "lessen":
-            same = all(run["text"] == text for run in runs)
-            said[side] = "the text of transformers" if same else "NOT the text of transformers"
+        if side in OWN:
+            first = next((i for i, (mine, theirs) in enumerate(zip(runs[0]["text"], text)) if mine != theirs), None)
+            is_same = all(run["text"] == text for run in runs)
+            until = "NOT the text of transformers" if side == "lessen" else f"that of transformers up to character {first}"
+            said[side] = "the text of transformers" if is_same else until
         elif side != "float32":
             pairs = zip(runs[0]["tokens"], tokens)
             first = next((i for i, (mine, theirs) in enumerate(pairs) if mine != theirs), None)
@@ -128,20 +134,26 @@ def agreement(results):
 
 
 def rows(results, bound):
-    """Name, tokens per second, its share of the bound, Lessen's over it, whether the requirement is met, the text."""
+    """Name, tokens per second, its share of the bound, how many times as fast Lessen's sides are, the text."""
     said, _ = agreement(results)
-    ours, lines = step.column(results["lessen"], "tokens_per_second"), []
+    lines = []
     for side, runs in results.items():
-        theirs, ratio, needs = step.column(runs, "tokens_per_second"), "", ""
-        if side != "lessen":
-            ratios = [mine / other for mine, other in zip(ours, theirs)]
-            ratio = step.spread(ratios, 2)
-            if side in REQUIRED:
-                is_met = statistics.median(ratios) >= REQUIRED[side]
-                needs = f"{'yes' if is_met else 'NO'} (at least {REQUIRED[side]})"
-        share = "" if side == "bfloat16" else f"{100 * statistics.median(theirs) / bound:.0f} %"
-        lines.append((NAMES[side], step.spread(theirs, 1), share, ratio, needs, said.get(side, "")))
+        theirs = step.column(runs, "tokens_per_second")
+        # A token in bfloat16 reads half the bytes.
+        share = 100 * statistics.median(theirs) / bound / (2 if side.endswith("bfloat16") else 1)
+        times = ["" if side in OWN else faster(results, own, side) for own in OWN]
+        lines.append((NAMES[side], step.spread(theirs, 1), f"{share:.0f} %", *times, said.get(side, "")))
     return lines
+
+
+def faster(results, own, side):
+    """How many times as fast as another side one of Lessen's is, and whether that suffices."""
+    pairs = zip(*(step.column(results[name], "tokens_per_second") for name in (own, side)))
+    ratios = [mine / other for mine, other in pairs]
+    least = REQUIRED.get((own, side))
+    if not least:
+        return step.spread(ratios, 2)
+    return f"{step.spread(ratios, 2)}, {'yes' if statistics.median(ratios) >= least else 'NO'} (at least {least})"
 
 
 def markdown(results, sides, args, python, bandwidth, load, other):
@@ -162,13 +174,13 @@ def markdown(results, sides, args, python, bandwidth, load, other):
         " `-C target-cpu=native`",
         f"- GPT-2 small with random weights, one text of {args.tokens} tokens after a prompt of a few, greedily, with a"
         f" key/value cache, {args.threads} threads; the time is that of all tokens but the first, so without loading",
-        f"- A token reads {BYTES_PER_TOKEN / 1e6:.0f} MB of parameters in float32. PyTorch's sum reads"
-        f" {bandwidth / 1e9:.1f} GB/s with as many threads, which is {bound:.1f} tokens per second; a kernel that reads"
-        " ahead, and a cache that holds a part of the parameters, get more",
+        f"- A token reads {BYTES_PER_TOKEN / 1e6:.0f} MB of parameters in float32, half of it in bfloat16. PyTorch's sum"
+        f" reads {bandwidth / 1e9:.1f} GB/s with as many threads, which is {bound:.1f} tokens per second in float32; a"
+        " kernel that reads ahead, and a cache that holds a part of the parameters, get more",
         f"- {args.rounds} round(s) in which the sides take turns; figures are medians with smallest and largest, ratios"
         " are taken within each round",
         "",
-        "| | tokens per second | of that of PyTorch's sum | Lessen is times as fast | required | text |",
+        "| | tokens per second | of that of PyTorch's sum | Lessen float32 is times as fast | Lessen bfloat16 is | text |",
         "|---|---|---|---|---|---|",
     ]
     text += ["| " + " | ".join(line) + " |" for line in rows(results, bound)]
@@ -207,9 +219,9 @@ def main():
     results, other = measure(args, sides, (lessen, python, candle), model)
     bound = bandwidth / BYTES_PER_TOKEN
     print(f"{step.machine()}\n{step.versions(python)}, candle {candle_version()}")
-    print(f"PyTorch's sum reads {bandwidth / 1e9:.1f} GB/s: {bound:.1f} tokens per second")
+    print(f"PyTorch's sum reads {bandwidth / 1e9:.1f} GB/s: {bound:.1f} tokens per second in float32")
     for line in rows(results, bound):
-        print("   {:24} {:24} {:6} {:20} {:22} {}".format(*line).rstrip())
+        print("   {:24} {:24} {:6} {:40} {:40} {}".format(*line).rstrip())
     is_busy, same = other > finetune.MOST_OTHER_WORK, agreement(results)[1]
     if is_busy:
         print(f"generate: other work took up to {100 * other:.0f} % of the machine", file=sys.stderr)

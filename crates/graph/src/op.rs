@@ -238,10 +238,17 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         false
     }
 
+    /// The input, if there is one, whose elements the result has as they are, so that a conversion of the input and one
+    /// of the result are the same; it may have any dtype.
+    fn copies(&self) -> Option<usize> {
+        None
+    }
+
     /// The operation that takes all its inputs in `bf16` and gives the same results in `f32`, where inputs of these
-    /// types can be rounded that far in training of mixed precision; none by default.
-    fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
-        let _ = inputs;
+    /// types can be rounded that far in mixed precision; none by default. `is_narrow` says which of them need not be
+    /// rounded, since they were widened from `bf16`.
+    fn of_bf16(&self, inputs: &[Type], is_narrow: &[bool]) -> Option<Arc<dyn Op>> {
+        let _ = (inputs, is_narrow);
         None
     }
 

@@ -92,6 +92,29 @@ pub struct Context<'g> {
     lora: Option<Rc<Lora>>,
     averaged: Rc<BTreeSet<String>>,
     criterion: Rc<Criterion>,
+    /// How parameters are held.
+    held: Held,
+}
+
+/// How the parameters of a model are held in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Held {
+    /// As `f32`, as training needs them.
+    #[default]
+    Wide,
+    /// Matrices and kernels as `bf16`, the rest, such as biases and statistics, as `f32`: for inference, in which each
+    /// token reads them all.
+    Narrow,
+}
+
+impl Held {
+    /// The type in which a parameter of this shape is held.
+    pub fn ty(self, shape: &[usize]) -> Type {
+        match self {
+            Held::Narrow if shape.len() > 1 => Type::new(DType::BF16, shape),
+            _ => Type::f32(shape),
+        }
+    }
 }
 
 /// A context in a scope that ends when this is dropped.
@@ -119,7 +142,13 @@ impl<'g> Context<'g> {
             lora: None,
             averaged: Rc::default(),
             criterion: Rc::default(),
+            held: Held::default(),
         }
+    }
+
+    /// The same context, in which parameters are held so and widened where they are read.
+    pub fn with_held(self, held: Held) -> Context<'g> {
+        Context { held, ..self }
     }
 
     /// The same context, in which linear layers have the adapters of LoRA.
@@ -207,8 +236,8 @@ impl<'g> Context<'g> {
         self.declared.borrow().inputs.contains_key(name)
     }
 
-    /// Returns the parameter `PREFIX.name`, an `f32` state that is declared at first use. The same full name gives the
-    /// same tensor, which ties weights; the `init` of the first use counts.
+    /// Returns the parameter `PREFIX.name` as `f32`; its state, see [`Held`], is declared at first use. The same full
+    /// name gives the same tensor, which ties weights; the `init` of the first use counts.
     ///
     /// # Panics
     /// If it was declared with another shape.
@@ -238,11 +267,11 @@ impl<'g> Context<'g> {
                 let sentence = format!("the parameter `{name}` is declared with two shapes, {first:?} and {shape:?}");
                 self.trace.fail(sentence);
             }
-            return self.trace.tensor(param.value);
+            return self.trace.tensor(param.value).cast(DType::F32);
         }
         let tensor = match self.averaged.contains(&name) {
             true => self.trace.state(&average_of(&name), DType::F32, shape),
-            false => self.trace.state(&name, DType::F32, shape),
+            false => self.trace.state(&name, self.held.ty(shape).dtype, shape),
         };
         let param = ParamSpec {
             name,
@@ -252,7 +281,7 @@ impl<'g> Context<'g> {
             is_buffer,
         };
         self.declared.borrow_mut().params.push(param);
-        tensor
+        tensor.cast(DType::F32)
     }
 
     /// Returns all parameters and buffers in order of first use.

@@ -51,7 +51,7 @@ pub use architecture::Architecture;
 pub use attention::AttentionConfig;
 pub use batch::BatchShape;
 pub use config::Fields;
-pub use context::{Context, ParamSpec, Recorded, StateSpec};
+pub use context::{Context, Held, ParamSpec, Recorded, StateSpec};
 pub use init::Init;
 pub use labels::{has_class_rows, numbered_labels, reorder_classes, same_classes};
 pub use lessen_base::{Error, Result};

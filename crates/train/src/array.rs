@@ -2,6 +2,7 @@
 
 use lessen_compile::Host;
 use lessen_graph::{DType, Type};
+use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Elements that are converted at once.
@@ -103,6 +104,14 @@ impl StateArray {
     /// Dtype and shape.
     pub fn ty(&self) -> Type {
         Type::new(self.data.dtype(), &self.shape)
+    }
+}
+
+/// The elements as `f32`, rounded where that has fewer digits.
+pub(crate) fn as_f32(host: Host<'_>) -> Cow<'_, [f32]> {
+    match host.as_f32() {
+        Some(elements) => Cow::Borrowed(elements),
+        None => host.elements().map(|element| element as f32).collect(),
     }
 }
 

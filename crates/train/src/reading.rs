@@ -3,7 +3,7 @@
 use crate::options::TrainerOptions;
 use lessen_graph::{Graph, Trace};
 use lessen_nn::optimizer::average_of;
-use lessen_nn::{Adapter, Context, Lora, ParamSpec};
+use lessen_nn::{Adapter, Context, Held, Lora, ParamSpec};
 use std::collections::BTreeSet;
 
 /// How functions read parameters.
@@ -12,9 +12,19 @@ pub(crate) struct Reading {
     lora: Option<Lora>,
     /// The parameters that have an average.
     averaged: BTreeSet<String>,
+    /// How they are held.
+    pub held: Held,
 }
 
 impl Reading {
+    /// That of inference with parameters that are held so.
+    pub fn of_inference(held: Held) -> Reading {
+        Reading {
+            held,
+            ..Reading::default()
+        }
+    }
+
     /// That of a training of these parameters.
     pub fn of(options: &TrainerOptions, params: &[ParamSpec]) -> Reading {
         let rule = options.update_rule();
@@ -29,6 +39,7 @@ impl Reading {
                 BTreeSet::new()
             },
             lora: rule.lora,
+            held: Held::Wide,
         }
     }
 
@@ -39,7 +50,7 @@ impl Reading {
 
     /// The context of a function that computes with what training results in.
     pub fn of_results<'g>(&self, cx: Context<'g>) -> Context<'g> {
-        self.of_step(cx).with_averages(&self.averaged)
+        self.of_step(cx).with_averages(&self.averaged).with_held(self.held)
     }
 
     /// The adapters, if there are any.

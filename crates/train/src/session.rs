@@ -16,7 +16,7 @@ use crate::reading::Reading;
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Options, Precision};
 use lessen_graph::Type;
-use lessen_nn::{ParamSpec, Weights};
+use lessen_nn::{Held, ParamSpec, Weights};
 use std::collections::BTreeSet;
 
 /// A model on a device: its parameters, and functions over them.
@@ -60,17 +60,36 @@ impl Session {
     /// # Errors
     /// Parameters that the device's memory cannot hold.
     pub fn zeros(backend: Box<dyn Backend>, params: Vec<ParamSpec>) -> Result<Session> {
+        Session::held(backend, params, Held::Wide)
+    }
+
+    /// A model for inference in a precision, whose parameters are zeros. With `bf16` matrices are held in half the
+    /// bytes and rounded as they are set, and products read them so.
+    ///
+    /// # Errors
+    /// Parameters that the device's memory cannot hold.
+    pub fn for_inference(backend: Box<dyn Backend>, params: Vec<ParamSpec>, precision: Precision) -> Result<Session> {
+        let held = match precision {
+            Precision::F32 => Held::Wide,
+            Precision::Bf16 => Held::Narrow,
+        };
+        let mut session = Session::held(backend, params, held)?;
+        session.set_precision(precision);
+        Ok(session)
+    }
+
+    fn held(backend: Box<dyn Backend>, params: Vec<ParamSpec>, held: Held) -> Result<Session> {
         let mut session = Session {
             backend,
             params: Vec::new(),
             states: BTreeSet::new(),
             loaded: Vec::new(),
             arena: None,
-            reading: Reading::default(),
+            reading: Reading::of_inference(held),
             precision: Precision::default(),
         };
         for ParamSpec { name, shape, .. } in &params {
-            session.allocate(name, &Type::f32(shape))?;
+            session.allocate(name, &held.ty(shape))?;
         }
         session.params = params;
         Ok(session)
@@ -89,7 +108,9 @@ impl Session {
         self.arena = None;
         self.reading = Reading::default();
         let stays = |name: &str, ty: &Type| {
-            let is_param = params.iter().any(|param| param.name == name && param.shape == ty.shape);
+            let is_param = params
+                .iter()
+                .any(|param| param.name == name && Type::f32(&param.shape) == *ty);
             is_param || kept.iter().any(|(own, own_ty)| own == name && own_ty == ty)
         };
         for name in std::mem::take(&mut self.states) {

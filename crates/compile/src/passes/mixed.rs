@@ -7,23 +7,32 @@
 //! | parameters, gradients, moments, updates | `f32` | `f32` |
 //!
 //! What is kept as `bf16` are the factors, and the products of the forward phase, which everything else reads rounded.
-//! The range of `bf16` is that of `f32`, so no loss is scaled.
+//! A factor that was widened from `bf16`, such as a parameter that is held in it, is read as it lies. The range of
+//! `bf16` is that of `f32`, so no loss is scaled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use lessen_graph::{DType, Graph, Node, Phase, Type, ValueId, ops};
 
+use super::narrow::{view_again, views, widened_from};
+use crate::place::{Place, places};
 use crate::rewrite::Rewriter;
 use crate::target::{KernelKind, Target};
 
 /// The graph whose products read `bf16`.
 pub fn mixed(graph: &Graph, target: &dyn Target) -> Graph {
     let mut rewriter = Rewriter::new(graph);
+    let places = places(graph);
     // Where a value is first read it is cast: all products read one copy, and backward keeps no other.
     let mut factors: HashMap<ValueId, ValueId> = HashMap::new();
     for node in &graph.nodes {
-        let Some(op) = node.op.of_bf16(&graph.input_types(node)) else {
+        let is_narrow = node
+            .inputs
+            .iter()
+            .map(|&input| narrow_base(graph, &places, input).is_some());
+        let is_narrow: Vec<bool> = is_narrow.collect();
+        let Some(op) = node.op.of_bf16(&graph.input_types(node), &is_narrow) else {
             rewriter.copy(node);
             continue;
         };
@@ -31,10 +40,16 @@ pub fn mixed(graph: &Graph, target: &dyn Target) -> Graph {
         for &input in &node.inputs {
             let narrow = match factors.get(&input) {
                 Some(&narrow) => narrow,
-                None => {
-                    let wide = rewriter.get(input);
-                    cast(&mut rewriter, wide, DType::BF16, node)
-                }
+                None => match narrow_base(graph, &places, input) {
+                    Some(narrow) => {
+                        let (from, nodes) = (rewriter.get(narrow), views(graph, places[input.index()].base, input));
+                        view_again(graph, &mut rewriter, &nodes, from, node)
+                    }
+                    None => {
+                        let wide = rewriter.get(input);
+                        cast(&mut rewriter, wide, DType::BF16, node)
+                    }
+                },
             };
             factors.insert(input, narrow);
             inputs.push(narrow);
@@ -53,6 +68,11 @@ pub fn mixed(graph: &Graph, target: &dyn Target) -> Graph {
         }
     }
     rewriter.finish(graph)
+}
+
+/// What the base of a value is widened from.
+fn narrow_base(graph: &Graph, places: &[Place], value: ValueId) -> Option<ValueId> {
+    widened_from(graph, places[value.index()].base)
 }
 
 /// Whether a node's own operation has a kernel that takes `bf16` and rounds its results to it.

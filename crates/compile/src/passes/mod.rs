@@ -18,6 +18,7 @@ pub use fold::fold_constants;
 pub use lower::lower;
 pub use materialize::materialize;
 pub use mixed::mixed;
-pub(crate) use narrow::{read_narrow, widen_where_read};
+pub use narrow::read_narrow;
+pub(crate) use narrow::widen_where_read;
 pub use remat::{Recompute, recompute};
 pub use sparse::sparsify;

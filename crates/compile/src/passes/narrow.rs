@@ -2,8 +2,9 @@
 //! read it, but widened in each of them, block by block.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use lessen_graph::{DType, Graph, Node, NodeId, Role, RowWise, ValueId};
+use lessen_graph::{DType, Graph, Node, NodeId, Role, RowWise, ValueId, ops};
 
 use crate::place::{Place, places};
 use crate::rewrite::Rewriter;
@@ -19,7 +20,7 @@ pub(super) fn widened_from(graph: &Graph, value: ValueId) -> Option<ValueId> {
 }
 
 /// The nodes that lead from a base to a view of it, in order.
-fn views(graph: &Graph, base: ValueId, view: ValueId) -> Vec<NodeId> {
+pub(super) fn views(graph: &Graph, base: ValueId, view: ValueId) -> Vec<NodeId> {
     let (mut nodes, mut value) = (Vec::new(), view);
     while value != base {
         let producer = graph.producer(value).expect("a view has a node");
@@ -31,35 +32,55 @@ fn views(graph: &Graph, base: ValueId, view: ValueId) -> Vec<NodeId> {
 }
 
 /// Applies views to another value, whose scope and phase are those of a node.
-fn view_again(graph: &Graph, rewriter: &mut Rewriter, nodes: &[NodeId], value: ValueId, at: &Node) -> ValueId {
+pub(super) fn view_again(
+    graph: &Graph,
+    rewriter: &mut Rewriter,
+    nodes: &[NodeId],
+    value: ValueId,
+    at: &Node,
+) -> ValueId {
     nodes.iter().fold(value, |value, id| {
         let node = &graph.nodes[id.index()];
         rewriter.push(node.op.clone(), &[value], at.phase, &at.scope)[0]
     })
 }
 
-/// Lets operations read `bf16` that give the same results for it, and have a kernel for it.
-pub(crate) fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
+/// Lets operations read `bf16` that give the same results for it, and have a kernel for it. What an operation copies is
+/// widened behind it.
+pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
     let places = places(graph);
     let mut rewriter = Rewriter::new(graph);
     for node in &graph.nodes {
         let mut inputs: Vec<ValueId> = node.inputs.iter().map(|&input| rewriter.get(input)).collect();
-        let (mut types, outputs) = (graph.input_types(node), graph.output_types(node));
+        let (mut types, mut outputs) = (graph.input_types(node), graph.output_types(node));
+        let mut widened = false;
         for (i, &input) in node.inputs.iter().enumerate() {
             let base = places[input.index()].base;
             let Some(narrow) = widened_from(graph, base) else {
                 continue;
             };
             let wide = std::mem::replace(&mut types[i].dtype, DType::BF16);
-            let same = node.op.infer(&types).is_ok_and(|found| found == outputs);
-            if same && target.kernel(node.op.as_ref(), &types, &outputs) != KernelKind::Reference {
+            let mut found = outputs.clone();
+            if node.op.copies() == Some(i) {
+                found.iter_mut().for_each(|ty| ty.dtype = DType::BF16);
+            }
+            let is_one = node.op.infer(&types).is_ok_and(|inferred| inferred == found);
+            if is_one && target.kernel(node.op.as_ref(), &types, &found) != KernelKind::Reference {
                 let from = rewriter.get(narrow);
                 inputs[i] = view_again(graph, &mut rewriter, &views(graph, base, input), from, node);
+                widened |= found != outputs;
+                outputs = found;
             } else {
                 types[i].dtype = wide;
             }
         }
-        let new = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
+        let mut new = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
+        if widened {
+            for value in &mut new {
+                let cast = Arc::new(ops::Cast { dtype: DType::F32 });
+                *value = rewriter.push(cast, &[*value], node.phase, &node.scope)[0];
+            }
+        }
         for (&old, new) in node.outputs.iter().zip(new) {
             rewriter.set(old, new);
         }

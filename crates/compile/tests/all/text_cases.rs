@@ -57,6 +57,7 @@ fn run_pass(words: &[&str], graph: &Graph) -> Graph {
         ["lower"] => passes::lower(graph, &standard),
         ["sparsify"] => passes::sparsify(graph, &TARGET),
         ["mixed"] => passes::mixed(graph, &TARGET),
+        ["read_narrow"] => passes::eliminate_dead_code(&passes::read_narrow(graph, &TARGET)),
         ["materialize"] => passes::materialize(graph, &TARGET),
         ["hoist"] | ["hoist", "even"] => {
             let hoisted = passes::hoist(graph, 0, words.len() > 1);

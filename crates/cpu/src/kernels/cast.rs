@@ -26,6 +26,39 @@ struct Bool(u8);
 impl Element for Bf16 {}
 impl Element for Bool {}
 
+/// An element of kernels that compute in `f32`.
+pub trait Float: Element {
+    /// The number.
+    fn wide(self) -> f32;
+
+    /// The nearest one to a number.
+    fn nearest(x: f32) -> Self;
+}
+
+impl Float for f32 {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        self
+    }
+
+    #[inline(always)]
+    fn nearest(x: f32) -> f32 {
+        x
+    }
+}
+
+impl Float for Bf16 {
+    #[inline(always)]
+    fn wide(self) -> f32 {
+        widen(self)
+    }
+
+    #[inline(always)]
+    fn nearest(x: f32) -> Bf16 {
+        round_to_bf16(x)
+    }
+}
+
 /// A conversion.
 trait To<T> {
     fn to(self) -> T;

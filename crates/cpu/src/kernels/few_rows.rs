@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use lessen_graph::ops;
 
-use super::cast::{Bf16, widen};
+use super::cast::Float;
 use super::kernel::{Reads, RowKernel, Types};
 use super::rows::{Element, Rows};
 use crate::simd::{Level, dispatch, fma, prefetch};
@@ -17,39 +17,19 @@ use crate::simd::{Level, dispatch, fma, prefetch};
 /// The most rows that are few: of more, the arithmetic takes longer than reading the matrix.
 pub const FEW: usize = 8;
 
-/// Elements of the shared matrix, which are computed with as `f32`.
-pub trait Weight: Element {
-    /// The number as `f32`.
-    fn widen(self) -> f32;
-}
-
-impl Weight for f32 {
-    #[inline(always)]
-    fn widen(self) -> f32 {
-        self
-    }
-}
-
-impl Weight for Bf16 {
-    #[inline(always)]
-    fn widen(self) -> f32 {
-        widen(self)
-    }
-}
-
 dispatch! {
     /// Columns `columns` of `y = x b`, for `n` rows of `k` elements of `x` and `k` rows of `b`.
     ///
     /// # Safety
     /// The operands cover these elements; rows of `x` and `y`, and rows or columns of `b`, are runs of elements; `y`
     /// overlaps nothing.
-    pub unsafe fn few_rows[W: Weight](
+    pub unsafe fn few_rows[W: Float](
         n: usize, k: usize, columns: Range<usize>, x: Rows<f32>, b: Rows<W>, y: Rows<f32>,
     ) = few_rows_body;
 }
 
 #[inline(always)]
-unsafe fn few_rows_body<L: Level, W: Weight>(
+unsafe fn few_rows_body<L: Level, W: Float>(
     n: usize,
     k: usize,
     columns: Range<usize>,
@@ -91,7 +71,7 @@ struct Product<W> {
     y: Rows<f32>,
 }
 
-impl<W: Weight> Product<W> {
+impl<W: Float> Product<W> {
     /// Columns of `b` are runs of elements: dot products, of one, two or four rows and `C1`, `C2` or `C4` columns.
     #[inline(always)]
     unsafe fn dots<L: Level, const C1: usize, const C2: usize, const C4: usize>(&self, columns: Range<usize>) {
@@ -243,7 +223,7 @@ impl<W: Weight> Product<W> {
                 let w = self.b.element(p + d, j).cast::<[W; C]>().read_unaligned();
                 let x = *self.x.element(r, p + d);
                 for c in 0..C {
-                    sums[c] = fma::<L>(x, w[c].widen(), sums[c]);
+                    sums[c] = fma::<L>(x, w[c].wide(), sums[c]);
                 }
             }
             to.write_unaligned(sums);
@@ -253,10 +233,10 @@ impl<W: Weight> Product<W> {
 
 /// Adds the products of `R` rows and a column.
 #[inline(always)]
-fn add<L: Level, W: Weight, const R: usize>(x: &[[f32; LANES]; R], w: &[W; LANES], sums: &mut [[f32; LANES]; R]) {
+fn add<L: Level, W: Float, const R: usize>(x: &[[f32; LANES]; R], w: &[W; LANES], sums: &mut [[f32; LANES]; R]) {
     for r in 0..R {
         for l in 0..LANES {
-            sums[r][l] = fma::<L>(x[r][l], w[l].widen(), sums[r][l]);
+            sums[r][l] = fma::<L>(x[r][l], w[l].wide(), sums[r][l]);
         }
     }
 }
@@ -283,8 +263,8 @@ fn total(lanes: &[f32; LANES]) -> f32 {
     (four[0] + four[2]) + (four[1] + four[3])
 }
 
-/// The kernel of [`ops::MatMul`] for a few rows and a shared matrix.
-pub(super) fn few_rows_kernel(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
+/// The kernel of [`ops::MatMul`] for a few rows and a shared matrix of these elements.
+pub(super) fn few_rows_kernel<W: Float>(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     /// Elements of a matrix that are worth a task.
     const LEAST: usize = 1 << 15;
     let (_, k, _) = op.sizes(&types.inputs[0], &types.inputs[1]);
@@ -293,7 +273,7 @@ pub(super) fn few_rows_kernel(op: &ops::MatMul, types: &Types<'_>) -> RowKernel 
     let parts = if transposed { 4 } else { 1 };
     let width = LEAST.div_ceil(k).next_multiple_of(WIDTH);
     RowKernel::even(parts, width, move |r| {
-        let b = r.inputs[1].rows::<f32>();
+        let b = r.inputs[1].rows::<W>();
         let b = if transposed { b.exchanged() } else { b };
         // SAFETY: see `Run`; the columns are within those of `b` and `y`.
         unsafe { few_rows(r.n, k, r.columns.0..r.columns.1, r.x(0), b, r.y(0)) }

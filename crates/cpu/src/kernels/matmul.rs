@@ -15,16 +15,19 @@ use super::words;
 
 /// The kernel of [`ops::MatMul`].
 pub(super) fn matmul_kernel(op: &ops::MatMul, types: &Types<'_>) -> Option<Kernel> {
+    let (a, b, y) = (&types.inputs[0], &types.inputs[1], &types.outputs[0]);
+    let rows = (op.is_linear(a, b) && !types.any_empty()).then(|| y.numel() / y.last());
+    let has_few_rows = rows.is_some_and(|rows| rows <= FEW);
+    if op.widens_shared(a, b) {
+        return has_few_rows.then(|| Kernel::Rows(few_rows_kernel::<Bf16>(op, types)));
+    }
     if !op.widens && !types.floats_are_f32() {
         return None;
     }
-    if op.is_linear(&types.inputs[0], &types.inputs[1]) && !types.any_empty() {
-        match numel(&types.outputs[0].shape) / types.outputs[0].last() {
-            rows if rows <= FEW && !op.widens => few_rows_kernel(op, types).into(),
-            _ => linear(op, types).into(),
-        }
-    } else {
-        stack(op, types).into()
+    match rows {
+        Some(_) if has_few_rows && !op.widens => few_rows_kernel::<f32>(op, types).into(),
+        Some(_) => linear(op, types).into(),
+        None => stack(op, types).into(),
     }
 }
 

@@ -3,9 +3,8 @@
 
 use lessen_graph::{DType, ops};
 
-use super::cast::{Bf16, widen};
+use super::cast::{Bf16, Float};
 use super::kernel::{Kernel, Phase, TaskFn, Types, WholeKernel};
-use super::rows::Element;
 use super::table::zeros;
 use super::widths::{load, store, widths};
 use crate::simd::{Level, dispatch, fma};
@@ -33,25 +32,6 @@ dispatch! {
     /// # Safety
     /// Both have `c` elements each and overlap nothing.
     unsafe fn merge(c: usize, from: Sums, to: Sums) = merge_body;
-}
-
-/// A number that has moments.
-trait Float: Element {
-    fn wide(self) -> f32;
-}
-
-impl Float for f32 {
-    #[inline(always)]
-    fn wide(self) -> f32 {
-        self
-    }
-}
-
-impl Float for Bf16 {
-    #[inline(always)]
-    fn wide(self) -> f32 {
-        widen(self)
-    }
 }
 
 #[inline(always)]

@@ -73,6 +73,7 @@ pub(super) mod right {
 /// Products of a convolution's gradient of the weight, which are never computed.
 pub(super) mod outer {
     use super::Word;
+    use crate::kernels::cast::Bf16;
 
     /// See the module of the same name for x86-64.
     #[derive(Clone, Copy)]
@@ -106,5 +107,17 @@ pub(super) mod outer {
         /// # Safety
         /// Nothing is required.
         pub(crate) unsafe fn add<N: Word>(&self, _read: &[*const N], _sums: *mut f32, _accumulate: bool) {}
+
+        /// Does nothing.
+        ///
+        /// # Safety
+        /// Nothing is required.
+        pub(crate) unsafe fn add_words<N: Word>(&self, _read: *const *const u8, _sums: *mut f32, _accumulate: bool) {}
     }
+
+    /// Does nothing.
+    ///
+    /// # Safety
+    /// Nothing is required.
+    pub(crate) unsafe fn pair(_n: usize, _padded: usize, _from: [Option<*const Bf16>; 2], _to: *mut [Bf16; 2]) {}
 }

@@ -2,6 +2,7 @@
 
 use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
+use super::precision_args::PrecisionArgs;
 use crate::say;
 use clap::Args;
 use lessen_data::{ClassScores, Confusion, LabelCounts};
@@ -22,6 +23,8 @@ pub struct Eval {
     model: ModelArgs,
     #[command(flatten)]
     device: DeviceArgs,
+    #[command(flatten)]
+    precision: PrecisionArgs,
     /// Other data than the run's
     #[arg(long, value_name = "PATH")]
     data: Option<PathBuf>,
@@ -50,6 +53,7 @@ impl Eval {
             .collect::<Result<_>>()?;
         let mut run = self.model.open(&backend)?;
         run.set(&self.set)?;
+        self.precision.set_and_warn(&mut run)?;
         if !lengths.is_empty() {
             return self.at(&run, &lengths);
         }

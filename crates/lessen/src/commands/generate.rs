@@ -3,6 +3,7 @@
 use super::device_args::DeviceArgs;
 use super::lines::Lines;
 use super::model_args::ModelArgs;
+use super::precision_args::PrecisionArgs;
 use crate::{say, tell};
 use clap::Args;
 use lessen_run::continuation::Continuation;
@@ -29,6 +30,8 @@ pub struct Generate {
     model: ModelArgs,
     #[command(flatten)]
     device: DeviceArgs,
+    #[command(flatten)]
+    precision: PrecisionArgs,
     #[command(flatten)]
     start: Start,
     /// Tokens to add at most; for this and the next four, the model's generation_config.json says what holds otherwise
@@ -83,7 +86,8 @@ impl Generate {
             (None, None) => Vec::new(),
         };
         let backend = || self.device.open();
-        let run = self.model.open(&backend)?;
+        let mut run = self.model.open(&backend)?;
+        self.precision.set(&mut run);
         let how = self.continuation(&run);
         self.warn(&run, &prompts)?;
         if let ([prompt], 1, false) = (&prompts[..], how.samples, self.json) {

@@ -11,6 +11,7 @@ mod lines;
 mod man;
 mod model_args;
 mod plan;
+mod precision_args;
 mod predict;
 mod recipe_args;
 mod recipes;

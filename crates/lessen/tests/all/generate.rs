@@ -158,3 +158,21 @@ fn what_cannot_be_continued_is_told() {
         "warning: the model knows no character of the prompt, so the text does not follow from it\n"
     );
 }
+
+#[test]
+fn weights_in_bf16_continue_a_text_and_predict() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    trained(dir);
+    let narrow = added(dir, &[&GREEDY[..], &["--precision", "bf16"]].concat());
+    assert!(narrow.starts_with("cabcabc"), "{narrow}");
+    let eval = |precision: &str| {
+        let args = ["eval", "run", "--data", "text.txt", "--json", "--precision", precision];
+        json(dir, &args)["dev_loss"].as_f64().unwrap()
+    };
+    let (wide, narrow) = (eval("f32"), eval("bf16"));
+    assert!(
+        wide != narrow && (wide - narrow).abs() < 0.02 * wide.max(0.1),
+        "{wide}, {narrow}"
+    );
+}

@@ -17,6 +17,7 @@ use crate::recipe::phases::Recipe;
 use crate::task::SavedModel;
 use crate::task::{first_weights, fit};
 use lessen_base::{Error, Result};
+use lessen_compile::Precision;
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{Model, Task};
 use lessen_train::Session;
@@ -33,6 +34,8 @@ pub struct SavedRun<'a> {
     config: Config,
     saved: SavedModel,
     is_plain: bool,
+    /// The precision of inference, if another one than that of training.
+    precision: Option<Precision>,
     new_backend: NewBackend<'a>,
 }
 
@@ -62,8 +65,23 @@ impl<'a> SavedRun<'a> {
             config,
             saved,
             is_plain,
+            precision: None,
             new_backend,
         })
+    }
+
+    /// Computes in this precision, and with `bf16` holds the model's matrices in it. Otherwise products read what those
+    /// of training did, and parameters are `f32`.
+    pub fn set_precision(&mut self, precision: Precision) {
+        self.precision = Some(precision);
+    }
+
+    /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.
+    ///
+    /// # Errors
+    /// A device that cannot be opened.
+    pub fn widens_bf16(&self) -> Result<bool> {
+        Ok(self.precision == Some(Precision::Bf16) && (self.new_backend)()?.target().widens_bf16())
     }
 
     /// Changes settings that say how data is read, as `--set` gives them: keys of `data`, and `train.batch`.
@@ -109,8 +127,15 @@ impl<'a> SavedRun<'a> {
     /// places.
     fn session_of(&self, model: &Model, places: Option<&[usize]>) -> Result<Session> {
         let parameters = model.parameters();
-        let mut session = Session::zeros((self.new_backend)()?, parameters.clone())?;
-        session.set_precision(self.config.train.precision);
+        let backend = (self.new_backend)()?;
+        let mut session = match self.precision {
+            Some(precision) => Session::for_inference(backend, parameters.clone(), precision)?,
+            None => {
+                let mut session = Session::zeros(backend, parameters.clone())?;
+                session.set_precision(self.config.train.precision);
+                session
+            }
+        };
         first_weights::read(&mut session, &parameters, self.saved.folder(), &|_| false, places)?;
         Ok(session)
     }

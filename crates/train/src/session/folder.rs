@@ -1,6 +1,7 @@
 //! Folders of parameters: a session of a saved one, and saving the parameters of a session.
 
 use super::{Function, Session};
+use crate::array::as_f32;
 use crate::graphs::traced;
 use crate::reading::Reading;
 use lessen_base::Result;
@@ -54,7 +55,7 @@ impl Session {
             let mut taken = Ok(());
             let state = self.reading.result_of(&entry.name);
             let read = self.backend.download(&state, &mut |host| {
-                taken = sink(host.as_f32().unwrap_or_default());
+                taken = sink(&as_f32(host));
             });
             read.map_err(io::Error::other)?;
             taken

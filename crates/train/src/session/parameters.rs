@@ -1,9 +1,22 @@
 //! The values of a session's parameters.
 
 use super::Session;
+use crate::array::as_f32;
 use lessen_base::{Error, Result};
-use lessen_compile::Host;
+use lessen_compile::{Backend, Host};
+use lessen_graph::{DType, bf16_bits};
 use lessen_nn::{ParamSpec, Weight, Weights};
+
+/// Gives elements of a parameter other values, rounded to the dtype in which it is held.
+fn set_part(backend: &mut dyn Backend, name: &str, first: usize, values: &[f32]) -> Result<()> {
+    match backend.state_type(name).map(|ty| ty.dtype) {
+        Some(DType::BF16) => {
+            let rounded: Vec<u16> = values.iter().map(|&value| bf16_bits(value)).collect();
+            backend.upload_part(name, first, Host::BF16(&rounded))
+        }
+        _ => backend.upload_part(name, first, Host::F32(values)),
+    }
+}
 
 /// Elements that are copied to the device at once.
 const BLOCK: usize = 1 << 16;
@@ -19,7 +32,7 @@ impl Session {
             let (mut values, count) = (init.sequence(seed, name), shape.iter().product::<usize>());
             for first in (0..count).step_by(BLOCK) {
                 let part: Vec<f32> = values.by_ref().take(BLOCK.min(count - first)).collect();
-                self.backend.upload_part(name, first, Host::F32(&part))?;
+                set_part(self.backend.as_mut(), name, first, &part)?;
             }
         }
         Ok(())
@@ -32,10 +45,9 @@ impl Session {
     pub fn weights(&self) -> Result<Weights> {
         let mut weights = Weights::new();
         for ParamSpec { name, shape, .. } in &self.params {
-            let mut data = None;
+            let mut data = Vec::new();
             self.backend
-                .download(name, &mut |host| data = host.as_f32().map(<[f32]>::to_vec))?;
-            let data = data.ok_or_else(|| Error::internal(format!("the parameter `{name}` is not of dtype f32")))?;
+                .download(name, &mut |host| data = as_f32(host).into_owned())?;
             let shape = shape.clone();
             weights.insert(name.clone(), Weight { shape, data });
         }
@@ -57,7 +69,7 @@ impl Session {
             }
         }
         let mut all = weights.iter();
-        all.try_for_each(|(name, weight)| self.backend.upload(name, Host::F32(&weight.data)))
+        all.try_for_each(|(name, weight)| self.set_part(name, 0, &weight.data))
     }
 
     /// Gives elements of a parameter from number `first` on other values.
@@ -65,7 +77,7 @@ impl Session {
     /// # Errors
     /// A parameter that the model does not have, or that ends sooner.
     pub fn set_part(&mut self, name: &str, first: usize, values: &[f32]) -> Result<()> {
-        self.backend.upload_part(name, first, Host::F32(values))
+        set_part(self.backend.as_mut(), name, first, values)
     }
 
     /// The name of a parameter with a value that is NaN or infinite.

@@ -18,7 +18,8 @@ pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Op
     let (inputs, outputs, taps) = (sizes.group_inputs(), sizes.group_outputs(), taps(sizes));
     let products = Products {
         taps: [sizes.rows.taps, sizes.columns.taps],
-        pixels: sizes.images * sizes.rows.windows * sizes.columns.windows,
+        images: sizes.images,
+        image: sizes.rows.windows * sizes.columns.windows,
         groups: sizes.groups,
         inputs,
         outputs,
@@ -32,8 +33,11 @@ pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Op
         .chain(types.outputs)
         .all(|ty| ty.dtype == DType::BF16)
     {
-        let has_products = !sizes.is_depthwise() && !types.any_empty();
-        return has_products.then(|| Kernel::Whole(patches::<Bf16>(sizes, of_windows, products, true)));
+        return match sizes.is_depthwise() {
+            _ if types.any_empty() => None,
+            true => depthwise::<Bf16, Bf16>(sizes, of_windows).into(),
+            false => patches::<Bf16>(sizes, of_windows, products, true).into(),
+        };
     }
     of_images(op.options.widens, types, sizes, of_windows, products)
 }
@@ -44,7 +48,8 @@ pub(in super::super) fn conv2d_grad_input_kernel(op: &ops::Conv2dGradInput, type
     let (inputs, outputs, taps) = (sizes.group_outputs(), sizes.group_inputs(), taps(sizes));
     let products = Products {
         taps: [sizes.rows.taps, sizes.columns.taps],
-        pixels: sizes.images * sizes.rows.input * sizes.columns.input,
+        images: sizes.images,
+        image: sizes.rows.input * sizes.columns.input,
         groups: sizes.groups,
         inputs,
         outputs,
@@ -59,10 +64,11 @@ pub(in super::super) fn conv2d_grad_input_kernel(op: &ops::Conv2dGradInput, type
 pub(in super::super) fn conv2d_grad_weight_kernel(op: &ops::Conv2dGradWeight, types: &Types<'_>) -> Option<Kernel> {
     let (sizes, _) = op.sizes(types.inputs).ok()?;
     match (op.options.widens, sizes.is_depthwise()) {
-        (false, true) => of_f32(types, || Some(depthwise_weight(sizes))),
+        (false, true) => of_f32(types, || Some(depthwise_weight::<f32>(sizes))),
         (false, false) => of_f32(types, || Some(patches_weight::<f32>(sizes))),
-        (true, false) if !types.any_empty() => patches_weight::<Bf16>(sizes).into(),
-        (true, _) => None,
+        (true, _) if types.any_empty() => None,
+        (true, true) => depthwise_weight::<Bf16>(sizes).into(),
+        (true, false) => patches_weight::<Bf16>(sizes).into(),
     }
 }
 
@@ -78,10 +84,11 @@ fn of_images(
     products: Products,
 ) -> Option<Kernel> {
     match (of_bf16, sizes.is_depthwise()) {
-        (false, true) => of_f32(types, || Some(depthwise(sizes, read))),
+        (false, true) => of_f32(types, || Some(depthwise::<f32, f32>(sizes, read))),
         (false, false) => of_f32(types, || Some(patches::<f32>(sizes, read, products, false))),
-        (true, false) if !types.any_empty() => patches::<Bf16>(sizes, read, products, false).into(),
-        (true, _) => None,
+        (true, _) if types.any_empty() => None,
+        (true, true) => depthwise::<Bf16, f32>(sizes, read).into(),
+        (true, false) => patches::<Bf16>(sizes, read, products, false).into(),
     }
 }
 

@@ -3,6 +3,7 @@
 
 use lessen_graph::ops::Conv2dSizes;
 
+use super::super::cast::Float;
 use super::super::kernel::{Phase, WholeKernel};
 use super::super::widths::{load, store, widths};
 use super::reads::{Pixels, Read, Row};
@@ -15,8 +16,8 @@ dispatch! {
     /// # Safety
     /// `x` has the image that the row reads, `weight` a number for each tap and channel, and `y` the row; `y` overlaps
     /// nothing.
-    unsafe fn depthwise_row(
-        row: &Row<'_, usize>, width: usize, x: *const f32, weight: *const f32, y: *mut f32,
+    unsafe fn depthwise_row[X: Float, Y: Float](
+        row: &Row<'_, usize>, width: usize, x: *const X, weight: *const f32, y: *mut Y,
     ) = depthwise_row_body;
 }
 
@@ -24,12 +25,12 @@ dispatch! {
 const PIXELS: usize = 4;
 
 #[inline(always)]
-unsafe fn depthwise_row_body<L: Level>(
+unsafe fn depthwise_row_body<L: Level, X: Float, Y: Float>(
     row: &Row<'_, usize>,
     width: usize,
-    x: *const f32,
+    x: *const X,
     weight: *const f32,
-    y: *mut f32,
+    y: *mut Y,
 ) {
     widths!(row.channels, |c, W| {
         let mut j = 0;
@@ -39,10 +40,10 @@ unsafe fn depthwise_row_body<L: Level>(
                 let (x, weight, to) = (x.add(c), weight.add(c), y.add(j * row.channels + c));
                 if L::REGISTER == 16 && row.columns.are_alike(j, PIXELS) {
                     let columns = std::array::from_fn(|p| row.columns.of(j + p));
-                    pixels::<L, PIXELS, W>(row, columns, width, x, weight, to);
+                    pixels::<L, X, Y, PIXELS, W>(row, columns, width, x, weight, to);
                     j += PIXELS;
                 } else {
-                    pixels::<L, 1, W>(row, [row.columns.of(j)], width, x, weight, to);
+                    pixels::<L, X, Y, 1, W>(row, [row.columns.of(j)], width, x, weight, to);
                     j += 1;
                 }
             }
@@ -52,13 +53,13 @@ unsafe fn depthwise_row_body<L: Level>(
 
 /// `W` channels of `P` pixels that read by the same taps.
 #[inline(always)]
-unsafe fn pixels<L: Level, const P: usize, const W: usize>(
+unsafe fn pixels<L: Level, X: Float, Y: Float, const P: usize, const W: usize>(
     row: &Row<'_, usize>,
     columns: [&[Read<usize>]; P],
     width: usize,
-    x: *const f32,
+    x: *const X,
     weight: *const f32,
-    y: *mut f32,
+    y: *mut Y,
 ) {
     let channels = row.channels;
     let mut sums = [[0.0; W]; P];
@@ -71,9 +72,9 @@ unsafe fn pixels<L: Level, const P: usize, const W: usize>(
                 let ws: [f32; W] = load(weight.add(tap * channels));
                 for p in 0..P {
                     let column = columns[p].get_unchecked(k).at;
-                    let xs: [f32; W] = load(x.add(read.at * row.line + column * channels));
+                    let xs: [X; W] = load(x.add(read.at * row.line + column * channels));
                     for i in 0..W {
-                        sums[p][i] = fma::<L>(xs[i], ws[i], sums[p][i]);
+                        sums[p][i] = fma::<L>(xs[i].wide(), ws[i], sums[p][i]);
                     }
                 }
             }
@@ -81,12 +82,13 @@ unsafe fn pixels<L: Level, const P: usize, const W: usize>(
     }
     for p in 0..P {
         // SAFETY: the pixel is one of the row.
-        unsafe { store(y.add(p * channels), sums[p]) };
+        unsafe { store(y.add(p * channels), sums[p].map(Y::nearest)) };
     }
 }
 
-/// The kernel of a depthwise convolution, and of its derivative for the image: weights in the order of taps first.
-pub(super) fn depthwise(sizes: Conv2dSizes, read: fn(Conv2dSizes) -> Pixels<usize>) -> WholeKernel {
+/// The kernel of a depthwise convolution, and of its derivative for the image: weights in the order of taps first, as
+/// `f32`.
+pub(super) fn depthwise<X: Float, Y: Float>(sizes: Conv2dSizes, read: fn(Conv2dSizes) -> Pixels<usize>) -> WholeKernel {
     let (channels, width) = (sizes.inputs, sizes.columns.taps);
     let taps = sizes.rows.taps * width;
     WholeKernel::phases(move |_| {
@@ -95,14 +97,18 @@ pub(super) fn depthwise(sizes: Conv2dSizes, read: fn(Conv2dSizes) -> Pixels<usiz
             run: Box::new(move |w, tap| {
                 for c in 0..channels {
                     // SAFETY: see `Work`; the shared scratch has as many elements as the weight.
-                    unsafe { *w.shared.cast::<f32>().add(tap * channels + c) = *w.x(1).add(c * taps + tap) };
+                    unsafe {
+                        let weight = *w.inputs[1].cast::<X>().add(c * taps + tap);
+                        *w.shared.cast::<f32>().add(tap * channels + c) = weight.wide();
+                    }
                 }
             }),
         };
         let rows = read(sizes).phase(move |w, row| {
             // SAFETY: see `Work`; the phase before has written the weights.
             unsafe {
-                let (x, y) = (w.x(0).add(row.image), w.y(0).add(row.to));
+                let x = w.inputs[0].cast::<X>().add(row.image).cast_const();
+                let y = w.outputs[0].cast::<Y>().add(row.to);
                 depthwise_row(&row, width, x, w.shared.cast(), y);
             }
         });

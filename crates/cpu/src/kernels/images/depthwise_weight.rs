@@ -5,23 +5,23 @@ use std::ops::Range;
 
 use lessen_graph::ops::{Conv2dSizes, Slide};
 
+use super::super::cast::Float;
 use super::super::kernel::{Phase, TaskFn, WholeKernel};
 use super::super::widths::{load, store, widths};
-
 use crate::simd::{Level, dispatch, fma};
 
 /// Taps whose sums stay in registers together.
 const TAPS: usize = 3;
 
 /// Rows of an image and of the cotangent.
-struct Lines {
+struct Lines<X> {
     /// The windows along the row.
     columns: Slide,
     channels: usize,
     /// A row of the image.
-    x: *const f32,
+    x: *const X,
     /// A row of the cotangent.
-    dy: *const f32,
+    dy: *const X,
 }
 
 dispatch! {
@@ -30,7 +30,7 @@ dispatch! {
     ///
     /// # Safety
     /// The rows exist, `sums` has an element for each tap and channel, and overlaps nothing.
-    unsafe fn add_taps(lines: &Lines, sums: *mut f32) = add_taps_body;
+    unsafe fn add_taps[X: Float](lines: &Lines<X>, sums: *mut f32) = add_taps_body;
 }
 
 /// The windows whose tap lies in the image.
@@ -44,7 +44,7 @@ fn windows_of(slide: Slide, tap: usize) -> Range<usize> {
 }
 
 #[inline(always)]
-unsafe fn add_taps_body<L: Level>(lines: &Lines, sums: *mut f32) {
+unsafe fn add_taps_body<L: Level, X: Float>(lines: &Lines<X>, sums: *mut f32) {
     let taps = lines.columns.taps;
     let mut tap = 0;
     while tap < taps {
@@ -54,14 +54,14 @@ unsafe fn add_taps_body<L: Level>(lines: &Lines, sums: *mut f32) {
                 let ranges: [Range<usize>; TAPS] = std::array::from_fn(|k| windows_of(lines.columns, tap + k));
                 let first = ranges.iter().map(|r| r.start).max().unwrap_or(0);
                 let end = ranges.iter().map(|r| r.end).min().unwrap_or(0).max(first);
-                add_range::<L, TAPS>(lines, tap, first..end, sums);
+                add_range::<L, X, TAPS>(lines, tap, first..end, sums);
                 for (k, range) in ranges.into_iter().enumerate() {
-                    add_range::<L, 1>(lines, tap + k, range.start..range.end.min(first), sums);
-                    add_range::<L, 1>(lines, tap + k, range.start.max(end)..range.end, sums);
+                    add_range::<L, X, 1>(lines, tap + k, range.start..range.end.min(first), sums);
+                    add_range::<L, X, 1>(lines, tap + k, range.start.max(end)..range.end, sums);
                 }
                 tap += TAPS;
             } else {
-                add_range::<L, 1>(lines, tap, windows_of(lines.columns, tap), sums);
+                add_range::<L, X, 1>(lines, tap, windows_of(lines.columns, tap), sums);
                 tap += 1;
             }
         }
@@ -70,7 +70,12 @@ unsafe fn add_taps_body<L: Level>(lines: &Lines, sums: *mut f32) {
 
 /// Some windows, for `T` taps from one on that lie in the image in all of them.
 #[inline(always)]
-unsafe fn add_range<L: Level, const T: usize>(lines: &Lines, tap: usize, windows: Range<usize>, sums: *mut f32) {
+unsafe fn add_range<L: Level, X: Float, const T: usize>(
+    lines: &Lines<X>,
+    tap: usize,
+    windows: Range<usize>,
+    sums: *mut f32,
+) {
     let (slide, channels) = (lines.columns, lines.channels);
     if windows.is_empty() {
         return;
@@ -80,12 +85,12 @@ unsafe fn add_range<L: Level, const T: usize>(lines: &Lines, tap: usize, windows
         for j in windows.clone() {
             // SAFETY: the window is a column of the cotangent, and its taps are columns of the image.
             unsafe {
-                let dys: [f32; W] = load(lines.dy.add(j * channels + c));
+                let dys: [X; W] = load(lines.dy.add(j * channels + c));
                 for k in 0..T {
                     let at = j * slide.stride + (tap + k) * slide.dilation - slide.before;
-                    let xs: [f32; W] = load(lines.x.add(at * channels + c));
+                    let xs: [X; W] = load(lines.x.add(at * channels + c));
                     for i in 0..W {
-                        parts[k][i] = fma::<L>(xs[i], dys[i], parts[k][i]);
+                        parts[k][i] = fma::<L>(xs[i].wide(), dys[i].wide(), parts[k][i]);
                     }
                 }
             }
@@ -105,7 +110,7 @@ unsafe fn add_range<L: Level, const T: usize>(lines: &Lines, tap: usize, windows
 }
 
 /// The kernel: sums of parts of the rows of all cotangents, then the sum of these.
-pub(super) fn depthwise_weight(sizes: Conv2dSizes) -> WholeKernel {
+pub(super) fn depthwise_weight<X: Float>(sizes: Conv2dSizes) -> WholeKernel {
     let Conv2dSizes {
         images,
         rows,
@@ -135,8 +140,10 @@ pub(super) fn depthwise_weight(sizes: Conv2dSizes) -> WholeKernel {
                         let lines = Lines {
                             columns,
                             channels,
-                            x: w.x(0).add((image * rows.input + row) * columns.input * channels),
-                            dy: w.x(1).add(line * columns.windows * channels),
+                            x: w.inputs[0]
+                                .cast::<X>()
+                                .add((image * rows.input + row) * columns.input * channels),
+                            dy: w.inputs[1].cast::<X>().add(line * columns.windows * channels),
                         };
                         add_taps(&lines, sums.add(tap * columns.taps * channels));
                     }

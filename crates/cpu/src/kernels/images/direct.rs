@@ -1,8 +1,10 @@
 //! Convolution without patches: products of the pixels that windows read, where they lie, with the packed weight.
 
+use std::sync::Arc;
+
 use super::super::kernel::{Phase, WholeKernel};
 use super::super::words::right::{Left, Right};
-use super::blocks::{BLOCK, Blocks};
+use super::blocks::{BLOCK, Blocks, Cut};
 use super::factor::Factor;
 use super::patches::Products;
 use super::reads::Pixels;
@@ -14,16 +16,22 @@ pub(super) struct Direct {
     products: Products,
     right: Right,
     sums: Sums,
-    /// Bytes of the zeros that stand for padding, and of the packed weight of a group.
+    cut: Cut,
+    /// Bytes of the zeros that stand for padding, of the packed weight of a group, and of the table of what blocks
+    /// read.
     zeros: usize,
     packed: usize,
+    table: usize,
 }
 
 impl Direct {
     /// Of a convolution whose numbers make whole words.
     fn of<N: Factor>(products: Products, narrow: bool) -> Option<Direct> {
         let right = Right::new::<N>(products.count(), products.inputs, products.outputs)?;
+        let cut = Cut::of(products.images, products.image);
         Some(Direct {
+            cut,
+            table: cut.table(products.count()),
             products,
             right,
             sums: Sums::new(narrow, products),
@@ -34,16 +42,24 @@ impl Direct {
 
     /// Bytes that all workers share.
     fn shared(&self) -> usize {
-        self.zeros + self.products.groups * self.packed
+        self.zeros + self.products.groups * self.packed + self.table
     }
 
-    /// The phases: the weight is packed, tap by tap, and multiplied.
+    /// The phases: the weight is packed, tap by tap, a table is made of what blocks read, and blocks are multiplied.
     fn phases<N: Factor>(self, read: Pixels<usize>) -> Vec<Phase> {
         let p = self.products;
         let taps = p.count();
+        let blocks = Arc::new(Blocks::new(read, p.taps, self.cut));
+        let table_at = self.zeros + p.groups * self.packed;
+        let has_table = blocks.table_tasks::<N>() > 0;
+        let in_table = blocks.clone();
         let pack = Phase {
-            tasks: p.groups * taps,
+            tasks: p.groups * taps + blocks.table_tasks::<N>(),
             run: Box::new(move |w, task| {
+                if let Some(block) = task.checked_sub(p.groups * taps) {
+                    // SAFETY: see `Work`; the shared scratch has room for the table.
+                    return unsafe { in_table.fill::<N>(block, w.shared.add(table_at)) };
+                }
                 let (group, tap) = (task / taps, task % taps);
                 // SAFETY: see `Work`; the shared scratch has room for the zeros and the weight.
                 unsafe {
@@ -61,11 +77,10 @@ impl Direct {
                 }
             }),
         };
-        let blocks = Blocks::new(read, p.taps);
         let multiply = Phase {
-            tasks: p.pixels.div_ceil(BLOCK),
+            tasks: self.cut.count(),
             run: Box::new(move |w, task| {
-                let block = task * BLOCK..p.pixels.min((task + 1) * BLOCK);
+                let block = self.cut.block(task);
                 for group in 0..p.groups {
                     // SAFETY: see `Work`; the scratch has room for the pointers of a block, and the phase before has
                     // packed the weights.
@@ -74,7 +89,8 @@ impl Direct {
                         let room = w.scratch.add(Blocks::scratch(taps));
                         let (y, row) = self.sums.begin(w.outputs[0], room, block.start, group);
                         let (x, zeros) = (x, w.shared.cast_const());
-                        let pointers = blocks.point::<N>(block.clone(), (x, zeros), (y, row), w.scratch);
+                        let table = has_table.then(|| w.shared.add(table_at).cast_const());
+                        let pointers = blocks.point::<N>(task, (x, zeros), (y, row), table, w.scratch);
                         let left = Left {
                             pointers: pointers.read,
                             apart: BLOCK,

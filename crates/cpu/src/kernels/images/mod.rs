@@ -11,6 +11,7 @@ mod depthwise_weight;
 mod direct;
 mod factor;
 mod max_pool;
+mod pairs;
 mod patches;
 mod patches_weight;
 mod reads;

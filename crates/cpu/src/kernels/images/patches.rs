@@ -26,8 +26,9 @@ const PATCH: usize = 1024;
 /// of a group is at `tap + group * group_stride + input * input_stride + output * output_stride`.
 #[derive(Clone, Copy)]
 pub(super) struct Products {
-    /// Pixels of all results.
-    pub(super) pixels: usize,
+    /// Number of results, and pixels of each.
+    pub(super) images: usize,
+    pub(super) image: usize,
     /// Rows and columns of taps.
     pub(super) taps: [usize; 2],
     /// Groups of channels.
@@ -146,7 +147,7 @@ pub(super) fn patches<N: Factor>(
     p: Products,
     narrow: bool,
 ) -> WholeKernel {
-    let (taps, step, pixels) = (p.count(), p.taps_at_once(), p.pixels);
+    let (taps, step, pixels) = (p.count(), p.taps_at_once(), p.images * p.image);
     let weight = p.inputs * p.outputs;
     let turned_bytes = (p.groups * taps * weight * size_of::<N>()).next_multiple_of(64);
     let patch_bytes = (BLOCK * step * p.inputs * size_of::<N>()).next_multiple_of(64);

@@ -5,12 +5,14 @@ use std::ops::Range;
 
 use lessen_graph::ops::Conv2dSizes;
 
+use super::super::cast::Bf16;
 use super::super::kernel::{Phase, TaskFn, WholeKernel};
 use super::super::panels::both::Both;
 use super::super::rows::Rows;
 use super::super::words::outer::{Cotangents, Outer};
 use super::convolution::of_windows;
 use super::factor::Factor;
+use super::pairs::Pairs;
 use super::patches::write_patches;
 use super::reads::Pixels;
 
@@ -150,8 +152,23 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
         inputs: if few { taps * slice } else { slice },
         outputs,
     };
+    let pairs = match size_of::<N>() {
+        2 if !few => Pairs::of(sizes, slice),
+        _ => None,
+    };
+    // Words of pairs of pixels, pointers to them, and words of cotangents.
+    let of_pairs = pairs.map_or([0; 3], |pairs| {
+        let outer = Outer {
+            pixels: pairs.pixels(),
+            inputs: slice,
+            outputs,
+        };
+        let pointers = (pairs.pixels() / 2 * size_of::<usize>()).next_multiple_of(64);
+        [pairs.bytes(), pointers, outer.scratch::<N>()]
+    });
     let turned = GATHERED * slice * taps * size_of::<f32>();
     let scratch = (scratch.max(pointers + read_bytes + outer.scratch::<N>())).max(turned);
+    let scratch = scratch.max(of_pairs.iter().sum());
     WholeKernel::phases(move |_| {
         let in_place = N::is_used();
         let (read, on_tiles) = (of_windows(sizes), is_worth && Both::is_used());
@@ -160,6 +177,38 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
             let (group, number) = (rest / slices, rest % slices);
             let (first, count, at) = place(group, number);
             let row = groups * outputs;
+            if let Some(pairs) = pairs.filter(|_| in_place) {
+                let blocks = part * pairs.count() / parts..(part + 1) * pairs.count() / parts;
+                // SAFETY: see `Work`; the scratch has room for the words of a block, pointers to them and the words of
+                // its cotangents, the shared one for sums.
+                unsafe {
+                    let x = w.inputs[0].cast::<Bf16>().cast_const();
+                    let read = w.scratch.add(of_pairs[0]).cast::<*const u8>();
+                    let words = w.scratch.add(of_pairs[0] + of_pairs[1]);
+                    let sums = w.shared.cast::<f32>().add(part * weight + at);
+                    if blocks.is_empty() {
+                        sums.write_bytes(0, taps * count * outputs);
+                    }
+                    for number in blocks.clone() {
+                        let block = pairs.block(number);
+                        let pixels = pairs.pixels_of(&block);
+                        pairs.pack(&block, (group * inputs + first, count), x, w.scratch);
+                        let dy = w.inputs[1].cast::<N>().add(pixels.start * row + group * outputs);
+                        let outer = Outer {
+                            pixels: pixels.len(),
+                            inputs: count,
+                            outputs,
+                        };
+                        let cotangents = Cotangents::new::<N>(outer, dy, row, words);
+                        for tap in 0..taps {
+                            pairs.point(&block, tap, w.scratch, read);
+                            let sums = sums.add(tap * count * outputs);
+                            cotangents.add_words::<N>(read, sums, number > blocks.start);
+                        }
+                    }
+                }
+                return;
+            }
             let (begin, end) = (part * pixels / parts, (part + 1) * pixels / parts);
             for from in (begin..end).step_by(block) {
                 let block = from..end.min(from + block);

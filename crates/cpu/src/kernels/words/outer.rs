@@ -88,11 +88,10 @@ impl Cotangents {
     /// # Safety
     /// The channels and the sums are there, and nobody else accesses the latter.
     pub(crate) unsafe fn add<N: Word>(&self, read: &[*const N], sums: *mut f32, accumulate: bool) {
-        let Outer { inputs, outputs, .. } = self.outer;
-        let words = self.outer.words::<N>();
+        let inputs = self.outer.inputs;
         // SAFETY: passed on; there is a pointer for each word, and where words are of two pixels room for these.
         unsafe {
-            for word in 0..words {
+            for word in 0..self.outer.words::<N>() {
                 let pointer = if N::NUMBERS == 1 {
                     read[word].cast()
                 } else {
@@ -103,10 +102,23 @@ impl Cotangents {
                 };
                 self.pointers.add(word).write(pointer);
             }
+            self.add_words::<N>(self.pointers, sums, accumulate);
+        }
+    }
+
+    /// [`Cotangents::add`] for words: there is a pointer to those of each word of pixels.
+    ///
+    /// # Safety
+    /// As there.
+    pub(crate) unsafe fn add_words<N: Word>(&self, read: *const *const u8, sums: *mut f32, accumulate: bool) {
+        let Outer { inputs, outputs, .. } = self.outer;
+        let words = self.outer.words::<N>();
+        // SAFETY: passed on.
+        unsafe {
             for first in (0..outputs).step_by(PANEL) {
                 let terms = Columns {
                     words,
-                    pointers: self.pointers,
+                    pointers: read,
                     offset: 0,
                     right: self.right.add(first * WORD),
                     right_row: self.right_row,
@@ -123,7 +135,7 @@ impl Cotangents {
 /// # Safety
 /// The CPU has AVX-512, the numbers are readable, and `to` has room for them.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
-unsafe fn pair(n: usize, padded: usize, from: [Option<*const Bf16>; 2], to: *mut [Bf16; 2]) {
+pub(crate) unsafe fn pair(n: usize, padded: usize, from: [Option<*const Bf16>; 2], to: *mut [Bf16; 2]) {
     // SAFETY: passed on.
     unsafe {
         match from {

@@ -1,8 +1,8 @@
 //! Products of a few rows and a shared matrix, against plain `f64`.
 
 use lessen_cpu::kernels::Rows;
-use lessen_cpu::kernels::cast::Bf16;
-use lessen_cpu::kernels::few_rows::{FEW, Weight, few_rows};
+use lessen_cpu::kernels::cast::{Bf16, Float};
+use lessen_cpu::kernels::few_rows::{FEW, few_rows};
 use lessen_cpu::simd::CpuLevel;
 
 use super::support::*;
@@ -32,7 +32,7 @@ struct Factors<W> {
     transposed: bool,
 }
 
-impl<W: Weight> Factors<W> {
+impl<W: Float> Factors<W> {
     fn new((n, k, c): (usize, usize, usize), transposed: bool, random: &mut Random, of: fn(f32) -> W) -> Factors<W> {
         let x = random_block(random, n, k, Lie::Padded, 1.0);
         let (rows, columns) = if transposed { (c, k) } else { (k, c) };
@@ -42,7 +42,7 @@ impl<W: Weight> Factors<W> {
 
     fn weight(&self, p: usize, j: usize) -> f32 {
         let (row, column) = if self.transposed { (j, p) } else { (p, j) };
-        self.b.get(row, column).widen()
+        self.b.get(row, column).wide()
     }
 
     /// The first `n` rows of the product, with columns cut before these.
@@ -93,7 +93,7 @@ fn bf16(x: f32) -> Bf16 {
     Bf16((x.to_bits() >> 16) as u16)
 }
 
-fn are_near<W: Weight>(of: fn(f32) -> W) {
+fn are_near<W: Float>(of: fn(f32) -> W) {
     at_all_levels(|level| {
         let mut random = Random::new(11);
         for shape in SHAPES {

@@ -14,6 +14,7 @@ mod matmul;
 mod norm;
 mod norm_logits;
 mod optimizer;
+mod pools;
 mod product_cuts;
 mod random;
 mod reduce;

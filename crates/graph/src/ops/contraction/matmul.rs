@@ -15,7 +15,8 @@ use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// `a · b`. The leading axes of `a` and `b` are equal, or `b` is a matrix that all of `a`'s leading axes
-/// share. The methods of [`Tensor`] broadcast the leading axes first.
+/// share. The methods of [`Tensor`] broadcast the leading axes first. A shared matrix may be `bf16` where `a` is `f32`;
+/// its elements are then widened.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct MatMul {
     /// `a` is stored as `[.., k, m]`; only where `b` has the same leading axes.
@@ -41,6 +42,11 @@ impl MatMul {
             b.shape[rb - 1]
         };
         (m, k, n)
+    }
+
+    /// Whether the elements of a shared matrix are widened from `bf16` to the `f32` of the rows.
+    pub fn widens_shared(&self, a: &Type, b: &Type) -> bool {
+        self.is_linear(a, b) && (a.dtype, b.dtype) == (DType::F32, DType::BF16)
     }
 
     /// Whether this is rows times one shared matrix, as in a linear layer.
@@ -85,7 +91,8 @@ impl Op for MatMul {
         arity(inputs, 2)?;
         let (a, b) = (&inputs[0], &inputs[1]);
         float(a)?;
-        if a.dtype != b.dtype || a.rank() < 2 || b.rank() < 2 {
+        let are_matrices = a.rank() >= 2 && b.rank() >= 2;
+        if !are_matrices || (a.dtype != b.dtype && !self.widens_shared(a, b)) {
             return Err(Error::user(format!(
                 "{a} and {b} are not two matrices, or stacks of them, of one dtype"
             )));
@@ -145,19 +152,19 @@ impl Op for MatMul {
         let Some(dy) = cx.cotangents[0].map(|dy| dy.cast(a.dtype())) else {
             return vec![None, None];
         };
-        let product = |x: Tensor<'g>, tx, y: Tensor<'g>, ty| {
+        let product = |x: Tensor<'g>, tx, y: Tensor<'g>, ty, dtype| {
             let op = MatMul {
                 transpose_a: tx,
                 transpose_b: ty,
                 widens: self.widens,
             };
-            x.trace().apply1(op, &[x, y]).cast(a.dtype())
+            x.trace().apply1(op, &[x, y]).cast(dtype)
         };
         let da = || {
             if self.transpose_a {
-                product(b, self.transpose_b, dy, true)
+                product(b, self.transpose_b, dy, true, a.dtype())
             } else {
-                product(dy, false, b, !self.transpose_b)
+                product(dy, false, b, !self.transpose_b, a.dtype())
             }
         };
         let db = || {
@@ -168,9 +175,9 @@ impl Op for MatMul {
                 (a, dy)
             };
             if self.transpose_b {
-                product(dy, true, a, self.transpose_a)
+                product(dy, true, a, self.transpose_a, b.dtype())
             } else {
-                product(a, !self.transpose_a, dy, false)
+                product(a, !self.transpose_a, dy, false, b.dtype())
             }
         };
         vec![cx.wanted[0].then(da), cx.wanted[1].then(db)]
@@ -200,12 +207,15 @@ impl Op for MatMul {
         true
     }
 
-    fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
+    fn of_bf16(&self, inputs: &[Type], is_narrow: &[bool]) -> Option<Arc<dyn Op>> {
         /// With fewer rows, rounding the matrix that they share takes longer than the product.
         const FEWEST: usize = 32;
+        /// With fewer rows, reading a shared matrix takes longer than widening its elements.
+        const FEWEST_OF_NARROW: usize = 9;
         let (a, b) = (&inputs[0], &inputs[1]);
         let is_f32 = inputs.iter().all(|ty| ty.dtype == DType::F32);
-        let has_few_rows = self.is_linear(a, b) && rows(a) < FEWEST;
+        let fewest = if is_narrow[1] { FEWEST_OF_NARROW } else { FEWEST };
+        let has_few_rows = self.is_linear(a, b) && rows(a) < fewest;
         (is_f32 && !has_few_rows).then(|| Arc::new(MatMul { widens: true, ..*self }) as Arc<dyn Op>)
     }
 }

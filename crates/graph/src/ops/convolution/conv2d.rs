@@ -90,8 +90,12 @@ impl Op for Conv2d {
         true
     }
 
-    fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
-        let columns = || self.sizes(inputs).ok().map(|sizes| sizes.group_outputs());
+    fn of_bf16(&self, inputs: &[Type], _: &[bool]) -> Option<Arc<dyn Op>> {
+        let columns = || {
+            self.sizes(inputs)
+                .ok()
+                .map(|sizes| sizes.side_by_side(sizes.group_outputs()))
+        };
         let options = self.options.of_bf16(inputs, columns)?;
         Some(Arc::new(Conv2d { options }))
     }

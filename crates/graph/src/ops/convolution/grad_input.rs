@@ -122,8 +122,12 @@ impl Op for Conv2dGradInput {
         true
     }
 
-    fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
-        let columns = || self.sizes(inputs).ok().map(|(sizes, _)| sizes.group_inputs());
+    fn of_bf16(&self, inputs: &[Type], _: &[bool]) -> Option<Arc<dyn Op>> {
+        let columns = || {
+            self.sizes(inputs)
+                .ok()
+                .map(|(sizes, _)| sizes.side_by_side(sizes.group_inputs()))
+        };
         let options = self.options.of_bf16(inputs, columns)?;
         Some(Arc::new(Conv2dGradInput { options, ..*self }))
     }

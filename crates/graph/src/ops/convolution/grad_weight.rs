@@ -117,8 +117,12 @@ impl Op for Conv2dGradWeight {
         true
     }
 
-    fn of_bf16(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
-        let columns = || self.sizes(inputs).ok().map(|(sizes, _)| sizes.group_outputs());
+    fn of_bf16(&self, inputs: &[Type], _: &[bool]) -> Option<Arc<dyn Op>> {
+        let columns = || {
+            self.sizes(inputs)
+                .ok()
+                .map(|(sizes, _)| sizes.side_by_side(sizes.group_outputs()))
+        };
         let options = self.options.of_bf16(inputs, columns)?;
         Some(Arc::new(Conv2dGradWeight { options, ..*self }))
     }

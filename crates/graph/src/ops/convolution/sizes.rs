@@ -133,7 +133,7 @@ impl Conv2dOptions {
     }
 
     /// These options for factors in `bf16`, where inputs in `f32` can be rounded so far and sums have `columns`
-    /// channels: with few of them, or a channel in each group, rounding takes longer than it saves.
+    /// channels side by side: with few of them, rounding takes longer than it saves.
     pub(super) fn of_bf16(&self, inputs: &[Type], columns: impl FnOnce() -> Option<usize>) -> Option<Conv2dOptions> {
         const FEWEST: usize = 16;
         let is_f32 = inputs.iter().all(|ty| ty.dtype == DType::F32);
@@ -179,6 +179,12 @@ impl Conv2dSizes {
     /// Whether each channel is a group of its own.
     pub fn is_depthwise(&self) -> bool {
         self.groups == self.inputs && self.groups == self.outputs
+    }
+
+    /// Channels of the sums that are computed side by side, where those of a group are so many: of depthwise
+    /// convolutions those of all groups.
+    pub(super) fn side_by_side(&self, of_group: usize) -> usize {
+        if self.is_depthwise() { self.inputs } else { of_group }
     }
 
     /// Whether each pixel of the result is a product of the same pixel of the image with one matrix.

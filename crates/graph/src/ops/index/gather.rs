@@ -66,6 +66,10 @@ impl Op for Gather {
             ignored: None,
         })
     }
+
+    fn copies(&self) -> Option<usize> {
+        Some(0)
+    }
 }
 
 /// The row that an id stands for.

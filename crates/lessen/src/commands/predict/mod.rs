@@ -13,6 +13,7 @@ use self::input::Input;
 use self::output::{Format, Output};
 use super::device_args::DeviceArgs;
 use super::model_args::ModelArgs;
+use super::precision_args::PrecisionArgs;
 use crate::{say, tell};
 use clap::Args;
 use lessen_nn::Task;
@@ -29,6 +30,8 @@ pub struct Predict {
     model: ModelArgs,
     #[command(flatten)]
     device: DeviceArgs,
+    #[command(flatten)]
+    precision: PrecisionArgs,
     #[command(flatten)]
     what: What,
     /// Each text is a pair with a tab between, also where the run's data says nothing of it
@@ -79,6 +82,7 @@ impl Predict {
         let backend = || self.device.open();
         let mut run = self.model.open(&backend)?;
         run.set(&self.set)?;
+        self.precision.set_and_warn(&mut run)?;
         if !self.what.image.is_empty() {
             return self.images(&run).map(|()| 0);
         }

@@ -1,0 +1,42 @@
+//! What the commands that compute with a saved model have in common: the precision.
+
+use crate::tell;
+use clap::Args;
+use lessen_compile::Precision;
+use lessen_run::Result;
+use lessen_run::saved_run::SavedRun;
+
+/// The precision to compute in.
+#[derive(Args)]
+pub struct PrecisionArgs {
+    /// What products read, and what the weights are held in; bf16 takes half the memory [default: products as in
+    /// training, weights in f32]
+    #[arg(long, value_name = "DTYPE", value_parser = ["f32", "bf16"])]
+    precision: Option<String>,
+}
+
+impl PrecisionArgs {
+    /// Sets the precision of a model.
+    pub fn set(&self, run: &mut SavedRun<'_>) {
+        match self.precision.as_deref() {
+            Some("bf16") => run.set_precision(Precision::Bf16),
+            Some(_) => run.set_precision(Precision::F32),
+            None => {}
+        }
+    }
+
+    /// Sets the precision of a model that computes many rows at once; says where another one would be faster.
+    ///
+    /// # Errors
+    /// A device that cannot be opened.
+    pub fn set_and_warn(&self, run: &mut SavedRun<'_>) -> Result<()> {
+        self.set(run);
+        if run.widens_bf16()? {
+            tell(
+                "warning: this device has no instructions for bf16: products widen it, which takes longer than \
+                 --precision f32",
+            );
+        }
+        Ok(())
+    }
+}
