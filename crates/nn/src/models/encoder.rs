@@ -43,6 +43,11 @@ pub struct EncoderConfig {
     pub pad_token_id: usize,
     /// Attention heads of keys and values in each layer, a divisor of `heads`; `None` means as many.
     pub kv_heads: Option<usize>,
+    /// Whether the layers are reversible, as in the Reformer (Kitaev, Kaiser and Levskaya 2020): two streams, both
+    /// begun by the embeddings, of which attention reads the second and adds to the first, and the feed-forward layer
+    /// reads the first and adds to the second, so that a layer's input follows from its output. Their mean is what is
+    /// pooled.
+    pub reversible: bool,
     /// Attention and positions.
     pub attention: AttentionConfig,
     /// What the cross entropy is taken of.
@@ -71,6 +76,7 @@ impl Default for EncoderConfig {
             initializer_range: 0.02,
             pad_token_id: 0,
             kv_heads: None,
+            reversible: false,
             attention: AttentionConfig::default(),
             loss: Loss::default(),
             labels: numbered_labels(2),
@@ -102,6 +108,7 @@ impl EncoderConfig {
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
             pad_token_id: fields.index_or("pad_token_id", default.pad_token_id)?,
             kv_heads: fields.get("kv_heads").map(|_| fields.size("kv_heads")).transpose()?,
+            reversible: fields.switch_or("reversible", default.reversible)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
             labels: fields.labels()?,
@@ -157,9 +164,23 @@ impl LessenEncoder {
             }
         });
         let shared = SharedAttention::new(cx, c.attention, c.heads, batch);
-        let x = (0..c.layers).fold(cx.dropout(x, c.dropout), |x, i| {
-            cx.scope(&format!("layers.{i}"), |cx| layer(cx, c, x, batch, shared))
-        });
+        let x = cx.dropout(x, c.dropout);
+        let x = if c.reversible {
+            let both = (0..c.layers).fold([x; 2], |[x1, x2], i| {
+                cx.scope(&format!("layers.{i}"), |cx| {
+                    let y1 = x1 + attend(cx, c, x2, batch, shared);
+                    [y1, x2 + feed_forward(cx, c, y1, batch)]
+                })
+            });
+            (both[0] + both[1]) * 0.5
+        } else {
+            (0..c.layers).fold(x, |x, i| {
+                cx.scope(&format!("layers.{i}"), |cx| {
+                    let x = x + attend(cx, c, x, batch, shared);
+                    x + feed_forward(cx, c, x, batch)
+                })
+            })
+        };
         let x = layer_norm(cx, "norm", x, c.layer_norm_eps);
         let pooled = cx.trace().in_scope("pool", || cx.dropout(batch.mean(cx, x), c.dropout));
         c.loss
@@ -192,6 +213,7 @@ impl LessenEncoder {
             map.insert(field.into(), value);
         }
         put_own(&mut map, "kv_heads", c.kv_heads.map(Value::from));
+        put_own(&mut map, "reversible", c.reversible.then_some(true.into()));
         c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, c.loss);
         put_labels(&mut map, &c.labels, c.multi_label);
@@ -199,7 +221,8 @@ impl LessenEncoder {
     }
 }
 
-fn layer<'g>(
+/// Norm and attention.
+fn attend<'g>(
     cx: &Context<'g>,
     c: &EncoderConfig,
     x: Tensor<'g>,
@@ -219,13 +242,16 @@ fn layer<'g>(
         let y = multi_head(cx, qkv[0], qkv[1], qkv[2], shared.of_layer(cx, how));
         linear(cx, "out", y, c.width, c.weight())
     });
-    let x = x + cx.dropout(y, c.dropout);
+    cx.dropout(y, c.dropout)
+}
 
+/// Norm and feed-forward layer.
+fn feed_forward<'g>(cx: &Context<'g>, c: &EncoderConfig, x: Tensor<'g>, batch: BatchShape) -> Tensor<'g> {
     let h = layer_norm(cx, "norm2", x, c.layer_norm_eps);
     let y = cx.scope("mlp", |cx| {
         let inner = linear(cx, "up", h, c.ffn, c.weight());
         let inner = activate(cx, c.activation, inner, |cx| batch.real(cx));
         linear(cx, "down", inner, c.width, c.weight())
     });
-    x + cx.dropout(y, c.dropout)
+    cx.dropout(y, c.dropout)
 }

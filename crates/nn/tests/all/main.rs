@@ -23,6 +23,7 @@ mod optimizer;
 mod packed;
 mod parity;
 mod properties;
+mod reversible;
 mod small_models;
 mod statistics;
 mod support;

@@ -133,6 +133,9 @@ keys! {
         kv_heads: Option<usize> [Kind::Count(1)],
             "attention heads of keys and values, a divisor of model.heads; llama and encoder only (default: as many as \
              model.heads)";
+        reversible: Option<bool> [Kind::Switch],
+            "whether layers have two streams, so that their input follows from their output, as in the Reformer; encoder only \
+             (default: false)";
         attention: Option<Weighting> [ATTENTION],
             "how scores become weights, also of a checkpoint's model (default: the checkpoint's, else softmax)";
         position: Option<Position> [Kind::Choice(Position::WORDS)],

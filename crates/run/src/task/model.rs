@@ -53,11 +53,12 @@ impl Sizes {
 const DROPOUT: f64 = 0.1;
 
 /// The settings that a checkpoint decides, so that no flag may set them beside it.
-const FIXED: [&str; 6] = [
+const FIXED: [&str; 7] = [
     "model.layers",
     "model.width",
     "model.heads",
     "model.kv_heads",
+    "model.reversible",
     "model.ffn",
     "model.patch",
 ];
@@ -265,6 +266,7 @@ fn transformer(config: &Config, kind: Transformer, sizes: Sizes) -> Model {
                 ffn: m.ffn,
                 max_length: length,
                 kv_heads: m.kv_heads.filter(|count| *count != m.heads),
+                reversible: m.reversible.unwrap_or(false),
                 attention,
                 dropout,
                 pad_token_id: pad,

@@ -225,6 +225,10 @@ fn what_cannot_be_is_refused_with_what_can() {
          of every head; leave it out, or choose llama or encoder"
     );
     assert_eq!(
+        refusal(classifier("bert", &["model.reversible=true"])),
+        "model.reversible = true (--set model.reversible=true) is not for model.kind = bert; leave it out, or choose encoder"
+    );
+    assert_eq!(
         encoder(&["model.position=rope", "model.width=12"]),
         "model.position = \"rope\" (--set model.position=rope): rope rotates pairs of elements, but heads have 3; choose \
          another number of heads or position"
@@ -257,4 +261,11 @@ fn grouped_queries_are_a_setting_of_the_encoder() {
     let shape = |name: &str| model.parameters().into_iter().find(|p| p.name == name).unwrap().shape;
     assert_eq!(shape("layers.0.attention.qkv.weight"), [128 + 2 * 64, 128]);
     assert_eq!(model.config_json()["kv_heads"], 2);
+}
+
+#[test]
+fn the_encoder_can_be_reversible() {
+    let config = Config::new(classifier("encoder", &["model.reversible=true"])).unwrap();
+    let model = RunTask::assemble(config, None).unwrap().model;
+    assert_eq!(model.config_json()["reversible"], true);
 }

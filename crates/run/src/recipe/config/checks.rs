@@ -101,6 +101,13 @@ impl Config {
         if let Some(mistake) = mistake {
             return Err(Error::user(format!("{} {mistake}", self.place("model.kv_heads"))));
         }
+        if model.reversible == Some(true) && model.kind != Transformer::Encoder.into() {
+            return Err(Error::user(format!(
+                "{} is not for model.kind = {}; leave it out, or choose encoder",
+                self.place("model.reversible"),
+                model.kind
+            )));
+        }
         let attention = AttentionConfig {
             position: model.position.unwrap_or(model.kind.attention().position),
             ..AttentionConfig::default()
