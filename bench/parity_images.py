@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that `lessen train` does what PyTorch does with networks on images, from the same weights and batches.
 
-    python3 bench/parity_images.py --lessen PATH [--only resnet18,mobilenet-v2,revnet-38,vit] [--write FILE]
+    python3 bench/parity_images.py --lessen PATH [--only resnet18,mobilenet-v2,revnet-38,vit,convnet-3] [--write FILE]
 
 For torchvision's ResNet-18 and MobileNetV2, a plain RevNet-38 and transformers' ViT-Tiny with random weights (seed 1) it
 runs 5 steps of batches of random images on both sides, in training mode, so that batch normalization has the statistics
@@ -12,6 +12,10 @@ of PyTorch in float32 and in float64 differ by more than the bounds, so the rate
 
     every loss                                within 1e-5 of PyTorch's, relative
     every parameter and running statistic     within 1e-4 of PyTorch's, absolute
+
+and, of the gradient of a distance of gradients of ConvNet-3 (the example gradient_matching), for
+
+    every number                              within 1e-4 of the largest of PyTorch's
 
 and prints, to judge them by, PyTorch's own difference between float32 and float64. Exit code 1 where something is not
 met. Needs torch, torchvision, transformers and safetensors.
@@ -95,6 +99,9 @@ MODELS = {
     "revnet-38": (torch_images.RevNet38, 32, 8, "image-folder", SGD, revnet_name),
     "vit": (tiny_vit, 64, 8, "vit", ADAMW, str),
 }
+
+# The network whose gradient of gradients is compared.
+SECOND = "convnet-3"
 
 
 def tensors(model, rename):
@@ -194,22 +201,75 @@ def compare(name, lessen, folder):
     return met and not more
 
 
+class PlainConvNet3(torch_images.ConvNet3):
+    """With 4 groups of channels, and images as they lie in Lessen."""
+
+    def __init__(self):
+        super().__init__()
+        for number, layer in enumerate(self.features):
+            if isinstance(layer, torch.nn.GroupNorm):
+                self.features[number] = torch.nn.GroupNorm(4, layer.num_channels)
+
+    def gradients(self, images):
+        loss = F.cross_entropy(self(images.permute(0, 3, 1, 2)), torch.zeros(len(images), dtype=torch.long))
+        return torch.autograd.grad(loss, list(self.parameters()), create_graph=True)
+
+
+def matched_in_torch(model, images):
+    """The squared distance of the gradients of real and learned images, and its gradient."""
+    real, learned = (images[name].to(next(model.parameters()).dtype) for name in ("real", "learned"))
+    learned = learned.requires_grad_()
+    pairs = zip(model.gradients(real), model.gradients(learned))
+    distance = sum(((a - b) ** 2).sum() for a, b in pairs)
+    return distance.item(), torch.autograd.grad(distance, learned)[0]
+
+
+def compare_second(example, folder):
+    """A gradient of gradients on both sides; true where it is met."""
+    os.makedirs(folder)
+    torch.manual_seed(SEED)
+    model = PlainConvNet3()
+    images = {"real": torch.randn(64, 32, 32, 3), "learned": torch.randn(10, 32, 32, 3)}
+    save_file({**model.state_dict(), **images}, os.path.join(folder, "model.safetensors"))
+    done = subprocess.run([example, folder], stdout=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"parity: {example} ended with exit code {done.returncode}; its message stands above")
+    ours = torch.from_numpy(numpy.fromfile(os.path.join(folder, "gradient.f32"), dtype="<f4")).double()
+    distance, theirs = matched_in_torch(model, images)
+    exact_distance, exact = matched_in_torch(copy.deepcopy(model).double(), images)
+    scale = theirs.abs().max().item()
+    difference = (ours - theirs.flatten().double()).abs().max().item() / scale
+    noise = (theirs.double() - exact).abs().max().item() / scale
+    parity.say("convnet-3, gradient of a distance of gradients: 64 real images and 10 that are learned, 32 x 32")
+    parity.say(f"  distance, Lessen: {done.stdout.split()[1]}  PyTorch: {distance:.9f}")
+    parity.say(f"  PyTorch's float32 against its float64: distance {abs(distance / exact_distance - 1):.2e}, gradient {noise:.2e}")
+    met = parity.check("distance, relative", abs(float(done.stdout.split()[1]) / distance - 1), 1e-4)
+    return parity.check("gradient, relative to its largest", difference, 1e-4) and met
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--lessen", required=True, metavar="PATH", help="the built command")
-    parser.add_argument("--only", default=",".join(MODELS))
+    parser.add_argument("--only", default=",".join([*MODELS, SECOND]))
+    parser.add_argument("--example", metavar="PATH", help="the built example gradient_matching (default: that beside lessen)")
     parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
     args = parser.parse_args()
     met = True
     with tempfile.TemporaryDirectory() as temporary:
         for name in args.only.split(","):
-            if name not in MODELS:
-                parser.error(f"there is no network {name!r} here; take from {', '.join(MODELS)}")
-            met &= compare(name, os.path.abspath(args.lessen), os.path.join(temporary, name))
+            folder = os.path.join(temporary, name)
+            if name == SECOND:
+                beside = os.path.join(os.path.dirname(args.lessen), "examples", "gradient_matching")
+                met &= compare_second(os.path.abspath(args.example or beside), folder)
+            elif name in MODELS:
+                met &= compare(name, os.path.abspath(args.lessen), folder)
+            else:
+                parser.error(f"there is no network {name!r} here; take from {', '.join([*MODELS, SECOND])}")
     parity.say("parity: met" if met else "parity: NOT met")
     if args.write:
         text = ["# Parity of networks on images", "", "Written by `bench/parity_images.py`, which anyone can run again:"]
-        text += ["", "```", "python3 bench/parity_images.py --lessen target/release/lessen", "```", ""]
+        text += ["", "```", "cargo build --release -p lessen --examples"]
+        text += ["python3 bench/parity_images.py --lessen target/release/lessen", "```", ""]
         text += [f"- Machine: {machine()}", f"- Versions: {versions(sys.executable)}", "", "```text", *parity.said]
         write_aside(args.write, "\n".join(text) + "\n```\n")
     sys.exit(0 if met else 1)

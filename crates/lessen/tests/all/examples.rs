@@ -1,5 +1,8 @@
 //! The examples, run as programs.
 
+use lessen::nn::initialize;
+use lessen::nn::models::vision::{ConvNet, Norm, VisionModel};
+use lessen::prelude::*;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -156,4 +159,45 @@ fn digits_are_learnt_evaluated_and_predicted() {
         sentence.contains("cannot be unpacked") && sentence.contains("it is cut off or damaged"),
         "{sentence}"
     );
+}
+
+#[test]
+fn a_derivative_of_derivatives_leads_to_images_with_a_nearer_gradient() {
+    let dir = tempfile::tempdir().unwrap();
+    let model = VisionModel::from(ConvNet {
+        norm: Norm::Group(4),
+        ..ConvNet::new(10)
+    });
+    let mut weights = Weights::new();
+    {
+        let trace = Trace::new();
+        let cx = Context::new(&trace, false);
+        model.forward(&cx, cx.param("learned", &[10, 32, 32, 3], Init::Normal { std: 1.0 }));
+        cx.param("real", &[64, 32, 32, 3], Init::Normal { std: 1.0 });
+        weights.extend(initialize(&cx.params(), 1));
+    }
+    let distance = |weights: &Weights| {
+        checkpoint::save(dir.path(), &serde_json::Map::new(), weights).unwrap();
+        let text = printed("gradient_matching", &[dir.path()]);
+        text.trim().strip_prefix("distance ").unwrap().parse::<f64>().unwrap()
+    };
+    let before = distance(&weights);
+    let bytes = fs::read(dir.path().join("gradient.f32")).unwrap();
+    let gradient: Vec<f32> = bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|bytes| f32::from_le_bytes(*bytes))
+        .collect();
+    let learned = &mut weights.get_mut("learned").unwrap().data;
+    assert_eq!(gradient.len(), learned.len());
+    // A small step against the gradient does what its length says.
+    let square: f64 = gradient.iter().map(|g| f64::from(*g).powi(2)).sum();
+    let step = 0.01 * before / square;
+    learned
+        .iter_mut()
+        .zip(&gradient)
+        .for_each(|(x, g)| *x -= step as f32 * g);
+    let share = (before - distance(&weights)) / before;
+    assert!((0.008..0.012).contains(&share), "{share}");
 }
