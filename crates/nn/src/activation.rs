@@ -92,8 +92,7 @@ impl Activation {
 /// `max(x, 0)`, at most 6. The derivative is 0 at 0 and at 6, as PyTorch's is.
 #[track_caller]
 fn relu6(x: Tensor<'_>) -> Tensor<'_> {
-    let six = x.full_like(6.0);
-    x.ge(six).select(six, x.relu())
+    x.clamp(0.0, 6.0)
 }
 
 /// `x / 6 + 1/2` from 0 to 1.

@@ -47,6 +47,38 @@ impl Map for Elu {
 }
 
 #[derive(Clone, Copy)]
+struct Clamp {
+    low: f32,
+    high: f32,
+}
+
+impl Map for Clamp {
+    type X = f32;
+    type Y = f32;
+    // NaN stays NaN.
+    #[inline(always)]
+    fn map<L: Level>(self, x: f32) -> f32 {
+        let x = if x <= self.low { self.low } else { x };
+        if x >= self.high { self.high } else { x }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Between {
+    low: f32,
+    high: f32,
+}
+
+impl Map for Between {
+    type X = f32;
+    type Y = u8;
+    #[inline(always)]
+    fn map<L: Level>(self, x: f32) -> u8 {
+        u8::from((self.low < x) & (x < self.high))
+    }
+}
+
+#[derive(Clone, Copy)]
 struct GeluBackward;
 
 impl Zip for GeluBackward {
@@ -171,6 +203,32 @@ pub(super) fn relu_kernel(_: &ops::Relu, types: &Types<'_>) -> Option<Kernel> {
 /// The kernel of [`ops::Helu`], whose forward pass is that of ReLU.
 pub(super) fn helu_kernel(_: &ops::Helu, types: &Types<'_>) -> Option<Kernel> {
     relu_kernel(&ops::Relu, types)
+}
+
+/// The kernel of [`ops::Clamp`].
+pub(super) fn clamp_kernel(op: &ops::Clamp, types: &Types<'_>) -> Option<Kernel> {
+    let clamp = Clamp {
+        low: op.low as f32,
+        high: op.high as f32,
+    };
+    // SAFETY: see `Run`.
+    of_f32(
+        types,
+        RowKernel::elementwise(move |r| unsafe { map(clamp, r.n, r.c(), r.x(0), r.y(0)) }),
+    )
+}
+
+/// The kernel of [`ops::Between`].
+pub(super) fn between_kernel(op: &ops::Between, types: &Types<'_>) -> Option<Kernel> {
+    let between = Between {
+        low: op.low as f32,
+        high: op.high as f32,
+    };
+    // SAFETY: see `Run`.
+    of_f32(
+        types,
+        RowKernel::elementwise(move |r| unsafe { map(between, r.n, r.c(), r.x(0), r.outputs[0].rows()) }),
+    )
 }
 
 /// The kernel of [`ops::Elu`].

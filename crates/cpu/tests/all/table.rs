@@ -89,6 +89,8 @@ fn elementwise() -> Vec<Sample> {
         all.push(sample(ops::GeluBackward { tanh }, &[x, x]));
     }
     all.extend([
+        sample(ops::Between { low: -0.5, high: 0.5 }, &[x]),
+        sample(ops::Clamp { low: -0.5, high: 0.5 }, &[x]),
         sample(ops::Elu { alpha: 0.7 }, &[x]),
         sample(ops::Helu { alpha: 0.2 }, &[x]),
         sample(ops::Identity, &[x]),

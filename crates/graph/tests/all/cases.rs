@@ -104,6 +104,8 @@ fn elementwise(r: &mut Prng) -> Vec<Case> {
     all.push(case(Select, &[&r.bools(&[3, 5]), &x, &y], Twice));
     all.push(case(Helu { alpha: 0.5 }, &[&x], No));
     all.push(case(Relu, &[&x], Once));
+    all.push(case(Clamp { low: -0.5, high: 0.8 }, &[&x], Once));
+    all.push(case(Between { low: -0.5, high: 0.8 }, &[&x], No));
     all.push(case(Elu { alpha: 1.3 }, &[&x], Twice));
     all.push(case(Elu { alpha: -0.4 }, &[&x], Twice));
     all.push(case(Silu, &[&x], Twice));

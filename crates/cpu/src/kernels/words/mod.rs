@@ -12,6 +12,7 @@ mod pack;
 mod products;
 pub(super) mod right;
 pub(super) mod rows;
+mod split;
 pub(super) mod whole;
 
 pub(crate) use number::Word;

@@ -6,6 +6,7 @@ use std::ops::Range;
 use super::number::Word;
 use super::pack::{Lines, pack};
 use super::products::{Begins, Columns, Place};
+use super::split::Split;
 use super::{MOST_SHARED, PANEL, VECTOR, WORD, is_worth, width};
 use crate::kernels::kernel::{Phase, TaskFn};
 
@@ -13,7 +14,7 @@ use crate::kernels::kernel::{Phase, TaskFn};
 const WORDS: (usize, usize) = (256, 64);
 
 /// Rows and columns of one task.
-const TASK: usize = 2 * PANEL;
+pub(super) const TASK: usize = 2 * PANEL;
 
 /// The extents of a product.
 #[derive(Clone, Copy)]
@@ -51,12 +52,19 @@ impl Extents {
     pub(crate) fn scratch<N: Word>(&self) -> (usize, usize) {
         let block = self.block::<N>();
         let bytes = |words: usize| (words * self.word_bytes(), words * size_of::<usize>());
-        block.map_or((0, 0), bytes)
+        let split = block
+            .and_then(|_| Split::of(*self))
+            .map_or((0, 0), |split| split.scratch::<N>());
+        let (shared, worker) = block.map_or((0, 0), bytes);
+        (shared.max(split.0), worker.max(split.1))
     }
 
     /// The phases of the product, where it is computed here.
     pub(crate) fn phases<N: Word>(self, a: Strides, b: Strides) -> Option<Vec<Phase>> {
         let block = self.block::<N>().filter(|_| N::is_used())?;
+        if let Some(split) = Split::of(self).filter(|_| a.line == 1 && b.line == 1) {
+            return Some(split.phases::<N>([a.k, b.k]));
+        }
         let words = self.k.div_ceil(N::NUMBERS);
         let blocks = (0..words).step_by(block).map(move |first| Block {
             extents: self,

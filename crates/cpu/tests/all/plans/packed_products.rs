@@ -11,8 +11,8 @@ use crate::plans::runner::{Options, compile, run_once};
 use crate::random::Random;
 
 /// Rows, inner extent and columns: around strips of 16, panels and steps of 32, one tile of 512 rows, and blocks of
-/// `k`.
-const SHAPES: [(usize, usize, usize); 12] = [
+/// `k`, and parts of it.
+const SHAPES: [(usize, usize, usize); 13] = [
     (32, 1024, 32),
     (333, 99, 37),
     (47, 384, 65),
@@ -25,6 +25,7 @@ const SHAPES: [(usize, usize, usize); 12] = [
     (2100, 90, 70),
     (64, 2100, 64),
     (40, 700, 540),
+    (33, 4500, 20),
 ];
 
 /// How the factors of a product lie.

@@ -2,6 +2,7 @@
 
 pub mod binary;
 pub mod cast;
+pub mod clamp;
 pub mod compare;
 pub mod elu;
 pub mod gelu;
@@ -19,6 +20,7 @@ pub use unary::UnaryKind;
 operations! {
     binary::{Binary},
     cast::{Cast},
+    clamp::{Between, Clamp},
     compare::{Compare},
     elu::{Elu},
     gelu::{Gelu, GeluBackward},

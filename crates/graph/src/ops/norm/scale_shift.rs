@@ -9,18 +9,29 @@ use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::norm::statistics::check_parameters;
 use crate::ops::rules::{arity, arrays, rows};
 use crate::trace::Tensor;
-use crate::types::Type;
+use crate::types::{DType, Type};
 
-/// Inputs `x[.., C]`, `center[C]`, `scale[C]`, `shift[C]`; output `y = (x - center) scale + shift`.
+/// Inputs `x[.., C]`, `center[C]`, `scale[C]`, `shift[C]`; output `y = (x - center) scale + shift`. Beside vectors of
+/// `f32`, `x` may be `bf16`; the result is `f32`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScaleShift;
 
 /// Inputs `x[.., C]`, `center[C]`, `dy[.., C]`; outputs `dshift[C]`, the sum of `dy` over all rows, and `dscale[C]`,
-/// that of `dy (x - center)`.
+/// that of `dy (x - center)`. Of `f32`, `x` alone may be `bf16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ScaleShiftSums;
 
 named!("scale_shift": ScaleShift {});
+
+/// The type of `x` in the dtype of the center, which it has or may be widened to.
+fn widened(x: &Type, center: &Type) -> Result<Type> {
+    if x.dtype != center.dtype && (x.dtype, center.dtype) != (DType::BF16, DType::F32) {
+        return Err(Error::user(format!(
+            "{x} cannot be centered at {center}, of another dtype"
+        )));
+    }
+    Ok(Type::new(center.dtype, &x.shape))
+}
 
 impl Op for ScaleShift {
     fn name(&self) -> &'static str {
@@ -29,8 +40,9 @@ impl Op for ScaleShift {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 4)?;
-        check_parameters(&inputs[0], &inputs[1..])?;
-        Ok(vec![inputs[0].clone()])
+        let wide = widened(&inputs[0], &inputs[1])?;
+        check_parameters(&wide, &inputs[1..])?;
+        Ok(vec![wide])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -50,11 +62,13 @@ impl Op for ScaleShift {
         let (x, center, scale) = (cx.inputs[0], cx.inputs[1], cx.inputs[2]);
         let sums = dy.trace().apply(ScaleShiftSums, &[x, center, dy]);
         let (dshift, dscale) = (sums[0], sums[1]);
-        vec![Some(dy * scale), Some(-(scale * dshift)), Some(dscale), Some(dshift)]
+        let dx = (dy * scale).cast(x.dtype());
+        vec![Some(dx), Some(-(scale * dshift)), Some(dscale), Some(dshift)]
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
-        Some(vec![(inputs[0] - inputs[1]) * inputs[2] + inputs[3]])
+        let [x, center, scale, shift] = [0, 1, 2, 3].map(|i| inputs[i]);
+        Some(vec![(x.cast(center.dtype()) - center) * scale + shift])
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
@@ -80,10 +94,11 @@ impl Op for ScaleShiftSums {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 3)?;
-        check_parameters(&inputs[0], &inputs[1..2])?;
-        if inputs[2] != inputs[0] {
+        let wide = widened(&inputs[0], &inputs[1])?;
+        check_parameters(&wide, &inputs[1..2])?;
+        if inputs[2] != wide {
             return Err(Error::user(format!(
-                "the cotangent of {} must have its type, not {}",
+                "the cotangent of {} must be {wide}, not {}",
                 inputs[0], inputs[2]
             )));
         }
@@ -111,7 +126,7 @@ impl Op for ScaleShiftSums {
             [u, Some(v)] => {
                 let u = u.unwrap_or(v * 0.0);
                 let ddy = x.scale_shift(center, v, u);
-                vec![Some(dy * v), Some(-(v * cx.outputs[0])), Some(ddy)]
+                vec![Some((dy * v).cast(x.dtype())), Some(-(v * cx.outputs[0])), Some(ddy)]
             }
             _ => Vec::new(),
         }
@@ -119,7 +134,7 @@ impl Op for ScaleShiftSums {
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let [x, center, dy] = [0, 1, 2].map(|i| inputs[i]);
-        Some(vec![dy.sum_rows(), (dy * (x - center)).sum_rows()])
+        Some(vec![dy.sum_rows(), (dy * (x.cast(center.dtype()) - center)).sum_rows()])
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {

@@ -1,6 +1,6 @@
 //! Arithmetic, reductions, products, views and casts of random programs.
 
-use lessen_graph::ops::MatMul;
+use lessen_graph::ops::{Between, MatMul};
 use lessen_graph::{DType, concat, numel};
 
 use super::Writer;
@@ -49,7 +49,8 @@ impl<'g> Writer<'g> {
         let (other, exact) = self.partner(x);
         let other = if exact { other } else { x.scalar_like(0.25) };
         let (y, exact) = match self.random.below(9) {
-            0 if self.random.chance(50) => (x.helu(0.25), true),
+            0 if self.random.chance(40) => (x.helu(0.25), true),
+            0 if self.random.chance(40) => (x.clamp(-0.25, 0.75), true),
             0 => (x.relu(), true),
             1 if self.random.chance(20) => (x.histogram(), true),
             1 => (x.abs(), true),
@@ -69,7 +70,11 @@ impl<'g> Writer<'g> {
                 (below.cast(DType::F32), true)
             }
             _ => {
-                let both = x.lt(x.scalar_like(0.5)).and(x.ge(x.scalar_like(-0.5)));
+                let (low, high) = (-0.5, 0.5);
+                let both = match self.random.chance(50) {
+                    true => x.trace().apply1(Between { low, high }, &[x]),
+                    false => x.lt(x.scalar_like(high)).and(x.ge(x.scalar_like(low))),
+                };
                 (both.select(x, x.scalar_like(2.0)), true)
             }
         };
