@@ -175,7 +175,7 @@ impl Blocks {
         let read = scratch.cast::<*const u8>();
         let written = scratch.cast::<*mut f32>().wrapping_add(self.taps * BLOCK);
         let block = self.cut.block(number);
-        // What lies behind the results at the end of a period would be read, too.
+        // A block of fewer images than the table's has its pixels in another order.
         let is_whole = block.end.is_multiple_of(self.cut.period) || block.len() == self.cut.len;
         // SAFETY: the scratch has room for a pointer for each tap and pixel, and for each pixel, and the table has
         // numbers for these.
