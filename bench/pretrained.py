@@ -48,6 +48,7 @@ PRETRAINING = {
     "data.lines": "true",
     "data.max_length": 64,
     "train.batch": 64,
+    "train.precision": "bf16",
     "train.lr": 1e-3,
     "train.warmup": 0.06,
     "train.eval_every": 1000,

@@ -202,7 +202,7 @@ fn settings_and_budget_are_those_of_the_folder_but_for_flags() {
         assert!(output.status.success(), "{}", stderr(&output));
         stderr(&output)
     };
-    // The recipe would have 800 steps, another size and another rate.
+    // The recipe has more steps, another size and another rate.
     let message = resume(&[]);
     assert!(
         message.contains("resuming after step 6 from ") && !message.contains("note:"),
