@@ -5,9 +5,9 @@
                             [--torch cifar10] [--write FILE] [--resume]
 
 --data is a folder with a folder for each job: idx files, or CIFAR-10's binary ones. Every run is `lessen train` with the
-recipe's own settings, then `lessen eval --split test`; the model is the last one, and no setting is chosen by the test
-images. PyTorch's side, bench/torch_images_train.py, reads the same recipe. Quality only: other work on the machine
-does no harm. Runs are kept in the work folder as they are done; --resume takes them over.
+recipe's settings, but for those in JOBS, then `lessen eval --split test`; the model is the last one, and no setting is
+chosen by the test images. PyTorch's side, bench/torch_images_train.py, reads the same recipe. Quality only: other work on
+the machine does no harm. Runs are kept in the work folder as they are done; --resume takes them over.
 """
 
 import argparse
@@ -24,8 +24,8 @@ ROOT = os.path.dirname(HERE)
 # The recipe, other settings, and what is required of the mean accuracy.
 JOBS = {
     "mnist": ("mnist", [], 0.993),
-    "fashion_mnist": ("mnist", ["image.augment=crop:2,flip"], 0.92),
-    "cifar10": ("cifar10", [], None),
+    "fashion_mnist": ("mnist", ["image.augment=crop:2,flip", "train.epochs=5"], 0.92),
+    "cifar10": ("cifar10", ["train.epochs=30"], None),
 }
 
 
@@ -97,6 +97,9 @@ def markdown(results, args, python):
     text = ["# Images: quality of the recipes", "", "Written by `bench/images.py`, which anyone can run again:", ""]
     text += ["```", f"{command} --seeds {args.seeds} --torch {args.torch}", "```", ""]
     text += [f"- Machine: {step.machine()}", f"- Versions: {step.versions(python)}"]
+    for job in results:
+        recipe, more, _ = JOBS[job]
+        text.append(f"- {job}: " + ", ".join([f"recipe `{recipe}`", *(f"`{setting}`" for setting in more)]))
     text += [
         "- Accuracy on the test images in %, mean and deviation over the seeds; cifar10 is a balanced subset of CIFAR-10,"
         " 10,000 images to learn from and 2,000 to test. Milliseconds are those of a step beside whatever else ran",

@@ -77,9 +77,13 @@ def main():
     folder, recipe, seed = sys.argv[1], sys.argv[2], int(sys.argv[3])
     with open(recipe, "rb") as file:
         settings = tomllib.load(file)
+    for setting in sys.argv[4:]:
+        name, value = setting.split("=", 1)
+        section, key = name.split(".")
+        settings[section][key] = tomllib.loads(f"value = {value}")["value"]
     train, momentum = settings["train"], settings["optimizer"]["momentum"]
     torch.manual_seed(seed)
-    torch.set_num_threads(os.cpu_count())
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
     images, labels = read(os.path.join(folder, "train*.bin"))
     mean = images.float().div(255).mean((0, 2, 3)).view(1, 3, 1, 1)
     std = images.float().div(255).std((0, 2, 3), unbiased=False).view(1, 3, 1, 1)
