@@ -84,12 +84,4 @@ impl Choices {
         }
         plan
     }
-
-    /// The least bytes of all plans that [`Choices::within`] tries.
-    pub fn floor(&self, try_out: impl Fn(Vec<Recompute>) -> Plan) -> usize {
-        let sets = self.counts().map(|count| self.first(count)).chain([Vec::new()]);
-        sets.map(|set| try_out(set).peak_bytes())
-            .min()
-            .expect("at least one set")
-    }
 }

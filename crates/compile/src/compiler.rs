@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Graph, ValueId, verify};
+use lessen_graph::{Graph, verify};
 
 use crate::choices::Choices;
+use crate::memory::{self, Layers, Selection};
 use crate::options::{Options, Precision};
-use crate::passes::{self, Packed, Recompute, bits, remat};
+use crate::passes::{self, Packed, Recomputation, Recompute, bits, remat};
 use crate::plan::Plan;
 use crate::planner::plan;
 use crate::target::Target;
@@ -23,11 +24,7 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     verify(graph)?;
     let simple = simplify(graph, options, target);
     let budget = options.budget.unwrap_or(usize::MAX);
-    let found = variants(simple, target)
-        .iter()
-        .map(|variant| variant.within(budget, options, target))
-        .reduce(better);
-    let mut plan = found.expect("at least one variant").map_err(|floor| {
+    let mut plan = within(&variants(simple, target), budget, options, target).map_err(|floor| {
         Error::user(format!(
             "the budget of {budget} bytes is below the floor of {floor} bytes; allow at least that, or take a smaller \
              batch"
@@ -44,15 +41,10 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
 pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Result<usize> {
     verify(graph)?;
     let simple = simplify(graph, options, target);
-    let floor = |variant: &Variant| {
-        let choices = Choices::of(&variant.graph, &variant.bits);
-        choices.floor(|chosen| variant.plan(chosen, options, target))
-    };
-    Ok(variants(simple, target)
-        .iter()
-        .map(floor)
-        .min()
-        .expect("at least one variant"))
+    Ok(match within(&variants(simple, target), 0, options, target) {
+        Ok(plan) => plan.peak_bytes(),
+        Err(floor) => floor,
+    })
 }
 
 /// The passes that decide nothing about memory.
@@ -104,6 +96,19 @@ fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
     std::iter::once(plain).chain(with_bits).collect()
 }
 
+/// The best plan of the variants of a graph within the budget.
+fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn Target) -> Found {
+    let layers: Option<Vec<Layers>> = variants.iter().map(|variant| variant.layers(options, target)).collect();
+    if let Some(layers) = layers {
+        return memory::within(&layers, budget, |i, chosen| variants[i].plan(chosen, options, target));
+    }
+    let found = variants.iter().map(|variant| {
+        let choices = Choices::of(&variant.graph, &variant.bits);
+        choices.within(budget, |chosen| variant.plan(selection(chosen), options, target))
+    });
+    found.reduce(better).expect("at least one variant")
+}
+
 /// The plan that recomputes less, or else takes fewer bytes; the first of equals. Of two floors the lower one.
 fn better(one: Found, other: Found) -> Found {
     match (one, other) {
@@ -121,26 +126,40 @@ fn better(one: Found, other: Found) -> Found {
 }
 
 impl Variant {
-    fn within(&self, budget: usize, options: &Options, target: &dyn Target) -> Found {
-        Choices::of(&self.graph, &self.bits).within(budget, |chosen| self.plan(chosen, options, target))
+    fn layers(&self, options: &Options, target: &dyn Target) -> Option<Layers> {
+        remat::trains(&self.graph)
+            .then(|| Layers::of(&self.graph, &self.bits, options, target))
+            .flatten()
     }
 
-    fn plan(&self, chosen: Vec<Recompute>, options: &Options, target: &dyn Target) -> Plan {
-        let values: Vec<ValueId> = chosen.iter().map(|c| c.value).collect();
-        let is_kept = |bits: &&Packed| !values.contains(&bits.value);
+    fn plan(&self, chosen: Selection<'_>, options: &Options, target: &dyn Target) -> Plan {
+        let Selection { recomputed, mut what } = chosen;
+        let is_kept = |bits: &&Packed| !what.values.contains(&bits.value);
         let packed: Vec<Packed> = self.bits.iter().filter(is_kept).cloned().collect();
-        let graph = if values.is_empty() && packed.is_empty() {
+        let graph = if what.values.is_empty() && packed.is_empty() {
             self.graph.clone()
         } else {
-            let bits: Vec<ValueId> = packed.iter().map(|packed| packed.value).collect();
-            let graph = checked(passes::recompute(&self.graph, &values, &bits));
+            what.bits = packed.iter().map(|packed| packed.value).collect();
+            let graph = checked(passes::recompute_by_stages(&self.graph, &what));
             checked(passes::eliminate_dead_code(&graph))
         };
         Plan {
-            recomputed: chosen,
+            recomputed,
             packed,
             ..plan(graph, options, target)
         }
+    }
+}
+
+/// Values to recompute, each once.
+fn selection(recomputed: Vec<Recompute>) -> Selection<'static> {
+    let values = recomputed.iter().map(|choice| choice.value).collect();
+    Selection {
+        recomputed,
+        what: Recomputation {
+            values,
+            ..Recomputation::default()
+        },
     }
 }
 

@@ -28,9 +28,11 @@
 mod backend;
 mod choices;
 mod compiler;
+mod cost;
 mod dump;
 mod host;
 mod indices;
+mod memory;
 mod offsets;
 mod options;
 mod order;
@@ -58,5 +60,5 @@ pub use place::{Place, RowLayout, natural_rows, places, row_layout};
 pub use plan::Plan;
 pub use planned::{Partial, PlannedStep, RowsPlan, StepScratch, Storage};
 pub use report::ValueReport;
-pub use target::{KernelKind, RowBlocks, RowGroup, Scratch, Target};
+pub use target::{KernelKind, Rates, RowBlocks, RowGroup, Scratch, Target};
 pub use usage::StepUsage;

@@ -30,6 +30,8 @@ pub struct Plan {
     pub(crate) recomputed: Vec<Recompute>,
     pub(crate) packed: Vec<Packed>,
     pub(crate) reference_nodes: Vec<NodeId>,
+    pub(crate) seconds: f64,
+    pub(crate) step_seconds: Vec<f64>,
     pub(crate) workers: usize,
     pub(crate) compile_time: Duration,
 }
@@ -124,6 +126,12 @@ impl Plan {
     /// The device's workers that the plan has scratch for.
     pub fn workers(&self) -> usize {
         self.workers
+    }
+
+    /// How long a run takes by the device's rates, in seconds: the sum over steps of products, other operations, and
+    /// what is read from memory and written there.
+    pub fn estimated_seconds(&self) -> f64 {
+        self.seconds
     }
 
     /// How long compiling took.

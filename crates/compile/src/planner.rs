@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use lessen_graph::{Graph, InputKind, Node, NodeId, RowWise, ValueId};
 
+use crate::cost::Costed;
 use crate::indices::index_uses;
 use crate::offsets::aligned;
 use crate::options::Options;
@@ -97,7 +98,16 @@ fn planned(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
         .filter(|&i| kernels.reference[i] && runs(&graph.nodes[i]))
         .map(|i| NodeId(i as u32))
         .collect();
+    let costed = Costed {
+        graph: &graph,
+        places: &places,
+        storage: &memory.storage,
+    };
+    let rates = target.rates();
+    let step_seconds: Vec<f64> = (memory.steps.iter()).map(|step| costed.seconds(step, &rates)).collect();
     Plan {
+        seconds: step_seconds.iter().sum(),
+        step_seconds,
         places,
         storage: memory.storage,
         row_wise: kernels.row_wise,

@@ -9,6 +9,8 @@ pub(crate) struct Rewriter {
     /// The graph so far.
     pub new: Graph,
     map: Vec<Option<ValueId>>,
+    /// The stage of the nodes that are appended.
+    pub stage: u32,
 }
 
 impl Rewriter {
@@ -20,7 +22,7 @@ impl Rewriter {
             let value = new.add_input(&input.name, input.kind, old.ty(input.value).clone());
             map[input.value.index()] = Some(value);
         }
-        Rewriter { new, map }
+        Rewriter { new, map, stage: 0 }
     }
 
     /// The new graph's value for one of the old graph.
@@ -40,9 +42,9 @@ impl Rewriter {
 
     /// Appends a node to the new graph.
     pub fn push(&mut self, op: Arc<dyn Op>, inputs: &[ValueId], phase: Phase, scope: &Arc<str>) -> Vec<ValueId> {
-        self.new
-            .add_node(op, inputs, phase, scope.clone())
-            .expect("passes keep types")
+        let outputs = self.new.add_node(op, inputs, phase, scope.clone());
+        self.new.nodes.last_mut().expect("the new node").stage = self.stage;
+        outputs.expect("passes keep types")
     }
 
     /// Copies a node of the old graph.
@@ -53,6 +55,7 @@ impl Rewriter {
     /// Copies a node of the old graph into a phase.
     pub fn copy_to(&mut self, node: &Node, phase: Phase) {
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| self.get(v)).collect();
+        self.stage = node.stage;
         let outputs = self.push(node.op.clone(), &inputs, phase, &node.scope);
         for (&old, new) in node.outputs.iter().zip(outputs) {
             self.set(old, new);

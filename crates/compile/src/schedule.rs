@@ -182,14 +182,14 @@ impl Scheduler<'_> {
     /// group of updates takes only nodes that read its values: unrelated ones would share the cache for nothing.
     fn joining(&self, rows: usize) -> Option<usize> {
         let step = self.steps.len() - 1;
-        let phase = self.graph.nodes[self.steps[step].nodes[0].index()].phase;
+        let Node { phase, stage, .. } = self.graph.nodes[self.steps[step].nodes[0].index()];
         if phase == Phase::Update {
             let mut ready = self.ready_updates.iter().copied();
             return ready.find(|&i| self.reads_from(i, step) && self.fits(i, rows, step));
         }
         for &i in &self.pending {
             let node = &self.graph.nodes[i];
-            if node.phase != phase {
+            if node.phase != phase || node.stage != stage {
                 return None;
             }
             if self.waits[i] == 0 && self.fits(i, rows, step) {

@@ -29,10 +29,57 @@ pub trait Target: Send + Sync {
     /// The scratch memory of this operation while it runs.
     fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch;
 
+    /// How fast the device works, as far as plans depend on it.
+    fn rates(&self) -> Rates {
+        Rates::default()
+    }
+
     /// Whether products of `bf16` are widened to `f32` and so take longer than those of `f32`. Plans do not depend on
     /// it.
     fn widens_bf16(&self) -> bool {
         false
+    }
+}
+
+/// How fast a device works, all workers together. Plans compare times by it, so that only the ratios matter; the default
+/// is that of a present server core.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Rates {
+    /// Floating-point operations of products per second.
+    pub products: f64,
+    /// Those of products that read `bf16`.
+    pub narrow_products: f64,
+    /// All other operations per second.
+    pub others: f64,
+    /// Bytes per second that are read from memory or written there.
+    pub memory: f64,
+    /// Seconds that a step takes besides its work.
+    pub begin: f64,
+}
+
+impl Default for Rates {
+    fn default() -> Rates {
+        Rates {
+            products: 1e11,
+            narrow_products: 1.8e11,
+            others: 1e10,
+            memory: 8e9,
+            begin: 4e-6,
+        }
+    }
+}
+
+impl Rates {
+    /// The rates of so many workers, each with these.
+    pub fn of_workers(self, workers: usize) -> Rates {
+        let workers = workers as f64;
+        Rates {
+            products: self.products * workers,
+            narrow_products: self.narrow_products * workers,
+            others: self.others * workers,
+            memory: self.memory * workers,
+            begin: self.begin,
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the planner must know of a CPU; what it asks about operations is answered by the table of kernels.
 
-use lessen_compile::{KernelKind, RowBlocks, RowGroup, Scratch, Target};
+use lessen_compile::{KernelKind, Rates, RowBlocks, RowGroup, Scratch, Target};
 use lessen_graph::{Layout, Op, Type};
 
 use crate::device::CpuTarget;
@@ -12,7 +12,7 @@ use crate::simd::CpuLevel;
 /// that their bits depend on shapes alone.
 const TILE_ROWS: usize = 128;
 
-/// The most rows that are one tile of products and of wide sums. These are cut by columns, so that the shared matrix is
+/// The most rows that are one tile of products and of sums. These are cut by columns, so that the shared matrix is
 /// packed once, and sums have no parts.
 const ONE_TILE: usize = 512;
 
@@ -21,20 +21,12 @@ pub(crate) fn is_one_tile(rows: usize) -> bool {
     rows <= ONE_TILE
 }
 
-/// The most rows of one tile of a product of so many rows.
-pub(crate) fn most_tile_rows(rows: usize) -> usize {
-    tile_rows(rows, true)
-}
-
-/// The most elements of a narrow sum, which is not worth cutting by columns.
-const NARROW: usize = 64;
-
-/// Rows of one tile of a group. Between one tile and many, there are a multiple of 4 of about the same size, so that no
-/// worker waits for long.
-fn tile_rows(rows: usize, by_columns: bool) -> usize {
+/// Rows of one tile of a group with products or sums. It depends on the number of rows alone: the same operation may be
+/// in another group where it is recomputed. Between one tile and many, there are a multiple of 4 of about the same
+/// size, so that no worker waits for long.
+pub(crate) fn tile_rows(rows: usize) -> usize {
     if rows <= ONE_TILE {
-        let tiles = if by_columns { 1 } else { BLOCKS };
-        return rows.div_ceil(tiles).max(1);
+        return rows.max(1);
     }
     if rows > 16 * TILE_ROWS {
         return TILE_ROWS;
@@ -79,7 +71,7 @@ impl Target for CpuTarget {
             sum,
         } = *group;
         let fitting = (CACHE_BYTES / 2 / row_bytes.max(1)).max(1);
-        let tile = tile_rows(rows, tiled || sum > NARROW);
+        let tile = tile_rows(rows);
         let block = if tiled || sum > 0 {
             (fitting / tile).clamp(1, rows.div_ceil(tile).div_ceil(BLOCKS).max(1)) * tile
         } else {
@@ -98,6 +90,10 @@ impl Target for CpuTarget {
             Some(Kernel::Rows(kernel)) => kernel.scratch,
             _ => Scratch::default(),
         }
+    }
+
+    fn rates(&self) -> Rates {
+        Rates::default().of_workers(self.workers())
     }
 
     fn widens_bf16(&self) -> bool {

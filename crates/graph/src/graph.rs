@@ -73,6 +73,9 @@ pub struct Node {
     pub phase: Phase,
     /// The place in the model, such as `h.0.mlp`; empty at the top.
     pub scope: Arc<str>,
+    /// The part of the backward phase: what one recomputes no other one reads, and a schedule runs them one after the
+    /// other. 0 unless a planner has cut the phase. It changes no result.
+    pub stage: u32,
 }
 
 /// Who provides an input.
@@ -186,6 +189,7 @@ impl Graph {
             outputs: outputs.clone(),
             phase,
             scope,
+            stage: 0,
         });
         Ok(outputs)
     }

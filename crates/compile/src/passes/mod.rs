@@ -1,17 +1,20 @@
 //! The passes: each takes a graph and returns an equal, better one.
 
 pub(crate) mod bits;
+pub(crate) mod clones;
 mod cse;
 mod dead_code;
 mod fold;
 mod lower;
 mod materialize;
 mod mixed;
-mod narrow;
+pub(crate) mod narrow;
 pub(crate) mod remat;
 mod sparse;
 
 pub use bits::{Hoisted, Packed, hoist};
+pub use clones::recompute;
+pub(crate) use clones::{Recomputation, recompute_by_stages};
 pub use cse::eliminate_common_subexpressions;
 pub use dead_code::eliminate_dead_code;
 pub use fold::fold_constants;
@@ -20,5 +23,5 @@ pub use materialize::materialize;
 pub use mixed::mixed;
 pub use narrow::read_narrow;
 pub(crate) use narrow::widen_where_read;
-pub use remat::{Recompute, recompute};
+pub use remat::Recompute;
 pub use sparse::sparsify;

@@ -12,7 +12,7 @@ use crate::schedule::Step;
 use crate::target::{KernelKind, Target};
 
 /// What a value is widened from: the input of a cast from `bf16` to `f32`.
-pub(super) fn widened_from(graph: &Graph, value: ValueId) -> Option<ValueId> {
+pub(crate) fn widened_from(graph: &Graph, value: ValueId) -> Option<ValueId> {
     let node = &graph.nodes[graph.producer(value)?.index()];
     let from = node.op.is_cast().then(|| node.inputs[0])?;
     let dtypes = (graph.ty(from).dtype, graph.ty(value).dtype);
@@ -104,6 +104,7 @@ pub(crate) fn widen_where_read(graph: &Graph, row_wise: &[RowWise], steps: &[Ste
     let mut rewriter = Rewriter::new(graph);
     let mut made: HashMap<(ValueId, usize), ValueId> = HashMap::new();
     for (n, node) in graph.nodes.iter().enumerate() {
+        rewriter.stage = node.stage;
         let mut inputs: Vec<ValueId> = node.inputs.iter().map(|&input| rewriter.get(input)).collect();
         for (i, &input) in node.inputs.iter().enumerate() {
             let (base, step) = (places[input.index()].base, step_of[n]);

@@ -8,16 +8,13 @@
 //! network, whose chain would lead to its beginning, are recomputed a few at a time.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
-use lessen_graph::ops::{PackBits, UnpackBits};
 use lessen_graph::{Def, Graph, InputKind, Node, NodeId, Phase, RowWise, ValueId};
 
 use super::bits::Packed;
 use super::narrow::widened_from;
 use crate::place::{Place, places};
 use crate::report::describe;
-use crate::rewrite::Rewriter;
 
 /// The least bytes of a value that is worth recomputing.
 pub(crate) const SMALLEST: usize = 16 << 10;
@@ -40,7 +37,7 @@ pub struct Recompute {
 }
 
 /// The forward values that backward reads, and the price of recomputing each.
-pub(super) struct Forward<'a> {
+pub(crate) struct Forward<'a> {
     pub graph: &'a Graph,
     pub places: Vec<Place>,
     /// Whether backward reads a base.
@@ -206,121 +203,6 @@ pub(crate) fn priced(graph: &Graph, bits: &[Packed]) -> Vec<Recompute> {
         rate(a).total_cmp(&rate(b)).then(a.value.cmp(&b.value))
     });
     found
-}
-
-/// Makes backward recompute these forward values, each once, just before its first reader in backward. Those of `bits`,
-/// which are truth values with rows, it takes from bits that the forward phase packs.
-pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
-    let forward = Forward::new(graph);
-    let mut dropped = vec![false; graph.values.len()];
-    for value in values.iter().chain(bits) {
-        dropped[value.index()] = true;
-    }
-    let mut clones = Clones {
-        forward: &forward,
-        dropped,
-        rewriter: Rewriter::new(graph),
-        made: HashMap::new(),
-        bits: bits.iter().map(|&value| (value, None)).collect(),
-    };
-    for node in &graph.nodes {
-        if node.phase == Phase::Forward {
-            clones.rewriter.copy(node);
-            clones.pack(node);
-            continue;
-        }
-        let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| clones.read(v)).collect();
-        let outputs = clones.rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
-        for (&old, new) in node.outputs.iter().zip(outputs) {
-            clones.rewriter.set(old, new);
-        }
-    }
-    clones.rewriter.finish(graph)
-}
-
-struct Clones<'a> {
-    forward: &'a Forward<'a>,
-    dropped: Vec<bool>,
-    rewriter: Rewriter,
-    made: HashMap<ValueId, ValueId>,
-    /// The words of the values that are kept as bits, once they are there.
-    bits: HashMap<ValueId, Option<ValueId>>,
-}
-
-impl Clones<'_> {
-    /// Packs those of a forward node's outputs that are kept as bits.
-    fn pack(&mut self, node: &Node) {
-        for output in &node.outputs {
-            if let Some(words) = self.bits.get_mut(output) {
-                let value = self.rewriter.get(*output);
-                let packed = self
-                    .rewriter
-                    .push(Arc::new(PackBits), &[value], Phase::Forward, &node.scope);
-                *words = Some(packed[0]);
-            }
-        }
-    }
-
-    /// What backward reads for a value: a recomputation if it is dropped.
-    fn read(&mut self, value: ValueId) -> ValueId {
-        let base = self.forward.base(value);
-        if self.forward.source(base) || !self.dropped[base.index()] {
-            self.rewriter.get(value)
-        } else {
-            self.recomputed(value)
-        }
-    }
-
-    /// A recomputation of a value, with all that it takes. Pending values are on a stack of their own, since chains may
-    /// be as long as a network is deep.
-    fn recomputed(&mut self, value: ValueId) -> ValueId {
-        let forward = self.forward;
-        let mut pending = vec![value];
-        while let Some(&value) = pending.last() {
-            if self.made.contains_key(&value) {
-                pending.pop();
-                continue;
-            }
-            let producer = forward.graph.producer(value);
-            let node = &forward.graph.nodes[producer.expect("sources are read, not recomputed").index()];
-            if let Some(&Some(words)) = self.bits.get(&value) {
-                let unpack = UnpackBits {
-                    width: forward.graph.ty(value).last(),
-                };
-                let unpacked = self
-                    .rewriter
-                    .push(Arc::new(unpack), &[words], Phase::Backward, &node.scope);
-                self.made.insert(value, unpacked[0]);
-                pending.pop();
-                continue;
-            }
-            let missing = |input: &ValueId| !self.at_hand(*input) && !self.made.contains_key(input);
-            let open: Vec<ValueId> = node.inputs.iter().copied().filter(missing).collect();
-            if !open.is_empty() {
-                // The first input is recomputed first.
-                pending.extend(open.into_iter().rev());
-                continue;
-            }
-            let inputs: Vec<ValueId> = (node.inputs.iter())
-                .map(|&input| match self.at_hand(input) {
-                    true => self.rewriter.get(input),
-                    false => self.made[&input],
-                })
-                .collect();
-            let outputs = self
-                .rewriter
-                .push(node.op.clone(), &inputs, Phase::Backward, &node.scope);
-            self.made.extend(node.outputs.iter().copied().zip(outputs));
-            pending.pop();
-        }
-        self.made[&value]
-    }
-
-    /// Whether a recomputation can read the forward value itself.
-    fn at_hand(&self, value: ValueId) -> bool {
-        let base = self.forward.base(value);
-        self.forward.source(base) || (self.forward.kept[base.index()] && !self.dropped[base.index()])
-    }
 }
 
 /// Whether a graph trains: it has a backward phase and states.

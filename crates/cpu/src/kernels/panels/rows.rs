@@ -10,7 +10,7 @@ use crate::kernels::cast::Bf16;
 use crate::kernels::kernel::{Prepare, RowKernel, Run};
 use lessen_compile::Scratch;
 
-use crate::target::{is_one_tile, most_tile_rows};
+use crate::target::{is_one_tile, tile_rows};
 
 /// The most steps of `k` of a tile's rows, so that they stay in the second-level cache with a panel.
 const MOST_STEPS: usize = 32;
@@ -102,7 +102,7 @@ impl Shape {
         let most = if self.one_tile() {
             self.task_columns.div_ceil(PANEL)
         } else {
-            most_tile_rows(self.rows).div_ceil(STRIP)
+            tile_rows(self.rows).div_ceil(STRIP)
         };
         most * self.block() * self.step_bytes().1
     }
@@ -155,7 +155,7 @@ impl Shape {
         if self.one_tile() {
             r.n == self.rows && r.columns.1 - r.columns.0 <= self.task_columns
         } else {
-            r.n <= most_tile_rows(self.rows) && r.columns.0.is_multiple_of(PANEL)
+            r.n <= tile_rows(self.rows) && r.columns.0.is_multiple_of(PANEL)
         }
     }
 

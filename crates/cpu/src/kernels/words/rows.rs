@@ -5,7 +5,7 @@ use super::number::Word;
 use super::right::{Left, Right};
 use super::{MOST_SHARED, PANEL, WORD, is_worth};
 use crate::kernels::kernel::{Prepare, RowKernel, Run};
-use crate::target::{is_one_tile, most_tile_rows};
+use crate::target::{is_one_tile, tile_rows};
 use lessen_compile::Scratch;
 
 /// The most numbers along `k` of the columns of a task that are packed at a time.
@@ -34,7 +34,7 @@ impl Shape {
 
     /// Bytes that all workers share, and bytes of each: two pointers for each row, and the columns of a task.
     fn scratch<N: Word>(&self) -> Option<Scratch> {
-        let pointers = 2 * most_tile_rows(self.rows).max(self.rows_of_one_tile()) * size_of::<usize>();
+        let pointers = 2 * tile_rows(self.rows).max(self.rows_of_one_tile()) * size_of::<usize>();
         let (shared, columns) = if self.one_tile() {
             let block = Right::new::<N>(1, self.k.min(BLOCK), self.task_columns)?;
             (0, block.bytes())
@@ -67,7 +67,7 @@ impl Shape {
         let fits = if self.one_tile() {
             r.n == self.rows && r.columns.1 - r.columns.0 <= self.task_columns
         } else {
-            r.n <= most_tile_rows(self.rows) && r.columns.0.is_multiple_of(PANEL) && r.columns.1 == self.columns
+            r.n <= tile_rows(self.rows) && r.columns.0.is_multiple_of(PANEL) && r.columns.1 == self.columns
         };
         fits && r.inputs[0].col == 1 && r.outputs[0].col == 1
     }

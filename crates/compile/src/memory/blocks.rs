@@ -1,0 +1,207 @@
+//! Blocks: parts of the forward phase, one after the other, and the nodes of backward that belong to each.
+
+use lessen_graph::{Node, NodeId, Phase, ValueId};
+
+use crate::passes::remat::{Forward, SMALLEST};
+
+/// The least blocks of a graph that is worth cutting.
+const FEWEST: usize = 3;
+
+/// By how many times two values between blocks, as a reversible network has them, must give more blocks than one.
+const MANY_MORE: usize = 4;
+
+/// The least forward readers of a value that all blocks may read.
+const COMMON_READERS: usize = 3;
+
+/// The blocks of a graph.
+pub(super) struct Blocks {
+    /// How many.
+    pub count: usize,
+    /// For each node its block: a forward node's own; that of a backward node is the first whose values it needs,
+    /// directly or through gradients; that of an update is the only one that it needs. None for a node that belongs to
+    /// none.
+    pub of_node: Vec<Option<usize>>,
+    /// The bases that lead into each block; none for the first.
+    pub entries: Vec<Vec<ValueId>>,
+    /// Whether a base lies between blocks, or is read by many: recomputation may read it.
+    pub held: Vec<bool>,
+}
+
+/// The part of the forward phase in which values are read.
+struct Flow<'a> {
+    forward: &'a Forward<'a>,
+    /// Forward nodes with inputs, in order.
+    nodes: Vec<NodeId>,
+    /// Whether a node at this position, or one between it and the position before, sums products.
+    contracts: Vec<bool>,
+    /// For each base that is large enough to count, its first and last position: where it is made and last read.
+    spans: Vec<Option<(usize, usize)>>,
+    common: Vec<bool>,
+}
+
+impl Blocks {
+    /// The blocks of a graph; none where there are too few.
+    pub fn of(forward: &Forward<'_>) -> Option<Blocks> {
+        let flow = Flow::of(forward);
+        let (one, two) = (flow.cuts(1), flow.cuts(2));
+        let cuts = if two.len() > MANY_MORE * (1 + one.len()) {
+            two
+        } else {
+            one
+        };
+        (cuts.len() + 1 >= FEWEST).then(|| flow.blocks(&cuts))
+    }
+}
+
+impl<'a> Flow<'a> {
+    fn of(forward: &'a Forward<'a>) -> Flow<'a> {
+        let graph = forward.graph;
+        let is_run = |node: &Node| node.phase == Phase::Forward && !node.inputs.is_empty();
+        let nodes: Vec<NodeId> = (0..graph.nodes.len())
+            .filter(|&i| is_run(&graph.nodes[i]))
+            .map(|i| NodeId(i as u32))
+            .collect();
+        let mut flow = Flow {
+            forward,
+            contracts: nodes
+                .iter()
+                .map(|id| graph.nodes[id.index()].op.is_contraction())
+                .collect(),
+            nodes,
+            spans: vec![None; graph.values.len()],
+            common: vec![false; graph.values.len()],
+        };
+        let mut readers = vec![0; graph.values.len()];
+        for (at, id) in flow.nodes.iter().enumerate() {
+            let node = &graph.nodes[id.index()];
+            for &input in &node.inputs {
+                let base = forward.base(input).index();
+                readers[base] += 1;
+                if let Some(span) = &mut flow.spans[base] {
+                    span.1 = at;
+                }
+            }
+            for &output in node.outputs.iter().filter(|&&v| forward.base(v) == v) {
+                if graph.ty(output).bytes() >= SMALLEST {
+                    flow.spans[output.index()] = Some((at, at));
+                }
+            }
+        }
+        let mut before = vec![0];
+        before.extend(flow.contracts.iter().scan(0, |sum, &one| {
+            *sum += usize::from(one);
+            Some(*sum)
+        }));
+        let all = before[flow.nodes.len()];
+        for (base, span) in flow.spans.iter_mut().enumerate() {
+            let Some((first, last)) = *span else { continue };
+            if readers[base] >= COMMON_READERS && 2 * (before[last] - before[first]) > all {
+                flow.common[base] = true;
+                *span = None;
+            }
+        }
+        flow
+    }
+
+    /// Positions behind which a block ends: of those between two sums of products where at most `width` values are
+    /// alive, one behind which only values are alive that backward reads anyway, or else the first.
+    fn cuts(&self, width: usize) -> Vec<usize> {
+        let n = self.nodes.len();
+        let mut change = vec![0isize; n + 1];
+        let mut unread = vec![0isize; n + 1];
+        for (base, span) in self.spans.iter().enumerate() {
+            if let Some((first, last)) = *span {
+                change[first] += 1;
+                change[last] -= 1;
+                let is_unread = isize::from(!self.forward.kept[base]);
+                unread[first] += is_unread;
+                unread[last] -= is_unread;
+            }
+        }
+        let (mut cuts, mut open) = (Vec::new(), None);
+        let (mut alive, mut alive_unread, mut contracted) = (0, 0, false);
+        for at in 0..n {
+            if self.contracts[at] {
+                cuts.extend(open.take().map(|(cut, _)| cut));
+                contracted = true;
+            }
+            alive += change[at];
+            alive_unread += unread[at];
+            let is_narrow = contracted && alive > 0 && alive as usize <= width;
+            let is_better = open.is_none_or(|(_, best)| alive_unread < best);
+            if is_narrow && is_better {
+                open = Some((at, alive_unread));
+            }
+        }
+        cuts
+    }
+
+    fn blocks(&self, cuts: &[usize]) -> Blocks {
+        let graph = self.forward.graph;
+        let mut of_node = vec![None; graph.nodes.len()];
+        let mut of_value: Vec<Option<usize>> = vec![None; graph.values.len()];
+        for (at, id) in self.nodes.iter().enumerate() {
+            let block = cuts.partition_point(|&cut| cut < at);
+            of_node[id.index()] = Some(block);
+            for &output in &graph.nodes[id.index()].outputs {
+                let base = self.forward.base(output);
+                if base == output && !self.common[base.index()] {
+                    of_value[base.index()] = Some(block);
+                }
+            }
+        }
+        let mut entries = vec![Vec::new(); cuts.len() + 1];
+        let mut held = self.common.clone();
+        for (base, span) in self.spans.iter().enumerate() {
+            let Some((first, last)) = *span else { continue };
+            let (made, read) = (
+                cuts.partition_point(|&cut| cut < first),
+                cuts.partition_point(|&cut| cut < last),
+            );
+            for entry in &mut entries[made + 1..=read.max(made)] {
+                entry.push(ValueId(base as u32));
+                held[base] = true;
+            }
+            if read > made {
+                of_value[base] = Some(made + 1);
+            }
+        }
+        let mut blocks = Blocks {
+            count: entries.len(),
+            of_node,
+            entries,
+            held,
+        };
+        blocks.stages(self.forward, &of_value);
+        blocks
+    }
+}
+
+impl Blocks {
+    /// Gives the nodes behind the forward phase their blocks.
+    fn stages(&mut self, forward: &Forward<'_>, of_value: &[Option<usize>]) {
+        let graph = forward.graph;
+        // The first and the last block that a node needs; a gradient counts as of the block where it is next.
+        let mut needs: Vec<Option<(usize, usize)>> = vec![None; graph.nodes.len()];
+        for (i, node) in graph.nodes.iter().enumerate() {
+            if node.phase == Phase::Forward {
+                continue;
+            }
+            let need = |&input: &ValueId| match graph.producer(input) {
+                Some(id) if graph.nodes[id.index()].phase != Phase::Forward => needs[id.index()],
+                _ => of_value[forward.base(input).index()].map(|block| (block, block)),
+            };
+            let joined = (node.inputs.iter().filter_map(need)).reduce(|a, b| (a.0.min(b.0), a.1.max(b.1)));
+            needs[i] = joined.map(|(first, last)| match node.phase {
+                Phase::Update => (first, last),
+                _ => (first, first),
+            });
+            self.of_node[i] = needs[i].filter(|(first, last)| first == last).map(|(first, _)| first);
+        }
+    }
+
+    /// The block of each node that clones for it belong to: that of nodes without one is the last.
+    pub fn stage(&self, node: usize) -> usize {
+        self.of_node[node].unwrap_or(self.count - 1)
+    }
+}

@@ -1,0 +1,284 @@
+//! Composition: a way for each block, for the least time within a number of bytes, by dynamic programming over the
+//! blocks in the order of the forward phase.
+//!
+//! A state between two blocks is *closed*: the bytes that all blocks before it keep, and their time. Inside a segment it
+//! is *open*: of the segment's values only the first is kept. When backward reaches the segment, the values between its
+//! blocks are computed once more, with what its blocks keep from then on; these bytes come on top while the segment's
+//! own gradients are computed, and are not there while those of later blocks are.
+//!
+//! Of states that are no better in any figure than another one only that one goes on, so that the choice is exact for
+//! the figures of the samples, unless there are more than [`MOST`] states between two blocks.
+
+use super::ways::{Way, Ways};
+
+/// The most states between two blocks; of more, those of about the same bytes are thinned out.
+const MOST: usize = 512;
+
+/// What the composition must know of a block.
+pub(super) struct Block<'a> {
+    /// Its ways.
+    pub ways: &'a Ways,
+    /// Bytes of the values that lead into it, and into no block before it.
+    pub entry: usize,
+    /// Bytes of gradients of later blocks that wait for their update.
+    pub waiting: usize,
+}
+
+/// How a block's values are had in backward.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Choice {
+    /// The candidates that backward recomputes in the block's own stage or, where `lasting`, for the segment.
+    pub recomputed: Vec<usize>,
+    /// Whether the value that leads into the block is not kept: it lies within a segment.
+    pub is_inner: bool,
+    /// Whether what is not recomputed in the block's stage is computed once more with the values between the segment's
+    /// blocks, and then kept. Within a segment nothing else is kept.
+    pub in_segment: bool,
+}
+
+/// A choice for all blocks.
+#[derive(Clone, Debug)]
+pub(super) struct Composed {
+    pub choices: Vec<Choice>,
+    /// Seconds of all blocks.
+    pub seconds: f64,
+    /// The most bytes at once.
+    pub peak: usize,
+}
+
+#[derive(Clone, Copy)]
+struct State {
+    /// Bytes that closed blocks keep, with the value that leads into an open segment.
+    outer: usize,
+    /// Bytes that an open segment keeps; 0 for a closed state.
+    inner: usize,
+    peak: usize,
+    seconds: f64,
+    /// The position of its last step.
+    step: usize,
+}
+
+/// How a state came from another one.
+#[derive(Clone, Copy)]
+struct Step {
+    before: usize,
+    way: Option<usize>,
+    is_inner: bool,
+    in_segment: bool,
+}
+
+const NO_STEP: usize = usize::MAX;
+
+struct Search<'a> {
+    blocks: &'a [Block<'a>],
+    limit: usize,
+    steps: Vec<Step>,
+    /// The least seconds of each block and all behind it.
+    least: Vec<f64>,
+    /// Seconds that a choice is known to take.
+    bound: f64,
+}
+
+/// The fastest choice that takes no more than `limit` bytes; none where there is none.
+pub(super) fn compose(blocks: &[Block<'_>], limit: usize) -> Option<Composed> {
+    let mut least = vec![0.0; blocks.len() + 1];
+    for (i, block) in blocks.iter().enumerate().rev() {
+        least[i] = least[i + 1] + block.ways.best[0].seconds;
+    }
+    let mut search = Search {
+        blocks,
+        limit,
+        steps: Vec::new(),
+        least,
+        bound: f64::INFINITY,
+    };
+    // Without segments first, which tells where segments are not worth trying.
+    let closed = search.run(false);
+    if let Some(state) = closed {
+        search.bound = state.seconds;
+    }
+    let best = match (search.run(true), closed) {
+        (Some(open), Some(closed)) if open.seconds < closed.seconds => Some(open),
+        (open, None) => open,
+        (_, closed) => closed,
+    };
+    best.map(|state| search.composed(state))
+}
+
+impl Search<'_> {
+    fn run(&mut self, segments: bool) -> Option<State> {
+        let start = State {
+            outer: 0,
+            inner: 0,
+            peak: 0,
+            seconds: 0.0,
+            step: NO_STEP,
+        };
+        let (mut closed, mut open) = (vec![start], Vec::new());
+        for at in 0..self.blocks.len() {
+            let (mut next_closed, mut next_open) = (Vec::new(), Vec::new());
+            for state in &closed {
+                self.keep(at, state, &mut next_closed);
+                if segments && at + 1 < self.blocks.len() {
+                    self.begin(at, state, &mut next_open);
+                }
+            }
+            for state in &open {
+                self.middle(at, state, &mut next_open);
+                self.end(at, state, &mut next_closed);
+            }
+            closed = self.thinned(next_closed, at + 1);
+            open = self.thinned(next_open, at + 1);
+        }
+        closed.into_iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds))
+    }
+
+    /// Goes on by a step, if it stays within the limit.
+    fn push(&mut self, to: &mut Vec<State>, state: State, step: Step) {
+        if state.peak <= self.limit {
+            self.steps.push(step);
+            let step = self.steps.len() - 1;
+            to.push(State { step, ..state });
+        }
+    }
+
+    /// The block by itself, in each way.
+    fn keep(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
+        let block = &self.blocks[at];
+        let outer = state.outer + block.entry;
+        for (i, way) in block.ways.best.iter().enumerate() {
+            let next = State {
+                outer: outer + way.kept,
+                inner: 0,
+                peak: state
+                    .peak
+                    .max(outer + way.forward)
+                    .max(outer + way.backward + block.waiting),
+                seconds: state.seconds + way.seconds,
+                step: NO_STEP,
+            };
+            let step = Step {
+                before: state.step,
+                way: Some(i),
+                is_inner: false,
+                in_segment: false,
+            };
+            self.push(to, next, step);
+        }
+    }
+
+    /// The first block of a segment.
+    fn begin(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
+        let opened = State {
+            outer: state.outer + self.blocks[at].entry,
+            inner: 0,
+            ..*state
+        };
+        self.within(at, &opened, false, to);
+    }
+
+    /// A further block of a segment that is not its last.
+    fn middle(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
+        let entered = State {
+            inner: state.inner + self.blocks[at].entry,
+            ..*state
+        };
+        self.within(at, &entered, true, to);
+    }
+
+    /// A block of a segment: computed once more for the next block's sake, and what it keeps from then on.
+    fn within(&mut self, at: usize, state: &State, is_inner: bool, to: &mut Vec<State>) {
+        let block = &self.blocks[at];
+        let base = state.outer + state.inner;
+        let ways = block.ways.best.iter().enumerate().map(|(i, way)| (Some(i), way));
+        for (number, way) in ways.chain([(None, &block.ways.all)]) {
+            let again = way.forward + block.waiting + block.entry;
+            let kept = if number.is_some() { way.kept } else { 0 };
+            let next = State {
+                outer: state.outer,
+                inner: state.inner + kept,
+                peak: state.peak.max(base + again).max(base + way.backward + block.waiting),
+                seconds: state.seconds + way.seconds + block.ways.forward_seconds,
+                step: NO_STEP,
+            };
+            let step = Step {
+                before: state.step,
+                way: number,
+                is_inner,
+                in_segment: number.is_some(),
+            };
+            self.push(to, next, step);
+        }
+    }
+
+    /// The last block of a segment.
+    fn end(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
+        let block = &self.blocks[at];
+        let base = state.outer + state.inner + block.entry;
+        let way = &block.ways.all;
+        let next = State {
+            outer: state.outer,
+            inner: 0,
+            peak: state
+                .peak
+                .max(base + way.forward)
+                .max(base + way.backward + block.waiting),
+            seconds: state.seconds + way.seconds,
+            step: NO_STEP,
+        };
+        let step = Step {
+            before: state.step,
+            way: None,
+            is_inner: true,
+            in_segment: false,
+        };
+        self.push(to, next, step);
+    }
+
+    /// The states that may lead to the best choice.
+    fn thinned(&self, mut states: Vec<State>, at: usize) -> Vec<State> {
+        states.retain(|state| state.seconds + self.least[at] < self.bound * (1.0 + 1e-12));
+        states.sort_by(|a, b| {
+            let bytes = (a.outer, a.inner).cmp(&(b.outer, b.inner));
+            a.seconds.total_cmp(&b.seconds).then(bytes)
+        });
+        let mut best: Vec<State> = Vec::new();
+        let mut grain = 1;
+        for state in states {
+            let rough = |bytes: usize| bytes / grain;
+            // A state that another one with as few bytes was as fast as: sorted by time, that one came first.
+            let is_worse = best
+                .iter()
+                .any(|s| rough(s.outer) <= rough(state.outer) && rough(s.inner) <= rough(state.inner));
+            if !is_worse {
+                best.push(state);
+                if best.len() > MOST {
+                    grain = (2 * grain).max(self.limit / MOST);
+                }
+            }
+        }
+        best
+    }
+
+    fn composed(&self, state: State) -> Composed {
+        let mut choices = Vec::new();
+        let mut at = state.step;
+        while at != NO_STEP {
+            let step = self.steps[at];
+            let ways = self.blocks[self.blocks.len() - 1 - choices.len()].ways;
+            let way: &Way = step.way.map_or(&ways.all, |i| &ways.best[i]);
+            choices.push(Choice {
+                recomputed: way.recomputed.clone(),
+                is_inner: step.is_inner,
+                in_segment: step.in_segment,
+            });
+            at = step.before;
+        }
+        choices.reverse();
+        Composed {
+            choices,
+            seconds: state.seconds,
+            peak: state.peak,
+        }
+    }
+}

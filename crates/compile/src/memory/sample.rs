@@ -1,0 +1,280 @@
+//! Samples: one block of a graph with its part of backward and of the update, as a graph of its own. What runs between
+//! the two is one operation, [`Rest`].
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use lessen_base::Result;
+use lessen_graph::{Assign, Graph, InputKind, Layout, Node, NodeId, Op, Output, Phase, Type, ValueId};
+
+use super::blocks::Blocks;
+use crate::passes::remat::Forward;
+use crate::target::Target;
+
+/// All blocks behind one: it reads what the block passes on, and gives the gradients that come back, and a number as a
+/// result, so that it runs where nothing comes back.
+#[derive(Clone, PartialEq, Debug)]
+struct Rest {
+    gradients: Vec<Type>,
+}
+
+impl Op for Rest {
+    fn name(&self) -> &'static str {
+        "rest"
+    }
+
+    fn infer(&self, _: &[Type]) -> Result<Vec<Type>> {
+        Ok(self.gradients.clone())
+    }
+}
+
+/// Whether a node stands for all blocks behind a sample's own.
+pub(super) fn is_rest(node: &Node) -> bool {
+    node.op.is::<Rest>()
+}
+
+/// A block as a graph of its own.
+pub(super) struct Sample {
+    /// The block's nodes, [`Rest`] unless the block is the last, and the block's part of backward and of the update.
+    pub graph: Graph,
+    /// The values that may be kept or recomputed, by node; in the sample.
+    pub candidates: Vec<Vec<ValueId>>,
+    /// The values that are always recomputed, since backward has them as `bf16`.
+    pub always: Vec<ValueId>,
+    /// Values that are kept as bits, where they are kept.
+    pub bits: Vec<ValueId>,
+    /// Bytes of gradients that wait for an update behind the whole backward phase.
+    pub waiting: usize,
+    /// Bytes of the values that the block passes on.
+    pub passed: usize,
+}
+
+/// A graph of which samples are made.
+pub(super) struct Source<'a> {
+    pub forward: &'a Forward<'a>,
+    pub blocks: &'a Blocks,
+    /// For each value the nodes that read it.
+    pub readers: Vec<Vec<NodeId>>,
+    /// Whether a value is an output or assigned.
+    pub results: Vec<bool>,
+    /// For each block its nodes, in order.
+    pub nodes: Vec<Vec<NodeId>>,
+}
+
+impl<'a> Source<'a> {
+    pub fn of(forward: &'a Forward<'a>, blocks: &'a Blocks) -> Source<'a> {
+        let graph = forward.graph;
+        let mut source = Source {
+            forward,
+            blocks,
+            readers: vec![Vec::new(); graph.values.len()],
+            results: vec![false; graph.values.len()],
+            nodes: vec![Vec::new(); blocks.count],
+        };
+        for (i, node) in graph.nodes.iter().enumerate() {
+            let id = NodeId(i as u32);
+            node.inputs.iter().for_each(|v| source.readers[v.index()].push(id));
+            if let Some(block) = blocks.of_node[i] {
+                source.nodes[block].push(id);
+            }
+        }
+        let outputs = graph.outputs.iter().map(|o| o.value);
+        outputs
+            .chain(graph.assigns.iter().map(|a| a.value))
+            .for_each(|v| source.results[v.index()] = true);
+        source
+    }
+
+    fn node(&self, id: NodeId) -> &'a Node {
+        &self.forward.graph.nodes[id.index()]
+    }
+
+    /// The phase of the nodes of another block that read a value, if any do; the earliest of several.
+    fn read_outside(&self, value: ValueId, block: usize) -> Option<Phase> {
+        let outside = |id: &&NodeId| self.blocks.of_node[id.index()] != Some(block);
+        let readers = self.readers[value.index()].iter().filter(outside);
+        readers.map(|id| self.node(*id).phase).min()
+    }
+
+    /// The sample of a block. `candidates` are its values that may be kept or recomputed, by node, `always` those that
+    /// are recomputed in any case, `bits` those that are kept as bits.
+    pub fn sample(&self, block: usize, candidates: &[Vec<ValueId>], always: &[ValueId], bits: &[ValueId]) -> Sample {
+        let graph = self.forward.graph;
+        let mut maker = Maker {
+            old: graph,
+            new: Graph::default(),
+            map: HashMap::new(),
+        };
+        let (forward, behind): (Vec<NodeId>, Vec<NodeId>) =
+            (self.nodes[block].iter()).partition(|id| self.node(**id).phase == Phase::Forward);
+        forward.iter().for_each(|id| maker.copy(self.node(*id)));
+        let passes_on = |v: &ValueId| self.results[v.index()] || self.read_outside(*v, block).is_some();
+        let passed: Vec<ValueId> = (forward.iter())
+            .flat_map(|id| self.node(*id).outputs.iter().copied())
+            .filter(passes_on)
+            .collect();
+        let returned = self.returned(block, &behind);
+        if block + 1 < self.blocks.count {
+            maker.rest(&passed, &returned);
+        }
+        behind.iter().for_each(|id| maker.copy(self.node(*id)));
+        let mut waiting = 0;
+        for id in &behind {
+            for &value in &self.node(*id).outputs {
+                let outside = self.read_outside(value, block);
+                if self.results[value.index()] || outside.is_some() {
+                    maker.output(maker.map[&value]);
+                }
+                if outside == Some(Phase::Update) {
+                    waiting += graph.ty(value).bytes();
+                }
+            }
+        }
+        maker.assigns();
+        let mapped = |values: &[ValueId]| values.iter().map(|v| maker.map[v]).collect::<Vec<_>>();
+        let mut bases: Vec<ValueId> = passed.iter().map(|&v| self.forward.base(v)).collect();
+        bases.sort_unstable();
+        bases.dedup();
+        let own = |base: &&ValueId| maker.map.contains_key(base);
+        Sample {
+            candidates: candidates.iter().map(|values| mapped(values)).collect(),
+            always: mapped(always),
+            bits: mapped(bits),
+            waiting,
+            passed: bases
+                .iter()
+                .filter(own)
+                .map(|&v| crate::offsets::aligned(graph.ty(v).bytes()))
+                .sum(),
+            graph: maker.new,
+        }
+    }
+
+    /// The gradients that a block's part of backward reads and others have computed.
+    fn returned(&self, block: usize, behind: &[NodeId]) -> Vec<ValueId> {
+        let graph = self.forward.graph;
+        let from_others = |v: &ValueId| {
+            graph.producer(*v).is_some_and(|id| {
+                let node = self.node(id);
+                let is_gradient = node.phase == Phase::Backward && !node.inputs.is_empty();
+                is_gradient && self.blocks.of_node[id.index()] != Some(block)
+            })
+        };
+        let inputs = behind.iter().flat_map(|id| self.node(*id).inputs.iter().copied());
+        let mut returned: Vec<ValueId> = inputs.filter(from_others).collect();
+        returned.sort_unstable();
+        returned.dedup();
+        returned
+    }
+}
+
+struct Maker<'a> {
+    old: &'a Graph,
+    new: Graph,
+    map: HashMap<ValueId, ValueId>,
+}
+
+impl Maker<'_> {
+    /// Adds a node whose first outputs stand for these values.
+    fn push(&mut self, op: Arc<dyn Op>, inputs: &[ValueId], node: (&[ValueId], Phase, &Arc<str>)) -> Vec<ValueId> {
+        let (outputs, phase, scope) = node;
+        let made = self.new.add_node(op, inputs, phase, scope.clone());
+        let made = made.expect("a copy of a node keeps its types");
+        self.map.extend(outputs.iter().copied().zip(made.iter().copied()));
+        made
+    }
+
+    fn copy(&mut self, node: &Node) {
+        let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| self.read(v)).collect();
+        self.push(node.op.clone(), &inputs, (&node.outputs, node.phase, &node.scope));
+    }
+
+    /// A value of the sample for one of the graph: an input unless it is made in the sample, or a constant.
+    fn read(&mut self, old: ValueId) -> ValueId {
+        if let Some(&value) = self.map.get(&old) {
+            return value;
+        }
+        let graph = self.old;
+        if let Some(id) = graph.producer(old)
+            && graph.nodes[id.index()].inputs.is_empty()
+        {
+            self.copy(&graph.nodes[id.index()]);
+            return self.map[&old];
+        }
+        let kind = graph.input(old).map_or(InputKind::Data, |input| input.kind);
+        let name = self.new.inputs.len().to_string();
+        let value = self.new.add_input(&name, kind, graph.ty(old).clone());
+        self.map.insert(old, value);
+        value
+    }
+
+    fn rest(&mut self, passed: &[ValueId], returned: &[ValueId]) {
+        let mut gradients: Vec<Type> = returned.iter().map(|&v| self.old.ty(v).clone()).collect();
+        gradients.push(Type::f32(&[]));
+        let inputs: Vec<ValueId> = passed.iter().map(|&v| self.read(v)).collect();
+        let rest = Arc::new(Rest { gradients });
+        let made = self.push(rest, &inputs, (returned, Phase::Backward, &Arc::from("")));
+        self.output(made[returned.len()]);
+    }
+
+    fn output(&mut self, value: ValueId) {
+        let name = self.new.outputs.len().to_string();
+        self.new.outputs.push(Output { name, value });
+    }
+
+    /// The assignments whose value the sample makes.
+    fn assigns(&mut self) {
+        for assign in &self.old.assigns {
+            if let (Some(&target), Some(&value)) = (self.map.get(&assign.target), self.map.get(&assign.value)) {
+                self.new.assigns.push(Assign { target, value });
+            }
+        }
+    }
+}
+
+impl Sample {
+    /// What a plan depends on: two samples with the same description have the same plans, but for names and offsets.
+    pub fn description(&self, target: &dyn Target) -> Vec<u64> {
+        let mut words = Vec::new();
+        let mut add = |part: &dyn Fn(&mut DefaultHasher)| {
+            let mut hasher = DefaultHasher::new();
+            part(&mut hasher);
+            words.push(hasher.finish());
+        };
+        for input in &self.graph.inputs {
+            add(&|h| (input.kind == InputKind::State, self.graph.ty(input.value).to_string()).hash(h));
+        }
+        for node in &self.graph.nodes {
+            add(&|h| (type_of(node), &node.inputs, node.phase).hash(h));
+            let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
+            let op = node.op.as_ref();
+            let cost = op.cost(&inputs, &outputs);
+            let costs = [cost.product_flops, cost.vector_flops, cost.bytes].map(f64::to_bits);
+            let scratch = target.scratch(op, &inputs, &outputs);
+            add(&|h| (costs, scratch.worker, scratch.shared).hash(h));
+            let view = inputs.first().and_then(|first| {
+                let dense = Layout::dense(&first.shape);
+                op.view(&dense, &inputs, &outputs)
+            });
+            let ways = (
+                op.row_wise(&inputs, &outputs),
+                target.kernel(op, &inputs, &outputs),
+                outputs,
+                view,
+            );
+            add(&|h| format!("{ways:?}").hash(h));
+        }
+        let results: Vec<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();
+        let assigns: Vec<(ValueId, ValueId)> = self.graph.assigns.iter().map(|a| (a.target, a.value)).collect();
+        add(&|h| (&results, &assigns, self.waiting).hash(h));
+        add(&|h| (&self.candidates, &self.always, &self.bits).hash(h));
+        words
+    }
+}
+
+fn type_of(node: &Node) -> TypeId {
+    let op: &dyn Op = node.op.as_ref();
+    (op as &dyn Any).type_id()
+}

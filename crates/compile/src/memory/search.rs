@@ -1,0 +1,325 @@
+//! The search for a plan within a budget: choices from the fastest to the smallest, of which the first one is taken
+//! whose plan of the whole graph fits.
+//!
+//! The choices come from a grid of limits that no budget moves. A larger budget begins earlier in the grid, so that it
+//! never gets a slower plan.
+
+use std::cell::RefCell;
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use lessen_graph::{Graph, InputKind, Phase, ValueId};
+
+use super::blocks::Blocks;
+use super::compose::{Block, Choice, Composed, compose};
+use super::sample::{Sample, Source};
+use super::ways::Ways;
+use crate::offsets::aligned;
+use crate::options::Options;
+use crate::passes::remat::{Forward, SMALLEST};
+use crate::passes::{Packed, Recomputation, Recompute, narrow};
+use crate::plan::Plan;
+use crate::report::describe;
+use crate::target::{KernelKind, Target};
+
+/// Each limit of the grid is this part of the one before.
+const GRID: f64 = 0.97;
+
+/// By how much a plan may take less than its limit says.
+const SLACK: f64 = 1.05;
+
+/// By how much the plan without a budget may take longer than the fastest one.
+const WORTH: f64 = 1.02;
+
+/// The smallest choices of which the floor is the least.
+const LAST: usize = 6;
+
+/// The fastest plan within the budget, of graphs that compute the same; of plans that take hardly longer than the
+/// fastest one without a budget that of the fewest bytes. `try_out` makes a plan of the graph with this position.
+///
+/// # Errors
+/// The least bytes of all plans tried, where none fits.
+pub(crate) fn within(
+    graphs: &[Layers],
+    budget: usize,
+    try_out: impl Fn(usize, Selection<'_>) -> Plan,
+) -> Result<Plan, usize> {
+    let most = WORTH
+        * graphs
+            .iter()
+            .map(|layers| layers.seconds(0))
+            .fold(f64::INFINITY, f64::min);
+    let rank = |plan: &Plan| {
+        (
+            plan.seconds > most,
+            if plan.seconds > most { plan.seconds } else { 0.0 },
+        )
+    };
+    let better = |one: Plan, other: Plan| {
+        let (a, b) = (rank(&one), rank(&other));
+        let order = a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
+        match order.then(one.peak_bytes().cmp(&other.peak_bytes())) {
+            Ordering::Greater => other,
+            _ => one,
+        }
+    };
+    let found = graphs.iter().enumerate();
+    let found = found.map(|(i, layers)| layers.within(budget, most, |chosen| try_out(i, chosen)));
+    let joined = found.reduce(|one, other| match (one, other) {
+        (Ok(one), Ok(other)) => Ok(better(one, other)),
+        (Err(one), Err(other)) => Err(one.min(other)),
+        (Ok(plan), Err(_)) | (Err(_), Ok(plan)) => Ok(plan),
+    });
+    joined.expect("at least one graph")
+}
+
+/// What is recomputed, and how.
+pub(crate) struct Selection<'a> {
+    /// For the report.
+    pub recomputed: Vec<Recompute>,
+    /// For the pass.
+    pub what: Recomputation<'a>,
+}
+
+/// A graph in blocks, and the ways of each.
+pub(crate) struct Layers {
+    blocks: Blocks,
+    stages: Vec<usize>,
+    /// The candidates of each block, by node; and values that are always recomputed.
+    candidates: Vec<Vec<Vec<ValueId>>>,
+    always: Vec<ValueId>,
+    /// The class of each block, and the ways of each class.
+    class_of: Vec<usize>,
+    classes: Vec<(Sample, Ways)>,
+    entry_bytes: Vec<usize>,
+    /// What is said of a value that is recomputed.
+    reports: HashMap<ValueId, Recompute>,
+    /// Bytes of states, constants and data, which every plan takes.
+    fixed: usize,
+    /// The limits of the grid that choices were asked for, with these.
+    composed: RefCell<HashMap<usize, Option<Composed>>>,
+}
+
+impl Layers {
+    /// The blocks of a graph and their ways; none where the graph has too few blocks.
+    pub fn of(graph: &Graph, bits: &[Packed], options: &Options, target: &dyn Target) -> Option<Layers> {
+        let forward = Forward::new(graph);
+        let blocks = Blocks::of(&forward)?;
+        let source = Source::of(&forward, &blocks);
+        let is_wide = |v: ValueId| forward.kept[v.index()] && narrow::widened_from(graph, v).is_some();
+        let mut candidates = vec![Vec::new(); blocks.count];
+        let mut always = vec![Vec::new(); blocks.count];
+        let mut kept_bits = vec![Vec::new(); blocks.count];
+        for (block, nodes) in source.nodes.iter().enumerate() {
+            let nodes = nodes.iter().map(|id| &graph.nodes[id.index()]);
+            for node in nodes.filter(|node| node.phase == Phase::Forward) {
+                let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+                let is_slow = target.kernel(node.op.as_ref(), &inputs, &outputs) == KernelKind::Reference;
+                let is_choice = |v: &&ValueId| {
+                    let packed = bits.iter().find(|packed| packed.value == **v);
+                    let bytes = packed.map_or(graph.ty(**v).bytes(), |packed| packed.bytes);
+                    forward.kept[v.index()] && !blocks.held[v.index()] && bytes >= SMALLEST && forward.base(**v) == **v
+                };
+                let (wide, own): (Vec<ValueId>, Vec<ValueId>) =
+                    node.outputs.iter().filter(is_choice).partition(|v| is_wide(**v));
+                always[block].extend(wide);
+                if !own.is_empty() && !is_slow {
+                    candidates[block].push(own);
+                }
+                let packed = node
+                    .outputs
+                    .iter()
+                    .filter(|v| bits.iter().any(|packed| packed.value == **v));
+                kept_bits[block].extend(packed.copied());
+            }
+        }
+        let (mut class_of, mut classes) = (Vec::new(), Vec::<(Sample, Ways)>::new());
+        let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
+        for block in 0..blocks.count {
+            let sample = source.sample(block, &candidates[block], &always[block], &kept_bits[block]);
+            let class = *known.entry(sample.description(target)).or_insert_with(|| {
+                let ways = Ways::of(&sample, options, target);
+                classes.push((sample, ways));
+                classes.len() - 1
+            });
+            class_of.push(class);
+        }
+        let entry = |block: usize| -> usize {
+            let before: &[ValueId] = if block == 0 { &[] } else { &blocks.entries[block - 1] };
+            let entries = blocks.entries[block].iter().filter(|v| !before.contains(v));
+            entries.map(|&v| aligned(graph.ty(v).bytes())).sum()
+        };
+        let states = graph.inputs.iter().filter(|i| i.kind == InputKind::State);
+        let data = graph.inputs.iter().filter(|i| i.kind == InputKind::Data);
+        let constants = graph
+            .nodes
+            .iter()
+            .filter(|n| n.inputs.is_empty())
+            .flat_map(|n| &n.outputs);
+        let in_arena = data.map(|i| i.value).chain(constants.copied());
+        let fixed = states.map(|i| graph.ty(i.value).bytes()).sum::<usize>()
+            + in_arena.map(|v| aligned(graph.ty(v).bytes())).sum::<usize>();
+        let choices = candidates.iter().flatten().chain(&always).chain(&blocks.entries);
+        let reports = choices.flatten().map(|&value| (value, report(graph, value))).collect();
+        Some(Layers {
+            reports,
+            stages: (0..graph.nodes.len()).map(|node| blocks.stage(node)).collect(),
+            entry_bytes: (0..blocks.count).map(entry).collect(),
+            always: always.concat(),
+            blocks,
+            candidates,
+            class_of,
+            classes,
+            fixed,
+            composed: RefCell::default(),
+        })
+    }
+
+    fn blocks(&self) -> Vec<Block<'_>> {
+        let waits = |block: usize| self.classes[self.class_of[block]].0.waiting;
+        let mut blocks: Vec<Block<'_>> = Vec::new();
+        let mut waiting = 0;
+        for block in (0..self.blocks.count).rev() {
+            blocks.push(Block {
+                ways: &self.classes[self.class_of[block]].1,
+                entry: self.entry_bytes[block],
+                waiting,
+            });
+            waiting += waits(block);
+        }
+        blocks.reverse();
+        blocks
+    }
+
+    /// The limit of a position in the grid; that of the first is as large as any choice.
+    fn limit(&self, at: usize) -> usize {
+        let most = self.choice(0).map_or(0, |composed| composed.peak);
+        (most as f64 * GRID.powi(at as i32)) as usize
+    }
+
+    /// The fastest choice within the limit of a position in the grid.
+    fn choice(&self, at: usize) -> Option<Composed> {
+        if let Some(known) = self.composed.borrow().get(&at) {
+            return known.clone();
+        }
+        let limit = if at == 0 { usize::MAX } else { self.limit(at) };
+        let composed = compose(&self.blocks(), limit);
+        self.composed.borrow_mut().insert(at, composed.clone());
+        composed
+    }
+
+    /// The number of limits with a choice.
+    fn len(&self) -> usize {
+        let (mut some, mut none) = (0, 1);
+        while self.choice(none).is_some() {
+            (some, none) = (none, 2 * none);
+        }
+        while some + 1 < none {
+            let middle = some.midpoint(none);
+            match self.choice(middle) {
+                Some(_) => some = middle,
+                None => none = middle,
+            }
+        }
+        none
+    }
+
+    /// Seconds of the fastest choice within a limit.
+    fn seconds(&self, at: usize) -> f64 {
+        self.choice(at).map_or(f64::INFINITY, |composed| composed.seconds)
+    }
+
+    /// The position of the smallest choice that takes no more than so many seconds; the first if there is none.
+    fn last_within(&self, most: f64, len: usize) -> usize {
+        let (mut within, mut above) = (0, len);
+        while within + 1 < above {
+            let middle = within.midpoint(above);
+            if self.seconds(middle) <= most {
+                within = middle;
+            } else {
+                above = middle;
+            }
+        }
+        within
+    }
+
+    /// The fastest plan within the budget, but for plans that are smaller and take no more than `most` seconds.
+    ///
+    /// # Errors
+    /// The least bytes of all plans tried, where none fits.
+    fn within(&self, budget: usize, most: f64, try_out: impl Fn(Selection<'_>) -> Plan) -> Result<Plan, usize> {
+        let len = self.len();
+        let begin = self.last_within(most, len);
+        let room = SLACK * budget.saturating_sub(self.fixed) as f64;
+        let roomy = (begin..len).find(|&at| self.limit(at) as f64 <= room).unwrap_or(len);
+        let first = roomy.min(len.saturating_sub(LAST)).max(begin);
+        let (mut least, mut before) = (usize::MAX, None);
+        for at in first..len {
+            let Some(composed) = self.choice(at) else { break };
+            if before.as_ref() == Some(&composed.choices) {
+                continue;
+            }
+            let plan = try_out(self.selection(&composed.choices));
+            before = Some(composed.choices);
+            if plan.peak_bytes() <= budget {
+                return Ok(Plan {
+                    seconds: composed.seconds,
+                    ..plan
+                });
+            }
+            least = least.min(plan.peak_bytes());
+        }
+        Err(least)
+    }
+
+    /// What choices recompute.
+    fn selection(&self, choices: &[Choice]) -> Selection<'_> {
+        let mut values = self.always.clone();
+        let mut lasting = HashMap::new();
+        for (block, choice) in choices.iter().enumerate() {
+            let candidates = &self.candidates[block];
+            let chosen = choice.recomputed.iter().flat_map(|&i| &candidates[i]).copied();
+            values.extend(chosen);
+            if choice.is_inner {
+                let before = &self.blocks.entries[block - 1];
+                let entries = self.blocks.entries[block].iter().filter(|v| !before.contains(v));
+                for &value in entries {
+                    values.push(value);
+                    lasting.insert(value, block - 1);
+                }
+            }
+            if choice.in_segment {
+                let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
+                for &value in others.flat_map(|i| &candidates[i]) {
+                    values.push(value);
+                    lasting.insert(value, block);
+                }
+            }
+        }
+        values.sort_unstable();
+        values.dedup();
+        Selection {
+            recomputed: values.iter().map(|value| self.reports[value].clone()).collect(),
+            what: Recomputation {
+                values,
+                bits: Vec::new(),
+                stages: &self.stages,
+                lasting,
+                held: &self.blocks.held,
+            },
+        }
+    }
+}
+
+/// What is said of a value that is recomputed.
+fn report(graph: &Graph, value: ValueId) -> Recompute {
+    let producer = graph.producer(value).expect("a node's output");
+    let node = &graph.nodes[producer.index()];
+    let cost = node.op.cost(&graph.input_types(node), &graph.output_types(node));
+    Recompute {
+        value,
+        name: describe(graph, value).0,
+        bytes: graph.ty(value).bytes(),
+        flops: cost.product_flops,
+    }
+}

@@ -1,0 +1,148 @@
+//! Ways: what a block keeps and recomputes, and what that costs by a plan of its sample.
+
+use lessen_graph::{Phase, RowWise, ValueId};
+
+use super::sample::{Sample, is_rest};
+use crate::options::Options;
+use crate::passes::{self, Recomputation};
+use crate::plan::Plan;
+use crate::planner::plan;
+use crate::target::Target;
+
+/// The candidates of a block of which every subset is tried; of the others, those of rows are recomputed.
+const TRIED: usize = 5;
+
+/// A way of having a block's values in backward.
+#[derive(Clone, Debug)]
+pub(super) struct Way {
+    /// The candidates that are recomputed, by their positions.
+    pub recomputed: Vec<usize>,
+    /// Bytes that are kept from the block's forward part to its backward part.
+    pub kept: usize,
+    /// The most bytes that the forward part takes, kept ones included.
+    pub forward: usize,
+    /// The most bytes that the backward part takes, kept ones included.
+    pub backward: usize,
+    /// Seconds of both parts.
+    pub seconds: f64,
+}
+
+impl Way {
+    /// Whether no figure of another way is better.
+    fn is_no_worse(&self, other: &Way) -> bool {
+        self.kept <= other.kept
+            && self.forward <= other.forward
+            && self.backward <= other.backward
+            && self.seconds <= other.seconds
+    }
+}
+
+/// The ways of a sample.
+pub(super) struct Ways {
+    /// Those of which no other one is better in everything, the fastest first.
+    pub best: Vec<Way>,
+    /// The way that recomputes all.
+    pub all: Way,
+    /// Seconds of the forward part.
+    pub forward_seconds: f64,
+}
+
+impl Ways {
+    pub fn of(sample: &Sample, options: &Options, target: &dyn Target) -> Ways {
+        let mut forward_seconds = f64::INFINITY;
+        let mut ways: Vec<Way> = Vec::new();
+        for recomputed in sets(sample) {
+            let (way, forward) = measured(sample, recomputed, options, target);
+            forward_seconds = forward_seconds.min(forward);
+            ways.push(way);
+        }
+        let all = ways.last().expect("the set of all is the last").clone();
+        ways.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.kept.cmp(&b.kept)));
+        let mut best: Vec<Way> = Vec::new();
+        for way in ways {
+            if !best.iter().any(|other| other.is_no_worse(&way)) {
+                best.push(way);
+            }
+        }
+        Ways {
+            best,
+            all,
+            forward_seconds,
+        }
+    }
+}
+
+/// The sets of candidates that are tried; the last is that of all.
+fn sets(sample: &Sample) -> Vec<Vec<usize>> {
+    let graph = &sample.graph;
+    let bytes = |i: usize| -> usize { sample.candidates[i].iter().map(|&v| graph.ty(v).bytes()).sum() };
+    let mut order: Vec<usize> = (0..sample.candidates.len()).collect();
+    order.sort_by_key(|&i| (std::cmp::Reverse(bytes(i)), i));
+    let others = order.split_off(order.len().min(TRIED));
+    let by_rows = |&i: &usize| {
+        let producer = graph.producer(sample.candidates[i][0]).expect("a candidate has a node");
+        let node = &graph.nodes[producer.index()];
+        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+        !node.op.is_contraction() && node.op.row_wise(&inputs, &outputs) != RowWise::No
+    };
+    let cheap: Vec<usize> = others.iter().copied().filter(by_rows).collect();
+    let subset = |bits: usize| (0..order.len()).filter(move |i| bits >> i & 1 == 1);
+    let mut sets: Vec<Vec<usize>> = (0..1 << order.len())
+        .map(|bits| subset(bits).map(|i| order[i]).chain(cheap.iter().copied()).collect())
+        .collect();
+    if !others.is_empty() {
+        sets.push(Vec::new());
+        sets.push((0..sample.candidates.len()).collect());
+    }
+    sets
+}
+
+/// The values of a sample that are recomputed in a way.
+fn values(sample: &Sample, recomputed: &[usize]) -> Vec<ValueId> {
+    let chosen = recomputed.iter().flat_map(|&i| &sample.candidates[i]);
+    chosen.chain(&sample.always).copied().collect()
+}
+
+/// A way by its plan, and the seconds of the forward part.
+fn measured(sample: &Sample, recomputed: Vec<usize>, options: &Options, target: &dyn Target) -> (Way, f64) {
+    let values = values(sample, &recomputed);
+    let bits = sample.bits.iter().copied().filter(|v| !values.contains(v)).collect();
+    let graph = passes::recompute_by_stages(
+        &sample.graph,
+        &Recomputation {
+            values,
+            bits,
+            ..Recomputation::default()
+        },
+    );
+    let plan = plan(passes::eliminate_dead_code(&graph), options, target);
+    let usage = plan.usage();
+    let rest = rest_of(&plan);
+    let most = |steps: &[crate::StepUsage]| steps.iter().map(|u| u.total() - u.inputs).max().unwrap_or(0);
+    // The last block has no rest: the phases tell where backward begins.
+    let begin = |at: &crate::StepUsage| at.phase != Phase::Forward;
+    let (end, behind) = match rest {
+        Some(at) => (at, at + 1),
+        None => {
+            let at = usage.iter().position(begin).unwrap_or(usage.len());
+            (at, at)
+        }
+    };
+    let way = Way {
+        recomputed,
+        kept: rest.map_or(0, |at| usage[at].forward.saturating_sub(sample.passed)),
+        forward: most(&usage[..end]),
+        backward: most(&usage[behind..]),
+        seconds: plan.seconds,
+    };
+    (way, plan.step_seconds[..end].iter().sum())
+}
+
+/// The step of the operation that stands for other blocks.
+fn rest_of(plan: &Plan) -> Option<usize> {
+    let is_rest_step = |step: &crate::PlannedStep| {
+        let mut nodes = step.nodes.iter().map(|id| &plan.graph.nodes[id.index()]);
+        nodes.any(is_rest)
+    };
+    plan.steps.iter().position(is_rest_step)
+}

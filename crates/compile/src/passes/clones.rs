@@ -1,0 +1,202 @@
+//! Clones: makes backward recompute forward values, as late as it can.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lessen_graph::ops::{PackBits, UnpackBits};
+use lessen_graph::{Graph, Node, Phase, ValueId};
+
+use super::remat::Forward;
+use crate::rewrite::Rewriter;
+
+/// What backward recomputes, and for whom.
+#[derive(Default)]
+pub(crate) struct Recomputation<'a> {
+    /// The values that are recomputed.
+    pub values: Vec<ValueId>,
+    /// Truth values with rows that are kept as bits.
+    pub bits: Vec<ValueId>,
+    /// The stage of each node behind the forward phase. What is recomputed for one stage no other one reads. All are of
+    /// one stage where this is empty.
+    pub stages: &'a [usize],
+    /// Of the recomputed values those that are recomputed once for all stages, and the stage, of a numbering of its
+    /// own, whose nodes lead to each.
+    pub lasting: HashMap<ValueId, usize>,
+    /// For each base whether recomputation may read it though backward does not; none may where this is empty.
+    pub held: &'a [bool],
+}
+
+/// For whom a value is recomputed.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Reader {
+    /// For the nodes of a stage.
+    Stage(usize),
+    /// For the recomputation of lasting values.
+    Lasting(usize),
+    /// For everybody.
+    All,
+}
+
+impl Reader {
+    /// The number of its stage in a schedule, where there are fewer than `most` stages; 0 where there is one.
+    fn number(self, most: usize) -> u32 {
+        let number = match self {
+            _ if most == 0 => 0,
+            Reader::Stage(stage) => 1 + stage,
+            Reader::Lasting(stage) => 1 + most + stage,
+            Reader::All => 0,
+        };
+        number as u32
+    }
+}
+
+/// Makes backward recompute these forward values, each once, just before its first reader in backward. Those of `bits`,
+/// which are truth values with rows, it takes from bits that the forward phase packs.
+pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
+    let (values, bits) = (values.to_vec(), bits.to_vec());
+    recompute_by_stages(
+        graph,
+        &Recomputation {
+            values,
+            bits,
+            ..Recomputation::default()
+        },
+    )
+}
+
+/// Makes backward recompute forward values, each just before its first reader in a stage.
+pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Graph {
+    let forward = Forward::new(graph);
+    let mut dropped = vec![false; graph.values.len()];
+    for value in what.values.iter().chain(&what.bits) {
+        dropped[value.index()] = true;
+    }
+    let mut clones = Clones {
+        forward: &forward,
+        what,
+        dropped,
+        rewriter: Rewriter::new(graph),
+        made: HashMap::new(),
+        bits: what.bits.iter().map(|&value| (value, None)).collect(),
+    };
+    for (i, node) in graph.nodes.iter().enumerate() {
+        if node.phase == Phase::Forward {
+            clones.rewriter.copy(node);
+            clones.pack(node);
+            continue;
+        }
+        let stage = Reader::Stage(what.stages.get(i).copied().unwrap_or(0));
+        let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| clones.read(v, stage)).collect();
+        clones.rewriter.stage = stage.number(what.stages.len());
+        let outputs = clones.rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
+        for (&old, new) in node.outputs.iter().zip(outputs) {
+            clones.rewriter.set(old, new);
+        }
+    }
+    clones.rewriter.finish(graph)
+}
+
+struct Clones<'a> {
+    forward: &'a Forward<'a>,
+    what: &'a Recomputation<'a>,
+    dropped: Vec<bool>,
+    rewriter: Rewriter,
+    made: HashMap<(ValueId, Reader), ValueId>,
+    /// The words of the values that are kept as bits, once they are there.
+    bits: HashMap<ValueId, Option<ValueId>>,
+}
+
+impl Clones<'_> {
+    /// Packs those of a forward node's outputs that are kept as bits.
+    fn pack(&mut self, node: &Node) {
+        for output in &node.outputs {
+            if let Some(words) = self.bits.get_mut(output) {
+                let value = self.rewriter.get(*output);
+                let packed = self
+                    .rewriter
+                    .push(Arc::new(PackBits), &[value], Phase::Forward, &node.scope);
+                *words = Some(packed[0]);
+            }
+        }
+    }
+
+    /// What backward reads for a value: a recomputation if it is dropped.
+    fn read(&mut self, value: ValueId, reader: Reader) -> ValueId {
+        let base = self.forward.base(value);
+        if self.forward.source(base) || !self.dropped[base.index()] {
+            self.rewriter.get(value)
+        } else {
+            self.recomputed(value, reader)
+        }
+    }
+
+    /// A recomputation of a value for a reader, with all that it takes. Pending values are on a stack of their own,
+    /// since chains may be as long as a network is deep.
+    fn recomputed(&mut self, value: ValueId, reader: Reader) -> ValueId {
+        let forward = self.forward;
+        let first = (value, self.shared_by(value, reader));
+        let mut pending = vec![first];
+        while let Some(&(value, reader)) = pending.last() {
+            if self.made.contains_key(&(value, reader)) {
+                pending.pop();
+                continue;
+            }
+            let producer = forward.graph.producer(value);
+            let node = &forward.graph.nodes[producer.expect("sources are read, not recomputed").index()];
+            let within = match reader {
+                Reader::All => Reader::Lasting(self.what.lasting[&value]),
+                reader => reader,
+            };
+            self.rewriter.stage = within.number(self.what.stages.len());
+            if let Some(&Some(words)) = self.bits.get(&value) {
+                let width = forward.graph.ty(value).last();
+                let unpack = Arc::new(UnpackBits { width });
+                let unpacked = self.rewriter.push(unpack, &[words], Phase::Backward, &node.scope);
+                self.made.insert((value, reader), unpacked[0]);
+                pending.pop();
+                continue;
+            }
+            let missing = |input: ValueId| {
+                let key = (input, self.shared_by(input, within));
+                (!self.at_hand(input) && !self.made.contains_key(&key)).then_some(key)
+            };
+            let open: Vec<(ValueId, Reader)> = node.inputs.iter().filter_map(|&input| missing(input)).collect();
+            if !open.is_empty() {
+                // The first input is recomputed first.
+                pending.extend(open.into_iter().rev());
+                continue;
+            }
+            let inputs: Vec<ValueId> = (node.inputs.iter())
+                .map(|&input| match self.at_hand(input) {
+                    true => self.rewriter.get(input),
+                    false => self.made[&(input, self.shared_by(input, within))],
+                })
+                .collect();
+            let outputs = self
+                .rewriter
+                .push(node.op.clone(), &inputs, Phase::Backward, &node.scope);
+            for (&old, new) in node.outputs.iter().zip(outputs) {
+                let key = (old, self.shared_by(old, within));
+                self.made.entry(key).or_insert(new);
+            }
+            pending.pop();
+        }
+        self.made[&first]
+    }
+
+    /// For whom a value is recomputed where this reader needs it.
+    fn shared_by(&self, value: ValueId, reader: Reader) -> Reader {
+        if self.what.lasting.contains_key(&value) {
+            Reader::All
+        } else {
+            reader
+        }
+    }
+
+    /// Whether a recomputation can read the forward value itself.
+    fn at_hand(&self, value: ValueId) -> bool {
+        let base = self.forward.base(value);
+        let held = self.what.held.get(base.index()).copied().unwrap_or(false);
+        self.forward.source(base) || ((self.forward.kept[base.index()] || held) && !self.dropped[base.index()])
+    }
+}
