@@ -5,14 +5,14 @@ use std::time::Duration;
 use lessen_graph::{Graph, InputKind, Node, NodeId, RowWise, ValueId};
 
 use crate::cost::Costed;
-use crate::indices::index_uses;
+use crate::indices::{IndexUse, index_uses};
 use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes;
-use crate::place::{is_view, places};
+use crate::place::{Place, is_view, places};
 use crate::plan::Plan;
 use crate::schedule::{Step, schedule};
-use crate::state::state_writes;
+use crate::state::{StateWrites, state_writes};
 use crate::storage::{Program, assign_storage};
 use crate::target::{KernelKind, Target};
 
@@ -48,37 +48,54 @@ fn kernels(graph: &Graph, target: &dyn Target) -> Kernels {
     kernels
 }
 
-/// Plans a graph, with what is widened from `bf16` widened where it is read.
-pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
-    let steps = steps(&graph, options, target);
-    match passes::widen_where_read(&graph, &kernels(&graph, target).row_wise, &steps) {
-        Some(graph) => planned(graph, options, target),
-        None => planned(graph, options, target),
+/// A graph with its schedule.
+struct Scheduled {
+    graph: Graph,
+    places: Vec<Place>,
+    indices: Vec<IndexUse>,
+    writes: StateWrites,
+    kernels: Kernels,
+    steps: Vec<Step>,
+}
+
+impl Scheduled {
+    fn new(graph: Graph, options: &Options, target: &dyn Target) -> Scheduled {
+        let places = places(&graph);
+        let indices = index_uses(&graph, &places);
+        let writes = state_writes(&graph, &places, &indices);
+        let kernels = kernels(&graph, target);
+        let (row_wise, after) = (&kernels.row_wise, &writes.after);
+        let steps = schedule(&graph, &places, row_wise, after, options.placement, target);
+        Scheduled {
+            places,
+            indices,
+            writes,
+            kernels,
+            steps,
+            graph,
+        }
     }
 }
 
-/// The steps of a graph as it is.
-fn steps(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Step> {
-    let places = places(graph);
-    let writes = state_writes(graph, &places, &index_uses(graph, &places));
-    let row_wise = kernels(graph, target).row_wise;
-    schedule(graph, &places, &row_wise, &writes.after, options.placement, target)
+/// Plans a graph, with what is widened from `bf16` widened where it is read.
+pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
+    let scheduled = Scheduled::new(graph, options, target);
+    match passes::widen_where_read(&scheduled.graph, &scheduled.kernels.row_wise, &scheduled.steps) {
+        Some(graph) => planned(Scheduled::new(graph, options, target), target),
+        None => planned(scheduled, target),
+    }
 }
 
-/// Plans a graph as it is.
-fn planned(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
-    let places = places(&graph);
-    let indices = index_uses(&graph, &places);
-    let writes = state_writes(&graph, &places, &indices);
-    let kernels = kernels(&graph, target);
-    let steps = schedule(
-        &graph,
-        &places,
-        &kernels.row_wise,
-        &writes.after,
-        options.placement,
-        target,
-    );
+/// Plans a scheduled graph as it is.
+fn planned(scheduled: Scheduled, target: &dyn Target) -> Plan {
+    let Scheduled {
+        graph,
+        places,
+        indices,
+        writes,
+        kernels,
+        steps,
+    } = scheduled;
     let states = graph.inputs.iter().filter(|i| i.kind == InputKind::State);
     let state_bytes = states.map(|i| graph.ty(i.value).bytes()).sum();
     let sources = graph.nodes.iter().filter(|n| n.inputs.is_empty());

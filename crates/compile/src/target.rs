@@ -62,8 +62,8 @@ impl Default for Rates {
         Rates {
             products: 1e11,
             narrow_products: 1.8e11,
-            others: 1e10,
-            memory: 8e9,
+            others: 3e10,
+            memory: 1.5e10,
             begin: 4e-6,
         }
     }

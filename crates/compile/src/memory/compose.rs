@@ -9,9 +9,12 @@
 //! Of states that are no better in any figure than another one only that one goes on, so that the choice is exact for
 //! the figures of the samples, unless there are more than [`MOST`] states between two blocks.
 
+use std::collections::BTreeMap;
+
 use super::ways::{Way, Ways};
 
-/// The most states between two blocks; of more, those of about the same bytes are thinned out.
+/// The states between two blocks of which none is left out; of more, one of those of about the same bytes goes on, to
+/// this part of the limit.
 const MOST: usize = 512;
 
 /// What the composition must know of a block.
@@ -235,29 +238,31 @@ impl Search<'_> {
         self.push(to, next, step);
     }
 
-    /// The states that may lead to the best choice.
+    /// The states that may lead to the best choice, the fastest first.
     fn thinned(&self, mut states: Vec<State>, at: usize) -> Vec<State> {
         states.retain(|state| state.seconds + self.least[at] < self.bound * (1.0 + 1e-12));
         states.sort_by(|a, b| {
             let bytes = (a.outer, a.inner).cmp(&(b.outer, b.inner));
             a.seconds.total_cmp(&b.seconds).then(bytes)
         });
-        let mut best: Vec<State> = Vec::new();
-        let mut grain = 1;
-        for state in states {
-            let rough = |bytes: usize| bytes / grain;
-            // A state that another one with as few bytes was as fast as: sorted by time, that one came first.
-            let is_worse = best
-                .iter()
-                .any(|s| rough(s.outer) <= rough(state.outer) && rough(s.inner) <= rough(state.inner));
-            if !is_worse {
-                best.push(state);
-                if best.len() > MOST {
-                    grain = (2 * grain).max(self.limit / MOST);
-                }
+        let grain = if states.len() <= MOST { 1 } else { self.limit / MOST + 1 };
+        // Of the states so far, by their outer bytes, the least inner bytes with as few outer ones.
+        let mut least: BTreeMap<usize, usize> = BTreeMap::new();
+        states.retain(|state| {
+            let (outer, inner) = (state.outer / grain, state.inner / grain);
+            let as_few = least.range(..=outer).next_back();
+            if as_few.is_some_and(|(_, &least)| least <= inner) {
+                return false;
             }
-        }
-        best
+            let worse = least.range(outer..).take_while(|(_, least)| **least >= inner);
+            let worse: Vec<usize> = worse.map(|(&outer, _)| outer).collect();
+            for outer in worse {
+                least.remove(&outer);
+            }
+            least.insert(outer, inner);
+            true
+        });
+        states
     }
 
     fn composed(&self, state: State) -> Composed {

@@ -29,7 +29,7 @@ const GRID: f64 = 0.97;
 const SLACK: f64 = 1.05;
 
 /// By how much the plan without a budget may take longer than the fastest one.
-const WORTH: f64 = 1.02;
+const WORTH: f64 = 1.03;
 
 /// The smallest choices of which the floor is the least.
 const LAST: usize = 6;
@@ -208,30 +208,17 @@ impl Layers {
         composed
     }
 
-    /// The number of limits with a choice.
-    fn len(&self) -> usize {
-        let (mut some, mut none) = (0, 1);
-        while self.choice(none).is_some() {
-            (some, none) = (none, 2 * none);
-        }
-        while some + 1 < none {
-            let middle = some.midpoint(none);
-            match self.choice(middle) {
-                Some(_) => some = middle,
-                None => none = middle,
-            }
-        }
-        none
-    }
-
     /// Seconds of the fastest choice within a limit.
     fn seconds(&self, at: usize) -> f64 {
         self.choice(at).map_or(f64::INFINITY, |composed| composed.seconds)
     }
 
     /// The position of the smallest choice that takes no more than so many seconds; the first if there is none.
-    fn last_within(&self, most: f64, len: usize) -> usize {
-        let (mut within, mut above) = (0, len);
+    fn last_within(&self, most: f64) -> usize {
+        let (mut within, mut above) = (0, 1);
+        while self.seconds(above) <= most {
+            (within, above) = (above, 2 * above);
+        }
         while within + 1 < above {
             let middle = within.midpoint(above);
             if self.seconds(middle) <= most {
@@ -243,33 +230,51 @@ impl Layers {
         within
     }
 
+    /// The first position from `begin` on whose limit is no more than so many bytes, or else the last with a choice.
+    fn first_below(&self, room: f64, begin: usize) -> usize {
+        let is_below = |at: usize| self.limit(at) as f64 <= room || self.limit(at) == 0;
+        let below = (begin..).find(|&at| is_below(at)).expect("limits fall to 0");
+        if self.choice(below).is_some() {
+            return below;
+        }
+        let (mut some, mut none) = (begin, below);
+        while some + 1 < none {
+            let middle = some.midpoint(none);
+            match self.choice(middle) {
+                Some(_) => some = middle,
+                None => none = middle,
+            }
+        }
+        some
+    }
+
     /// The fastest plan within the budget, but for plans that are smaller and take no more than `most` seconds.
     ///
     /// # Errors
     /// The least bytes of all plans tried, where none fits.
     fn within(&self, budget: usize, most: f64, try_out: impl Fn(Selection<'_>) -> Plan) -> Result<Plan, usize> {
-        let len = self.len();
-        let begin = self.last_within(most, len);
+        let begin = self.last_within(most);
         let room = SLACK * budget.saturating_sub(self.fixed) as f64;
-        let roomy = (begin..len).find(|&at| self.limit(at) as f64 <= room).unwrap_or(len);
-        let first = roomy.min(len.saturating_sub(LAST)).max(begin);
-        let (mut least, mut before) = (usize::MAX, None);
-        for at in first..len {
-            let Some(composed) = self.choice(at) else { break };
-            if before.as_ref() == Some(&composed.choices) {
-                continue;
+        let first = self.first_below(room, begin);
+        let mut tried = Tried {
+            budget,
+            least: usize::MAX,
+            before: None,
+        };
+        let mut at = first;
+        while let Some(composed) = self.choice(at) {
+            if let Some(plan) = tried.fits(&composed, || try_out(self.selection(&composed.choices))) {
+                return Ok(plan);
             }
-            let plan = try_out(self.selection(&composed.choices));
-            before = Some(composed.choices);
-            if plan.peak_bytes() <= budget {
-                return Ok(Plan {
-                    seconds: composed.seconds,
-                    ..plan
-                });
-            }
-            least = least.min(plan.peak_bytes());
+            at += 1;
         }
-        Err(least)
+        // The smallest choices decide about the floor, so that all of them are tried before a budget is refused.
+        for composed in (begin.max(at.saturating_sub(LAST))..first).filter_map(|at| self.choice(at)) {
+            if let Some(plan) = tried.fits(&composed, || try_out(self.selection(&composed.choices))) {
+                return Ok(plan);
+            }
+        }
+        Err(tried.least)
     }
 
     /// What choices recompute.
@@ -308,6 +313,30 @@ impl Layers {
                 held: &self.blocks.held,
             },
         }
+    }
+}
+
+/// What is known from plans that were tried.
+struct Tried {
+    budget: usize,
+    /// The least bytes of them.
+    least: usize,
+    before: Option<Vec<Choice>>,
+}
+
+impl Tried {
+    /// The plan of a choice, if it is within the budget.
+    fn fits(&mut self, composed: &Composed, plan: impl FnOnce() -> Plan) -> Option<Plan> {
+        if self.before.as_ref() == Some(&composed.choices) {
+            return None;
+        }
+        self.before = Some(composed.choices.clone());
+        let plan = plan();
+        self.least = self.least.min(plan.peak_bytes());
+        (plan.peak_bytes() <= self.budget).then_some(Plan {
+            seconds: composed.seconds,
+            ..plan
+        })
     }
 }
 

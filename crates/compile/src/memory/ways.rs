@@ -12,6 +12,9 @@ use crate::target::Target;
 /// The candidates of a block of which every subset is tried; of the others, those of rows are recomputed.
 const TRIED: usize = 5;
 
+/// Bytes are few that are at most this part of a block's peak.
+const FEW: usize = 200;
+
 /// A way of having a block's values in backward.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
@@ -28,11 +31,12 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Whether no figure of another way is better.
+    /// Whether no figure of another way is better by more than a few bytes.
     fn is_no_worse(&self, other: &Way) -> bool {
-        self.kept <= other.kept
-            && self.forward <= other.forward
-            && self.backward <= other.backward
+        let few = other.backward / FEW;
+        self.kept <= other.kept + few
+            && self.forward <= other.forward + few
+            && self.backward <= other.backward + few
             && self.seconds <= other.seconds
     }
 }
