@@ -15,6 +15,8 @@ pub enum Host<'a> {
     I32(&'a [i32]),
     /// `u32` elements.
     U32(&'a [u32]),
+    /// `u8` elements.
+    U8(&'a [u8]),
     /// Booleans, 0 or 1.
     Bool(&'a [u8]),
 }
@@ -28,6 +30,7 @@ impl<'a> Host<'a> {
             Host::BF16(_) => DType::BF16,
             Host::I32(_) => DType::I32,
             Host::U32(_) => DType::U32,
+            Host::U8(_) => DType::U8,
             Host::Bool(_) => DType::Bool,
         }
     }
@@ -40,7 +43,7 @@ impl<'a> Host<'a> {
             Host::BF16(x) => x.len(),
             Host::I32(x) => x.len(),
             Host::U32(x) => x.len(),
-            Host::Bool(x) => x.len(),
+            Host::U8(x) | Host::Bool(x) => x.len(),
         }
     }
 
@@ -65,7 +68,7 @@ impl<'a> Host<'a> {
             Host::BF16(x) => f64::from(f32::from_bits(u32::from(x[i]) << 16)),
             Host::I32(x) => f64::from(x[i]),
             Host::U32(x) => f64::from(x[i]),
-            Host::Bool(x) => f64::from(x[i]),
+            Host::U8(x) | Host::Bool(x) => f64::from(x[i]),
         })
     }
 }

@@ -18,6 +18,7 @@ pub(crate) unsafe fn host_array<'a>(ty: &Type, ptr: *const u8) -> Host<'a> {
             DType::BF16 => Host::BF16(std::slice::from_raw_parts(ptr.cast(), n)),
             DType::I32 => Host::I32(std::slice::from_raw_parts(ptr.cast(), n)),
             DType::U32 => Host::U32(std::slice::from_raw_parts(ptr.cast(), n)),
+            DType::U8 => Host::U8(std::slice::from_raw_parts(ptr, n)),
             DType::Bool => Host::Bool(std::slice::from_raw_parts(ptr, n)),
         }
     }
@@ -31,6 +32,6 @@ pub(crate) fn host_ptr(host: &Host<'_>) -> *const u8 {
         Host::BF16(x) => x.as_ptr().cast(),
         Host::I32(x) => x.as_ptr().cast(),
         Host::U32(x) => x.as_ptr().cast(),
-        Host::Bool(x) => x.as_ptr(),
+        Host::U8(x) | Host::Bool(x) => x.as_ptr(),
     }
 }

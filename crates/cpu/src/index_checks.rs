@@ -53,7 +53,7 @@ pub(crate) fn check(name: &str, of: &[usize], index: &IndexUse, elements: Host<'
     let get = |at: usize| match elements {
         Host::I32(x) => i64::from(x[at]),
         Host::U32(x) => i64::from(x[at]),
-        Host::Bool(x) => i64::from(x[at]),
+        Host::U8(x) | Host::Bool(x) => i64::from(x[at]),
         Host::F32(x) => whole(f64::from(x[at])),
         Host::F64(x) => whole(x[at]),
         Host::BF16(x) => whole(f64::from(f32::from_bits(u32::from(x[at]) << 16))),

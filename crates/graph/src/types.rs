@@ -16,18 +16,31 @@ pub enum DType {
     I32,
     /// Unsigned integers: random bits and keys.
     U32,
+    /// Unsigned integers of one byte: codes of quantized numbers.
+    U8,
     /// Booleans, one byte each.
     Bool,
 }
 
 impl DType {
+    /// All of them.
+    pub const ALL: [DType; 7] = [
+        DType::F32,
+        DType::F64,
+        DType::BF16,
+        DType::I32,
+        DType::U32,
+        DType::U8,
+        DType::Bool,
+    ];
+
     /// Bytes that one element takes in memory.
     pub fn bytes(self) -> usize {
         match self {
             DType::F64 => 8,
             DType::F32 | DType::I32 | DType::U32 => 4,
             DType::BF16 => 2,
-            DType::Bool => 1,
+            DType::U8 | DType::Bool => 1,
         }
     }
 
@@ -43,6 +56,7 @@ impl DType {
             DType::F32 | DType::F64 | DType::BF16 => true,
             DType::I32 => whole && (f64::from(i32::MIN)..=f64::from(i32::MAX)).contains(&value),
             DType::U32 => whole && (0.0..=f64::from(u32::MAX)).contains(&value),
+            DType::U8 => whole && (0.0..=f64::from(u8::MAX)).contains(&value),
             DType::Bool => value == 0.0 || value == 1.0,
         }
     }
@@ -56,6 +70,7 @@ impl DType {
             DType::BF16 => f64::from(f32::from_bits(u32::from(bf16_bits(value as f32)) << 16)),
             DType::I32 => f64::from(value as i32),
             DType::U32 => f64::from(value as u32),
+            DType::U8 => f64::from(value as u8),
             DType::Bool => f64::from(u8::from(value != 0.0)),
         }
     }
@@ -73,15 +88,14 @@ impl DType {
             DType::BF16 => "bf16",
             DType::I32 => "i32",
             DType::U32 => "u32",
+            DType::U8 => "u8",
             DType::Bool => "bool",
         }
     }
 
     /// The dtype of a [`DType::name`].
     pub fn from_name(name: &str) -> Option<DType> {
-        [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool]
-            .into_iter()
-            .find(|d| d.name() == name)
+        DType::ALL.into_iter().find(|d| d.name() == name)
     }
 }
 

@@ -21,6 +21,8 @@ pub enum HostArray {
     I32(Vec<i32>),
     /// `u32` elements.
     U32(Vec<u32>),
+    /// `u8` elements.
+    U8(Vec<u8>),
     /// Booleans, 0 or 1.
     Bool(Vec<u8>),
 }
@@ -34,6 +36,7 @@ impl HostArray {
             HostArray::BF16(x) => Host::BF16(x),
             HostArray::I32(x) => Host::I32(x),
             HostArray::U32(x) => Host::U32(x),
+            HostArray::U8(x) => Host::U8(x),
             HostArray::Bool(x) => Host::Bool(x),
         }
     }
@@ -56,7 +59,7 @@ impl HostArray {
             HostArray::BF16(x) => x.iter().flat_map(|v| v.to_le_bytes()).collect(),
             HostArray::I32(x) => x.iter().flat_map(|v| v.to_le_bytes()).collect(),
             HostArray::U32(x) => x.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            HostArray::Bool(x) => x.clone(),
+            HostArray::U8(x) | HostArray::Bool(x) => x.clone(),
         }
     }
 
@@ -71,6 +74,7 @@ impl HostArray {
             DType::BF16 => HostArray::BF16(elements(bytes, u16::from_le_bytes)),
             DType::I32 => HostArray::I32(elements(bytes, i32::from_le_bytes)),
             DType::U32 => HostArray::U32(elements(bytes, u32::from_le_bytes)),
+            DType::U8 => HostArray::U8(bytes.to_vec()),
             DType::Bool => HostArray::Bool(bytes.to_vec()),
         }
     }
@@ -84,6 +88,7 @@ impl From<Host<'_>> for HostArray {
             Host::BF16(x) => HostArray::BF16(x.to_vec()),
             Host::I32(x) => HostArray::I32(x.to_vec()),
             Host::U32(x) => HostArray::U32(x.to_vec()),
+            Host::U8(x) => HostArray::U8(x.to_vec()),
             Host::Bool(x) => HostArray::Bool(x.to_vec()),
         }
     }
@@ -132,7 +137,7 @@ pub(crate) fn write_le(host: Host<'_>, out: &mut dyn Write) -> io::Result<()> {
         Host::BF16(x) => blocks(x, u16::to_le_bytes, out),
         Host::I32(x) => blocks(x, i32::to_le_bytes, out),
         Host::U32(x) => blocks(x, u32::to_le_bytes, out),
-        Host::Bool(x) => out.write_all(x),
+        Host::U8(x) | Host::Bool(x) => out.write_all(x),
     }
 }
 
@@ -148,6 +153,7 @@ mod tests {
             HostArray::BF16(vec![1, u16::MAX - 1]),
             HostArray::I32(vec![i32::MIN, -1, 7]),
             HostArray::U32(vec![u32::MAX, 3]),
+            HostArray::U8(vec![0, 255, 128]),
             HostArray::Bool(vec![0, 1, 1]),
         ] {
             let bytes = array.to_le_bytes();

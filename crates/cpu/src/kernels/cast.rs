@@ -82,36 +82,49 @@ conversions! {
     f32 => Bf16, |x| round_to_bf16(x);
     f32 => i32, |x| x as i32;
     f32 => u32, |x| x as u32;
+    f32 => u8, |x| x as u8;
     f32 => Bool, |x| Bool(u8::from(x != 0.0));
     f64 => f32, |x| x as f32;
     f64 => f64, |x| x;
     f64 => Bf16, |x| round_to_bf16(x as f32);
     f64 => i32, |x| x as i32;
     f64 => u32, |x| x as u32;
+    f64 => u8, |x| x as u8;
     f64 => Bool, |x| Bool(u8::from(x != 0.0));
     Bf16 => f32, |x| widen(x);
     Bf16 => f64, |x| f64::from(widen(x));
     Bf16 => Bf16, |x| x;
     Bf16 => i32, |x| widen(x) as i32;
     Bf16 => u32, |x| widen(x) as u32;
+    Bf16 => u8, |x| widen(x) as u8;
     Bf16 => Bool, |x| Bool(u8::from(widen(x) != 0.0));
     i32 => f32, |x| x as f32;
     i32 => f64, |x| f64::from(x);
     i32 => Bf16, |x| round_to_bf16(x as f32);
     i32 => i32, |x| x;
     i32 => u32, |x| x as u32;
+    i32 => u8, |x| x as u8;
     i32 => Bool, |x| Bool(u8::from(x != 0));
     u32 => f32, |x| x as f32;
     u32 => f64, |x| f64::from(x);
     u32 => Bf16, |x| round_to_bf16(x as f32);
     u32 => i32, |x| x as i32;
     u32 => u32, |x| x;
+    u32 => u8, |x| x as u8;
     u32 => Bool, |x| Bool(u8::from(x != 0));
+    u8 => f32, |x| f32::from(x);
+    u8 => f64, |x| f64::from(x);
+    u8 => Bf16, |x| round_to_bf16(f32::from(x));
+    u8 => i32, |x| i32::from(x);
+    u8 => u32, |x| u32::from(x);
+    u8 => u8, |x| x;
+    u8 => Bool, |x| Bool(u8::from(x != 0));
     Bool => f32, |x| f32::from(u8::from(x.0 != 0));
     Bool => f64, |x| f64::from(u8::from(x.0 != 0));
     Bool => Bf16, |x| if x.0 != 0 { Bf16(0x3f80) } else { Bf16(0) };
     Bool => i32, |x| i32::from(x.0 != 0);
     Bool => u32, |x| u32::from(x.0 != 0);
+    Bool => u8, |x| u8::from(x.0 != 0);
     Bool => Bool, |x| x;
 }
 
@@ -161,6 +174,7 @@ pub unsafe fn cast(from: DType, to: DType, n: usize, c: usize, x: Rows<u8>, y: R
             DType::BF16 => cast_from::<Bf16>(to, n, c, x.cast(), y),
             DType::I32 => cast_from::<i32>(to, n, c, x.cast(), y),
             DType::U32 => cast_from::<u32>(to, n, c, x.cast(), y),
+            DType::U8 => cast_from::<u8>(to, n, c, x, y),
             DType::Bool => cast_from::<Bool>(to, n, c, x.cast(), y),
         }
     }
@@ -168,7 +182,7 @@ pub unsafe fn cast(from: DType, to: DType, n: usize, c: usize, x: Rows<u8>, y: R
 
 unsafe fn cast_from<A>(to: DType, n: usize, c: usize, x: Rows<A>, y: Rows<u8>)
 where
-    A: Element + To<f32> + To<f64> + To<Bf16> + To<i32> + To<u32> + To<Bool>,
+    A: Element + To<f32> + To<f64> + To<Bf16> + To<i32> + To<u32> + To<u8> + To<Bool>,
 {
     // SAFETY: passed on.
     unsafe {
@@ -178,6 +192,7 @@ where
             DType::BF16 => map_plain(Cast::<A, Bf16>(PhantomData), n, c, x, y.cast()),
             DType::I32 => map_plain(Cast::<A, i32>(PhantomData), n, c, x, y.cast()),
             DType::U32 => map_plain(Cast::<A, u32>(PhantomData), n, c, x, y.cast()),
+            DType::U8 => map_plain(Cast::<A, u8>(PhantomData), n, c, x, y),
             DType::Bool => map_plain(Cast::<A, Bool>(PhantomData), n, c, x, y.cast()),
         }
     }

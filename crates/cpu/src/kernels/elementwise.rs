@@ -319,7 +319,7 @@ pub(super) fn compare_kernel(op: &ops::Compare, types: &Types<'_>) -> Option<Ker
         DType::F32 => of::<f32>(op.kind),
         DType::I32 => of::<i32>(op.kind),
         DType::U32 => of::<u32>(op.kind),
-        DType::Bool => of::<u8>(op.kind),
+        DType::U8 | DType::Bool => of::<u8>(op.kind),
         DType::F64 | DType::BF16 => None,
     }
 }

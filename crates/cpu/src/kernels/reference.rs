@@ -81,7 +81,7 @@ unsafe fn decode(from: *const u8, dtype: DType) -> f64 {
             DType::BF16 => f64::from(f32::from_bits(u32::from(from.cast::<u16>().read_unaligned()) << 16)),
             DType::I32 => f64::from(from.cast::<i32>().read_unaligned()),
             DType::U32 => f64::from(from.cast::<u32>().read_unaligned()),
-            DType::Bool => f64::from(from.read()),
+            DType::U8 | DType::Bool => f64::from(from.read()),
         }
     }
 }
@@ -94,6 +94,7 @@ pub(crate) fn encode(value: f64, dtype: DType) -> Vec<u8> {
         DType::BF16 => bf16_bits(value as f32).to_ne_bytes().to_vec(),
         DType::I32 => (value as i32).to_ne_bytes().to_vec(),
         DType::U32 => (value as u32).to_ne_bytes().to_vec(),
+        DType::U8 => vec![value as u8],
         DType::Bool => vec![u8::from(value != 0.0)],
     }
 }

@@ -82,8 +82,7 @@ fn elementwise() -> Vec<Sample> {
     let mut all: Vec<Sample> = UnaryKind::ALL.map(|kind| sample(ops::Unary { kind }, &[x])).into();
     all.extend(BinaryKind::ALL.map(|kind| sample(ops::Binary { kind }, &[x, x])));
     all.extend(CompareKind::ALL.map(|kind| sample(ops::Compare { kind }, &[x, x])));
-    let dtypes = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool];
-    all.extend(dtypes.map(|dtype| sample(ops::Cast { dtype }, &[x])));
+    all.extend(DType::ALL.map(|dtype| sample(ops::Cast { dtype }, &[x])));
     for tanh in [false, true] {
         all.push(sample(ops::Gelu { tanh }, &[x]));
         all.push(sample(ops::GeluBackward { tanh }, &[x, x]));
@@ -307,7 +306,7 @@ fn of_networks() -> Vec<Sample> {
 /// The samples on each dtype that has kernels and that their type rule admits, with the types of inputs and outputs.
 fn admitted() -> Vec<(Sample, Vec<Type>, Vec<Type>)> {
     let mut all = Vec::new();
-    for dtype in [DType::F32, DType::I32, DType::U32, DType::Bool] {
+    for dtype in [DType::F32, DType::I32, DType::U32, DType::U8, DType::Bool] {
         for sample in samples() {
             let inputs = sample.inputs.iter();
             let inputs: Vec<Type> = inputs.map(|(own, s)| Type::new(own.unwrap_or(dtype), s)).collect();

@@ -211,6 +211,14 @@ fn mistakes_panic_with_a_sentence_at_the_callers_line() {
             "pad: u32[2,3] cannot hold -1",
         ),
         (
+            |t, _| made(t.full(DType::U8, &[2], 256.0)),
+            "full: u8[2] cannot hold 256",
+        ),
+        (
+            |t, _| made(t.iota(DType::U8, &[257], 0)),
+            "iota: u8[257] has no positions along an axis 0",
+        ),
+        (
             |t, _| made(t.constant(Array::new(Type::new(DType::Bool, &[2]), vec![1.0, 2.0]))),
             "constant: bool[2] cannot hold 2",
         ),

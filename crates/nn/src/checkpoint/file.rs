@@ -94,8 +94,7 @@ impl TensorFile {
     pub fn entries(&self) -> impl Iterator<Item = Entry> {
         let known = |name: String| {
             let info = self.metadata.info(&name)?;
-            const ALL: [DType; 6] = [DType::F32, DType::F64, DType::BF16, DType::I32, DType::U32, DType::Bool];
-            let dtype = ALL.into_iter().find(|&dtype| stored(dtype) == info.dtype)?;
+            let dtype = DType::ALL.into_iter().find(|&dtype| stored(dtype) == info.dtype)?;
             let ty = Type::new(dtype, &info.shape);
             Some(Entry { name, ty })
         };

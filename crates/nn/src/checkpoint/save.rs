@@ -168,6 +168,7 @@ pub(super) fn stored(dtype: DType) -> Dtype {
         DType::BF16 => Dtype::BF16,
         DType::I32 => Dtype::I32,
         DType::U32 => Dtype::U32,
+        DType::U8 => Dtype::U8,
         DType::Bool => Dtype::BOOL,
     }
 }

@@ -278,6 +278,7 @@ mod tests {
             entry("d.count", Type::new(DType::I32, &[1])),
             entry("e.key", Type::new(DType::U32, &[2])),
             entry("f.seen", Type::new(DType::Bool, &[3])),
+            entry("h.codes", Type::new(DType::U8, &[5])),
         ];
         let fill = |entry: &Entry, out: &mut dyn std::io::Write| out.write_all(&vec![1; entry.ty.bytes()]);
         write_tensors(&dir.path().join(STATE), &states, fill).unwrap();

@@ -30,6 +30,7 @@ fn rounded(array: &Array) -> HostArray {
         lessen_graph::DType::BF16 => HostArray::BF16(elements.map(|&x| lessen_graph::bf16_bits(x as f32)).collect()),
         lessen_graph::DType::I32 => HostArray::I32(elements.map(|&x| x as i32).collect()),
         lessen_graph::DType::U32 => HostArray::U32(elements.map(|&x| x as u32).collect()),
+        lessen_graph::DType::U8 => HostArray::U8(elements.map(|&x| x as u8).collect()),
         lessen_graph::DType::Bool => HostArray::Bool(elements.map(|&x| x as u8).collect()),
     }
 }

@@ -52,6 +52,10 @@ fn floats_to_everything() {
             run::<f32, u32>(DType::F32, DType::U32, &x),
             x.iter().map(|&x| x as u32).collect::<Vec<_>>()
         );
+        assert_eq!(
+            run::<f32, u8>(DType::F32, DType::U8, &x),
+            x.iter().map(|&x| x as u8).collect::<Vec<_>>()
+        );
         let truth: Vec<u8> = x.iter().map(|&x| u8::from(x != 0.0)).collect();
         assert_eq!(run::<f32, u8>(DType::F32, DType::Bool, &x), truth);
         let halves: Vec<u16> = run(DType::F32, DType::BF16, &x);
@@ -79,10 +83,22 @@ fn integers_and_truth_values() {
         assert_eq!(run::<i32, u32>(DType::I32, DType::U32, &x), x.map(|x| x as u32));
         assert_eq!(run::<i32, u8>(DType::I32, DType::Bool, &x), x.map(|x| u8::from(x != 0)));
         assert_eq!(run::<i32, u16>(DType::I32, DType::BF16, &x), x.map(|x| bf16(x as f32)));
+        assert_eq!(run::<i32, u8>(DType::I32, DType::U8, &x), x.map(|x| x as u8));
         let u = x.map(|x| x as u32);
         assert_eq!(run::<u32, f32>(DType::U32, DType::F32, &u), u.map(|x| x as f32));
         assert_eq!(run::<u32, f64>(DType::U32, DType::F64, &u), u.map(f64::from));
         assert_eq!(run::<u32, i32>(DType::U32, DType::I32, &u), x);
+        assert_eq!(run::<u32, u8>(DType::U32, DType::U8, &u), u.map(|x| x as u8));
+        let bytes = [0u8, 1, 128, 255];
+        assert_eq!(run::<u8, f32>(DType::U8, DType::F32, &bytes), [0.0, 1.0, 128.0, 255.0]);
+        assert_eq!(run::<u8, f64>(DType::U8, DType::F64, &bytes), [0.0, 1.0, 128.0, 255.0]);
+        assert_eq!(run::<u8, i32>(DType::U8, DType::I32, &bytes), [0, 1, 128, 255]);
+        assert_eq!(run::<u8, u32>(DType::U8, DType::U32, &bytes), [0, 1, 128, 255]);
+        assert_eq!(run::<u8, u8>(DType::U8, DType::Bool, &bytes), [0, 1, 1, 1]);
+        assert_eq!(
+            run::<u8, u16>(DType::U8, DType::BF16, &bytes),
+            bytes.map(|x| bf16(x.into()))
+        );
         let b = [0u8, 1, 2, 0, 255];
         assert_eq!(run::<u8, f32>(DType::Bool, DType::F32, &b), [0.0, 1.0, 1.0, 0.0, 1.0]);
         assert_eq!(run::<u8, i32>(DType::Bool, DType::I32, &b), [0, 1, 1, 0, 1]);

@@ -60,6 +60,7 @@ pub enum Data {
     F32(Vec<f32>),
     I32(Vec<i32>),
     U32(Vec<u32>),
+    U8(Vec<u8>),
     Bool(Vec<u8>),
 }
 
@@ -70,6 +71,7 @@ impl Data {
             DType::F32 => Data::F32(data.map(|&x| x as f32).collect()),
             DType::I32 => Data::I32(data.map(|&x| x as i32).collect()),
             DType::U32 => Data::U32(data.map(|&x| x as u32).collect()),
+            DType::U8 => Data::U8(data.map(|&x| x as u8).collect()),
             DType::Bool => Data::Bool(data.map(|&x| x as u8).collect()),
             other => panic!("a run takes no {}", other.name()),
         }
@@ -80,6 +82,7 @@ impl Data {
             Data::F32(x) => Host::F32(x),
             Data::I32(x) => Host::I32(x),
             Data::U32(x) => Host::U32(x),
+            Data::U8(x) => Host::U8(x),
             Data::Bool(x) => Host::Bool(x),
         }
     }

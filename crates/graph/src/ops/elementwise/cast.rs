@@ -66,6 +66,7 @@ fn convert(x: f64, from: DType, to: DType) -> f64 {
         _ if from == to => x,
         DType::I32 if !from.is_float() => f64::from(x as i64 as i32),
         DType::U32 if !from.is_float() => f64::from(x as i64 as u32),
+        DType::U8 if !from.is_float() => f64::from(x as i64 as u8),
         _ => to.round(x),
     }
 }
