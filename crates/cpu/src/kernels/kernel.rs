@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::index_errors::IndexErrors;
 
 /// The most operands of a row kernel.
-pub(crate) const MAX_OPERANDS: usize = 12;
+pub(crate) const MAX_OPERANDS: usize = 13;
 
 /// The types that an operation is applied to.
 #[derive(Clone, Copy)]

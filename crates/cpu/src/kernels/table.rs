@@ -19,7 +19,11 @@ type Make = Box<dyn Fn(&dyn Op, &Types<'_>) -> Option<Kernel> + Send + Sync>;
 /// the kernel's own author.
 static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
     HashMap::from([
+        entry::<ops::Adadelta>(optimizer::adadelta_kernel),
+        entry::<ops::Adagrad>(optimizer::adagrad_kernel),
+        entry::<ops::Adam>(optimizer::adam_kernel),
         entry::<ops::AdamW>(optimizer::adamw_kernel),
+        entry::<ops::AdamW8bit>(optimizer::adamw_8bit_kernel),
         entry::<ops::AdamWRows>(optimizer::adamw_rows_kernel),
         entry::<ops::Attention>(attention::attention_kernel),
         entry::<ops::AttentionBackward>(attention::attention_backward_kernel),
@@ -49,6 +53,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Iota>(nothing),
         entry::<ops::LayerNorm>(norm::layer_norm_kernel),
         entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
+        entry::<ops::Lion>(optimizer::lion_kernel),
         entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
         entry::<ops::MatMul>(matmul::matmul_kernel),
         entry::<ops::MaxPool2d>(images::max_pool2d_kernel),
@@ -68,6 +73,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Reshape>(nothing),
         entry::<ops::RmsNorm>(norm::rms_norm_kernel),
         entry::<ops::RmsNormBackward>(norm::rms_norm_backward_kernel),
+        entry::<ops::RmsProp>(optimizer::rmsprop_kernel),
         entry::<ops::Rope>(rope::rope_kernel),
         entry::<ops::ScaleShift>(scale_shift::scale_shift_kernel),
         entry::<ops::ScaleShiftSums>(scale_shift::scale_shift_sums_kernel),

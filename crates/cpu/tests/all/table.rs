@@ -266,6 +266,49 @@ fn of_networks() -> Vec<Sample> {
         eps: 1e-3,
         weight_decay: 0.1,
     };
+    let l2 = 0.1;
+    let adam = ops::Adam {
+        beta1: 0.9,
+        beta2: 0.99,
+        eps: 1e-3,
+        weight_decay: l2,
+    };
+    let adagrad = ops::Adagrad {
+        lr_decay: 0.1,
+        initial: 0.1,
+        eps: 1e-3,
+        weight_decay: l2,
+    };
+    let adadelta = ops::Adadelta {
+        rho: 0.9,
+        eps: 1e-3,
+        weight_decay: l2,
+    };
+    let lion = ops::Lion {
+        beta1: 0.9,
+        beta2: 0.99,
+        weight_decay: l2,
+    };
+    for momentum in [0.0, 0.9] {
+        let rmsprop = ops::RmsProp {
+            alpha: 0.99,
+            eps: 1e-3,
+            momentum,
+            weight_decay: l2,
+        };
+        let shapes: &[&[usize]] = if momentum == 0.0 {
+            &[x, x, x, &[]]
+        } else {
+            &[x, x, x, x, &[]]
+        };
+        all.push(sample(rmsprop, shapes));
+    }
+    // Blocks that are rows, and others.
+    for (shape, blocks) in [([4, 128], [2]), ([300, 70], [83])] {
+        let op = ops::AdamW8bit { rule: adamw };
+        let shapes: [&[usize]; 8] = [&shape, &shape, &shape, &blocks, &shape, &blocks, &[], &[]];
+        all.push(sample(op, &shapes).with(2, DType::U8).with(4, DType::U8));
+    }
     let sgd = ops::Sgd {
         momentum: 0.9,
         nesterov: true,
@@ -275,6 +318,10 @@ fn of_networks() -> Vec<Sample> {
         sample(adamw, &[x, x, x, x, &[], &[]]),
         sample(ops::AdamWRows { rule: adamw }, &[x, &[4], &[4, 70], x, x, &[], &[]]).with(1, DType::I32),
         sample(sgd, &[x, x, x, &[]]),
+        sample(adam, &[x, x, x, x, &[], &[]]),
+        sample(adagrad, &[x, x, x, &[], &[]]),
+        sample(adadelta, &[x, x, x, x, &[]]),
+        sample(lion, &[x, x, x, &[]]),
         sample(ops::Dropout { p: 0.3, stream: 2 }, &[x, &[2]]).with(1, DType::U32),
         sample(ops::LayerNorm { eps: 1e-3 }, &[x, row, row]),
         sample(ops::LayerNormBackward, &[x, row, rows, rows, x]),

@@ -9,6 +9,7 @@ use lessen_graph::{Array, DType, Op, Type};
 
 use crate::attentions;
 use crate::images;
+use crate::optimizers;
 use crate::prng::Prng;
 
 /// How often an operation can be differentiated, compared with central differences.
@@ -71,6 +72,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
         };
         all.push(case(op, &[&r.normal(&shape), &positions], Smooth::Twice));
     }
+    all.extend(optimizers::cases(r));
     all
 }
 

@@ -17,6 +17,7 @@ mod layouts;
 mod mistakes;
 mod names;
 mod norm_logits;
+mod optimizers;
 mod outside_operation;
 mod prng;
 mod products;

@@ -49,8 +49,24 @@ fn results() -> Vec<u32> {
             eps: 1e-8,
             weight_decay: 0.1,
         };
+        let adam = lessen_graph::ops::Adam {
+            beta1: k.beta1,
+            beta2: k.beta2,
+            eps: k.eps,
+            weight_decay: k.weight_decay,
+        };
+        let x = optimizer::Operands {
+            n: c,
+            g: tp,
+            p: gp,
+            moments: [gp, x.as_ptr()],
+            new_p: y.as_mut_ptr(),
+            new_moments: [sp, sp.add(c)],
+        };
+        optimizer::adam(x, adam, 0.1, 2.0);
+        keep(&y);
         let arrays = optimizer::AdamWArrays {
-            old: [gp, gp, x.as_ptr()],
+            old: [gp, gp, x.moments[1]],
             new: [y.as_mut_ptr(), sp, sp.add(c)],
         };
         optimizer::adamw(c, tp, arrays, 0.1, 2.0, k);

@@ -21,3 +21,4 @@ mod reduce;
 mod rope;
 mod softmax;
 mod support;
+mod updates;

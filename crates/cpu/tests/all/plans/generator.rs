@@ -6,11 +6,11 @@
 mod arithmetic;
 mod images;
 mod layers;
+mod updates;
 
 use std::collections::HashMap;
 
-use lessen_graph::ops::{AdamW, Sgd};
-use lessen_graph::{Array, DType, Graph, InputKind, Phase, Tensor, Trace, Type};
+use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, Type};
 
 use crate::plans::sizes::{LIMIT, narrower, shape};
 use crate::random::Random;
@@ -196,51 +196,6 @@ impl<'g> Writer<'g> {
             } else {
                 self.trace.output(&format!("gradient{i}"), gradient);
             }
-        }
-    }
-
-    /// Assigns a state its new value, by one rule or another.
-    fn update(&mut self, leaf: Tensor<'g>, gradient: Tensor<'g>) {
-        let shape = leaf.shape();
-        let rule = self.random.below(4);
-        if rule < 2 {
-            let new = self.trace.in_phase(Phase::Update, || leaf - gradient * 0.125);
-            return self.trace.assign(leaf, new);
-        }
-        let rate = self.data(Array::scalar(0.125));
-        let moments = if rule == 2 { 1 } else { 2 };
-        let states: Vec<Tensor<'g>> = (0..moments)
-            .map(|_| {
-                let name = format!("moment{}", self.inputs.len());
-                // Away from zero, where the root of the second moment would enlarge every error.
-                let mut values = self.random.array(&shape, 0.5);
-                values.data.iter_mut().for_each(|v| *v += 1.0);
-                self.inputs.insert(name.clone(), values);
-                self.trace.state(&name, DType::F32, &shape)
-            })
-            .collect();
-        let (random, trace) = (&mut self.random, self.trace);
-        let new = trace.in_phase(Phase::Update, || {
-            if rule == 2 {
-                let rule = Sgd {
-                    momentum: 0.9,
-                    nesterov: random.chance(50),
-                    weight_decay: 0.01,
-                };
-                trace.apply(rule, &[leaf, gradient, states[0], rate])
-            } else {
-                let step = trace.full(DType::F32, &[], 3.0);
-                let rule = AdamW {
-                    beta1: 0.9,
-                    beta2: 0.99,
-                    eps: 1e-6,
-                    weight_decay: 0.01,
-                };
-                trace.apply(rule, &[leaf, gradient, states[0], states[1], rate, step])
-            }
-        });
-        for (state, value) in [&[leaf], &states[..]].concat().into_iter().zip(new) {
-            trace.assign(state, value);
         }
     }
 }

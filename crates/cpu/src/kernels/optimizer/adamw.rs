@@ -1,11 +1,11 @@
-//! Optimizer updates, in one pass over memory.
+//! AdamW of dense gradients, and of gradients in rows.
 
 use std::ops::Range;
 
 use lessen_graph::ops;
 
-use super::kernel::{Kernel, RowKernel, Types, WholeKernel};
 use crate::index_errors::IndexErrors;
+use crate::kernels::kernel::{Kernel, RowKernel, Types, WholeKernel};
 use crate::simd::{LANES, Level, chunks, dispatch, fma, load, store};
 
 /// The constants of AdamW.
@@ -21,20 +21,9 @@ pub struct AdamWConstants {
     pub weight_decay: f64,
 }
 
-/// The constants of stochastic gradient descent.
-#[derive(Clone, Copy, Debug)]
-pub struct SgdConstants {
-    /// Decay of the velocity.
-    pub momentum: f64,
-    /// Whether the step looks ahead along the velocity. Nesterov 1983.
-    pub nesterov: bool,
-    /// Added to the gradient, times the parameter.
-    pub weight_decay: f64,
-}
-
 /// The numbers of one step of AdamW.
 #[derive(Clone, Copy)]
-struct AdamWStep {
+pub(super) struct AdamWStep {
     b1: f32,
     c1: f32,
     b2: f32,
@@ -46,7 +35,7 @@ struct AdamWStep {
 }
 
 impl AdamWConstants {
-    fn at(&self, lr: f32, t: f32) -> AdamWStep {
+    pub(super) fn at(&self, lr: f32, t: f32) -> AdamWStep {
         let (rate, t) = (f64::from(lr), f64::from(t));
         AdamWStep {
             b1: self.beta1 as f32,
@@ -58,6 +47,17 @@ impl AdamWConstants {
             step: (rate / (1.0 - self.beta1.powf(t))) as f32,
             root: (1.0 / (1.0 - self.beta2.powf(t)).sqrt()) as f32,
         }
+    }
+}
+
+impl AdamWStep {
+    /// The new parameter and moments of an element.
+    #[inline(always)]
+    pub(super) fn element<L: Level>(self, g: f32, p: f32, m: f32, v: f32) -> (f32, f32, f32) {
+        let m = fma::<L>(self.b1, m, self.c1 * g);
+        let v = fma::<L>(self.b2, v, self.c2 * g * g);
+        let denominator = fma::<L>(v.sqrt(), self.root, self.eps);
+        (fma::<L>(p, self.decay, -(self.step * m / denominator)), m, v)
     }
 }
 
@@ -114,16 +114,6 @@ dispatch! {
         rows: Range<usize>, c: usize, gradient: GradientRows, arrays: AdamWArrays, lr: f32, t: f32,
         constants: AdamWConstants,
     ) = adamw_rows_body;
-
-    /// One step of stochastic gradient descent: `d = g + wd p`, `v2 = momentum v + d`, `p2 = p - lr (nesterov
-    /// ? d + momentum v2 : v2)`. Without momentum, `v2` may be null: then no velocity is kept.
-    ///
-    /// # Safety
-    /// As for [`adamw`]; `v` is not read if `v2` is null.
-    pub unsafe fn sgd(
-        n: usize, p: *const f32, g: *const f32, v: *const f32, p2: *mut f32, v2: *mut f32, lr: f32,
-        constants: SgdConstants,
-    ) = sgd_body;
 }
 
 #[inline(always)]
@@ -166,10 +156,7 @@ unsafe fn adamw_run<L: Level, const GRADIENT: bool>(n: usize, g: *const f32, arr
                     [0.0; LANES]
                 };
                 for i in 0..LANES {
-                    ms[i] = fma::<L>(step.b1, ms[i], step.c1 * gs[i]);
-                    vs[i] = fma::<L>(step.b2, vs[i], step.c2 * gs[i] * gs[i]);
-                    let denominator = fma::<L>(vs[i].sqrt(), step.root, step.eps);
-                    ps[i] = fma::<L>(ps[i], step.decay, -(step.step * ms[i] / denominator));
+                    (ps[i], ms[i], vs[i]) = step.element::<L>(gs[i], ps[i], ms[i], vs[i]);
                 }
                 store(p2.add(j), 1, len, &ps);
                 store(m2.add(j), 1, len, &ms);
@@ -242,46 +229,6 @@ fn positions(ids: &[i32], first: usize, count: usize) -> [Option<u32>; LANES] {
     at
 }
 
-#[inline(always)]
-unsafe fn sgd_body<L: Level>(
-    n: usize,
-    p: *const f32,
-    g: *const f32,
-    v: *const f32,
-    p2: *mut f32,
-    v2: *mut f32,
-    lr: f32,
-    constants: SgdConstants,
-) {
-    let (momentum, decay) = (constants.momentum as f32, constants.weight_decay as f32);
-    chunks!(n, |j, len| {
-        // SAFETY: elements j..j+len lie within all arrays; they are read before any of them is written.
-        unsafe {
-            let mut ps = load(p.add(j), 1, len, 0.0);
-            let mut ds = load(g.add(j), 1, len, 0.0);
-            for i in 0..LANES {
-                ds[i] = fma::<L>(decay, ps[i], ds[i]);
-            }
-            if !v2.is_null() {
-                let mut vs = load(v.add(j), 1, len, 0.0);
-                for i in 0..LANES {
-                    vs[i] = fma::<L>(momentum, vs[i], ds[i]);
-                    ds[i] = if constants.nesterov {
-                        fma::<L>(momentum, vs[i], ds[i])
-                    } else {
-                        vs[i]
-                    };
-                }
-                store(v2.add(j), 1, len, &vs);
-            }
-            for i in 0..LANES {
-                ps[i] = fma::<L>(-lr, ds[i], ps[i]);
-            }
-            store(p2.add(j), 1, len, &ps);
-        }
-    });
-}
-
 impl From<&ops::AdamW> for AdamWConstants {
     fn from(op: &ops::AdamW) -> AdamWConstants {
         AdamWConstants {
@@ -294,7 +241,7 @@ impl From<&ops::AdamW> for AdamWConstants {
 }
 
 /// The kernel of [`ops::AdamW`]. All operands but the scalars lie densely, so that a run is one stretch.
-pub(super) fn adamw_kernel(op: &ops::AdamW, types: &Types<'_>) -> Option<Kernel> {
+pub(in crate::kernels) fn adamw_kernel(op: &ops::AdamW, types: &Types<'_>) -> Option<Kernel> {
     if !types.floats_are_f32() {
         return None;
     }
@@ -312,7 +259,7 @@ pub(super) fn adamw_kernel(op: &ops::AdamW, types: &Types<'_>) -> Option<Kernel>
 }
 
 /// The kernel of [`ops::AdamWRows`], likewise.
-pub(super) fn adamw_rows_kernel(op: &ops::AdamWRows, types: &Types<'_>) -> Option<Kernel> {
+pub(in crate::kernels) fn adamw_rows_kernel(op: &ops::AdamWRows, types: &Types<'_>) -> Option<Kernel> {
     if !types.floats_are_f32() {
         return None;
     }
@@ -370,33 +317,5 @@ pub(super) fn adamw_rows_kernel(op: &ops::AdamWRows, types: &Types<'_>) -> Optio
         );
     })
     .dense([0, 3, 4])
-    .into()
-}
-
-/// The kernel of [`ops::Sgd`], likewise.
-pub(super) fn sgd_kernel(op: &ops::Sgd, types: &Types<'_>) -> Option<Kernel> {
-    if !types.floats_are_f32() {
-        return None;
-    }
-    let constants = SgdConstants {
-        momentum: op.momentum,
-        nesterov: op.nesterov,
-        weight_decay: op.weight_decay,
-    };
-    // SAFETY: see `Run`.
-    RowKernel::elementwise(move |r| unsafe {
-        let [p, g, buffer] = [0, 1, 2].map(|i| r.whole(i));
-        sgd(
-            r.n * r.c(),
-            p,
-            g,
-            buffer,
-            r.column(0),
-            r.column(1),
-            r.scalar(3),
-            constants,
-        );
-    })
-    .dense([0, 1, 2])
     .into()
 }

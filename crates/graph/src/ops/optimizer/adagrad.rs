@@ -1,0 +1,76 @@
+//! Adagrad (Duchi, Hazan, Singer 2011), as `torch.optim.Adagrad`.
+
+use lessen_base::Result;
+
+use crate::array::Array;
+use crate::attrs::Attrs;
+use crate::named::Named;
+use crate::op::{Cost, Op, RowWise};
+use crate::ops::optimizer::update::{check_scalars, check_update};
+use crate::ops::rules::{arity, arrays};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// Inputs: parameter `p`, gradient `g`, sum of squares `s`, learning rate `lr[]`, step count `t[]` from 1 on, the last
+/// two `f32`. Outputs `p'`, `s'`: `d = g + weight_decay p`, `s' = s + d^2`, `p' = p - lr / (1 + (t - 1) lr_decay) d /
+/// (sqrt(initial + s') + eps)`. PyTorch's sum begins with its `initial_accumulator_value`, which is `initial` here, so
+/// that `s` begins with zeros.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Adagrad {
+    /// Growth of the learning rate's denominator per step.
+    pub lr_decay: f64,
+    /// Added to the sum of squares under the root.
+    pub initial: f64,
+    /// Added to the denominator.
+    pub eps: f64,
+    /// Weight decay, added to the gradient.
+    pub weight_decay: f64,
+}
+
+named!("adagrad": Adagrad { lr_decay, initial, eps, weight_decay });
+
+impl Op for Adagrad {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 5)?;
+        check_update(&inputs[..3])?;
+        check_scalars(&inputs[3..])?;
+        Ok(vec![inputs[0].clone(); 2])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let (lr, t) = (inputs[3].item(), inputs[4].item());
+        let rate = lr / (1.0 + (t - 1.0) * self.lr_decay);
+        let (mut p, mut s) = (inputs[0].data.clone(), inputs[2].data.clone());
+        for (i, &g) in inputs[1].data.iter().enumerate() {
+            let d = g + self.weight_decay * p[i];
+            s[i] += d * d;
+            p[i] -= rate * d / ((self.initial + s[i]).sqrt() + self.eps);
+        }
+        arrays(outputs, [p, s])
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        let [p, g, s] = [0, 1, 2].map(|i| inputs[i]);
+        let [lr, t] = [3, 4].map(|i| inputs[i].cast(p.dtype()));
+        let rate = lr / ((t - 1.0) * self.lr_decay + 1.0);
+        let d = g + p * self.weight_decay;
+        let s = s + d * d;
+        Some(vec![p - rate * d / ((s + self.initial).sqrt() + self.eps), s])
+    }
+
+    fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
+        RowWise::Elementwise
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(8.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+}
