@@ -42,6 +42,17 @@ fn kinds(graph: &Graph, places: &[Place]) -> Kinds {
     Kinds { runs, side }
 }
 
+/// Nodes of updates that no gradient leads to, such as the norm of a parameter, or a parameter times its decay.
+fn idle(graph: &Graph, places: &[Place], runs: &[bool]) -> Vec<bool> {
+    let mut idle = vec![false; graph.nodes.len()];
+    for (i, node) in graph.nodes.iter().enumerate().filter(|(i, _)| runs[*i]) {
+        let producers = node.inputs.iter().map(|v| graph.producer(places[v.index()].base));
+        let mut from = producers.flatten().map(NodeId::index).filter(|&p| runs[p]);
+        idle[i] = node.phase == Phase::Update && from.all(|p| idle[p]);
+    }
+    idle
+}
+
 /// Orders the nodes. Besides the edges of the graph, for each pair in `after` the second node runs after the first.
 pub fn schedule(
     graph: &Graph,
@@ -54,6 +65,7 @@ pub fn schedule(
     let kinds = kinds(graph, places);
     let n = graph.nodes.len();
     let mut successors: Vec<Vec<usize>> = vec![Vec::new(); n];
+    let mut predecessors: Vec<Vec<usize>> = vec![Vec::new(); n];
     let mut waits = vec![0usize; n];
     let mut writes_after: Vec<Vec<usize>> = vec![Vec::new(); n];
     for (a, b) in after {
@@ -71,17 +83,30 @@ pub fn schedule(
         from.sort_unstable();
         from.dedup();
         waits[i] = from.len();
-        for p in from {
+        for &p in &from {
             successors[p].push(i);
         }
+        predecessors[i] = from;
     }
+    let idle = idle(graph, places, &kinds.runs);
+    let others = |from: &Vec<usize>| from.iter().filter(|&&p| !idle[p]).count();
+    let is_before_update = |i: &usize| kinds.runs[*i] && graph.nodes[*i].phase != Phase::Update;
+    let (waits_for_others, before_update) = (
+        predecessors.iter().map(others).collect(),
+        (0..n).filter(is_before_update).count(),
+    );
     let mut scheduler = Scheduler {
         graph,
         places,
         row_wise,
         kinds,
         successors,
+        predecessors,
         waits,
+        waits_for_others,
+        due: vec![false; n],
+        idle,
+        before_update,
         writes_after,
         pending: (0..n).collect(),
         ready: BTreeSet::new(),
@@ -96,8 +121,8 @@ pub fn schedule(
         .filter(|&i| scheduler.waits[i] == 0)
         .collect();
     // Scalars that all updates read, such as the bias correction, run first, so that no update waits for them.
-    let scalar = |i: usize| graph.nodes[i].outputs.iter().all(|&v| graph.ty(v).numel() == 1);
-    let early = |i: &usize| graph.nodes[*i].phase == Phase::Update && scheduler.waits[*i] == 0 && scalar(*i);
+    let early =
+        |i: &usize| graph.nodes[*i].phase == Phase::Update && scheduler.waits[*i] == 0 && scheduler.is_scalar(*i);
     scheduler.ready_updates = scheduler.pending.iter().copied().filter(early).collect();
     scheduler.run();
     assert!(scheduler.pending.is_empty(), "no two nodes wait for each other");
@@ -110,8 +135,18 @@ struct Scheduler<'a> {
     row_wise: &'a [RowWise],
     kinds: Kinds,
     successors: Vec<Vec<usize>>,
+    predecessors: Vec<Vec<usize>>,
     /// The number of nodes that each node waits for.
     waits: Vec<usize>,
+    /// Nodes of updates that no gradient leads to. What is larger than a scalar runs when an update waits for nothing
+    /// else, since its result would be kept until then.
+    idle: Vec<bool>,
+    /// The number of other nodes that each node waits for.
+    waits_for_others: Vec<usize>,
+    /// Idle nodes that an update waits for, and these updates.
+    due: Vec<bool>,
+    /// The number of pending nodes of other phases than the update.
+    before_update: usize,
     /// The readers of the state that each node overwrites, which must run in earlier steps.
     writes_after: Vec<Vec<usize>>,
     pending: BTreeSet<usize>,
@@ -158,15 +193,44 @@ impl Scheduler<'_> {
         let step = self.steps.len() - 1;
         self.step_of[i] = step;
         self.steps[step].nodes.push(NodeId(i as u32));
+        if self.graph.nodes[i].phase != Phase::Update {
+            self.before_update -= 1;
+        }
         for s in std::mem::take(&mut self.successors[i]) {
             self.waits[s] -= 1;
+            self.waits_for_others[s] -= usize::from(!self.idle[i]);
+            let is_update = self.graph.nodes[s].phase == Phase::Update;
             if self.waits[s] == 0 {
                 self.ready.insert(s);
-                if self.graph.nodes[s].phase == Phase::Update {
+                let may_idle = self.idle[s] && self.before_update > 0 && !self.is_scalar(s);
+                if is_update && (self.due[s] || !may_idle) {
                     self.ready_updates.insert(s);
                 }
+            } else if is_update && self.waits_for_others[s] == 0 && !self.idle[s] {
+                self.demand(s);
             }
         }
+    }
+
+    /// Makes the idle nodes due that an update waits for.
+    fn demand(&mut self, update: usize) {
+        let mut open = vec![update];
+        while let Some(i) = open.pop() {
+            if std::mem::replace(&mut self.due[i], true) {
+                continue;
+            }
+            if self.waits[i] == 0 {
+                self.ready_updates.insert(i);
+            }
+            let pending = |p: &usize| self.idle[*p] && self.step_of[*p] == usize::MAX;
+            open.extend(self.predecessors[i].iter().copied().filter(pending));
+        }
+    }
+
+    /// Whether all results of a node are single numbers.
+    fn is_scalar(&self, i: usize) -> bool {
+        let outputs = &self.graph.nodes[i].outputs;
+        outputs.iter().all(|&v| self.graph.ty(v).numel() == 1)
     }
 
     /// Rows of a node that opens a group.
