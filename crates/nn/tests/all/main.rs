@@ -27,6 +27,7 @@ mod reversible;
 mod small_models;
 mod statistics;
 mod support;
+mod trajectories;
 mod vision;
 mod vision_results;
 mod vit;

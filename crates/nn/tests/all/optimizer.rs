@@ -1,5 +1,7 @@
 //! Updates: weight decay of matrices only, clipping, momentum, and gradient accumulation.
 
+use std::collections::BTreeSet;
+
 use crate::support::{Arrays, assert_close};
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly, verify};
 use lessen_nn::{Context, Init, OptimizerConfig, StateSpec, UpdateRule, optimizer};
@@ -115,6 +117,13 @@ fn only_matrices_decay() {
                 nesterov: false,
                 weight_decay,
             },
+            OptimizerConfig::adamw_8bit(weight_decay),
+            OptimizerConfig::adam(weight_decay),
+            OptimizerConfig::adagrad(weight_decay),
+            OptimizerConfig::adadelta(weight_decay),
+            OptimizerConfig::rmsprop(weight_decay),
+            OptimizerConfig::lion(weight_decay),
+            OptimizerConfig::adafactor(weight_decay),
         ]
     };
     for (without, with) in optimizers(0.0).iter().zip(&optimizers(0.5)) {
@@ -134,38 +143,62 @@ fn only_matrices_decay() {
 
 #[test]
 fn states_are_those_that_the_optimizer_needs() {
-    let names = |config: OptimizerConfig| {
-        let mut names: Vec<String> = step(&config, None).into_keys().collect();
-        names.sort();
-        names
+    let sgd = |momentum| OptimizerConfig::Sgd {
+        momentum,
+        nesterov: false,
+        weight_decay: 0.1,
     };
+    let rmsprop = |momentum| OptimizerConfig::RmsProp {
+        alpha: 0.9,
+        eps: 1e-8,
+        momentum,
+        weight_decay: 0.1,
+    };
+    for (config, states) in [
+        (sgd(0.0), &[][..]),
+        (sgd(0.9), &["momentum.b", "momentum.w"]),
+        (OptimizerConfig::adamw(0.0), &["m.b", "m.w", "v.b", "v.w"]),
+        (OptimizerConfig::adamw_8bit(0.0), &["m.b", "m.w", "v.b", "v.w"]),
+        (OptimizerConfig::adam(0.0), &["m.b", "m.w", "v.b", "v.w"]),
+        (OptimizerConfig::adagrad(0.0), &["sum.b", "sum.w"]),
+        (
+            OptimizerConfig::adadelta(0.0),
+            &["mean_gradient.b", "mean_gradient.w", "mean_step.b", "mean_step.w"],
+        ),
+        (rmsprop(0.0), &["mean_square.b", "mean_square.w"]),
+        (
+            rmsprop(0.5),
+            &["mean_square.b", "mean_square.w", "velocity.b", "velocity.w"],
+        ),
+        (OptimizerConfig::lion(0.0), &["mean.b", "mean.w"]),
+        (OptimizerConfig::adafactor(0.0), &["column.w", "row.w", "variance.b"]),
+    ] {
+        let found: BTreeSet<String> = step(&config, None).into_keys().collect();
+        let states = states.iter().map(|state| format!("optimizer.{state}"));
+        let wanted = states.chain(["b", "w"].map(String::from)).collect();
+        assert_eq!(found, wanted, "{config:?}");
+    }
+}
+
+#[test]
+fn states_of_large_parameters_are_small() {
+    let bytes = |config: OptimizerConfig, shape: &[usize]| -> usize {
+        let types = config.states(shape).into_iter().map(|(_, ty)| ty.bytes());
+        types.sum()
+    };
+    let matrix = [64, 128];
+    assert_eq!(bytes(OptimizerConfig::adamw(0.0), &matrix), 8 * 8192);
+    assert_eq!(bytes(OptimizerConfig::adamw_8bit(0.0), &matrix), 2 * (8192 + 4 * 32));
+    assert_eq!(bytes(OptimizerConfig::adafactor(0.0), &matrix), 4 * (64 + 128));
+    // Of a stack of matrices each is factored; a vector is not.
     assert_eq!(
-        names(OptimizerConfig::Sgd {
-            momentum: 0.0,
-            nesterov: false,
-            weight_decay: 0.1
-        }),
-        ["b", "w"]
+        bytes(OptimizerConfig::adafactor(0.0), &[3, 64, 128]),
+        3 * 4 * (64 + 128)
     );
-    assert_eq!(
-        names(OptimizerConfig::Sgd {
-            momentum: 0.9,
-            nesterov: false,
-            weight_decay: 0.0
-        }),
-        ["b", "optimizer.momentum.b", "optimizer.momentum.w", "w"]
-    );
-    assert_eq!(
-        names(OptimizerConfig::adamw(0.0)),
-        [
-            "b",
-            "optimizer.m.b",
-            "optimizer.m.w",
-            "optimizer.v.b",
-            "optimizer.v.w",
-            "w"
-        ]
-    );
+    assert_eq!(bytes(OptimizerConfig::adafactor(0.0), &[8192]), 4 * 8192);
+    // Blocks of small parameters would save little.
+    assert_eq!(bytes(OptimizerConfig::adamw_8bit(0.0), &[63, 65]), 8 * 4095);
+    assert_eq!(bytes(OptimizerConfig::adamw_8bit(0.0), &[4097]), 2 * (4097 + 4 * 17));
 }
 
 #[test]

@@ -1,0 +1,152 @@
+//! Parameter updates as part of the graph: optimizers, clipping to a global norm, gradient accumulation.
+//!
+//! A training step is one graph, made with [`update`]. With gradient accumulation it is two: [`accumulate`] makes the
+//! graph that runs for every micro-batch, [`apply`] the one that runs after the last. All states start at zero.
+
+mod adafactor;
+mod algorithms;
+mod config;
+mod rule;
+
+pub use config::OptimizerConfig;
+pub use rule::{Joined, UpdateRule, average_of, steps_input};
+
+use lessen_graph::ops::clip::{clip_coefficient, global_norm};
+use lessen_graph::{DType, Phase, Tensor};
+
+use self::algorithms::update_one;
+use crate::context::{Context, ParamSpec, StateSpec};
+
+/// The states and outputs that an update adds to the graph.
+#[derive(Clone, Debug)]
+pub struct Update<'g> {
+    /// States of the optimizer, initially zero.
+    pub states: Vec<StateSpec>,
+    /// The global norm of the gradients before clipping, `f32[]`; `None` without clipping.
+    pub gradient_norm: Option<Tensor<'g>>,
+}
+
+/// Adds a whole training step: gradients of the loss with respect to the parameters of the context that are trained,
+/// clipping to a global norm, and the update.
+///
+/// Declares the data inputs `lr` (`f32[]`, the learning rate) and, for optimizers that count steps and for averages,
+/// `t` (`f32[]`, the step number from 1) and those of [`steps_input`] for parameters that joined later.
+///
+/// # Panics
+/// If no parameter is trained.
+#[track_caller]
+pub fn update<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> Update<'g> {
+    let params = rule.trained(cx.params());
+    assert!(!params.is_empty(), "no parameter of the model is trained");
+    let gradients = loss.grad(&tensors(cx, &params));
+    update_with(cx, &params, gradients, rule)
+}
+
+/// Adds the gradients of one micro-batch to the states `gradient.PARAMETER`, which it returns.
+///
+/// Declares the data input `share` (`f32[]`), the weight of this micro-batch in the mean loss: its number of labels
+/// over that of the whole batch, which is `1 / n` for `n` equal micro-batches. If the shares sum to 1, the states end
+/// as the gradient of the mean over all labels.
+///
+/// # Panics
+/// If no parameter is trained.
+#[track_caller]
+pub fn accumulate<'g>(cx: &Context<'g>, loss: Tensor<'g>, rule: &UpdateRule) -> Vec<StateSpec> {
+    let params = rule.trained(cx.params());
+    assert!(!params.is_empty(), "no parameter of the model is trained");
+    let share = cx.input("share", DType::F32, &[]);
+    let gradients = (loss * share).grad(&tensors(cx, &params));
+    let states: Vec<StateSpec> = params.iter().map(|(param, _)| gradient_state(param)).collect();
+    cx.trace().in_phase(Phase::Update, || {
+        for (state, gradient) in states.iter().zip(gradients) {
+            let sum = state.declare(cx.trace());
+            cx.trace().assign(sum, sum + gradient);
+        }
+    });
+    states
+}
+
+/// Adds the update from the gradients that [`accumulate`] has summed, and resets them to zero.
+///
+/// `params` are the parameters of the accumulating graph, of which this graph declares those that are trained again.
+/// Data inputs and states are those of [`update`].
+pub fn apply<'g>(cx: &Context<'g>, params: &[ParamSpec], rule: &UpdateRule) -> Update<'g> {
+    let mut trained = rule.trained(params.to_vec());
+    for (param, _) in &mut trained {
+        param.value = cx.param(&param.name, &param.shape, param.init).id();
+    }
+    let declare = |(param, _): &(ParamSpec, f64)| gradient_state(param).declare(cx.trace());
+    let gradients: Vec<Tensor<'g>> = trained.iter().map(declare).collect();
+    cx.trace().in_phase(Phase::Update, || {
+        for gradient in &gradients {
+            cx.trace().assign(*gradient, gradient.full_like(0.0));
+        }
+    });
+    update_with(cx, &trained, gradients, rule)
+}
+
+fn tensors<'g>(cx: &Context<'g>, params: &[(ParamSpec, f64)]) -> Vec<Tensor<'g>> {
+    params.iter().map(|(param, _)| cx.trace().tensor(param.value)).collect()
+}
+
+/// The state that sums a parameter's gradients.
+fn gradient_state(param: &ParamSpec) -> StateSpec {
+    StateSpec {
+        name: format!("gradient.{}", param.name),
+        dtype: DType::F32,
+        shape: param.shape.clone(),
+    }
+}
+
+fn update_with<'g>(
+    cx: &Context<'g>,
+    params: &[(ParamSpec, f64)],
+    mut gradients: Vec<Tensor<'g>>,
+    rule: &UpdateRule,
+) -> Update<'g> {
+    let trace = cx.trace();
+    trace.in_phase(Phase::Update, || {
+        let gradient_norm = rule.clip_norm.map(|most| {
+            let norm = global_norm(&gradients);
+            let factor = clip_coefficient(norm, most);
+            gradients.iter_mut().for_each(|gradient| *gradient = *gradient * factor);
+            norm
+        });
+        let mut states = Vec::new();
+        for ((param, factor), gradient) in params.iter().zip(gradients) {
+            let p = trace.tensor(param.value);
+            let new = update_one(cx, (param, *factor), gradient, rule, &mut states);
+            trace.assign(p, new);
+            if let Some(decay) = rule.ema {
+                average(cx, param, new, decay, rule, &mut states);
+            }
+        }
+        Update { states, gradient_norm }
+    })
+}
+
+/// The data input with the number of the step since a parameter joined.
+fn steps_since<'g>(cx: &Context<'g>, param: &ParamSpec, rule: &UpdateRule) -> Tensor<'g> {
+    let joined = rule.joined.get(&param.name).copied().unwrap_or(0);
+    cx.input(&steps_input(joined), DType::F32, &[])
+}
+
+/// Moves the average of a parameter towards its new value.
+fn average<'g>(
+    cx: &Context<'g>,
+    param: &ParamSpec,
+    new: Tensor<'g>,
+    decay: f64,
+    rule: &UpdateRule,
+    states: &mut Vec<StateSpec>,
+) {
+    let spec = StateSpec {
+        name: average_of(&param.name),
+        dtype: DType::F32,
+        shape: param.shape.clone(),
+    };
+    let (mean, t) = (spec.declare(cx.trace()), steps_since(cx, param, rule));
+    let part = (1.0 - decay) / (1.0 - t.scalar_like(decay).pow(t));
+    cx.trace().assign(mean, mean + (new - mean) * part);
+    states.push(spec);
+}
