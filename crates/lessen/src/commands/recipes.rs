@@ -63,7 +63,7 @@ impl Recipes {
             let default = |default: Option<&str>| default.map_or(String::new(), |default| format!(" [{default}]"));
             let line = |key: &Key| {
                 let (expected, default) = (key.kind.expected(), default(key.default));
-                format!("{:<24} {}; {expected}{default}\n", key.name, key.meaning)
+                format!("{:<29} {}; {expected}{default}\n", key.name, key.meaning)
             };
             let paths = "\nA relative path in a recipe's file starts at the folder of the file, one in a flag at the current \
                          folder.\nA list of [[phase]] tables, each with a name and keys of its own, changes settings \

@@ -18,6 +18,7 @@ mod lengths;
 mod llama;
 mod masked;
 mod memory;
+mod optimizers;
 mod phases;
 mod phases_resume;
 mod predict;

@@ -33,6 +33,7 @@ use self::manifest::Manifest;
 pub(crate) use self::new_folder::NewFolderGuard;
 use self::new_folder::check_free;
 use self::pictures::PICTURES;
+use crate::recipe::optimizer;
 use crate::recipe::settings::Settings;
 use lessen_base::atomic::{recover, unwritable, write_file};
 use lessen_base::{Error, Result};
@@ -156,7 +157,11 @@ impl Folder {
         let shown = self.config().display().to_string();
         let text = fs::read_to_string(self.config())
             .map_err(|error| Error::user(format!("{shown} cannot be read ({error}); restore the file")))?;
-        let settings = Settings::parse(&text, &shown)?;
+        let mut settings = Settings::parse(&text, &shown)?;
+        if settings.phases.is_empty() {
+            // Runs of earlier versions name the keys of all optimizers.
+            optimizer::leave_out_unread(&mut settings.values);
+        }
         if settings.text("run.recipe").is_none() {
             return Err(Error::user(format!(
                 "{shown} has no run.recipe, so another version of Lessen wrote it; train again with this version"
@@ -269,6 +274,7 @@ impl Folder {
 mod tests {
     use super::manifest::DataDigests;
     use super::*;
+    use crate::recipe::value::SettingValue;
     use lessen_base::atomic::write_folder;
 
     fn fill(text: &'static str) -> impl FnOnce(&Path) -> Result<()> {
@@ -447,5 +453,15 @@ mod tests {
             sentence.contains("config.toml has no run.recipe, so another version of Lessen wrote it; train again"),
             "{sentence}"
         );
+    }
+
+    #[test]
+    fn a_run_of_an_older_version_has_no_keys_of_other_optimizers() {
+        let (_dir, folder) = run();
+        let text = "[run]\nrecipe = \"a\"\n[optimizer]\nkind = \"sgd\"\nbeta1 = 0.9\nmomentum = 0.8\n";
+        folder.write("config.toml", text).unwrap();
+        let settings = folder.settings().unwrap();
+        assert_eq!(settings.get("optimizer.beta1"), None);
+        assert_eq!(settings.get("optimizer.momentum"), Some(&SettingValue::Number(0.8)));
     }
 }

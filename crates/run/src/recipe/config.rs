@@ -4,9 +4,8 @@ mod checks;
 mod images;
 mod questions;
 
-use super::keys::{
-    DataFormat, DataKeys, ImageKeys, LoraKeys, ModelKeys, OptimizerKind, RecordKeys, RunKeys, TrainKeys,
-};
+use super::keys::{DataFormat, DataKeys, ImageKeys, LoraKeys, ModelKeys, RecordKeys, RunKeys, TrainKeys};
+use super::optimizer;
 use super::phases::Recipe;
 use super::settings::Settings;
 use lessen_base::{Error, Result};
@@ -60,20 +59,7 @@ impl Config {
     /// Settings that do not go together.
     pub(crate) fn of(settings: Settings, phase: Option<&str>) -> Result<Config> {
         let keys = settings.keys()?;
-        let weight_decay = keys.train.weight_decay;
-        let optimizer = match keys.optimizer.kind {
-            OptimizerKind::Sgd => OptimizerConfig::Sgd {
-                momentum: keys.optimizer.momentum,
-                nesterov: false,
-                weight_decay,
-            },
-            OptimizerKind::Adamw => OptimizerConfig::AdamW {
-                beta1: keys.optimizer.beta1,
-                beta2: keys.optimizer.beta2,
-                eps: keys.optimizer.epsilon,
-                weight_decay,
-            },
-        };
+        let optimizer = optimizer::config(&keys.optimizer, keys.train.weight_decay);
         let config = Config {
             phase: phase.map(str::to_string),
             run: keys.run,

@@ -9,6 +9,7 @@ pub mod image_lists;
 pub mod keys;
 pub(crate) mod labels;
 mod names;
+pub(crate) mod optimizer;
 pub mod phases;
 pub mod settings;
 pub mod value;

@@ -112,6 +112,8 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
     ("train.checkpoint_every", &["save_steps", "save_every"]),
     ("optimizer.kind", &["optimizer", "optim"]),
     ("optimizer.epsilon", &["eps", "adam_epsilon"]),
+    ("optimizer.initial_accumulator", &["initial_accumulator_value"]),
+    ("optimizer.beta2_decay", &["decay_rate"]),
 ];
 
 /// How much a name looks like that of a key, at most 1.
@@ -138,4 +140,45 @@ pub(crate) fn nearest(name: &str, keys: impl Iterator<Item = &'static str>) -> &
         }
     }
     nearest
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::recipe::keys::find;
+
+    #[test]
+    fn the_nearest_key_is_found() {
+        for (wrong, right) in [
+            ("train.stps", "train.steps"),
+            ("lr", "train.lr"),
+            ("training.batch", "train.batch"),
+            ("model.drop_out", "model.dropout"),
+            ("batch", "train.batch"),
+            ("optimizer.kid", "optimizer.kind"),
+            ("data.maxlength", "data.max_length"),
+            ("data.seed", "train.seed"),
+            ("train.learning_rate", "train.lr"),
+            ("learning_rate", "train.lr"),
+            ("lerning_rate", "train.lr"),
+            ("learningrate", "train.lr"),
+            ("hidden", "model.width"),
+            ("model.hidden_size", "model.width"),
+            ("d_model", "model.width"),
+            ("batch_size", "train.batch"),
+            ("data.batch_size", "train.batch"),
+            ("n_layers", "model.layers"),
+            ("model.num_layers", "model.layers"),
+            ("model.n_heads", "model.heads"),
+            ("seq_len", "data.max_length"),
+            ("max_len", "data.max_length"),
+            ("dropout_rate", "model.dropout"),
+            ("weight_decy", "train.weight_decay"),
+            ("grad_clip", "train.clip_norm"),
+            ("warmup_steps", "train.warmup"),
+            ("optimizer", "optimizer.kind"),
+        ] {
+            assert_eq!(find(wrong).unwrap_err(), right, "{wrong}");
+        }
+        assert_eq!(find("train.lr").unwrap().name, "train.lr");
+    }
 }

@@ -19,6 +19,7 @@
 use super::config::Config;
 use super::document::{Document, leaves, tables};
 use super::keys::{self, DataFormat};
+use super::optimizer;
 use super::settings::{Settings, Values, changes as changes_of, set, tables_of};
 use super::value::{Origin, SettingValue, plain};
 use super::words::Word;
@@ -186,6 +187,7 @@ impl Recipe {
             let own = SettingValue::Count(adder::LENGTH as u64);
             settings.set_named("data.max_length", own, "the adder's own length".to_string())?;
         }
+        optimizer::check(&settings)?;
         let mut whole = Settings {
             values: settings.values.clone(),
             phases: Vec::new(),

@@ -5,6 +5,7 @@
 
 use super::document::{Document, leaves};
 use super::keys::{self, KEYS, Key, Keys};
+use super::optimizer;
 use super::phases::{self, Phase};
 use super::value::{Kind, Origin, SettingValue, fit, parse_value};
 use lessen_base::{Error, Result};
@@ -65,7 +66,10 @@ impl Settings {
         if let Some(list) = settings.remove(phases::KEY) {
             listed = Some(phases::read(document, &list)?);
         }
-        for leaf in leaves(&settings, &|name| keys::find(name).is_ok()) {
+        let mut found = leaves(&settings, &|name| keys::find(name).is_ok());
+        // A kind of optimizer takes out what was there before, and nothing that stands beside it.
+        found.sort_by_key(|leaf| leaf.name != optimizer::KIND);
+        for leaf in found {
             let value = leaf
                 .value
                 .map(|value| from_folder(&leaf.name, value, document.folder()));
@@ -277,6 +281,9 @@ fn put(values: &mut Values, key: &'static Key, shown: &str, value: SettingValue,
         Error::user(format!("{origin}: {shown} must be {expected}, not {given}"))
     })?;
     values.insert(key.name, (value, origin));
+    if key.name == optimizer::KIND {
+        optimizer::leave_out_unread(values);
+    }
     Ok(())
 }
 
@@ -383,8 +390,9 @@ mod tests {
              not \"helu:-1\""
         );
         assert_eq!(
-            error("[optimizer]\nkind = \"adam\""),
-            "my.toml line 2: optimizer.kind must be one of adamw, sgd, not \"adam\""
+            error("[optimizer]\nkind = \"adan\""),
+            "my.toml line 2: optimizer.kind must be one of adamw, adamw_8bit, adam, sgd, adagrad, adadelta, rmsprop, lion, \
+             adafactor, not \"adan\""
         );
         assert!(error("[train\nlr = 1").starts_with("my.toml line 1 is not valid TOML ("));
         assert!(error("train = 3").starts_with("my.toml line 1: there is no key 'train'"));

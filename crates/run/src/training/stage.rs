@@ -17,7 +17,7 @@ use crate::task::{RunTask, SavedModel, Shapes};
 use lessen_base::{Error, Result, allocated};
 use lessen_compile::Backend;
 use lessen_data::Source;
-use lessen_nn::{Joined, OptimizerConfig, ParamSpec, adapter_layer};
+use lessen_nn::{Joined, ParamSpec, adapter_layer};
 use lessen_train::{Session, StepPlans, Trainer, TrainerOptions};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -366,9 +366,9 @@ pub(crate) fn in_place(config: &Config, error: Error) -> Error {
 }
 
 /// After how many steps the parameters of a stage joined, if they joined those of the stage before it after the first
-/// step, or if the optimizer's state begins anew.
+/// step, or if the states of an optimizer that counts steps begin anew.
 pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: u64) -> Joined {
-    let is_adamw = |task: &RunTask| matches!(task.config.optimizer, OptimizerConfig::AdamW { .. });
+    let (optimizer, other) = (&new.config.optimizer, &old.config.optimizer);
     let known = old.parameters();
     let is_frozen = |name: &str| {
         old.config
@@ -378,7 +378,8 @@ pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: 
             .is_some_and(|frozen| frozen.contains(name))
     };
     let stays = |name: &str, shape: &[usize]| {
-        is_adamw(old) && !is_frozen(name) && known.iter().any(|param| param.name == name && param.shape == shape)
+        let has_states = !optimizer.counts_steps() || optimizer.states(shape) == other.states(shape);
+        has_states && !is_frozen(name) && known.iter().any(|param| param.name == name && param.shape == shape)
     };
     let since = new
         .parameters()

@@ -2,12 +2,13 @@
 
 use super::Config;
 use crate::recipe::keys::{DataFormat, ModelKind, Transformer};
+use crate::recipe::optimizer;
 use crate::recipe::value::Origin;
 use crate::recipe::words::Word;
 use lessen_base::{Error, Result};
 use lessen_data::{Documents, adder};
+use lessen_nn::AttentionConfig;
 use lessen_nn::models::vision::Network;
-use lessen_nn::{AttentionConfig, OptimizerConfig};
 
 /// The kinds of models that are encoders with heads.
 const BERTS: [Transformer; 3] = [Transformer::Bert, Transformer::Roberta, Transformer::DistilBert];
@@ -68,15 +69,8 @@ impl Config {
                 "= 0 would train the last layers only; choose a number above 0, or name what stays with train.freeze";
             return say("train.layer_decay", what.to_string());
         }
-        if let OptimizerConfig::AdamW { beta1, beta2, .. } = self.optimizer {
-            for (name, beta) in [("optimizer.beta1", beta1), ("optimizer.beta2", beta2)] {
-                if beta == 1.0 {
-                    return say(
-                        name,
-                        "= 1 would never learn from a gradient; choose a number below 1".to_string(),
-                    );
-                }
-            }
+        if let Some((name, mistake)) = optimizer::mistake(&self.optimizer) {
+            return Err(Error::user(format!("{} {mistake}", self.place(name))));
         }
         self.check_kind()
     }
