@@ -13,7 +13,7 @@ use crate::simd::{Level, fma};
 /// `c[0] + c[1] x + ...` by Estrin's scheme in groups of four. Its dependency chain is less than half as long as that
 /// of Horner's rule, and latency bounds these functions.
 #[inline(always)]
-fn poly<L: Level, const N: usize>(x: f32, c: [f32; N]) -> f32 {
+pub(crate) fn poly<L: Level, const N: usize>(x: f32, c: [f32; N]) -> f32 {
     let square = x * x;
     let fourth = square * square;
     let group = |i: usize| match N - i {

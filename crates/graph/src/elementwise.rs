@@ -7,6 +7,7 @@ use lessen_base::Result;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::inverse::FromOutput;
 use crate::named::Named;
 use crate::op::{Cost, Fold, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, equal, float, fold_exactly, map};
@@ -89,6 +90,13 @@ pub trait Elementwise: Named + Any + PartialEq + Debug + Send + Sync {
         let _ = inputs;
         None
     }
+
+    /// See [`Op::from_output`].
+    #[allow(clippy::wrong_self_convention)]
+    fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
+        let _ = inputs;
+        None
+    }
 }
 
 impl<T: Elementwise> Op for T {
@@ -120,6 +128,10 @@ impl<T: Elementwise> Op for T {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
+        Elementwise::from_output(self, inputs)
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

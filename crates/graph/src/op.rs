@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::inverse::FromOutput;
 use crate::layout::Layout;
 use crate::trace::Tensor;
 use crate::types::Type;
@@ -276,6 +277,14 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     fn on_rows(&self, sparse: &[bool], inputs: &[Type]) -> OnRows {
         let _ = (sparse, inputs);
         OnRows::No
+    }
+
+    /// For a backward operation: how its results follow without one of its inputs, from the output of a forward
+    /// operation that read the same value. By default none do.
+    #[allow(clippy::wrong_self_convention)]
+    fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
+        let _ = inputs;
+        None
     }
 
     /// Cost. By default one vector operation per output element.

@@ -113,6 +113,24 @@ impl Zip for GeluTanhBackward {
     }
 }
 
+#[derive(Clone, Copy)]
+struct SiluBackward;
+
+impl Zip for SiluBackward {
+    type X = f32;
+    type Y = f32;
+    #[inline(always)]
+    fn zip<L: Level>(self, x: f32, dy: f32) -> f32 {
+        // The derivative is 0 or 1 to all digits beyond, where the exponential or a product could overflow.
+        let x = if x > 100.0 { 100.0 } else { x };
+        let x = if x < -80.0 { -80.0 } else { x };
+        // With s = 1 / (1 + e^-x), 1 - s = e^-x s.
+        let e = math::exp::<L>(-x);
+        let s = 1.0 / (1.0 + e);
+        dy * s * fma::<L>(x, e * s, 1.0)
+    }
+}
+
 /// GELU: `x Phi(x)` with the normal distribution function `Phi`, or its approximation
 /// `0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`. Hendrycks and Gimpel 2016.
 ///
@@ -169,6 +187,15 @@ pub unsafe fn elu(alpha: f32, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) {
 pub unsafe fn silu(n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) {
     // SAFETY: passed on.
     unsafe { map(Silu, n, c, x, y) }
+}
+
+/// `dx = dy s (1 + x (1 - s))` with `s = 1 / (1 + e^-x)`.
+///
+/// # Safety
+/// As for [`gelu`].
+pub unsafe fn silu_backward(n: usize, c: usize, x: Rows<f32>, dy: Rows<f32>, dx: Rows<f32>) {
+    // SAFETY: passed on.
+    unsafe { zip(SiluBackward, n, c, x, dy, dx) }
 }
 
 /// The kernel of [`ops::Gelu`].
@@ -247,6 +274,15 @@ pub(super) fn silu_kernel(_: &ops::Silu, types: &Types<'_>) -> Option<Kernel> {
     of_f32(
         types,
         RowKernel::elementwise(|r| unsafe { silu(r.n, r.c(), r.x(0), r.y(0)) }),
+    )
+}
+
+/// The kernel of [`ops::SiluBackward`].
+pub(super) fn silu_backward_kernel(_: &ops::SiluBackward, types: &Types<'_>) -> Option<Kernel> {
+    // SAFETY: see `Run`.
+    of_f32(
+        types,
+        RowKernel::elementwise(|r| unsafe { silu_backward(r.n, r.c(), r.x(0), r.x(1), r.y(0)) }),
     )
 }
 

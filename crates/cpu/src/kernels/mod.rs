@@ -8,6 +8,7 @@
 #![allow(clippy::too_many_arguments, clippy::needless_range_loop)]
 
 pub mod activation;
+pub mod activation_from_output;
 pub mod attention;
 pub mod bits;
 pub mod cast;

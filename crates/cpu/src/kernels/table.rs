@@ -8,8 +8,8 @@ use lessen_graph::{Op, RowWise, ops};
 
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
-    activation, attention, bits, cast, cross_entropy, elementwise, gather, histogram, images, join, matmul, moments,
-    norm, norm_logits, optimizer, random, reduce_axes, rope, scale_shift, softmax,
+    activation, activation_from_output, attention, bits, cast, cross_entropy, elementwise, gather, histogram, images,
+    join, matmul, moments, norm, norm_logits, optimizer, random, reduce_axes, rope, scale_shift, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -47,6 +47,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Gather>(gather::gather_kernel),
         entry::<ops::Gelu>(activation::gelu_kernel),
         entry::<ops::GeluBackward>(activation::gelu_backward_kernel),
+        entry::<ops::GeluBackwardFromOutput>(activation_from_output::gelu_kernel),
         entry::<ops::Helu>(activation::helu_kernel),
         entry::<ops::Histogram>(histogram::histogram_kernel),
         entry::<ops::Identity>(join::identity_kernel),
@@ -81,6 +82,8 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Select>(elementwise::select_kernel),
         entry::<ops::Sgd>(optimizer::sgd_kernel),
         entry::<ops::Silu>(activation::silu_kernel),
+        entry::<ops::SiluBackward>(activation::silu_backward_kernel),
+        entry::<ops::SiluBackwardFromOutput>(activation_from_output::silu_kernel),
         entry::<ops::Slice>(nothing),
         entry::<ops::Softmax>(softmax::softmax_kernel),
         entry::<ops::SoftmaxBackward>(softmax::softmax_backward_kernel),

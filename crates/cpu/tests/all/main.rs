@@ -6,3 +6,4 @@ mod pool;
 mod random;
 mod safety;
 mod table;
+mod table_samples;

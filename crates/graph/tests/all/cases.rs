@@ -8,6 +8,7 @@ use lessen_graph::ops::*;
 use lessen_graph::{Array, DType, Op, Type};
 
 use crate::attentions;
+use crate::from_output;
 use crate::images;
 use crate::optimizers;
 use crate::prng::Prng;
@@ -73,6 +74,7 @@ pub fn cases(seed: u64) -> Vec<Case> {
         all.push(case(op, &[&r.normal(&shape), &positions], Smooth::Twice));
     }
     all.extend(optimizers::cases(r));
+    all.extend(from_output::cases(r));
     all
 }
 
@@ -111,6 +113,7 @@ fn elementwise(r: &mut Prng) -> Vec<Case> {
     all.push(case(Elu { alpha: 1.3 }, &[&x], Twice));
     all.push(case(Elu { alpha: -0.4 }, &[&x], Twice));
     all.push(case(Silu, &[&x], Twice));
+    all.push(case(SiluBackward, &[&x, &y], Twice));
     for tanh in [false, true] {
         all.push(case(Gelu { tanh }, &[&x], Twice));
         all.push(case(GeluBackward { tanh }, &[&x, &y], Twice));

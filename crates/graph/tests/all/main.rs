@@ -1,5 +1,6 @@
 //! Tests of the crate. Every operation: evaluation, derivatives of first and second order, decomposition, row-wise
-//! structure, views, text form. Graphs: evaluation, lowering, names, the verifier, size, messages for mistakes.
+//! structure, views, derivatives from outputs, text form. Graphs: evaluation, lowering, names, the verifier, size,
+//! messages for mistakes.
 
 mod attentions;
 mod cases;
@@ -11,6 +12,7 @@ mod evaluation_of_graphs;
 mod evaluation_of_images;
 mod evaluation_of_networks;
 mod evaluation_of_structure;
+mod from_output;
 mod helu;
 mod images;
 mod layouts;

@@ -100,6 +100,29 @@ fn others_are_accurate() {
 }
 
 #[test]
+fn the_derivative_of_silu_is_accurate() {
+    at_all_levels(|_| {
+        let mut x = points();
+        x.extend([f32::INFINITY, f32::NEG_INFINITY]);
+        let c = x.len();
+        let (mut dx, mut one) = (x.clone(), 1.0);
+        let rows = Rows::dense(dx.as_mut_ptr(), c);
+        // SAFETY: one row in place.
+        unsafe { activation::silu_backward(1, c, rows, Rows::scalar(&mut one), rows) };
+        let slope = |x: f64| {
+            let s = 1.0 / (1.0 + (-x).exp());
+            if x.abs() > 200.0 { s } else { s * (1.0 + x * (1.0 - s)) }
+        };
+        assert_within("silu'", &x, &dx, slope, 4.0);
+        let mut nan = f32::NAN;
+        let row = Rows::scalar(&mut nan);
+        // SAFETY: one element in place.
+        unsafe { activation::silu_backward(1, 1, row, Rows::scalar(&mut one), row) };
+        assert!(nan.is_nan());
+    });
+}
+
+#[test]
 fn nan_stays_and_infinity_is_met() {
     at_all_levels(|_| {
         type Case<'a> = (&'a str, &'a dyn Fn(Rows<f32>), [f32; 2]);

@@ -1,7 +1,9 @@
 //! CPU levels: one is chosen, and those with a fused multiply-add give the same bits.
 
 use super::support::*;
-use lessen_cpu::kernels::{Rows, activation, cross_entropy, elementwise, norm, optimizer, random, reduce, softmax};
+use lessen_cpu::kernels::{
+    Rows, activation, activation_from_output, cross_entropy, elementwise, norm, optimizer, random, reduce, softmax,
+};
 use lessen_cpu::simd::CpuLevel;
 use lessen_graph::ops::{ReduceKind, UnaryKind};
 
@@ -12,7 +14,7 @@ fn results() -> Vec<u32> {
     let mut x = random.vec(n * c, 6.0);
     let (gamma, beta) = (random.vec(c, 1.0), random.vec(c, 1.0));
     let (mut a, mut b, mut sums) = (vec![0.0; n], vec![0.0; n], vec![0.0; 2 * c]);
-    let labels = [5, 7, 9];
+    let (labels, mut side) = ([5, 7, 9], 0u8);
     let mut all = vec![];
     let rows = Rows::dense(x.as_mut_ptr(), c);
     let mut y = vec![0.0f32; n * c];
@@ -32,6 +34,13 @@ fn results() -> Vec<u32> {
             activation::gelu_backward(tanh, n, c, rows, rows, yr);
             keep(&y);
         }
+        activation::silu_backward(n, c, rows, rows, yr);
+        keep(&y);
+        let side = Rows::scalar(&mut side);
+        activation_from_output::backward_from_output(activation_from_output::Gelu, n, c, rows, side, rows, yr);
+        keep(&y);
+        activation_from_output::backward_from_output(activation_from_output::Silu, n, c, rows, side, rows, yr);
+        keep(&y);
         norm::layer_norm(n, c, rows, gp, tp, 1e-5, yr, ap, bp);
         keep(&y);
         norm::layer_norm_backward(n, c, rows, gp, ap, bp, rows, Some(yr), sp, sp.add(c));

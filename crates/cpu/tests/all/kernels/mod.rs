@@ -1,6 +1,7 @@
 //! Kernels against plain `f64`, at every CPU level.
 
 mod activation;
+mod activation_from_output;
 mod attention;
 mod bits;
 mod cast;

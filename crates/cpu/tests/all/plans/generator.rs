@@ -5,6 +5,7 @@
 
 mod arithmetic;
 mod images;
+mod inversion;
 mod layers;
 mod updates;
 
@@ -154,7 +155,7 @@ impl<'g> Writer<'g> {
     }
 
     fn step(&mut self) {
-        let choice = self.random.below(28);
+        let choice = self.random.below(29);
         match choice {
             0 | 1 => self.smooth(),
             2 | 3 => self.binary(),
@@ -173,6 +174,7 @@ impl<'g> Writer<'g> {
             23 | 24 => self.embedding(),
             25 => self.images(),
             26 => self.moments(),
+            27 => self.activation_from_output(),
             _ => self.cache(),
         }
     }

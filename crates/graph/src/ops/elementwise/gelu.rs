@@ -3,9 +3,12 @@
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
 
 use crate::elementwise::Elementwise;
+use crate::inverse::FromOutput;
 use crate::op::Vjp;
+use crate::ops::elementwise::gelu_from_output::GeluBackwardFromOutput;
 use crate::ops::elementwise::unary::erf;
 use crate::trace::Tensor;
+use crate::types::Type;
 
 /// The factor of the cubic term in the tanh form.
 const CUBIC: f64 = 0.044715;
@@ -100,6 +103,10 @@ impl Elementwise for GeluBackward {
             ((x * FRAC_1_SQRT_2).erf() + 1.0) * 0.5 + x * density
         };
         Some(dy * slope)
+    }
+
+    fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
+        GeluBackwardFromOutput { tanh: self.tanh }.rule(inputs)
     }
 }
 

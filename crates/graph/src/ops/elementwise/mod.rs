@@ -6,12 +6,15 @@ pub mod clamp;
 pub mod compare;
 pub mod elu;
 pub mod gelu;
+pub mod gelu_from_output;
 pub mod helu;
 pub mod identity;
 pub mod relu;
 pub mod select;
 pub mod silu;
+pub mod silu_from_output;
 pub mod unary;
+mod valley;
 
 pub use binary::BinaryKind;
 pub use compare::CompareKind;
@@ -24,10 +27,12 @@ operations! {
     compare::{Compare},
     elu::{Elu},
     gelu::{Gelu, GeluBackward},
+    gelu_from_output::{GeluBackwardFromOutput},
     helu::{Helu},
     identity::{Identity},
     relu::{Relu},
     select::{Select},
-    silu::{Silu},
+    silu::{Silu, SiluBackward},
+    silu_from_output::{SiluBackwardFromOutput},
     unary::{Unary},
 }

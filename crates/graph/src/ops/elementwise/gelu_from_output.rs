@@ -1,0 +1,95 @@
+//! The derivative of GELU from its output, as Tempo has it (Andoorveedu, Zhu, Zheng, Pekhimenko 2022): one bit for each
+//! element says on which side of the minimum it is.
+
+use lessen_base::Result;
+use std::sync::Arc;
+
+use crate::elementwise::Elementwise;
+use crate::inverse::{FromOutput, Operand};
+use crate::op::Vjp;
+use crate::ops::elementwise::clamp::Between;
+use crate::ops::elementwise::gelu::{Gelu, GeluBackward};
+use crate::ops::elementwise::valley::{Valley, from_output_type};
+use crate::trace::Tensor;
+use crate::types::{DType, Type};
+
+/// What [`GeluBackward`] computes from `x`, `dy`, from the output of [`Gelu`]: inputs `y`, `side`, `dy`; `dx = dy
+/// g'(x)` with the `x` on this side of the minimum for which `g(x) = y`. `side` is whether `x` is right of
+/// [`GeluBackwardFromOutput::argmin`]; positive `y` are right of it anyway. Where `y` is below the minimum, by its
+/// rounding, `dx` is 0.
+///
+/// Near the minimum the derivative is as the root of `y`'s distance from it, so that the error of `y` limits it. From a
+/// `y` rounded to nearest its error is below 1e-4; a forward kernel that errs by 4 units in the last place there, as
+/// that of a CPU does, leaves up to 1.06e-4 to any function of `y` and the side, and the rule declares 1.1e-4.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct GeluBackwardFromOutput {
+    /// Whether in the tanh form.
+    pub tanh: bool,
+}
+
+named!("gelu_backward_from_output": GeluBackwardFromOutput { tanh });
+
+impl GeluBackwardFromOutput {
+    /// The argument of GELU's minimum, where the derivative is 0.
+    pub fn argmin(self) -> f64 {
+        if self.tanh {
+            -0.752_461_422_071_016_3
+        } else {
+            -0.751_791_524_693_564_5
+        }
+    }
+
+    /// The rule of [`GeluBackward`] for inputs of these types. The bits of `bf16` are too few for it.
+    pub(crate) fn rule(self, inputs: &[Type]) -> Option<FromOutput> {
+        let side = Between {
+            low: self.argmin(),
+            high: f64::INFINITY,
+        };
+        (inputs[0].dtype != DType::BF16).then(|| FromOutput {
+            input: 0,
+            forward: Arc::new(Gelu { tanh: self.tanh }),
+            same: Vec::new(),
+            side: Some(Arc::new(side)),
+            op: Arc::new(self),
+            operands: vec![Operand::ForwardOutput(0), Operand::Side, Operand::Own(1)],
+            error: 1.1e-4,
+            condition: None,
+        })
+    }
+}
+
+impl Elementwise for GeluBackwardFromOutput {
+    const INPUTS: usize = 3;
+
+    fn output(&self, inputs: &[Type]) -> Result<Type> {
+        from_output_type(inputs)
+    }
+
+    fn element(&self, x: &[f64]) -> f64 {
+        let (forward, backward) = (Gelu { tanh: self.tanh }, GeluBackward { tanh: self.tanh });
+        let valley = Valley {
+            value: |x| forward.element(&[x]),
+            slope: |x| backward.element(&[x, 1.0]),
+            argmin: self.argmin(),
+        };
+        x[2] * valley.slope_from(x[0], x[1] != 0.0)
+    }
+
+    fn flops(&self) -> f64 {
+        50.0
+    }
+
+    /// Of `dy` alone, in which it is linear.
+    ///
+    /// # Panics
+    /// Where the derivative for `y` is wanted: it takes the place of an operation that has been differentiated already.
+    fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
+        if cx.wanted[0] {
+            dy.trace().fail(
+                "gelu_backward_from_output has no derivative for its input y; differentiate gelu_backward instead",
+            );
+        }
+        let dx = || dy.trace().apply1(*self, &[cx.inputs[0], cx.inputs[1], dy]);
+        vec![None, None, cx.wanted[2].then(dx)]
+    }
+}

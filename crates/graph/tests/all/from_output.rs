@@ -1,0 +1,210 @@
+//! Rules of inversion: what backward computes from the output of a forward operation agrees with what it stands for, in
+//! real arithmetic.
+
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use lessen_graph::ops::*;
+use lessen_graph::{Array, DType, FromOutput, Graph, Node, Op, Operand, Tensor, Trace, Type, evaluate_op, vjp};
+
+use crate::cases::{self, Case, Smooth, case};
+use crate::check::{assert_near, function, run};
+use crate::prng::Prng;
+
+/// The derivatives from outputs.
+pub fn cases(r: &mut Prng) -> Vec<Case> {
+    let (y, side, dy) = (r.floats(&[3, 5], -0.2, 2.0), r.bools(&[3, 5]), r.normal(&[3, 5]));
+    let of_gelu = |tanh| case(GeluBackwardFromOutput { tanh }, &[&y, &side, &dy], Smooth::No);
+    let of_silu = case(SiluBackwardFromOutput, &[&y, &side, &dy], Smooth::No);
+    vec![of_gelu(false), of_gelu(true), of_silu]
+}
+
+fn types(arrays: &[Array]) -> Vec<Type> {
+    arrays.iter().map(|a| a.ty.clone()).collect()
+}
+
+fn evaluated(op: &Arc<dyn Op>, inputs: &[Array]) -> Vec<Array> {
+    evaluate_op(&**op, &inputs.iter().collect::<Vec<_>>()).unwrap()
+}
+
+/// The forward operation of a rule on inputs of the cases, the first one of this type.
+fn forward_case<'a>(all: &'a [Case], op: &dyn Op, first: &Type) -> &'a Case {
+    let fits = |case: &&Case| case.op.same(op) && case.inputs[0].ty == *first;
+    all.iter()
+        .find(fits)
+        .unwrap_or_else(|| panic!("no case of {op:?} on {first}"))
+}
+
+/// The outputs of a backward operation, and those of what its rule computes instead, where all inputs that have to are
+/// those of the forward operation.
+fn both_ways(rule: &FromOutput, backward: &Case, forward: &Case) -> (Vec<Array>, Vec<Array>) {
+    let outputs = evaluated(&forward.op, &forward.inputs);
+    let mut own = backward.inputs.clone();
+    own[rule.input] = forward.inputs[0].clone();
+    for (input, operand) in &rule.same {
+        own[*input] = match operand {
+            Operand::ForwardInput(i) => forward.inputs[*i].clone(),
+            Operand::ForwardOutput(i) => outputs[*i].clone(),
+            other => panic!("{other:?} is no operand of the forward operation"),
+        };
+    }
+    let side = rule
+        .side
+        .as_ref()
+        .map(|side| evaluated(side, &forward.inputs[..1]).remove(0));
+    let operand = |operand: &Operand| match operand {
+        Operand::Own(i) => {
+            assert_ne!(*i, rule.input, "the input that is not there");
+            own[*i].clone()
+        }
+        Operand::ForwardInput(i) => {
+            assert_ne!(*i, 0, "the value that is not there");
+            forward.inputs[*i].clone()
+        }
+        Operand::ForwardOutput(i) => outputs[*i].clone(),
+        Operand::Side => side.clone().expect("a rule with a side"),
+    };
+    let operands: Vec<Array> = rule.operands.iter().map(operand).collect();
+    (evaluated(&backward.op, &own), evaluated(&rule.op, &operands))
+}
+
+#[test]
+fn backward_operations_follow_from_outputs() {
+    let mut checked = BTreeSet::new();
+    for seed in 40..60 {
+        let all = cases::cases(seed);
+        for case in &all {
+            let Some(rule) = case.op.from_output(&types(&case.inputs)) else {
+                continue;
+            };
+            let forward = forward_case(&all, &*rule.forward, &case.inputs[rule.input].ty);
+            let (expected, found) = both_ways(&rule, case, forward);
+            assert_eq!(expected.len(), found.len());
+            for (a, b) in expected.iter().zip(&found) {
+                assert_near(&format!("seed {seed}, {:?}", case.op), a, b, 1e-9);
+            }
+            assert!(rule.error > 0.0 && rule.error < 2e-4, "{rule:?}");
+            checked.insert(case.op.name());
+        }
+    }
+    let expected = ["gelu_backward", "silu_backward"];
+    assert!(checked.iter().eq(expected.iter()), "{checked:?}");
+}
+
+/// A graph with the forward nodes of a function of `x`, and behind them those of the gradient for `x`.
+fn differentiated(f: impl for<'g> Fn(&'g Trace, Tensor<'g>) -> Tensor<'g>) -> Graph {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &[2, 4]);
+    let dx = f(&trace, x).sum().grad(&[x])[0];
+    trace.output("dx", dx);
+    trace.finish()
+}
+
+/// For each backward operation of this name the forward nodes that its rule fits.
+fn fitting(graph: &Graph, name: &str) -> Vec<Vec<usize>> {
+    let named = graph
+        .nodes
+        .iter()
+        .enumerate()
+        .filter(|(_, node)| node.op.name() == name);
+    named
+        .map(|(at, backward)| {
+            let rule = backward.op.from_output(&graph.input_types(backward)).unwrap();
+            let fits = |node: &&Node| rule.fits(backward, node);
+            let forward = graph.nodes[..at].iter().enumerate();
+            forward.filter(|(_, node)| fits(node)).map(|(i, _)| i).collect()
+        })
+        .collect()
+}
+
+#[test]
+fn a_rule_fits_the_forward_operation_that_was_differentiated() {
+    let both = differentiated(|_, x| x.gelu() + x.gelu_tanh());
+    assert_eq!(both.nodes[0].op.name(), "gelu");
+    let mut found = fitting(&both, "gelu_backward");
+    found.sort();
+    assert_eq!(found, [[0], [1]]);
+}
+
+#[test]
+fn bf16_has_no_rule() {
+    let x = Type::new(DType::BF16, &[2, 4]);
+    let gelu = GeluBackward { tanh: false };
+    assert!(Op::from_output(&gelu, &[x.clone(), x]).is_none());
+}
+
+/// The derivative from `y` and the side for the cotangent 1.
+fn slope(op: &Arc<dyn Op>, y: f64, right: bool) -> f64 {
+    let of = |dtype, value| Array::full(Type::new(dtype, &[1]), value);
+    let inputs = [
+        of(DType::F32, y),
+        of(DType::Bool, f64::from(right)),
+        of(DType::F32, 1.0),
+    ];
+    evaluated(op, &inputs)[0].item()
+}
+
+#[test]
+fn the_ends_of_activations() {
+    let ops: [Arc<dyn Op>; 3] = [
+        Arc::new(GeluBackwardFromOutput { tanh: false }),
+        Arc::new(GeluBackwardFromOutput { tanh: true }),
+        Arc::new(SiluBackwardFromOutput),
+    ];
+    for op in &ops {
+        for right in [false, true] {
+            assert!(slope(op, f64::NAN, right).is_nan(), "{op:?}");
+            assert_eq!(slope(op, f64::INFINITY, right), 1.0, "{op:?}");
+            assert!((slope(op, 3e38, right) - 1.0).abs() < 1e-12, "{op:?}");
+            assert_eq!(slope(op, -0.3, right), 0.0, "{op:?}: below the minimum");
+        }
+        for zero in [0.0, -0.0] {
+            assert_eq!(slope(op, zero, false), 0.0, "{op:?}: at minus infinity");
+            assert!((slope(op, zero, true) - 0.5).abs() < 1e-12, "{op:?}: at 0");
+        }
+        assert!(slope(op, -1e-300, false).abs() < 1e-12, "{op:?}");
+        assert!(slope(op, -0.1, false) < -0.05 && slope(op, -0.1, true) > 0.05, "{op:?}");
+    }
+}
+
+#[test]
+fn minima_are_where_derivatives_are_zero() {
+    for tanh in [false, true] {
+        let argmin = GeluBackwardFromOutput { tanh }.argmin();
+        let slope = |x: f64| lessen_graph::Elementwise::element(&GeluBackward { tanh }, &[x, 1.0]);
+        assert!(slope(argmin - 1e-15) < 0.0 && slope(argmin + 1e-15) > 0.0, "{tanh}");
+    }
+    let slope = |x: f64| lessen_graph::Elementwise::element(&SiluBackward, &[x, 1.0]);
+    let argmin = SiluBackwardFromOutput::ARGMIN;
+    assert!(slope(argmin - 1e-15) < 0.0 && slope(argmin + 1e-15) > 0.0);
+}
+
+#[test]
+fn what_replaces_a_derivative_is_linear_in_the_cotangent_and_has_no_other_derivative() {
+    let inputs = [
+        Array::f32(&[2], vec![-0.1, 0.7]),
+        Array::new(Type::new(DType::Bool, &[2]), vec![0.0, 1.0]),
+        Array::f32(&[2], vec![1.0, 1.0]),
+    ];
+    let traced = function(|trace, x| {
+        let dx = trace.apply1(GeluBackwardFromOutput { tanh: false }, x);
+        vec![dx, vjp(&[dx], &[Some(x[2])], &[x[2]])[0].unwrap()]
+    });
+    let found = run(&inputs, &traced);
+    assert_eq!(found[0], found[1]);
+
+    let trace = Trace::new();
+    let y = trace.input("y", DType::F32, &[2]);
+    let side = trace.input("side", DType::Bool, &[2]);
+    for op in [
+        Arc::new(GeluBackwardFromOutput { tanh: true }) as Arc<dyn Op>,
+        Arc::new(SiluBackwardFromOutput),
+    ] {
+        let name = op.name().trim_end_matches("_from_output");
+        let dx = trace.apply_shared(op.clone(), &[y, side, y])[0];
+        let panic = catch_unwind(AssertUnwindSafe(|| dx.sum().grad(&[y]))).unwrap_err();
+        let sentence = format!("{name}_from_output has no derivative for its input y; differentiate {name} instead");
+        assert_eq!(*panic.downcast::<String>().unwrap(), sentence);
+    }
+}
