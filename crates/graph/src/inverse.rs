@@ -1,5 +1,5 @@
 //! Inversion: how backward does without a forward value, because it follows from the output of an operation that read
-//! it (Tempo's in-place GELU).
+//! it (Tempo's in-place GELU and LayerNorm, in-place activated BatchNorm).
 
 use std::sync::Arc;
 

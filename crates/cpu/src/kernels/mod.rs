@@ -27,6 +27,7 @@ mod map;
 pub mod matmul;
 mod moments;
 pub mod norm;
+pub mod norm_from_output;
 pub mod norm_logits;
 pub mod optimizer;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_panels.rs")]
@@ -38,6 +39,7 @@ pub(crate) mod reference;
 pub mod rope;
 mod rows;
 mod scale_shift;
+pub mod scale_shift_from_output;
 pub mod softmax;
 pub(crate) mod table;
 mod widths;

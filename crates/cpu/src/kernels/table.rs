@@ -9,7 +9,8 @@ use lessen_graph::{Op, RowWise, ops};
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
     activation, activation_from_output, attention, bits, cast, cross_entropy, elementwise, gather, histogram, images,
-    join, matmul, moments, norm, norm_logits, optimizer, random, reduce_axes, rope, scale_shift, softmax,
+    join, matmul, moments, norm, norm_from_output, norm_logits, optimizer, random, reduce_axes, rope, scale_shift,
+    scale_shift_from_output, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -54,6 +55,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Iota>(nothing),
         entry::<ops::LayerNorm>(norm::layer_norm_kernel),
         entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
+        entry::<ops::LayerNormBackwardFromOutput>(norm_from_output::layer_norm_kernel),
         entry::<ops::Lion>(optimizer::lion_kernel),
         entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
         entry::<ops::MatMul>(matmul::matmul_kernel),
@@ -74,10 +76,13 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Reshape>(nothing),
         entry::<ops::RmsNorm>(norm::rms_norm_kernel),
         entry::<ops::RmsNormBackward>(norm::rms_norm_backward_kernel),
+        entry::<ops::RmsNormBackwardFromOutput>(norm_from_output::rms_norm_kernel),
         entry::<ops::RmsProp>(optimizer::rmsprop_kernel),
         entry::<ops::Rope>(rope::rope_kernel),
         entry::<ops::ScaleShift>(scale_shift::scale_shift_kernel),
+        entry::<ops::ScaleShiftFromOutput>(scale_shift_from_output::scale_shift_kernel),
         entry::<ops::ScaleShiftSums>(scale_shift::scale_shift_sums_kernel),
+        entry::<ops::ScaleShiftSumsFromOutput>(scale_shift_from_output::scale_shift_sums_kernel),
         entry::<ops::ScatterAdd>(gather::scatter_add_kernel),
         entry::<ops::Select>(elementwise::select_kernel),
         entry::<ops::Sgd>(optimizer::sgd_kernel),

@@ -54,6 +54,9 @@ fn of_images() -> Vec<Sample> {
     let (rows, columns): (&[usize], &[usize]) = (&[3, 7, 70], &[70]);
     all.push(sample(ops::ScaleShift, &[rows, columns, columns, columns]));
     all.push(sample(ops::ScaleShiftSums, &[rows, columns, rows]));
+    let again = [rows, columns, columns, columns, columns];
+    all.push(sample(ops::ScaleShiftFromOutput, &again));
+    all.push(sample(ops::ScaleShiftSumsFromOutput, &[rows, columns, columns, rows]));
     let windows = ops::Pool2d {
         kernel: [2, 3],
         stride: [2, 1],
@@ -320,7 +323,8 @@ fn of_networks() -> Vec<Sample> {
         sample(lion, &[x, x, x, &[]]),
         sample(ops::Dropout { p: 0.3, stream: 2 }, &[x, &[2]]).with(1, DType::U32),
         sample(ops::LayerNorm { eps: 1e-3 }, &[x, row, row]),
-        sample(ops::LayerNormBackward, &[x, row, rows, rows, x]),
+        sample(ops::LayerNormBackward { eps: 1e-3 }, &[x, row, rows, rows, x]),
+        sample(ops::LayerNormBackwardFromOutput, &[x, row, row, rows, x]),
         sample(ops::LogSoftmax, &[x]),
         sample(
             ops::Rope {
@@ -339,7 +343,8 @@ fn of_networks() -> Vec<Sample> {
         ),
         sample(ops::NormLogitsBackward { centered: true }, &[x, rows, rows, x]),
         sample(ops::RmsNorm { eps: 1e-3 }, &[x, row]),
-        sample(ops::RmsNormBackward, &[x, row, rows, x]),
+        sample(ops::RmsNormBackward { eps: 1e-3 }, &[x, row, rows, x]),
+        sample(ops::RmsNormBackwardFromOutput, &[x, row, rows, x]),
         sample(ops::Softmax, &[x]),
         sample(ops::SoftmaxBackward, &[x, x]),
     ]);

@@ -312,7 +312,7 @@ fn structure(r: &mut Prng) -> Vec<Case> {
 fn networks(r: &mut Prng) -> Vec<Case> {
     use Smooth::*;
     let (x, y) = (r.normal(&[2, 2, 5]), r.normal(&[2, 2, 5]));
-    let (gamma, beta) = (r.normal(&[5]), r.normal(&[5]));
+    let (gamma, beta, eps) = (r.normal(&[5]), r.normal(&[5]), 1e-2);
     let (mean, rstd) = (r.normal(&[2, 2]), r.floats(&[2, 2], 0.5, 2.0));
     let mut labels = r.ids(&[2, 2], 5);
     labels.data[2] = -7.0;
@@ -320,10 +320,10 @@ fn networks(r: &mut Prng) -> Vec<Case> {
         case(Softmax, &[&x], Twice),
         case(SoftmaxBackward, &[&x, &y], Twice),
         case(LogSoftmax, &[&x], Twice),
-        case(LayerNorm { eps: 1e-2 }, &[&x, &gamma, &beta], Twice),
-        case(LayerNormBackward, &[&x, &gamma, &mean, &rstd, &y], Twice),
-        case(RmsNorm { eps: 1e-2 }, &[&x, &gamma], Twice),
-        case(RmsNormBackward, &[&x, &gamma, &rstd, &y], Twice),
+        case(LayerNorm { eps }, &[&x, &gamma, &beta], Twice),
+        case(LayerNormBackward { eps }, &[&x, &gamma, &mean, &rstd, &y], Twice),
+        case(RmsNorm { eps }, &[&x, &gamma], Twice),
+        case(RmsNormBackward { eps }, &[&x, &gamma, &rstd, &y], Twice),
     ];
     // Rows whose bounds hold and rows whose bounds do not; random rows deviate by about 1.
     for (centered, clip, tau) in [

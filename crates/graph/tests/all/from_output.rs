@@ -1,12 +1,14 @@
 //! Rules of inversion: what backward computes from the output of a forward operation agrees with what it stands for, in
 //! real arithmetic.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use lessen_graph::ops::*;
-use lessen_graph::{Array, DType, FromOutput, Graph, Node, Op, Operand, Tensor, Trace, Type, evaluate_op, vjp};
+use lessen_graph::{
+    Array, DType, FromOutput, Graph, Node, Op, Operand, Tensor, Trace, Type, evaluate_exactly, evaluate_op, vjp,
+};
 
 use crate::cases::{self, Case, Smooth, case};
 use crate::check::{assert_near, function, run};
@@ -17,7 +19,38 @@ pub fn cases(r: &mut Prng) -> Vec<Case> {
     let (y, side, dy) = (r.floats(&[3, 5], -0.2, 2.0), r.bools(&[3, 5]), r.normal(&[3, 5]));
     let of_gelu = |tanh| case(GeluBackwardFromOutput { tanh }, &[&y, &side, &dy], Smooth::No);
     let of_silu = case(SiluBackwardFromOutput, &[&y, &side, &dy], Smooth::No);
-    vec![of_gelu(false), of_gelu(true), of_silu]
+    let mut all = vec![of_gelu(false), of_gelu(true), of_silu];
+    let (y, dy, beta) = (r.normal(&[2, 2, 5]), r.normal(&[2, 2, 5]), r.normal(&[5]));
+    let (gamma, rstd) = (r.floats(&[5], 0.7, 1.5), r.floats(&[2, 2], 0.5, 2.0));
+    all.push(case(
+        LayerNormBackwardFromOutput,
+        &[&y, &gamma, &beta, &rstd, &dy],
+        Smooth::Twice,
+    ));
+    all.push(case(
+        RmsNormBackwardFromOutput,
+        &[&y, &gamma, &rstd, &dy],
+        Smooth::Twice,
+    ));
+    for shape in [&[5, 3][..], &[2, 1, 4], &[2, 3, 1], &[1, 2, 3, 2]] {
+        let (y, dy, scale) = (
+            r.normal(shape),
+            r.normal(shape),
+            r.floats(&shape[shape.len() - 1..], 0.7, 1.5),
+        );
+        let [shift, by, plus] = [(); 3].map(|()| r.normal(&scale.ty.shape));
+        all.push(case(
+            ScaleShiftFromOutput,
+            &[&y, &scale, &shift, &by, &plus],
+            Smooth::Twice,
+        ));
+        all.push(case(
+            ScaleShiftSumsFromOutput,
+            &[&y, &scale, &shift, &dy],
+            Smooth::Twice,
+        ));
+    }
+    all
 }
 
 fn types(arrays: &[Array]) -> Vec<Type> {
@@ -82,13 +115,21 @@ fn backward_operations_follow_from_outputs() {
             let (expected, found) = both_ways(&rule, case, forward);
             assert_eq!(expected.len(), found.len());
             for (a, b) in expected.iter().zip(&found) {
+                // A scale may be as small as 1e-3 here, which magnifies the rounding of f64.
                 assert_near(&format!("seed {seed}, {:?}", case.op), a, b, 1e-9);
             }
             assert!(rule.error > 0.0 && rule.error < 2e-4, "{rule:?}");
             checked.insert(case.op.name());
         }
     }
-    let expected = ["gelu_backward", "silu_backward"];
+    let expected = [
+        "gelu_backward",
+        "layer_norm_backward",
+        "rms_norm_backward",
+        "scale_shift",
+        "scale_shift_sums",
+        "silu_backward",
+    ];
     assert!(checked.iter().eq(expected.iter()), "{checked:?}");
 }
 
@@ -125,13 +166,39 @@ fn a_rule_fits_the_forward_operation_that_was_differentiated() {
     let mut found = fitting(&both, "gelu_backward");
     found.sort();
     assert_eq!(found, [[0], [1]]);
+
+    // Two norms of one value, as in blocks whose branches are parallel.
+    let norms = differentiated(|trace, x| {
+        let [a, b, c, d] = ["a", "b", "c", "d"].map(|name| trace.state(name, DType::F32, &[4]));
+        let first = x.layer_norm(a, b, 1e-5);
+        first * x.layer_norm(c, d, 1e-5) * x.rms_norm(a, 1e-5) * x.rms_norm(c, 1e-5)
+    });
+    let names: Vec<&str> = norms.nodes.iter().map(|node| node.op.name()).collect();
+    for (forward, backward) in [("layer_norm", "layer_norm_backward"), ("rms_norm", "rms_norm_backward")] {
+        let mut found = fitting(&norms, backward);
+        found.sort();
+        let expected: Vec<Vec<usize>> = (0..names.len())
+            .filter(|&i| names[i] == forward)
+            .map(|i| vec![i])
+            .collect();
+        assert_eq!(expected.len(), 2);
+        assert_eq!(found, expected, "{backward}");
+    }
 }
 
 #[test]
 fn bf16_has_no_rule() {
     let x = Type::new(DType::BF16, &[2, 4]);
+    let (row, rows) = (Type::new(DType::BF16, &[4]), Type::f32(&[2]));
     let gelu = GeluBackward { tanh: false };
-    assert!(Op::from_output(&gelu, &[x.clone(), x]).is_none());
+    assert!(Op::from_output(&gelu, &[x.clone(), x.clone()]).is_none());
+    let norm = LayerNormBackward { eps: 1e-5 };
+    let inputs = [x.clone(), row, rows.clone(), rows, x.clone()];
+    assert!(norm.from_output(&inputs).is_none());
+    // Of a narrow x there is nothing to gain.
+    let wide = Type::f32(&[4]);
+    let sums = ScaleShiftSums.from_output(&[x, wide.clone(), Type::f32(&[2, 4])]);
+    assert!(sums.is_none());
 }
 
 /// The derivative from `y` and the side for the cotangent 1.
@@ -206,5 +273,58 @@ fn what_replaces_a_derivative_is_linear_in_the_cotangent_and_has_no_other_deriva
         let panic = catch_unwind(AssertUnwindSafe(|| dx.sum().grad(&[y]))).unwrap_err();
         let sentence = format!("{name}_from_output has no derivative for its input y; differentiate {name} instead");
         assert_eq!(*panic.downcast::<String>().unwrap(), sentence);
+    }
+}
+
+/// Batch normalization, written as layers write it: its input is read in backward by the two operations that have rules
+/// alone, and the gradients follow from its output.
+#[test]
+fn batch_normalization_follows_from_its_output() {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &[6, 3]);
+    let [weight, bias] = ["weight", "bias"].map(|name| trace.state(name, DType::F32, &[3]));
+    let dy = trace.input("dy", DType::F32, &[6, 3]);
+    let [mean, variance] = x.moments();
+    let scale = weight * (variance + 1e-5).rsqrt();
+    let y = x.scale_shift(mean, scale, bias);
+    let gradients = trace.in_phase(lessen_graph::Phase::Backward, || {
+        vjp(&[y], &[Some(dy)], &[x, weight, bias])
+    });
+    for (i, gradient) in gradients.into_iter().enumerate() {
+        trace.output(&i.to_string(), gradient.unwrap());
+    }
+    let mut graph = trace.finish();
+    let mut r = Prng::new(43);
+    let named = |name: &str, array| (name.to_string(), array);
+    let inputs = HashMap::from([
+        named("x", r.normal(&[6, 3])),
+        named("weight", r.signed(&[3])),
+        named("bias", r.normal(&[3])),
+        named("dy", r.normal(&[6, 3])),
+    ]);
+    let expected = evaluate_exactly(&graph, &inputs).unwrap();
+    let x = graph.inputs[0].value;
+    let forward = graph
+        .nodes
+        .iter()
+        .find(|node| node.op.is::<ScaleShift>())
+        .unwrap()
+        .clone();
+    let mut replaced = Vec::new();
+    for i in 0..graph.nodes.len() {
+        let node = graph.nodes[i].clone();
+        if node.phase == lessen_graph::Phase::Backward && node.inputs.contains(&x) {
+            let rule = node.op.from_output(&graph.input_types(&node)).unwrap();
+            assert!(rule.fits(&node, &forward), "{node:?}");
+            let value = |operand: &Operand| operand.value(&node, &forward).unwrap();
+            graph.nodes[i].inputs = rule.operands.iter().map(value).collect();
+            graph.nodes[i].op = rule.op;
+            replaced.push(node.op.name());
+        }
+    }
+    assert_eq!(replaced, ["scale_shift_sums", "scale_shift"]);
+    let found = evaluate_exactly(&graph, &inputs).unwrap();
+    for (name, array) in &expected {
+        assert_near(name, array, &found[name], 1e-12);
     }
 }

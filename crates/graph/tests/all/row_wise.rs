@@ -119,9 +119,12 @@ fn sums_over_rows_add_what_single_rows_give() {
         checked.iter().eq([
             "histogram",
             "layer_norm_backward",
+            "layer_norm_backward_from_output",
             "reduce",
             "rms_norm_backward",
-            "scale_shift_sums"
+            "rms_norm_backward_from_output",
+            "scale_shift_sums",
+            "scale_shift_sums_from_output"
         ]
         .iter()),
         "{checked:?}"

@@ -64,7 +64,7 @@ backward:
 %7 = full() {dtype=f32, shape=[], value=1.0} : f32[]
 %8 = reshape(%7) {shape=[1,1,1]} : f32[1,1,1]
 %9 = broadcast(%8) {shape=[2,4,8]} : f32[2,4,8]
-%10, %11, %12 = layer_norm_backward(%0, %1, %4, %5, %9) @h.0 : f32[2,4,8], f32[8], f32[8]
+%10, %11, %12 = layer_norm_backward(%0, %1, %4, %5, %9) {eps=1e-5} @h.0 : f32[2,4,8], f32[8], f32[8]
 output \"the \\\"loss\\\"\" = %6
 assign %1 = %11
 ";

@@ -2,7 +2,8 @@
 
 use super::support::*;
 use lessen_cpu::kernels::{
-    Rows, activation, activation_from_output, cross_entropy, elementwise, norm, optimizer, random, reduce, softmax,
+    Rows, activation, activation_from_output, cross_entropy, elementwise, norm, norm_from_output, optimizer, random,
+    reduce, scale_shift_from_output, softmax,
 };
 use lessen_cpu::simd::CpuLevel;
 use lessen_graph::ops::{ReduceKind, UnaryKind};
@@ -45,6 +46,18 @@ fn results() -> Vec<u32> {
         keep(&y);
         norm::layer_norm_backward(n, c, rows, gp, ap, bp, rows, Some(yr), sp, sp.add(c));
         keep(&y);
+        let (dgamma, dbeta) = (sp, sp.add(c));
+        let columns = norm_from_output::Columns {
+            gamma: gp,
+            beta: tp,
+            dgamma,
+            dbeta,
+        };
+        norm_from_output::layer_norm_backward_from_output(n, c, rows, columns, bp, rows, yr);
+        keep(&y);
+        scale_shift_from_output::scale_shift_from_output(n, c, rows, gp, tp, tp, gp, yr);
+        keep(&y);
+        scale_shift_from_output::scale_shift_sums_from_output(n, c, rows, gp, tp, rows, dgamma, dbeta);
         softmax::softmax(n, c, rows, yr);
         keep(&y);
         cross_entropy::cross_entropy(n, c, rows, labels.as_ptr(), -1, 0.1, ap, bp);

@@ -13,6 +13,7 @@ mod images;
 mod levels;
 mod matmul;
 mod norm;
+mod norm_from_output;
 mod norm_logits;
 mod optimizer;
 mod pools;

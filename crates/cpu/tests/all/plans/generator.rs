@@ -174,7 +174,7 @@ impl<'g> Writer<'g> {
             23 | 24 => self.embedding(),
             25 => self.images(),
             26 => self.moments(),
-            27 => self.activation_from_output(),
+            27 => self.by_outputs(),
             _ => self.cache(),
         }
     }

@@ -4,8 +4,10 @@ use lessen_base::Result;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::inverse::FromOutput;
 use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::norm::layer_norm_from_output::LayerNormBackwardFromOutput;
 use crate::ops::norm::statistics::{check_backward, check_parameters, statistics_type};
 use crate::ops::rules::{arity, arrays, lead, rows};
 use crate::trace::Tensor;
@@ -24,7 +26,10 @@ pub struct LayerNorm {
 /// `dbeta[C]`. With `h = (x - mean) rstd` and `g = dy gamma`: `dx = rstd (g - mean(g) - h mean(g h))`, means
 /// along the last axis; `dgamma = sum(dy h)`, `dbeta = sum(dy)` over all rows.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct LayerNormBackward;
+pub struct LayerNormBackward {
+    /// That of the [`LayerNorm`], on which no result depends: it says which outputs the derivative may follow from.
+    pub eps: f64,
+}
 
 named!("layer_norm": LayerNorm { eps });
 
@@ -69,7 +74,7 @@ impl Op for LayerNorm {
         };
         let inputs = [cx.inputs[0], cx.inputs[1], cx.outputs[1], cx.outputs[2], *dy];
         dy.trace()
-            .apply(LayerNormBackward, &inputs)
+            .apply(LayerNormBackward { eps: self.eps }, &inputs)
             .into_iter()
             .map(Some)
             .collect()
@@ -103,11 +108,15 @@ impl Op for LayerNorm {
     }
 }
 
-named!("layer_norm_backward": LayerNormBackward {});
+named!("layer_norm_backward": LayerNormBackward { eps });
 
 impl Op for LayerNormBackward {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -164,6 +173,10 @@ impl Op for LayerNormBackward {
 
     fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
         matches!((input, output), (0 | 4, 0))
+    }
+
+    fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
+        LayerNormBackwardFromOutput::rule(self.eps, inputs)
     }
 }
 

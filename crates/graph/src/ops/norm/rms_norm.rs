@@ -4,8 +4,10 @@ use lessen_base::Result;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::inverse::FromOutput;
 use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::norm::rms_norm_from_output::RmsNormBackwardFromOutput;
 use crate::ops::norm::statistics::{check_backward, check_parameters, statistics_type};
 use crate::ops::rules::{arity, arrays, lead, rows};
 use crate::trace::Tensor;
@@ -23,7 +25,10 @@ pub struct RmsNorm {
 /// rstd` and `g = dy gamma`: `dx = rstd (g - h mean(g h))`, the mean along the last axis; `dgamma = sum(dy
 /// h)` over all rows.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct RmsNormBackward;
+pub struct RmsNormBackward {
+    /// That of the [`RmsNorm`], on which no result depends: it says which outputs the derivative may follow from.
+    pub eps: f64,
+}
 
 named!("rms_norm": RmsNorm { eps });
 
@@ -59,7 +64,7 @@ impl Op for RmsNorm {
         };
         let inputs = [cx.inputs[0], cx.inputs[1], cx.outputs[1], *dy];
         dy.trace()
-            .apply(RmsNormBackward, &inputs)
+            .apply(RmsNormBackward { eps: self.eps }, &inputs)
             .into_iter()
             .map(Some)
             .collect()
@@ -86,11 +91,15 @@ impl Op for RmsNorm {
     }
 }
 
-named!("rms_norm_backward": RmsNormBackward {});
+named!("rms_norm_backward": RmsNormBackward { eps });
 
 impl Op for RmsNormBackward {
     fn name(&self) -> &'static str {
         Self::NAME
+    }
+
+    fn attrs(&self) -> Attrs {
+        self.to_attrs()
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
@@ -139,6 +148,10 @@ impl Op for RmsNormBackward {
 
     fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
         matches!((input, output), (0 | 3, 0))
+    }
+
+    fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
+        RmsNormBackwardFromOutput::rule(self.eps, inputs)
     }
 }
 

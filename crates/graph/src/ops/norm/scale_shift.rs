@@ -4,8 +4,11 @@
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
+use crate::inverse::FromOutput;
 use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::norm::scale_shift_from_output::{self, ScaleShiftFromOutput};
+use crate::ops::norm::scale_shift_sums_from_output::ScaleShiftSumsFromOutput;
 use crate::ops::norm::statistics::check_parameters;
 use crate::ops::rules::{arity, arrays, rows};
 use crate::trace::Tensor;
@@ -83,6 +86,10 @@ impl Op for ScaleShift {
     fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
         (input, output) == (0, 0)
     }
+
+    fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
+        scale_shift_from_output::rule(ScaleShiftFromOutput, &[2, 3], inputs)
+    }
 }
 
 named!("scale_shift_sums": ScaleShiftSums {});
@@ -144,6 +151,10 @@ impl Op for ScaleShiftSums {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+
+    fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
+        scale_shift_from_output::rule(ScaleShiftSumsFromOutput, &[2], inputs)
     }
 }
 

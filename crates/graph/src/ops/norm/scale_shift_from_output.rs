@@ -1,0 +1,93 @@
+//! Columns centered, scaled and shifted once more, from the output of the first time: what the derivative of batch
+//! normalization reads of its input.
+
+use lessen_base::Result;
+use std::sync::Arc;
+
+use crate::array::Array;
+use crate::inverse::{Condition, FromOutput, Operand};
+use crate::named::Named;
+use crate::op::{Cost, Op, OutRole, Role, RowWise};
+use crate::ops::norm::scale_shift::ScaleShift;
+use crate::ops::norm::statistics::check_parameters;
+use crate::ops::rules::{arity, arrays, rows};
+use crate::trace::Tensor;
+use crate::types::Type;
+
+/// What a [`ScaleShift`] with the same `x` and `center` computes, from the output of another one: inputs `y[.., C]`,
+/// `scale[C]` and `shift[C]` of the other one, `by[C]`, `plus[C]`; output `(y - shift) / scale by + plus`. No element
+/// of `scale` is 0.
+///
+/// `x - center` has the rounding error of `y` divided by `scale`: in `f32`, with `u = 2^-24`, at most `u (6 |x -
+/// center| + |shift / scale|)`. So for `|shift| <= 1` and `|scale| >= least` the error is at most `u (8 + 1 / least)`
+/// times `|by| (1 + |x - center|) + |plus|`, in the units of `x`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ScaleShiftFromOutput;
+
+named!("scale_shift_from_output": ScaleShiftFromOutput {});
+
+/// The least magnitude of the scale that the rules admit.
+const LEAST: f64 = 0.01;
+
+/// The rule by which `op` computes from the output of a [`ScaleShift`] what an operation on `x` and `center`, its
+/// inputs 0 and 1, computes from `x`, where `x` is not narrower than the output. Behind the output it takes scale,
+/// shift and the inputs `own` of that operation.
+pub(super) fn rule(op: impl Op, own: &[usize], inputs: &[Type]) -> Option<FromOutput> {
+    use Operand::{ForwardInput, ForwardOutput, Own};
+    let wide = inputs[0].dtype.accumulator();
+    let mut operands = vec![ForwardOutput(0), ForwardInput(2), ForwardInput(3)];
+    operands.extend(own.iter().map(|&i| Own(i)));
+    inputs[..2].iter().all(|ty| ty.dtype == wide).then(|| FromOutput {
+        input: 0,
+        forward: Arc::new(ScaleShift),
+        same: vec![(1, ForwardInput(1))],
+        side: None,
+        op: Arc::new(op),
+        operands,
+        error: f64::from(f32::EPSILON) / 2.0 * (8.0 + 1.0 / LEAST),
+        condition: Some(Condition {
+            operand: ForwardInput(2),
+            least: LEAST,
+        }),
+    })
+}
+
+impl Op for ScaleShiftFromOutput {
+    fn name(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        arity(inputs, 5)?;
+        check_parameters(&inputs[0], &inputs[1..])?;
+        Ok(vec![inputs[0].clone()])
+    }
+
+    fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
+        let [scale, shift, by, plus] = [1, 2, 3, 4].map(|i| &inputs[i].data);
+        let of_row = |y: &[f64]| -> Vec<f64> {
+            (0..y.len())
+                .map(|i| (y[i] - shift[i]) / scale[i] * by[i] + plus[i])
+                .collect()
+        };
+        arrays(outputs, [inputs[0].rows().flat_map(of_row).collect()])
+    }
+
+    fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
+        let [y, scale, shift, by, plus] = [0, 1, 2, 3, 4].map(|i| inputs[i]);
+        Some(vec![(y - shift) / scale * by + plus])
+    }
+
+    fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
+        let roles = [Role::Rows, Role::Whole, Role::Whole, Role::Whole, Role::Whole];
+        RowWise::by_rows(rows(&inputs[0]), &roles, &[OutRole::Rows])
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+        Cost::vector(4.0 * inputs[0].numel() as f64, inputs, outputs)
+    }
+
+    fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
+        (input, output) == (0, 0)
+    }
+}
