@@ -7,7 +7,7 @@ use lessen_base::Result;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
-use crate::inverse::FromOutput;
+use crate::inverse::{FromOutput, Inverse};
 use crate::named::Named;
 use crate::op::{Cost, Fold, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, equal, float, fold_exactly, map};
@@ -97,6 +97,12 @@ pub trait Elementwise: Named + Any + PartialEq + Debug + Send + Sync {
         let _ = inputs;
         None
     }
+
+    /// See [`Op::inverse`].
+    fn inverse(&self, input: usize, inputs: &[Type]) -> Option<Inverse> {
+        let _ = (input, inputs);
+        None
+    }
 }
 
 impl<T: Elementwise> Op for T {
@@ -132,6 +138,10 @@ impl<T: Elementwise> Op for T {
 
     fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
         Elementwise::from_output(self, inputs)
+    }
+
+    fn inverse(&self, input: usize, inputs: &[Type]) -> Option<Inverse> {
+        Elementwise::inverse(self, input, inputs)
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

@@ -1,5 +1,5 @@
 //! Inversion: how backward does without a forward value, because it follows from the output of an operation that read
-//! it (Tempo's in-place GELU and LayerNorm, in-place activated BatchNorm).
+//! it (Tempo's in-place GELU and LayerNorm, in-place activated BatchNorm, additive coupling of RevNets).
 
 use std::sync::Arc;
 
@@ -72,5 +72,31 @@ impl FromOutput {
         forward.op.same(&*self.forward)
             && forward.inputs[0] == backward.inputs[self.input]
             && self.same.iter().all(same)
+    }
+}
+
+/// An input of a forward operation from its output 0 and its other inputs. See [`Op::inverse`].
+#[derive(Clone, Debug)]
+pub struct Inverse {
+    /// The operation whose output 0 is the input.
+    pub op: Arc<dyn Op>,
+    /// Its inputs: inputs and outputs of the forward operation.
+    pub operands: Vec<Operand>,
+    /// The greatest absolute error where no input and output of the forward operation has a magnitude above 1, in their
+    /// dtype; 0 where the input has the same bits again.
+    pub error: f64,
+    /// What must hold for the error.
+    pub condition: Option<Condition>,
+}
+
+impl Inverse {
+    /// The input as `op` makes it of the output alone, with the same bits.
+    pub(crate) fn exact(op: impl Op) -> Inverse {
+        Inverse {
+            op: Arc::new(op),
+            operands: vec![Operand::ForwardOutput(0)],
+            error: 0.0,
+            condition: None,
+        }
     }
 }

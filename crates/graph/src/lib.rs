@@ -70,7 +70,7 @@ pub use elementwise::Elementwise;
 pub use eval::{evaluate, evaluate_exactly, evaluate_op};
 pub use grad::vjp;
 pub use graph::{Assign, Def, Graph, Input, InputKind, Node, NodeId, Output, Phase, Value, ValueId};
-pub use inverse::{Condition, FromOutput, Operand};
+pub use inverse::{Condition, FromOutput, Inverse, Operand};
 pub use layout::Layout;
 pub use lessen_base::{Error, Result};
 pub use lower::lower;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
-use crate::inverse::FromOutput;
+use crate::inverse::{FromOutput, Inverse};
 use crate::layout::Layout;
 use crate::trace::Tensor;
 use crate::types::Type;
@@ -284,6 +284,13 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     #[allow(clippy::wrong_self_convention)]
     fn from_output(&self, inputs: &[Type]) -> Option<FromOutput> {
         let _ = inputs;
+        None
+    }
+
+    /// For a forward operation: how input `input` follows from output 0 and the other inputs, where these are other
+    /// values. By default it does not.
+    fn inverse(&self, input: usize, inputs: &[Type]) -> Option<Inverse> {
+        let _ = (input, inputs);
         None
     }
 

@@ -75,6 +75,24 @@ impl DType {
         }
     }
 
+    /// The distance of 1 from the next larger number that the dtype represents; 0 for integers, whose sums are exact.
+    pub fn epsilon(self) -> f64 {
+        match self {
+            DType::F32 => f64::from(f32::EPSILON),
+            DType::F64 => f64::EPSILON,
+            DType::BF16 => 1.0 / 128.0,
+            DType::I32 | DType::U32 | DType::Bool => 0.0,
+        }
+    }
+
+    /// Whether the dtype represents every number of another one.
+    pub fn holds_all_of(self, other: DType) -> bool {
+        match (other, self) {
+            (DType::Bool, _) | (_, DType::F64) | (DType::BF16, DType::F32) => true,
+            _ => self == other,
+        }
+    }
+
     /// The dtype in which sums over elements of this one are kept: `f32` for `bf16`, for all others itself.
     pub fn accumulator(self) -> DType {
         if self == DType::BF16 { DType::F32 } else { self }

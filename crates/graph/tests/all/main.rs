@@ -1,6 +1,6 @@
 //! Tests of the crate. Every operation: evaluation, derivatives of first and second order, decomposition, row-wise
-//! structure, views, derivatives from outputs, text form. Graphs: evaluation, lowering, names, the verifier, size,
-//! messages for mistakes.
+//! structure, views, derivatives and inputs from outputs, text form. Graphs: evaluation, lowering, names, the verifier,
+//! size, messages for mistakes.
 
 mod attentions;
 mod cases;
@@ -15,6 +15,7 @@ mod evaluation_of_structure;
 mod from_output;
 mod helu;
 mod images;
+mod inverse;
 mod layouts;
 mod mistakes;
 mod names;

@@ -5,10 +5,12 @@
 //! `b` is 0; powers are those of the real numbers, truncated towards zero and to the range of `i32`.
 
 use lessen_base::Result;
+use std::sync::Arc;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::graph::{Graph, ValueId};
+use crate::inverse::{Condition, Inverse, Operand};
 use crate::named::Named;
 use crate::op::{Fold, OnRows, Op, RowWise, Vjp};
 use crate::ops::elementwise::identity::Identity;
@@ -196,6 +198,34 @@ impl Op for Binary {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    /// Errors are the rounding of `y` and that of the result, for a magnitude of at most 1 a quarter of the dtype's
+    /// epsilon each; dividing by a factor magnifies that of a product, which is relative, to at most a half. Factors
+    /// may be small, as long as `y` is no subnormal number.
+    fn inverse(&self, input: usize, inputs: &[Type]) -> Option<Inverse> {
+        use Operand::{ForwardInput, ForwardOutput};
+        const LEAST: f64 = 1e-30;
+        let (dtype, other) = (inputs[0].dtype, ForwardInput(1 - input));
+        let (kind, operands) = match (self.kind, input) {
+            (BinaryKind::Add, _) => (BinaryKind::Sub, [ForwardOutput(0), other]),
+            (BinaryKind::Sub, 0) => (BinaryKind::Add, [ForwardOutput(0), other]),
+            (BinaryKind::Sub, _) => (BinaryKind::Sub, [other, ForwardOutput(0)]),
+            (BinaryKind::Mul, _) if dtype.is_float() => (BinaryKind::Div, [ForwardOutput(0), other]),
+            (BinaryKind::Div, 0) if dtype.is_float() => (BinaryKind::Mul, [ForwardOutput(0), other]),
+            _ => return None,
+        };
+        let is_factor = matches!(self.kind, BinaryKind::Mul | BinaryKind::Div);
+        let share = if self.kind == BinaryKind::Mul { 0.76 } else { 0.51 };
+        Some(Inverse {
+            op: Arc::new(Binary { kind }),
+            operands: operands.to_vec(),
+            error: share * dtype.epsilon(),
+            condition: is_factor.then_some(Condition {
+                operand: other,
+                least: LEAST,
+            }),
+        })
     }
 
     fn on_rows(&self, _: &[bool], _: &[Type]) -> OnRows {

@@ -4,6 +4,7 @@ use lessen_base::Result;
 
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::inverse::Inverse;
 use crate::named::Named;
 use crate::op::{Fold, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, fold_exactly, map};
@@ -53,6 +54,11 @@ impl Op for Cast {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    fn inverse(&self, _: usize, inputs: &[Type]) -> Option<Inverse> {
+        let dtype = inputs[0].dtype;
+        self.dtype.holds_all_of(dtype).then(|| Inverse::exact(Cast { dtype }))
     }
 
     fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {

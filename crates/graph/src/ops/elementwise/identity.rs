@@ -3,6 +3,7 @@
 use lessen_base::Result;
 
 use crate::array::Array;
+use crate::inverse::Inverse;
 use crate::named::Named;
 use crate::op::{Fold, Op, RowWise, Vjp};
 use crate::ops::rules::arity;
@@ -35,6 +36,10 @@ impl Op for Identity {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    fn inverse(&self, _: usize, _: &[Type]) -> Option<Inverse> {
+        Some(Inverse::exact(Identity))
     }
 
     fn fold(&self, _: &[Option<f64>], _: &[Type], _: &[Type]) -> Fold {

@@ -1,8 +1,10 @@
 //! Elementwise functions of one tensor: `y[i] = f(x[i])`.
 
 use crate::elementwise::Elementwise;
+use crate::inverse::Inverse;
 use crate::op::Vjp;
 use crate::trace::Tensor;
+use crate::types::Type;
 
 /// The function.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -175,6 +177,10 @@ impl Elementwise for Unary {
             UnaryKind::Cos => -(dy * x.sin()),
         };
         vec![Some(dx)]
+    }
+
+    fn inverse(&self, _: usize, _: &[Type]) -> Option<Inverse> {
+        (self.kind == UnaryKind::Neg).then(|| Inverse::exact(*self))
     }
 }
 

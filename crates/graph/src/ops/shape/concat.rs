@@ -4,9 +4,11 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::inverse::Inverse;
 use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{around, last_axis_rows};
+use crate::ops::shape::slice::Slice;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -79,6 +81,15 @@ impl Op for Concat {
 
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
         last_axis_rows(self.axis, inputs, outputs)
+    }
+
+    fn inverse(&self, input: usize, inputs: &[Type]) -> Option<Inverse> {
+        let extent = |ty: &Type| ty.shape[self.axis];
+        Some(Inverse::exact(Slice {
+            axis: self.axis,
+            start: inputs[..input].iter().map(extent).sum(),
+            len: extent(&inputs[input]),
+        }))
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

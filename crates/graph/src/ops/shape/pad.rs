@@ -4,9 +4,11 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::inverse::Inverse;
 use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, around, last_axis_rows};
+use crate::ops::shape::slice::Slice;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -66,6 +68,14 @@ impl Op for Pad {
 
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
         last_axis_rows(self.axis, inputs, outputs)
+    }
+
+    fn inverse(&self, _: usize, inputs: &[Type]) -> Option<Inverse> {
+        Some(Inverse::exact(Slice {
+            axis: self.axis,
+            start: self.before,
+            len: inputs[0].shape[self.axis],
+        }))
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

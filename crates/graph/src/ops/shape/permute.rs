@@ -4,6 +4,7 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::inverse::Inverse;
 use crate::layout::Layout;
 use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
@@ -19,7 +20,8 @@ pub struct Permute {
 }
 
 impl Permute {
-    fn inverse(&self) -> Vec<usize> {
+    /// The order that undoes this one.
+    fn back(&self) -> Vec<usize> {
         let mut inverse = vec![0; self.axes.len()];
         for (to, &from) in self.axes.iter().enumerate() {
             inverse[from] = to;
@@ -54,7 +56,7 @@ impl Op for Permute {
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let inverse = self.inverse();
+        let inverse = self.back();
         vec![Array::from_fn(outputs[0].clone(), |index| {
             let from: Vec<usize> = inverse.iter().map(|&a| index[a]).collect();
             inputs[0].at(&from)
@@ -62,7 +64,7 @@ impl Op for Permute {
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
-        vec![cx.cotangents[0].map(|dy| dy.permute(&self.inverse()))]
+        vec![cx.cotangents[0].map(|dy| dy.permute(&self.back()))]
     }
 
     fn view(&self, input: &Layout, _: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
@@ -71,6 +73,10 @@ impl Op for Permute {
             offset: input.offset,
             strides,
         }])
+    }
+
+    fn inverse(&self, _: usize, _: &[Type]) -> Option<Inverse> {
+        Some(Inverse::exact(Permute { axes: self.back() }))
     }
 
     fn cost(&self, _: &[Type], _: &[Type]) -> Cost {

@@ -4,6 +4,7 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
+use crate::inverse::Inverse;
 use crate::layout::Layout;
 use crate::named::Named;
 use crate::op::{Cost, Fold, Op, RowWise, Vjp};
@@ -55,6 +56,11 @@ impl Op for Reshape {
 
     fn view(&self, input: &Layout, inputs: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
         Some(vec![input.reshape(&inputs[0].shape, &self.shape)?])
+    }
+
+    fn inverse(&self, _: usize, inputs: &[Type]) -> Option<Inverse> {
+        let shape = inputs[0].shape.clone();
+        Some(Inverse::exact(Reshape { shape }))
     }
 
     fn cost(&self, _: &[Type], _: &[Type]) -> Cost {
