@@ -47,6 +47,20 @@ impl Map for Elu {
 }
 
 #[derive(Clone, Copy)]
+struct LeakyRelu {
+    slope: f32,
+}
+
+impl Map for LeakyRelu {
+    type X = f32;
+    type Y = f32;
+    #[inline(always)]
+    fn map<L: Level>(self, x: f32) -> f32 {
+        if x > 0.0 { x } else { self.slope * x }
+    }
+}
+
+#[derive(Clone, Copy)]
 struct Clamp {
     low: f32,
     high: f32,
@@ -180,6 +194,15 @@ pub unsafe fn elu(alpha: f32, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) {
     unsafe { map(Elu { alpha }, n, c, x, y) }
 }
 
+/// `x` where it is positive, else `slope x`.
+///
+/// # Safety
+/// As for [`gelu`].
+pub unsafe fn leaky_relu(slope: f32, n: usize, c: usize, x: Rows<f32>, y: Rows<f32>) {
+    // SAFETY: passed on.
+    unsafe { map(LeakyRelu { slope }, n, c, x, y) }
+}
+
 /// `x / (1 + e^-x)`.
 ///
 /// # Safety
@@ -265,6 +288,16 @@ pub(super) fn elu_kernel(op: &ops::Elu, types: &Types<'_>) -> Option<Kernel> {
     of_f32(
         types,
         RowKernel::elementwise(move |r| unsafe { elu(alpha, r.n, r.c(), r.x(0), r.y(0)) }),
+    )
+}
+
+/// The kernel of [`ops::LeakyRelu`].
+pub(super) fn leaky_relu_kernel(op: &ops::LeakyRelu, types: &Types<'_>) -> Option<Kernel> {
+    let slope = op.slope as f32;
+    // SAFETY: see `Run`.
+    of_f32(
+        types,
+        RowKernel::elementwise(move |r| unsafe { leaky_relu(slope, r.n, r.c(), r.x(0), r.y(0)) }),
     )
 }
 

@@ -56,6 +56,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::LayerNorm>(norm::layer_norm_kernel),
         entry::<ops::LayerNormBackward>(norm::layer_norm_backward_kernel),
         entry::<ops::LayerNormBackwardFromOutput>(norm_from_output::layer_norm_kernel),
+        entry::<ops::LeakyRelu>(activation::leaky_relu_kernel),
         entry::<ops::Lion>(optimizer::lion_kernel),
         entry::<ops::LogSoftmax>(softmax::log_softmax_kernel),
         entry::<ops::MatMul>(matmul::matmul_kernel),

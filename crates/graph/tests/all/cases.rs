@@ -112,6 +112,8 @@ fn elementwise(r: &mut Prng) -> Vec<Case> {
     all.push(case(Between { low: -0.5, high: 0.8 }, &[&x], No));
     all.push(case(Elu { alpha: 1.3 }, &[&x], Twice));
     all.push(case(Elu { alpha: -0.4 }, &[&x], Twice));
+    all.push(case(LeakyRelu { slope: 0.3 }, &[&x], Twice));
+    all.push(case(LeakyRelu { slope: -0.4 }, &[&x], Twice));
     all.push(case(Silu, &[&x], Twice));
     all.push(case(SiluBackward, &[&x, &y], Twice));
     for tanh in [false, true] {

@@ -201,6 +201,28 @@ fn bf16_has_no_rule() {
     assert!(sums.is_none());
 }
 
+#[test]
+fn derivatives_of_functions_with_a_kink_read_the_output_alone() {
+    type Function = for<'g> fn(Tensor<'g>) -> Tensor<'g>;
+    let functions: [Function; 4] = [
+        |x| x.relu(),
+        |x| x.leaky_relu(0.1),
+        |x| x.elu(1.0),
+        |x| x.clamp(-0.5, 0.5),
+    ];
+    for f in functions {
+        let graph = differentiated(|_, x| f(x));
+        let x = graph.inputs[0].value;
+        let readers: Vec<&str> = graph
+            .nodes
+            .iter()
+            .filter(|node| node.inputs.contains(&x))
+            .map(|n| n.op.name())
+            .collect();
+        assert_eq!(readers, [graph.nodes[0].op.name()]);
+    }
+}
+
 /// The derivative from `y` and the side for the cotangent 1.
 fn slope(op: &Arc<dyn Op>, y: f64, right: bool) -> f64 {
     let of = |dtype, value| Array::full(Type::new(dtype, &[1]), value);

@@ -65,6 +65,7 @@ fn inputs_follow_from_outputs() {
         "concat 2",
         "div 0",
         "identity 0",
+        "leaky_relu 0",
         "mul 0",
         "mul 1",
         "pad 0",
@@ -112,6 +113,34 @@ fn errors_are_within_what_is_declared() {
                 );
             }
         }
+    }
+}
+
+#[test]
+fn leaky_relu_is_within_the_error_that_is_declared() {
+    let mut r = Prng::new(45);
+    let x = rounded(&Array::from_fn(Type::f32(&[1000]), |_| r.uniform(-1.0, 1.0)));
+    let mut largest = 0f64;
+    for slope in (1..200).map(|i| f64::from(i) / 100.0) {
+        let op = LeakyRelu { slope };
+        let rule = Op::inverse(&op, 0, std::slice::from_ref(&x.ty)).unwrap();
+        // What a device computes: the slope is a number of the dtype, too.
+        let of = |op: &LeakyRelu, x: &Array| {
+            let slope = DType::F32.round(op.slope);
+            let op: Arc<dyn Op> = Arc::new(LeakyRelu { slope });
+            evaluated(&op, std::slice::from_ref(x), true)
+        };
+        let back = rule.op.downcast_ref::<LeakyRelu>().expect("a leaky ReLU");
+        let found = of(back, &of(&op, &x));
+        for (x, found) in x.data.iter().zip(&found.data) {
+            assert!((x - found).abs() <= rule.error, "slope {slope}: {found}, not {x}");
+            largest = largest.max((x - found).abs() / rule.error);
+        }
+    }
+    println!("{largest} of what is declared");
+    assert!(largest > 1.0 / 3.0, "{largest}");
+    for slope in [0.0, -0.1, f64::INFINITY, f64::NAN] {
+        assert!(Op::inverse(&LeakyRelu { slope }, 0, std::slice::from_ref(&x.ty)).is_none());
     }
 }
 

@@ -86,6 +86,10 @@ fn others_are_accurate() {
         let y = run(&|r| unsafe { activation::relu(1, c, r, r) });
         assert_within("relu", &x, &y, |x| x.max(0.0), 0.0);
         // SAFETY: as above.
+        let y = run(&|r| unsafe { activation::leaky_relu(0.25, 1, c, r, r) });
+        let leaky = |x: f64| if x > 0.0 { x } else { f64::from(0.25 * x as f32) };
+        assert_within("leaky relu", &x, &y, leaky, 0.0);
+        // SAFETY: as above.
         let y = run(&|r| unsafe { activation::silu(1, c, r, r) });
         assert_within("silu", &x, &y, |x| x / (1.0 + (-x).exp()), 2.0);
         // SAFETY: as above.
@@ -126,12 +130,18 @@ fn the_derivative_of_silu_is_accurate() {
 fn nan_stays_and_infinity_is_met() {
     at_all_levels(|_| {
         type Case<'a> = (&'a str, &'a dyn Fn(Rows<f32>), [f32; 2]);
-        let cases: [Case; 4] = [
+        let cases: [Case; 5] = [
             // SAFETY, of all: one row of three elements in place.
             (
                 "relu",
                 &|r| unsafe { activation::relu(1, 3, r, r) },
                 [f32::INFINITY, 0.0],
+            ),
+            // SAFETY: as above.
+            (
+                "leaky relu",
+                &|r| unsafe { activation::leaky_relu(0.1, 1, 3, r, r) },
+                [f32::INFINITY, f32::NEG_INFINITY],
             ),
             // SAFETY: as above.
             (

@@ -9,6 +9,7 @@ pub mod gelu;
 pub mod gelu_from_output;
 pub mod helu;
 pub mod identity;
+pub mod leaky_relu;
 pub mod relu;
 pub mod select;
 pub mod silu;
@@ -30,6 +31,7 @@ operations! {
     gelu_from_output::{GeluBackwardFromOutput},
     helu::{Helu},
     identity::{Identity},
+    leaky_relu::{LeakyRelu},
     relu::{Relu},
     select::{Select},
     silu::{Silu, SiluBackward},

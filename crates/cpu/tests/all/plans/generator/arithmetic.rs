@@ -53,6 +53,7 @@ impl<'g> Writer<'g> {
             0 if self.random.chance(40) => (x.clamp(-0.25, 0.75), true),
             0 => (x.relu(), true),
             1 if self.random.chance(40) => (x.histogram(), true),
+            1 if self.random.chance(40) => (x.leaky_relu(0.25), true),
             1 => (x.abs(), true),
             2 => (x.sign() * x, false),
             3 => (x.elu(0.7), false),
