@@ -81,7 +81,7 @@ impl DType {
             DType::F32 => f64::from(f32::EPSILON),
             DType::F64 => f64::EPSILON,
             DType::BF16 => 1.0 / 128.0,
-            DType::I32 | DType::U32 | DType::Bool => 0.0,
+            DType::I32 | DType::U32 | DType::U8 | DType::Bool => 0.0,
         }
     }
 
