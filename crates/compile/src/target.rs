@@ -41,8 +41,8 @@ pub trait Target: Send + Sync {
     }
 }
 
-/// How fast a device works, all workers together. Plans compare times by it, so that only the ratios matter; the default
-/// is that of a present server core.
+/// How fast a device works, all workers together. Plans compare times by it, so that only the ratios matter; the
+/// default is that of a present server core.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Rates {
     /// Floating-point operations of products per second.

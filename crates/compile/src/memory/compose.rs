@@ -1,10 +1,10 @@
 //! Composition: a way for each block, for the least time within a number of bytes, by dynamic programming over the
 //! blocks in the order of the forward phase.
 //!
-//! A state between two blocks is *closed*: the bytes that all blocks before it keep, and their time. Inside a segment it
-//! is *open*: of the segment's values only the first is kept. When backward reaches the segment, the values between its
-//! blocks are computed once more, with what its blocks keep from then on; these bytes come on top while the segment's
-//! own gradients are computed, and are not there while those of later blocks are.
+//! A state between two blocks is *closed*: the bytes that all blocks before it keep, and their time. Inside a segment
+//! it is *open*: of the segment's values only the first is kept. When backward reaches the segment, the values between
+//! its blocks are computed once more, with what its blocks keep from then on; these bytes come on top while the
+//! segment's own gradients are computed, and are not there while those of later blocks are.
 //!
 //! Of states that are no better in any figure than another one only that one goes on, so that the choice is exact for
 //! the figures of the samples, unless there are more than [`MOST`] states between two blocks.
