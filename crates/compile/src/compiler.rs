@@ -9,7 +9,7 @@ use lessen_graph::{Graph, verify};
 
 use crate::choices::Choices;
 use crate::memory::{self, Layers, Selection};
-use crate::options::{Options, Precision};
+use crate::options::{Options, Policy, Precision};
 use crate::passes::{self, Packed, Recomputation, Recompute, bits, remat};
 use crate::plan::Plan;
 use crate::planner::plan;
@@ -98,6 +98,11 @@ fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
 
 /// The best plan of the variants of a graph within the budget.
 fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn Target) -> Found {
+    if options.policy != Policy::Planner {
+        let plan = variants[0].by_policy(options, target);
+        let bytes = plan.peak_bytes();
+        return if bytes <= budget { Ok(plan) } else { Err(bytes) };
+    }
     let layers: Option<Vec<Layers>> = variants.iter().map(|variant| variant.layers(options, target)).collect();
     if let Some(layers) = layers {
         return memory::within(&layers, budget, |i, chosen| variants[i].plan(chosen, options, target));
@@ -130,6 +135,21 @@ impl Variant {
         remat::trains(&self.graph)
             .then(|| Layers::of(&self.graph, &self.bits, options, target))
             .flatten()
+    }
+
+    /// The plan of a fixed policy. A graph without blocks has those of one block.
+    fn by_policy(&self, options: &Options, target: &dyn Target) -> Plan {
+        let chosen = |recomputed| self.plan(selection(recomputed), options, target);
+        let layers = self.layers(options, target);
+        let by_blocks = layers.as_ref().and_then(|layers| layers.of_policy(options.policy));
+        match (by_blocks, options.policy) {
+            (Some(selection), _) => self.plan(selection, options, target),
+            (None, Policy::KeepAll) => chosen(Vec::new()),
+            (None, Policy::Planner | Policy::RowWise) => chosen(remat::free(&self.graph)),
+            (None, Policy::EveryBlock | Policy::SquareRoot) => {
+                chosen([remat::free(&self.graph), remat::priced(&self.graph, &[])].concat())
+            }
+        }
     }
 
     fn plan(&self, chosen: Selection<'_>, options: &Options, target: &dyn Target) -> Plan {

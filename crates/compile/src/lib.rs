@@ -55,7 +55,7 @@ pub use dump::{dump_memory, dump_schedule};
 pub use host::Host;
 pub use indices::{IndexSource, IndexUse};
 pub use offsets::{ALIGNMENT, Buffer, aligned, lower_bound, pack};
-pub use options::{Options, Placement, Precision};
+pub use options::{Options, Placement, Policy, Precision};
 pub use place::{Place, RowLayout, natural_rows, places, row_layout};
 pub use plan::Plan;
 pub use planned::{Partial, PlannedStep, RowsPlan, StepScratch, Storage};

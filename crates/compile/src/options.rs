@@ -21,6 +21,23 @@ pub enum Precision {
     Bf16,
 }
 
+/// Who decides what backward keeps and what it computes again.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Policy {
+    /// The memory planner, for the least time within the budget.
+    #[default]
+    Planner,
+    /// Everything that backward reads is kept.
+    KeepAll,
+    /// Values that row-wise operations compute are computed again, behind short chains; products are kept.
+    RowWise,
+    /// Of each block of the graph only the value that leads into it is kept.
+    EveryBlock,
+    /// Of about as many blocks as there are such segments only the first value is kept; backward computes a segment
+    /// again as a whole (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+    SquareRoot,
+}
+
 /// Options of [`compile`](crate::compile).
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -30,4 +47,6 @@ pub struct Options {
     pub precision: Precision,
     /// The most bytes that states, constants and arena may take together; none for no limit.
     pub budget: Option<usize>,
+    /// Who decides about memory. A fixed policy has one plan, which the budget admits or not.
+    pub policy: Policy,
 }

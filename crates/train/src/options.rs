@@ -1,6 +1,6 @@
 //! How to train: optimizer, schedule, clipping, accumulation, budget.
 
-use lessen_compile::{Options, Placement, Precision};
+use lessen_compile::{Options, Placement, Policy, Precision};
 use lessen_nn::{Joined, Lora, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
 use std::collections::BTreeMap;
 
@@ -40,6 +40,8 @@ pub struct TrainerOptions {
     pub placement: Placement,
     /// What products of matrices read, in the step and in functions beside it. Parameters and optimizer stay `f32`.
     pub precision: Precision,
+    /// Who decides what backward keeps and what it computes again; it changes no result.
+    pub policy: Policy,
     /// Most bytes that parameters, optimizer, step and functions may take together.
     pub budget: Option<usize>,
 }
@@ -68,6 +70,7 @@ impl TrainerOptions {
             accumulate: 1,
             placement: Placement::default(),
             precision: Precision::default(),
+            policy: Policy::default(),
             budget: None,
         }
     }
@@ -77,6 +80,7 @@ impl TrainerOptions {
         Options {
             placement: self.placement,
             precision: self.precision,
+            policy: self.policy,
             budget,
         }
     }

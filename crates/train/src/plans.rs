@@ -39,10 +39,6 @@ impl StepGraphs {
         let mut plans = Vec::with_capacity(free.len());
         for (index, graph) in self.graphs().enumerate() {
             let own = budget.saturating_sub(self.bytes_beside(index, &free));
-            if free[index].peak_bytes() <= own {
-                plans.push(free[index].clone());
-                continue;
-            }
             let plan = backend.compile(graph, &options.of_plans(Some(own)));
             plans.push(plan.map_err(|error| match self.floor_beside(backend, options, &free) {
                 Ok(floor) if budget < floor => below_floor(budget, floor),

@@ -198,6 +198,47 @@ impl Blocks {
             });
             self.of_node[i] = needs[i].filter(|(first, last)| first == last).map(|(first, _)| first);
         }
+        self.postpone(forward, of_value);
+    }
+
+    /// Moves what reads gradients alone to the block where it is read, if its gradients are read there anyway: the
+    /// gradient times a scale, as the derivative of a normalization has it, need not wait from block to block.
+    fn postpone(&mut self, forward: &Forward<'_>, of_value: &[Option<usize>]) {
+        let graph = forward.graph;
+        let mut readers: Vec<Vec<usize>> = vec![Vec::new(); graph.values.len()];
+        for (i, node) in graph
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.phase == Phase::Backward)
+        {
+            node.inputs.iter().for_each(|v| readers[v.index()].push(i));
+        }
+        for (i, node) in graph.nodes.iter().enumerate().rev() {
+            let reads_block = |v: &ValueId| of_value[forward.base(*v).index()].is_some();
+            let Some(own) = self.of_node[i] else { continue };
+            if node.phase != Phase::Backward || node.inputs.iter().any(reads_block) {
+                continue;
+            }
+            let behind = node.outputs.iter().flat_map(|v| &readers[v.index()]);
+            let Some(read) = behind.filter_map(|&reader| self.of_node[reader]).max() else {
+                continue;
+            };
+            let is_there = |v: &&ValueId| {
+                let others = readers[v.index()].iter().filter(|&&reader| reader != i);
+                graph.ty(**v).bytes() < SMALLEST
+                    || others
+                        .filter_map(|&reader| self.of_node[reader])
+                        .any(|stage| stage <= read)
+            };
+            let gradients = node
+                .inputs
+                .iter()
+                .filter(|v| graph.producer(**v).is_some_and(|id| self.of_node[id.index()].is_some()));
+            if read < own && gradients.filter(|v| !is_there(v)).count() == 0 {
+                self.of_node[i] = Some(read);
+            }
+        }
     }
 
     /// The block of each node that clones for it belong to: that of nodes without one is the last.

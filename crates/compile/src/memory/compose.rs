@@ -27,6 +27,15 @@ pub(super) struct Block<'a> {
     pub waiting: usize,
 }
 
+impl Block<'_> {
+    /// The most bytes at once up to this block in a way, behind a state.
+    fn peak(&self, way: &Way, before: &State) -> usize {
+        let others = before.outer + before.inner;
+        let most = way.forward.max(way.backward + self.waiting);
+        before.peak.max(others + most)
+    }
+}
+
 /// How a block's values are had in backward.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Choice {
@@ -123,11 +132,11 @@ impl Search<'_> {
             for state in &closed {
                 self.keep(at, state, &mut next_closed);
                 if segments && at + 1 < self.blocks.len() {
-                    self.begin(at, state, &mut next_open);
+                    self.within(at, state, false, &mut next_open);
                 }
             }
             for state in &open {
-                self.middle(at, state, &mut next_open);
+                self.within(at, state, true, &mut next_open);
                 self.end(at, state, &mut next_closed);
             }
             closed = self.thinned(next_closed, at + 1);
@@ -148,17 +157,12 @@ impl Search<'_> {
     /// The block by itself, in each way.
     fn keep(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
         let block = &self.blocks[at];
-        let outer = state.outer + block.entry;
         for (i, way) in block.ways.best.iter().enumerate() {
             let next = State {
-                outer: outer + way.kept,
-                inner: 0,
-                peak: state
-                    .peak
-                    .max(outer + way.forward)
-                    .max(outer + way.backward + block.waiting),
+                outer: state.outer + block.entry + way.kept,
+                peak: block.peak(way, state),
                 seconds: state.seconds + way.seconds,
-                step: NO_STEP,
+                ..*state
             };
             let step = Step {
                 before: state.step,
@@ -170,37 +174,20 @@ impl Search<'_> {
         }
     }
 
-    /// The first block of a segment.
-    fn begin(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
-        let opened = State {
-            outer: state.outer + self.blocks[at].entry,
-            inner: 0,
-            ..*state
-        };
-        self.within(at, &opened, false, to);
-    }
-
-    /// A further block of a segment that is not its last.
-    fn middle(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
-        let entered = State {
-            inner: state.inner + self.blocks[at].entry,
-            ..*state
-        };
-        self.within(at, &entered, true, to);
-    }
-
-    /// A block of a segment: computed once more for the next block's sake, and what it keeps from then on.
+    /// A block of a segment that is not its last: computed once more for the next block's sake, with what it keeps from
+    /// then on. The value that leads into an inner block is kept by the segment, that into the first one by the state.
     fn within(&mut self, at: usize, state: &State, is_inner: bool, to: &mut Vec<State>) {
         let block = &self.blocks[at];
-        let base = state.outer + state.inner;
+        let (outer, inner) = if is_inner { (0, block.entry) } else { (block.entry, 0) };
         let ways = block.ways.best.iter().enumerate().map(|(i, way)| (Some(i), way));
         for (number, way) in ways.chain([(None, &block.ways.all)]) {
-            let again = way.forward + block.waiting + block.entry;
             let kept = if number.is_some() { way.kept } else { 0 };
+            // While backward computes the block once more, a gradient of about its entry's size is there.
+            let again = state.outer + state.inner + way.forward + block.waiting + block.entry;
             let next = State {
-                outer: state.outer,
-                inner: state.inner + kept,
-                peak: state.peak.max(base + again).max(base + way.backward + block.waiting),
+                outer: state.outer + outer,
+                inner: state.inner + inner + kept,
+                peak: block.peak(way, state).max(again),
                 seconds: state.seconds + way.seconds + block.ways.forward_seconds,
                 step: NO_STEP,
             };
@@ -217,17 +204,12 @@ impl Search<'_> {
     /// The last block of a segment.
     fn end(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
         let block = &self.blocks[at];
-        let base = state.outer + state.inner + block.entry;
         let way = &block.ways.all;
         let next = State {
-            outer: state.outer,
             inner: 0,
-            peak: state
-                .peak
-                .max(base + way.forward)
-                .max(base + way.backward + block.waiting),
+            peak: block.peak(way, state),
             seconds: state.seconds + way.seconds,
-            step: NO_STEP,
+            ..*state
         };
         let step = Step {
             before: state.step,

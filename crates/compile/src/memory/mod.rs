@@ -10,6 +10,7 @@
 
 mod blocks;
 mod compose;
+mod policy;
 mod sample;
 mod search;
 mod ways;

@@ -1,5 +1,5 @@
-//! Samples: one block of a graph with its part of backward and of the update, as a graph of its own. What runs between
-//! the two is one operation, [`Rest`].
+//! Samples: one block of a graph with its part of backward and of the update, as a graph of its own. What runs before
+//! and between is one operation each, [`Others`].
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -13,32 +13,40 @@ use super::blocks::Blocks;
 use crate::passes::remat::Forward;
 use crate::target::Target;
 
-/// All blocks behind one: it reads what the block passes on, and gives the gradients that come back, and a number as a
-/// result, so that it runs where nothing comes back.
+/// What other blocks compute. In the forward phase it stands for all blocks before one, and gives the values that lead
+/// into it. In the backward phase it stands for all blocks behind: it reads what the block passes on, and gives the
+/// gradients that come back, and a number as a result, so that it runs where nothing comes back.
 #[derive(Clone, PartialEq, Debug)]
-struct Rest {
-    gradients: Vec<Type>,
+struct Others {
+    outputs: Vec<Type>,
 }
 
-impl Op for Rest {
+impl Op for Others {
     fn name(&self) -> &'static str {
-        "rest"
+        "others"
     }
 
     fn infer(&self, _: &[Type]) -> Result<Vec<Type>> {
-        Ok(self.gradients.clone())
+        Ok(self.outputs.clone())
     }
+}
+
+/// Whether a node stands for all blocks before a sample's own.
+pub(super) fn is_before(node: &Node) -> bool {
+    node.op.is::<Others>() && node.phase == Phase::Forward
 }
 
 /// Whether a node stands for all blocks behind a sample's own.
 pub(super) fn is_rest(node: &Node) -> bool {
-    node.op.is::<Rest>()
+    node.op.is::<Others>() && node.phase == Phase::Backward
 }
 
 /// A block as a graph of its own.
 pub(super) struct Sample {
-    /// The block's nodes, [`Rest`] unless the block is the last, and the block's part of backward and of the update.
+    /// The block's nodes, [`Others`] unless the block is the last, and the block's part of backward and of the update.
     pub graph: Graph,
+    /// For each value whether it leads into the block.
+    pub entered: Vec<bool>,
     /// The values that may be kept or recomputed, by node; in the sample.
     pub candidates: Vec<Vec<ValueId>>,
     /// The values that are always recomputed, since backward has them as `bf16`.
@@ -103,10 +111,14 @@ impl<'a> Source<'a> {
     pub fn sample(&self, block: usize, candidates: &[Vec<ValueId>], always: &[ValueId], bits: &[ValueId]) -> Sample {
         let graph = self.forward.graph;
         let mut maker = Maker {
-            old: graph,
+            old: self.forward,
             new: Graph::default(),
             map: HashMap::new(),
         };
+        let entered = self.entered(block);
+        if !entered.is_empty() {
+            maker.before(&entered);
+        }
         let (forward, behind): (Vec<NodeId>, Vec<NodeId>) =
             (self.nodes[block].iter()).partition(|id| self.node(**id).phase == Phase::Forward);
         forward.iter().for_each(|id| maker.copy(self.node(*id)));
@@ -138,7 +150,10 @@ impl<'a> Source<'a> {
         bases.sort_unstable();
         bases.dedup();
         let own = |base: &&ValueId| maker.map.contains_key(base);
+        let mut is_entered = vec![false; maker.new.values.len()];
+        entered.iter().for_each(|v| is_entered[maker.map[v].index()] = true);
         Sample {
+            entered: is_entered,
             candidates: candidates.iter().map(|values| mapped(values)).collect(),
             always: mapped(always),
             bits: mapped(bits),
@@ -150,6 +165,20 @@ impl<'a> Source<'a> {
                 .sum(),
             graph: maker.new,
         }
+    }
+
+    /// The bases of forward values that a block reads and others have computed.
+    fn entered(&self, block: usize) -> Vec<ValueId> {
+        let inputs = self.nodes[block].iter().flat_map(|id| self.node(*id).inputs.iter());
+        let bases = inputs.map(|&v| self.forward.base(v));
+        let from_others = |base: &ValueId| {
+            let producer = self.forward.graph.producer(*base);
+            !self.forward.source(*base) && producer.is_some_and(|id| self.blocks.of_node[id.index()] != Some(block))
+        };
+        let mut entered: Vec<ValueId> = bases.filter(from_others).collect();
+        entered.sort_unstable();
+        entered.dedup();
+        entered
     }
 
     /// The gradients that a block's part of backward reads and others have computed.
@@ -171,7 +200,7 @@ impl<'a> Source<'a> {
 }
 
 struct Maker<'a> {
-    old: &'a Graph,
+    old: &'a Forward<'a>,
     new: Graph,
     map: HashMap<ValueId, ValueId>,
 }
@@ -196,9 +225,10 @@ impl Maker<'_> {
         if let Some(&value) = self.map.get(&old) {
             return value;
         }
-        let graph = self.old;
+        let graph = self.old.graph;
+        let is_view = self.old.base(old) != old;
         if let Some(id) = graph.producer(old)
-            && graph.nodes[id.index()].inputs.is_empty()
+            && (graph.nodes[id.index()].inputs.is_empty() || is_view)
         {
             self.copy(&graph.nodes[id.index()]);
             return self.map[&old];
@@ -210,13 +240,24 @@ impl Maker<'_> {
         value
     }
 
+    fn before(&mut self, entered: &[ValueId]) {
+        let outputs = self.types(entered);
+        let all = self.new.add_input("before", InputKind::Data, Type::f32(&[]));
+        let before = Arc::new(Others { outputs });
+        self.push(before, &[all], (entered, Phase::Forward, &Arc::from("")));
+    }
+
     fn rest(&mut self, passed: &[ValueId], returned: &[ValueId]) {
-        let mut gradients: Vec<Type> = returned.iter().map(|&v| self.old.ty(v).clone()).collect();
-        gradients.push(Type::f32(&[]));
+        let mut outputs = self.types(returned);
+        outputs.push(Type::f32(&[]));
         let inputs: Vec<ValueId> = passed.iter().map(|&v| self.read(v)).collect();
-        let rest = Arc::new(Rest { gradients });
+        let rest = Arc::new(Others { outputs });
         let made = self.push(rest, &inputs, (returned, Phase::Backward, &Arc::from("")));
         self.output(made[returned.len()]);
+    }
+
+    fn types(&self, values: &[ValueId]) -> Vec<Type> {
+        values.iter().map(|&v| self.old.graph.ty(v).clone()).collect()
     }
 
     fn output(&mut self, value: ValueId) {
@@ -226,7 +267,7 @@ impl Maker<'_> {
 
     /// The assignments whose value the sample makes.
     fn assigns(&mut self) {
-        for assign in &self.old.assigns {
+        for assign in &self.old.graph.assigns {
             if let (Some(&target), Some(&value)) = (self.map.get(&assign.target), self.map.get(&assign.value)) {
                 self.new.assigns.push(Assign { target, value });
             }

@@ -34,8 +34,8 @@ const WORTH: f64 = 1.03;
 /// The smallest choices of which the floor is the least.
 const LAST: usize = 6;
 
-/// The fastest plan within the budget, of graphs that compute the same; of plans that take hardly longer than the
-/// fastest one without a budget that of the fewest bytes. `try_out` makes a plan of the graph with this position.
+/// The fastest plan within the budget, of graphs that compute the same; without a budget, which `usize::MAX` stands for,
+/// that of the fewest bytes of those that take hardly longer than the fastest one. `try_out` makes a plan of the graph with this position.
 ///
 /// # Errors
 /// The least bytes of all plans tried, where none fits.
@@ -49,15 +49,9 @@ pub(crate) fn within(
             .iter()
             .map(|layers| layers.seconds(0))
             .fold(f64::INFINITY, f64::min);
-    let rank = |plan: &Plan| {
-        (
-            plan.seconds > most,
-            if plan.seconds > most { plan.seconds } else { 0.0 },
-        )
-    };
+    let worth = |plan: &Plan| if budget == usize::MAX { 0.0 } else { plan.seconds };
     let better = |one: Plan, other: Plan| {
-        let (a, b) = (rank(&one), rank(&other));
-        let order = a.0.cmp(&b.0).then(a.1.total_cmp(&b.1));
+        let order = worth(&one).total_cmp(&worth(&other));
         match order.then(one.peak_bytes().cmp(&other.peak_bytes())) {
             Ordering::Greater => other,
             _ => one,
@@ -248,12 +242,16 @@ impl Layers {
         some
     }
 
-    /// The fastest plan within the budget, but for plans that are smaller and take no more than `most` seconds.
+    /// The fastest plan within the budget; without one, the smallest that takes no more than `most` seconds.
     ///
     /// # Errors
     /// The least bytes of all plans tried, where none fits.
     fn within(&self, budget: usize, most: f64, try_out: impl Fn(Selection<'_>) -> Plan) -> Result<Plan, usize> {
-        let begin = self.last_within(most);
+        let begin = if budget == usize::MAX {
+            self.last_within(most)
+        } else {
+            0
+        };
         let room = SLACK * budget.saturating_sub(self.fixed) as f64;
         let first = self.first_below(room, begin);
         let mut tried = Tried {
@@ -277,8 +275,13 @@ impl Layers {
         Err(tried.least)
     }
 
+    /// How many candidates each block has.
+    pub(super) fn candidate_counts(&self) -> Vec<usize> {
+        self.candidates.iter().map(Vec::len).collect()
+    }
+
     /// What choices recompute.
-    fn selection(&self, choices: &[Choice]) -> Selection<'_> {
+    pub(super) fn selection(&self, choices: &[Choice]) -> Selection<'_> {
         let mut values = self.always.clone();
         let mut lasting = HashMap::new();
         for (block, choice) in choices.iter().enumerate() {

@@ -1,11 +1,13 @@
 //! Ways: what a block keeps and recomputes, and what that costs by a plan of its sample.
 
-use lessen_graph::{Phase, RowWise, ValueId};
+use lessen_graph::{Node, NodeId, Phase, RowWise, ValueId};
 
-use super::sample::{Sample, is_rest};
+use super::sample::{Sample, is_before, is_rest};
+use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes::{self, Recomputation};
 use crate::plan::Plan;
+use crate::planned::PlannedStep;
 use crate::planner::plan;
 use crate::target::Target;
 
@@ -22,9 +24,9 @@ pub(super) struct Way {
     pub recomputed: Vec<usize>,
     /// Bytes that are kept from the block's forward part to its backward part.
     pub kept: usize,
-    /// The most bytes that the forward part takes, kept ones included.
+    /// The most bytes that the forward part takes, with what is kept and with the values that lead into the block.
     pub forward: usize,
-    /// The most bytes that the backward part takes, kept ones included.
+    /// The most bytes that the backward part takes, with the same.
     pub backward: usize,
     /// Seconds of both parts.
     pub seconds: f64,
@@ -116,37 +118,55 @@ fn measured(sample: &Sample, recomputed: Vec<usize>, options: &Options, target: 
         &Recomputation {
             values,
             bits,
+            held: &sample.entered,
             ..Recomputation::default()
         },
     );
     let plan = plan(passes::eliminate_dead_code(&graph), options, target);
     let usage = plan.usage();
-    let rest = rest_of(&plan);
-    let most = |steps: &[crate::StepUsage]| steps.iter().map(|u| u.total() - u.inputs).max().unwrap_or(0);
+    let (before, rest) = (others(&plan, is_before), others(&plan, is_rest));
+    let most = |steps: &[crate::StepUsage]| steps.iter().map(crate::StepUsage::total).max().unwrap_or(0);
     // The last block has no rest: the phases tell where backward begins.
-    let begin = |at: &crate::StepUsage| at.phase != Phase::Forward;
     let (end, behind) = match rest {
-        Some(at) => (at, at + 1),
+        Some((at, _)) => (at, at + 1),
         None => {
-            let at = usage.iter().position(begin).unwrap_or(usage.len());
+            let at = usage.iter().position(|step| step.phase != Phase::Forward);
+            let at = at.unwrap_or(usage.len());
             (at, at)
         }
     };
+    let begin = before.map_or(0, |(at, _)| at + 1).min(end);
+    let apart = [before, rest]
+        .into_iter()
+        .flatten()
+        .map(|(at, _)| plan.step_seconds[at]);
     let way = Way {
         recomputed,
-        kept: rest.map_or(0, |at| usage[at].forward.saturating_sub(sample.passed)),
-        forward: most(&usage[..end]),
+        kept: rest.map_or(0, |(at, _)| {
+            usage[at]
+                .forward
+                .saturating_sub(sample.passed + entered(&plan, before, at))
+        }),
+        forward: most(&usage[begin..end]),
         backward: most(&usage[behind..]),
-        seconds: plan.seconds,
+        seconds: plan.seconds - apart.sum::<f64>(),
     };
-    (way, plan.step_seconds[..end].iter().sum())
+    (way, plan.step_seconds[begin..end].iter().sum())
 }
 
-/// The step of the operation that stands for other blocks.
-fn rest_of(plan: &Plan) -> Option<usize> {
-    let is_rest_step = |step: &crate::PlannedStep| {
-        let mut nodes = step.nodes.iter().map(|id| &plan.graph.nodes[id.index()]);
-        nodes.any(is_rest)
+/// The step and the node of an operation that stands for other blocks.
+fn others(plan: &Plan, is_one: fn(&Node) -> bool) -> Option<(usize, NodeId)> {
+    let find = |(at, step): (usize, &PlannedStep)| {
+        let node = step.nodes.iter().find(|id| is_one(&plan.graph.nodes[id.index()]));
+        node.map(|&id| (at, id))
     };
-    plan.steps.iter().position(is_rest_step)
+    plan.steps.iter().enumerate().find_map(find)
+}
+
+/// Bytes of the values that lead into a sample and are alive in a step.
+fn entered(plan: &Plan, before: Option<(usize, NodeId)>, step: usize) -> usize {
+    let outputs = before.map(|(_, id)| &plan.graph.nodes[id.index()].outputs);
+    let is_alive = |v: &&ValueId| plan.lifetimes[v.index()].is_some_and(|(first, last)| (first..=last).contains(&step));
+    let alive = outputs.into_iter().flatten().filter(is_alive);
+    alive.map(|&v| aligned(plan.graph.ty(v).bytes())).sum()
 }

@@ -3,5 +3,6 @@
 pub mod activation;
 pub mod attention;
 mod matching;
+pub mod memory;
 pub mod step;
 mod step_cases;

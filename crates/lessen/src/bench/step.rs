@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use lessen_base::{Result, SplitMix64};
-use lessen_compile::{Host, Precision};
+use lessen_compile::{Host, Policy, Precision};
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_graph::{DType, Type};
 use lessen_nn::initialize;
@@ -51,19 +51,38 @@ impl Measured {
     }
 }
 
+/// How a case is planned.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Planning {
+    /// Most memory of a step, instead of the case's own.
+    pub budget: Option<usize>,
+    /// What products of matrices read.
+    pub precision: Precision,
+    /// Who decides about memory.
+    pub policy: Policy,
+}
+
+impl Planning {
+    /// The options of training a case.
+    pub(super) fn options(&self, case: &Case) -> TrainerOptions {
+        TrainerOptions {
+            budget: self.budget.or(case.budget),
+            precision: self.precision,
+            policy: self.policy,
+            frozen: case.frozen(),
+            ..TrainerOptions::new(5e-4)
+        }
+    }
+}
+
 /// Runs a case: two steps to warm up, `steps` timed ones, then two that are profiled.
 ///
 /// # Errors
 /// A sentence when the plan or a step fails.
-pub fn measure(case: &Case, steps: usize, budget: Option<usize>, precision: Precision) -> Result<Measured> {
+pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured> {
     // A device of its own, whose arena is no larger than this step's.
     let mut device = Device::from_env()?;
-    let options = TrainerOptions {
-        budget: budget.or(case.budget),
-        precision,
-        frozen: case.frozen(),
-        ..TrainerOptions::new(5e-4)
-    };
+    let options = planning.options(case);
     let compiler = CpuBackend::from_env()?;
     let growth = ResidentGrowth::watch();
     let start = Instant::now();
@@ -170,6 +189,22 @@ fn fill((tokens, classes): (usize, usize), name: &str, ty: &Type) -> Filled {
     }
 }
 
+/// The cases with these letters.
+///
+/// # Errors
+/// A sentence when a letter is unknown.
+pub(super) fn chosen(letters: &[String]) -> Result<Vec<Case>> {
+    let mut cases = cases();
+    if let Some(unknown) = letters.iter().find(|l| cases.iter().all(|c| c.letter != l.as_str())) {
+        return Err(lessen_base::Error::user(format!(
+            "there is no case `{unknown}`; the cases are {}",
+            cases.iter().map(|case| case.letter).collect::<Vec<_>>().join(", ")
+        )));
+    }
+    cases.retain(|case| letters.iter().any(|l| l == case.letter));
+    Ok(cases)
+}
+
 /// Runs the cases with these letters and returns what `--json` prints.
 ///
 /// # Errors
@@ -177,23 +212,16 @@ fn fill((tokens, classes): (usize, usize), name: &str, ty: &Type) -> Filled {
 pub fn run(
     letters: &[String],
     steps: usize,
-    budget: Option<usize>,
-    precision: Precision,
+    planning: Planning,
     mut report: impl FnMut(&Case, &Measured, f64),
 ) -> Result<Value> {
-    let cases = cases();
-    if let Some(unknown) = letters.iter().find(|l| cases.iter().all(|c| c.letter != l.as_str())) {
-        return Err(lessen_base::Error::user(format!(
-            "there is no case `{unknown}`; the cases are {}",
-            cases.iter().map(|case| case.letter).collect::<Vec<_>>().join(", ")
-        )));
-    }
+    let chosen = chosen(letters)?;
     let device = Device::from_env()?;
     let (peak, threads) = (peak_flops(&device), device.threads());
     drop(device);
     let mut results = Map::new();
-    for case in cases.iter().filter(|c| letters.iter().any(|l| l == c.letter)) {
-        let m = measure(case, steps, budget, precision)?;
+    for case in &chosen {
+        let m = measure(case, steps, planning)?;
         report(case, &m, peak);
         results.insert(
             case.letter.to_string(),

@@ -31,6 +31,7 @@ use crate::generation_config::GenerationConfig;
 use crate::recipe::config::Config;
 use crate::recipe::keys::DataFormat;
 use lessen_base::{Error, Result};
+use lessen_compile::Policy;
 use lessen_data::{Metric, Problem, Source};
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Joined, Model, ParamSpec};
@@ -237,6 +238,7 @@ impl RunTask {
             accumulate: train.accumulate,
             placement: self.config.placement,
             precision: self.config.train.precision,
+            policy: Policy::default(),
             budget: self.config.run.budget,
         }
     }

@@ -2,6 +2,7 @@
 
 mod activation;
 mod attention;
+mod memory;
 mod step;
 
 use clap::{Args, Subcommand};
@@ -19,6 +20,8 @@ pub struct Bench {
 enum What {
     /// Training steps of a GPT, of BERT-base, of the `thucnews` recipe, and of networks on images
     Step(step::Step),
+    /// What a training step takes by the memory planner under budgets, and by fixed policies
+    Memory(memory::Memory),
     /// Inference with different activations: time per element and of whole models
     Activation(activation::Activation),
     /// One attention layer, forward or with its derivative, fused or as a graph of simple operations
@@ -30,6 +33,7 @@ impl Bench {
     pub fn run(self) -> Result<u8> {
         match self.what {
             What::Step(step) => step.run(),
+            What::Memory(memory) => memory.run(),
             What::Activation(activation) => activation.run(),
             What::Attention(attention) => attention.run(),
         }

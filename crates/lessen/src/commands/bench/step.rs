@@ -2,7 +2,7 @@
 
 use clap::Args;
 use lessen::bench::step;
-use lessen_compile::Precision;
+use lessen_compile::{Policy, Precision};
 use lessen_run::Result;
 use lessen_train::{parse_size, show_size};
 
@@ -36,8 +36,13 @@ impl Step {
             "bf16" => Precision::Bf16,
             _ => Precision::F32,
         };
+        let planning = step::Planning {
+            budget,
+            precision,
+            policy: Policy::default(),
+        };
         let mut table = String::new();
-        let json = step::run(&self.case, self.steps as usize, budget, precision, |case, m, peak| {
+        let json = step::run(&self.case, self.steps as usize, planning, |case, m, peak| {
             let spread = format!("{:.1} .. {:.1}", m.step_ms[0], m.step_ms[m.step_ms.len() - 1]);
             table += &format!("{}  {}\n", case.letter, case.title);
             table += &format!("   compile        {:>9.1} ms\n", m.compile_ms);

@@ -1,0 +1,60 @@
+//! `lessen bench memory`
+
+use clap::Args;
+use lessen::bench::memory;
+use lessen_compile::Precision;
+use lessen_run::Result;
+use lessen_train::show_size;
+
+use crate::say;
+
+/// Flags of `lessen bench memory`.
+#[derive(Args)]
+pub struct Memory {
+    /// Cases, by letter, as of `lessen bench step`
+    #[arg(long, value_delimiter = ',', default_value = "a,b,c")]
+    case: Vec<String>,
+    /// Timed steps of each plan; 0 only plans
+    #[arg(long, default_value_t = 0)]
+    steps: u32,
+    /// What products of matrices read: f32 or bf16
+    #[arg(long, default_value = "f32", value_parser = ["f32", "bf16"])]
+    precision: String,
+    /// Print one JSON object and nothing else on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+impl Memory {
+    /// Measures; the exit code.
+    pub fn run(self) -> Result<u8> {
+        let precision = match self.precision.as_str() {
+            "bf16" => Precision::Bf16,
+            _ => Precision::F32,
+        };
+        let mut table = String::new();
+        let json = memory::run(&self.case, self.steps as usize, precision, |case, rows| {
+            table += &format!("{}  {}\n", case.letter, case.title);
+            table += &format!(
+                "   {:<34} {:>10} {:>10} {:>12} {:>12}\n",
+                "", "arena", "peak", "estimated", "measured"
+            );
+            for row in rows {
+                let name = if row.by_planner {
+                    format!("planner, {}", row.name)
+                } else {
+                    row.name.clone()
+                };
+                let measured = row.measured_ms.map_or(String::new(), |ms| format!("{ms:.1} ms"));
+                table += &format!(
+                    "   {name:<34} {:>10} {:>10} {:>9.1} ms {measured:>12}\n",
+                    show_size(row.arena),
+                    show_size(row.peak),
+                    row.estimated_ms
+                );
+            }
+        })?;
+        say(&if self.json { format!("{json}\n") } else { table });
+        Ok(0)
+    }
+}
