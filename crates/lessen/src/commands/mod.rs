@@ -38,7 +38,7 @@ pub enum Command {
     Export(export::Export),
     /// Write a page with curves, memory, settings and results of one or several runs
     Report(report::Report),
-    /// Say what a recipe would take in memory, without running it
+    /// Say what a recipe would take in memory and time, without running it
     Plan(plan::Plan),
     /// Measure this machine: `lessen bench step`
     Bench(bench::Bench),

@@ -6,9 +6,8 @@ use crate::say;
 use clap::{Args, ValueEnum};
 use lessen_compile::{dump_memory, dump_schedule};
 use lessen_graph::print;
-use lessen_run::forecast::Forecast;
-use lessen_run::recipe::phases::Recipe;
-use lessen_run::{Result, recipe};
+use lessen_run::forecast::{Beside, Forecast};
+use lessen_run::{Error, Result, recipe};
 
 /// What `--dump` prints.
 #[derive(Clone, Copy, ValueEnum)]
@@ -30,6 +29,19 @@ pub struct Plan {
     over: RecipeArgs,
     #[command(flatten)]
     device: DeviceArgs,
+    /// Also the time and the peak memory of a step under budgets from the floor to none
+    #[arg(long, conflicts_with = "dump")]
+    sweep: bool,
+    /// Also what steps with batches of these sizes take under the budget, such as 1,2,4,8, and which is the fastest for
+    /// each example
+    #[arg(
+        long,
+        value_name = "N,N…",
+        value_delimiter = ',',
+        conflicts_with = "dump",
+        allow_negative_numbers = true
+    )]
+    batches: Vec<String>,
     /// Print this of a training step instead
     #[arg(long, value_name = "WHAT", conflicts_with = "json")]
     dump: Option<Dump>,
@@ -46,7 +58,11 @@ impl Plan {
     pub fn run(self) -> Result<u8> {
         let mut settings = recipe::load(&self.recipe)?;
         self.over.apply(&mut settings, None)?;
-        let forecast = Forecast::new(Recipe::new(settings)?, &|| self.device.open())?;
+        let beside = Beside {
+            sweep: self.sweep,
+            batches: sizes(&self.batches)?,
+        };
+        let forecast = Forecast::new(settings, &beside, &|| self.device.open())?;
         let step = || forecast.step(self.phase.as_deref());
         say(&match self.dump {
             Some(Dump::Graph) => print(step()?.graph()),
@@ -57,4 +73,18 @@ impl Plan {
         });
         forecast.shortfall().map_or(Ok(0), Err)
     }
+}
+
+/// Sizes of batches, each once, the least first.
+fn sizes(words: &[String]) -> Result<Vec<usize>> {
+    let size = |word: &String| match word.trim().parse() {
+        Ok(size) if size > 0 => Ok(size),
+        _ => Err(Error::user(format!(
+            "--batches: '{word}' is no size of a batch; write whole numbers from 1 on, such as 1,2,4,8"
+        ))),
+    };
+    let mut sizes: Vec<usize> = words.iter().map(size).collect::<Result<_>>()?;
+    sizes.sort_unstable();
+    sizes.dedup();
+    Ok(sizes)
 }

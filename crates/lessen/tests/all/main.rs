@@ -21,6 +21,7 @@ mod memory;
 mod optimizers;
 mod phases;
 mod phases_resume;
+mod plan;
 mod predict;
 mod recording;
 mod report;

@@ -5,16 +5,14 @@
 //! checkpoints). It is subtracted from the budget, and the plans get what is left.
 
 use super::account::Parts;
-use super::work::{Batches, Work};
+use super::work::{Batches, Work, middle, near_largest};
 use crate::task::evaluation::trace;
 use crate::wording::tell;
 use lessen_base::allocated::{self, Growth};
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, Plan};
-use lessen_nn::BatchShape;
 use lessen_train::memory::available_bytes;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions, show_size};
-use std::cmp::Reverse;
 
 /// Bytes that writing a checkpoint takes for a moment: the buffer of a file, and a block of a tensor's text.
 const CHECKPOINT: usize = lessen_base::atomic::BUFFER + (16 << 10);
@@ -30,9 +28,6 @@ const DIFFERENCE: usize = 64;
 
 /// Bytes of constants and results from which on a program is not loaded to find out what it takes.
 const LARGE: usize = 64 << 20;
-
-/// Layouts that are compiled beforehand as their arena may be larger than that of the largest.
-const NEAR: usize = 4;
 
 /// How often plans are made anew since programs of tighter plans are larger.
 const ATTEMPTS: usize = 4;
@@ -188,6 +183,15 @@ impl<'a> Planner<'a> {
         if least.total() > budget {
             return Ok(Err(least));
         }
+        self.between(budget, beyond, floor).map(Ok)
+    }
+
+    /// The plans with which the whole process keeps to a budget from the floor up to what it takes without one. Without
+    /// a budget the process takes `beyond` bytes beyond its plans, which take `floor` bytes at least.
+    ///
+    /// # Errors
+    /// Steps that cannot be compiled.
+    fn between(&mut self, budget: usize, beyond: usize, floor: usize) -> Result<Planned> {
         let mut inner = budget.saturating_sub(beyond);
         for _ in 0..ATTEMPTS {
             if inner <= floor {
@@ -195,11 +199,29 @@ impl<'a> Planner<'a> {
             }
             let planned = self.planned(Some(inner))?;
             match planned.parts.total().saturating_sub(budget) {
-                0 => return Ok(Ok(planned)),
+                0 => return Ok(planned),
                 excess => inner = inner.saturating_sub(excess),
             }
         }
-        self.planned(Some(floor)).map(Ok)
+        self.planned(Some(floor))
+    }
+
+    /// Plans for each of these budgets, which fall from what the process takes without one to the floor, and hands
+    /// them on. Plans that take no more than the next budget are those of that budget, too.
+    ///
+    /// # Errors
+    /// Steps that cannot be compiled.
+    pub(crate) fn falling(&mut self, budgets: &[usize], mut seen: impl FnMut(usize, &Planned)) -> Result<()> {
+        let floor = self.floor()?;
+        let mut planned = self.free()?;
+        let beyond = planned.parts.beyond();
+        for &budget in budgets {
+            if planned.parts.total() > budget {
+                planned = self.between(budget, beyond, floor)?;
+            }
+            seen(budget, &planned);
+        }
+        Ok(())
     }
 
     fn options(&self, budget: Option<usize>) -> TrainerOptions {
@@ -359,19 +381,4 @@ pub(crate) fn too_small(budget: usize, least: &Parts) -> Error {
         show_size(smallest),
         least.show()
     ))
-}
-
-/// Some layouts with hardly fewer tokens than the largest: the arena of a step grows with its tokens, but for a percent
-/// or so that depends on how its rows are cut.
-fn near_largest(layouts: &[BatchShape]) -> Vec<BatchShape> {
-    let tokens = |shape: &BatchShape| shape.tokens().iter().product::<usize>();
-    let mut near = layouts.to_vec();
-    near.sort_by_key(|shape| Reverse(tokens(shape)));
-    near.truncate(NEAR);
-    near
-}
-
-/// A layout whose program is of middle size.
-fn middle(layouts: &[BatchShape]) -> Option<BatchShape> {
-    layouts.get(layouts.len() / 2).copied()
 }

@@ -5,12 +5,16 @@ use crate::task::evaluation::packed_shape;
 use crate::task::{RunTask, Shapes};
 use lessen_nn::BatchShape;
 use lessen_train::TrainerOptions;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
 /// Bytes that the report of a run takes for each step whose loss it holds, and the most of them.
 const STEP_OF_REPORT: usize = 128;
 const STEPS_OF_REPORT: u64 = 16_384;
+
+/// Layouts that are compiled beforehand as their arena may be larger than that of the largest.
+const NEAR: usize = 4;
 
 /// Most batches that are made ahead.
 const AHEAD: usize = 256;
@@ -116,4 +120,19 @@ impl Work<'_> {
 /// Batches that are made ahead where so many make a step.
 pub(super) fn batches_ahead(accumulate: usize) -> usize {
     (2 * accumulate).min(AHEAD)
+}
+
+/// Some layouts with hardly fewer tokens than the largest: the arena of a step grows with its tokens, but for a percent
+/// or so that depends on how its rows are cut.
+pub(super) fn near_largest(layouts: &[BatchShape]) -> Vec<BatchShape> {
+    let tokens = |shape: &BatchShape| shape.tokens().iter().product::<usize>();
+    let mut near = layouts.to_vec();
+    near.sort_by_key(|shape| Reverse(tokens(shape)));
+    near.truncate(NEAR);
+    near
+}
+
+/// A layout whose program is of middle size.
+pub(super) fn middle(layouts: &[BatchShape]) -> Option<BatchShape> {
+    layouts.get(layouts.len() / 2).copied()
 }

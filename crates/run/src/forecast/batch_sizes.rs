@@ -1,0 +1,157 @@
+//! Batches of several sizes: what a step of each would take, and which of them is the fastest for each example.
+
+use super::Forecast;
+use super::time::show_ms;
+use crate::device::NewBackend;
+use crate::recipe::phases::Recipe;
+use crate::recipe::settings::Settings;
+use crate::recipe::value::SettingValue;
+use crate::training::account::Parts;
+use lessen_base::{Error, Result};
+use lessen_train::show_size;
+use serde_json::{Value, json};
+
+/// The plans of batches of several sizes, under the budget of the recipe.
+pub(super) struct BatchSizes {
+    /// In the order of the sizes.
+    pub rows: Vec<Row>,
+}
+
+/// The plans of batches of one size.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Row {
+    /// Examples of a batch.
+    pub batch: usize,
+    /// Bytes that the process takes; none where the budget is below the floor.
+    pub peak: Option<usize>,
+    /// The smallest budget.
+    pub floor: usize,
+    /// Milliseconds of a step by the device's rates, and those for each of its examples; none likewise.
+    pub step_ms: Option<f64>,
+    pub example_ms: Option<f64>,
+}
+
+impl BatchSizes {
+    /// Plans a recipe with each of these sizes in place of `train.batch`.
+    ///
+    /// # Errors
+    /// A recipe with phases or with batches of so many tokens; settings with a mistake.
+    pub(super) fn new(settings: &Settings, sizes: &[usize], new_backend: NewBackend<'_>) -> Result<BatchSizes> {
+        let mut rows = Vec::with_capacity(sizes.len());
+        for &batch in sizes {
+            let mut settings = settings.clone();
+            let flag = format!("--batches {batch}");
+            settings.set_named("train.batch", SettingValue::Count(batch as u64), flag)?;
+            let recipe = Recipe::new(settings)?;
+            check(&recipe)?;
+            rows.push(row(batch, &Forecast::of_recipe(recipe, false, new_backend)?));
+        }
+        Ok(BatchSizes { rows })
+    }
+
+    /// The size of the least time for each example; none where no plan fits.
+    pub(super) fn best(&self) -> Option<usize> {
+        let feasible = self.rows.iter().filter_map(|row| Some((row.batch, row.example_ms?)));
+        feasible.min_by(|a, b| a.1.total_cmp(&b.1)).map(|(batch, _)| batch)
+    }
+
+    /// An object for each size.
+    pub(super) fn to_json(&self) -> Value {
+        let row = |row: &Row| {
+            json!({
+                "batch": row.batch,
+                "feasible": row.peak.is_some(),
+                "peak_bytes": row.peak,
+                "floor_bytes": row.floor,
+                "estimated_step_ms": row.step_ms,
+                "estimated_ms_per_example": row.example_ms,
+            })
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    /// A table for people.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = format!(
+            "batch sizes\n{:>10}  {:>10}  {:>10}  {:>10}  {:>11}\n",
+            "batch", "peak", "floor", "step", "per example"
+        );
+        for row in &self.rows {
+            let (batch, floor) = (row.batch, show_size(row.floor));
+            text += &match (row.peak, row.step_ms, row.example_ms) {
+                (Some(peak), Some(step), Some(example)) => {
+                    let (peak, step, example) = (show_size(peak), show_ms(step), show_ms(example));
+                    format!("{batch:>10}  {peak:>10}  {floor:>10}  {step:>10}  {example:>11}\n")
+                }
+                _ => format!("{batch:>10}  {:>10}  {floor:>10}  below the floor\n", "-"),
+            };
+        }
+        text + &match self.best() {
+            Some(batch) => format!("batches of {batch} have the best throughput\n"),
+            None => "no batch fits into the budget\n".to_string(),
+        }
+    }
+}
+
+/// Refuses recipes that have no single size of batches.
+fn check(recipe: &Recipe) -> Result<()> {
+    let first = &recipe.phases[0];
+    if first.phase.is_some() {
+        return Err(Error::user(
+            "--batches compares batches of a single step, but the recipe has phases, each with a step of its own; \
+             leave out --batches and set train.batch, or phase.NAME.train.batch, with --set",
+        ));
+    }
+    match first.train.tokens {
+        0 => Ok(()),
+        tokens => Err(Error::user(format!(
+            "--batches compares batches of so many examples, but train.tokens = {tokens} bounds them by their tokens; \
+             leave out --batches, or set train.tokens to 0"
+        ))),
+    }
+}
+
+fn row(batch: usize, forecast: &Forecast) -> Row {
+    let phase = &forecast.phases[0];
+    let (step_ms, examples) = (phase.step_ms(), batch * phase.config.train.accumulate);
+    Row {
+        batch,
+        peak: phase.chosen.as_ref().map(Parts::total),
+        floor: phase.floor.smallest_budget(),
+        step_ms,
+        example_ms: step_ms.map(|ms| ms / examples as f64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(rows: &[(usize, Option<f64>)]) -> BatchSizes {
+        let row = |&(batch, example_ms): &(usize, Option<f64>)| Row {
+            batch,
+            peak: example_ms.map(|_| batch << 20),
+            floor: batch << 19,
+            step_ms: example_ms.map(|ms| ms * batch as f64),
+            example_ms,
+        };
+        BatchSizes {
+            rows: rows.iter().map(row).collect(),
+        }
+    }
+
+    #[test]
+    fn the_best_size_has_the_least_time_for_an_example() {
+        let found = sizes(&[(1, Some(4.0)), (2, Some(3.0)), (4, Some(3.5)), (8, None)]);
+        assert_eq!(found.best(), Some(2));
+        let text = found.to_text();
+        assert!(text.ends_with("batches of 2 have the best throughput\n"), "{text}");
+        assert!(
+            text.contains("         8           -     4.0 MiB  below the floor\n"),
+            "{text}"
+        );
+        assert_eq!(found.to_json()[3]["estimated_step_ms"], Value::Null);
+        let none = sizes(&[(8, None)]);
+        assert!(none.best().is_none() && none.to_text().ends_with("no batch fits into the budget\n"));
+    }
+}

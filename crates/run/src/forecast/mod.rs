@@ -1,0 +1,217 @@
+//! The forecast of a run: what its training would take, phase by phase, without running it.
+
+mod batch_sizes;
+mod choices;
+mod phase;
+mod sweep;
+mod time;
+
+use self::batch_sizes::BatchSizes;
+use self::phase::PhaseForecast;
+use crate::device::NewBackend;
+use crate::recipe::phases::Recipe;
+use crate::recipe::settings::Settings;
+use crate::task::{RunTask, Shapes};
+use crate::training::Steps;
+use crate::training::account::{Account, Parts};
+use crate::training::planner::{Base, too_small};
+use crate::training::stage::{in_place, joined_after, sources_of};
+use crate::training::work::{Batches, Work};
+use lessen_base::{Error, Result, allocated};
+use lessen_compile::Plan;
+use lessen_nn::Joined;
+use lessen_train::{TrainerOptions, show_size};
+use serde_json::{Value, json};
+
+/// What a forecast says beside the plans under the recipe's budget.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Whether it says what a step takes under budgets from the floor to none.
+    pub sweep: bool,
+    /// Sizes of batches of which it says what a step takes.
+    pub batches: Vec<usize>,
+}
+
+/// What the training of a recipe would take: a forecast for each phase.
+pub struct Forecast {
+    phases: Vec<PhaseForecast>,
+    batch_sizes: Option<BatchSizes>,
+}
+
+impl Forecast {
+    /// Plans a recipe of these settings for a device, under the recipe's budget, as training does, and what else is to
+    /// be said. Without data it assumes the recipe's `model.vocab` and `model.classes`.
+    ///
+    /// # Errors
+    /// Settings, data or a checkpoint with a mistake; sizes of batches for a recipe that has no single one.
+    pub fn new(settings: Settings, beside: &Beside, new_backend: NewBackend<'_>) -> Result<Forecast> {
+        let recipe = Recipe::new(settings.clone())?;
+        let batch_sizes = match beside.batches.is_empty() {
+            true => None,
+            false => Some(BatchSizes::new(&settings, &beside.batches, new_backend)?),
+        };
+        Ok(Forecast {
+            batch_sizes,
+            ..Forecast::of_recipe(recipe, beside.sweep, new_backend)?
+        })
+    }
+
+    /// Plans a recipe, and with `sweep` also under budgets from the floor to none.
+    fn of_recipe(recipe: Recipe, sweep: bool, new_backend: NewBackend<'_>) -> Result<Forecast> {
+        let account = Account::watch();
+        let tasks = tasks(recipe)?;
+        let sources = match tasks[0].has_data() {
+            true => Some(sources_of(&tasks)?),
+            false => None,
+        };
+        let (mut joined, mut batches, mut begun) = (Joined::new(), 0u64, 0u64);
+        let mut prepared = Vec::with_capacity(tasks.len());
+        for (number, task) in tasks.iter().enumerate() {
+            if let Some(before) = number.checked_sub(1) {
+                // When a parameter joins changes the name of an input, but no bytes.
+                joined = joined_after(&joined, &tasks[before], task, number as u64);
+            }
+            let options = TrainerOptions {
+                joined: joined.clone(),
+                ..task.options(1)
+            };
+            let batches = sources.as_ref().map(|sources| {
+                let own = &sources[number];
+                let steps = Steps::of(&task.config.train, own.training.as_ref());
+                let end = batches.saturating_add(steps.batches);
+                let found = Batches::of(own, batches..end, task, begun);
+                (batches, begun) = (end, begun.saturating_add(steps.total));
+                found
+            });
+            let shapes = match &batches {
+                Some(Batches {
+                    sources: own, range, ..
+                }) => Shapes::of(task, own.training.as_ref(), own.dev.as_ref(), range.clone()),
+                None => Shapes::assumed(task),
+            };
+            prepared.push((task, options, shapes, batches));
+        }
+        let mut backend = new_backend()?;
+        let base = Base::of(account.start(), backend.as_mut())?;
+        let (mut phases, mut waiting) = (Vec::with_capacity(tasks.len()), 0);
+        for (task, options, shapes, batches) in prepared.into_iter().rev() {
+            let work = Work {
+                task,
+                options: &options,
+                shapes,
+                batches,
+            };
+            let (forecast, growth) =
+                allocated::growth(|| PhaseForecast::new(work, sweep, (base, waiting), backend.as_mut()));
+            phases.push(forecast.map_err(|error| in_place(&task.config, error))?);
+            waiting += growth.lasting;
+        }
+        phases.reverse();
+        Ok(Forecast {
+            phases,
+            batch_sizes: None,
+        })
+    }
+
+    /// The plan of a training step, of this phase where there are several.
+    ///
+    /// # Errors
+    /// A phase that the recipe does not have, or none where it has some.
+    pub fn step(&self, phase: Option<&str>) -> Result<&Plan> {
+        let found = self
+            .phases
+            .iter()
+            .find(|forecast| forecast.config.phase.as_deref() == phase);
+        found.map(|forecast| &forecast.plans.step).ok_or_else(|| {
+            let names = self
+                .phases
+                .iter()
+                .filter_map(|forecast| forecast.config.phase.as_deref());
+            let names: Vec<&str> = names.collect();
+            Error::user(match (phase, names.is_empty()) {
+                (Some(name), true) => format!("the recipe has no phases; leave out --phase {name}"),
+                (Some(name), false) => {
+                    format!(
+                        "there is no phase '{name}'; name one of {} with --phase",
+                        names.join(", ")
+                    )
+                }
+                (None, _) => format!("the recipe has phases; name one of {} with --phase", names.join(", ")),
+            })
+        })
+    }
+
+    /// The error of the first phase whose budget is below its floor; none where batches of another size fit.
+    pub fn shortfall(&self) -> Option<Error> {
+        if self.batch_sizes.as_ref().is_some_and(|sizes| sizes.best().is_some()) {
+            return None;
+        }
+        let short = self.phases.iter().find(|forecast| forecast.chosen.is_none())?;
+        let error = too_small(short.budget.unwrap_or_default(), &short.floor);
+        Some(in_place(&short.config, error))
+    }
+
+    /// One JSON object; with phases, the most that any of them takes, and an object for each.
+    pub fn to_json(&self) -> Value {
+        let mut object = match &self.phases[..] {
+            [single] if single.config.phase.is_none() => single.to_json(),
+            _ => self.phases_to_json(),
+        };
+        if let Some(sizes) = &self.batch_sizes {
+            object["batches"] = sizes.to_json();
+            object["best_batch"] = json!(sizes.best());
+        }
+        object
+    }
+
+    fn phases_to_json(&self) -> Value {
+        let most = |of: fn(&PhaseForecast) -> Option<usize>| {
+            let all: Option<Vec<usize>> = self.phases.iter().map(of).collect();
+            all.and_then(|all| all.into_iter().max())
+        };
+        let peak = most(|forecast| forecast.chosen.as_ref().map(Parts::total));
+        let slowest: Option<Vec<f64>> = self.phases.iter().map(PhaseForecast::step_ms).collect();
+        let slowest = slowest.and_then(|all| all.into_iter().reduce(f64::max));
+        json!({
+            "recipe": self.phases[0].config.recipe(),
+            "feasible": peak.is_some(),
+            "budget_bytes": self.phases[0].budget,
+            "peak_bytes": peak,
+            "plans_bytes": most(|forecast| forecast.chosen.as_ref().map(Parts::plans)),
+            "floor_bytes": most(|forecast| Some(forecast.floor.smallest_budget())),
+            "unbounded_bytes": most(|forecast| Some(forecast.unbounded.total())),
+            "estimated_step_ms": slowest,
+            "phases": self.phases.iter().map(PhaseForecast::to_json).collect::<Vec<_>>(),
+        })
+    }
+
+    /// For people.
+    pub fn to_text(&self) -> String {
+        let mut texts: Vec<String> = self.phases.iter().map(PhaseForecast::to_text).collect();
+        let peaks: Option<Vec<usize>> = self
+            .phases
+            .iter()
+            .map(|forecast| Some(forecast.chosen.as_ref()?.total()))
+            .collect();
+        match peaks.and_then(|peaks| peaks.into_iter().max()) {
+            Some(peak) if texts.len() > 1 => texts.push(format!("peak memory of all phases {}\n", show_size(peak))),
+            _ => {}
+        }
+        texts.extend(self.batch_sizes.as_ref().map(BatchSizes::to_text));
+        texts.join("\n")
+    }
+}
+
+/// The tasks of all phases.
+fn tasks(recipe: Recipe) -> Result<Vec<RunTask>> {
+    let mut tasks: Vec<RunTask> = Vec::with_capacity(recipe.phases.len());
+    for config in recipe.phases {
+        let place = config.clone();
+        let task = match tasks.last() {
+            Some(before) => before.later(config),
+            None => RunTask::assemble(config, None),
+        };
+        tasks.push(task.map_err(|error| in_place(&place, error))?);
+    }
+    Ok(tasks)
+}

@@ -1,0 +1,239 @@
+//! The forecast of a phase: peak memory, floor, step time and choices of its plans.
+
+use super::choices::{packed_by_operation, recomputed_by_operation, said};
+use super::sweep::Sweep;
+use super::time::{show_ms, step_ms};
+use crate::recipe::config::Config;
+use crate::recipe::phases::in_phase;
+use crate::recipe::words::Word;
+use crate::training::account::Parts;
+use crate::training::planner::{Base, Planner};
+use crate::training::work::Work;
+use crate::wording::counted;
+use lessen_base::Result;
+use lessen_compile::Backend;
+use lessen_compile::passes::Packed;
+use lessen_nn::BatchShape;
+use lessen_train::{StepPlans, show_size};
+use serde_json::{Value, json};
+
+/// Values in the list of the largest.
+const LARGEST: usize = 12;
+
+/// What the training of a phase would take.
+pub(super) struct PhaseForecast {
+    pub config: Config,
+    parameters: usize,
+    shape: BatchShape,
+    pub budget: Option<usize>,
+    pub floor: Parts,
+    pub unbounded: Parts,
+    /// None where the budget is below the floor.
+    pub chosen: Option<Parts>,
+    /// The plans that were chosen, or else those without a budget.
+    pub plans: StepPlans,
+    /// The plans under other budgets, if they were asked for.
+    pub sweep: Option<Sweep>,
+}
+
+impl PhaseForecast {
+    /// Plans a phase beside what the process has allocated and plans of so many bytes; also under many budgets if there
+    /// is to be a sweep.
+    pub(super) fn new(
+        work: Work<'_>,
+        sweep: bool,
+        beside: (Base, usize),
+        backend: &mut dyn Backend,
+    ) -> Result<PhaseForecast> {
+        let (config, shape) = (work.task.config.clone(), work.shapes.train);
+        let budget = config.run.budget;
+        let mut planner = Planner::new(backend, beside, work)?;
+        let unbounded = planner.free()?.parts;
+        let floor = planner.least()?;
+        // Before the plans that are chosen, so that no others lie in memory beside those of the sweep.
+        let sweep = sweep
+            .then(|| Sweep::new(&mut planner, &config, (&floor, &unbounded)))
+            .transpose()?;
+        let within = budget.map(|budget| planner.within(budget)).transpose()?;
+        let chosen = match within {
+            Some(Ok(planned)) => Some(planned),
+            Some(Err(_)) => None,
+            None => Some(planner.free()?),
+        };
+        let (chosen, plans) = match chosen {
+            Some(planned) => (Some(planned.parts), planned.plans),
+            None => (None, planner.free()?.plans),
+        };
+        let sizes = plans.params.iter().map(|param| param.shape.iter().product::<usize>());
+        Ok(PhaseForecast {
+            parameters: sizes.sum(),
+            config,
+            shape,
+            budget,
+            floor,
+            unbounded,
+            chosen,
+            plans,
+            sweep,
+        })
+    }
+
+    /// Milliseconds of a step by the device's rates, with all batches that it accumulates; none where no plan fits.
+    pub(super) fn step_ms(&self) -> Option<f64> {
+        let ms = step_ms(&self.config, &self.plans);
+        self.chosen.map(|_| ms)
+    }
+
+    fn placement(&self) -> &'static str {
+        self.config.placement.word()
+    }
+
+    /// One JSON object. Cost counts floating-point operations.
+    pub(super) fn to_json(&self) -> Value {
+        let plans = &self.plans;
+        let recomputed = plans.step.recomputed().iter().map(|choice| {
+            let cost = json!(choice.flops);
+            json!({ "value": choice.name, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
+        });
+        let packed = plans.step.packed().iter().map(|choice| {
+            let (bytes, kept) = (choice.freed, choice.bytes);
+            json!({ "value": choice.name, "bytes": bytes, "kept": kept, "way": "bits", "cost": 0.0, "error": 0 })
+        });
+        let choices: Vec<Value> = recomputed.chain(packed).collect();
+        let largest: Vec<Value> = plans
+            .step
+            .largest(LARGEST)
+            .into_iter()
+            .map(|row| {
+                let (ty, first, last) = (row.ty.to_string(), row.first_step, row.last_step);
+                json!({ "name": row.name, "type": ty, "bytes": row.bytes, "first_step": first, "last_step": last })
+            })
+            .collect();
+        let mut object = json!({
+            "recipe": self.config.recipe(),
+            "feasible": self.chosen.is_some(),
+            "budget_bytes": self.budget,
+            "peak_bytes": self.chosen.as_ref().map(Parts::total),
+            "account_bytes": self.chosen.map(Parts::to_json),
+            "plans_bytes": self.chosen.as_ref().map(Parts::plans),
+            "floor_bytes": self.floor.smallest_budget(),
+            "unbounded_bytes": self.unbounded.total(),
+            "state_bytes": plans.state_bytes(),
+            "arena_bytes": plans.arena_bytes(),
+            "parameters": self.parameters,
+            "batch": self.config.train.batch,
+            "tokens": self.tokens(),
+            "steps_in_schedule": plans.step.steps().len(),
+            "estimated_step_ms": self.step_ms(),
+            "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
+            "update_placement": self.placement(),
+            "choices": choices,
+            "reference_nodes": plans.step.reference_names(),
+            "largest": largest,
+        });
+        if let Some(sweep) = &self.sweep {
+            object["sweep"] = sweep.to_json();
+        }
+        if let Some(phase) = &self.config.phase {
+            object["phase"] = json!(phase);
+        }
+        object
+    }
+
+    /// Tokens of the largest batch; none of images.
+    fn tokens(&self) -> Option<usize> {
+        match self.shape {
+            BatchShape::Images { .. } => None,
+            shape => Some(shape.tokens().iter().product()),
+        }
+    }
+
+    /// What the largest batch holds, for people.
+    fn batch(&self) -> String {
+        let size = self.shape.size();
+        match self.shape {
+            BatchShape::Images {
+                image: [rows, columns, _],
+                ..
+            } => format!("{size} images of {rows} x {columns}"),
+            shape => format!("{size}, up to {} tokens", shape.tokens().iter().product::<usize>()),
+        }
+    }
+
+    /// For people.
+    pub(super) fn to_text(&self) -> String {
+        let plans = &self.plans;
+        let phase = self.config.phase.as_ref().map(|name| format!(", {}", in_phase(name)));
+        let mut text = format!(
+            "{}{}: {} parameters, batches of {}, updates {}\n",
+            self.config.recipe(),
+            phase.unwrap_or_default(),
+            self.parameters,
+            self.batch(),
+            self.placement()
+        );
+        match (self.budget, &self.chosen) {
+            (Some(budget), None) => {
+                let (budget, floor) = (show_size(budget), show_size(self.floor.smallest_budget()));
+                text += &format!("not feasible: the budget of {budget} is below the floor of {floor}\n");
+            }
+            (_, Some(chosen)) => {
+                text += &format!("peak memory   {:>10}\n", show_size(chosen.total()));
+                for (name, bytes) in chosen.named() {
+                    let shown = bytes.map_or("not counted: the recipe names none".to_string(), show_size);
+                    text += &format!("  {name:<11} {shown:>10}\n");
+                }
+            }
+            (None, None) => {}
+        }
+        for (name, parts) in [
+            ("floor", self.floor.smallest_budget()),
+            ("no budget", self.unbounded.total()),
+        ] {
+            text += &format!("{name:<13} {:>10}\n", show_size(parts));
+        }
+        if let Some(ms) = self.step_ms() {
+            text += &format!("estimated step {:>9}\n", show_ms(ms));
+        }
+        let recomputed: usize = plans.step.recomputed().iter().map(|choice| choice.bytes).sum();
+        text += &format!(
+            "recomputed    {:>10} in {}\n",
+            show_size(recomputed),
+            counted(plans.step.recomputed().len() as u64, "value")
+        );
+        let is_said = self.budget.is_some() && self.chosen.is_some();
+        if is_said {
+            text += &said(&recomputed_by_operation(&plans.step));
+        }
+        let packed = plans.step.packed();
+        if !packed.is_empty() {
+            let sum = |bytes: fn(&Packed) -> usize| show_size(packed.iter().map(bytes).sum());
+            text += &format!(
+                "kept as bits  {:>10} instead of {} in {}\n",
+                sum(|choice| choice.bytes),
+                sum(|choice| choice.freed),
+                counted(packed.len() as u64, "value")
+            );
+            if is_said {
+                text += &said(&packed_by_operation(&plans.step));
+            }
+        }
+        for name in plans.step.reference_names() {
+            text += &format!(
+                "slow: {name} runs by its reference evaluation, since the device has no kernel for its types\n"
+            );
+        }
+        text += &format!("compiled in {:.1} ms\n", plans.compile_time().as_secs_f64() * 1e3);
+        text += &format!("\nthe largest values of {} steps\n", plans.step.steps().len());
+        text += &format!("{:>10}  {:>9}  {:<22} value\n", "size", "steps", "type");
+        for row in plans.step.largest(LARGEST) {
+            let lifetime = format!("{}..{}", row.first_step, row.last_step);
+            let ty = row.ty.to_string();
+            text += &format!("{:>10}  {lifetime:>9}  {ty:<22} {}\n", show_size(row.bytes), row.name);
+        }
+        if let Some(sweep) = &self.sweep {
+            text += &format!("\n{}", sweep.to_text());
+        }
+        text
+    }
+}

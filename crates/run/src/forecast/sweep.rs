@@ -1,0 +1,153 @@
+//! The sweep: what a step takes in memory and time under budgets from the floor to none.
+
+use super::time::{show_ms, step_ms};
+use crate::recipe::config::Config;
+use crate::training::account::Parts;
+use crate::training::planner::{Planned, Planner};
+use lessen_base::Result;
+use lessen_train::show_size;
+use serde_json::{Value, json};
+
+/// Budgets of a sweep.
+const BUDGETS: usize = 12;
+
+/// The plans under budgets that rise evenly from the floor to what the process takes without one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sweep {
+    /// By budget, the least first; the last one is no limit.
+    pub rows: Vec<Row>,
+}
+
+/// The plans under a budget.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Row {
+    /// Bytes that the process may take.
+    pub budget: usize,
+    /// Bytes that it takes.
+    pub peak: usize,
+    /// Milliseconds of a step by the device's rates.
+    pub step_ms: f64,
+    /// Values that backward recomputes, and their bytes.
+    pub recomputed: (usize, usize),
+}
+
+impl Row {
+    fn of(config: &Config, budget: usize, planned: &Planned) -> Row {
+        let recomputed = planned.plans.step.recomputed();
+        Row {
+            budget,
+            peak: planned.parts.total(),
+            step_ms: step_ms(config, &planned.plans),
+            recomputed: (recomputed.len(), recomputed.iter().map(|choice| choice.bytes).sum()),
+        }
+    }
+}
+
+impl Sweep {
+    /// Plans a phase whose tightest plans and whose plans without a budget have these parts.
+    ///
+    /// # Errors
+    /// Steps that cannot be compiled.
+    pub(super) fn new(planner: &mut Planner<'_>, config: &Config, ends: (&Parts, &Parts)) -> Result<Sweep> {
+        let mut falling = budgets(ends.0.smallest_budget(), ends.1.total());
+        falling.reverse();
+        let mut rows = Vec::with_capacity(falling.len());
+        planner.falling(&falling, |budget, planned| rows.push(Row::of(config, budget, planned)))?;
+        rows.reverse();
+        Ok(Sweep { rows })
+    }
+
+    /// Milliseconds of the fastest step.
+    pub(super) fn fastest(&self) -> f64 {
+        self.rows.iter().map(|row| row.step_ms).fold(f64::INFINITY, f64::min)
+    }
+
+    /// How many times as long as the fastest step that of a row takes.
+    pub(super) fn ratio(&self, row: &Row) -> f64 {
+        match self.fastest() {
+            fastest if fastest > 0.0 => row.step_ms / fastest,
+            _ => 1.0,
+        }
+    }
+
+    /// An object for each budget.
+    pub(super) fn to_json(&self) -> Value {
+        let row = |row: &Row| {
+            json!({
+                "budget_bytes": row.budget,
+                "peak_bytes": row.peak,
+                "estimated_step_ms": row.step_ms,
+                "ratio": self.ratio(row),
+                "recomputed_values": row.recomputed.0,
+                "recomputed_bytes": row.recomputed.1,
+            })
+        };
+        self.rows.iter().map(row).collect()
+    }
+
+    /// A table for people.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = format!(
+            "budgets from the floor to none\n{:>12}  {:>12}  {:>10}  {:>6}  recomputed\n",
+            "budget", "peak", "step", "ratio"
+        );
+        for row in &self.rows {
+            let (budget, peak) = (show_mib(row.budget), show_mib(row.peak));
+            let (ms, ratio) = (show_ms(row.step_ms), self.ratio(row));
+            let (values, bytes) = (row.recomputed.0, show_size(row.recomputed.1));
+            text += &format!("{budget:>12}  {peak:>12}  {ms:>10}  {ratio:>6.2}  {bytes} in {values}\n");
+        }
+        text
+    }
+}
+
+/// Bytes in MiB, since the budgets of a sweep often differ by less than a tenth of a GiB.
+pub(super) fn show_mib(bytes: usize) -> String {
+    format!("{:.1} MiB", bytes as f64 / (1 << 20) as f64)
+}
+
+/// Budgets that rise evenly from the floor to what is taken without one; that alone where the floor is no less.
+fn budgets(floor: usize, unbounded: usize) -> Vec<usize> {
+    if floor >= unbounded {
+        return vec![unbounded];
+    }
+    let steps = BUDGETS - 1;
+    let at = |step: usize| floor + ((unbounded - floor) as f64 * step as f64 / steps as f64) as usize;
+    let mut budgets: Vec<usize> = (0..steps).map(at).chain([unbounded]).collect();
+    budgets.dedup();
+    budgets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_rise_evenly_and_end_where_none_is_needed() {
+        let found = budgets(1000, 2100);
+        assert_eq!(found.len(), BUDGETS);
+        assert!(found.windows(2).all(|pair| pair[1] - pair[0] == 100), "{found:?}");
+        assert_eq!((found[0], found[11]), (1000, 2100));
+        assert_eq!(budgets(10, 12), [10, 11, 12]);
+        assert_eq!(budgets(12, 12), [12]);
+        assert_eq!(budgets(13, 12), [12]);
+    }
+
+    #[test]
+    fn ratios_are_to_the_fastest() {
+        let row = |budget: usize, step_ms: f64| Row {
+            budget,
+            peak: budget,
+            step_ms,
+            recomputed: (2, 3 << 20),
+        };
+        let sweep = Sweep {
+            rows: vec![row(1 << 20, 3.0), row(2 << 20, 2.0)],
+        };
+        assert_eq!(sweep.to_json()[0]["ratio"], 1.5);
+        let text = sweep.to_text();
+        let expected = "     1.0 MiB       1.0 MiB     3.00 ms    1.50  3.0 MiB in 2";
+        assert_eq!(text.lines().nth(2), Some(expected), "{text}");
+        assert_eq!(Sweep::default().to_json(), json!([]));
+    }
+}
