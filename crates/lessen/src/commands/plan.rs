@@ -8,6 +8,8 @@ use lessen_compile::{dump_memory, dump_schedule};
 use lessen_graph::print;
 use lessen_run::forecast::{Beside, Forecast};
 use lessen_run::{Error, Result, recipe};
+use serde_json::json;
+use std::path::PathBuf;
 
 /// What `--dump` prints.
 #[derive(Clone, Copy, ValueEnum)]
@@ -42,6 +44,9 @@ pub struct Plan {
         allow_negative_numbers = true
     )]
     batches: Vec<String>,
+    /// Also write a page with the memory over a step, the largest values, the choices and the curve of --sweep
+    #[arg(long, value_name = "FILE", conflicts_with = "dump")]
+    html: Option<PathBuf>,
     /// Print this of a training step instead
     #[arg(long, value_name = "WHAT", conflicts_with = "json")]
     dump: Option<Dump>,
@@ -59,17 +64,30 @@ impl Plan {
         let mut settings = recipe::load(&self.recipe)?;
         self.over.apply(&mut settings, None)?;
         let beside = Beside {
-            sweep: self.sweep,
+            sweep: self.sweep || self.html.is_some(),
             batches: sizes(&self.batches)?,
         };
         let forecast = Forecast::new(settings, &beside, &|| self.device.open())?;
+        if let Some(path) = &self.html {
+            forecast.write_html(path)?;
+        }
+        let shown = self.html.as_ref().map(|path| path.display().to_string());
         let step = || forecast.step(self.phase.as_deref());
         say(&match self.dump {
             Some(Dump::Graph) => print(step()?.graph()),
             Some(Dump::Schedule) => dump_schedule(step()?),
             Some(Dump::Memory) => dump_memory(step()?),
-            None if self.json => format!("{}\n", forecast.to_json()),
-            None => forecast.to_text(),
+            None if self.json => {
+                let mut object = forecast.to_json();
+                if let Some(path) = shown {
+                    object["page"] = json!(path);
+                }
+                format!("{object}\n")
+            }
+            None => {
+                let written = shown.map(|path| format!("\nwritten to {path}\n"));
+                forecast.to_text() + &written.unwrap_or_default()
+            }
         });
         forecast.shortfall().map_or(Ok(0), Err)
     }

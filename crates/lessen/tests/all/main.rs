@@ -22,6 +22,7 @@ mod optimizers;
 mod phases;
 mod phases_resume;
 mod plan;
+mod plan_page;
 mod predict;
 mod recording;
 mod report;

@@ -197,7 +197,7 @@ fn flags_that_do_not_go_together_are_refused() {
         sentence.contains("train.tokens = 64") && sentence.contains("leave out --batches"),
         "{sentence}"
     );
-    for flag in [&["--sweep"][..], &["--batches", "1"]] {
+    for flag in [&["--sweep"][..], &["--batches", "1"], &["--html", "page.html"]] {
         let output = lessen(dir, &[ADDER, flag, &["--dump", "graph"]].concat());
         assert_eq!(output.status.code(), Some(2), "{flag:?}");
         assert!(stderr(&output).contains("cannot be used with"), "{flag:?}");

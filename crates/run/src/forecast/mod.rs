@@ -2,6 +2,7 @@
 
 mod batch_sizes;
 mod choices;
+mod page;
 mod phase;
 mod sweep;
 mod time;
@@ -17,11 +18,13 @@ use crate::training::account::{Account, Parts};
 use crate::training::planner::{Base, too_small};
 use crate::training::stage::{in_place, joined_after, sources_of};
 use crate::training::work::{Batches, Work};
+use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result, allocated};
 use lessen_compile::Plan;
 use lessen_nn::Joined;
 use lessen_train::{TrainerOptions, show_size};
 use serde_json::{Value, json};
+use std::path::Path;
 
 /// What a forecast says beside the plans under the recipe's budget.
 #[derive(Clone, Debug, Default)]
@@ -149,6 +152,20 @@ impl Forecast {
         let short = self.phases.iter().find(|forecast| forecast.chosen.is_none())?;
         let error = too_small(short.budget.unwrap_or_default(), &short.floor);
         Some(in_place(&short.config, error))
+    }
+
+    /// A page of HTML that needs nothing else: memory over the steps of the schedule, the largest values, the choices,
+    /// and what else was to be said.
+    pub fn to_html(&self) -> String {
+        page::page(self)
+    }
+
+    /// Writes the page.
+    ///
+    /// # Errors
+    /// A file that cannot be written to.
+    pub fn write_html(&self, path: &Path) -> Result<()> {
+        write_file(path, self.to_html().as_bytes())
     }
 
     /// One JSON object; with phases, the most that any of them takes, and an object for each.

@@ -23,7 +23,7 @@ const LARGEST: usize = 12;
 /// What the training of a phase would take.
 pub(super) struct PhaseForecast {
     pub config: Config,
-    parameters: usize,
+    pub parameters: usize,
     shape: BatchShape,
     pub budget: Option<usize>,
     pub floor: Parts,
@@ -84,7 +84,7 @@ impl PhaseForecast {
         self.chosen.map(|_| ms)
     }
 
-    fn placement(&self) -> &'static str {
+    pub(super) fn placement(&self) -> &'static str {
         self.config.placement.word()
     }
 
@@ -149,7 +149,7 @@ impl PhaseForecast {
     }
 
     /// What the largest batch holds, for people.
-    fn batch(&self) -> String {
+    pub(super) fn batch(&self) -> String {
         let size = self.shape.size();
         match self.shape {
             BatchShape::Images {

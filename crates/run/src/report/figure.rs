@@ -10,7 +10,7 @@ const SIZE: f64 = 1000.0;
 
 /// How a line looks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(crate) enum Look {
     /// A line.
     Solid,
     /// A thin pale line, behind a smoothed one; the legend leaves it out.
@@ -21,7 +21,7 @@ pub(super) enum Look {
 
 /// A line of a plot.
 #[derive(Clone, Debug)]
-pub(super) struct Line {
+pub(crate) struct Line {
     /// Its name in the legend.
     pub name: String,
     /// The number of its colour.
@@ -34,7 +34,7 @@ pub(super) struct Line {
 
 /// A plot of lines.
 #[derive(Clone, Debug)]
-pub(super) struct Figure {
+pub(crate) struct Figure {
     /// A name that no other figure of the page has.
     pub id: String,
     pub title: String,
@@ -56,14 +56,14 @@ pub(super) struct Figure {
 }
 
 /// The axes of a plot.
-pub(super) struct Axes {
+pub(crate) struct Axes {
     pub x: Scale,
     pub y: Scale,
 }
 
 impl Axes {
     /// Axes for these values.
-    pub(super) fn over(x: impl Iterator<Item = f64>, y: impl Iterator<Item = f64>, log: bool) -> Axes {
+    pub(crate) fn over(x: impl Iterator<Item = f64>, y: impl Iterator<Item = f64>, log: bool) -> Axes {
         Axes {
             x: Scale::over(x, false, 0.0, (0.0, SIZE)),
             y: Scale::over(y, log, 0.06, (SIZE, 0.0)),
@@ -71,13 +71,13 @@ impl Axes {
     }
 
     /// The path of a line.
-    pub(super) fn path(&self, points: &[(f64, f64)]) -> String {
+    pub(crate) fn path(&self, points: &[(f64, f64)]) -> String {
         path(points.iter().copied(), &self.x, &self.y)
     }
 }
 
 /// The parts of a plot that [`frame`] puts together.
-pub(super) struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     pub id: &'a str,
     pub title: &'a str,
     pub unit: &'a str,
@@ -96,7 +96,7 @@ pub(super) struct Frame<'a> {
 }
 
 /// The class of a colour.
-pub(super) fn colour(index: usize) -> String {
+pub(crate) fn colour(index: usize) -> String {
     format!("c{}", index % crate::plot::COLOURS.len())
 }
 
@@ -110,7 +110,7 @@ fn dashes(index: usize) -> String {
 
 impl Figure {
     /// The figure as HTML; nothing where there is no point to draw.
-    pub(super) fn to_html(&self) -> String {
+    pub(crate) fn to_html(&self) -> String {
         let all = || self.lines.iter().flat_map(|line| line.points.iter().copied());
         let usable = |value: f64| value.is_finite() && (!self.log || value > 0.0);
         if !all().any(|(_, y)| usable(y)) {
@@ -159,7 +159,7 @@ impl Figure {
 }
 
 /// A number with six digits, so that it takes little room.
-pub(super) fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     format!("{value:.5e}").parse().unwrap_or(value)
 }
 
@@ -190,7 +190,7 @@ fn short(value: f64) -> String {
 }
 
 /// The whole figure.
-pub(super) fn frame(parts: &Frame<'_>) -> String {
+pub(crate) fn frame(parts: &Frame<'_>) -> String {
     let Frame { id, axes, .. } = parts;
     let (title, unit) = (escaped(parts.title), escaped(parts.unit));
     let (x_ticks, y_ticks) = (axes.x.ticks(), axes.y.ticks());

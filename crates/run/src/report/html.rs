@@ -3,7 +3,7 @@
 use crate::plot::escaped;
 
 /// A number with three digits: `0.12`, `1235`, `2.14`.
-pub(super) fn rough(value: f64) -> String {
+pub(crate) fn rough(value: f64) -> String {
     let power = 10f64.powi(2 - value.abs().max(f64::MIN_POSITIVE).log10().floor() as i32);
     number(if value.abs() < 1000.0 && power.is_finite() {
         (value * power).round() / power
@@ -13,7 +13,7 @@ pub(super) fn rough(value: f64) -> String {
 }
 
 /// A number with five digits: `0.12346`, `1234.6`, `1.2346e-7`.
-pub(super) fn number(value: f64) -> String {
+pub(crate) fn number(value: f64) -> String {
     let size = value.abs();
     if value != 0.0 && !(1e-4..1e7).contains(&size) {
         let text = format!("{value:.4e}");
@@ -38,7 +38,7 @@ fn trimmed(text: &str) -> &str {
 }
 
 /// A table that can be scrolled where it is too wide: a heading for each column and for each row, of texts.
-pub(super) fn table(caption: &str, heads: &[String], rows: &[(String, Vec<String>)]) -> String {
+pub(crate) fn table(caption: &str, heads: &[String], rows: &[(String, Vec<String>)]) -> String {
     let cell = |text: &String| format!("<td>{}</td>", escaped(text));
     let head = |text: &String| format!("<th scope=\"col\">{}</th>", escaped(text));
     let row = |(name, cells): &(String, Vec<String>)| {
@@ -55,12 +55,12 @@ pub(super) fn table(caption: &str, heads: &[String], rows: &[(String, Vec<String
 }
 
 /// Something that is folded away.
-pub(super) fn folded(summary: &str, inside: &str) -> String {
+pub(crate) fn folded(summary: &str, inside: &str) -> String {
     format!("<details><summary>{}</summary>\n{inside}</details>\n", escaped(summary))
 }
 
 /// A section of the page with its heading; nothing where there is nothing to show.
-pub(super) fn section(id: &str, title: &str, inside: &str) -> String {
+pub(crate) fn section(id: &str, title: &str, inside: &str) -> String {
     if inside.is_empty() {
         return String::new();
     }
@@ -70,8 +70,49 @@ pub(super) fn section(id: &str, title: &str, inside: &str) -> String {
     )
 }
 
+/// Figures beside each other; nothing where there are none.
+pub(crate) fn grid(figures: &str) -> String {
+    match figures.is_empty() {
+        true => String::new(),
+        false => format!("<div class=\"figures\">\n{figures}</div>\n"),
+    }
+}
+
+/// A whole page that needs nothing else: what kind of page it is, its title, sentences that are to be seen first, and
+/// its sections.
+pub(crate) fn document(kind: &str, title: &str, notes: &[String], sections: &str) -> String {
+    let notes: String = notes
+        .iter()
+        .map(|note| format!("<li>{}</li>\n", escaped(note)))
+        .collect();
+    let notes = match notes.is_empty() {
+        true => notes,
+        false => format!("<ul class=\"problems\" aria-label=\"Notes\">\n{notes}</ul>\n"),
+    };
+    let parts = [
+        ("{{title}}", escaped(title)),
+        ("{{version}}", env!("CARGO_PKG_VERSION").to_string()),
+        ("{{style}}", include_str!("page.css").to_string()),
+        ("{{kind}}", escaped(kind)),
+        ("{{heading}}", escaped(title)),
+        ("{{problems}}", notes),
+        ("{{sections}}", sections.to_string()),
+        ("{{script}}", include_str!("page.js").to_string()),
+    ];
+    // Each part is looked for behind the one before, so that none is taken for a place that another has filled.
+    let (mut html, mut rest) = (String::new(), include_str!("page.html"));
+    for (place, part) in parts {
+        if let Some((before, after)) = rest.split_once(place) {
+            html += before;
+            html += &part;
+            rest = after;
+        }
+    }
+    html + rest
+}
+
 /// JSON that may stand within a script element: no end of the element can be in it.
-pub(super) fn script_json(value: &serde_json::Value) -> String {
+pub(crate) fn script_json(value: &serde_json::Value) -> String {
     value.to_string().replace('<', "\\u003c")
 }
 

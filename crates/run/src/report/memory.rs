@@ -29,13 +29,14 @@ pub(super) fn figures(runs: &[Run]) -> String {
             true => named.join(", "),
             false => "Memory over a step".to_string(),
         };
-        html += &figure(index, &title, stage, most);
+        let values = folded("Largest values", &largest(&title, stage));
+        html += &figure(index, &title, stage, most, &values);
     }
     html
 }
 
 /// The bytes that a plot must reach.
-fn height(stage: &StageMemory) -> usize {
+pub(crate) fn height(stage: &StageMemory) -> usize {
     let greatest = (0..stage.operations.len()).map(|step| total(stage, step)).max();
     stage.planned.max(greatest.unwrap_or(0))
 }
@@ -52,19 +53,27 @@ fn unit(bytes: usize) -> (&'static str, f64) {
     fits.map_or(("B", 1.0), |(name, power)| (name, (1u64 << power) as f64))
 }
 
-/// The steps of the schedule that are drawn.
-fn drawn_steps(stage: &StageMemory) -> Vec<usize> {
+/// The steps of the schedule that are drawn, each with what the pointer is to call it.
+fn drawn_steps(stage: &StageMemory) -> Vec<(usize, String)> {
     let steps = stage.operations.len();
     let part = steps.div_ceil(DRAWN).max(1);
     let greatest = |first: usize| {
-        let own = first..(first + part).min(steps);
-        own.max_by_key(|&step| (total(stage, step), std::cmp::Reverse(step)))
+        let end = (first + part).min(steps);
+        let step = (first..end).max_by_key(|&step| (total(stage, step), std::cmp::Reverse(step)))?;
+        let name = &stage.operations[step];
+        Some(match end - first {
+            1 => (step, name.clone()),
+            _ => (step, format!("{name}, the most of {first} to {}", end - 1)),
+        })
     };
     (0..steps).step_by(part).filter_map(greatest).collect()
 }
 
-fn figure(index: usize, title: &str, stage: &StageMemory, most: usize) -> String {
-    let (steps, (unit, size)) = (drawn_steps(stage), unit(most));
+/// What lies in memory in each step of the schedule, one part over the other, on an axis of so many bytes; beneath it
+/// what else is to be shown, as HTML.
+pub(crate) fn figure(index: usize, title: &str, stage: &StageMemory, most: usize, beneath: &str) -> String {
+    let (steps, names): (Vec<usize>, Vec<String>) = drawn_steps(stage).into_iter().unzip();
+    let (unit, size) = unit(most);
     let Some(&peak) = steps
         .iter()
         .max_by_key(|&&step| (total(stage, step), std::cmp::Reverse(step)))
@@ -132,11 +141,11 @@ fn figure(index: usize, title: &str, stage: &StageMemory, most: usize) -> String
         drawing: &drawing,
         told: json!({
             "steps": steps,
-            "names": steps.iter().map(|&step| &stage.operations[step]).collect::<Vec<_>>(),
+            "names": names,
             "totals": steps.iter().map(|&step| show_size(total(stage, step))).collect::<Vec<_>>(),
             "series": series,
         }),
-        figures: &largest(title, stage),
+        figures: beneath,
     })
 }
 
@@ -153,8 +162,8 @@ fn marks(stage: &StageMemory) -> Vec<(f64, String)> {
     marks
 }
 
-/// The largest values, folded away.
-fn largest(title: &str, stage: &StageMemory) -> String {
+/// The table of the largest values.
+pub(crate) fn largest(title: &str, stage: &StageMemory) -> String {
     let heads = ["", "size", "type", "from operation", "to"].map(str::to_string);
     let row = |value: &crate::folder::memory::LargeValue| {
         let (first, last) = (value.first_step.to_string(), value.last_step.to_string());
@@ -164,8 +173,54 @@ fn largest(title: &str, stage: &StageMemory) -> String {
         )
     };
     let rows: Vec<(String, Vec<String>)> = stage.largest.iter().map(row).collect();
-    folded(
-        "Largest values",
-        &table(&format!("{title}: largest values"), &heads, &rows),
-    )
+    table(&format!("{title}: largest values"), &heads, &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::folder::memory::Usage;
+
+    /// The memory of a schedule of so many steps, of which one takes more than the others.
+    fn stage(steps: usize, peak: usize) -> StageMemory {
+        let forward = (0..steps).map(|step| if step == peak { 900 } else { step % 100 });
+        StageMemory {
+            planned: 1000,
+            operations: (0..steps).map(|step| format!("op{step}")).collect(),
+            usage: Usage {
+                inputs: vec![10; steps],
+                forward: forward.collect(),
+                backward: vec![0; steps],
+                update: vec![0; steps],
+                scratch: vec![0; steps],
+            },
+            ..StageMemory::default()
+        }
+    }
+
+    #[test]
+    fn a_short_schedule_is_drawn_step_by_step() {
+        let drawn = drawn_steps(&stage(500, 7));
+        assert!(
+            drawn
+                .iter()
+                .enumerate()
+                .all(|(at, found)| *found == (at, format!("op{at}")))
+        );
+    }
+
+    #[test]
+    fn a_long_schedule_is_drawn_as_stretches_with_their_peaks() {
+        let stage = stage(1001, 500);
+        let drawn = drawn_steps(&stage);
+        assert_eq!(drawn.len(), 334);
+        assert!(drawn.contains(&(500, "op500, the most of 498 to 500".to_string())));
+        assert_eq!(drawn.last(), Some(&(999, "op999, the most of 999 to 1000".to_string())));
+        let html = figure(0, "Memory", &stage, 1000, "<p>beneath</p>");
+        assert!(
+            html.contains("op500, the most of") && html.contains("<p>beneath</p>"),
+            "{html}"
+        );
+        assert!(html.len() < 100_000, "{}", html.len());
+    }
 }

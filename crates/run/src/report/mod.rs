@@ -6,9 +6,9 @@
 //! ```
 
 mod curves;
-mod figure;
-mod html;
-mod memory;
+pub(crate) mod figure;
+pub(crate) mod html;
+pub(crate) mod memory;
 mod pictures;
 mod run;
 mod statistics;
@@ -16,7 +16,6 @@ mod tables;
 
 use self::html::section;
 use self::run::Run;
-use crate::plot::escaped;
 use crate::wording::counted;
 use lessen_base::Result;
 use lessen_base::atomic::write_file;
@@ -86,22 +85,15 @@ fn page(runs: &[Run], problems: &[String]) -> String {
     let diverged = runs
         .iter()
         .filter_map(|run| Some(format!("{}: {}.", run.name, run.diverged.as_ref()?)));
-    let told: String = diverged
-        .chain(problems.iter().cloned())
-        .map(|problem| format!("<li>{}</li>\n", escaped(&problem)))
-        .collect();
-    let told = match told.is_empty() {
-        true => String::new(),
-        false => format!("<ul class=\"problems\" aria-label=\"Notes\">\n{told}</ul>\n"),
-    };
-    let grid = |figures: String| match figures.is_empty() {
-        true => figures,
-        false => format!("<div class=\"figures\">\n{figures}</div>\n"),
-    };
+    let told: Vec<String> = diverged.chain(problems.iter().cloned()).collect();
     let sections = [
         section("results", "Results", &tables::results(runs)),
-        section("curves", "Curves", &grid(curves::figures(runs))),
-        section("memory", "Memory over a step, as planned", &grid(memory::figures(runs))),
+        section("curves", "Curves", &html::grid(&curves::figures(runs))),
+        section(
+            "memory",
+            "Memory over a step, as planned",
+            &html::grid(&memory::figures(runs)),
+        ),
         section(
             "confusion",
             "Confusion matrix of the last evaluation",
@@ -113,25 +105,7 @@ fn page(runs: &[Run], problems: &[String]) -> String {
         section("statistics", "Recorded statistics", &statistics::figures(runs)),
         section("settings", "Settings", &tables::settings(runs)),
     ];
-    let parts = [
-        ("{{title}}", escaped(&title)),
-        ("{{version}}", env!("CARGO_PKG_VERSION").to_string()),
-        ("{{style}}", include_str!("page.css").to_string()),
-        ("{{heading}}", escaped(&title)),
-        ("{{problems}}", told),
-        ("{{sections}}", sections.concat()),
-        ("{{script}}", include_str!("page.js").to_string()),
-    ];
-    // Each part is looked for behind the one before, so that none is taken for a place that another has filled.
-    let (mut html, mut rest) = (String::new(), include_str!("page.html"));
-    for (place, part) in parts {
-        if let Some((before, after)) = rest.split_once(place) {
-            html += before;
-            html += &part;
-            rest = after;
-        }
-    }
-    html + rest
+    html::document("Lessen report", &title, &told, &sections.concat())
 }
 
 #[cfg(test)]

@@ -1,0 +1,174 @@
+//! The page of a forecast: memory over the steps of the schedule, the largest values, the choices, and what steps take
+//! under other budgets and with other batches.
+
+use super::Forecast;
+use super::batch_sizes::BatchSizes;
+use super::choices::{Group, packed_by_operation, recomputed_by_operation};
+use super::phase::PhaseForecast;
+use super::sweep::{Sweep, show_mib};
+use super::time::show_ms;
+use crate::folder::memory::StageMemory;
+use crate::report::figure::{Figure, Line, Look};
+use crate::report::html::{document, folded, grid, section, table};
+use crate::report::memory;
+use lessen_train::show_size;
+
+/// Bytes of the unit of the axes.
+const MIB: f64 = (1 << 20) as f64;
+
+/// The whole page.
+pub(super) fn page(forecast: &Forecast) -> String {
+    let phases = &forecast.phases;
+    let stages: Vec<StageMemory> = phases
+        .iter()
+        .map(|phase| StageMemory::of(phase.config.phase.as_deref(), &phase.plans))
+        .collect();
+    let most = stages.iter().map(memory::height).max().unwrap_or(0);
+    let mut sections = section("overview", "Overview", &overview(phases));
+    for (index, (phase, stage)) in phases.iter().zip(&stages).enumerate() {
+        let titled = |title: &str| match &phase.config.phase {
+            Some(name) => format!("{title}, phase {name}"),
+            None => title.to_string(),
+        };
+        let picture = memory::figure(index, &titled("Memory over a step"), stage, most, "");
+        let values = memory::largest(&titled("Memory over a step"), stage);
+        let curves = phase.sweep.as_ref().map(|sweep| curves(index, phase, sweep));
+        for (id, title, inside) in [
+            ("memory", "Memory over a step, as planned", picture),
+            ("largest", "The largest values", values),
+            ("choices", "What backward does not keep", choices(phase)),
+            ("sweep", "Budgets from the floor to none", curves.unwrap_or_default()),
+        ] {
+            sections += &section(&format!("{id}-of-{index}"), &titled(title), &inside);
+        }
+    }
+    let sizes = forecast.batch_sizes.as_ref().map(batches);
+    sections += &section("batches", "Batch sizes", &sizes.unwrap_or_default());
+    let short = phases.iter().any(|phase| phase.chosen.is_none());
+    let note = "The budget is below the floor: what is shown is planned without a budget.".to_string();
+    let notes = if short { vec![note] } else { Vec::new() };
+    let title = format!("Plan of {}", phases[0].config.recipe());
+    document("Lessen plan", &title, &notes, &sections)
+}
+
+/// The figures of each phase.
+fn overview(phases: &[PhaseForecast]) -> String {
+    let names = phases
+        .iter()
+        .map(|phase| phase.config.phase.clone().unwrap_or_default());
+    let heads: Vec<String> = std::iter::once(String::new()).chain(names).collect();
+    let row = |name: &str, of: &dyn Fn(&PhaseForecast) -> Option<String>| {
+        let cells = phases.iter().map(|phase| of(phase).unwrap_or_else(|| "–".to_string()));
+        (name.to_string(), cells.collect::<Vec<_>>())
+    };
+    let rows = [
+        row("Peak memory", &|phase| Some(show_size(phase.chosen?.total()))),
+        row("Budget", &|phase| phase.budget.map(show_size)),
+        row("Floor", &|phase| Some(show_size(phase.floor.smallest_budget()))),
+        row("Without a budget", &|phase| Some(show_size(phase.unbounded.total()))),
+        row("Estimated step", &|phase| phase.step_ms().map(show_ms)),
+        row("Parameters", &|phase| Some(phase.parameters.to_string())),
+        row("Batches of", &|phase| Some(phase.batch())),
+        row("Updates", &|phase| Some(phase.placement().to_string())),
+        row("Steps of the schedule", &|phase| {
+            Some(phase.plans.step.steps().len().to_string())
+        }),
+    ];
+    table("Overview", &heads, &rows)
+}
+
+/// What is recomputed and what is kept as bits: by operations, and folded away each value.
+fn choices(phase: &PhaseForecast) -> String {
+    let plan = &phase.plans.step;
+    let row = |way: &'static str| {
+        move |group: Group| {
+            let cells = [way.to_string(), group.places.to_string(), show_size(group.bytes)];
+            (group.operation, cells.to_vec())
+        }
+    };
+    let recomputed = recomputed_by_operation(plan).into_iter().map(row("recomputed"));
+    let packed = packed_by_operation(plan).into_iter().map(row("kept as bits"));
+    let rows: Vec<(String, Vec<String>)> = recomputed.chain(packed).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let value = |name: &str, way: &str, bytes: usize| (name.to_string(), vec![way.to_string(), show_size(bytes)]);
+    let recomputed = plan.recomputed().iter();
+    let recomputed = recomputed.map(|choice| value(&choice.name, "recomputed", choice.bytes));
+    let packed = plan.packed().iter();
+    let packed = packed.map(|choice| value(&choice.name, "kept as bits", choice.freed));
+    let values: Vec<(String, Vec<String>)> = recomputed.chain(packed).collect();
+    let heads = ["", "way", "places", "not kept"].map(str::to_string);
+    let each = ["", "way", "not kept"].map(str::to_string);
+    table("Choices by operation", &heads, &rows) + &folded("Each value", &table("Each value", &each, &values))
+}
+
+/// The time and the peak over the budget, and the table of both.
+fn curves(index: usize, phase: &PhaseForecast, sweep: &Sweep) -> String {
+    let in_mib = |bytes: usize| bytes as f64 / MIB;
+    let limit = phase.budget.filter(|_| phase.chosen.is_some());
+    let figure = |id: &str, title: &str, unit: &str, points: Vec<(f64, f64)>| {
+        Figure {
+            id: format!("sweep-{id}-{index}"),
+            title: title.to_string(),
+            unit: unit.to_string(),
+            note: String::new(),
+            along: "budget in MiB".to_string(),
+            reach: (Vec::new(), Vec::new()),
+            log: false,
+            lines: vec![Line {
+                name: title.to_string(),
+                colour: 0,
+                look: Look::Marked,
+                points,
+                told: true,
+            }],
+            marks: limit
+                .map(|budget| (in_mib(budget), "budget".to_string()))
+                .into_iter()
+                .collect(),
+            figures: String::new(),
+        }
+        .to_html()
+    };
+    let rows = || sweep.rows.iter();
+    let times = rows().map(|row| (in_mib(row.budget), row.step_ms)).collect();
+    let peaks = rows().map(|row| (in_mib(row.budget), in_mib(row.peak))).collect();
+    let figures = figure("time", "Estimated step", "ms", times) + &figure("peak", "Peak memory", "MiB", peaks);
+    let heads = ["budget", "peak", "step", "ratio to the fastest", "recomputed", "values"].map(str::to_string);
+    let cells = rows().map(|row| {
+        let (values, bytes) = row.recomputed;
+        let cells = vec![
+            show_mib(row.peak),
+            show_ms(row.step_ms),
+            format!("{:.2}", sweep.ratio(row)),
+            show_size(bytes),
+            values.to_string(),
+        ];
+        (show_mib(row.budget), cells)
+    });
+    grid(&figures) + &table("Steps under budgets", &heads, &cells.collect::<Vec<_>>())
+}
+
+/// The table of batches of several sizes.
+fn batches(sizes: &BatchSizes) -> String {
+    let heads = ["batch", "peak", "floor", "step", "for each example", ""].map(str::to_string);
+    let row = |row: &super::batch_sizes::Row| {
+        let shown = |ms: Option<f64>| ms.map_or("–".to_string(), show_ms);
+        let best = if sizes.best() == Some(row.batch) {
+            "best throughput"
+        } else {
+            ""
+        };
+        let cells = vec![
+            row.peak.map_or("below the floor".to_string(), show_size),
+            show_size(row.floor),
+            shown(row.step_ms),
+            shown(row.example_ms),
+            best.to_string(),
+        ];
+        (row.batch.to_string(), cells)
+    };
+    let rows: Vec<(String, Vec<String>)> = sizes.rows.iter().map(row).collect();
+    table("Batch sizes", &heads, &rows)
+}
