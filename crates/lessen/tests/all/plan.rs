@@ -174,6 +174,27 @@ fn batches_of_several_sizes_are_compared() {
 }
 
 #[test]
+fn a_batch_has_no_more_examples_than_the_data() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, recipe) = (titles(dir), classifier(dir, "bert", ""));
+    let args = [
+        "plan",
+        text(&recipe),
+        "--data",
+        text(&data),
+        "--batches",
+        "8,1000",
+        "--json",
+    ];
+    let plan = json(dir, &args);
+    for (row, examples) in plan["batches"].as_array().unwrap().iter().zip([8.0, 40.0]) {
+        let own = number(row, "estimated_step_ms") / number(row, "estimated_ms_per_example");
+        assert!((own - examples).abs() < 1e-6, "{row}");
+    }
+}
+
+#[test]
 fn flags_that_do_not_go_together_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

@@ -1,6 +1,7 @@
 //! Batches of several sizes: what a step of each would take, and which of them is the fastest for each example.
 
 use super::Forecast;
+use super::phase::Asked;
 use super::time::show_ms;
 use crate::device::NewBackend;
 use crate::recipe::phases::Recipe;
@@ -44,7 +45,11 @@ impl BatchSizes {
             settings.set_named("train.batch", SettingValue::Count(batch as u64), flag)?;
             let recipe = Recipe::new(settings)?;
             check(&recipe)?;
-            rows.push(row(batch, &Forecast::of_recipe(recipe, false, new_backend)?));
+            let asked = Asked {
+                examples: true,
+                ..Asked::default()
+            };
+            rows.push(row(batch, &Forecast::of_recipe(recipe, asked, new_backend)?));
         }
         Ok(BatchSizes { rows })
     }
@@ -113,7 +118,9 @@ fn check(recipe: &Recipe) -> Result<()> {
 
 fn row(batch: usize, forecast: &Forecast) -> Row {
     let phase = &forecast.phases[0];
-    let (step_ms, examples) = (phase.step_ms(), batch * phase.config.train.accumulate);
+    // No batch is larger than the data.
+    let examples = phase.examples.unwrap_or(batch).max(1) * phase.config.train.accumulate;
+    let step_ms = phase.step_ms();
     Row {
         batch,
         peak: phase.chosen.as_ref().map(Parts::total),

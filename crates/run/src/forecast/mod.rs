@@ -8,7 +8,7 @@ mod sweep;
 mod time;
 
 use self::batch_sizes::BatchSizes;
-use self::phase::PhaseForecast;
+use self::phase::{Asked, PhaseForecast};
 use crate::device::NewBackend;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
@@ -53,14 +53,18 @@ impl Forecast {
             true => None,
             false => Some(BatchSizes::new(&settings, &beside.batches, new_backend)?),
         };
+        let asked = Asked {
+            sweep: beside.sweep,
+            ..Asked::default()
+        };
         Ok(Forecast {
             batch_sizes,
-            ..Forecast::of_recipe(recipe, beside.sweep, new_backend)?
+            ..Forecast::of_recipe(recipe, asked, new_backend)?
         })
     }
 
-    /// Plans a recipe, and with `sweep` also under budgets from the floor to none.
-    fn of_recipe(recipe: Recipe, sweep: bool, new_backend: NewBackend<'_>) -> Result<Forecast> {
+    /// Plans a recipe, and finds out what else is asked.
+    fn of_recipe(recipe: Recipe, asked: Asked, new_backend: NewBackend<'_>) -> Result<Forecast> {
         let account = Account::watch();
         let tasks = tasks(recipe)?;
         let sources = match tasks[0].has_data() {
@@ -105,7 +109,7 @@ impl Forecast {
                 batches,
             };
             let (forecast, growth) =
-                allocated::growth(|| PhaseForecast::new(work, sweep, (base, waiting), backend.as_mut()));
+                allocated::growth(|| PhaseForecast::new(work, asked, (base, waiting), backend.as_mut()));
             phases.push(forecast.map_err(|error| in_place(&task.config, error))?);
             waiting += growth.lasting;
         }

@@ -20,11 +20,22 @@ use serde_json::{Value, json};
 /// Values in the list of the largest.
 const LARGEST: usize = 12;
 
+/// What a phase is asked beside its plans under the recipe's budget.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Asked {
+    /// The plans under budgets from the floor to none.
+    pub sweep: bool,
+    /// The examples of a batch.
+    pub examples: bool,
+}
+
 /// What the training of a phase would take.
 pub(super) struct PhaseForecast {
     pub config: Config,
     pub parameters: usize,
     shape: BatchShape,
+    /// Examples of a full batch, if they were asked for.
+    pub examples: Option<usize>,
     pub budget: Option<usize>,
     pub floor: Parts,
     pub unbounded: Parts,
@@ -37,21 +48,22 @@ pub(super) struct PhaseForecast {
 }
 
 impl PhaseForecast {
-    /// Plans a phase beside what the process has allocated and plans of so many bytes; also under many budgets if there
-    /// is to be a sweep.
+    /// Plans a phase beside what the process has allocated and plans of so many bytes; finds out what else is asked.
     pub(super) fn new(
         work: Work<'_>,
-        sweep: bool,
+        asked: Asked,
         beside: (Base, usize),
         backend: &mut dyn Backend,
     ) -> Result<PhaseForecast> {
         let (config, shape) = (work.task.config.clone(), work.shapes.train);
         let budget = config.run.budget;
+        let examples = asked.examples.then(|| work.examples()).transpose()?;
         let mut planner = Planner::new(backend, beside, work)?;
         let unbounded = planner.free()?.parts;
         let floor = planner.least()?;
         // Before the plans that are chosen, so that no others lie in memory beside those of the sweep.
-        let sweep = sweep
+        let sweep = asked
+            .sweep
             .then(|| Sweep::new(&mut planner, &config, (&floor, &unbounded)))
             .transpose()?;
         let within = budget.map(|budget| planner.within(budget)).transpose()?;
@@ -69,6 +81,7 @@ impl PhaseForecast {
             parameters: sizes.sum(),
             config,
             shape,
+            examples,
             budget,
             floor,
             unbounded,

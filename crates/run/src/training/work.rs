@@ -3,6 +3,7 @@
 use super::stage::Sources;
 use crate::task::evaluation::packed_shape;
 use crate::task::{RunTask, Shapes};
+use lessen_base::Result;
 use lessen_nn::BatchShape;
 use lessen_train::TrainerOptions;
 use std::cmp::Reverse;
@@ -78,6 +79,17 @@ impl Work<'_> {
         let shape = self.shapes.train;
         let tokens: usize = shape.tokens().iter().product();
         4 * size_of::<i32>() * (tokens + shape.size())
+    }
+
+    /// Examples of the first batch, as many as any has; without data as many as the largest layout has room for.
+    ///
+    /// # Errors
+    /// Data in a file that cannot be read any more.
+    pub(crate) fn examples(&self) -> Result<usize> {
+        match &self.batches {
+            Some(Batches { sources, range, .. }) => Ok(sources.training.batch(range.start)?.examples),
+            None => Ok(self.shapes.train.size()),
+        }
     }
 
     /// Bytes of what an evaluation collects of a model's answers: two numbers for each example.
