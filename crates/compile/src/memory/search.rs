@@ -34,8 +34,9 @@ const WORTH: f64 = 1.03;
 /// The smallest choices of which the floor is the least.
 const LAST: usize = 6;
 
-/// The fastest plan within the budget, of graphs that compute the same; without a budget, which `usize::MAX` stands for,
-/// that of the fewest bytes of those that take hardly longer than the fastest one. `try_out` makes a plan of the graph with this position.
+/// The fastest plan within the budget, of graphs that compute the same; without a budget, which `usize::MAX` stands
+/// for, that of the fewest bytes of those that take hardly longer than the fastest one. `try_out` makes a plan of the
+/// graph with this position.
 ///
 /// # Errors
 /// The least bytes of all plans tried, where none fits.
