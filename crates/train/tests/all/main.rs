@@ -3,6 +3,7 @@
 mod buckets;
 mod checkpoint;
 mod generator;
+mod memory_planner;
 mod mistakes;
 mod parity;
 mod precision;
