@@ -1,14 +1,12 @@
 //! From a graph to a plan: the list of passes, and the search for a plan within the budget.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::time::Instant;
 
 use lessen_base::{Error, Result};
 use lessen_graph::{Graph, verify};
 
-use crate::choices::Choices;
-use crate::memory::{self, Layers, Selection};
+use crate::memory::{self, Family, Layers, Selection};
 use crate::options::{Options, Policy, Precision};
 use crate::passes::{self, Packed, Recomputation, Recompute, bits, remat};
 use crate::plan::Plan;
@@ -45,6 +43,12 @@ pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Res
         Ok(plan) => plan.peak_bytes(),
         Err(floor) => floor,
     })
+}
+
+/// The plan of a graph as it is, without a pass: what tests compare choices with.
+#[doc(hidden)]
+pub fn plan_as_it_is(graph: &Graph, options: &Options, target: &dyn Target) -> Plan {
+    plan(graph.clone(), options, target)
 }
 
 /// The passes that decide nothing about memory.
@@ -104,30 +108,29 @@ fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn T
         return if bytes <= budget { Ok(plan) } else { Err(bytes) };
     }
     let layers: Option<Vec<Layers>> = variants.iter().map(|variant| variant.layers(options, target)).collect();
-    if let Some(layers) = layers {
-        return memory::within(&layers, budget, |i, chosen| variants[i].plan(chosen, options, target));
-    }
-    let found = variants.iter().map(|variant| {
-        let choices = Choices::of(&variant.graph, &variant.bits);
-        choices.within(budget, |chosen| variant.plan(selection(chosen), options, target))
-    });
-    found.reduce(better).expect("at least one variant")
-}
-
-/// The plan that recomputes less, or else takes fewer bytes; the first of equals. Of two floors the lower one.
-fn better(one: Found, other: Found) -> Found {
-    match (one, other) {
-        (Err(one), Err(other)) => Err(one.min(other)),
-        (Err(_), Ok(plan)) | (Ok(plan), Err(_)) => Ok(plan),
-        (Ok(one), Ok(other)) => {
-            let flops = |plan: &Plan| plan.recomputed.iter().map(|choice| choice.flops).sum::<f64>();
-            let order = flops(&other).total_cmp(&flops(&one));
-            match order.then(other.peak_bytes().cmp(&one.peak_bytes())) {
-                Ordering::Less => Ok(other),
-                _ => Ok(one),
-            }
+    let plan = |i: usize, chosen: Selection<'_>| variants[i].plan(chosen, options, target);
+    match (subsets(variants, layers.as_deref(), target), &layers) {
+        (Some(families), _) => memory::within_all(&families, budget, plan),
+        (None, Some(layers)) => memory::within(layers, budget, plan),
+        (None, None) => {
+            let nested = variants
+                .iter()
+                .map(|variant| Family::of_nested(&variant.graph, &variant.bits));
+            memory::within_all(&nested.collect::<Vec<_>>(), budget, plan)
         }
     }
+}
+
+/// All ways of each variant, where there are few.
+fn subsets<'a>(variants: &[Variant], layers: Option<&'a [Layers]>, target: &dyn Target) -> Option<Vec<Family<'a>>> {
+    let families = variants.iter().enumerate().map(|(i, Variant { graph, bits })| {
+        let layers = layers.map(|layers| &layers[i]);
+        remat::trains(graph)
+            .then(|| Family::of_subsets(graph, bits, layers, target))
+            .flatten()
+    });
+    let families: Vec<Family> = families.collect::<Option<_>>()?;
+    memory::are_few(&families).then_some(families)
 }
 
 impl Variant {

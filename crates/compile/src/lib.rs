@@ -50,6 +50,8 @@ mod target;
 mod usage;
 
 pub use backend::{Backend, DeviceMemory, ProgramId};
+#[doc(hidden)]
+pub use compiler::plan_as_it_is;
 pub use compiler::{compile, floor_bytes};
 pub use dump::{dump_memory, dump_schedule};
 pub use host::Host;

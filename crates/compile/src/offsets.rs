@@ -29,7 +29,12 @@ pub fn pack(buffers: &[Buffer]) -> (Vec<usize>, usize) {
     order.sort_by_key(|&i| (std::cmp::Reverse(buffers[i].bytes), buffers[i].first, i));
     let mut offsets = vec![0; buffers.len()];
     let mut total = 0;
-    let mut occupied = Occupied::new(buffers.iter().map(|b| b.last + 1).max().unwrap_or(0));
+    let steps = buffers.iter().map(|b| b.last + 1).max().unwrap_or(0);
+    let mut occupied = if buffers.len() <= FEW {
+        Occupied::Few(Vec::new())
+    } else {
+        Occupied::Many(Tree::new(steps))
+    };
     let mut taken = Vec::new();
     for i in order {
         let (first, last) = (buffers[i].first, buffers[i].last);
@@ -65,8 +70,40 @@ fn tightest_gap(taken: &[Interval], size: usize) -> usize {
 /// Bytes from the first, up to and excluding the second.
 type Interval = (usize, usize);
 
+/// The most buffers that are compared with each other one by one.
+const FEW: usize = 256;
+
 /// The bytes that are occupied in each step.
-struct Occupied {
+enum Occupied {
+    /// First and last step of each buffer, and its bytes.
+    Few(Vec<(usize, usize, Interval)>),
+    Many(Tree),
+}
+
+impl Occupied {
+    /// The bytes occupied in any step from `first` to `last`, as intervals sorted by their begin.
+    fn during(&self, first: usize, last: usize, taken: &mut Vec<Interval>) {
+        taken.clear();
+        match self {
+            Occupied::Few(buffers) => {
+                let together = buffers.iter().filter(|b| b.0 <= last && first <= b.1);
+                taken.extend(together.map(|b| b.2));
+            }
+            Occupied::Many(tree) => tree.during(first, last, taken),
+        }
+        taken.sort_unstable();
+    }
+
+    fn insert(&mut self, first: usize, last: usize, bytes: Interval) {
+        match self {
+            Occupied::Few(buffers) => buffers.push((first, last, bytes)),
+            Occupied::Many(tree) => tree.insert(first, last, bytes),
+        }
+    }
+}
+
+/// The bytes that are occupied in each step, where buffers are many.
+struct Tree {
     /// Steps, rounded up to a power of two.
     steps: usize,
     /// For each node of a segment tree over the steps (the root is 1, the children of `i` are `2i` and `2i + 1`), the
@@ -76,19 +113,18 @@ struct Occupied {
     some: Vec<Vec<Interval>>,
 }
 
-impl Occupied {
-    fn new(steps: usize) -> Occupied {
+impl Tree {
+    fn new(steps: usize) -> Tree {
         let steps = steps.next_power_of_two();
-        Occupied {
+        Tree {
             steps,
             all: vec![Vec::new(); 2 * steps],
             some: vec![Vec::new(); 2 * steps],
         }
     }
 
-    /// The bytes occupied in any step from `first` to `last`, as intervals sorted by their begin.
+    /// Appends the bytes occupied in any step from `first` to `last`.
     fn during(&self, first: usize, last: usize, taken: &mut Vec<Interval>) {
-        taken.clear();
         let (mut low, mut high) = (first + self.steps, last + self.steps);
         // What is occupied in all steps of a node's ancestor is occupied in the node's steps, too.
         let mut above = [low >> 1, high >> 1];
@@ -110,7 +146,6 @@ impl Occupied {
             }
             above = above.map(|node| node >> 1);
         }
-        taken.sort_unstable();
     }
 
     fn insert(&mut self, first: usize, last: usize, bytes: Interval) {
@@ -204,6 +239,26 @@ mod tests {
             let (offsets, total) = pack(&buffers);
             overlap_free(&buffers, &offsets, total);
             assert!(total as f64 <= 1.5 * lower_bound(&buffers) as f64);
+        }
+    }
+
+    #[test]
+    fn few_buffers_and_many_are_occupied_alike() {
+        let mut random = SplitMix64::new(9);
+        let mut next = |n: u64| random.below(n) as usize;
+        let (mut few, mut many) = (Occupied::Few(Vec::new()), Occupied::Many(Tree::new(50)));
+        let gaps = |occupied: &Occupied, first, last, size| {
+            let mut taken = Vec::new();
+            occupied.during(first, last, &mut taken);
+            tightest_gap(&taken, size)
+        };
+        for _ in 0..200 {
+            let (first, size) = (next(40), 64 * (1 + next(30)));
+            let last = first + next(10);
+            let offset = gaps(&few, first, last, size);
+            assert_eq!(offset, gaps(&many, first, last, size));
+            few.insert(first, last, (offset, offset + size));
+            many.insert(first, last, (offset, offset + size));
         }
     }
 

@@ -6,13 +6,16 @@
 //! schedule and the storage of the real planner say what a way keeps, what it takes at its peak, and how long it is.
 //! Equal blocks share a sample. [`compose`] chooses a way for each block by dynamic programming, over single blocks and
 //! over segments of several, of which only the first value is kept. [`search`] goes from the fastest choices to the
-//! smallest, and takes the first whose plan of the whole graph fits.
+//! smallest, and takes the first whose plan of the whole graph fits. [`exhaustive`] plans graphs with few values, and
+//! those without blocks, in all ways.
 
 mod blocks;
 mod compose;
+mod exhaustive;
 mod policy;
 mod sample;
 mod search;
 mod ways;
 
+pub(crate) use exhaustive::{Family, are_few, within as within_all};
 pub(crate) use search::{Layers, Selection, within};

@@ -7,6 +7,7 @@
 use std::cell::RefCell;
 use std::cmp::Ordering;
 use std::collections::HashMap;
+use std::ops::Range;
 
 use lessen_graph::{Graph, InputKind, Phase, ValueId};
 
@@ -29,7 +30,7 @@ const GRID: f64 = 0.97;
 const SLACK: f64 = 1.05;
 
 /// By how much the plan without a budget may take longer than the fastest one.
-const WORTH: f64 = 1.03;
+pub(super) const WORTH: f64 = 1.03;
 
 /// The smallest choices of which the floor is the least.
 const LAST: usize = 6;
@@ -203,6 +204,13 @@ impl Layers {
         composed
     }
 
+    /// All choices of the grid, each once.
+    pub(super) fn all(&self) -> Vec<Composed> {
+        let mut all: Vec<Composed> = (0..).map_while(|at| self.choice(at)).collect();
+        all.dedup_by(|a, b| a.choices == b.choices);
+        all
+    }
+
     /// Seconds of the fastest choice within a limit.
     fn seconds(&self, at: usize) -> f64 {
         self.choice(at).map_or(f64::INFINITY, |composed| composed.seconds)
@@ -243,37 +251,84 @@ impl Layers {
         some
     }
 
+    /// The bytes that choices may take by their samples within a budget.
+    fn room(&self, budget: usize) -> f64 {
+        SLACK * budget.saturating_sub(self.fixed) as f64
+    }
+
+    /// The first position that is tried for a budget. The smallest choices are tried for every budget.
+    fn first(&self, budget: usize, begin: usize) -> usize {
+        let first = self.first_below(self.room(budget), begin);
+        if self.choice(first + LAST).is_some() {
+            return first;
+        }
+        let end = (first..).find(|&at| self.choice(at).is_none());
+        begin.max(end.map_or(0, |end| end.saturating_sub(LAST))).min(first)
+    }
+
+    /// The least budget for which the choice of a position is tried, unless it is one of the smallest.
+    fn least_budget(&self, at: usize) -> usize {
+        let limit = self.limit(at) as f64;
+        let near = self.fixed + (limit / SLACK) as usize;
+        let is_enough = |&budget: &usize| limit <= self.room(budget);
+        (near.saturating_sub(1)..)
+            .find(is_enough)
+            .expect("room grows with the budget")
+    }
+
     /// The fastest plan within the budget; without one, the smallest that takes no more than `most` seconds.
     ///
     /// # Errors
-    /// The least bytes of all plans tried, where none fits.
+    /// The least budget that there is a plan for, where none fits.
     fn within(&self, budget: usize, most: f64, try_out: impl Fn(Selection<'_>) -> Plan) -> Result<Plan, usize> {
         let begin = if budget == usize::MAX {
             self.last_within(most)
         } else {
             0
         };
-        let room = SLACK * budget.saturating_sub(self.fixed) as f64;
-        let first = self.first_below(room, begin);
-        let mut tried = Tried {
-            budget,
-            least: usize::MAX,
-            before: None,
-        };
-        let mut at = first;
-        while let Some(composed) = self.choice(at) {
-            if let Some(plan) = tried.fits(&composed, || try_out(self.selection(&composed.choices))) {
-                return Ok(plan);
+        let mut least = usize::MAX;
+        let mut before: Option<Composed> = None;
+        let mut end = self.first(budget, begin);
+        // The fastest plan is within every budget that is large enough for it, whatever samples say.
+        for at in [begin].into_iter().chain(end..) {
+            let Some(composed) = self.choice(at) else { break };
+            end = end.max(at + 1);
+            if before.is_none_or(|before| before.choices != composed.choices) {
+                let plan = try_out(self.selection(&composed.choices));
+                if plan.peak_bytes() <= budget {
+                    return Ok(Plan {
+                        seconds: composed.seconds,
+                        ..plan
+                    });
+                }
+                if at == begin {
+                    least = plan.peak_bytes();
+                }
             }
-            at += 1;
+            before = Some(composed);
         }
-        // The smallest choices decide about the floor, so that all of them are tried before a budget is refused.
-        for composed in (begin.max(at.saturating_sub(LAST))..first).filter_map(|at| self.choice(at)) {
-            if let Some(plan) = tried.fits(&composed, || try_out(self.selection(&composed.choices))) {
-                return Ok(plan);
+        Err(self.floor(begin..end, least, try_out))
+    }
+
+    /// The least budget that there is a plan for, among choices of which the first one takes so many bytes: that of the
+    /// smallest ones or of those before them, as far as lower budgets lead to them.
+    fn floor(&self, positions: Range<usize>, first: usize, try_out: impl Fn(Selection<'_>) -> Plan) -> usize {
+        let last = positions.end.saturating_sub(LAST);
+        let (mut floor, mut tried): (usize, Option<(Vec<Choice>, usize)>) = (first, None);
+        for at in positions.rev() {
+            let least = if at >= last { 0 } else { self.least_budget(at) };
+            if least >= floor {
+                break;
             }
+            let Some(composed) = self.choice(at) else { continue };
+            let bytes = match tried {
+                Some((choices, bytes)) if choices == composed.choices => bytes,
+                _ => try_out(self.selection(&composed.choices)).peak_bytes(),
+            };
+            floor = floor.min(bytes.max(least));
+            tried = Some((composed.choices, bytes));
         }
-        Err(tried.least)
+        floor
     }
 
     /// How many candidates each block has.
@@ -320,32 +375,8 @@ impl Layers {
     }
 }
 
-/// What is known from plans that were tried.
-struct Tried {
-    budget: usize,
-    /// The least bytes of them.
-    least: usize,
-    before: Option<Vec<Choice>>,
-}
-
-impl Tried {
-    /// The plan of a choice, if it is within the budget.
-    fn fits(&mut self, composed: &Composed, plan: impl FnOnce() -> Plan) -> Option<Plan> {
-        if self.before.as_ref() == Some(&composed.choices) {
-            return None;
-        }
-        self.before = Some(composed.choices.clone());
-        let plan = plan();
-        self.least = self.least.min(plan.peak_bytes());
-        (plan.peak_bytes() <= self.budget).then_some(Plan {
-            seconds: composed.seconds,
-            ..plan
-        })
-    }
-}
-
 /// What is said of a value that is recomputed.
-fn report(graph: &Graph, value: ValueId) -> Recompute {
+pub(super) fn report(graph: &Graph, value: ValueId) -> Recompute {
     let producer = graph.producer(value).expect("a node's output");
     let node = &graph.nodes[producer.index()];
     let cost = node.op.cost(&graph.input_types(node), &graph.output_types(node));

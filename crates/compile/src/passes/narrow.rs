@@ -90,6 +90,9 @@ pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
 
 /// Widens values anew in each group of rows that reads them, where only such groups do; none where nothing changes.
 pub(crate) fn widen_where_read(graph: &Graph, row_wise: &[RowWise], steps: &[Step]) -> Option<Graph> {
+    if !graph.values.iter().any(|value| value.ty.dtype == DType::BF16) {
+        return None;
+    }
     let places = places(graph);
     let mut step_of = vec![usize::MAX; graph.nodes.len()];
     for (s, step) in steps.iter().enumerate() {

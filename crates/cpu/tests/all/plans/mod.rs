@@ -9,6 +9,8 @@ mod generator;
 mod gpt;
 mod grouping;
 mod helu;
+mod memory_planner;
+mod networks;
 mod outside_operation;
 mod packed_products;
 pub mod programs;

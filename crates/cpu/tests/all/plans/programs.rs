@@ -182,12 +182,18 @@ fn more_random_programs_agree_with_the_reference() {
 fn random_programs_reach_every_operation_and_every_kind_of_storage() {
     let mut operations = BTreeSet::new();
     let (mut local, mut in_place, mut partial, mut recomputed, mut whole) = (0, 0, 0, 0, 0);
-    for seed in 0..600 {
+    for seed in 0..1000 {
         let graph = program(seed).graph;
         operations.extend(graph.nodes.iter().map(|n| n.op.name()));
         let plan = compile(&graph, &Options::default()).unwrap();
         operations.extend(plan.graph().nodes.iter().map(|n| n.op.name()));
-        recomputed += plan.recomputed().len();
+        // Values are recomputed where memory is short.
+        let floor = floor_bytes(&graph, &Options::default()).unwrap();
+        let tight = Options {
+            budget: Some(floor),
+            ..Options::default()
+        };
+        recomputed += compile(&graph, &tight).unwrap().recomputed().len();
         partial += plan.steps().iter().map(|s| s.partials.len()).sum::<usize>();
         whole += plan.steps().iter().filter(|s| s.rows.is_none()).count();
         let storage = storage(&plan);
