@@ -181,18 +181,19 @@ impl<'a> Source<'a> {
         entered
     }
 
-    /// The gradients that a block's part of backward reads and others have computed.
+    /// The bases of gradients that a block's part of backward reads and others have computed.
     fn returned(&self, block: usize, behind: &[NodeId]) -> Vec<ValueId> {
         let graph = self.forward.graph;
-        let from_others = |v: &ValueId| {
-            graph.producer(*v).is_some_and(|id| {
+        let inputs = behind.iter().flat_map(|id| self.node(*id).inputs.iter());
+        let bases = inputs.map(|&v| self.forward.base(v));
+        let from_others = |base: &ValueId| {
+            graph.producer(*base).is_some_and(|id| {
                 let node = self.node(id);
                 let is_gradient = node.phase == Phase::Backward && !node.inputs.is_empty();
                 is_gradient && self.blocks.of_node[id.index()] != Some(block)
             })
         };
-        let inputs = behind.iter().flat_map(|id| self.node(*id).inputs.iter().copied());
-        let mut returned: Vec<ValueId> = inputs.filter(from_others).collect();
+        let mut returned: Vec<ValueId> = bases.filter(from_others).collect();
         returned.sort_unstable();
         returned.dedup();
         returned
