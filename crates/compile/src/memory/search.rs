@@ -281,33 +281,38 @@ impl Layers {
     /// # Errors
     /// The least budget that there is a plan for, where none fits.
     fn within(&self, budget: usize, most: f64, try_out: impl Fn(Selection<'_>) -> Plan) -> Result<Plan, usize> {
-        let begin = if budget == usize::MAX {
-            self.last_within(most)
-        } else {
-            0
+        let planned = |composed: &Composed| Plan {
+            seconds: composed.seconds,
+            ..try_out(self.selection(&composed.choices))
         };
-        let mut least = usize::MAX;
-        let mut before: Option<Composed> = None;
-        let mut end = self.first(budget, begin);
-        // The fastest plan is within every budget that is large enough for it, whatever samples say.
-        for at in [begin].into_iter().chain(end..) {
-            let Some(composed) = self.choice(at) else { break };
-            end = end.max(at + 1);
-            if before.is_none_or(|before| before.choices != composed.choices) {
-                let plan = try_out(self.selection(&composed.choices));
+        let begin = self.last_within(most);
+        let mut before = self.choice(begin).expect("a choice without a limit");
+        let plan = planned(&before);
+        if budget == usize::MAX {
+            return Ok(plan);
+        }
+        if plan.peak_bytes() <= budget {
+            // The plan without a budget is within every budget that is large enough for it, whatever samples say.
+            let faster = (self.first_below(self.room(budget), 0)..begin).filter_map(|at| self.choice(at));
+            let faster = faster.filter(|composed| composed.choices != before.choices);
+            let found = faster
+                .map(|composed| planned(&composed))
+                .find(|plan| plan.peak_bytes() <= budget);
+            return Ok(found.unwrap_or(plan));
+        }
+        let largest = plan.peak_bytes();
+        let mut at = self.first(budget, begin);
+        while let Some(composed) = self.choice(at) {
+            if before.choices != composed.choices {
+                let plan = planned(&composed);
                 if plan.peak_bytes() <= budget {
-                    return Ok(Plan {
-                        seconds: composed.seconds,
-                        ..plan
-                    });
-                }
-                if at == begin {
-                    least = plan.peak_bytes();
+                    return Ok(plan);
                 }
             }
-            before = Some(composed);
+            before = composed;
+            at += 1;
         }
-        Err(self.floor(begin..end, least, try_out))
+        Err(self.floor(begin..at, largest, try_out))
     }
 
     /// The least budget that there is a plan for, among choices of which the first one takes so many bytes: that of the
