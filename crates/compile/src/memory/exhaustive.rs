@@ -18,7 +18,7 @@ use crate::target::{KernelKind, Target};
 /// The most values of which every set is planned.
 const MOST_VALUES: usize = 8;
 
-/// The most nodes of all graphs that are planned, for every set anew: some 30 ms.
+/// The most nodes of all graphs that are planned, for every set anew: some 40 ms.
 const MOST_NODES: usize = 24_000;
 
 /// The least and the most nested sets of a graph with many values.
