@@ -54,7 +54,7 @@ impl Measured {
 /// How a case is planned.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Planning {
-    /// Most memory of a step, instead of the case's own.
+    /// Most memory of a step.
     pub budget: Option<usize>,
     /// What products of matrices read.
     pub precision: Precision,
@@ -66,7 +66,7 @@ impl Planning {
     /// The options of training a case.
     pub(super) fn options(&self, case: &Case) -> TrainerOptions {
         TrainerOptions {
-            budget: self.budget.or(case.budget),
+            budget: self.budget,
             precision: self.precision,
             policy: self.policy,
             frozen: case.frozen(),
@@ -221,6 +221,10 @@ pub fn run(
     drop(device);
     let mut results = Map::new();
     for case in &chosen {
+        let planning = Planning {
+            budget: planning.budget.or(case.budget),
+            ..planning
+        };
         let m = measure(case, steps, planning)?;
         report(case, &m, peak);
         results.insert(
