@@ -103,7 +103,8 @@ fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
 /// The best plan of the variants of a graph within the budget.
 fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn Target) -> Found {
     if options.policy != Policy::Planner {
-        let plan = variants[0].by_policy(options, target);
+        let layers = variants[0].layers(options, target);
+        let plan = variants[0].by_policy(options.policy, layers.as_ref(), options, target);
         let bytes = plan.peak_bytes();
         return if bytes <= budget { Ok(plan) } else { Err(bytes) };
     }
@@ -111,13 +112,34 @@ fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn T
     let plan = |i: usize, chosen: Selection<'_>| variants[i].plan(chosen, options, target);
     match (subsets(variants, layers.as_deref(), target), &layers) {
         (Some(families), _) => memory::within_all(&families, budget, plan),
-        (None, Some(layers)) => memory::within(layers, budget, plan),
+        (None, Some(layers)) => {
+            let fixed = |policy| variants[0].by_policy(policy, layers.first(), options, target);
+            let fixed = [Policy::RowWise, Policy::EveryBlock].map(fixed);
+            let found = memory::within(layers, budget, plan);
+            fixed
+                .into_iter()
+                .fold(found, |found, fixed| better(found, fixed, budget))
+        }
         (None, None) => {
             let nested = variants
                 .iter()
                 .map(|variant| Family::of_nested(&variant.graph, &variant.bits));
             memory::within_all(&nested.collect::<Vec<_>>(), budget, plan)
         }
+    }
+}
+
+/// What was found, or a plan of a fixed policy where that is no slower and, without a budget, smaller.
+fn better(found: Found, fixed: Plan, budget: usize) -> Found {
+    let bytes = fixed.peak_bytes();
+    match found {
+        Ok(plan) => {
+            let is_better = budget < usize::MAX || bytes < plan.peak_bytes();
+            let takes_fixed = bytes <= budget && fixed.seconds <= plan.seconds && is_better;
+            Ok(if takes_fixed { fixed } else { plan })
+        }
+        Err(_) if bytes <= budget => Ok(fixed),
+        Err(floor) => Err(floor.min(bytes)),
     }
 }
 
@@ -141,11 +163,10 @@ impl Variant {
     }
 
     /// The plan of a fixed policy. A graph without blocks has those of one block.
-    fn by_policy(&self, options: &Options, target: &dyn Target) -> Plan {
+    fn by_policy(&self, policy: Policy, layers: Option<&Layers>, options: &Options, target: &dyn Target) -> Plan {
         let chosen = |recomputed| self.plan(selection(recomputed), options, target);
-        let layers = self.layers(options, target);
-        let by_blocks = layers.as_ref().and_then(|layers| layers.of_policy(options.policy));
-        match (by_blocks, options.policy) {
+        let by_blocks = layers.and_then(|layers| layers.of_policy(policy));
+        match (by_blocks, policy) {
             (Some(selection), _) => self.plan(selection, options, target),
             (None, Policy::KeepAll) => chosen(Vec::new()),
             (None, Policy::Planner | Policy::RowWise) => chosen(remat::free(&self.graph)),
