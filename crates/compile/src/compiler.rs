@@ -102,6 +102,12 @@ fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
 
 /// The best plan of the variants of a graph within the budget.
 fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn Target) -> Found {
+    if options.policy == Policy::Knapsack
+        && let Some(layers) = variants[0].layers(options, target)
+    {
+        let plan = |_, chosen: Selection<'_>| variants[0].plan(chosen, options, target);
+        return memory::within(&[layers.for_knapsack()], budget, plan);
+    }
     if options.policy != Policy::Planner {
         let layers = variants[0].layers(options, target);
         let plan = variants[0].by_policy(options.policy, layers.as_ref(), options, target);
@@ -168,7 +174,8 @@ impl Variant {
         let by_blocks = layers.and_then(|layers| layers.of_policy(policy));
         match (by_blocks, policy) {
             (Some(selection), _) => self.plan(selection, options, target),
-            (None, Policy::KeepAll) => chosen(Vec::new()),
+            (None, Policy::KeepAll | Policy::InvertAll | Policy::Knapsack) => chosen(Vec::new()),
+            (None, Policy::Tempo) => chosen(remat::behind_norms(&self.graph)),
             (None, Policy::Planner | Policy::RowWise) => chosen(remat::free(&self.graph)),
             (None, Policy::EveryBlock | Policy::SquareRoot) => {
                 chosen([remat::free(&self.graph), remat::priced(&self.graph, &[])].concat())
@@ -177,10 +184,14 @@ impl Variant {
     }
 
     fn plan(&self, chosen: Selection<'_>, options: &Options, target: &dyn Target) -> Plan {
-        let Selection { recomputed, mut what } = chosen;
+        let Selection {
+            recomputed,
+            inverted,
+            mut what,
+        } = chosen;
         let is_kept = |bits: &&Packed| !what.values.contains(&bits.value);
         let packed: Vec<Packed> = self.bits.iter().filter(is_kept).cloned().collect();
-        let graph = if what.values.is_empty() && packed.is_empty() {
+        let graph = if what.values.is_empty() && inverted.is_empty() && packed.is_empty() {
             self.graph.clone()
         } else {
             what.bits = packed.iter().map(|packed| packed.value).collect();
@@ -189,6 +200,7 @@ impl Variant {
         };
         Plan {
             recomputed,
+            inverted,
             packed,
             ..plan(graph, options, target)
         }
@@ -200,6 +212,7 @@ fn selection(recomputed: Vec<Recompute>) -> Selection<'static> {
     let values = recomputed.iter().map(|choice| choice.value).collect();
     Selection {
         recomputed,
+        inverted: Vec::new(),
         what: Recomputation {
             values,
             ..Recomputation::default()

@@ -36,6 +36,16 @@ pub enum Policy {
     /// Of about as many blocks as there are such segments only the first value is kept; backward computes a segment
     /// again as a whole (Chen et al. 2016, "Training deep nets with sublinear memory cost").
     SquareRoot,
+    /// What GELU and norms compute is computed again from what they read, as Tempo drops one of the two (Andoorveedu et
+    /// al. 2022, "Tempo: Accelerating Transformer-Based Model Training through Memory Footprint Reduction"); everything
+    /// else is kept.
+    Tempo,
+    /// Every block whose input follows from its output is inverted, and all that it computes is computed again; of the
+    /// others everything is kept. Without [`Options::allowed_error`] none is inverted.
+    InvertAll,
+    /// Blocks whose input follows from their output are inverted as far as the budget asks for, for the least time: a
+    /// knapsack of blocks. Of the others everything is kept.
+    Knapsack,
 }
 
 /// Options of [`compile`](crate::compile).
@@ -49,4 +59,7 @@ pub struct Options {
     pub budget: Option<usize>,
     /// Who decides about memory. A fixed policy has one plan, which the budget admits or not.
     pub policy: Policy,
+    /// The greatest declared error of a value that backward has in an inexact way, by inversion; 0 for exact ways
+    /// alone, which change no bit of any result.
+    pub allowed_error: f64,
 }

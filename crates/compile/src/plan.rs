@@ -28,6 +28,7 @@ pub struct Plan {
     pub(crate) state_bytes: usize,
     pub(crate) constant_bytes: usize,
     pub(crate) recomputed: Vec<Recompute>,
+    pub(crate) inverted: Vec<Recompute>,
     pub(crate) packed: Vec<Packed>,
     pub(crate) reference_nodes: Vec<NodeId>,
     pub(crate) seconds: f64,
@@ -110,6 +111,11 @@ impl Plan {
     /// Forward values that backward recomputes.
     pub fn recomputed(&self) -> &[Recompute] {
         &self.recomputed
+    }
+
+    /// The forward values that backward has from the output of an operation that read them.
+    pub fn inverted(&self) -> &[Recompute] {
+        &self.inverted
     }
 
     /// Forward values that backward has as one bit for each element.

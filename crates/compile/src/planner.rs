@@ -138,6 +138,7 @@ fn planned(scheduled: Scheduled, target: &dyn Target) -> Plan {
         state_bytes,
         constant_bytes,
         recomputed: Vec::new(),
+        inverted: Vec::new(),
         packed: Vec::new(),
         reference_nodes,
         workers: target.workers(),

@@ -42,6 +42,9 @@ pub struct TrainerOptions {
     pub precision: Precision,
     /// Who decides what backward keeps and what it computes again; it changes no result.
     pub policy: Policy,
+    /// The greatest declared error of a value that backward has in an inexact way, as by inversion; 0 for exact ways
+    /// alone, with which no budget changes a result.
+    pub allowed_error: f64,
     /// Most bytes that parameters, optimizer, step and functions may take together.
     pub budget: Option<usize>,
 }
@@ -71,6 +74,7 @@ impl TrainerOptions {
             placement: Placement::default(),
             precision: Precision::default(),
             policy: Policy::default(),
+            allowed_error: 0.0,
             budget: None,
         }
     }
@@ -81,6 +85,7 @@ impl TrainerOptions {
             placement: self.placement,
             precision: self.precision,
             policy: self.policy,
+            allowed_error: self.allowed_error,
             budget,
         }
     }

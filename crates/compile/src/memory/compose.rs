@@ -6,6 +6,8 @@
 //! its blocks are computed once more, with what its blocks keep from then on; these bytes come on top while the
 //! segment's own gradients are computed, and are not there while those of later blocks are.
 //!
+//! A closed state may *promise* that the next block inverts a value that leads into both: then it is not kept.
+//!
 //! Of states that are no better in any figure than another one only that one goes on, so that the choice is exact for
 //! the figures of the samples, unless there are more than [`MOST`] states between two blocks.
 
@@ -21,8 +23,12 @@ const MOST: usize = 512;
 pub(super) struct Block<'a> {
     /// Its ways.
     pub ways: &'a Ways,
+    /// Its ways where the value that it is the last one to read follows from what it passes on.
+    pub inverted: Option<&'a Ways>,
     /// Bytes of the values that lead into it, and into no block before it.
     pub entry: usize,
+    /// Of these the bytes of the value that the next block inverts, if it can.
+    pub inverted_next: usize,
     /// Bytes of gradients of later blocks that wait for their update.
     pub waiting: usize,
 }
@@ -46,6 +52,8 @@ pub(super) struct Choice {
     /// Whether what is not recomputed in the block's stage is computed once more with the values between the segment's
     /// blocks, and then kept. Within a segment nothing else is kept.
     pub in_segment: bool,
+    /// Whether the value that the block is the last one to read is not kept, but follows from what it passes on.
+    pub is_inverted: bool,
 }
 
 /// A choice for all blocks.
@@ -77,6 +85,16 @@ struct Step {
     way: Option<usize>,
     is_inner: bool,
     in_segment: bool,
+    is_inverted: bool,
+}
+
+/// The states between two blocks, by kind.
+#[derive(Default)]
+struct States {
+    closed: Vec<State>,
+    /// Closed ones that promise to invert.
+    promised: Vec<State>,
+    open: Vec<State>,
 }
 
 const NO_STEP: usize = usize::MAX;
@@ -91,8 +109,9 @@ struct Search<'a> {
     bound: f64,
 }
 
-/// The fastest choice that takes no more than `limit` bytes; none where there is none.
-pub(super) fn compose(blocks: &[Block<'_>], limit: usize) -> Option<Composed> {
+/// The fastest choice that takes no more than `limit` bytes; none where there is none. Without `segments` each block is by
+/// itself.
+pub(super) fn compose(blocks: &[Block<'_>], limit: usize, segments: bool) -> Option<Composed> {
     let mut least = vec![0.0; blocks.len() + 1];
     for (i, block) in blocks.iter().enumerate().rev() {
         least[i] = least[i + 1] + block.ways.best[0].seconds;
@@ -109,7 +128,8 @@ pub(super) fn compose(blocks: &[Block<'_>], limit: usize) -> Option<Composed> {
     if let Some(state) = closed {
         search.bound = state.seconds;
     }
-    let best = match (search.run(true), closed) {
+    let open = segments.then(|| search.run(true)).flatten();
+    let best = match (open, closed) {
         (Some(open), Some(closed)) if open.seconds < closed.seconds => Some(open),
         (open, None) => open,
         (_, closed) => closed,
@@ -126,23 +146,33 @@ impl Search<'_> {
             seconds: 0.0,
             step: NO_STEP,
         };
-        let (mut closed, mut open) = (vec![start], Vec::new());
+        let mut states = States {
+            closed: vec![start],
+            ..States::default()
+        };
         for at in 0..self.blocks.len() {
-            let (mut next_closed, mut next_open) = (Vec::new(), Vec::new());
-            for state in &closed {
-                self.keep(at, state, &mut next_closed);
+            let mut next = States::default();
+            for state in &states.closed {
+                self.keep(at, state, false, &mut next);
                 if segments && at + 1 < self.blocks.len() {
-                    self.within(at, state, false, &mut next_open);
+                    self.within(at, state, false, &mut next.open);
                 }
             }
-            for state in &open {
-                self.within(at, state, true, &mut next_open);
-                self.end(at, state, &mut next_closed);
+            for state in &states.promised {
+                self.keep(at, state, true, &mut next);
             }
-            closed = self.thinned(next_closed, at + 1);
-            open = self.thinned(next_open, at + 1);
+            for state in &states.open {
+                self.within(at, state, true, &mut next.open);
+                self.end(at, state, &mut next.closed);
+            }
+            states = States {
+                closed: self.thinned(next.closed, at + 1),
+                promised: self.thinned(next.promised, at + 1),
+                open: self.thinned(next.open, at + 1),
+            };
         }
-        closed.into_iter().min_by(|a, b| a.seconds.total_cmp(&b.seconds))
+        let closed = states.closed.into_iter();
+        closed.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
     }
 
     /// Goes on by a step, if it stays within the limit.
@@ -154,11 +184,12 @@ impl Search<'_> {
         }
     }
 
-    /// The block by itself, in each way.
-    fn keep(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
+    /// The block by itself, in each way; inverted where that was promised.
+    fn keep(&mut self, at: usize, state: &State, is_inverted: bool, next: &mut States) {
         let block = &self.blocks[at];
-        for (i, way) in block.ways.best.iter().enumerate() {
-            let next = State {
+        let ways = block.inverted.filter(|_| is_inverted).unwrap_or(block.ways);
+        for (i, way) in ways.best.iter().enumerate() {
+            let closed = State {
                 outer: state.outer + block.entry + way.kept,
                 peak: block.peak(way, state),
                 seconds: state.seconds + way.seconds,
@@ -169,8 +200,13 @@ impl Search<'_> {
                 way: Some(i),
                 is_inner: false,
                 in_segment: false,
+                is_inverted,
             };
-            self.push(to, next, step);
+            self.push(&mut next.closed, closed, step);
+            if block.inverted_next > 0 {
+                let outer = closed.outer - block.inverted_next;
+                self.push(&mut next.promised, State { outer, ..closed }, step);
+            }
         }
     }
 
@@ -196,6 +232,7 @@ impl Search<'_> {
                 way: number,
                 is_inner,
                 in_segment: number.is_some(),
+                is_inverted: false,
             };
             self.push(to, next, step);
         }
@@ -216,6 +253,7 @@ impl Search<'_> {
             way: None,
             is_inner: true,
             in_segment: false,
+            is_inverted: false,
         };
         self.push(to, next, step);
     }
@@ -252,12 +290,14 @@ impl Search<'_> {
         let mut at = state.step;
         while at != NO_STEP {
             let step = self.steps[at];
-            let ways = self.blocks[self.blocks.len() - 1 - choices.len()].ways;
+            let block = &self.blocks[self.blocks.len() - 1 - choices.len()];
+            let ways = block.inverted.filter(|_| step.is_inverted).unwrap_or(block.ways);
             let way: &Way = step.way.map_or(&ways.all, |i| &ways.best[i]);
             choices.push(Choice {
                 recomputed: way.recomputed.clone(),
                 is_inner: step.is_inner,
                 in_segment: step.in_segment,
+                is_inverted: step.is_inverted,
             });
             at = step.before;
         }

@@ -8,7 +8,8 @@
 use lessen_graph::{Graph, Phase};
 
 use super::compose::Composed;
-use super::search::{Layers, Selection, WORTH, report};
+use super::layers::{Layers, Selection, report};
+use super::search::WORTH;
 use crate::choices::Choices;
 use crate::passes::remat::{Forward, SMALLEST};
 use crate::passes::{Packed, Recomputation, Recompute, narrow};
@@ -116,6 +117,7 @@ impl<'a> Family<'a> {
                 ..Recomputation::default()
             },
             recomputed,
+            inverted: Vec::new(),
         }
     }
 }

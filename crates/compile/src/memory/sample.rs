@@ -10,14 +10,27 @@ use lessen_base::Result;
 use lessen_graph::{Assign, Graph, InputKind, Layout, Node, NodeId, Op, Output, Phase, Type, ValueId};
 
 use super::blocks::Blocks;
+use super::inversion::Inversion;
+use crate::passes::Inverted;
 use crate::passes::remat::Forward;
 use crate::target::Target;
 
-/// What other blocks compute. In the forward phase it stands for all blocks before one, and gives the values that lead
-/// into it. In the backward phase it stands for all blocks behind: it reads what the block passes on, and gives the
-/// gradients that come back, and a number as a result, so that it runs where nothing comes back.
+/// Other blocks than a sample's own, in a phase.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Who {
+    /// The blocks before, in the forward phase: they give the values that lead into the block.
+    Before,
+    /// The blocks behind, in both phases: they read what the block passes on, and give the gradients that come back, and
+    /// a number as a result, so that they run where nothing comes back.
+    Behind,
+    /// The blocks before, in the backward phase: they read a value that leads into the block and that it inverts.
+    Again,
+}
+
+/// What other blocks compute.
 #[derive(Clone, PartialEq, Debug)]
 struct Others {
+    who: Who,
     outputs: Vec<Type>,
 }
 
@@ -31,14 +44,9 @@ impl Op for Others {
     }
 }
 
-/// Whether a node stands for all blocks before a sample's own.
-pub(super) fn is_before(node: &Node) -> bool {
-    node.op.is::<Others>() && node.phase == Phase::Forward
-}
-
-/// Whether a node stands for all blocks behind a sample's own.
-pub(super) fn is_rest(node: &Node) -> bool {
-    node.op.is::<Others>() && node.phase == Phase::Backward
+/// The blocks that a node of a sample stands for, if it stands for others.
+pub(super) fn others(node: &Node) -> Option<Who> {
+    node.op.downcast_ref::<Others>().map(|others| others.who)
 }
 
 /// A block as a graph of its own.
@@ -53,6 +61,8 @@ pub(super) struct Sample {
     pub always: Vec<ValueId>,
     /// Values that are kept as bits, where they are kept.
     pub bits: Vec<ValueId>,
+    /// Where the block is inverted, the value that leads into it and follows from what it passes on.
+    pub inverted: Option<Inversion>,
     /// Bytes of gradients that wait for an update behind the whole backward phase.
     pub waiting: usize,
     /// Bytes of the values that the block passes on.
@@ -107,8 +117,13 @@ impl<'a> Source<'a> {
     }
 
     /// The sample of a block. `candidates` are its values that may be kept or recomputed, by node, `always` those that
-    /// are recomputed in any case, `bits` those that are kept as bits.
-    pub fn sample(&self, block: usize, candidates: &[Vec<ValueId>], always: &[ValueId], bits: &[ValueId]) -> Sample {
+    /// are recomputed in any case, `bits` those that are kept as bits. With `inversion` the block is inverted.
+    pub fn sample(
+        &self,
+        block: usize,
+        (candidates, always, bits): (&[Vec<ValueId>], &[ValueId], &[ValueId]),
+        inversion: Option<&Inversion>,
+    ) -> Sample {
         let graph = self.forward.graph;
         let mut maker = Maker {
             old: self.forward,
@@ -144,6 +159,10 @@ impl<'a> Source<'a> {
                 }
             }
         }
+        let inverted = inversion.map(|inversion| maker.inverted(inversion));
+        if let Some(inverted) = &inverted {
+            maker.again(inverted.value);
+        }
         maker.assigns();
         let mapped = |values: &[ValueId]| values.iter().map(|v| maker.map[v]).collect::<Vec<_>>();
         let mut bases: Vec<ValueId> = passed.iter().map(|&v| self.forward.base(v)).collect();
@@ -157,6 +176,7 @@ impl<'a> Source<'a> {
             candidates: candidates.iter().map(|values| mapped(values)).collect(),
             always: mapped(always),
             bits: mapped(bits),
+            inverted,
             waiting,
             passed: bases
                 .iter()
@@ -244,7 +264,8 @@ impl Maker<'_> {
     fn before(&mut self, entered: &[ValueId]) {
         let outputs = self.types(entered);
         let all = self.new.add_input("before", InputKind::Data, Type::f32(&[]));
-        let before = Arc::new(Others { outputs });
+        let who = Who::Before;
+        let before = Arc::new(Others { who, outputs });
         self.push(before, &[all], (entered, Phase::Forward, &Arc::from("")));
     }
 
@@ -252,9 +273,23 @@ impl Maker<'_> {
         let mut outputs = self.types(returned);
         outputs.push(Type::f32(&[]));
         let inputs: Vec<ValueId> = passed.iter().map(|&v| self.read(v)).collect();
-        let rest = Arc::new(Others { outputs });
+        let who = Who::Behind;
+        let rest = Arc::new(Others { who, outputs });
         let made = self.push(rest, &inputs, (returned, Phase::Backward, &Arc::from("")));
         self.output(made[returned.len()]);
+    }
+
+    /// The end of the blocks before, which read an inverted value of the sample when its own gradients are there.
+    fn again(&mut self, inverted: ValueId) {
+        let results = self.new.outputs.iter().map(|output| output.value);
+        let inputs: Vec<ValueId> = results.chain([inverted]).collect();
+        let (who, outputs) = (Who::Again, vec![Type::f32(&[])]);
+        let made = self.push(
+            Arc::new(Others { who, outputs }),
+            &inputs,
+            (&[], Phase::Backward, &Arc::from("")),
+        );
+        self.output(made[0]);
     }
 
     fn types(&self, values: &[ValueId]) -> Vec<Type> {
@@ -264,6 +299,18 @@ impl Maker<'_> {
     fn output(&mut self, value: ValueId) {
         let name = self.new.outputs.len().to_string();
         self.new.outputs.push(Output { name, value });
+    }
+
+    /// An inversion, in values of the sample.
+    fn inverted(&mut self, inversion: &Inversion) -> Inversion {
+        let operands = inversion.how.operands.iter().map(|&v| self.read(v)).collect();
+        let op = inversion.how.op.clone();
+        Inversion {
+            value: self.read(inversion.value),
+            bytes: inversion.bytes,
+            error: inversion.error,
+            how: Inverted { op, operands, stage: 0 },
+        }
     }
 
     /// The assignments whose value the sample makes.
@@ -312,6 +359,12 @@ impl Sample {
         let assigns: Vec<(ValueId, ValueId)> = self.graph.assigns.iter().map(|a| (a.target, a.value)).collect();
         add(&|h| (&results, &assigns, self.waiting).hash(h));
         add(&|h| (&self.candidates, &self.always, &self.bits).hash(h));
+        let inverted = self.inverted.as_ref();
+        add(&|h| {
+            inverted
+                .map(|inversion| (inversion.value, &inversion.how.operands))
+                .hash(h)
+        });
         words
     }
 }

@@ -4,24 +4,12 @@
 //! The choices come from a grid of limits that no budget moves. A larger budget begins earlier in the grid, so that it
 //! never gets a slower plan.
 
-use std::cell::RefCell;
 use std::cmp::Ordering;
-use std::collections::HashMap;
 use std::ops::Range;
 
-use lessen_graph::{Graph, InputKind, Phase, ValueId};
-
-use super::blocks::Blocks;
-use super::compose::{Block, Choice, Composed, compose};
-use super::sample::{Sample, Source};
-use super::ways::Ways;
-use crate::offsets::aligned;
-use crate::options::Options;
-use crate::passes::remat::{Forward, SMALLEST};
-use crate::passes::{Packed, Recomputation, Recompute, narrow};
+use super::compose::{Choice, Composed, compose};
+use super::layers::{Layers, Selection};
 use crate::plan::Plan;
-use crate::report::describe;
-use crate::target::{KernelKind, Target};
 
 /// Each limit of the grid is this part of the one before.
 const GRID: f64 = 0.97;
@@ -69,124 +57,7 @@ pub(crate) fn within(
     joined.expect("at least one graph")
 }
 
-/// What is recomputed, and how.
-pub(crate) struct Selection<'a> {
-    /// For the report.
-    pub recomputed: Vec<Recompute>,
-    /// For the pass.
-    pub what: Recomputation<'a>,
-}
-
-/// A graph in blocks, and the ways of each.
-pub(crate) struct Layers {
-    blocks: Blocks,
-    stages: Vec<usize>,
-    /// The candidates of each block, by node; and values that are always recomputed.
-    candidates: Vec<Vec<Vec<ValueId>>>,
-    always: Vec<ValueId>,
-    /// The class of each block, and the ways of each class.
-    class_of: Vec<usize>,
-    classes: Vec<(Sample, Ways)>,
-    entry_bytes: Vec<usize>,
-    /// What is said of a value that is recomputed.
-    reports: HashMap<ValueId, Recompute>,
-    /// Bytes of states, constants and data, which every plan takes.
-    fixed: usize,
-    /// The limits of the grid that choices were asked for, with these.
-    composed: RefCell<HashMap<usize, Option<Composed>>>,
-}
-
 impl Layers {
-    /// The blocks of a graph and their ways; none where the graph has too few blocks.
-    pub fn of(graph: &Graph, bits: &[Packed], options: &Options, target: &dyn Target) -> Option<Layers> {
-        let forward = Forward::new(graph);
-        let blocks = Blocks::of(&forward)?;
-        let source = Source::of(&forward, &blocks);
-        let is_wide = |v: ValueId| forward.kept[v.index()] && narrow::widened_from(graph, v).is_some();
-        let mut candidates = vec![Vec::new(); blocks.count];
-        let mut always = vec![Vec::new(); blocks.count];
-        let mut kept_bits = vec![Vec::new(); blocks.count];
-        for (block, nodes) in source.nodes.iter().enumerate() {
-            let nodes = nodes.iter().map(|id| &graph.nodes[id.index()]);
-            for node in nodes.filter(|node| node.phase == Phase::Forward) {
-                let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-                let is_slow = target.kernel(node.op.as_ref(), &inputs, &outputs) == KernelKind::Reference;
-                let is_choice = |v: &&ValueId| {
-                    let packed = bits.iter().find(|packed| packed.value == **v);
-                    let bytes = packed.map_or(graph.ty(**v).bytes(), |packed| packed.bytes);
-                    forward.kept[v.index()] && !blocks.held[v.index()] && bytes >= SMALLEST && forward.base(**v) == **v
-                };
-                let (wide, own): (Vec<ValueId>, Vec<ValueId>) =
-                    node.outputs.iter().filter(is_choice).partition(|v| is_wide(**v));
-                always[block].extend(wide);
-                if !own.is_empty() && !is_slow {
-                    candidates[block].push(own);
-                }
-                let packed = node
-                    .outputs
-                    .iter()
-                    .filter(|v| bits.iter().any(|packed| packed.value == **v));
-                kept_bits[block].extend(packed.copied());
-            }
-        }
-        let (mut class_of, mut classes) = (Vec::new(), Vec::<(Sample, Ways)>::new());
-        let mut known: HashMap<Vec<u64>, usize> = HashMap::new();
-        for block in 0..blocks.count {
-            let sample = source.sample(block, &candidates[block], &always[block], &kept_bits[block]);
-            let class = *known.entry(sample.description(target)).or_insert_with(|| {
-                let ways = Ways::of(&sample, options, target);
-                classes.push((sample, ways));
-                classes.len() - 1
-            });
-            class_of.push(class);
-        }
-        let entry = |block: usize| -> usize {
-            let before: &[ValueId] = if block == 0 { &[] } else { &blocks.entries[block - 1] };
-            let entries = blocks.entries[block].iter().filter(|v| !before.contains(v));
-            entries.map(|&v| aligned(graph.ty(v).bytes())).sum()
-        };
-        let states = graph.inputs.iter().filter(|i| i.kind == InputKind::State);
-        let data = graph.inputs.iter().filter(|i| i.kind == InputKind::Data);
-        let constants = graph
-            .nodes
-            .iter()
-            .filter(|n| n.inputs.is_empty())
-            .flat_map(|n| &n.outputs);
-        let in_arena = data.map(|i| i.value).chain(constants.copied());
-        let fixed = states.map(|i| graph.ty(i.value).bytes()).sum::<usize>()
-            + in_arena.map(|v| aligned(graph.ty(v).bytes())).sum::<usize>();
-        let choices = candidates.iter().flatten().chain(&always).chain(&blocks.entries);
-        let reports = choices.flatten().map(|&value| (value, report(graph, value))).collect();
-        Some(Layers {
-            reports,
-            stages: (0..graph.nodes.len()).map(|node| blocks.stage(node)).collect(),
-            entry_bytes: (0..blocks.count).map(entry).collect(),
-            always: always.concat(),
-            blocks,
-            candidates,
-            class_of,
-            classes,
-            fixed,
-            composed: RefCell::default(),
-        })
-    }
-
-    fn blocks(&self) -> Vec<Block<'_>> {
-        let waits = |block: usize| self.classes[self.class_of[block]].0.waiting;
-        let mut blocks: Vec<Block<'_>> = Vec::new();
-        let mut waiting = 0;
-        for block in (0..self.blocks.count).rev() {
-            blocks.push(Block {
-                ways: &self.classes[self.class_of[block]].1,
-                entry: self.entry_bytes[block],
-                waiting,
-            });
-            waiting += waits(block);
-        }
-        blocks.reverse();
-        blocks
-    }
-
     /// The limit of a position in the grid; that of the first is as large as any choice.
     fn limit(&self, at: usize) -> usize {
         let most = self.choice(0).map_or(0, |composed| composed.peak);
@@ -199,7 +70,7 @@ impl Layers {
             return known.clone();
         }
         let limit = if at == 0 { usize::MAX } else { self.limit(at) };
-        let composed = compose(&self.blocks(), limit);
+        let composed = compose(&self.blocks(), limit, self.has_segments);
         self.composed.borrow_mut().insert(at, composed.clone());
         composed
     }
@@ -334,61 +205,5 @@ impl Layers {
             tried = Some((composed.choices, bytes));
         }
         floor
-    }
-
-    /// How many candidates each block has.
-    pub(super) fn candidate_counts(&self) -> Vec<usize> {
-        self.candidates.iter().map(Vec::len).collect()
-    }
-
-    /// What choices recompute.
-    pub(super) fn selection(&self, choices: &[Choice]) -> Selection<'_> {
-        let mut values = self.always.clone();
-        let mut lasting = HashMap::new();
-        for (block, choice) in choices.iter().enumerate() {
-            let candidates = &self.candidates[block];
-            let chosen = choice.recomputed.iter().flat_map(|&i| &candidates[i]).copied();
-            values.extend(chosen);
-            if choice.is_inner {
-                let before = &self.blocks.entries[block - 1];
-                let entries = self.blocks.entries[block].iter().filter(|v| !before.contains(v));
-                for &value in entries {
-                    values.push(value);
-                    lasting.insert(value, block - 1);
-                }
-            }
-            if choice.in_segment {
-                let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
-                for &value in others.flat_map(|i| &candidates[i]) {
-                    values.push(value);
-                    lasting.insert(value, block);
-                }
-            }
-        }
-        values.sort_unstable();
-        values.dedup();
-        Selection {
-            recomputed: values.iter().map(|value| self.reports[value].clone()).collect(),
-            what: Recomputation {
-                values,
-                bits: Vec::new(),
-                stages: &self.stages,
-                lasting,
-                held: &self.blocks.held,
-            },
-        }
-    }
-}
-
-/// What is said of a value that is recomputed.
-pub(super) fn report(graph: &Graph, value: ValueId) -> Recompute {
-    let producer = graph.producer(value).expect("a node's output");
-    let node = &graph.nodes[producer.index()];
-    let cost = node.op.cost(&graph.input_types(node), &graph.output_types(node));
-    Recompute {
-        value,
-        name: describe(graph, value).0,
-        bytes: graph.ty(value).bytes(),
-        flops: cost.product_flops,
     }
 }

@@ -1,8 +1,8 @@
 //! Ways: what a block keeps and recomputes, and what that costs by a plan of its sample.
 
-use lessen_graph::{Node, NodeId, Phase, RowWise, ValueId};
+use lessen_graph::{NodeId, Phase, RowWise, ValueId};
 
-use super::sample::{Sample, is_before, is_rest};
+use super::sample::{Sample, Who, others};
 use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes::{self, Recomputation};
@@ -47,6 +47,8 @@ impl Way {
 pub(super) struct Ways {
     /// Those of which no other one is better in everything, the fastest first.
     pub best: Vec<Way>,
+    /// The way that recomputes nothing.
+    pub none: Way,
     /// The way that recomputes all.
     pub all: Way,
     /// Seconds of the forward part.
@@ -62,6 +64,8 @@ impl Ways {
             forward_seconds = forward_seconds.min(forward);
             ways.push(way);
         }
+        let none = ways.iter().find(|way| way.recomputed.is_empty());
+        let none = none.expect("the set of none is tried").clone();
         let all = ways.last().expect("the set of all is the last").clone();
         ways.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.kept.cmp(&b.kept)));
         let mut best: Vec<Way> = Vec::new();
@@ -72,6 +76,7 @@ impl Ways {
         }
         Ways {
             best,
+            none,
             all,
             forward_seconds,
         }
@@ -113,18 +118,22 @@ fn values(sample: &Sample, recomputed: &[usize]) -> Vec<ValueId> {
 fn measured(sample: &Sample, recomputed: Vec<usize>, options: &Options, target: &dyn Target) -> (Way, f64) {
     let values = values(sample, &recomputed);
     let bits = sample.bits.iter().copied().filter(|v| !values.contains(v)).collect();
+    let inverted = sample.inverted.iter();
     let graph = passes::recompute_by_stages(
         &sample.graph,
         &Recomputation {
             values,
             bits,
+            inverted: inverted
+                .map(|inversion| (inversion.value, inversion.how.clone()))
+                .collect(),
             held: &sample.entered,
             ..Recomputation::default()
         },
     );
     let plan = plan(passes::eliminate_dead_code(&graph), options, target);
     let usage = plan.usage();
-    let (before, rest) = (others(&plan, is_before), others(&plan, is_rest));
+    let [before, rest, again] = [Who::Before, Who::Behind, Who::Again].map(|who| step_of(&plan, who));
     let most = |steps: &[crate::StepUsage]| steps.iter().map(crate::StepUsage::total).max().unwrap_or(0);
     // The last block has no rest: the phases tell where backward begins.
     let (end, behind) = match rest {
@@ -136,7 +145,7 @@ fn measured(sample: &Sample, recomputed: Vec<usize>, options: &Options, target: 
         }
     };
     let begin = before.map_or(0, |(at, _)| at + 1).min(end);
-    let apart = [before, rest]
+    let apart = [before, rest, again]
         .into_iter()
         .flatten()
         .map(|(at, _)| plan.step_seconds[at]);
@@ -155,9 +164,10 @@ fn measured(sample: &Sample, recomputed: Vec<usize>, options: &Options, target: 
 }
 
 /// The step and the node of an operation that stands for other blocks.
-fn others(plan: &Plan, is_one: fn(&Node) -> bool) -> Option<(usize, NodeId)> {
+fn step_of(plan: &Plan, who: Who) -> Option<(usize, NodeId)> {
     let find = |(at, step): (usize, &PlannedStep)| {
-        let node = step.nodes.iter().find(|id| is_one(&plan.graph.nodes[id.index()]));
+        let is_one = |id: &&NodeId| others(&plan.graph.nodes[id.index()]) == Some(who);
+        let node = step.nodes.iter().find(is_one);
         node.map(|&id| (at, id))
     };
     plan.steps.iter().enumerate().find_map(find)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use lessen_graph::ops::{PackBits, UnpackBits};
-use lessen_graph::{Graph, Node, Phase, ValueId};
+use lessen_graph::{Graph, Node, Op, Phase, ValueId};
 
 use super::remat::Forward;
 use crate::rewrite::Rewriter;
@@ -22,8 +22,33 @@ pub(crate) struct Recomputation<'a> {
     /// Of the recomputed values those that are recomputed once for all stages, and the stage, of a numbering of its
     /// own, whose nodes lead to each.
     pub lasting: HashMap<ValueId, usize>,
+    /// Values that follow from the output of an operation that read them.
+    pub inverted: HashMap<ValueId, Inverted>,
     /// For each base whether recomputation may read it though backward does not; none may where this is empty.
     pub held: &'a [bool],
+}
+
+/// How a value follows from the output of an operation that read it.
+#[derive(Clone, Debug)]
+pub(crate) struct Inverted {
+    /// The operation whose output 0 it is.
+    pub op: Arc<dyn Op>,
+    /// Its inputs: the output, and what is recomputed or kept.
+    pub operands: Vec<ValueId>,
+    /// The stage that has the value first, which recomputes the operands for itself.
+    pub stage: usize,
+}
+
+impl Recomputation<'_> {
+    /// The inverted values by the stage that has them first, in order.
+    fn to_invert(&self) -> HashMap<usize, Vec<ValueId>> {
+        let mut stages: HashMap<usize, Vec<ValueId>> = HashMap::new();
+        for (&value, inverted) in &self.inverted {
+            stages.entry(inverted.stage).or_default().push(value);
+        }
+        stages.values_mut().for_each(|values| values.sort_unstable());
+        stages
+    }
 }
 
 /// For whom a value is recomputed.
@@ -68,7 +93,7 @@ pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
 pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Graph {
     let forward = Forward::new(graph);
     let mut dropped = vec![false; graph.values.len()];
-    for value in what.values.iter().chain(&what.bits) {
+    for value in what.values.iter().chain(&what.bits).chain(what.inverted.keys()) {
         dropped[value.index()] = true;
     }
     let mut clones = Clones {
@@ -77,6 +102,7 @@ pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Gr
         dropped,
         rewriter: Rewriter::new(graph),
         made: HashMap::new(),
+        to_invert: what.to_invert(),
         bits: what.bits.iter().map(|&value| (value, None)).collect(),
     };
     for (i, node) in graph.nodes.iter().enumerate() {
@@ -85,7 +111,11 @@ pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Gr
             clones.pack(node);
             continue;
         }
-        let stage = Reader::Stage(what.stages.get(i).copied().unwrap_or(0));
+        let stage = what.stages.get(i).copied().unwrap_or(0);
+        if node.phase == Phase::Backward {
+            clones.invert(stage);
+        }
+        let stage = Reader::Stage(stage);
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| clones.read(v, stage)).collect();
         clones.rewriter.stage = stage.number(what.stages.len());
         let outputs = clones.rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
@@ -102,6 +132,8 @@ struct Clones<'a> {
     dropped: Vec<bool>,
     rewriter: Rewriter,
     made: HashMap<(ValueId, Reader), ValueId>,
+    /// The values that each stage begins with, since they follow from what it reads, until it has begun.
+    to_invert: HashMap<usize, Vec<ValueId>>,
     /// The words of the values that are kept as bits, once they are there.
     bits: HashMap<ValueId, Option<ValueId>>,
 }
@@ -117,6 +149,14 @@ impl Clones<'_> {
                     .push(Arc::new(PackBits), &[value], Phase::Forward, &node.scope);
                 *words = Some(packed[0]);
             }
+        }
+    }
+
+    /// Begins a stage with the values that it inverts, so that the outputs that they follow from need not wait for
+    /// their readers.
+    fn invert(&mut self, stage: usize) {
+        for value in self.to_invert.remove(&stage).unwrap_or_default() {
+            self.recomputed(value, Reader::All);
         }
     }
 
@@ -143,9 +183,11 @@ impl Clones<'_> {
             }
             let producer = forward.graph.producer(value);
             let node = &forward.graph.nodes[producer.expect("sources are read, not recomputed").index()];
-            let within = match reader {
-                Reader::All => Reader::Lasting(self.what.lasting[&value]),
-                reader => reader,
+            let inverted = self.what.inverted.get(&value);
+            let within = match (reader, inverted) {
+                (_, Some(inverted)) => Reader::Stage(inverted.stage),
+                (Reader::All, None) => Reader::Lasting(self.what.lasting[&value]),
+                (reader, None) => reader,
             };
             self.rewriter.stage = within.number(self.what.stages.len());
             if let Some(&Some(words)) = self.bits.get(&value) {
@@ -156,26 +198,28 @@ impl Clones<'_> {
                 pending.pop();
                 continue;
             }
+            let (op, operands, results) = match inverted {
+                Some(inverted) => (&inverted.op, &inverted.operands, std::slice::from_ref(&value)),
+                None => (&node.op, &node.inputs, node.outputs.as_slice()),
+            };
             let missing = |input: ValueId| {
                 let key = (input, self.shared_by(input, within));
                 (!self.at_hand(input) && !self.made.contains_key(&key)).then_some(key)
             };
-            let open: Vec<(ValueId, Reader)> = node.inputs.iter().filter_map(|&input| missing(input)).collect();
+            let open: Vec<(ValueId, Reader)> = operands.iter().filter_map(|&input| missing(input)).collect();
             if !open.is_empty() {
                 // The first input is recomputed first.
                 pending.extend(open.into_iter().rev());
                 continue;
             }
-            let inputs: Vec<ValueId> = (node.inputs.iter())
+            let inputs: Vec<ValueId> = (operands.iter())
                 .map(|&input| match self.at_hand(input) {
                     true => self.rewriter.get(input),
                     false => self.made[&(input, self.shared_by(input, within))],
                 })
                 .collect();
-            let outputs = self
-                .rewriter
-                .push(node.op.clone(), &inputs, Phase::Backward, &node.scope);
-            for (&old, new) in node.outputs.iter().zip(outputs) {
+            let outputs = self.rewriter.push(op.clone(), &inputs, Phase::Backward, &node.scope);
+            for (&old, new) in results.iter().zip(outputs) {
                 let key = (old, self.shared_by(old, within));
                 self.made.entry(key).or_insert(new);
             }
@@ -186,7 +230,7 @@ impl Clones<'_> {
 
     /// For whom a value is recomputed where this reader needs it.
     fn shared_by(&self, value: ValueId, reader: Reader) -> Reader {
-        if self.what.lasting.contains_key(&value) {
+        if self.what.lasting.contains_key(&value) || self.what.inverted.contains_key(&value) {
             Reader::All
         } else {
             reader

@@ -14,7 +14,7 @@ mod sparse;
 
 pub use bits::{Hoisted, Packed, hoist};
 pub use clones::recompute;
-pub(crate) use clones::{Recomputation, recompute_by_stages};
+pub(crate) use clones::{Inverted, Recomputation, recompute_by_stages};
 pub use cse::eliminate_common_subexpressions;
 pub use dead_code::eliminate_dead_code;
 pub use fold::fold_constants;

@@ -22,7 +22,7 @@ pub(crate) const SMALLEST: usize = 16 << 10;
 /// The most row-wise operations in a chain that leads to a value which is always recomputed.
 const LONGEST_CHAIN: usize = 7;
 
-/// A forward value that backward could recompute.
+/// A forward value that backward could recompute, or invert.
 #[derive(Clone, Debug)]
 pub struct Recompute {
     /// The value, in the graph before recomputation.
@@ -34,6 +34,8 @@ pub struct Recompute {
     /// Floating-point operations of the products that recomputing runs; 0 for a row-wise value, but for one behind a
     /// long chain those of the chain.
     pub flops: f64,
+    /// The declared error of a value that is inverted; 0 of one that is recomputed, which is exact.
+    pub error: f64,
 }
 
 /// The forward values that backward reads, and the price of recomputing each.
@@ -162,6 +164,7 @@ impl Forward<'_> {
                 name: describe(self.graph, value).0,
                 bytes,
                 flops: prices[i]?,
+                error: 0.0,
             })
         };
         (0..prices.len()).filter_map(candidate).collect()
@@ -172,6 +175,24 @@ impl Forward<'_> {
 pub(crate) fn free(graph: &Graph) -> Vec<Recompute> {
     let (near, _) = row_wise(&Forward::new(graph));
     near
+}
+
+/// The outputs of operations of which backward can do without the input, as it follows from the output: the ones that
+/// Tempo keeps one side of.
+pub(crate) fn behind_norms(graph: &Graph) -> Vec<Recompute> {
+    let mut is_side = vec![false; graph.values.len()];
+    for backward in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
+        let Some(rule) = backward.op.from_output(&graph.input_types(backward)) else {
+            continue;
+        };
+        let forward = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
+        for node in forward.filter(|node| rule.fits(backward, node)) {
+            is_side[node.outputs[0].index()] = true;
+        }
+    }
+    let mut found = Forward::new(graph).candidates(false, &[]);
+    found.retain(|candidate| is_side[candidate.value.index()]);
+    found
 }
 
 /// Forward values that backward can recompute with row-wise operations alone: those behind a short chain, and the

@@ -2,7 +2,7 @@
 //! them takes and within parts of the arena in which everything is kept.
 
 use lessen_base::Result;
-use lessen_compile::{Backend, Policy, Precision};
+use lessen_compile::{Backend, Policy};
 use lessen_cpu::CpuBackend;
 use lessen_train::{StepGraphs, StepPlans};
 use serde_json::{Map, Value, json};
@@ -11,8 +11,9 @@ use super::step::{Planning, chosen, measure};
 use super::step_cases::Case;
 
 /// Fixed policies and their names.
-const POLICIES: [(&str, Policy); 4] = [
+const POLICIES: [(&str, Policy); 5] = [
     ("keep all", Policy::KeepAll),
+    ("Tempo", Policy::Tempo),
     ("row-wise", Policy::RowWise),
     ("every block", Policy::EveryBlock),
     ("square root", Policy::SquareRoot),
@@ -40,7 +41,8 @@ struct Bench<'a> {
     case: &'a Case,
     graphs: StepGraphs,
     backend: &'a dyn Backend,
-    precision: Precision,
+    /// How it is planned, but for policy and budget.
+    planning: Planning,
     steps: usize,
 }
 
@@ -48,8 +50,8 @@ impl Bench<'_> {
     fn row(&self, name: &str, policy: Policy, budget: Option<usize>) -> Result<Row> {
         let planning = Planning {
             budget,
-            precision: self.precision,
             policy,
+            ..self.planning
         };
         let plan = StepPlans::new(self.backend, &planning.options(self.case), &self.graphs)?.step;
         let measured = match self.steps {
@@ -68,15 +70,16 @@ impl Bench<'_> {
 
     fn rows(&self) -> Result<Vec<Row>> {
         let planner = |name: &str, budget: Option<usize>| self.row(name, Policy::Planner, budget);
-        let mut rows = Vec::new();
-        for (name, policy) in POLICIES {
-            rows.push(self.row(name, policy, None)?);
+        let mut policies = POLICIES.to_vec();
+        if self.planning.allowed_error > 0.0 {
+            policies.push(("invert all", Policy::InvertAll));
         }
-        let options = Planning {
-            precision: self.precision,
-            ..Planning::default()
-        };
-        let floor = self.graphs.floor_bytes(self.backend, &options.options(self.case))?;
+        let mut rows = Vec::new();
+        for (name, policy) in &policies {
+            rows.push(self.row(name, *policy, None)?);
+        }
+        let options = self.planning.options(self.case);
+        let floor = self.graphs.floor_bytes(self.backend, &options)?;
         let (keep, fixed) = (rows[0].arena, rows[0].peak - rows[0].arena);
         rows.push(planner("no budget", None)?);
         rows.push(planner("as keep all", Some(rows[0].peak))?);
@@ -85,14 +88,32 @@ impl Bench<'_> {
                 rows.push(planner(name, Some(fixed + part))?);
             }
         }
-        for i in 1..POLICIES.len() {
+        for i in 1..policies.len() {
             let budget = rows[i].peak;
             if budget >= floor {
-                rows.push(planner(&format!("as {}", POLICIES[i].0), Some(budget))?);
+                rows.push(planner(&format!("as {}", policies[i].0), Some(budget))?);
             }
+        }
+        if self.planning.allowed_error > 0.0 {
+            self.knapsacks(&mut rows, policies.len())?;
         }
         rows.push(planner("floor", Some(floor))?);
         Ok(rows)
+    }
+}
+
+impl Bench<'_> {
+    /// Knapsacks between the plan that keeps everything and the one that inverts all, which are the first and the last of
+    /// the `policies`, and the planner within the same bytes.
+    fn knapsacks(&self, rows: &mut Vec<Row>, policies: usize) -> Result<()> {
+        let (most, least) = (rows[0].peak, rows[policies - 1].peak);
+        for quarters in 1..=3 {
+            let budget = Some(least + (most - least) / 4 * quarters);
+            let name = format!("knapsack, {quarters}/4 between");
+            rows.push(self.row(&name, Policy::Knapsack, budget)?);
+            rows.push(self.row(&format!("as {name}"), Policy::Planner, budget)?);
+        }
+        Ok(())
     }
 }
 
@@ -103,21 +124,17 @@ impl Bench<'_> {
 pub fn run(
     letters: &[String],
     steps: usize,
-    precision: Precision,
+    planning: Planning,
     mut report: impl FnMut(&Case, &[Row]),
 ) -> Result<Value> {
     let backend = CpuBackend::from_env()?;
     let mut results = Map::new();
     for case in &chosen(letters)? {
-        let options = Planning {
-            precision,
-            ..Planning::default()
-        };
         let bench = Bench {
             case,
-            graphs: StepGraphs::new(&options.options(case), |cx| case.loss(cx))?,
+            graphs: StepGraphs::new(&planning.options(case), |cx| case.loss(cx))?,
             backend: &backend,
-            precision,
+            planning,
             steps,
         };
         let rows = bench.rows()?;

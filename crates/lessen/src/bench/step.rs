@@ -60,6 +60,8 @@ pub struct Planning {
     pub precision: Precision,
     /// Who decides about memory.
     pub policy: Policy,
+    /// The greatest error of what backward has in an inexact way.
+    pub allowed_error: f64,
 }
 
 impl Planning {
@@ -69,6 +71,7 @@ impl Planning {
             budget: self.budget,
             precision: self.precision,
             policy: self.policy,
+            allowed_error: self.allowed_error,
             frozen: case.frozen(),
             ..TrainerOptions::new(5e-4)
         }

@@ -22,6 +22,13 @@ pub struct RecipeArgs {
     /// Most memory for the whole process, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
+    /// Greatest error of what backward may have in an inexact way where that saves memory [default: 0, exact ways alone;
+    /// 1e-6 without a number]
+    #[arg(
+        long, value_name = "ERROR", num_args = 0..=1, require_equals = true, default_missing_value = "1e-6",
+        allow_negative_numbers = true
+    )]
+    allow_error: Option<f64>,
     /// Decides initial parameters, order of the data and dropout
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -53,6 +60,10 @@ impl RecipeArgs {
         if let Some(size) = &self.budget {
             let bytes = SettingValue::Size(parse_size(size)? as u64);
             settings.set_named("run.budget", bytes, format!("--budget {size}"))?;
+        }
+        if let Some(error) = self.allow_error {
+            let value = SettingValue::Number(error);
+            settings.set_named("train.allow_error", value, format!("--allow-error={error}"))?;
         }
         self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))
     }

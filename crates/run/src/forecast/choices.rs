@@ -31,6 +31,12 @@ pub(super) fn recomputed_by_operation(plan: &Plan) -> Vec<Group> {
     )
 }
 
+/// What backward has from outputs, by the operations that it is from, the most bytes first.
+pub(super) fn inverted_by_operation(plan: &Plan) -> Vec<Group> {
+    let inverted = plan.inverted().iter();
+    grouped(inverted.map(|choice| (choice.name.as_str(), choice.bytes)))
+}
+
 /// What is kept as bits, by the operations that it is from, the most bytes that it frees first.
 pub(super) fn packed_by_operation(plan: &Plan) -> Vec<Group> {
     grouped(plan.packed().iter().map(|choice| (choice.name.as_str(), choice.freed)))

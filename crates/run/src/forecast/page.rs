@@ -3,7 +3,7 @@
 
 use super::Forecast;
 use super::batch_sizes::BatchSizes;
-use super::choices::{Group, packed_by_operation, recomputed_by_operation};
+use super::choices::{Group, inverted_by_operation, packed_by_operation, recomputed_by_operation};
 use super::phase::PhaseForecast;
 use super::sweep::{Sweep, show_mib};
 use super::time::show_ms;
@@ -77,7 +77,7 @@ fn overview(phases: &[PhaseForecast]) -> String {
     table("Overview", &heads, &rows)
 }
 
-/// What is recomputed and what is kept as bits: by operations, and folded away each value.
+/// What is recomputed, had from outputs and kept as bits: by operations, and folded away each value.
 fn choices(phase: &PhaseForecast) -> String {
     let plan = &phase.plans.step;
     let row = |way: &'static str| {
@@ -87,17 +87,20 @@ fn choices(phase: &PhaseForecast) -> String {
         }
     };
     let recomputed = recomputed_by_operation(plan).into_iter().map(row("recomputed"));
+    let inverted = inverted_by_operation(plan).into_iter().map(row("from outputs"));
     let packed = packed_by_operation(plan).into_iter().map(row("kept as bits"));
-    let rows: Vec<(String, Vec<String>)> = recomputed.chain(packed).collect();
+    let rows: Vec<(String, Vec<String>)> = recomputed.chain(inverted).chain(packed).collect();
     if rows.is_empty() {
         return String::new();
     }
     let value = |name: &str, way: &str, bytes: usize| (name.to_string(), vec![way.to_string(), show_size(bytes)]);
     let recomputed = plan.recomputed().iter();
     let recomputed = recomputed.map(|choice| value(&choice.name, "recomputed", choice.bytes));
+    let inverted = plan.inverted().iter();
+    let inverted = inverted.map(|choice| value(&choice.name, "from an output", choice.bytes));
     let packed = plan.packed().iter();
     let packed = packed.map(|choice| value(&choice.name, "kept as bits", choice.freed));
-    let values: Vec<(String, Vec<String>)> = recomputed.chain(packed).collect();
+    let values: Vec<(String, Vec<String>)> = recomputed.chain(inverted).chain(packed).collect();
     let heads = ["", "way", "places", "not kept"].map(str::to_string);
     let each = ["", "way", "not kept"].map(str::to_string);
     table("Choices by operation", &heads, &rows) + &folded("Each value", &table("Each value", &each, &values))

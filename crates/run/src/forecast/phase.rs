@@ -1,6 +1,6 @@
 //! The forecast of a phase: peak memory, floor, step time and choices of its plans.
 
-use super::choices::{packed_by_operation, recomputed_by_operation, said};
+use super::choices::{inverted_by_operation, packed_by_operation, recomputed_by_operation, said};
 use super::sweep::Sweep;
 use super::time::{show_ms, step_ms};
 use crate::recipe::config::Config;
@@ -108,11 +108,15 @@ impl PhaseForecast {
             let cost = json!(choice.flops);
             json!({ "value": choice.name, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
         });
+        let inverted = plans.step.inverted().iter().map(|choice| {
+            let (cost, error) = (json!(choice.flops), choice.error);
+            json!({ "value": choice.name, "bytes": choice.bytes, "way": "invert", "cost": cost, "error": error })
+        });
         let packed = plans.step.packed().iter().map(|choice| {
             let (bytes, kept) = (choice.freed, choice.bytes);
             json!({ "value": choice.name, "bytes": bytes, "kept": kept, "way": "bits", "cost": 0.0, "error": 0 })
         });
-        let choices: Vec<Value> = recomputed.chain(packed).collect();
+        let choices: Vec<Value> = recomputed.chain(inverted).chain(packed).collect();
         let largest: Vec<Value> = plans
             .step
             .largest(LARGEST)
@@ -217,6 +221,18 @@ impl PhaseForecast {
         let is_said = self.budget.is_some() && self.chosen.is_some();
         if is_said {
             text += &said(&recomputed_by_operation(&plans.step));
+        }
+        let inverted = plans.step.inverted();
+        if !inverted.is_empty() {
+            text += &format!(
+                "from outputs  {:>10} in {}, with errors up to {:.1e} each\n",
+                show_size(inverted.iter().map(|choice| choice.bytes).sum()),
+                counted(inverted.len() as u64, "value"),
+                inverted.iter().map(|choice| choice.error).fold(0.0, f64::max)
+            );
+            if is_said {
+                text += &said(&inverted_by_operation(&plans.step));
+            }
         }
         let packed = plans.step.packed();
         if !packed.is_empty() {

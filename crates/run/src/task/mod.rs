@@ -239,6 +239,7 @@ impl RunTask {
             placement: self.config.placement,
             precision: self.config.train.precision,
             policy: Policy::default(),
+            allowed_error: train.allow_error,
             budget: self.config.run.budget,
         }
     }

@@ -3,6 +3,7 @@
 mod buckets;
 mod checkpoint;
 mod generator;
+mod inversion;
 mod memory_planner;
 mod mistakes;
 mod parity;

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use lessen::bench::memory;
+use lessen::bench::step::Planning;
 use lessen_compile::Precision;
 use lessen_run::Result;
 use lessen_train::show_size;
@@ -20,6 +21,9 @@ pub struct Memory {
     /// What products of matrices read: f32 or bf16
     #[arg(long, default_value = "f32", value_parser = ["f32", "bf16"])]
     precision: String,
+    /// Greatest error of what backward has in an inexact way
+    #[arg(long, default_value_t = 0.0)]
+    allow_error: f64,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -33,7 +37,12 @@ impl Memory {
             _ => Precision::F32,
         };
         let mut table = String::new();
-        let json = memory::run(&self.case, self.steps as usize, precision, |case, rows| {
+        let planning = Planning {
+            precision,
+            allowed_error: self.allow_error,
+            ..Planning::default()
+        };
+        let json = memory::run(&self.case, self.steps as usize, planning, |case, rows| {
             table += &format!("{}  {}\n", case.letter, case.title);
             table += &format!(
                 "   {:<34} {:>10} {:>10} {:>12} {:>12}\n",

@@ -23,6 +23,9 @@ pub struct Step {
     /// What products of matrices read: f32 or bf16
     #[arg(long, default_value = "f32", value_parser = ["f32", "bf16"])]
     precision: String,
+    /// Greatest error of what backward has in an inexact way
+    #[arg(long, default_value_t = 0.0)]
+    allow_error: f64,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -40,6 +43,7 @@ impl Step {
             budget,
             precision,
             policy: Policy::default(),
+            allowed_error: self.allow_error,
         };
         let mut table = String::new();
         let json = step::run(&self.case, self.steps as usize, planning, |case, m, peak| {

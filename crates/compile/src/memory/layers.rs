@@ -1,0 +1,247 @@
+//! Layers: a graph in blocks, with the ways of each, and what choices among them recompute.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use lessen_graph::{Graph, InputKind, Phase, ValueId};
+
+use super::blocks::Blocks;
+use super::compose::{Block, Choice, Composed};
+use super::inversion::Inversion;
+use super::sample::{Sample, Source};
+use super::ways::Ways;
+use crate::offsets::aligned;
+use crate::options::Options;
+use crate::passes::remat::{Forward, SMALLEST};
+use crate::passes::{Packed, Recomputation, Recompute, narrow};
+use crate::report::describe;
+use crate::target::{KernelKind, Target};
+
+/// What is recomputed and inverted, and how.
+pub(crate) struct Selection<'a> {
+    /// For the report.
+    pub recomputed: Vec<Recompute>,
+    pub inverted: Vec<Recompute>,
+    /// For the pass.
+    pub what: Recomputation<'a>,
+}
+
+/// A graph in blocks, and the ways of each.
+pub(crate) struct Layers {
+    blocks: Blocks,
+    stages: Vec<usize>,
+    /// The candidates of each block, by node; and values that are always recomputed.
+    candidates: Vec<Vec<Vec<ValueId>>>,
+    always: Vec<ValueId>,
+    /// The class of each block, and the ways of each class.
+    class_of: Vec<usize>,
+    pub(super) classes: Vec<(Sample, Ways)>,
+    /// Whether several blocks may be recomputed as one.
+    pub(super) has_segments: bool,
+    /// The inversion of each block that has one, and the class of the block where it is inverted.
+    inversions: Vec<Option<(Inversion, usize)>>,
+    entry_bytes: Vec<usize>,
+    /// What is said of a value that is recomputed.
+    reports: HashMap<ValueId, Recompute>,
+    /// Bytes of states, constants and data, which every plan takes.
+    pub(super) fixed: usize,
+    /// The limits of the grid that choices were asked for, with these.
+    pub(super) composed: RefCell<HashMap<usize, Option<Composed>>>,
+}
+
+/// Samples that differ, and their ways.
+struct Classes<'a> {
+    all: Vec<(Sample, Ways)>,
+    known: HashMap<Vec<u64>, usize>,
+    options: &'a Options,
+    target: &'a dyn Target,
+}
+
+impl Classes<'_> {
+    /// The class of a sample.
+    fn class(&mut self, sample: Sample) -> usize {
+        let all = &mut self.all;
+        let (options, target) = (self.options, self.target);
+        *self.known.entry(sample.description(target)).or_insert_with(|| {
+            let ways = Ways::of(&sample, options, target);
+            all.push((sample, ways));
+            all.len() - 1
+        })
+    }
+}
+
+impl Layers {
+    /// The blocks of a graph and their ways; none where the graph has too few blocks.
+    pub fn of(graph: &Graph, bits: &[Packed], options: &Options, target: &dyn Target) -> Option<Layers> {
+        let forward = Forward::new(graph);
+        let blocks = Blocks::of(&forward)?;
+        let source = Source::of(&forward, &blocks);
+        let is_wide = |v: ValueId| forward.kept[v.index()] && narrow::widened_from(graph, v).is_some();
+        let mut candidates = vec![Vec::new(); blocks.count];
+        let mut always = vec![Vec::new(); blocks.count];
+        let mut kept_bits = vec![Vec::new(); blocks.count];
+        for (block, nodes) in source.nodes.iter().enumerate() {
+            let nodes = nodes.iter().map(|id| &graph.nodes[id.index()]);
+            for node in nodes.filter(|node| node.phase == Phase::Forward) {
+                let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+                let is_slow = target.kernel(node.op.as_ref(), &inputs, &outputs) == KernelKind::Reference;
+                let is_choice = |v: &&ValueId| {
+                    let packed = bits.iter().find(|packed| packed.value == **v);
+                    let bytes = packed.map_or(graph.ty(**v).bytes(), |packed| packed.bytes);
+                    forward.kept[v.index()] && !blocks.held[v.index()] && bytes >= SMALLEST && forward.base(**v) == **v
+                };
+                let (wide, own): (Vec<ValueId>, Vec<ValueId>) =
+                    node.outputs.iter().filter(is_choice).partition(|v| is_wide(**v));
+                always[block].extend(wide);
+                if !own.is_empty() && !is_slow {
+                    candidates[block].push(own);
+                }
+                let packed = node
+                    .outputs
+                    .iter()
+                    .filter(|v| bits.iter().any(|packed| packed.value == **v));
+                kept_bits[block].extend(packed.copied());
+            }
+        }
+        let mut classes = Classes {
+            all: Vec::new(),
+            known: HashMap::new(),
+            options,
+            target,
+        };
+        let mut sampled = |block: usize, inversion: Option<&Inversion>| {
+            let values = (&*candidates[block], &*always[block], &*kept_bits[block]);
+            classes.class(source.sample(block, values, inversion))
+        };
+        let class_of = (0..blocks.count).map(|block| sampled(block, None)).collect();
+        let inversions = Inversion::of_blocks(&forward, &blocks, options.allowed_error);
+        let inversions = (inversions.into_iter().enumerate())
+            .map(|(block, inversion)| inversion.map(|found| (found.clone(), sampled(block, Some(&found)))))
+            .collect();
+        let classes = classes.all;
+        let entry = |block: usize| -> usize {
+            let before: &[ValueId] = if block == 0 { &[] } else { &blocks.entries[block - 1] };
+            let entries = blocks.entries[block].iter().filter(|v| !before.contains(v));
+            entries.map(|&v| aligned(graph.ty(v).bytes())).sum()
+        };
+        let states = graph.inputs.iter().filter(|i| i.kind == InputKind::State);
+        let data = graph.inputs.iter().filter(|i| i.kind == InputKind::Data);
+        let constants = graph
+            .nodes
+            .iter()
+            .filter(|n| n.inputs.is_empty())
+            .flat_map(|n| &n.outputs);
+        let in_arena = data.map(|i| i.value).chain(constants.copied());
+        let fixed = states.map(|i| graph.ty(i.value).bytes()).sum::<usize>()
+            + in_arena.map(|v| aligned(graph.ty(v).bytes())).sum::<usize>();
+        let choices = candidates.iter().flatten().chain(&always).chain(&blocks.entries);
+        let reports = choices.flatten().map(|&value| (value, report(graph, value))).collect();
+        Some(Layers {
+            reports,
+            stages: (0..graph.nodes.len()).map(|node| blocks.stage(node)).collect(),
+            entry_bytes: (0..blocks.count).map(entry).collect(),
+            always: always.concat(),
+            blocks,
+            candidates,
+            class_of,
+            classes,
+            has_segments: true,
+            inversions,
+            fixed,
+            composed: RefCell::default(),
+        })
+    }
+
+    /// What the composition must know of the blocks.
+    pub(super) fn blocks(&self) -> Vec<Block<'_>> {
+        let inversion = |block: usize| self.inversions.get(block).and_then(Option::as_ref);
+        let waits = |block: usize| self.classes[self.class_of[block]].0.waiting;
+        let mut blocks: Vec<Block<'_>> = Vec::new();
+        let mut waiting = 0;
+        for block in (0..self.blocks.count).rev() {
+            blocks.push(Block {
+                ways: &self.classes[self.class_of[block]].1,
+                inverted: inversion(block).map(|(_, class)| &self.classes[*class].1),
+                entry: self.entry_bytes[block],
+                inverted_next: inversion(block + 1).map_or(0, |(inversion, _)| aligned(inversion.bytes)),
+                waiting,
+            });
+            waiting += waits(block);
+        }
+        blocks.reverse();
+        blocks
+    }
+
+    /// Whether the value that a block is the last one to read follows from what it passes on.
+    pub(super) fn can_invert(&self, block: usize) -> bool {
+        self.inversions[block].is_some()
+    }
+
+    /// How many candidates each block has.
+    pub(super) fn candidate_counts(&self) -> Vec<usize> {
+        self.candidates.iter().map(Vec::len).collect()
+    }
+
+    /// What choices recompute.
+    pub(super) fn selection(&self, choices: &[Choice]) -> Selection<'_> {
+        let mut values = self.always.clone();
+        let (mut lasting, mut inverted) = (HashMap::new(), HashMap::new());
+        let mut from_outputs = Vec::new();
+        for (block, choice) in choices.iter().enumerate() {
+            let candidates = &self.candidates[block];
+            let chosen = choice.recomputed.iter().flat_map(|&i| &candidates[i]).copied();
+            values.extend(chosen);
+            if let Some((inversion, _)) = self.inversions[block].as_ref().filter(|_| choice.is_inverted) {
+                inverted.insert(inversion.value, inversion.how.clone());
+                from_outputs.push(Recompute {
+                    error: inversion.error,
+                    ..self.reports[&inversion.value].clone()
+                });
+            }
+            if choice.is_inner {
+                let before = &self.blocks.entries[block - 1];
+                let entries = self.blocks.entries[block].iter().filter(|v| !before.contains(v));
+                for &value in entries {
+                    values.push(value);
+                    lasting.insert(value, block - 1);
+                }
+            }
+            if choice.in_segment {
+                let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
+                for &value in others.flat_map(|i| &candidates[i]) {
+                    values.push(value);
+                    lasting.insert(value, block);
+                }
+            }
+        }
+        values.sort_unstable();
+        values.dedup();
+        let reported = |values: &[ValueId]| values.iter().map(|value| self.reports[value].clone()).collect();
+        Selection {
+            recomputed: reported(&values),
+            inverted: from_outputs,
+            what: Recomputation {
+                values,
+                bits: Vec::new(),
+                stages: &self.stages,
+                lasting,
+                inverted,
+                held: &self.blocks.held,
+            },
+        }
+    }
+}
+
+/// What is said of a value that is recomputed.
+pub(super) fn report(graph: &Graph, value: ValueId) -> Recompute {
+    let producer = graph.producer(value).expect("a node's output");
+    let node = &graph.nodes[producer.index()];
+    let cost = node.op.cost(&graph.input_types(node), &graph.output_types(node));
+    Recompute {
+        value,
+        name: describe(graph, value).0,
+        bytes: graph.ty(value).bytes(),
+        flops: cost.product_flops,
+        error: 0.0,
+    }
+}
