@@ -114,17 +114,28 @@ fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn T
         let bytes = plan.peak_bytes();
         return if bytes <= budget { Ok(plan) } else { Err(bytes) };
     }
-    let layers: Option<Vec<Layers>> = variants.iter().map(|variant| variant.layers(options, target)).collect();
-    let plan = |i: usize, chosen: Selection<'_>| variants[i].plan(chosen, options, target);
+    let with_errors = levels(options);
+    let layers = with_errors
+        .iter()
+        .flat_map(|options| variants.iter().map(|variant| variant.layers(options, target)));
+    let layers: Option<Vec<Layers>> = layers.collect();
+    let plan = |i: usize, chosen: Selection<'_>| variants[i % variants.len()].plan(chosen, options, target);
     match (subsets(variants, layers.as_deref(), target), &layers) {
         (Some(families), _) => memory::within_all(&families, budget, plan),
         (None, Some(layers)) => {
             let fixed = |policy| variants[0].by_policy(policy, layers.first(), options, target);
-            let fixed = [Policy::RowWise, Policy::EveryBlock].map(fixed);
-            let found = memory::within(layers, budget, plan);
-            fixed
-                .into_iter()
-                .fold(found, |found, fixed| better(found, fixed, budget))
+            let mut found = memory::within(layers, budget, plan);
+            found = better(found, fixed(Policy::EveryBlock), budget);
+            // Each keeps more than the one before.
+            for policy in [Policy::RowWise, Policy::Tempo, Policy::KeepAll] {
+                let plan = fixed(policy);
+                let leaves_room = budget < usize::MAX && plan.peak_bytes() <= budget;
+                found = better(found, plan, budget);
+                if !leaves_room {
+                    break;
+                }
+            }
+            found
         }
         (None, None) => {
             let nested = variants
@@ -132,6 +143,20 @@ fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn T
                 .map(|variant| Family::of_nested(&variant.graph, &variant.bits));
             memory::within_all(&nested.collect::<Vec<_>>(), budget, plan)
         }
+    }
+}
+
+/// The options, and those with which nothing is rounded, if something may be: what is chosen among more ways for each
+/// block is not always better for the whole graph, as the figures of samples are off by some percent.
+fn levels(options: &Options) -> Vec<Options> {
+    let rounds_nothing = options.allowed_error.min(memory::NARROW_ERROR / 2.0);
+    let without = Options {
+        allowed_error: rounds_nothing,
+        ..options.clone()
+    };
+    match rounds_nothing < options.allowed_error {
+        true => vec![without, options.clone()],
+        false => vec![without],
     }
 }
 
@@ -187,11 +212,12 @@ impl Variant {
         let Selection {
             recomputed,
             inverted,
+            narrow,
             mut what,
         } = chosen;
         let is_kept = |bits: &&Packed| !what.values.contains(&bits.value);
         let packed: Vec<Packed> = self.bits.iter().filter(is_kept).cloned().collect();
-        let graph = if what.values.is_empty() && inverted.is_empty() && packed.is_empty() {
+        let graph = if what.values.is_empty() && inverted.is_empty() && narrow.is_empty() && packed.is_empty() {
             self.graph.clone()
         } else {
             what.bits = packed.iter().map(|packed| packed.value).collect();
@@ -201,6 +227,7 @@ impl Variant {
         Plan {
             recomputed,
             inverted,
+            narrow,
             packed,
             ..plan(graph, options, target)
         }
@@ -213,6 +240,7 @@ fn selection(recomputed: Vec<Recompute>) -> Selection<'static> {
     Selection {
         recomputed,
         inverted: Vec::new(),
+        narrow: Vec::new(),
         what: Recomputation {
             values,
             ..Recomputation::default()

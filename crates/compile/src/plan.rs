@@ -29,6 +29,7 @@ pub struct Plan {
     pub(crate) constant_bytes: usize,
     pub(crate) recomputed: Vec<Recompute>,
     pub(crate) inverted: Vec<Recompute>,
+    pub(crate) narrow: Vec<Recompute>,
     pub(crate) packed: Vec<Packed>,
     pub(crate) reference_nodes: Vec<NodeId>,
     pub(crate) seconds: f64,
@@ -116,6 +117,11 @@ impl Plan {
     /// The forward values that backward has from the output of an operation that read them.
     pub fn inverted(&self) -> &[Recompute] {
         &self.inverted
+    }
+
+    /// The forward values of `f32` that are kept as `bf16`.
+    pub fn narrow(&self) -> &[Recompute] {
+        &self.narrow
     }
 
     /// Forward values that backward has as one bit for each element.

@@ -241,6 +241,13 @@ impl Blocks {
         }
     }
 
+    /// The values that lead into a block and into none before.
+    pub fn first_entries(&self, block: usize) -> impl Iterator<Item = ValueId> {
+        let before: &[ValueId] = if block == 0 { &[] } else { &self.entries[block - 1] };
+        let entries = self.entries[block].iter().copied();
+        entries.filter(move |v| !before.contains(v))
+    }
+
     /// The block of each node that clones for it belong to: that of nodes without one is the last.
     pub fn stage(&self, node: usize) -> usize {
         self.of_node[node].unwrap_or(self.count - 1)

@@ -3,13 +3,13 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use lessen_graph::{Graph, InputKind, Phase, ValueId};
+use lessen_graph::{DType, Graph, InputKind, Phase, ValueId};
 
 use super::blocks::Blocks;
 use super::compose::{Block, Choice, Composed};
 use super::inversion::Inversion;
-use super::sample::{Sample, Source};
-use super::ways::Ways;
+use super::sample::{Sample, SampleValues, Source};
+use super::ways::{NARROW_ERROR, Ways};
 use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes::remat::{Forward, SMALLEST};
@@ -22,6 +22,8 @@ pub(crate) struct Selection<'a> {
     /// For the report.
     pub recomputed: Vec<Recompute>,
     pub inverted: Vec<Recompute>,
+    /// What is kept as `bf16`.
+    pub narrow: Vec<Recompute>,
     /// For the pass.
     pub what: Recomputation<'a>,
 }
@@ -40,7 +42,13 @@ pub(crate) struct Layers {
     pub(super) has_segments: bool,
     /// The inversion of each block that has one, and the class of the block where it is inverted.
     inversions: Vec<Option<(Inversion, usize)>>,
+    /// Bytes of the values that lead into each block first, and those bytes where the values are kept as `bf16`.
     entry_bytes: Vec<usize>,
+    narrow_entry_bytes: Vec<usize>,
+    /// Of these values the ones that may be.
+    narrow_entries: Vec<Vec<ValueId>>,
+    /// Whether a value is `f32`.
+    is_wide: Vec<bool>,
     /// What is said of a value that is recomputed.
     reports: HashMap<ValueId, Recompute>,
     /// Bytes of states, constants and data, which every plan takes.
@@ -109,20 +117,33 @@ impl Layers {
             options,
             target,
         };
+        let inversions = Inversion::of_blocks(&forward, &blocks, options.allowed_error);
+        let narrow_entries: Vec<Vec<ValueId>> = (0..blocks.count)
+            .map(|block| match block > 0 && inversions[block - 1].is_some() {
+                true => Vec::new(),
+                false => blocks.first_entries(block).collect(),
+            })
+            .collect();
         let mut sampled = |block: usize, inversion: Option<&Inversion>| {
-            let values = (&*candidates[block], &*always[block], &*kept_bits[block]);
-            classes.class(source.sample(block, values, inversion))
+            let values = SampleValues {
+                candidates: &candidates[block],
+                always: &always[block],
+                bits: &kept_bits[block],
+                narrow_entries: &narrow_entries[block],
+            };
+            classes.class(source.sample(block, &values, inversion))
         };
         let class_of = (0..blocks.count).map(|block| sampled(block, None)).collect();
-        let inversions = Inversion::of_blocks(&forward, &blocks, options.allowed_error);
         let inversions = (inversions.into_iter().enumerate())
             .map(|(block, inversion)| inversion.map(|found| (found.clone(), sampled(block, Some(&found)))))
             .collect();
         let classes = classes.all;
-        let entry = |block: usize| -> usize {
-            let before: &[ValueId] = if block == 0 { &[] } else { &blocks.entries[block - 1] };
-            let entries = blocks.entries[block].iter().filter(|v| !before.contains(v));
-            entries.map(|&v| aligned(graph.ty(v).bytes())).sum()
+        let entry = |block: usize, is_narrow: bool| -> usize {
+            let bytes = |v: ValueId| {
+                let is_narrow = is_narrow && narrow_entries[block].contains(&v) && graph.ty(v).dtype == DType::F32;
+                aligned(graph.ty(v).bytes() / if is_narrow { 2 } else { 1 })
+            };
+            blocks.first_entries(block).map(bytes).sum()
         };
         let states = graph.inputs.iter().filter(|i| i.kind == InputKind::State);
         let data = graph.inputs.iter().filter(|i| i.kind == InputKind::Data);
@@ -137,9 +158,12 @@ impl Layers {
         let choices = candidates.iter().flatten().chain(&always).chain(&blocks.entries);
         let reports = choices.flatten().map(|&value| (value, report(graph, value))).collect();
         Some(Layers {
+            is_wide: graph.values.iter().map(|value| value.ty.dtype == DType::F32).collect(),
             reports,
             stages: (0..graph.nodes.len()).map(|node| blocks.stage(node)).collect(),
-            entry_bytes: (0..blocks.count).map(entry).collect(),
+            entry_bytes: (0..blocks.count).map(|block| entry(block, false)).collect(),
+            narrow_entry_bytes: (0..blocks.count).map(|block| entry(block, true)).collect(),
+            narrow_entries,
             always: always.concat(),
             blocks,
             candidates,
@@ -163,6 +187,7 @@ impl Layers {
                 ways: &self.classes[self.class_of[block]].1,
                 inverted: inversion(block).map(|(_, class)| &self.classes[*class].1),
                 entry: self.entry_bytes[block],
+                narrow_entry: self.narrow_entry_bytes[block],
                 inverted_next: inversion(block + 1).map_or(0, |(inversion, _)| aligned(inversion.bytes)),
                 waiting,
             });
@@ -186,7 +211,7 @@ impl Layers {
     pub(super) fn selection(&self, choices: &[Choice]) -> Selection<'_> {
         let mut values = self.always.clone();
         let (mut lasting, mut inverted) = (HashMap::new(), HashMap::new());
-        let mut from_outputs = Vec::new();
+        let (mut from_outputs, mut narrow) = (Vec::new(), Vec::new());
         for (block, choice) in choices.iter().enumerate() {
             let candidates = &self.candidates[block];
             let chosen = choice.recomputed.iter().flat_map(|&i| &candidates[i]).copied();
@@ -199,12 +224,15 @@ impl Layers {
                 });
             }
             if choice.is_inner {
-                let before = &self.blocks.entries[block - 1];
-                let entries = self.blocks.entries[block].iter().filter(|v| !before.contains(v));
-                for &value in entries {
+                for value in self.blocks.first_entries(block) {
                     values.push(value);
                     lasting.insert(value, block - 1);
                 }
+            }
+            if choice.is_narrow {
+                let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
+                let kept = others.flat_map(|i| &candidates[i]).chain(&self.narrow_entries[block]);
+                narrow.extend(kept.copied().filter(|value| self.is_wide[value.index()]));
             }
             if choice.in_segment {
                 let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
@@ -220,9 +248,16 @@ impl Layers {
         Selection {
             recomputed: reported(&values),
             inverted: from_outputs,
+            narrow: (narrow.iter())
+                .map(|value| Recompute {
+                    error: NARROW_ERROR,
+                    ..self.reports[value].clone()
+                })
+                .collect(),
             what: Recomputation {
                 values,
                 bits: Vec::new(),
+                narrow,
                 stages: &self.stages,
                 lasting,
                 inverted,

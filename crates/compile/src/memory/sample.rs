@@ -7,7 +7,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use lessen_base::Result;
-use lessen_graph::{Assign, Graph, InputKind, Layout, Node, NodeId, Op, Output, Phase, Type, ValueId};
+use lessen_graph::{Assign, DType, Graph, InputKind, Layout, Node, NodeId, Op, Output, Phase, Type, ValueId};
 
 use super::blocks::Blocks;
 use super::inversion::Inversion;
@@ -61,12 +61,26 @@ pub(super) struct Sample {
     pub always: Vec<ValueId>,
     /// Values that are kept as bits, where they are kept.
     pub bits: Vec<ValueId>,
+    /// The values that lead into the block first and may be kept as `bf16`.
+    pub narrow_entries: Vec<ValueId>,
     /// Where the block is inverted, the value that leads into it and follows from what it passes on.
     pub inverted: Option<Inversion>,
     /// Bytes of gradients that wait for an update behind the whole backward phase.
     pub waiting: usize,
     /// Bytes of the values that the block passes on.
     pub passed: usize,
+}
+
+/// The values of a block of which a sample must know.
+pub(super) struct SampleValues<'a> {
+    /// Those that may be kept or recomputed, by node.
+    pub candidates: &'a [Vec<ValueId>],
+    /// Those that are recomputed in any case.
+    pub always: &'a [ValueId],
+    /// Those that are kept as bits.
+    pub bits: &'a [ValueId],
+    /// Those that lead into the block first and may be kept as `bf16`.
+    pub narrow_entries: &'a [ValueId],
 }
 
 /// A graph of which samples are made.
@@ -116,14 +130,8 @@ impl<'a> Source<'a> {
         readers.map(|id| self.node(*id).phase).min()
     }
 
-    /// The sample of a block. `candidates` are its values that may be kept or recomputed, by node, `always` those that
-    /// are recomputed in any case, `bits` those that are kept as bits. With `inversion` the block is inverted.
-    pub fn sample(
-        &self,
-        block: usize,
-        (candidates, always, bits): (&[Vec<ValueId>], &[ValueId], &[ValueId]),
-        inversion: Option<&Inversion>,
-    ) -> Sample {
+    /// The sample of a block. With `inversion` the block is inverted.
+    pub fn sample(&self, block: usize, values: &SampleValues<'_>, inversion: Option<&Inversion>) -> Sample {
         let graph = self.forward.graph;
         let mut maker = Maker {
             old: self.forward,
@@ -173,9 +181,14 @@ impl<'a> Source<'a> {
         entered.iter().for_each(|v| is_entered[maker.map[v].index()] = true);
         Sample {
             entered: is_entered,
-            candidates: candidates.iter().map(|values| mapped(values)).collect(),
-            always: mapped(always),
-            bits: mapped(bits),
+            candidates: values.candidates.iter().map(|values| mapped(values)).collect(),
+            always: mapped(values.always),
+            bits: mapped(values.bits),
+            narrow_entries: values
+                .narrow_entries
+                .iter()
+                .filter_map(|v| maker.map.get(v).copied())
+                .collect(),
             inverted,
             waiting,
             passed: bases
@@ -324,6 +337,15 @@ impl Maker<'_> {
 }
 
 impl Sample {
+    /// The values that are kept as `bf16` where these candidates are recomputed.
+    pub fn narrow(&self, recomputed: &[usize]) -> Vec<ValueId> {
+        let kept = (0..self.candidates.len()).filter(|i| !recomputed.contains(i));
+        let kept = kept.flat_map(|i| &self.candidates[i]).chain(&self.narrow_entries);
+        kept.copied()
+            .filter(|&v| self.graph.ty(v).dtype == DType::F32)
+            .collect()
+    }
+
     /// What a plan depends on: two samples with the same description have the same plans, but for names and offsets.
     pub fn description(&self, target: &dyn Target) -> Vec<u64> {
         let mut words = Vec::new();
@@ -358,7 +380,7 @@ impl Sample {
         let results: Vec<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();
         let assigns: Vec<(ValueId, ValueId)> = self.graph.assigns.iter().map(|a| (a.target, a.value)).collect();
         add(&|h| (&results, &assigns, self.waiting).hash(h));
-        add(&|h| (&self.candidates, &self.always, &self.bits).hash(h));
+        add(&|h| (&self.candidates, &self.always, &self.bits, &self.narrow_entries).hash(h));
         let inverted = self.inverted.as_ref();
         add(&|h| {
             inverted

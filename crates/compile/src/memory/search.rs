@@ -12,16 +12,16 @@ use super::layers::{Layers, Selection};
 use crate::plan::Plan;
 
 /// Each limit of the grid is this part of the one before.
-const GRID: f64 = 0.97;
+const GRID: f64 = 0.99;
 
 /// By how much a plan may take less than its limit says.
-const SLACK: f64 = 1.05;
+const SLACK: f64 = 1.03;
 
 /// By how much the plan without a budget may take longer than the fastest one.
 pub(super) const WORTH: f64 = 1.03;
 
 /// The smallest choices of which the floor is the least.
-const LAST: usize = 6;
+const LAST: usize = 8;
 
 /// The fastest plan within the budget, of graphs that compute the same; without a budget, which `usize::MAX` stands
 /// for, that of the fewest bytes of those that take hardly longer than the fastest one. `try_out` makes a plan of the

@@ -22,6 +22,8 @@ const FEW: usize = 200;
 pub(super) struct Way {
     /// The candidates that are recomputed, by their positions.
     pub recomputed: Vec<usize>,
+    /// Whether the others, and the values that lead into the block first, are kept as `bf16` where they are `f32`.
+    pub narrow: bool,
     /// Bytes that are kept from the block's forward part to its backward part.
     pub kept: usize,
     /// The most bytes that the forward part takes, with what is kept and with the values that lead into the block.
@@ -60,13 +62,17 @@ impl Ways {
         let mut forward_seconds = f64::INFINITY;
         let mut ways: Vec<Way> = Vec::new();
         for recomputed in sets(sample) {
-            let (way, forward) = measured(sample, recomputed, options, target);
+            let (way, forward) = measured(sample, (recomputed, false), options, target);
             forward_seconds = forward_seconds.min(forward);
             ways.push(way);
         }
         let none = ways.iter().find(|way| way.recomputed.is_empty());
         let none = none.expect("the set of none is tried").clone();
         let all = ways.last().expect("the set of all is the last").clone();
+        if narrow_is_allowed(options) {
+            let narrow = sets(sample).into_iter().map(|recomputed| (recomputed, true));
+            ways.extend(narrow.map(|way| measured(sample, way, options, target).0));
+        }
         ways.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.kept.cmp(&b.kept)));
         let mut best: Vec<Way> = Vec::new();
         for way in ways {
@@ -81,6 +87,14 @@ impl Ways {
             forward_seconds,
         }
     }
+}
+
+/// The declared error of a number that is rounded to `bf16`, for a magnitude of 1.
+pub(crate) const NARROW_ERROR: f64 = 1.0 / 512.0;
+
+/// Whether values may be kept as `bf16`.
+pub(super) fn narrow_is_allowed(options: &Options) -> bool {
+    options.allowed_error >= NARROW_ERROR
 }
 
 /// The sets of candidates that are tried; the last is that of all.
@@ -115,8 +129,14 @@ fn values(sample: &Sample, recomputed: &[usize]) -> Vec<ValueId> {
 }
 
 /// A way by its plan, and the seconds of the forward part.
-fn measured(sample: &Sample, recomputed: Vec<usize>, options: &Options, target: &dyn Target) -> (Way, f64) {
+fn measured(
+    sample: &Sample,
+    (recomputed, narrow): (Vec<usize>, bool),
+    options: &Options,
+    target: &dyn Target,
+) -> (Way, f64) {
     let values = values(sample, &recomputed);
+    let stored = if narrow { sample.narrow(&recomputed) } else { Vec::new() };
     let bits = sample.bits.iter().copied().filter(|v| !values.contains(v)).collect();
     let inverted = sample.inverted.iter();
     let graph = passes::recompute_by_stages(
@@ -124,6 +144,7 @@ fn measured(sample: &Sample, recomputed: Vec<usize>, options: &Options, target: 
         &Recomputation {
             values,
             bits,
+            narrow: stored,
             inverted: inverted
                 .map(|inversion| (inversion.value, inversion.how.clone()))
                 .collect(),
@@ -151,6 +172,7 @@ fn measured(sample: &Sample, recomputed: Vec<usize>, options: &Options, target: 
         .map(|(at, _)| plan.step_seconds[at]);
     let way = Way {
         recomputed,
+        narrow,
         kept: rest.map_or(0, |(at, _)| {
             usage[at]
                 .forward

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lessen_graph::ops::{PackBits, UnpackBits};
-use lessen_graph::{Graph, Node, Op, Phase, ValueId};
+use lessen_graph::ops::{Cast, PackBits, UnpackBits};
+use lessen_graph::{DType, Graph, Node, Op, Phase, ValueId};
 
 use super::remat::Forward;
 use crate::rewrite::Rewriter;
@@ -16,6 +16,8 @@ pub(crate) struct Recomputation<'a> {
     pub values: Vec<ValueId>,
     /// Truth values with rows that are kept as bits.
     pub bits: Vec<ValueId>,
+    /// Values of `f32` that are kept as `bf16`.
+    pub narrow: Vec<ValueId>,
     /// The stage of each node behind the forward phase. What is recomputed for one stage no other one reads. All are of
     /// one stage where this is empty.
     pub stages: &'a [usize],
@@ -93,7 +95,8 @@ pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
 pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Graph {
     let forward = Forward::new(graph);
     let mut dropped = vec![false; graph.values.len()];
-    for value in what.values.iter().chain(&what.bits).chain(what.inverted.keys()) {
+    let kept_otherwise = what.bits.iter().chain(&what.narrow).chain(what.inverted.keys());
+    for value in what.values.iter().chain(kept_otherwise) {
         dropped[value.index()] = true;
     }
     let mut clones = Clones {
@@ -103,12 +106,17 @@ pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Gr
         rewriter: Rewriter::new(graph),
         made: HashMap::new(),
         to_invert: what.to_invert(),
-        bits: what.bits.iter().map(|&value| (value, None)).collect(),
+        stored: what
+            .bits
+            .iter()
+            .chain(&what.narrow)
+            .map(|&value| (value, None))
+            .collect(),
     };
     for (i, node) in graph.nodes.iter().enumerate() {
         if node.phase == Phase::Forward {
             clones.rewriter.copy(node);
-            clones.pack(node);
+            clones.store(node);
             continue;
         }
         let stage = what.stages.get(i).copied().unwrap_or(0);
@@ -134,21 +142,31 @@ struct Clones<'a> {
     made: HashMap<(ValueId, Reader), ValueId>,
     /// The values that each stage begins with, since they follow from what it reads, until it has begun.
     to_invert: HashMap<usize, Vec<ValueId>>,
-    /// The words of the values that are kept as bits, once they are there.
-    bits: HashMap<ValueId, Option<ValueId>>,
+    /// What is kept for the values that are kept as bits or as `bf16`, once it is there.
+    stored: HashMap<ValueId, Option<ValueId>>,
 }
 
 impl Clones<'_> {
-    /// Packs those of a forward node's outputs that are kept as bits.
-    fn pack(&mut self, node: &Node) {
+    /// Stores those of a forward node's outputs that are kept as bits or as `bf16`.
+    fn store(&mut self, node: &Node) {
         for output in &node.outputs {
-            if let Some(words) = self.bits.get_mut(output) {
+            if let Some(stored) = self.stored.get_mut(output) {
                 let value = self.rewriter.get(*output);
-                let packed = self
-                    .rewriter
-                    .push(Arc::new(PackBits), &[value], Phase::Forward, &node.scope);
-                *words = Some(packed[0]);
+                let op: Arc<dyn Op> = match self.forward.graph.ty(*output).dtype {
+                    DType::Bool => Arc::new(PackBits),
+                    _ => Arc::new(Cast { dtype: DType::BF16 }),
+                };
+                *stored = Some(self.rewriter.push(op, &[value], Phase::Forward, &node.scope)[0]);
             }
+        }
+    }
+
+    /// What makes a value of what is stored for it.
+    fn restored(&self, value: ValueId) -> Arc<dyn Op> {
+        let ty = self.forward.graph.ty(value);
+        match ty.dtype {
+            DType::Bool => Arc::new(UnpackBits { width: ty.last() }),
+            dtype => Arc::new(Cast { dtype }),
         }
     }
 
@@ -190,11 +208,10 @@ impl Clones<'_> {
                 (reader, None) => reader,
             };
             self.rewriter.stage = within.number(self.what.stages.len());
-            if let Some(&Some(words)) = self.bits.get(&value) {
-                let width = forward.graph.ty(value).last();
-                let unpack = Arc::new(UnpackBits { width });
-                let unpacked = self.rewriter.push(unpack, &[words], Phase::Backward, &node.scope);
-                self.made.insert((value, reader), unpacked[0]);
+            if let Some(&Some(stored)) = self.stored.get(&value) {
+                let op = self.restored(value);
+                let restored = self.rewriter.push(op, &[stored], Phase::Backward, &node.scope);
+                self.made.insert((value, reader), restored[0]);
                 pending.pop();
                 continue;
             }

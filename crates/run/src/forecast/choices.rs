@@ -2,6 +2,7 @@
 
 use crate::wording::counted;
 use lessen_compile::Plan;
+use lessen_compile::passes::Recompute;
 use lessen_train::show_size;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -22,19 +23,9 @@ pub(super) struct Group {
     pub bytes: usize,
 }
 
-/// What backward recomputes, by operations, the most bytes first.
-pub(super) fn recomputed_by_operation(plan: &Plan) -> Vec<Group> {
-    grouped(
-        plan.recomputed()
-            .iter()
-            .map(|choice| (choice.name.as_str(), choice.bytes)),
-    )
-}
-
-/// What backward has from outputs, by the operations that it is from, the most bytes first.
-pub(super) fn inverted_by_operation(plan: &Plan) -> Vec<Group> {
-    let inverted = plan.inverted().iter();
-    grouped(inverted.map(|choice| (choice.name.as_str(), choice.bytes)))
+/// Values that backward has in another way than kept, by operations, the most bytes first.
+pub(super) fn by_operation(choices: &[Recompute]) -> Vec<Group> {
+    grouped(choices.iter().map(|choice| (choice.name.as_str(), choice.bytes)))
 }
 
 /// What is kept as bits, by the operations that it is from, the most bytes that it frees first.

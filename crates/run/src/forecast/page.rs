@@ -3,7 +3,7 @@
 
 use super::Forecast;
 use super::batch_sizes::BatchSizes;
-use super::choices::{Group, inverted_by_operation, packed_by_operation, recomputed_by_operation};
+use super::choices::{Group, by_operation, packed_by_operation};
 use super::phase::PhaseForecast;
 use super::sweep::{Sweep, show_mib};
 use super::time::show_ms;
@@ -11,6 +11,7 @@ use crate::folder::memory::StageMemory;
 use crate::report::figure::{Figure, Line, Look};
 use crate::report::html::{document, folded, grid, section, table};
 use crate::report::memory;
+use lessen_compile::passes::Recompute;
 use lessen_train::show_size;
 
 /// Bytes of the unit of the axes.
@@ -86,21 +87,28 @@ fn choices(phase: &PhaseForecast) -> String {
             (group.operation, cells.to_vec())
         }
     };
-    let recomputed = recomputed_by_operation(plan).into_iter().map(row("recomputed"));
-    let inverted = inverted_by_operation(plan).into_iter().map(row("from outputs"));
+    let ways = [
+        ("recomputed", plan.recomputed()),
+        ("from outputs", plan.inverted()),
+        ("kept as bf16", plan.narrow()),
+    ];
+    let chosen = ways
+        .iter()
+        .flat_map(|(way, choices)| by_operation(choices).into_iter().map(row(way)));
     let packed = packed_by_operation(plan).into_iter().map(row("kept as bits"));
-    let rows: Vec<(String, Vec<String>)> = recomputed.chain(inverted).chain(packed).collect();
+    let rows: Vec<(String, Vec<String>)> = chosen.chain(packed).collect();
     if rows.is_empty() {
         return String::new();
     }
     let value = |name: &str, way: &str, bytes: usize| (name.to_string(), vec![way.to_string(), show_size(bytes)]);
-    let recomputed = plan.recomputed().iter();
-    let recomputed = recomputed.map(|choice| value(&choice.name, "recomputed", choice.bytes));
-    let inverted = plan.inverted().iter();
-    let inverted = inverted.map(|choice| value(&choice.name, "from an output", choice.bytes));
+    let each = |(way, choices): &(&'static str, &[Recompute])| -> Vec<_> {
+        let values = choices.iter();
+        values.map(|choice| value(&choice.name, way, choice.bytes)).collect()
+    };
+    let chosen = ways.iter().flat_map(each);
     let packed = plan.packed().iter();
     let packed = packed.map(|choice| value(&choice.name, "kept as bits", choice.freed));
-    let values: Vec<(String, Vec<String>)> = recomputed.chain(inverted).chain(packed).collect();
+    let values: Vec<(String, Vec<String>)> = chosen.chain(packed).collect();
     let heads = ["", "way", "places", "not kept"].map(str::to_string);
     let each = ["", "way", "not kept"].map(str::to_string);
     table("Choices by operation", &heads, &rows) + &folded("Each value", &table("Each value", &each, &values))

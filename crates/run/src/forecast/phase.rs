@@ -1,6 +1,6 @@
 //! The forecast of a phase: peak memory, floor, step time and choices of its plans.
 
-use super::choices::{inverted_by_operation, packed_by_operation, recomputed_by_operation, said};
+use super::choices::{by_operation, packed_by_operation, said};
 use super::sweep::Sweep;
 use super::time::{show_ms, step_ms};
 use crate::recipe::config::Config;
@@ -104,19 +104,23 @@ impl PhaseForecast {
     /// One JSON object. Cost counts floating-point operations.
     pub(super) fn to_json(&self) -> Value {
         let plans = &self.plans;
-        let recomputed = plans.step.recomputed().iter().map(|choice| {
-            let cost = json!(choice.flops);
-            json!({ "value": choice.name, "bytes": choice.bytes, "way": "recompute", "cost": cost, "error": 0 })
-        });
-        let inverted = plans.step.inverted().iter().map(|choice| {
-            let (cost, error) = (json!(choice.flops), choice.error);
-            json!({ "value": choice.name, "bytes": choice.bytes, "way": "invert", "cost": cost, "error": error })
+        let ways = [
+            ("recompute", plans.step.recomputed()),
+            ("invert", plans.step.inverted()),
+            ("bf16", plans.step.narrow()),
+        ];
+        let chosen = ways
+            .iter()
+            .flat_map(|(way, choices)| choices.iter().map(move |choice| (way, choice)));
+        let chosen = chosen.map(|(way, choice)| {
+            let (cost, error) = (json!(choice.flops), json!(choice.error));
+            json!({ "value": choice.name, "bytes": choice.bytes, "way": way, "cost": cost, "error": error })
         });
         let packed = plans.step.packed().iter().map(|choice| {
             let (bytes, kept) = (choice.freed, choice.bytes);
             json!({ "value": choice.name, "bytes": bytes, "kept": kept, "way": "bits", "cost": 0.0, "error": 0 })
         });
-        let choices: Vec<Value> = recomputed.chain(inverted).chain(packed).collect();
+        let choices: Vec<Value> = chosen.chain(packed).collect();
         let largest: Vec<Value> = plans
             .step
             .largest(LARGEST)
@@ -220,18 +224,23 @@ impl PhaseForecast {
         );
         let is_said = self.budget.is_some() && self.chosen.is_some();
         if is_said {
-            text += &said(&recomputed_by_operation(&plans.step));
+            text += &said(&by_operation(plans.step.recomputed()));
         }
-        let inverted = plans.step.inverted();
-        if !inverted.is_empty() {
+        for (way, choices) in [
+            ("from outputs", plans.step.inverted()),
+            ("kept as bf16", plans.step.narrow()),
+        ] {
+            if choices.is_empty() {
+                continue;
+            }
             text += &format!(
-                "from outputs  {:>10} in {}, with errors up to {:.1e} each\n",
-                show_size(inverted.iter().map(|choice| choice.bytes).sum()),
-                counted(inverted.len() as u64, "value"),
-                inverted.iter().map(|choice| choice.error).fold(0.0, f64::max)
+                "{way}  {:>10} in {}, with errors up to {:.1e} each\n",
+                show_size(choices.iter().map(|choice| choice.bytes).sum()),
+                counted(choices.len() as u64, "value"),
+                choices.iter().map(|choice| choice.error).fold(0.0, f64::max)
             );
             if is_said {
-                text += &said(&inverted_by_operation(&plans.step));
+                text += &said(&by_operation(choices));
             }
         }
         let packed = plans.step.packed();
