@@ -6,6 +6,7 @@ mod generator;
 mod inversion;
 mod memory_planner;
 mod mistakes;
+mod narrow_storage;
 mod parity;
 mod precision;
 mod recording;
