@@ -3,6 +3,7 @@
 use lessen_graph::Tensor;
 use lessen_nn::models::BatchShape;
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
+use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
@@ -134,8 +135,51 @@ pub fn cases() -> Vec<Case> {
             work: Work::Matching,
             budget: None,
         },
+        Case {
+            letter: "j",
+            title: "BERT-base, 128 tokens, batch 16, vocabulary 30,522, 2 classes, dropout 0.1",
+            work: Work::Model(Box::new(bert_base().into()), BatchShape::Padded { size: 16, length: 128 }),
+            budget: None,
+        },
+        Case {
+            letter: "k",
+            title: "reversible encoder (Reformer), 12 layers x 256, 4 heads, 256 tokens, batch 16, vocabulary 8,000, dropout 0.1",
+            work: Work::Model(Box::new(reformer().into()), BatchShape::Padded { size: 16, length: 256 }),
+            budget: None,
+        },
+        of_images("l", "RevNet-104 for images of CIFAR's size, batch 64", "revnet-104", 64),
+        of_images("m", "RevNet-104, 224 x 224, batch 8", "revnet-104", 8),
+        of_images("n", "ResNeXt-101 32x8d, 224 x 224, batch 8", "resnext101-32x8d", 8),
     ]);
     all
+}
+
+/// BERT-base for single texts of two classes.
+fn bert_base() -> Bert {
+    Bert {
+        config: BertConfig {
+            labels: numbered_labels(2),
+            ..BertConfig::default()
+        },
+        head: Head::SequenceClassification,
+    }
+}
+
+/// An encoder whose layers are reversible.
+fn reformer() -> LessenEncoder {
+    LessenEncoder {
+        config: EncoderConfig {
+            vocab_size: 8000,
+            width: 256,
+            layers: 12,
+            heads: 4,
+            ffn: 1024,
+            max_length: 256,
+            reversible: true,
+            labels: numbered_labels(2),
+            ..EncoderConfig::default()
+        },
+    }
 }
 
 /// A convolutional network: of 10 classes for the images of CIFAR, of 1,000 for those of ImageNet.
