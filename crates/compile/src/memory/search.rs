@@ -12,16 +12,19 @@ use super::layers::{Layers, Selection};
 use crate::plan::Plan;
 
 /// Each limit of the grid is this part of the one before.
-const GRID: f64 = 0.99;
+const GRID: f64 = 0.97;
+
+/// The steps from a limit of the grid to the next one in which the choices between are tried.
+const FINE: usize = 3;
 
 /// By how much a plan may take less than its limit says.
-const SLACK: f64 = 1.03;
+const SLACK: f64 = 1.05;
 
 /// By how much the plan without a budget may take longer than the fastest one.
 pub(super) const WORTH: f64 = 1.03;
 
 /// The smallest choices of which the floor is the least.
-const LAST: usize = 8;
+const LAST: usize = 6;
 
 /// The fastest plan within the budget, of graphs that compute the same; without a budget, which `usize::MAX` stands
 /// for, that of the fewest bytes of those that take hardly longer than the fastest one. `try_out` makes a plan of the
@@ -60,19 +63,33 @@ pub(crate) fn within(
 impl Layers {
     /// The limit of a position in the grid; that of the first is as large as any choice.
     fn limit(&self, at: usize) -> usize {
+        self.fine_limit(FINE * at)
+    }
+
+    fn fine_limit(&self, fine: usize) -> usize {
         let most = self.choice(0).map_or(0, |composed| composed.peak);
-        (most as f64 * GRID.powi(at as i32)) as usize
+        (most as f64 * GRID.powf(fine as f64 / FINE as f64)) as usize
     }
 
     /// The fastest choice within the limit of a position in the grid.
     fn choice(&self, at: usize) -> Option<Composed> {
-        if let Some(known) = self.composed.borrow().get(&at) {
+        self.fine_choice(FINE * at)
+    }
+
+    fn fine_choice(&self, fine: usize) -> Option<Composed> {
+        if let Some(known) = self.composed.borrow().get(&fine) {
             return known.clone();
         }
-        let limit = if at == 0 { usize::MAX } else { self.limit(at) };
+        let limit = if fine == 0 { usize::MAX } else { self.fine_limit(fine) };
         let composed = compose(&self.blocks(), limit, self.has_segments);
-        self.composed.borrow_mut().insert(at, composed.clone());
+        self.composed.borrow_mut().insert(fine, composed.clone());
         composed
+    }
+
+    /// The choices between a position of the grid and the one before, the fastest first.
+    fn between(&self, at: usize) -> impl Iterator<Item = Composed> {
+        let fine = (FINE * at).saturating_sub(FINE - 1)..FINE * at;
+        fine.filter_map(|fine| self.fine_choice(fine))
     }
 
     /// All choices of the grid, each once.
@@ -122,14 +139,14 @@ impl Layers {
         some
     }
 
-    /// The bytes that choices may take by their samples within a budget.
-    fn room(&self, budget: usize) -> f64 {
-        SLACK * budget.saturating_sub(self.fixed) as f64
+    /// The bytes that choices may take by their samples within a budget, where plans take so many `beside`.
+    fn room(&self, budget: usize, beside: usize) -> f64 {
+        SLACK * budget.saturating_sub(self.fixed + beside) as f64
     }
 
     /// The first position that is tried for a budget. The smallest choices are tried for every budget.
-    fn first(&self, budget: usize, begin: usize) -> usize {
-        let first = self.first_below(self.room(budget), begin);
+    fn first(&self, budget: usize, beside: usize, begin: usize) -> usize {
+        let first = self.first_below(self.room(budget, beside), begin);
         if self.choice(first + LAST).is_some() {
             return first;
         }
@@ -138,10 +155,10 @@ impl Layers {
     }
 
     /// The least budget for which the choice of a position is tried, unless it is one of the smallest.
-    fn least_budget(&self, at: usize) -> usize {
+    fn least_budget(&self, at: usize, beside: usize) -> usize {
         let limit = self.limit(at) as f64;
-        let near = self.fixed + (limit / SLACK) as usize;
-        let is_enough = |&budget: &usize| limit <= self.room(budget);
+        let near = self.fixed + beside + (limit / SLACK) as usize;
+        let is_enough = |&budget: &usize| limit <= self.room(budget, beside);
         (near.saturating_sub(1)..)
             .find(is_enough)
             .expect("room grows with the budget")
@@ -162,9 +179,11 @@ impl Layers {
         if budget == usize::MAX {
             return Ok(plan);
         }
+        // What the samples do not know of takes about as much in every plan.
+        let beside = plan.peak_bytes().saturating_sub(self.fixed + before.peak);
         if plan.peak_bytes() <= budget {
             // The plan without a budget is within every budget that is large enough for it, whatever samples say.
-            let faster = (self.first_below(self.room(budget), 0)..begin).filter_map(|at| self.choice(at));
+            let faster = (self.first_below(self.room(budget, beside), 0)..begin).filter_map(|at| self.choice(at));
             let faster = faster.filter(|composed| composed.choices != before.choices);
             let found = faster
                 .map(|composed| planned(&composed))
@@ -172,27 +191,36 @@ impl Layers {
             return Ok(found.unwrap_or(plan));
         }
         let largest = plan.peak_bytes();
-        let mut at = self.first(budget, begin);
+        let mut at = self.first(budget, beside, begin);
         while let Some(composed) = self.choice(at) {
             if before.choices != composed.choices {
                 let plan = planned(&composed);
                 if plan.peak_bytes() <= budget {
-                    return Ok(plan);
+                    let between = self.between(at).filter(|other| other.seconds < composed.seconds);
+                    let found = between
+                        .map(|other| planned(&other))
+                        .find(|plan| plan.peak_bytes() <= budget);
+                    return Ok(found.unwrap_or(plan));
                 }
             }
             before = composed;
             at += 1;
         }
-        Err(self.floor(begin..at, largest, try_out))
+        Err(self.floor(begin..at, (largest, beside), try_out))
     }
 
     /// The least budget that there is a plan for, among choices of which the first one takes so many bytes: that of the
     /// smallest ones or of those before them, as far as lower budgets lead to them.
-    fn floor(&self, positions: Range<usize>, first: usize, try_out: impl Fn(Selection<'_>) -> Plan) -> usize {
+    fn floor(
+        &self,
+        positions: Range<usize>,
+        (first, beside): (usize, usize),
+        try_out: impl Fn(Selection<'_>) -> Plan,
+    ) -> usize {
         let last = positions.end.saturating_sub(LAST);
         let (mut floor, mut tried): (usize, Option<(Vec<Choice>, usize)>) = (first, None);
         for at in positions.rev() {
-            let least = if at >= last { 0 } else { self.least_budget(at) };
+            let least = if at >= last { 0 } else { self.least_budget(at, beside) };
             if least >= floor {
                 break;
             }
