@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Fixed policies of what backward keeps, and the memory planner within the bytes of each, on the same graphs.
 
-    python3 bench/policies.py [--cases a,b,c,d,e,f,g,h,i] [--steps 0] [--lessen FILE] [--write FILE]
+    python3 bench/policies.py [--cases a,b,d,..] [--reversible g,k,..] [--steps 0] [--lessen FILE] [--write FILE]
 
 Runs `lessen bench memory`. Bytes and estimated times are those of plans and do not depend on the machine; with --steps the
 steps of every plan are measured, too, which means something on an idle machine alone.
@@ -14,6 +14,9 @@ import os
 import step
 
 MIB = 1 << 20
+
+# More than the declared error of a sum in f32, and less than that of any rounding.
+INVERSION = "1e-6"
 
 
 def compared(plans):
@@ -40,7 +43,7 @@ def row(case, plan, fastest, keep, note):
 
 
 def markdown(results, args):
-    command = f"python3 bench/policies.py --cases {args.cases} --steps {args.steps}"
+    command = f"python3 bench/policies.py --cases {args.cases} --reversible {args.reversible} --steps {args.steps}"
     text = ["# What backward keeps: fixed policies and the memory planner", ""]
     text += ["Written by `bench/policies.py`, which anyone can run again:", "", "```", command, "```", ""]
     text += [f"- Machine: {step.machine()}"]
@@ -49,8 +52,12 @@ def markdown(results, args):
         "- Arena in MiB, without parameters and optimizer state, and as a part of that in which everything is kept. Estimated"
         " milliseconds go by assumed rates of a core, so their ratios mean more than they do; the last of them is to the"
         " fastest plan. For a fixed policy: the planner's estimated time within the same bytes, as a part of the policy's",
-        "- *row-wise* keeps products and recomputes the rest behind short chains, which was the rule before the planner;"
-        " *every block* keeps one value of each block; *square root* recomputes segments of the square root of their number",
+        "- *Tempo* recomputes what GELU and norms compute, as exactly and in as few bytes as Tempo's inversions; *row-wise* keeps"
+        " products and recomputes the rest behind short chains, which was the rule before the planner; *every block* keeps one"
+        " value of each block; *square root* recomputes segments of the square root of their number",
+        f"- The reversible networks ({', '.join(args.reversible.split(','))}) are planned with `--allow-error {INVERSION}`, so"
+        " that blocks may be inverted: *invert all* inverts each that can be, *knapsack* as many as the bytes ask for, in least"
+        " time, where those between *invert all* and *keep all* are cut in quarters",
         "",
         "| case | plan | arena | of keep all | estimated ms | to the fastest | measured ms | planner to policy |",
         "|---|---|---|---|---|---|---|---|",
@@ -66,15 +73,17 @@ def markdown(results, args):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--cases", default="a,b,c,d,e,f,g,h,i")
+    parser.add_argument("--cases", default="a,b,c,d,e,f,h,i,j,n")
+    parser.add_argument("--reversible", default="g,k,l,m", help="cases that may be inverted")
     parser.add_argument("--steps", type=int, default=0, help="timed steps of each plan; 0 only plans")
     parser.add_argument("--lessen", help="use this lessen and build none")
     parser.add_argument("--write", metavar="FILE", help="also write the results as Markdown")
     args = parser.parse_args()
     lessen = os.path.abspath(args.lessen) if args.lessen else step.build_lessen()
     results = {}
-    for case in args.cases.split(","):
-        command = [lessen, "bench", "memory", "--case", case, "--steps", str(args.steps), "--json"]
+    errors = {case: "0" for case in args.cases.split(",")} | {case: INVERSION for case in args.reversible.split(",")}
+    for case, error in errors.items():
+        command = [lessen, "bench", "memory", "--case", case, "--steps", str(args.steps), "--allow-error", error, "--json"]
         results |= json.loads(step.output_of(command, "lessen bench memory"))
     page = markdown(results, args)
     print(page)

@@ -113,8 +113,8 @@ struct Search<'a> {
     bound: f64,
 }
 
-/// The fastest choice that takes no more than `limit` bytes; none where there is none. Without `segments` each block is by
-/// itself.
+/// The fastest choice that takes no more than `limit` bytes; none where there is none. Without `segments` each block is
+/// by itself.
 pub(super) fn compose(blocks: &[Block<'_>], limit: usize, segments: bool) -> Option<Composed> {
     let mut least = vec![0.0; blocks.len() + 1];
     for (i, block) in blocks.iter().enumerate().rev() {

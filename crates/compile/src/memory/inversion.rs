@@ -21,8 +21,8 @@ pub(super) struct Inversion {
 }
 
 impl Inversion {
-    /// For each block its inversion, if it has one whose declared error is at most `allowed`. The value leads into at most
-    /// one block before.
+    /// For each block its inversion, if it has one whose declared error is at most `allowed`. The value leads into at
+    /// most one block before.
     pub fn of_blocks(forward: &Forward<'_>, blocks: &Blocks, allowed: f64) -> Vec<Option<Inversion>> {
         let mut nodes = vec![Vec::new(); blocks.count];
         for (i, node) in forward.graph.nodes.iter().enumerate() {

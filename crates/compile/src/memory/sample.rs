@@ -20,8 +20,8 @@ use crate::target::Target;
 pub(super) enum Who {
     /// The blocks before, in the forward phase: they give the values that lead into the block.
     Before,
-    /// The blocks behind, in both phases: they read what the block passes on, and give the gradients that come back, and
-    /// a number as a result, so that they run where nothing comes back.
+    /// The blocks behind, in both phases: they read what the block passes on, and give the gradients that come back,
+    /// and a number as a result, so that they run where nothing comes back.
     Behind,
     /// The blocks before, in the backward phase: they read a value that leads into the block and that it inverts.
     Again,

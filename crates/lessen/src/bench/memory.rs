@@ -103,8 +103,8 @@ impl Bench<'_> {
 }
 
 impl Bench<'_> {
-    /// Knapsacks between the plan that keeps everything and the one that inverts all, which are the first and the last of
-    /// the `policies`, and the planner within the same bytes.
+    /// Knapsacks between the plan that keeps everything and the one that inverts all, which are the first and the last
+    /// of the `policies`, and the planner within the same bytes.
     fn knapsacks(&self, rows: &mut Vec<Row>, policies: usize) -> Result<()> {
         let (most, least) = (rows[0].peak, rows[policies - 1].peak);
         for quarters in 1..=3 {

@@ -22,8 +22,8 @@ pub struct RecipeArgs {
     /// Most memory for the whole process, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
-    /// Greatest error of what backward may have in an inexact way where that saves memory [default: 0, exact ways alone;
-    /// 1e-6 without a number]
+    /// Greatest error of what backward may have in an inexact way where that saves memory [default: 0, exact ways
+    /// alone; 1e-6 without a number]
     #[arg(
         long, value_name = "ERROR", num_args = 0..=1, require_equals = true, default_missing_value = "1e-6",
         allow_negative_numbers = true
