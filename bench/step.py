@@ -37,6 +37,8 @@ CASES = {
     "g": "RevNet-38 for CIFAR, 32 x 32, batch 128",
     "h": "ViT-S/16, 224 x 224, batch 8",
     "i": "ConvNet-3, gradient matching of one class: 256 real images, 10 synthetic ones, 32 x 32",
+    "j": "BERT-base, 128 tokens, batch 16, vocabulary 30,522, 2 classes, dropout 0.1",
+    "k": "reversible encoder (Reformer), 12 layers x 256, 4 heads, 256 tokens, batch 16, vocabulary 8,000, dropout 0.1",
 }
 REQUIRED_RATIO = {
     "f32": {"a": 0.80, "d": 0.95, "e": 0.95, "f": 0.60, "g": 0.95, "i": 0.70},

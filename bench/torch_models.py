@@ -8,9 +8,15 @@ c  the `thucnews` recipe: a pre-LN encoder, 2 layers x 128 wide, 4 heads, feed-f
    positions, mean pooling over real tokens, 10 classes, dropout 0.2, batch 128 of 32 characters, vocabulary
    4,800.
 
+j  BERT-base for sequence classification: sequence 128, batch 16, vocabulary 30,522, 2 classes, dropout 0.1.
+k  a reversible encoder by plain autograd: 12 layers x 256, 4 heads, feed-forward 1024, 256 tokens, batch 16, vocabulary
+   8,000, dropout 0.1.
+
 `build(case)` returns the module, its inputs as a dictionary and the name of the implementation; the module
 returns the loss. Inputs are made from a fixed seed.
 """
+
+import functools
 
 import torch
 import torch.nn as nn
@@ -132,14 +138,54 @@ class PlainBert(nn.Module):
         return F.cross_entropy(self.head(self.drop(torch.tanh(self.pooler(x[:, 0])))), labels)
 
 
+class Half(nn.Module):
+    """A branch of a reversible layer: norm, then attention or feed-forward, then dropout."""
+
+    def __init__(self, width, branch, dropout):
+        super().__init__()
+        self.norm, self.branch, self.drop = nn.LayerNorm(width), branch, nn.Dropout(dropout)
+
+    def forward(self, x):
+        return self.drop(self.branch(self.norm(x)))
+
+
+class Reversible(nn.Module):
+    """`y1 = x1 + f(x2)`, `y2 = x2 + g(y1)`."""
+
+    def __init__(self, width, heads, inner, dropout):
+        super().__init__()
+        self.f = Half(width, Attention(width, heads, dropout, causal=False), dropout)
+        self.g = Half(width, FeedForward(width, inner, "none"), dropout)
+
+    def forward(self, x1, x2):
+        y1 = x1 + self.f(x2)
+        return y1, x2 + self.g(y1)
+
+
+class ReversibleEncoder(nn.Module):
+    def __init__(self, vocabulary=8000, length=256, width=256, layers=12, heads=4, inner=1024, classes=2, dropout=0.1):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
+        self.drop = nn.Dropout(dropout)
+        self.blocks = nn.ModuleList(Reversible(width, heads, inner, dropout) for _ in range(layers))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, classes)
+
+    def forward(self, tokens, labels):
+        x = self.drop(self.tokens(tokens) + self.positions.weight[: tokens.shape[1]])
+        x1 = x2 = x
+        for block in self.blocks:
+            x1, x2 = block(x1, x2)
+        return F.cross_entropy(self.head(self.drop(self.norm((x1 + x2) / 2).mean(1))), labels)
+
+
 class TransformersBert(nn.Module):
     """transformers' BertForSequenceClassification, returning its loss alone."""
 
-    def __init__(self):
+    def __init__(self, vocabulary=21128, classes=10):
         super().__init__()
         from transformers import BertConfig, BertForSequenceClassification
 
-        self.bert = BertForSequenceClassification(BertConfig(vocab_size=21128, num_labels=10))
+        self.bert = BertForSequenceClassification(BertConfig(vocab_size=vocabulary, num_labels=classes))
 
     def forward(self, tokens, labels):
         # Without a mask, attention takes PyTorch's path for unpadded sequences.
@@ -155,6 +201,18 @@ def has_transformers():
     except ImportError:
         return False
     return True
+
+
+def checkpoint_blocks(model):
+    """Puts torch.utils.checkpoint around each block."""
+    from torch.utils.checkpoint import checkpoint
+
+    if isinstance(model, TransformersBert):
+        model.bert.gradient_checkpointing_enable({"use_reentrant": False})
+        return
+    for module in model.modules():
+        if isinstance(module, (Block, Reversible, torch_images.Unit)):
+            module.forward = functools.partial(checkpoint, module.forward, use_reentrant=False)
 
 
 def start_small(model):
@@ -181,6 +239,15 @@ def build(case):
         model = TransformersBert() if has_transformers() else start_small(PlainBert())
         inputs = dict(tokens=torch.randint(21128, (32, 32)), labels=torch.randint(10, (32,)))
         name = "transformers" if has_transformers() else "plain nn.Module"
+    elif case == "j":
+        is_there = has_transformers()
+        model = TransformersBert(30522, 2) if is_there else start_small(PlainBert(30522, 2))
+        inputs = dict(tokens=torch.randint(30522, (16, 128)), labels=torch.randint(2, (16,)))
+        name = "transformers" if is_there else "plain nn.Module"
+    elif case == "k":
+        model = start_small(ReversibleEncoder())
+        inputs = dict(tokens=torch.randint(8000, (16, 256)), labels=torch.randint(2, (16,)))
+        name = "plain nn.Module"
     elif case == "c":
         lengths = torch.randint(14, 27, (128, 1))
         mask = torch.arange(32)[None, :] < lengths
@@ -195,5 +262,5 @@ def build(case):
     return model.train(), inputs, name
 
 
-LEARNING_RATE = {"a": 3e-4, "b": 2e-5, "c": 5e-4, **torch_images.LEARNING_RATE}
+LEARNING_RATE = {"a": 3e-4, "b": 2e-5, "c": 5e-4, "j": 2e-5, "k": 5e-4, **torch_images.LEARNING_RATE}
 CASES = tuple(LEARNING_RATE)

@@ -6,7 +6,8 @@
 Each case and mode runs in a fresh process. A step is zero_grad, forward, backward and AdamW on fixed inputs,
 float32, two threads. AdamW has no weight decay, as that of `lessen bench step`. `eager` takes it otherwise as its
 constructor gives it, `eager_fused` passes fused=True, `bfloat16` does so, too, and runs the forward pass under
-autocast, `compile` runs torch.compile(model) with the default AdamW. With `_last` behind it, a mode has images and
+autocast, `compile` runs torch.compile(model) with the default AdamW, `compile_half` with an activation memory budget of
+0.5; `checkpoint` has torch.utils.checkpoint around each block. With `_last` behind it, a mode has images and
 weights in the order channels-last and a fused AdamW. The first step, which in `compile` includes
 compiling, is reported apart; then come some untimed steps. Peak growth is the process's highest
 resident size (VmHWM) over its resident size after the imports (VmRSS), before model and data exist.
@@ -23,7 +24,17 @@ import sys
 import tempfile
 import time
 
-MODES = ("eager", "eager_fused", "bfloat16", "compile", "eager_last", "bfloat16_last", "compile_last")
+MODES = (
+    "eager",
+    "eager_fused",
+    "bfloat16",
+    "compile",
+    "compile_half",
+    "checkpoint",
+    "eager_last",
+    "bfloat16_last",
+    "compile_last",
+)
 
 
 def status_bytes(key):
@@ -41,7 +52,7 @@ def measure(case, mode, steps, warmup, threads):
 
     import torch_models
 
-    if case == "b":
+    if case in "bj":
         torch_models.has_transformers()
     torch.set_num_threads(threads)
     try:
@@ -64,7 +75,11 @@ def measure(case, mode, steps, warmup, threads):
             inputs["images"] = images.contiguous(memory_format=torch.channels_last)
     autocast = torch.autocast("cpu", torch.bfloat16, enabled=kind == "bfloat16")
     optimizer = torch.optim.AdamW(model.parameters(), lr=torch_models.LEARNING_RATE[case], **options)
-    loss_of = torch.compile(model) if kind == "compile" else model
+    if kind == "compile_half":
+        torch._functorch.config.activation_memory_budget = 0.5
+    if kind == "checkpoint":
+        torch_models.checkpoint_blocks(model)
+    loss_of = torch.compile(model) if kind.startswith("compile") else model
 
     def step():
         optimizer.zero_grad()
@@ -128,7 +143,7 @@ def main():
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    cases, modes = listed(args.cases, "abcdefghi", "case"), listed(args.modes, MODES, "mode")
+    cases, modes = listed(args.cases, "abcdefghijk", "case"), listed(args.modes, MODES, "mode")
     if args.steps < 1:
         sys.exit("torch_step: --steps must be at least 1")
 
