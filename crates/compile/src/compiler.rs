@@ -8,7 +8,7 @@ use lessen_graph::{Graph, verify};
 
 use crate::memory::{self, Family, Layers, Selection};
 use crate::options::{Options, Policy, Precision};
-use crate::passes::{self, Packed, Recomputation, Recompute, bits, remat};
+use crate::passes::{self, Form, Packed, Recomputation, Recompute, bits, remat};
 use crate::plan::Plan;
 use crate::planner::plan;
 use crate::target::Target;
@@ -149,7 +149,7 @@ fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn T
 /// The options, and those with which nothing is rounded, if something may be: what is chosen among more ways for each
 /// block is not always better for the whole graph, as the figures of samples are off by some percent.
 fn levels(options: &Options) -> Vec<Options> {
-    let rounds_nothing = options.allowed_error.min(memory::NARROW_ERROR / 2.0);
+    let rounds_nothing = options.allowed_error.min(Form::Bf16.error() / 2.0);
     let without = Options {
         allowed_error: rounds_nothing,
         ..options.clone()
@@ -212,12 +212,13 @@ impl Variant {
         let Selection {
             recomputed,
             inverted,
-            narrow,
+            rounded,
             mut what,
         } = chosen;
         let is_kept = |bits: &&Packed| !what.values.contains(&bits.value);
         let packed: Vec<Packed> = self.bits.iter().filter(is_kept).cloned().collect();
-        let graph = if what.values.is_empty() && inverted.is_empty() && narrow.is_empty() && packed.is_empty() {
+        let keeps_all = what.values.is_empty() && what.inverted.is_empty() && what.rounded.is_empty();
+        let graph = if keeps_all && packed.is_empty() {
             self.graph.clone()
         } else {
             what.bits = packed.iter().map(|packed| packed.value).collect();
@@ -227,7 +228,7 @@ impl Variant {
         Plan {
             recomputed,
             inverted,
-            narrow,
+            rounded,
             packed,
             ..plan(graph, options, target)
         }
@@ -240,7 +241,7 @@ fn selection(recomputed: Vec<Recompute>) -> Selection<'static> {
     Selection {
         recomputed,
         inverted: Vec::new(),
-        narrow: Vec::new(),
+        rounded: Default::default(),
         what: Recomputation {
             values,
             ..Recomputation::default()

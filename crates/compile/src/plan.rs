@@ -7,7 +7,7 @@ use std::time::Duration;
 use lessen_graph::{Assign, Graph, NodeId, RowWise, ValueId};
 
 use crate::indices::IndexUse;
-use crate::passes::{Packed, Recompute};
+use crate::passes::{Form, Packed, Recompute};
 use crate::place::Place;
 use crate::planned::{PlannedStep, Storage};
 
@@ -29,7 +29,7 @@ pub struct Plan {
     pub(crate) constant_bytes: usize,
     pub(crate) recomputed: Vec<Recompute>,
     pub(crate) inverted: Vec<Recompute>,
-    pub(crate) narrow: Vec<Recompute>,
+    pub(crate) rounded: [Vec<Recompute>; Form::ALL.len()],
     pub(crate) packed: Vec<Packed>,
     pub(crate) reference_nodes: Vec<NodeId>,
     pub(crate) seconds: f64,
@@ -119,9 +119,9 @@ impl Plan {
         &self.inverted
     }
 
-    /// The forward values of `f32` that are kept as `bf16`.
-    pub fn narrow(&self) -> &[Recompute] {
-        &self.narrow
+    /// The forward values that are kept in a form.
+    pub fn rounded(&self, form: Form) -> &[Recompute] {
+        &self.rounded[form as usize]
     }
 
     /// Forward values that backward has as one bit for each element.

@@ -139,7 +139,7 @@ fn planned(scheduled: Scheduled, target: &dyn Target) -> Plan {
         constant_bytes,
         recomputed: Vec::new(),
         inverted: Vec::new(),
-        narrow: Vec::new(),
+        rounded: Default::default(),
         packed: Vec::new(),
         reference_nodes,
         workers: target.workers(),

@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use super::ways::{Way, Ways};
+use crate::passes::Form;
 
 /// The states between two blocks of which none is left out; of more, one of those of about the same bytes goes on, to
 /// this part of the limit.
@@ -27,8 +28,8 @@ pub(super) struct Block<'a> {
     pub inverted: Option<&'a Ways>,
     /// Bytes of the values that lead into it, and into no block before it.
     pub entry: usize,
-    /// The same where they are kept as `bf16`.
-    pub narrow_entry: usize,
+    /// The same where they are kept in each form.
+    pub rounded_entry: [usize; Form::ALL.len()],
     /// Of these the bytes of the value that the next block inverts, if it can.
     pub inverted_next: usize,
     /// Bytes of gradients of later blocks that wait for their update.
@@ -56,8 +57,8 @@ pub(super) struct Choice {
     pub in_segment: bool,
     /// Whether the value that the block is the last one to read is not kept, but follows from what it passes on.
     pub is_inverted: bool,
-    /// Whether what is kept is kept as `bf16`, with the values that lead into the block first.
-    pub is_narrow: bool,
+    /// The form in which that is kept which is kept, with the values that lead into the block first, if not as it is.
+    pub form: Option<Form>,
 }
 
 /// A choice for all blocks.
@@ -194,10 +195,10 @@ impl Search<'_> {
         let ways = block.inverted.filter(|_| is_inverted).unwrap_or(block.ways);
         for (i, way) in ways.best.iter().enumerate() {
             // What is inverted follows from exact values.
-            if way.narrow && (is_inverted || block.inverted_next > 0) {
+            if way.form.is_some() && (is_inverted || block.inverted_next > 0) {
                 continue;
             }
-            let entry = if way.narrow { block.narrow_entry } else { block.entry };
+            let entry = way.form.map_or(block.entry, |form| block.rounded_entry[form as usize]);
             let closed = State {
                 outer: state.outer + entry + way.kept,
                 peak: block.peak(way, state),
@@ -224,7 +225,7 @@ impl Search<'_> {
     fn within(&mut self, at: usize, state: &State, is_inner: bool, to: &mut Vec<State>) {
         let block = &self.blocks[at];
         let (outer, inner) = if is_inner { (0, block.entry) } else { (block.entry, 0) };
-        let ways = block.ways.best.iter().enumerate().filter(|(_, way)| !way.narrow);
+        let ways = block.ways.best.iter().enumerate().filter(|(_, way)| way.form.is_none());
         let ways = ways.map(|(i, way)| (Some(i), way));
         for (number, way) in ways.chain([(None, &block.ways.all)]) {
             let kept = if number.is_some() { way.kept } else { 0 };
@@ -308,7 +309,7 @@ impl Search<'_> {
                 is_inner: step.is_inner,
                 in_segment: step.in_segment,
                 is_inverted: step.is_inverted,
-                is_narrow: way.narrow,
+                form: way.form,
             });
             at = step.before;
         }

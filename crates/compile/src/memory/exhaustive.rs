@@ -118,7 +118,7 @@ impl<'a> Family<'a> {
             },
             recomputed,
             inverted: Vec::new(),
-            narrow: Vec::new(),
+            rounded: Default::default(),
         }
     }
 }

@@ -3,17 +3,17 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use lessen_graph::{DType, Graph, InputKind, Phase, ValueId};
+use lessen_graph::{Graph, InputKind, Phase, Type, ValueId};
 
 use super::blocks::Blocks;
 use super::compose::{Block, Choice, Composed};
 use super::inversion::Inversion;
 use super::sample::{Sample, SampleValues, Source};
-use super::ways::{NARROW_ERROR, Ways};
+use super::ways::Ways;
 use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes::remat::{Forward, SMALLEST};
-use crate::passes::{Packed, Recomputation, Recompute, narrow};
+use crate::passes::{Form, Packed, Recomputation, Recompute, narrow};
 use crate::report::describe;
 use crate::target::{KernelKind, Target};
 
@@ -22,8 +22,8 @@ pub(crate) struct Selection<'a> {
     /// For the report.
     pub recomputed: Vec<Recompute>,
     pub inverted: Vec<Recompute>,
-    /// What is kept as `bf16`.
-    pub narrow: Vec<Recompute>,
+    /// What is kept in each form.
+    pub rounded: [Vec<Recompute>; Form::ALL.len()],
     /// For the pass.
     pub what: Recomputation<'a>,
 }
@@ -42,13 +42,13 @@ pub(crate) struct Layers {
     pub(super) has_segments: bool,
     /// The inversion of each block that has one, and the class of the block where it is inverted.
     inversions: Vec<Option<(Inversion, usize)>>,
-    /// Bytes of the values that lead into each block first, and those bytes where the values are kept as `bf16`.
+    /// Bytes of the values that lead into each block first, and those bytes where the values are kept in each form.
     entry_bytes: Vec<usize>,
-    narrow_entry_bytes: Vec<usize>,
+    rounded_entry_bytes: Vec<[usize; Form::ALL.len()]>,
     /// Of these values the ones that may be.
-    narrow_entries: Vec<Vec<ValueId>>,
-    /// Whether a value is `f32`.
-    is_wide: Vec<bool>,
+    rounded_entries: Vec<Vec<ValueId>>,
+    /// The types of all values.
+    types: Vec<Type>,
     /// What is said of a value that is recomputed.
     reports: HashMap<ValueId, Recompute>,
     /// Bytes of states, constants and data, which every plan takes.
@@ -118,7 +118,7 @@ impl Layers {
             target,
         };
         let inversions = Inversion::of_blocks(&forward, &blocks, options.allowed_error);
-        let narrow_entries: Vec<Vec<ValueId>> = (0..blocks.count)
+        let rounded_entries: Vec<Vec<ValueId>> = (0..blocks.count)
             .map(|block| match block > 0 && inversions[block - 1].is_some() {
                 true => Vec::new(),
                 false => blocks.first_entries(block).collect(),
@@ -129,7 +129,7 @@ impl Layers {
                 candidates: &candidates[block],
                 always: &always[block],
                 bits: &kept_bits[block],
-                narrow_entries: &narrow_entries[block],
+                rounded_entries: &rounded_entries[block],
             };
             classes.class(source.sample(block, &values, inversion))
         };
@@ -138,10 +138,10 @@ impl Layers {
             .map(|(block, inversion)| inversion.map(|found| (found.clone(), sampled(block, Some(&found)))))
             .collect();
         let classes = classes.all;
-        let entry = |block: usize, is_narrow: bool| -> usize {
+        let entry = |block: usize, form: Option<Form>| -> usize {
             let bytes = |v: ValueId| {
-                let is_narrow = is_narrow && narrow_entries[block].contains(&v) && graph.ty(v).dtype == DType::F32;
-                aligned(graph.ty(v).bytes() / if is_narrow { 2 } else { 1 })
+                let form = form.filter(|_| rounded_entries[block].contains(&v));
+                aligned(form.map_or(graph.ty(v).bytes(), |form| form.bytes(graph.ty(v))))
             };
             blocks.first_entries(block).map(bytes).sum()
         };
@@ -158,12 +158,14 @@ impl Layers {
         let choices = candidates.iter().flatten().chain(&always).chain(&blocks.entries);
         let reports = choices.flatten().map(|&value| (value, report(graph, value))).collect();
         Some(Layers {
-            is_wide: graph.values.iter().map(|value| value.ty.dtype == DType::F32).collect(),
+            types: graph.values.iter().map(|value| value.ty.clone()).collect(),
             reports,
             stages: (0..graph.nodes.len()).map(|node| blocks.stage(node)).collect(),
-            entry_bytes: (0..blocks.count).map(|block| entry(block, false)).collect(),
-            narrow_entry_bytes: (0..blocks.count).map(|block| entry(block, true)).collect(),
-            narrow_entries,
+            entry_bytes: (0..blocks.count).map(|block| entry(block, None)).collect(),
+            rounded_entry_bytes: (0..blocks.count)
+                .map(|block| Form::ALL.map(|form| entry(block, Some(form))))
+                .collect(),
+            rounded_entries,
             always: always.concat(),
             blocks,
             candidates,
@@ -187,7 +189,7 @@ impl Layers {
                 ways: &self.classes[self.class_of[block]].1,
                 inverted: inversion(block).map(|(_, class)| &self.classes[*class].1),
                 entry: self.entry_bytes[block],
-                narrow_entry: self.narrow_entry_bytes[block],
+                rounded_entry: self.rounded_entry_bytes[block],
                 inverted_next: inversion(block + 1).map_or(0, |(inversion, _)| aligned(inversion.bytes)),
                 waiting,
             });
@@ -211,7 +213,8 @@ impl Layers {
     pub(super) fn selection(&self, choices: &[Choice]) -> Selection<'_> {
         let mut values = self.always.clone();
         let (mut lasting, mut inverted) = (HashMap::new(), HashMap::new());
-        let (mut from_outputs, mut narrow) = (Vec::new(), Vec::new());
+        let (mut from_outputs, mut rounded) = (Vec::new(), Vec::new());
+        let mut said: [Vec<Recompute>; Form::ALL.len()] = Default::default();
         for (block, choice) in choices.iter().enumerate() {
             let candidates = &self.candidates[block];
             let chosen = choice.recomputed.iter().flat_map(|&i| &candidates[i]).copied();
@@ -229,10 +232,16 @@ impl Layers {
                     lasting.insert(value, block - 1);
                 }
             }
-            if choice.is_narrow {
+            if let Some(form) = choice.form {
                 let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
-                let kept = others.flat_map(|i| &candidates[i]).chain(&self.narrow_entries[block]);
-                narrow.extend(kept.copied().filter(|value| self.is_wide[value.index()]));
+                let kept = others.flat_map(|i| &candidates[i]).chain(&self.rounded_entries[block]);
+                for (value, form) in kept.filter_map(|&value| Some((value, form.of(&self.types[value.index()])?))) {
+                    rounded.push((value, form));
+                    said[form as usize].push(Recompute {
+                        error: form.error(),
+                        ..self.reports[&value].clone()
+                    });
+                }
             }
             if choice.in_segment {
                 let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
@@ -248,16 +257,11 @@ impl Layers {
         Selection {
             recomputed: reported(&values),
             inverted: from_outputs,
-            narrow: (narrow.iter())
-                .map(|value| Recompute {
-                    error: NARROW_ERROR,
-                    ..self.reports[value].clone()
-                })
-                .collect(),
+            rounded: said,
             what: Recomputation {
                 values,
                 bits: Vec::new(),
-                narrow,
+                rounded,
                 stages: &self.stages,
                 lasting,
                 inverted,

@@ -22,4 +22,3 @@ mod ways;
 pub(crate) use exhaustive::{Family, are_few, within as within_all};
 pub(crate) use layers::{Layers, Selection};
 pub(crate) use search::within;
-pub(crate) use ways::NARROW_ERROR;

@@ -23,7 +23,7 @@ impl Layers {
                     is_inner: block % segment > 0,
                     in_segment: segment > 1 && !is_last,
                     is_inverted,
-                    is_narrow: false,
+                    form: None,
                 }
             })
             .collect();

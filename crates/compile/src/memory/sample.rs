@@ -7,12 +7,12 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use lessen_base::Result;
-use lessen_graph::{Assign, DType, Graph, InputKind, Layout, Node, NodeId, Op, Output, Phase, Type, ValueId};
+use lessen_graph::{Assign, Graph, InputKind, Layout, Node, NodeId, Op, Output, Phase, Type, ValueId};
 
 use super::blocks::Blocks;
 use super::inversion::Inversion;
-use crate::passes::Inverted;
 use crate::passes::remat::Forward;
+use crate::passes::{Form, Inverted};
 use crate::target::Target;
 
 /// Other blocks than a sample's own, in a phase.
@@ -61,8 +61,8 @@ pub(super) struct Sample {
     pub always: Vec<ValueId>,
     /// Values that are kept as bits, where they are kept.
     pub bits: Vec<ValueId>,
-    /// The values that lead into the block first and may be kept as `bf16`.
-    pub narrow_entries: Vec<ValueId>,
+    /// The values that lead into the block first and may be kept in another form.
+    pub rounded_entries: Vec<ValueId>,
     /// Where the block is inverted, the value that leads into it and follows from what it passes on.
     pub inverted: Option<Inversion>,
     /// Bytes of gradients that wait for an update behind the whole backward phase.
@@ -79,8 +79,8 @@ pub(super) struct SampleValues<'a> {
     pub always: &'a [ValueId],
     /// Those that are kept as bits.
     pub bits: &'a [ValueId],
-    /// Those that lead into the block first and may be kept as `bf16`.
-    pub narrow_entries: &'a [ValueId],
+    /// Those that lead into the block first and may be kept in another form.
+    pub rounded_entries: &'a [ValueId],
 }
 
 /// A graph of which samples are made.
@@ -184,8 +184,8 @@ impl<'a> Source<'a> {
             candidates: values.candidates.iter().map(|values| mapped(values)).collect(),
             always: mapped(values.always),
             bits: mapped(values.bits),
-            narrow_entries: values
-                .narrow_entries
+            rounded_entries: values
+                .rounded_entries
                 .iter()
                 .filter_map(|v| maker.map.get(v).copied())
                 .collect(),
@@ -337,13 +337,12 @@ impl Maker<'_> {
 }
 
 impl Sample {
-    /// The values that are kept as `bf16` where these candidates are recomputed.
-    pub fn narrow(&self, recomputed: &[usize]) -> Vec<ValueId> {
+    /// The values that are kept in a form where these candidates are recomputed.
+    pub fn rounded(&self, recomputed: &[usize], form: Form) -> Vec<(ValueId, Form)> {
         let kept = (0..self.candidates.len()).filter(|i| !recomputed.contains(i));
-        let kept = kept.flat_map(|i| &self.candidates[i]).chain(&self.narrow_entries);
-        kept.copied()
-            .filter(|&v| self.graph.ty(v).dtype == DType::F32)
-            .collect()
+        let kept = kept.flat_map(|i| &self.candidates[i]).chain(&self.rounded_entries);
+        let in_form = |&v: &ValueId| Some((v, form.of(self.graph.ty(v))?));
+        kept.filter_map(in_form).collect()
     }
 
     /// What a plan depends on: two samples with the same description have the same plans, but for names and offsets.
@@ -380,7 +379,7 @@ impl Sample {
         let results: Vec<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();
         let assigns: Vec<(ValueId, ValueId)> = self.graph.assigns.iter().map(|a| (a.target, a.value)).collect();
         add(&|h| (&results, &assigns, self.waiting).hash(h));
-        add(&|h| (&self.candidates, &self.always, &self.bits, &self.narrow_entries).hash(h));
+        add(&|h| (&self.candidates, &self.always, &self.bits, &self.rounded_entries).hash(h));
         let inverted = self.inverted.as_ref();
         add(&|h| {
             inverted

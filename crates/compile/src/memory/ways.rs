@@ -5,7 +5,7 @@ use lessen_graph::{NodeId, Phase, RowWise, ValueId};
 use super::sample::{Sample, Who, others};
 use crate::offsets::aligned;
 use crate::options::Options;
-use crate::passes::{self, Recomputation};
+use crate::passes::{self, Form, Recomputation};
 use crate::plan::Plan;
 use crate::planned::PlannedStep;
 use crate::planner::plan;
@@ -22,8 +22,8 @@ const FEW: usize = 200;
 pub(super) struct Way {
     /// The candidates that are recomputed, by their positions.
     pub recomputed: Vec<usize>,
-    /// Whether the others, and the values that lead into the block first, are kept as `bf16` where they are `f32`.
-    pub narrow: bool,
+    /// The form in which the others are kept, and the values that lead into the block first, if not as they are.
+    pub form: Option<Form>,
     /// Bytes that are kept from the block's forward part to its backward part.
     pub kept: usize,
     /// The most bytes that the forward part takes, with what is kept and with the values that lead into the block.
@@ -62,16 +62,19 @@ impl Ways {
         let mut forward_seconds = f64::INFINITY;
         let mut ways: Vec<Way> = Vec::new();
         for recomputed in sets(sample) {
-            let (way, forward) = measured(sample, (recomputed, false), options, target);
+            let (way, forward) = measured(sample, (recomputed, None), options, target);
             forward_seconds = forward_seconds.min(forward);
             ways.push(way);
         }
         let none = ways.iter().find(|way| way.recomputed.is_empty());
         let none = none.expect("the set of none is tried").clone();
         let all = ways.last().expect("the set of all is the last").clone();
-        if narrow_is_allowed(options) {
-            let narrow = sets(sample).into_iter().map(|recomputed| (recomputed, true));
-            ways.extend(narrow.map(|way| measured(sample, way, options, target).0));
+        for form in Form::ALL
+            .into_iter()
+            .filter(|form| form.error() <= options.allowed_error)
+        {
+            let rounded = sets(sample).into_iter().map(|recomputed| (recomputed, Some(form)));
+            ways.extend(rounded.map(|way| measured(sample, way, options, target).0));
         }
         ways.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.kept.cmp(&b.kept)));
         let mut best: Vec<Way> = Vec::new();
@@ -87,14 +90,6 @@ impl Ways {
             forward_seconds,
         }
     }
-}
-
-/// The declared error of a number that is rounded to `bf16`, for a magnitude of 1.
-pub(crate) const NARROW_ERROR: f64 = 1.0 / 512.0;
-
-/// Whether values may be kept as `bf16`.
-pub(super) fn narrow_is_allowed(options: &Options) -> bool {
-    options.allowed_error >= NARROW_ERROR
 }
 
 /// The sets of candidates that are tried; the last is that of all.
@@ -131,12 +126,12 @@ fn values(sample: &Sample, recomputed: &[usize]) -> Vec<ValueId> {
 /// A way by its plan, and the seconds of the forward part.
 fn measured(
     sample: &Sample,
-    (recomputed, narrow): (Vec<usize>, bool),
+    (recomputed, form): (Vec<usize>, Option<Form>),
     options: &Options,
     target: &dyn Target,
 ) -> (Way, f64) {
     let values = values(sample, &recomputed);
-    let stored = if narrow { sample.narrow(&recomputed) } else { Vec::new() };
+    let rounded = form.map(|form| sample.rounded(&recomputed, form)).unwrap_or_default();
     let bits = sample.bits.iter().copied().filter(|v| !values.contains(v)).collect();
     let inverted = sample.inverted.iter();
     let graph = passes::recompute_by_stages(
@@ -144,7 +139,7 @@ fn measured(
         &Recomputation {
             values,
             bits,
-            narrow: stored,
+            rounded,
             inverted: inverted
                 .map(|inversion| (inversion.value, inversion.how.clone()))
                 .collect(),
@@ -172,7 +167,7 @@ fn measured(
         .map(|(at, _)| plan.step_seconds[at]);
     let way = Way {
         recomputed,
-        narrow,
+        form,
         kept: rest.map_or(0, |(at, _)| {
             usage[at]
                 .forward

@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use lessen_graph::ops::{Cast, PackBits, UnpackBits};
-use lessen_graph::{DType, Graph, Node, Op, Phase, ValueId};
+use lessen_graph::ops::{PackBits, UnpackBits};
+use lessen_graph::{Graph, Node, Op, Phase, ValueId};
 
 use super::remat::Forward;
+use super::rounded::Form;
 use crate::rewrite::Rewriter;
 
 /// What backward recomputes, and for whom.
@@ -16,8 +17,8 @@ pub(crate) struct Recomputation<'a> {
     pub values: Vec<ValueId>,
     /// Truth values with rows that are kept as bits.
     pub bits: Vec<ValueId>,
-    /// Values of `f32` that are kept as `bf16`.
-    pub narrow: Vec<ValueId>,
+    /// Values that are kept in another form.
+    pub rounded: Vec<(ValueId, Form)>,
     /// The stage of each node behind the forward phase. What is recomputed for one stage no other one reads. All are of
     /// one stage where this is empty.
     pub stages: &'a [usize],
@@ -42,6 +43,16 @@ pub(crate) struct Inverted {
 }
 
 impl Recomputation<'_> {
+    /// The values that are kept as something else.
+    fn stored(&self) -> HashMap<ValueId, Stored> {
+        let bits = self.bits.iter().map(|&value| (value, None));
+        let rounded = self.rounded.iter().map(|&(value, form)| (value, Some(form)));
+        let values = Vec::new;
+        bits.chain(rounded)
+            .map(|(value, form)| (value, Stored { form, values: values() }))
+            .collect()
+    }
+
     /// The inverted values by the stage that has them first, in order.
     fn to_invert(&self) -> HashMap<usize, Vec<ValueId>> {
         let mut stages: HashMap<usize, Vec<ValueId>> = HashMap::new();
@@ -95,7 +106,8 @@ pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
 pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Graph {
     let forward = Forward::new(graph);
     let mut dropped = vec![false; graph.values.len()];
-    let kept_otherwise = what.bits.iter().chain(&what.narrow).chain(what.inverted.keys());
+    let rounded = what.rounded.iter().map(|(value, _)| value);
+    let kept_otherwise = what.bits.iter().chain(rounded).chain(what.inverted.keys());
     for value in what.values.iter().chain(kept_otherwise) {
         dropped[value.index()] = true;
     }
@@ -106,12 +118,7 @@ pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Gr
         rewriter: Rewriter::new(graph),
         made: HashMap::new(),
         to_invert: what.to_invert(),
-        stored: what
-            .bits
-            .iter()
-            .chain(&what.narrow)
-            .map(|&value| (value, None))
-            .collect(),
+        stored: what.stored(),
     };
     for (i, node) in graph.nodes.iter().enumerate() {
         if node.phase == Phase::Forward {
@@ -134,6 +141,13 @@ pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Gr
     clones.rewriter.finish(graph)
 }
 
+/// A value that is kept as something else.
+struct Stored {
+    /// None for bits.
+    form: Option<Form>,
+    values: Vec<ValueId>,
+}
+
 struct Clones<'a> {
     forward: &'a Forward<'a>,
     what: &'a Recomputation<'a>,
@@ -142,32 +156,31 @@ struct Clones<'a> {
     made: HashMap<(ValueId, Reader), ValueId>,
     /// The values that each stage begins with, since they follow from what it reads, until it has begun.
     to_invert: HashMap<usize, Vec<ValueId>>,
-    /// What is kept for the values that are kept as bits or as `bf16`, once it is there.
-    stored: HashMap<ValueId, Option<ValueId>>,
+    /// What is kept for the values that are kept as bits or in another form, once it is there.
+    stored: HashMap<ValueId, Stored>,
 }
 
 impl Clones<'_> {
-    /// Stores those of a forward node's outputs that are kept as bits or as `bf16`.
+    /// Stores those of a forward node's outputs that are kept as bits or in another form.
     fn store(&mut self, node: &Node) {
         for output in &node.outputs {
             if let Some(stored) = self.stored.get_mut(output) {
                 let value = self.rewriter.get(*output);
-                let op: Arc<dyn Op> = match self.forward.graph.ty(*output).dtype {
-                    DType::Bool => Arc::new(PackBits),
-                    _ => Arc::new(Cast { dtype: DType::BF16 }),
-                };
-                *stored = Some(self.rewriter.push(op, &[value], Phase::Forward, &node.scope)[0]);
+                let op = stored
+                    .form
+                    .map_or_else(|| Arc::new(PackBits) as Arc<dyn Op>, Form::store);
+                stored.values = self.rewriter.push(op, &[value], Phase::Forward, &node.scope);
             }
         }
     }
 
-    /// What makes a value of what is stored for it.
-    fn restored(&self, value: ValueId) -> Arc<dyn Op> {
-        let ty = self.forward.graph.ty(value);
-        match ty.dtype {
-            DType::Bool => Arc::new(UnpackBits { width: ty.last() }),
-            dtype => Arc::new(Cast { dtype }),
-        }
+    /// Makes a value again of what is stored for it, if something is.
+    fn restored(&mut self, value: ValueId, scope: &Arc<str>) -> Option<ValueId> {
+        let stored = self.stored.get(&value).filter(|stored| !stored.values.is_empty())?;
+        let width = self.forward.graph.ty(value).last();
+        let unpack = || Arc::new(UnpackBits { width }) as Arc<dyn Op>;
+        let op = stored.form.map_or_else(unpack, Form::restore);
+        Some(self.rewriter.push(op, &stored.values, Phase::Backward, scope)[0])
     }
 
     /// Begins a stage with the values that it inverts, so that the outputs that they follow from need not wait for
@@ -208,10 +221,8 @@ impl Clones<'_> {
                 (reader, None) => reader,
             };
             self.rewriter.stage = within.number(self.what.stages.len());
-            if let Some(&Some(stored)) = self.stored.get(&value) {
-                let op = self.restored(value);
-                let restored = self.rewriter.push(op, &[stored], Phase::Backward, &node.scope);
-                self.made.insert((value, reader), restored[0]);
+            if let Some(restored) = self.restored(value, &node.scope) {
+                self.made.insert((value, reader), restored);
                 pending.pop();
                 continue;
             }

@@ -10,6 +10,7 @@ mod materialize;
 mod mixed;
 pub(crate) mod narrow;
 pub(crate) mod remat;
+mod rounded;
 mod sparse;
 
 pub use bits::{Hoisted, Packed, hoist};
@@ -24,4 +25,5 @@ pub use mixed::mixed;
 pub use narrow::read_narrow;
 pub(crate) use narrow::widen_where_read;
 pub use remat::Recompute;
+pub use rounded::Form;
 pub use sparse::sparsify;

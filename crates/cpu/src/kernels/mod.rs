@@ -32,6 +32,7 @@ pub mod norm_logits;
 pub mod optimizer;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_panels.rs")]
 pub(crate) mod panels;
+pub mod quantize;
 pub mod random;
 pub mod reduce;
 mod reduce_axes;

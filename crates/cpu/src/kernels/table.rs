@@ -9,8 +9,8 @@ use lessen_graph::{Op, RowWise, ops};
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
     activation, activation_from_output, attention, bits, cast, cross_entropy, elementwise, gather, histogram, images,
-    join, matmul, moments, norm, norm_from_output, norm_logits, optimizer, random, reduce_axes, rope, scale_shift,
-    scale_shift_from_output, softmax,
+    join, matmul, moments, norm, norm_from_output, norm_logits, optimizer, quantize, random, reduce_axes, rope,
+    scale_shift, scale_shift_from_output, softmax,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -42,6 +42,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Conv2dGradWeight>(images::conv2d_grad_weight_kernel),
         entry::<ops::CrossEntropy>(cross_entropy::cross_entropy_kernel),
         entry::<ops::CrossEntropyBackward>(cross_entropy::cross_entropy_backward_kernel),
+        entry::<ops::DequantizeRows>(quantize::dequantize_rows_kernel),
         entry::<ops::Dropout>(random::dropout_kernel),
         entry::<ops::Elu>(activation::elu_kernel),
         entry::<ops::Full>(nothing),
@@ -69,6 +70,7 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::PackBits>(bits::pack_bits_kernel),
         entry::<ops::Pad>(join::pad_kernel),
         entry::<ops::Permute>(nothing),
+        entry::<ops::QuantizeRows>(quantize::quantize_rows_kernel),
         entry::<ops::RandomBits>(random::random_bits_kernel),
         entry::<ops::Reduce>(reduce_axes::reduce_kernel),
         entry::<ops::Relu>(activation::relu_kernel),

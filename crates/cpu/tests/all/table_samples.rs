@@ -190,6 +190,10 @@ fn of_structure() -> Vec<Sample> {
         .with(0, DType::U32),
         sample(ops::PackBits, &[&[5, 70]]).with(0, DType::Bool),
         sample(ops::UnpackBits { width: 70 }, &[&[5, 3]]).with(0, DType::U32),
+        sample(ops::QuantizeRows, &[&[5, 70]]),
+        sample(ops::DequantizeRows, &[&[5, 70], &[5]])
+            .with(0, DType::U8)
+            .with(1, DType::F32),
         sample(ops::Reshape { shape: vec![5, 21] }, &[x]),
         sample(ops::ScatterAdd { rows: 4 }, &[&[3, 7], x]).with(0, DType::I32),
         sample(ops::CombineRows { rows: 4 }, &[&[3, 7], x]).with(0, DType::I32),

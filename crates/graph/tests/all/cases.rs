@@ -289,6 +289,12 @@ fn structure(r: &mut Prng) -> Vec<Case> {
         (0xA5C3_0F69u32 >> (i[0] + 3 * i[1])).into()
     });
     all.push(case(UnpackBits { width: 40 }, &[&words], No));
+    all.push(case(QuantizeRows, &[&x], No));
+    let codes = Array::from_fn(Type::new(DType::U8, &[2, 3, 4]), |i| {
+        ((101 * i[0] + 59 * i[1] + 83 * i[2]) % 256) as f64
+    });
+    let scale = Array::from_fn(Type::f32(&[2, 3]), |i| 0.01 * (1 + i[0] + 2 * i[1]) as f64);
+    all.push(case(DequantizeRows, &[&codes, &scale], Twice));
     for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
         let op = MatMul {
             transpose_a,

@@ -24,6 +24,7 @@ mod optimizers;
 mod outside_operation;
 mod prng;
 mod products;
+mod quantized_rows;
 mod random_bits;
 mod rounding;
 mod row_wise;

@@ -12,7 +12,7 @@ use crate::training::work::Work;
 use crate::wording::counted;
 use lessen_base::Result;
 use lessen_compile::Backend;
-use lessen_compile::passes::Packed;
+use lessen_compile::passes::{Form, Packed};
 use lessen_nn::BatchShape;
 use lessen_train::{StepPlans, show_size};
 use serde_json::{Value, json};
@@ -107,7 +107,8 @@ impl PhaseForecast {
         let ways = [
             ("recompute", plans.step.recomputed()),
             ("invert", plans.step.inverted()),
-            ("bf16", plans.step.narrow()),
+            ("bf16", plans.step.rounded(Form::Bf16)),
+            ("int8", plans.step.rounded(Form::Int8)),
         ];
         let chosen = ways
             .iter()
@@ -228,7 +229,8 @@ impl PhaseForecast {
         }
         for (way, choices) in [
             ("from outputs", plans.step.inverted()),
-            ("kept as bf16", plans.step.narrow()),
+            ("kept as bf16", plans.step.rounded(Form::Bf16)),
+            ("kept in 8 bits", plans.step.rounded(Form::Int8)),
         ] {
             if choices.is_empty() {
                 continue;

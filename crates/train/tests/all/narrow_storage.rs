@@ -2,6 +2,7 @@
 
 use crate::support::device;
 use lessen_base::SplitMix64;
+use lessen_compile::passes::Form;
 use lessen_graph::Tensor;
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, Weights};
@@ -72,9 +73,15 @@ fn step(options: &TrainerOptions) -> (f32, Vec<(String, Vec<f64>)>) {
 #[test]
 fn half_of_the_bytes_hold_what_backward_reads() {
     let (exact, rounded) = (plans(&options(0.0, None)), plans(&options(ALLOWED, None)));
-    assert!(exact.step.narrow().is_empty());
-    assert!(rounded.step.narrow().iter().all(|choice| choice.error <= ALLOWED));
-    assert!(!rounded.step.narrow().is_empty());
+    assert!(exact.step.rounded(Form::Bf16).is_empty());
+    assert!(
+        rounded
+            .step
+            .rounded(Form::Bf16)
+            .iter()
+            .all(|choice| choice.error <= ALLOWED)
+    );
+    assert!(!rounded.step.rounded(Form::Bf16).is_empty());
     let (exact, rounded) = (exact.arena_bytes(), rounded.arena_bytes());
     assert!(
         rounded < exact * 4 / 5,

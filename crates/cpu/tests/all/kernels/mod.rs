@@ -18,6 +18,7 @@ mod norm_logits;
 mod optimizer;
 mod pools;
 mod product_cuts;
+mod quantize;
 mod random;
 mod reduce;
 mod rope;

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use lessen_compile::{Placement, Plan, Storage};
+use lessen_graph::ops::QuantizeRows;
 use lessen_graph::{DType, Graph, Phase, Trace, ValueId, clip_coefficient, evaluate, global_norm};
 
 use crate::plans::checker::check;
@@ -60,6 +61,27 @@ fn a_feed_forward_block_is_one_step_and_its_hidden_values_stay_in_scratch() {
     let wide = |v: &usize| plan.graph().values[*v].ty.numel() > 2400 * 16;
     let hidden = (0..plan.graph().values.len()).filter(wide).filter(in_arena);
     assert_eq!(hidden.count(), 0, "no value of [2400, 64] lies in the arena");
+}
+
+#[test]
+fn rows_in_8_bits_join_the_group_of_their_rows() {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &[3, 100, 70]);
+    let z = x.softmax();
+    let [codes, scale] = z.quantize_rows();
+    trace.output("z", z);
+    trace.output("y", codes.dequantize_rows(scale) + 1.0);
+    let inputs = HashMap::from([("x".to_string(), Random::new(8).array(&[3, 100, 70], 4.0))]);
+    let (plan, got) = run_once(&trace.finish(), &OPTIONS, &inputs);
+    check(&plan).unwrap();
+    let names = ["softmax", "quantize_rows", "dequantize_rows", "binary"];
+    assert_eq!(steps(&plan), [names]);
+    for (z, y) in got["z"].chunks(70).zip(got["y"].chunks(70)) {
+        let most = z.iter().copied().fold(0.0, f32::max);
+        let error = QuantizeRows::ERROR * f64::from(most) + f64::from(f32::EPSILON);
+        let near = |(z, y): (&f32, &f32)| (f64::from(*y) - 1.0 - f64::from(*z)).abs() <= error;
+        assert!(z.iter().zip(y).all(near), "{z:?} became {y:?}");
+    }
 }
 
 #[test]
