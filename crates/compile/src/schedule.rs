@@ -217,7 +217,7 @@ impl Scheduler<'_> {
 
     /// The first node of the next step: a ready update, which frees a gradient, or else the earliest ready node.
     fn next(&mut self) -> Option<usize> {
-        if self.placement == Placement::BackwardFused
+        if self.placement != Placement::Separate
             && let Some(&update) = self.ready_updates.first()
         {
             return Some(update);

@@ -153,21 +153,21 @@ fn the_graphs_give_the_values_of_plain_steps() {
 
 fn trainer(placement: Placement) -> Trainer {
     let options = TrainerOptions {
-        clip_norm: Some(0.5),
+        clip_norm: Some(0.05),
         ema: Some(0.9),
         ..placed(&TrainerOptions::new(0.02), placement)
     };
     Trainer::new(device(2), options, loss).unwrap()
 }
 
-/// So many steps; the bits of their losses.
+/// So many steps; the bits of their losses and norms.
 fn train(trainer: &mut Trainer, steps: usize) -> Vec<u32> {
     let step = |_| {
         let (words, y) = batch(trainer.done());
-        let report = trainer.step(&[("words", Host::I32(&words)), ("y", Host::F32(&y))]);
-        report.unwrap().loss.to_bits()
+        let report = trainer.step(&[("words", Host::I32(&words)), ("y", Host::F32(&y))]).unwrap();
+        [report.loss, report.gradient_norm.unwrap()].map(f32::to_bits)
     };
-    (0..steps).map(step).collect()
+    (0..steps).flat_map(step).collect()
 }
 
 /// The bytes of a checkpoint's files.
