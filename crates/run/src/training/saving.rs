@@ -48,7 +48,8 @@ impl Run {
     /// Saves a checkpoint. Where that fails, training goes on, and the error is that of the run unless a later one is
     /// saved.
     pub(super) fn checkpoint(&mut self, step: u64) -> Result<()> {
-        if let Some(name) = self.trainer.broken_parameter()? {
+        let broken = self.trainer.broken_parameter()?.map(str::to_string);
+        if let Some(name) = broken {
             return Err(self.diverged(step, &format!("after step {step} the parameter {name} is not finite")));
         }
         let begun = Instant::now();
