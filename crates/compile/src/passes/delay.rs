@@ -38,8 +38,8 @@ pub struct Delayed {
 /// Delays the updates of a step to the beginning of the next one.
 ///
 /// # Errors
-/// An output that follows from the update; an input whose name begins with `pending.`; an update that reads a state which
-/// forward or backward assigns.
+/// An output that follows from the update; an input whose name begins with `pending.`; an update that reads data of the
+/// batch, or a state which forward or backward assigns.
 pub fn delay(graph: &Graph) -> Result<Delayed> {
     if let Some(input) = graph.inputs.iter().find(|input| input.name.starts_with(PREFIX)) {
         return Err(Error::user(format!(
@@ -47,7 +47,8 @@ pub fn delay(graph: &Graph) -> Result<Delayed> {
             input.name
         )));
     }
-    let split = Split::of(graph)?;
+    let graph = eliminate_dead_code(graph);
+    let split = Split::of(&graph)?;
     Ok(Delayed {
         first: split.graph_of(false, true),
         step: split.graph_of(true, true),
@@ -131,7 +132,7 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// Refuses a result that follows from the update.
+    /// Refuses what follows from the update and is not part of it.
     fn check(&self) -> Result<()> {
         let graph = self.graph;
         let by_delayed = |value: &ValueId| graph.producer(*value).is_some_and(|id| self.delayed[id.index()]);
@@ -143,12 +144,14 @@ impl<'a> Split<'a> {
             }
         }
         let is_late = |output: &&Output| by_delayed(&output.value) || follows[output.value.index()];
-        match graph.outputs.iter().find(is_late) {
-            None => Ok(()),
-            Some(Output { name, .. }) => Err(Error::user(format!(
-                "the output `{name}` follows from the update, which runs in the next step; place updates in the same step"
-            ))),
-        }
+        let what = match graph.outputs.iter().find(is_late) {
+            Some(output) => format!("the output `{}`", output.name),
+            None if follows.contains(&true) => "an assigned value outside of it".to_string(),
+            None => return Ok(()),
+        };
+        Err(Error::user(format!(
+            "{what} follows from the update, which runs in the next step; place updates in the same step"
+        )))
     }
 
     /// Moves nodes into the update whose results it alone reads, where what has to wait for it grows by no more than
@@ -166,9 +169,11 @@ impl<'a> Split<'a> {
             let late = |v: &ValueId| self.readers[v.index()].iter().all(|id| self.delayed[id.index()]);
             let is_read = node.outputs.iter().any(|v| !self.readers[v.index()].is_empty());
             let is_result = node.outputs.iter().any(|v| self.results[v.index()]);
+            let of_batch = |v: &&ValueId| graph.input(**v).is_some_and(|of| of.kind == InputKind::Data);
+            let reads_batch = node.inputs.iter().filter(of_batch).any(|&v| graph.ty(v).numel() > 1);
             if node.phase == Phase::Update
                 && !node.inputs.is_empty()
-                && (is_read && !is_result && node.outputs.iter().all(late))
+                && (is_read && !is_result && !reads_batch && node.outputs.iter().all(late))
                 && large(&node.inputs) <= large(&node.outputs)
             {
                 self.delayed[i] = true;
@@ -185,7 +190,11 @@ impl<'a> Split<'a> {
             self.read[assign.target.index()] = true;
         }
         let of_rest: HashSet<ValueId> = of_rest.iter().map(|assign| assign.target).collect();
-        let update = graph.nodes.iter().zip(self.delayed.clone()).filter(|(_, delayed)| *delayed);
+        let update = graph
+            .nodes
+            .iter()
+            .zip(self.delayed.clone())
+            .filter(|(_, delayed)| *delayed);
         let mut names = HashSet::new();
         for &input in update.flat_map(|(node, _)| &node.inputs) {
             let base = self.shared_base(input);
@@ -215,7 +224,12 @@ impl<'a> Split<'a> {
     fn first_states(&self) -> Vec<Option<&'a str>> {
         let graph = self.graph;
         let mut first: Vec<Option<(bool, usize)>> = vec![None; graph.values.len()];
-        for (i, assign) in graph.assigns.iter().enumerate().filter(|(_, assign)| self.by_update(assign)) {
+        for (i, assign) in graph
+            .assigns
+            .iter()
+            .enumerate()
+            .filter(|(_, assign)| self.by_update(assign))
+        {
             let readers = &self.readers[assign.target.index()];
             let rank = (readers.iter().all(|id| self.delayed[id.index()]), i);
             let known = &mut first[assign.value.index()];

@@ -253,7 +253,9 @@ impl<'a> Planner<'a> {
         for plan in plans.plans() {
             programs += self.weighed(|_| Ok(vec![plan.clone()]))?.growth.lasting;
         }
-        let tensors = TENSOR * plans.params.len() * 3;
+        // A parameter has two moments, and a gradient where updates wait for the next step.
+        let each = if plans.delayed.is_some() { 4 } else { 3 };
+        let tensors = TENSOR * plans.params.len() * each;
         let momentary = others.compiling.max(CHECKPOINT + tensors).max(self.work.report());
         let unread = if parts.data.is_some() { 0 } else { self.base.data };
         parts.process = self.base.process + unread;
@@ -284,8 +286,13 @@ impl<'a> Planner<'a> {
             plans.make_room(own.arena);
             step = step.max(own);
         }
-        let evaluation = middle(&evaluations)
-            .map(|shape| self.weighed(|backend| Ok(vec![plans.another_function(backend, |cx| trace(cx, model, goal, shape))?])));
+        let evaluation = middle(&evaluations).map(|shape| {
+            self.weighed(|backend| {
+                Ok(vec![
+                    plans.another_function(backend, |cx| trace(cx, model, goal, shape))?,
+                ])
+            })
+        });
         let (step_constants, step) = (step.constants, step.growth);
         let evaluation = evaluation.transpose()?.unwrap_or_default();
         let (evaluation_constants, evaluation) = (evaluation.constants, evaluation.growth);

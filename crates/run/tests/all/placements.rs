@@ -77,7 +77,8 @@ fn accumulated_gradients_have_no_update_in_the_next_step() {
     let error = Config::new(placed("forward-fused", &["train.accumulate=2"])).unwrap_err();
     let sentence = error.to_string();
     assert!(
-        sentence.contains("optimizer.placement = \"forward-fused\"") && sentence.contains("does not go with train.accumulate = 2"),
+        sentence.contains("optimizer.placement = \"forward-fused\"")
+            && sentence.contains("does not go with train.accumulate = 2"),
         "{sentence}"
     );
     assert_eq!(error.exit_code(), 2);

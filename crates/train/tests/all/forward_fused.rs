@@ -54,7 +54,10 @@ fn inputs(step: u64) -> HashMap<String, Array> {
     let key = Array::new(Type::new(DType::U32, &[2]), vec![7.0, step as f64]);
     HashMap::from([
         ("words".to_string(), Array::i32(&[ROWS], &words)),
-        ("y".to_string(), Array::f32(&[ROWS, 1], y.into_iter().map(f64::from).collect())),
+        (
+            "y".to_string(),
+            Array::f32(&[ROWS, 1], y.into_iter().map(f64::from).collect()),
+        ),
         ("lr".to_string(), scalar(0.01 + 0.001 * step as f32)),
         ("t".to_string(), scalar(1.0 + step as f32)),
         ("key".to_string(), key),
@@ -66,7 +69,9 @@ fn first_states(graph: &Graph) -> HashMap<String, Array> {
     let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
     let value = |input: &lessen_graph::Input| {
         let (ty, mut random) = (graph.ty(input.value).clone(), SplitMix64::named(1, &input.name));
-        let is_zero = ["optimizer.", "ema.", "pending."].iter().any(|own| input.name.starts_with(own));
+        let is_zero = ["optimizer.", "ema.", "pending."]
+            .iter()
+            .any(|own| input.name.starts_with(own));
         let mut draw = |_: &[usize]| match is_zero || ty.dtype != DType::F32 {
             true => 0.0,
             false => f64::from(random.unit() as f32) - 0.5,
@@ -78,7 +83,10 @@ fn first_states(graph: &Graph) -> HashMap<String, Array> {
 
 /// Runs a graph on states, which it changes, and inputs; returns its outputs.
 fn run(graph: &Graph, states: &mut HashMap<String, Array>, data: &HashMap<String, Array>) -> HashMap<String, Array> {
-    let all = data.iter().chain(&*states).map(|(name, value)| (name.clone(), value.clone()));
+    let all = data
+        .iter()
+        .chain(&*states)
+        .map(|(name, value)| (name.clone(), value.clone()));
     let mut results = evaluate(graph, &all.collect()).unwrap();
     for (name, value) in states {
         if let Some(new) = results.remove(name) {
@@ -90,7 +98,9 @@ fn run(graph: &Graph, states: &mut HashMap<String, Array>, data: &HashMap<String
 
 /// Checks that delayed updates give the outputs and states of plain steps.
 fn check(options: &TrainerOptions) {
-    let plain = StepGraphs::new(&placed(options, Placement::Separate), loss).unwrap().step;
+    let plain = StepGraphs::new(&placed(options, Placement::Separate), loss)
+        .unwrap()
+        .step;
     let graphs = StepGraphs::new(&placed(options, Placement::ForwardFused), loss).unwrap();
     let delayed = graphs.delayed.unwrap();
     let mut expected = first_states(&plain);
@@ -164,7 +174,9 @@ fn trainer(placement: Placement) -> Trainer {
 fn train(trainer: &mut Trainer, steps: usize) -> Vec<u32> {
     let step = |_| {
         let (words, y) = batch(trainer.done());
-        let report = trainer.step(&[("words", Host::I32(&words)), ("y", Host::F32(&y))]).unwrap();
+        let report = trainer
+            .step(&[("words", Host::I32(&words)), ("y", Host::F32(&y))])
+            .unwrap();
         [report.loss, report.gradient_norm.unwrap()].map(f32::to_bits)
     };
     (0..steps).flat_map(step).collect()
@@ -245,7 +257,12 @@ fn plans_count_what_waits_and_steps_allocate_no_more() {
     let graphs = |placement| StepGraphs::new(&options(placement), loss).unwrap();
     let plans = |placement| StepPlans::new(device(1).as_ref(), &options(placement), &graphs(placement)).unwrap();
     let (plain, late) = (plans(Placement::BackwardFused), plans(Placement::ForwardFused));
-    let trained: usize = plain.params.iter().filter(|param| !param.is_buffer).map(|p| p.shape.iter().product::<usize>()).sum();
+    let trained: usize = plain
+        .params
+        .iter()
+        .filter(|param| !param.is_buffer)
+        .map(|p| p.shape.iter().product::<usize>())
+        .sum();
     assert!(late.state_bytes() >= plain.state_bytes() + 4 * trained);
     assert_eq!(late.states, plain.states);
     let mut trainer = trainer(Placement::ForwardFused);
@@ -263,6 +280,11 @@ fn gradients_that_are_accumulated_are_refused() {
         ..placed(&TrainerOptions::new(0.01), Placement::ForwardFused)
     };
     let error = StepGraphs::new(&options, loss).err().unwrap();
-    assert!(error.to_string().contains("do not go with gradients that are accumulated"), "{error}");
+    assert!(
+        error
+            .to_string()
+            .contains("do not go with gradients that are accumulated"),
+        "{error}"
+    );
     assert_eq!(error.exit_code(), 2);
 }
