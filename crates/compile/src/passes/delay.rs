@@ -4,10 +4,10 @@
 //! is kept from one step to the next in *pending* states (Jiang et al. 2021, "Optimizer Fusion: Efficient Training with
 //! Better Locality and Parallelism", calls the placement forward-fusion).
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use lessen_base::{Error, Result};
-use lessen_graph::{Assign, Graph, InputKind, Node, NodeId, OnRows, Output, Phase, ValueId};
+use lessen_graph::{Assign, Graph, Input, InputKind, Node, NodeId, OnRows, Output, Phase, ValueId};
 
 use super::eliminate_dead_code;
 use crate::place::{Place, is_view, places};
@@ -158,10 +158,7 @@ impl<'a> Split<'a> {
     /// numbers: a gradient times the factor of clipping.
     fn sink(&mut self) {
         let graph = self.graph;
-        let large = |values: &[ValueId]| {
-            let mut values: Vec<ValueId> = values.to_vec();
-            values.sort_unstable();
-            values.dedup();
+        let large = |values: &BTreeSet<ValueId>| {
             let types = values.iter().map(|&v| graph.ty(v));
             types.filter(|ty| ty.numel() > 1).map(|ty| ty.bytes()).sum::<usize>()
         };
@@ -169,12 +166,12 @@ impl<'a> Split<'a> {
             let late = |v: &ValueId| self.readers[v.index()].iter().all(|id| self.delayed[id.index()]);
             let is_read = node.outputs.iter().any(|v| !self.readers[v.index()].is_empty());
             let is_result = node.outputs.iter().any(|v| self.results[v.index()]);
-            let of_batch = |v: &&ValueId| graph.input(**v).is_some_and(|of| of.kind == InputKind::Data);
-            let reads_batch = node.inputs.iter().filter(of_batch).any(|&v| graph.ty(v).numel() > 1);
+            let read: BTreeSet<ValueId> = node.inputs.iter().map(|&v| self.base(v)).collect();
             if node.phase == Phase::Update
                 && !node.inputs.is_empty()
-                && (is_read && !is_result && !reads_batch && node.outputs.iter().all(late))
-                && large(&node.inputs) <= large(&node.outputs)
+                && (is_read && !is_result && node.outputs.iter().all(late))
+                && !read.iter().any(|&v| self.is_of_batch(v))
+                && large(&read) <= large(&node.outputs.iter().copied().collect())
             {
                 self.delayed[i] = true;
             }
@@ -197,10 +194,9 @@ impl<'a> Split<'a> {
             .filter(|(_, delayed)| *delayed);
         let mut names = HashSet::new();
         for &input in update.flat_map(|(node, _)| &node.inputs) {
-            let base = self.shared_base(input);
+            let base = self.share(input);
             if let Some(of) = graph.input(base) {
-                let is_of_batch = of.kind == InputKind::Data && graph.ty(base).numel() > 1;
-                if is_of_batch || of_rest.contains(&base) {
+                if self.is_of_batch(base) || of_rest.contains(&base) {
                     return Err(Error::user(format!(
                         "the update reads `{}`, which is another one in the next step; place updates in the same step",
                         of.name
@@ -252,24 +248,40 @@ impl<'a> Split<'a> {
         producer.is_some_and(|id| self.delayed[id.index()] || self.shared[id.index()])
     }
 
-    /// The value from which views lead to what the update reads, as long as none is larger than its view. The update
-    /// runs these, and a constant.
-    fn shared_base(&mut self, value: ValueId) -> ValueId {
-        let (graph, mut base) = (self.graph, value);
-        while let Some(id) = graph.producer(base).filter(|id| !self.delayed[id.index()]) {
-            let node = self.node(id);
-            if node.inputs.is_empty() {
-                self.shared[id.index()] = true;
-                break;
+    /// The value from which views lead to what the update reads, as long as none is larger than its view.
+    fn base(&self, value: ValueId) -> ValueId {
+        std::iter::successors(Some(value), |&value| self.viewed(value))
+            .last()
+            .unwrap_or(value)
+    }
+
+    /// What a value of the rest is a view of, where that is not larger.
+    fn viewed(&self, value: ValueId) -> Option<ValueId> {
+        let id = self.graph.producer(value).filter(|id| !self.delayed[id.index()])?;
+        let node = self.node(id);
+        let is_small = |input: &ValueId| self.graph.ty(*input).bytes() <= self.graph.ty(value).bytes();
+        let input = node.inputs.first().copied().filter(is_small);
+        input.filter(|_| is_view(&self.places, node))
+    }
+
+    /// Makes the update run the views that lead to what it reads, and constants. Returns the base.
+    fn share(&mut self, value: ValueId) -> ValueId {
+        let mut base = value;
+        while let Some(id) = self.graph.producer(base).filter(|id| !self.delayed[id.index()]) {
+            let viewed = self.viewed(base);
+            self.shared[id.index()] |= viewed.is_some() || self.node(id).inputs.is_empty();
+            match viewed {
+                Some(input) => base = input,
+                None => break,
             }
-            let is_small = |input: ValueId| graph.ty(input).bytes() <= graph.ty(base).bytes();
-            if !is_view(&self.places, node) || !is_small(node.inputs[0]) {
-                break;
-            }
-            self.shared[id.index()] = true;
-            base = node.inputs[0];
         }
         base
+    }
+
+    /// Whether a value is an input that the batch of each step has.
+    fn is_of_batch(&self, value: ValueId) -> bool {
+        let is_data = |input: &Input| input.kind == InputKind::Data;
+        self.graph.input(value).is_some_and(is_data) && self.graph.ty(value).numel() > 1
     }
 
     /// The graph of the update, of the rest, or of the update of a step and the rest of the next one.

@@ -274,6 +274,19 @@ fn plans_count_what_waits_and_steps_allocate_no_more() {
 }
 
 #[test]
+fn the_norm_of_a_sparse_gradient_takes_its_rows_although_it_waits_whole() {
+    let options = TrainerOptions {
+        clip_norm: Some(1.0),
+        ..placed(&TrainerOptions::new(0.01), Placement::ForwardFused)
+    };
+    let graphs = StepGraphs::new(&options, loss).unwrap();
+    let plan = StepPlans::new(device(1).as_ref(), &options, &graphs).unwrap().step;
+    let count = |name: &str| plan.graph().nodes.iter().filter(|node| node.op.name() == name).count();
+    assert_eq!((count("combine_rows"), count("gather_backward")), (1, 1));
+    assert!(plan.copies().is_empty());
+}
+
+#[test]
 fn gradients_that_are_accumulated_are_refused() {
     let options = TrainerOptions {
         accumulate: 2,
