@@ -155,7 +155,8 @@ impl<'a> Split<'a> {
     }
 
     /// Moves nodes into the update whose results it alone reads, where what has to wait for it grows by no more than
-    /// numbers: a gradient times the factor of clipping.
+    /// numbers: a gradient times the factor of clipping. Numbers wait themselves, since all updates that read one which is
+    /// computed there would share its group.
     fn sink(&mut self) {
         let graph = self.graph;
         let large = |values: &BTreeSet<ValueId>| {
@@ -166,12 +167,13 @@ impl<'a> Split<'a> {
             let late = |v: &ValueId| self.readers[v.index()].iter().all(|id| self.delayed[id.index()]);
             let is_read = node.outputs.iter().any(|v| !self.readers[v.index()].is_empty());
             let is_result = node.outputs.iter().any(|v| self.results[v.index()]);
+            let bytes = large(&node.outputs.iter().copied().collect());
             let read: BTreeSet<ValueId> = node.inputs.iter().map(|&v| self.base(v)).collect();
             if node.phase == Phase::Update
                 && !node.inputs.is_empty()
                 && (is_read && !is_result && node.outputs.iter().all(late))
                 && !read.iter().any(|&v| self.is_of_batch(v))
-                && large(&read) <= large(&node.outputs.iter().copied().collect())
+                && (bytes > 0 && large(&read) <= bytes)
             {
                 self.delayed[i] = true;
             }
@@ -192,7 +194,7 @@ impl<'a> Split<'a> {
             .iter()
             .zip(self.delayed.clone())
             .filter(|(_, delayed)| *delayed);
-        let mut names = HashSet::new();
+        let mut found = Vec::new();
         for &input in update.flat_map(|(node, _)| &node.inputs) {
             let base = self.share(input);
             if let Some(of) = graph.input(base) {
@@ -203,14 +205,23 @@ impl<'a> Split<'a> {
                     )));
                 }
                 self.read[base.index()] = true;
-            } else if !self.is_at_hand(base) && !self.pending.contains_key(&base) {
-                let own = pending(leads_to[input.index()].unwrap_or_default());
-                let numbered = (2..).map(|number| format!("{own}.{number}"));
-                let mut free = std::iter::once(own.clone()).chain(numbered);
-                let name = free.find(|name| names.insert(name.clone()));
-                let name = name.expect("there are more numbers than names");
-                self.pending.insert(base, name);
+            } else if !self.is_at_hand(base) {
+                found.push((base, leads_to[input.index()].unwrap_or_default()));
             }
+        }
+        // Gradients have the names of their parameters, numbers further ones.
+        found.sort_by_key(|(base, _)| graph.ty(*base).numel() == 1);
+        let mut names = HashSet::new();
+        for (base, of) in found {
+            if self.pending.contains_key(&base) {
+                continue;
+            }
+            let own = pending(of);
+            let numbered = (2..).map(|number| format!("{own}.{number}"));
+            let mut free = std::iter::once(own.clone()).chain(numbered);
+            let name = free.find(|name| names.insert(name.clone()));
+            let name = name.expect("there are more numbers than names");
+            self.pending.insert(base, name);
         }
         Ok(())
     }
