@@ -139,8 +139,8 @@ pub fn schedule(
     }
 }
 
-/// Moves those of the first steps that are updates behind all steps which do not wait for them: a delayed update next to
-/// the first reader of its parameter, where it parts no group.
+/// Moves those of the first steps that are updates behind all steps which do not wait for them: a delayed update next
+/// to the first reader of its parameter, where it parts no group.
 fn next_to_readers(steps: Vec<Step>, step_of: &[usize], predecessors: &[Vec<usize>], is_first: &[bool]) -> Vec<Step> {
     let of_update = |step: &&Step| step.nodes.iter().all(|node| is_first[node.index()]);
     let updates = steps.iter().take_while(of_update).count();

@@ -10,8 +10,8 @@ use lessen_nn::{BatchShape, Context, ParamSpec, Selection, StateSpec, Update, op
 
 /// The graphs of training before they are compiled.
 pub struct StepGraphs {
-    /// The graph that runs for every batch, or for those of the layout `shape`. With forward-fused updates it begins with
-    /// the update of the step before.
+    /// The graph that runs for every batch, or for those of the layout `shape`. With forward-fused updates it begins
+    /// with the update of the step before.
     pub step: Graph,
     /// With forward-fused updates, the graphs beside it.
     pub delayed: Option<Delayed<Graph>>,
@@ -47,8 +47,8 @@ impl StepGraphs {
     /// Traces the loss and adds derivative and update.
     ///
     /// # Errors
-    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; forward-fused
-    /// updates of gradients that are accumulated.
+    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function;
+    /// forward-fused updates of gradients that are accumulated.
     pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<StepGraphs> {
         let (step, params, sums) = step_graph(options, loss)?;
         let apply = (options.accumulate > 1).then(|| {

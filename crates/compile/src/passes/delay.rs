@@ -21,9 +21,9 @@ pub fn pending(data: &str) -> String {
     format!("{PREFIX}{data}")
 }
 
-/// The graphs of a step whose update is delayed: `first`, `step` as often as one likes, and `flush` do what as many steps
-/// do as `first` and `step` have run. Data inputs that the update reads have names of [`pending`] there, since their
-/// values are those of the step before. Outputs are those of a step.
+/// The graphs of a step whose update is delayed: `first`, `step` as often as one likes, and `flush` do what as many
+/// steps do as `first` and `step` have run. Data inputs that the update reads have names of [`pending`] there, since
+/// their values are those of the step before. Outputs are those of a step.
 pub struct Delayed {
     /// The step without the update: for the first step, and for one behind `flush`.
     pub first: Graph,
@@ -108,6 +108,7 @@ impl<'a> Split<'a> {
     }
 
     /// Finds the nodes of the update phase that lead to assigned states, and depend on one that the phase assigns.
+    /// Those that follow from gradients alone, such as their norm, are of the rest.
     fn find_update(&mut self) {
         let graph = self.graph;
         let (mut moves, mut leads) = (vec![false; graph.values.len()], vec![false; graph.values.len()]);
@@ -155,8 +156,8 @@ impl<'a> Split<'a> {
     }
 
     /// Moves nodes into the update whose results it alone reads, where what has to wait for it grows by no more than
-    /// numbers: a gradient times the factor of clipping. Numbers wait themselves, since all updates that read one which is
-    /// computed there would share its group.
+    /// numbers: a gradient times the factor of clipping. Numbers wait themselves, since all updates that read one which
+    /// is computed there would share its group.
     fn sink(&mut self) {
         let graph = self.graph;
         let large = |values: &BTreeSet<ValueId>| {
@@ -226,8 +227,8 @@ impl<'a> Split<'a> {
         Ok(())
     }
 
-    /// For each value the name of the first state that it leads to in the update. Those that forward reads as well, which
-    /// are parameters, come before others.
+    /// For each value the name of the first state that it leads to in the update. Those that forward reads as well,
+    /// which are parameters, come before others.
     fn first_states(&self) -> Vec<Option<&'a str>> {
         let graph = self.graph;
         let mut first: Vec<Option<(bool, usize)>> = vec![None; graph.values.len()];

@@ -1,5 +1,5 @@
-//! Updates at the beginning of the next step: the graphs against those of plain steps, and the trainer against the other
-//! placements where parameters are used between the steps.
+//! Updates at the beginning of the next step: the graphs against those of plain steps, and the trainer against the
+//! other placements where parameters are used between the steps.
 
 use crate::support::device;
 use lessen_base::SplitMix64;
