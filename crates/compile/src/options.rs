@@ -9,6 +9,9 @@ pub enum Placement {
     /// the gradient's memory is free at once.
     #[default]
     BackwardFused,
+    /// The update of a step at the beginning of the next one, each just before forward reads the new parameter; for
+    /// graphs that [`delay`](crate::passes::delay()) makes.
+    ForwardFused,
 }
 
 /// The dtype that products of matrices read.

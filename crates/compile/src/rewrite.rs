@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lessen_graph::{Assign, Graph, Node, Op, Output, Phase, ValueId};
+use lessen_graph::{Assign, Graph, InputKind, Node, Op, Output, Phase, ValueId};
 
 /// A graph under construction beside the one that it replaces.
 pub(crate) struct Rewriter {
@@ -16,13 +16,27 @@ pub(crate) struct Rewriter {
 impl Rewriter {
     /// Starts with all inputs of `old`.
     pub fn new(old: &Graph) -> Rewriter {
-        let mut new = Graph::default();
-        let mut map = vec![None; old.values.len()];
+        let mut rewriter = Rewriter::without_inputs(old);
         for input in &old.inputs {
-            let value = new.add_input(&input.name, input.kind, old.ty(input.value).clone());
-            map[input.value.index()] = Some(value);
+            rewriter.input(&input.name, input.kind, input.value, old);
         }
-        Rewriter { new, map, stage: 0 }
+        rewriter
+    }
+
+    /// Starts without an input.
+    pub fn without_inputs(old: &Graph) -> Rewriter {
+        Rewriter {
+            new: Graph::default(),
+            map: vec![None; old.values.len()],
+            stage: 0,
+        }
+    }
+
+    /// Adds an input, which stands for a value of the old graph.
+    pub fn input(&mut self, name: &str, kind: InputKind, value: ValueId, old: &Graph) -> ValueId {
+        let new = self.new.add_input(name, kind, old.ty(value).clone());
+        self.set(value, new);
+        new
     }
 
     /// The new graph's value for one of the old graph.

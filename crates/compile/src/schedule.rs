@@ -88,7 +88,12 @@ pub fn schedule(
         }
         predecessors[i] = from;
     }
-    let idle = idle(graph, places, &kinds.runs);
+    let first = idle(graph, places, &kinds.runs);
+    // Of a delayed update nothing waits for a gradient.
+    let idle = match placement {
+        Placement::ForwardFused => vec![false; n],
+        Placement::Separate | Placement::BackwardFused => first.clone(),
+    };
     let others = |from: &Vec<usize>| from.iter().filter(|&&p| !idle[p]).count();
     let is_before_update = |i: &usize| kinds.runs[*i] && graph.nodes[*i].phase != Phase::Update;
     let (waits_for_others, before_update) = (
@@ -126,7 +131,43 @@ pub fn schedule(
     scheduler.ready_updates = scheduler.pending.iter().copied().filter(early).collect();
     scheduler.run();
     assert!(scheduler.pending.is_empty(), "no two nodes wait for each other");
-    scheduler.steps
+    match placement {
+        Placement::ForwardFused => {
+            next_to_readers(scheduler.steps, &scheduler.step_of, &scheduler.predecessors, &first)
+        }
+        Placement::Separate | Placement::BackwardFused => scheduler.steps,
+    }
+}
+
+/// Moves those of the first steps that are updates behind all steps which do not wait for them: a delayed update next
+/// to the first reader of its parameter, where it parts no group.
+fn next_to_readers(steps: Vec<Step>, step_of: &[usize], predecessors: &[Vec<usize>], is_first: &[bool]) -> Vec<Step> {
+    let of_update = |step: &&Step| step.nodes.iter().all(|node| is_first[node.index()]);
+    let updates = steps.iter().take_while(of_update).count();
+    // For each update the first step that waits for it, directly or through other updates.
+    let mut needed = vec![steps.len(); updates];
+    for (s, step) in steps.iter().enumerate().rev() {
+        let by = needed.get(s).copied().unwrap_or(s);
+        for &before in step.nodes.iter().flat_map(|node| &predecessors[node.index()]) {
+            let update = step_of[before];
+            if update < updates && update != s {
+                needed[update] = needed[update].min(by);
+            }
+        }
+    }
+    let mut waiting: Vec<Vec<Step>> = vec![Vec::new(); steps.len() + 1];
+    let mut moved = Vec::with_capacity(steps.len());
+    for (s, step) in steps.into_iter().enumerate() {
+        match needed.get(s) {
+            Some(&reader) => waiting[reader].push(step),
+            None => {
+                moved.append(&mut waiting[s]);
+                moved.push(step);
+            }
+        }
+    }
+    moved.extend(waiting.into_iter().flatten());
+    moved
 }
 
 struct Scheduler<'a> {
@@ -178,7 +219,7 @@ impl Scheduler<'_> {
 
     /// The first node of the next step: a ready update, which frees a gradient, or else the earliest ready node.
     fn next(&mut self) -> Option<usize> {
-        if self.placement == Placement::BackwardFused
+        if self.placement != Placement::Separate
             && let Some(&update) = self.ready_updates.first()
         {
             return Some(update);

@@ -4,13 +4,17 @@ use crate::options::TrainerOptions;
 use crate::reading::Reading;
 use crate::recording::recording_graph;
 use lessen_base::{Error, Result};
+use lessen_compile::{Placement, passes};
 use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
 use lessen_nn::{BatchShape, Context, ParamSpec, Selection, StateSpec, Update, optimizer};
 
 /// The graphs of training before they are compiled.
 pub struct StepGraphs {
-    /// The graph that runs for every batch, or for those of the layout `shape`.
+    /// The graph that runs for every batch, or for those of the layout `shape`. With forward-fused updates it begins
+    /// with the update of the step before.
     pub step: Graph,
+    /// With forward-fused updates, the graphs beside it.
+    pub delayed: Option<Delayed<Graph>>,
     /// The layout of the batches, if the step runs for several; see [`StepGraphs::with_shape`].
     pub shape: Option<BatchShape>,
     /// With accumulation, the graph that updates after the last batch.
@@ -23,11 +27,28 @@ pub struct StepGraphs {
     pub(crate) reading: Reading,
 }
 
+/// What runs beside the step where its update is that of the step before: graphs, or their plans.
+#[derive(Clone)]
+pub struct Delayed<T> {
+    /// The step where no update waits: the first one, and those behind a use of the parameters.
+    pub first: T,
+    /// The update that waits, before the parameters are used.
+    pub flush: T,
+}
+
+impl<T> Delayed<T> {
+    /// Both of them.
+    pub fn all(&self) -> [&T; 2] {
+        [&self.first, &self.flush]
+    }
+}
+
 impl StepGraphs {
     /// Traces the loss and adds derivative and update.
     ///
     /// # Errors
-    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function.
+    /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function;
+    /// forward-fused updates of gradients that are accumulated.
     pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<StepGraphs> {
         let (step, params, sums) = step_graph(options, loss)?;
         let apply = (options.accumulate > 1).then(|| {
@@ -44,9 +65,11 @@ impl StepGraphs {
                 states.push((name.to_string(), ty.clone()));
             }
         }
+        let (step, delayed) = delayed(options, step)?;
         Ok(StepGraphs {
             reading: Reading::of(options, &params),
             step,
+            delayed,
             shape: None,
             apply,
             functions: Vec::new(),
@@ -118,6 +141,24 @@ pub(crate) fn step_graph(
     let params = cx.params();
     drop(cx);
     Ok((trace.finish(), params, sums))
+}
+
+/// The graph of a step as its updates are placed, and the graphs beside it.
+///
+/// # Errors
+/// Forward-fused updates of gradients that are accumulated.
+pub(crate) fn delayed(options: &TrainerOptions, step: Graph) -> Result<(Graph, Option<Delayed<Graph>>)> {
+    if options.placement != Placement::ForwardFused {
+        return Ok((step, None));
+    }
+    if options.accumulate > 1 {
+        return Err(Error::user(
+            "forward-fused updates do not go with gradients that are accumulated; place updates in the same step, or make \
+             each step of one batch",
+        ));
+    }
+    let passes::Delayed { first, step, flush, .. } = passes::delay(&step)?;
+    Ok((step, Some(Delayed { first, flush })))
 }
 
 /// Refuses a loss that has no gradient.

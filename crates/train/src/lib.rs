@@ -60,7 +60,7 @@ mod trainer;
 
 pub use array::{HostArray, StateArray};
 pub use generate::{Each, Generator};
-pub use graphs::StepGraphs;
+pub use graphs::{Delayed, StepGraphs};
 pub use lessen_base::{Error, Result};
 pub use options::TrainerOptions;
 pub use plans::StepPlans;

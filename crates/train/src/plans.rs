@@ -1,6 +1,6 @@
 //! The plans of training: the graphs compiled for a device, under a budget for all that they take together.
 
-use crate::graphs::{StepGraphs, function_graph, states_of, step_graph};
+use crate::graphs::{Delayed, StepGraphs, delayed, function_graph, states_of, step_graph};
 use crate::memory::check_memory;
 use crate::options::TrainerOptions;
 use crate::reading::Reading;
@@ -70,9 +70,11 @@ impl StepGraphs {
         all.values().map(|ty| ty.bytes()).sum()
     }
 
-    /// All graphs: the step, the update, the functions.
+    /// All graphs: the step and those beside it, the update, the functions.
     fn graphs(&self) -> impl Iterator<Item = &Graph> {
-        std::iter::once(&self.step).chain(&self.apply).chain(&self.functions)
+        let beside = self.delayed.iter().flat_map(Delayed::all);
+        let steps = std::iter::once(&self.step).chain(beside);
+        steps.chain(&self.apply).chain(&self.functions)
     }
 }
 
@@ -89,6 +91,8 @@ fn below_floor(budget: usize, floor: usize) -> Error {
 pub struct StepPlans {
     /// The plan that runs for every batch, or for those of the layout `shape`.
     pub step: Plan,
+    /// With forward-fused updates, the plans beside it.
+    pub delayed: Option<Delayed<Plan>>,
     /// The layout of the batches, if the step runs for several.
     pub shape: Option<BatchShape>,
     /// With accumulation, the plan that updates after the last batch.
@@ -117,8 +121,16 @@ impl StepPlans {
         let mut plans = graphs.plans(backend, options)?;
         let functions = plans.split_off(plans.len() - graphs.functions.len());
         let apply = if graphs.apply.is_some() { plans.pop() } else { None };
+        let mut steps = plans.into_iter();
+        let mut next = || steps.next().ok_or_else(|| Error::internal("a graph has no plan"));
+        let step = next()?;
+        let beside = graphs.delayed.as_ref().map(|_| {
+            let (first, flush) = (next()?, next()?);
+            Ok(Delayed { first, flush })
+        });
         Ok(StepPlans {
-            step: plans.remove(0),
+            step,
+            delayed: beside.transpose()?,
             shape: graphs.shape,
             apply,
             functions,
@@ -134,10 +146,12 @@ impl StepPlans {
 
     /// All plans: that of the step first.
     pub fn plans(&self) -> impl Iterator<Item = &Plan> {
-        std::iter::once(&self.step).chain(&self.apply).chain(&self.functions)
+        let beside = self.delayed.iter().flat_map(Delayed::all);
+        let steps = std::iter::once(&self.step).chain(beside);
+        steps.chain(&self.apply).chain(&self.functions)
     }
 
-    /// The plan that [`Trainer::add_step`](crate::Trainer::add_step) makes beside these for batches of another layout.
+    /// The plans that [`Trainer::add_step`](crate::Trainer::add_step) makes beside these for batches of another layout.
     ///
     /// # Errors
     /// As there.
@@ -146,9 +160,14 @@ impl StepPlans {
         backend: &dyn Backend,
         options: &TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
-    ) -> Result<Plan> {
+    ) -> Result<Vec<Plan>> {
         let (graph, ..) = step_graph(options, loss)?;
-        self.another(backend, &graph, &options.of_plans(options.budget))
+        let (step, delayed) = delayed(options, graph)?;
+        let first = delayed.map(|delayed| delayed.first);
+        let graphs = std::iter::once(step).chain(first);
+        graphs
+            .map(|graph| self.another(backend, &graph, &options.of_plans(options.budget)))
+            .collect()
     }
 
     /// The plan that [`Session::function`](crate::Session::function) makes beside these.

@@ -12,7 +12,8 @@ mod step;
 
 pub use self::step::{Part, StepReport};
 
-use crate::graphs::StepGraphs;
+use self::step::{Numbers, StepFunctions};
+use crate::graphs::{Delayed, StepGraphs};
 use crate::options::TrainerOptions;
 use crate::plans::StepPlans;
 use crate::session::{Function, Session};
@@ -36,8 +37,12 @@ pub struct Trainer {
     session: Session,
     states: Vec<String>,
     gradient_sums: Vec<String>,
-    /// The graphs of a step by the layout of batches; a single one where that is always the same.
-    steps: HashMap<Option<BatchShape>, Function>,
+    /// The graphs of a step by the layout of batches; those of a single one where that is always the same.
+    steps: HashMap<Option<BatchShape>, StepFunctions>,
+    /// With forward-fused updates, the graph that updates before the parameters are used.
+    flush: Option<Function>,
+    /// The numbers that the update of the last step reads, if it has not run yet.
+    pending: Option<Numbers>,
     /// With accumulation, the graph that updates after the last batch.
     apply: Option<Function>,
     functions: Vec<Function>,
@@ -78,7 +83,12 @@ impl Trainer {
         session.keep_arena(planned_arena);
         session.read_as(plans.reading);
         session.set_precision(options.precision);
-        let steps = HashMap::from([(plans.shape, session.load(plans.step)?)]);
+        let step = session.load(plans.step)?;
+        let (first, flush) = match plans.delayed {
+            Some(Delayed { first, flush }) => (Some(session.load(first)?), Some(session.load(flush)?)),
+            None => (None, None),
+        };
+        let steps = HashMap::from([(plans.shape, StepFunctions { step, first })]);
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
         let functions = functions.collect::<Result<_>>()?;
@@ -87,6 +97,8 @@ impl Trainer {
             states: plans.states.into_iter().map(|(name, _)| name).collect(),
             gradient_sums: plans.gradient_sums,
             steps,
+            flush,
+            pending: None,
             apply,
             functions,
             options,
@@ -96,14 +108,23 @@ impl Trainer {
         })
     }
 
-    /// The session in which the steps run.
-    pub fn session(&mut self) -> &mut Session {
-        &mut self.session
+    /// The session in which the steps run, with the parameters of the last step.
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn session(&mut self) -> Result<&mut Session> {
+        self.flush()?;
+        Ok(&mut self.session)
     }
 
     /// The parameters: names, shapes, first values.
     pub fn params(&self) -> &[ParamSpec] {
         self.session.params()
+    }
+
+    /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.
+    pub fn widens_bf16(&self) -> bool {
+        self.session.widens_bf16()
     }
 
     /// Whether a parameter is trained.
@@ -115,7 +136,8 @@ impl Trainer {
     ///
     /// # Errors
     /// A device that fails.
-    pub fn weights(&self) -> Result<Weights> {
+    pub fn weights(&mut self) -> Result<Weights> {
+        self.flush()?;
         self.session.weights()
     }
 
@@ -124,6 +146,7 @@ impl Trainer {
     /// # Errors
     /// A name that the model does not have, or a wrong shape.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        self.flush()?;
         self.session.set_weights(weights)
     }
 
@@ -131,7 +154,8 @@ impl Trainer {
     ///
     /// # Errors
     /// A device that fails.
-    pub fn broken_parameter(&self) -> Result<Option<&str>> {
+    pub fn broken_parameter(&mut self) -> Result<Option<&str>> {
+        self.flush()?;
         self.session.broken_parameter()
     }
 
@@ -155,12 +179,16 @@ impl Trainer {
     /// # Errors
     /// A device that fails.
     pub fn finish(mut self) -> Result<Session> {
-        self.session.finish()?;
+        self.session()?.finish()?;
         Ok(self.session)
     }
 
     /// Ends the training; the session has the parameters and the states of training.
-    pub fn into_session(self) -> Session {
-        self.session
+    ///
+    /// # Errors
+    /// A device that fails.
+    pub fn into_session(mut self) -> Result<Session> {
+        self.flush()?;
+        Ok(self.session)
     }
 }

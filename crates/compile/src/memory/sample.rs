@@ -267,7 +267,13 @@ impl Maker<'_> {
             self.copy(&graph.nodes[id.index()]);
             return self.map[&old];
         }
-        let kind = graph.input(old).map_or(InputKind::Data, |input| input.kind);
+        // What an update computes before the forward phase lies in the memory of its state.
+        let is_updated = |id: NodeId| graph.nodes[id.index()].phase == Phase::Update;
+        let kind = match graph.input(old) {
+            Some(input) => input.kind,
+            None if graph.producer(old).is_some_and(is_updated) => InputKind::State,
+            None => InputKind::Data,
+        };
         let name = self.new.inputs.len().to_string();
         let value = self.new.add_input(&name, kind, graph.ty(old).clone());
         self.map.insert(old, value);
@@ -329,7 +335,8 @@ impl Maker<'_> {
     /// The assignments whose value the sample makes.
     fn assigns(&mut self) {
         for assign in &self.old.graph.assigns {
-            if let (Some(&target), Some(&value)) = (self.map.get(&assign.target), self.map.get(&assign.value)) {
+            if let Some(&value) = self.map.get(&assign.value) {
+                let target = self.read(assign.target);
                 self.new.assigns.push(Assign { target, value });
             }
         }

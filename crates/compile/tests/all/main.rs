@@ -1,5 +1,6 @@
 //! Tests of passes, schedules, memory plans and budgets.
 
+mod delay;
 mod folding;
 mod merging;
 mod outside;

@@ -107,6 +107,37 @@ fn a_run_takes_the_memory_that_it_announces() {
 }
 
 #[test]
+fn updates_in_the_next_step_take_the_memory_that_is_announced() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    let (data, recipe) = (texts(dir), classifier(dir, "encoder", ""));
+    let late = [
+        "--set",
+        "optimizer.placement=forward-fused",
+        "--set",
+        "train.steps=20",
+        "--json",
+    ];
+    let more = [&MIDDLE[..], &late].concat();
+    let plan = json(
+        dir,
+        &[&["plan", text(&recipe), "--data", text(&data)], &more[..]].concat(),
+    );
+    assert_eq!(plan["update_placement"], "forward-fused");
+    let floor = format!("{}B", plan["floor_bytes"].as_u64().unwrap());
+    for (out, budget) in [("free", &[][..]), ("floor", &["--budget", &floor])] {
+        let report = json(
+            dir,
+            &[&train_on(&recipe, &data, &more)[..], budget, &["--out", out]].concat(),
+        );
+        check(out, &report);
+        if budget.is_empty() {
+            check_plan(out, &plan, &report);
+        }
+    }
+}
+
+#[test]
 fn a_budget_binds_the_whole_process() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();

@@ -287,7 +287,8 @@ keys! {
             "what makes a step of a gradient; adamw_8bit has moments of 8 bits, adafactor of rows and columns, and adadelta's \
              train.lr is usually 1";
         placement: Placement [Kind::Choice(Placement::WORDS)] = "\"backward-fused\"",
-            "update after backward, or each parameter as soon as its gradient is complete; the results are the same";
+            "update after backward, each parameter as soon as its gradient is complete, or each at the beginning of the next step, which \
+             train.accumulate does not go with; the results are the same";
         beta1: Option<f64> [SHARE],
             "AdamW, Adam: decay of the mean gradient; Lion: share of it in a step (default: 0.9)";
         beta2: Option<f64> [SHARE],

@@ -323,7 +323,7 @@ fn set_labels(model: &mut Model, goal: &Goal) {
 ///
 /// # Errors
 /// A folder that cannot be written to, and a weight that the dtype does not reach.
-pub(crate) fn save(dir: &Path, task: &RunTask, trainer: &Trainer, reader: &Reader) -> Result<()> {
+pub(crate) fn save(dir: &Path, task: &RunTask, trainer: &mut Trainer, reader: &Reader) -> Result<()> {
     trainer.save(dir, &task.model.config_json(), task.config.train.save_dtype)?;
     reader.save(dir)?;
     task.generation().map_or(Ok(()), |generation| generation.save(dir))

@@ -70,7 +70,7 @@ pub fn train(request: &Request, new_backend: NewBackend<'_>) -> Result<Report> {
     let (stage, plans) = stages.next().ok_or_else(|| Error::internal("a run has no stage"))?;
     let (mut trainer, first) = stage.trainer(|| Ok(left.backend), plans, left.from)?;
 
-    trainer.session().reserve()?;
+    trainer.session()?.reserve()?;
 
     // Where.
     interrupt::listen()?;
@@ -235,7 +235,7 @@ impl Run {
             self.log.expect(self.total);
         }
         let stage = stage.beginning_after(done, &self.stage);
-        let before = From::Before(Box::new(self.trainer.into_session()));
+        let before = From::Before(Box::new(self.trainer.into_session()?));
         let (trainer, first) = stage.trainer(new_backend, plans, before)?;
         let mut run = Run {
             evaluation: stage.evaluation(&trainer),
@@ -288,7 +288,7 @@ impl Run {
             data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
             let unknown = UnknownTokens::of(&self.stage.sources).remark();
             unknown.iter().for_each(|remark| self.log.note(remark));
-            if self.trainer.session().widens_bf16() {
+            if self.trainer.widens_bf16() {
                 self.log.note(
                     "warning: train.precision is bf16, which this device has no instructions for: products widen it, which \
                      takes longer than train.precision=f32",
@@ -352,7 +352,7 @@ impl Run {
     fn evaluate(&mut self, step: u64) -> Result<Scores> {
         let (task, dev) = (&self.stage.task, &self.stage.sources.dev);
         let job = (&task.model, &task.goal);
-        let scores = evaluate(self.trainer.session(), &mut self.evaluation, job, dev.as_ref())?;
+        let scores = evaluate(self.trainer.session()?, &mut self.evaluation, job, dev.as_ref())?;
         if scores.loss.is_finite() {
             if let Some(confusion) = scores.confusion_json(step) {
                 self.folder.write(CONFUSION, &format!("{confusion}\n"))?;

@@ -251,9 +251,11 @@ impl<'a> Planner<'a> {
         }
         let mut programs = 0;
         for plan in plans.plans() {
-            programs += self.weighed(|_| Ok(plan.clone()))?.growth.lasting;
+            programs += self.weighed(|_| Ok(vec![plan.clone()]))?.growth.lasting;
         }
-        let tensors = TENSOR * plans.params.len() * 3;
+        // A parameter has two moments, and a gradient where updates wait for the next step.
+        let each = if plans.delayed.is_some() { 4 } else { 3 };
+        let tensors = TENSOR * plans.params.len() * each;
         let momentary = others.compiling.max(CHECKPOINT + tensors).max(self.work.report());
         let unread = if parts.data.is_some() { 0 } else { self.base.data };
         parts.process = self.base.process + unread;
@@ -284,8 +286,13 @@ impl<'a> Planner<'a> {
             plans.make_room(own.arena);
             step = step.max(own);
         }
-        let evaluation = middle(&evaluations)
-            .map(|shape| self.weighed(|backend| plans.another_function(backend, |cx| trace(cx, model, goal, shape))));
+        let evaluation = middle(&evaluations).map(|shape| {
+            self.weighed(|backend| {
+                Ok(vec![
+                    plans.another_function(backend, |cx| trace(cx, model, goal, shape))?,
+                ])
+            })
+        });
         let (step_constants, step) = (step.constants, step.growth);
         let evaluation = evaluation.transpose()?.unwrap_or_default();
         let (evaluation_constants, evaluation) = (evaluation.constants, evaluation.growth);
@@ -305,18 +312,18 @@ impl<'a> Planner<'a> {
         })
     }
 
-    /// Makes a plan, loads it and frees it again, to find out what it takes. Large constants and results are not
+    /// Makes plans, loads them and frees them again, to find out what they take. Large constants and results are not
     /// allocated for that.
-    fn weighed(&mut self, make: impl FnOnce(&dyn Backend) -> Result<Plan>) -> Result<Weight> {
+    fn weighed(&mut self, make: impl FnOnce(&dyn Backend) -> Result<Vec<Plan>>) -> Result<Weight> {
         let (made, made_growth) = allocated::growth(|| make(self.backend));
-        let plan = made?;
-        let (constants, arena) = (plan.constant_bytes(), plan.arena_bytes());
-        let results: usize = plan
-            .graph()
-            .outputs
-            .iter()
-            .map(|output| plan.graph().ty(output.value).bytes())
-            .sum();
+        let plans = made?;
+        let constants: usize = plans.iter().map(Plan::constant_bytes).sum();
+        let arena = plans.iter().map(Plan::arena_bytes).fold(0, usize::max);
+        let results = |plan: &Plan| -> usize {
+            let outputs = plan.graph().outputs.iter();
+            outputs.map(|output| plan.graph().ty(output.value).bytes()).sum()
+        };
+        let results: usize = plans.iter().map(results).sum();
         if constants + results > LARGE {
             let lasting = made_growth.lasting + constants + results;
             let growth = Growth { lasting, ..made_growth };
@@ -326,8 +333,9 @@ impl<'a> Planner<'a> {
                 growth,
             });
         }
-        let (loaded, loaded_growth) = allocated::growth(|| self.backend.load(plan));
-        self.backend.unload(loaded?);
+        let load = |plan| self.backend.load(plan);
+        let (loaded, loaded_growth) = allocated::growth(|| plans.into_iter().map(load).collect::<Result<Vec<_>>>());
+        loaded?.into_iter().for_each(|program| self.backend.unload(program));
         let lasting = made_growth.lasting + loaded_growth.lasting;
         let transient = made_growth.transient.saturating_sub(loaded_growth.lasting);
         let transient = transient.max(loaded_growth.transient);

@@ -48,7 +48,8 @@ impl Run {
     /// Saves a checkpoint. Where that fails, training goes on, and the error is that of the run unless a later one is
     /// saved.
     pub(super) fn checkpoint(&mut self, step: u64) -> Result<()> {
-        if let Some(name) = self.trainer.broken_parameter()? {
+        let broken = self.trainer.broken_parameter()?.map(str::to_string);
+        if let Some(name) = broken {
             return Err(self.diverged(step, &format!("after step {step} the parameter {name} is not finite")));
         }
         let begun = Instant::now();
@@ -66,7 +67,7 @@ impl Run {
         Ok(())
     }
 
-    fn save_checkpoint(&self, step: u64) -> Result<()> {
+    fn save_checkpoint(&mut self, step: u64) -> Result<()> {
         self.log.sync()?;
         let train = &self.stage.task.config.train;
         let (dtype, optimizer) = (train.save_dtype, train.save_optimizer);
@@ -75,7 +76,7 @@ impl Run {
         (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
         (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
         self.folder.checkpoints().save(manifest, train.keep, |aside| {
-            model::save(aside, &self.stage.task, &self.trainer, &self.reader)?;
+            model::save(aside, &self.stage.task, &mut self.trainer, &self.reader)?;
             self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
         })?;
         self.spent().write(&self.folder.sessions())
@@ -96,9 +97,9 @@ impl Run {
     }
 
     /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
-    fn save_model(&self, dir: &Path, best: Option<&Best>) -> Result<()> {
+    fn save_model(&mut self, dir: &Path, best: Option<&Best>) -> Result<()> {
         write_folder(dir, |aside| {
-            model::save(aside, &self.stage.task, &self.trainer, &self.reader)?;
+            model::save(aside, &self.stage.task, &mut self.trainer, &self.reader)?;
             best.map_or(Ok(()), |best| write_best(aside, best))
         })
     }
@@ -110,7 +111,7 @@ impl Run {
     }
 
     /// Saves the model that the run results in.
-    pub(super) fn save_result(&self) -> Result<()> {
+    pub(super) fn save_result(&mut self) -> Result<()> {
         let (best, model) = (self.folder.best(), self.folder.model());
         if !self.yields_best() {
             return self.save_model(&model, None);

@@ -3,5 +3,6 @@
 mod attention_keys;
 mod mutations;
 mod other_device;
+mod placements;
 mod properties;
 mod reference_backend;

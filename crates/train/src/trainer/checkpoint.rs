@@ -28,7 +28,8 @@ impl Trainer {
     ///
     /// # Errors
     /// A folder that cannot be written to, or holds something else.
-    pub fn save_checkpoint(&self, dir: &Path) -> Result<()> {
+    pub fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {
+        self.flush()?;
         let is_empty = || fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
         if dir.exists() && !dir.join(STEPS).is_file() && !is_empty() {
             return Err(Error::user(format!(
@@ -77,6 +78,7 @@ impl Trainer {
         if !is_whole || states.names().len() != self.states.len() {
             return Err(other_optimizer().at(dir.display()));
         }
+        self.pending = None;
         self.session.load_states(&mut parameters, &names)?;
         self.session.load_states(&mut states, &self.states)?;
         self.done = done;

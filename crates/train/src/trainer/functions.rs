@@ -34,6 +34,7 @@ impl Trainer {
     /// # Errors
     /// As [`Trainer::step`].
     pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
+        self.flush()?;
         self.session.run(function, inputs)
     }
 
@@ -64,6 +65,7 @@ impl Trainer {
     /// # Errors
     /// As [`Trainer::step`].
     pub fn record(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Statistics> {
+        self.flush()?;
         let key = self.key(0);
         let all: Vec<(&str, Host<'_>)> = [("key", Host::U32(&key))]
             .into_iter()

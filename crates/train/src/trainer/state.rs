@@ -13,7 +13,8 @@ impl Trainer {
     ///
     /// # Errors
     /// A device that fails.
-    pub fn state(&self) -> Result<Vec<StateArray>> {
+    pub fn state(&mut self) -> Result<Vec<StateArray>> {
+        self.flush()?;
         self.states.iter().map(|name| self.session.state(name)).collect()
     }
 
@@ -21,7 +22,8 @@ impl Trainer {
     ///
     /// # Errors
     /// A folder that cannot be written to, and a number that the dtype does not reach.
-    pub fn save(&self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
+    pub fn save(&mut self, dir: &Path, config_json: &Map<String, Value>, dtype: WeightDtype) -> Result<()> {
+        self.flush()?;
         self.session.save(dir, config_json, dtype)
     }
 
@@ -32,7 +34,8 @@ impl Trainer {
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub fn save_state(&self, path: &Path, dtype: WeightDtype, optimizer: bool) -> Result<Vec<Entry>> {
+    pub fn save_state(&mut self, path: &Path, dtype: WeightDtype, optimizer: bool) -> Result<Vec<Entry>> {
+        self.flush()?;
         let states = self.states.iter().filter(|name| optimizer || !is_of_optimizer(name));
         let names: Vec<String> = states.cloned().chain(self.unsaved_params(dtype)).collect();
         self.session.save_states(path, &names)
@@ -47,6 +50,7 @@ impl Trainer {
         if state.len() != self.states.len() || !state.iter().all(fits) {
             return Err(other_optimizer());
         }
+        self.flush()?;
         state.iter().try_for_each(|array| self.session.set_state(array))?;
         self.done = done;
         Ok(())
@@ -59,6 +63,7 @@ impl Trainer {
     /// A state that this trainer does not have, lacks, or has in another dtype or shape; a file that cannot be read.
     pub fn resume_from(&mut self, done: u64, path: &Path, optimizer: bool) -> Result<()> {
         let mut file = TensorFile::open(path)?;
+        self.flush()?;
         let found = self.session.load_states(&mut file, &self.states_and_params())?;
         let mut needed: Vec<&String> = self.states.iter().collect();
         needed.retain(|name| optimizer || !is_of_optimizer(name));
@@ -81,6 +86,7 @@ impl Trainer {
     /// # Errors
     /// A file that cannot be read.
     pub fn carry_on_from(&mut self, done: u64, path: &Path) -> Result<Vec<String>> {
+        self.flush()?;
         let all = self.states_and_params();
         let found = self.session.load_states(&mut TensorFile::open(path)?, &all)?;
         self.done = done;

@@ -1,15 +1,27 @@
 //! A step of training: one batch or several, whose gradients are summed, and one update.
 
 use super::Trainer;
-use crate::graphs::{check_params, step_graph};
-use crate::session::Inputs;
+use crate::graphs::{check_params, delayed, step_graph};
+use crate::session::{Function, Inputs};
 use lessen_base::Result;
-use lessen_compile::Host;
+use lessen_compile::{Host, passes};
 use lessen_graph::Tensor;
 use lessen_nn::optimizer::steps_input;
 use lessen_nn::{BatchShape, Context};
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
+
+/// Inputs that are single numbers, by name.
+pub(super) type Numbers = Vec<(String, [f32; 1])>;
+
+/// The graphs of a step for one layout of batches.
+#[derive(Clone, Copy)]
+pub(super) struct StepFunctions {
+    /// The step; with forward-fused updates, behind the update of the one before.
+    pub step: Function,
+    /// With forward-fused updates, the step where no update waits.
+    pub first: Option<Function>,
+}
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -107,8 +119,11 @@ impl Trainer {
         }
         let (graph, params, _) = step_graph(&self.options, loss)?;
         check_params(self.session.params(), &params)?;
-        let function = self.add(&graph, self.options.placement)?;
-        self.steps.insert(Some(shape), function);
+        let (step, delayed) = delayed(&self.options, graph)?;
+        let step = self.add(&step, self.options.placement)?;
+        let first = delayed.map(|delayed| self.add(&delayed.first, self.options.placement));
+        let first = first.transpose()?;
+        self.steps.insert(Some(shape), StepFunctions { step, first });
         Ok(())
     }
 
@@ -124,13 +139,13 @@ impl Trainer {
             .options
             .schedule
             .lr(usize::try_from(scheduled).unwrap_or(usize::MAX));
-        let rate = [lr as f32];
-        let numbers = self.step_numbers();
-        let mut scalars: Vec<(&str, Host<'_>)> = vec![("lr", Host::F32(&rate))];
-        scalars.extend(numbers.iter().map(|(name, number)| (name.as_str(), Host::F32(number))));
+        let mut numbers = vec![("lr".to_string(), [lr as f32])];
+        numbers.extend(self.step_numbers());
+        let scalars: Vec<(&str, Host<'_>)> = hosts(&numbers).chain(self.pending.iter().flat_map(hosts)).collect();
         let (mut loss, mut gradient_norm) = (0.0, None);
         for (index, part) in batches.iter().enumerate() {
-            let step = self.steps[&part.shape];
+            let StepFunctions { step, first } = self.steps[&part.shape];
+            let step = first.filter(|_| self.pending.is_none()).unwrap_or(step);
             let key = self.key(index);
             let share = [part.share];
             let mut all = scalars.clone();
@@ -143,6 +158,10 @@ impl Trainer {
         if let Some(apply) = self.apply {
             gradient_norm = self.session.run(apply, &scalars)?.scalar("gradient_norm");
         }
+        if self.flush.is_some() {
+            let late = |(name, number): (String, [f32; 1])| (passes::pending(&name), number);
+            self.pending = Some(numbers.into_iter().map(late).collect());
+        }
         self.done += 1;
         Ok(StepReport {
             step: self.done,
@@ -153,8 +172,18 @@ impl Trainer {
         })
     }
 
+    /// Runs the update of the last step, if it has not run yet: before parameters or states are used beside the steps.
+    pub(super) fn flush(&mut self) -> Result<()> {
+        if let (Some(flush), Some(numbers)) = (self.flush, &self.pending) {
+            let inputs: Vec<(&str, Host<'_>)> = hosts(numbers).collect();
+            self.session.run(flush, &inputs)?;
+            self.pending = None;
+        }
+        Ok(())
+    }
+
     /// The inputs with the number of the step that comes, counted since the parameters joined.
-    fn step_numbers(&self) -> Vec<(String, [f32; 1])> {
+    fn step_numbers(&self) -> Numbers {
         let joined: BTreeSet<u64> = self.options.joined.values().copied().chain([0]).collect();
         let number = |joined: u64| [(self.done + 1).saturating_sub(self.options.joined_after(joined)) as f32];
         joined
@@ -168,6 +197,11 @@ impl Trainer {
         let draw = self.done * self.options.accumulate as u64 + index as u64;
         [folded(self.options.seed), draw as u32]
     }
+}
+
+/// Numbers as inputs.
+fn hosts(numbers: &Numbers) -> impl Iterator<Item = (&str, Host<'_>)> {
+    numbers.iter().map(|(name, number)| (name.as_str(), Host::F32(number)))
 }
 
 /// A seed as one word of a dropout key. Seeds that differ in their high halves alone, or in their low ones alone, give

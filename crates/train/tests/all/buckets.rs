@@ -2,7 +2,7 @@
 
 use crate::support::device;
 use lessen_base::SplitMix64;
-use lessen_compile::Host;
+use lessen_compile::{Host, Placement};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::{BatchShape, Model, Weights};
 use lessen_train::{Part, StepGraphs, StepPlans, Trainer, TrainerOptions};
@@ -118,6 +118,19 @@ fn threads_and_budgets_change_no_bit() {
         let floor = graphs(&model(), &free).floor_bytes(backend.as_ref(), &free).unwrap();
         assert_eq!(train(2, &options(accumulate, Some(floor))), expected);
     }
+}
+
+#[test]
+fn updates_in_the_step_of_another_layout_change_no_bit() {
+    let late = |budget| TrainerOptions {
+        placement: Placement::ForwardFused,
+        ..options(1, budget)
+    };
+    let expected = train(1, &options(1, None));
+    assert_eq!(train(2, &late(None)), expected);
+    let (backend, free) = (device(2), late(None));
+    let floor = graphs(&model(), &free).floor_bytes(backend.as_ref(), &free).unwrap();
+    assert_eq!(train(2, &late(Some(floor))), expected);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod buckets;
 mod checkpoint;
+mod forward_fused;
 mod generator;
 mod inversion;
 mod memory_planner;

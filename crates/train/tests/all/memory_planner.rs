@@ -132,7 +132,7 @@ impl Case {
     fn check(&self) {
         let mut first: Option<Trained> = None;
         for threads in [1, 2] {
-            for placement in [Placement::BackwardFused, Placement::Separate] {
+            for placement in [Placement::BackwardFused, Placement::Separate, Placement::ForwardFused] {
                 let options = |budget| TrainerOptions {
                     budget,
                     placement,

@@ -99,7 +99,7 @@ fn check_passes(program: &Program, expected: &Results, random: &mut Random) -> R
 }
 
 fn check_runs(program: &Program, expected: &Results, random: &mut Random) -> Result<(), String> {
-    let placement = random.pick(&[Placement::Separate, Placement::BackwardFused]);
+    let placement = random.pick(&[Placement::Separate, Placement::BackwardFused, Placement::ForwardFused]);
     let options = Options {
         threads: 1 + random.below(3),
         placement,
@@ -114,7 +114,7 @@ fn check_runs(program: &Program, expected: &Results, random: &mut Random) -> Res
     }
     let other = match placement {
         Placement::Separate => Placement::BackwardFused,
-        Placement::BackwardFused => Placement::Separate,
+        Placement::BackwardFused | Placement::ForwardFused => Placement::Separate,
     };
     let tight = Options {
         threads: 2,

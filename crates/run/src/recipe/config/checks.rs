@@ -6,6 +6,7 @@ use crate::recipe::optimizer;
 use crate::recipe::value::Origin;
 use crate::recipe::words::Word;
 use lessen_base::{Error, Result};
+use lessen_compile::Placement;
 use lessen_data::{Documents, adder};
 use lessen_nn::AttentionConfig;
 use lessen_nn::models::vision::Network;
@@ -48,6 +49,13 @@ impl Config {
                     format!("= {size} is more than Lessen can do; choose at most {most}"),
                 );
             }
+        }
+        if self.placement == Placement::ForwardFused && train.accumulate > 1 {
+            return Err(Error::user(format!(
+                "{} does not go with train.accumulate = {}; leave one of them out",
+                self.place("optimizer.placement"),
+                train.accumulate
+            )));
         }
         self.check_data()?;
         for (name, share, what) in [

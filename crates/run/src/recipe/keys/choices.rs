@@ -107,4 +107,5 @@ words!(Precision {
 words!(Placement {
     Separate = "separate",
     BackwardFused = "backward-fused",
+    ForwardFused = "forward-fused",
 });

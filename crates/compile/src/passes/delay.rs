@@ -1,0 +1,395 @@
+//! Delay: the update of a step runs at the beginning of the next one, before forward reads the new parameters.
+//!
+//! The update is cut off the graph of a step. What it reads of forward and backward, such as gradients and their norm,
+//! is kept from one step to the next in *pending* states (Jiang et al. 2021, "Optimizer Fusion: Efficient Training with
+//! Better Locality and Parallelism", calls the placement forward-fusion).
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use lessen_base::{Error, Result};
+use lessen_graph::{Assign, Graph, Input, InputKind, Node, NodeId, OnRows, Output, Phase, ValueId};
+
+use super::eliminate_dead_code;
+use crate::place::{Place, is_view, places};
+use crate::rewrite::Rewriter;
+
+/// What names of pending states begin with, and those of data inputs that a delayed update reads.
+const PREFIX: &str = "pending.";
+
+/// The name under which a delayed update reads a data input: its value is that of the step which the update is of.
+pub fn pending(data: &str) -> String {
+    format!("{PREFIX}{data}")
+}
+
+/// The graphs of a step whose update is delayed: `first`, `step` as often as one likes, and `flush` do what as many
+/// steps do as `first` and `step` have run. Data inputs that the update reads have names of [`pending`] there, since
+/// their values are those of the step before. Outputs are those of a step.
+pub struct Delayed {
+    /// The step without the update: for the first step, and for one behind `flush`.
+    pub first: Graph,
+    /// The update of the step before, and the step without its own.
+    pub step: Graph,
+    /// The update alone.
+    pub flush: Graph,
+    /// Names of the states that the update reads of the step before, in order.
+    pub pending: Vec<String>,
+}
+
+/// Delays the updates of a step to the beginning of the next one.
+///
+/// # Errors
+/// An output that follows from the update; an input whose name begins with `pending.`; an update that reads data of the
+/// batch, or a state which forward or backward assigns.
+pub fn delay(graph: &Graph) -> Result<Delayed> {
+    if let Some(input) = graph.inputs.iter().find(|input| input.name.starts_with(PREFIX)) {
+        return Err(Error::user(format!(
+            "the name `{}` is that of a gradient which waits for its update; give the input another name",
+            input.name
+        )));
+    }
+    let graph = eliminate_dead_code(graph);
+    let split = Split::of(&graph)?;
+    Ok(Delayed {
+        first: split.graph_of(false, true),
+        step: split.graph_of(true, true),
+        flush: split.graph_of(true, false),
+        pending: split.pending.values().cloned().collect(),
+    })
+}
+
+/// A step, cut into its update and the rest.
+struct Split<'a> {
+    graph: &'a Graph,
+    places: Vec<Place>,
+    readers: Vec<Vec<NodeId>>,
+    /// Whether a value is an output, or assigned by the rest.
+    results: Vec<bool>,
+    /// The nodes of the update.
+    delayed: Vec<bool>,
+    /// Nodes of the rest that the update runs as well: constants, and views of what it reads.
+    shared: Vec<bool>,
+    /// The inputs that the update reads or assigns.
+    read: Vec<bool>,
+    /// The values of the rest that the update reads, with the names of their states.
+    pending: BTreeMap<ValueId, String>,
+}
+
+impl<'a> Split<'a> {
+    fn of(graph: &'a Graph) -> Result<Split<'a>> {
+        let mut split = Split {
+            graph,
+            places: places(graph),
+            readers: graph.readers(),
+            results: vec![false; graph.values.len()],
+            delayed: vec![false; graph.nodes.len()],
+            shared: vec![false; graph.nodes.len()],
+            read: vec![false; graph.values.len()],
+            pending: BTreeMap::new(),
+        };
+        let of_rest = graph.assigns.iter().filter(|assign| !split.by_update(assign));
+        let of_rest: Vec<ValueId> = of_rest.map(|assign| assign.value).collect();
+        let results = graph.outputs.iter().map(|output| output.value);
+        results.chain(of_rest).for_each(|v| split.results[v.index()] = true);
+        split.find_update();
+        split.check()?;
+        split.sink();
+        split.find_pending()?;
+        Ok(split)
+    }
+
+    fn node(&self, id: NodeId) -> &'a Node {
+        &self.graph.nodes[id.index()]
+    }
+
+    /// Whether an assigned value is of the update.
+    fn by_update(&self, assign: &Assign) -> bool {
+        let producer = self.graph.producer(assign.value);
+        producer.is_some_and(|id| self.node(id).phase == Phase::Update)
+    }
+
+    /// Finds the nodes of the update phase that lead to assigned states, and depend on one that the phase assigns.
+    /// Those that follow from gradients alone, such as their norm, are of the rest.
+    fn find_update(&mut self) {
+        let graph = self.graph;
+        let (mut moves, mut leads) = (vec![false; graph.values.len()], vec![false; graph.values.len()]);
+        for assign in graph.assigns.iter().filter(|assign| self.by_update(assign)) {
+            moves[assign.target.index()] = true;
+            leads[assign.value.index()] = true;
+        }
+        let assigned = leads.clone();
+        let any = |marks: &[bool], values: &[ValueId]| values.iter().any(|v| marks[v.index()]);
+        let is_update = |node: &Node| node.phase == Phase::Update;
+        for node in graph.nodes.iter().rev().filter(|node| is_update(node)) {
+            if any(&leads, &node.outputs) {
+                node.inputs.iter().for_each(|v| leads[v.index()] = true);
+            }
+        }
+        for (i, node) in graph.nodes.iter().enumerate().filter(|(_, node)| is_update(node)) {
+            let depends = any(&moves, &node.inputs) || any(&assigned, &node.outputs);
+            if depends && any(&leads, &node.outputs) {
+                self.delayed[i] = true;
+                node.outputs.iter().for_each(|v| moves[v.index()] = true);
+            }
+        }
+    }
+
+    /// Refuses what follows from the update and is not part of it.
+    fn check(&self) -> Result<()> {
+        let graph = self.graph;
+        let by_delayed = |value: &ValueId| graph.producer(*value).is_some_and(|id| self.delayed[id.index()]);
+        let mut follows = vec![false; graph.values.len()];
+        for (node, delayed) in graph.nodes.iter().zip(&self.delayed) {
+            let reads = node.inputs.iter().any(|v| by_delayed(v) || follows[v.index()]);
+            if !delayed && reads {
+                node.outputs.iter().for_each(|v| follows[v.index()] = true);
+            }
+        }
+        let is_late = |output: &&Output| by_delayed(&output.value) || follows[output.value.index()];
+        let what = match graph.outputs.iter().find(is_late) {
+            Some(output) => format!("the output `{}`", output.name),
+            None if follows.contains(&true) => "an assigned value outside of it".to_string(),
+            None => return Ok(()),
+        };
+        Err(Error::user(format!(
+            "{what} follows from the update, which runs in the next step; place updates in the same step"
+        )))
+    }
+
+    /// Moves nodes into the update whose results it alone reads, where what has to wait for it grows by no more than
+    /// numbers: a gradient times the factor of clipping. Numbers wait themselves, since all updates that read one which
+    /// is computed there would share its group.
+    fn sink(&mut self) {
+        let graph = self.graph;
+        let large = |values: &BTreeSet<ValueId>| {
+            let types = values.iter().map(|&v| graph.ty(v));
+            types.filter(|ty| ty.numel() > 1).map(|ty| ty.bytes()).sum::<usize>()
+        };
+        for (i, node) in graph.nodes.iter().enumerate().rev() {
+            let late = |v: &ValueId| self.readers[v.index()].iter().all(|id| self.delayed[id.index()]);
+            let is_read = node.outputs.iter().any(|v| !self.readers[v.index()].is_empty());
+            let is_result = node.outputs.iter().any(|v| self.results[v.index()]);
+            let bytes = large(&node.outputs.iter().copied().collect());
+            let read: BTreeSet<ValueId> = node.inputs.iter().map(|&v| self.base(v)).collect();
+            if node.phase == Phase::Update
+                && !node.inputs.is_empty()
+                && (is_read && !is_result && node.outputs.iter().all(late))
+                && !read.iter().any(|&v| self.is_of_batch(v))
+                && (bytes > 0 && large(&read) <= bytes)
+            {
+                self.delayed[i] = true;
+            }
+        }
+    }
+
+    /// Finds what the update reads of the rest.
+    fn find_pending(&mut self) -> Result<()> {
+        let (graph, leads_to) = (self.graph, self.first_states());
+        let (by_update, of_rest): (Vec<Assign>, Vec<Assign>) =
+            graph.assigns.iter().partition(|assign| self.by_update(assign));
+        for assign in &by_update {
+            self.read[assign.target.index()] = true;
+        }
+        let of_rest: HashSet<ValueId> = of_rest.iter().map(|assign| assign.target).collect();
+        let update = graph
+            .nodes
+            .iter()
+            .zip(self.delayed.clone())
+            .filter(|(_, delayed)| *delayed);
+        let mut found = Vec::new();
+        for &input in update.flat_map(|(node, _)| &node.inputs) {
+            let base = self.share(input);
+            if let Some(of) = graph.input(base) {
+                if self.is_of_batch(base) || of_rest.contains(&base) {
+                    return Err(Error::user(format!(
+                        "the update reads `{}`, which is another one in the next step; place updates in the same step",
+                        of.name
+                    )));
+                }
+                self.read[base.index()] = true;
+            } else if !self.is_at_hand(base) {
+                found.push((base, leads_to[input.index()].unwrap_or_default()));
+            }
+        }
+        // Gradients have the names of their parameters, numbers further ones.
+        found.sort_by_key(|(base, _)| graph.ty(*base).numel() == 1);
+        let mut names = HashSet::new();
+        for (base, of) in found {
+            if self.pending.contains_key(&base) {
+                continue;
+            }
+            let own = pending(of);
+            let numbered = (2..).map(|number| format!("{own}.{number}"));
+            let mut free = std::iter::once(own.clone()).chain(numbered);
+            let name = free.find(|name| names.insert(name.clone()));
+            let name = name.expect("there are more numbers than names");
+            self.pending.insert(base, name);
+        }
+        Ok(())
+    }
+
+    /// For each value the name of the first state that it leads to in the update. Those that forward reads as well,
+    /// which are parameters, come before others.
+    fn first_states(&self) -> Vec<Option<&'a str>> {
+        let graph = self.graph;
+        let mut first: Vec<Option<(bool, usize)>> = vec![None; graph.values.len()];
+        for (i, assign) in graph
+            .assigns
+            .iter()
+            .enumerate()
+            .filter(|(_, assign)| self.by_update(assign))
+        {
+            let readers = &self.readers[assign.target.index()];
+            let rank = (readers.iter().all(|id| self.delayed[id.index()]), i);
+            let known = &mut first[assign.value.index()];
+            *known = (*known).into_iter().chain([rank]).min();
+        }
+        for (node, delayed) in graph.nodes.iter().zip(&self.delayed).rev() {
+            let own = node.outputs.iter().filter_map(|v| first[v.index()]).min();
+            for input in node.inputs.iter().filter(|_| *delayed) {
+                let known = &mut first[input.index()];
+                *known = (*known).into_iter().chain(own).min();
+            }
+        }
+        let name = |(_, at): (bool, usize)| Some(graph.input(graph.assigns[at].target)?.name.as_str());
+        first.into_iter().map(|rank| rank.and_then(name)).collect()
+    }
+
+    /// Whether the update has a value of its own nodes, or a constant.
+    fn is_at_hand(&self, value: ValueId) -> bool {
+        let producer = self.graph.producer(value);
+        producer.is_some_and(|id| self.delayed[id.index()] || self.shared[id.index()])
+    }
+
+    /// The value from which views lead to what the update reads, as long as none is larger than its view.
+    fn base(&self, value: ValueId) -> ValueId {
+        std::iter::successors(Some(value), |&value| self.viewed(value))
+            .last()
+            .unwrap_or(value)
+    }
+
+    /// What a value of the rest is a view of, where that is not larger.
+    fn viewed(&self, value: ValueId) -> Option<ValueId> {
+        let id = self.graph.producer(value).filter(|id| !self.delayed[id.index()])?;
+        let node = self.node(id);
+        let is_small = |input: &ValueId| self.graph.ty(*input).bytes() <= self.graph.ty(value).bytes();
+        let input = node.inputs.first().copied().filter(is_small);
+        input.filter(|_| is_view(&self.places, node))
+    }
+
+    /// Makes the update run the views that lead to what it reads, and constants. Returns the base.
+    fn share(&mut self, value: ValueId) -> ValueId {
+        let mut base = value;
+        while let Some(id) = self.graph.producer(base).filter(|id| !self.delayed[id.index()]) {
+            let viewed = self.viewed(base);
+            self.shared[id.index()] |= viewed.is_some() || self.node(id).inputs.is_empty();
+            match viewed {
+                Some(input) => base = input,
+                None => break,
+            }
+        }
+        base
+    }
+
+    /// Whether a value is an input that the batch of each step has.
+    fn is_of_batch(&self, value: ValueId) -> bool {
+        let is_data = |input: &Input| input.kind == InputKind::Data;
+        self.graph.input(value).is_some_and(is_data) && self.graph.ty(value).numel() > 1
+    }
+
+    /// The graph of the update, of the rest, or of the update of a step and the rest of the next one.
+    fn graph_of(&self, update: bool, rest: bool) -> Graph {
+        let graph = self.graph;
+        let mut out = Rewriter::without_inputs(graph);
+        if update {
+            self.add_update(&mut out);
+        }
+        if rest {
+            self.add_rest(&mut out, update);
+        }
+        eliminate_dead_code(&out.new)
+    }
+
+    fn add_update(&self, out: &mut Rewriter) {
+        let graph = self.graph;
+        for input in graph.inputs.iter().filter(|input| self.read[input.value.index()]) {
+            match input.kind {
+                InputKind::Data => out.input(&pending(&input.name), input.kind, input.value, graph),
+                InputKind::State => out.input(&input.name, input.kind, input.value, graph),
+            };
+        }
+        for (&value, name) in &self.pending {
+            out.input(name, InputKind::State, value, graph);
+        }
+        for (i, node) in graph.nodes.iter().enumerate() {
+            if self.delayed[i] || self.shared[i] {
+                out.copy_to(node, Phase::Update);
+            }
+        }
+        let updates = graph.assigns.iter().filter(|assign| self.by_update(assign));
+        for assign in updates.clone() {
+            let (target, value) = (out.get(assign.target), out.get(assign.value));
+            out.new.assigns.push(Assign { target, value });
+        }
+        // The rest reads the new values.
+        let new: Vec<ValueId> = updates.clone().map(|assign| out.get(assign.value)).collect();
+        for (assign, new) in updates.zip(new) {
+            out.set(assign.target, new);
+        }
+    }
+
+    /// Adds forward and backward, behind the update of the step before where there is one.
+    fn add_rest(&self, out: &mut Rewriter, behind_update: bool) {
+        let graph = self.graph;
+        let waiting: Vec<(ValueId, ValueId)> = (self.pending.iter())
+            .map(|(&value, name)| match behind_update {
+                true => (value, out.get(value)),
+                false => (value, out.input(name, InputKind::State, value, graph)),
+            })
+            .collect();
+        for input in &graph.inputs {
+            let readers = &self.readers[input.value.index()];
+            let is_own = !self.read[input.value.index()] || readers.iter().any(|id| !self.delayed[id.index()]);
+            let is_there = input.kind == InputKind::State && out.has(input.value);
+            if (is_own || self.results[input.value.index()]) && !is_there {
+                out.input(&input.name, input.kind, input.value, graph);
+            }
+        }
+        let mut copies = BTreeMap::new();
+        for (i, node) in graph.nodes.iter().enumerate().filter(|(i, _)| !self.delayed[*i]) {
+            out.copy(node);
+            if self.is_copied(NodeId(i as u32)) {
+                let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| out.get(v)).collect();
+                let copy = out.push(node.op.clone(), &inputs, Phase::Update, &node.scope);
+                copies.insert(node.outputs[0], copy[0]);
+            }
+        }
+        for output in &graph.outputs {
+            let (name, value) = (output.name.clone(), out.get(output.value));
+            out.new.outputs.push(Output { name, value });
+        }
+        for assign in graph.assigns.iter().filter(|assign| !self.by_update(assign)) {
+            let (target, value) = (out.get(assign.target), out.get(assign.value));
+            out.new.assigns.push(Assign { target, value });
+        }
+        for (value, target) in waiting {
+            let value = copies.get(&value).copied().unwrap_or_else(|| out.get(value));
+            out.new.assigns.push(Assign { target, value });
+        }
+    }
+
+    /// Whether a pending value is computed once more: a sparse one, which all others read as rows, with the same bits
+    /// as without the delay.
+    fn is_copied(&self, id: NodeId) -> bool {
+        let node = self.node(id);
+        let [value] = node.outputs[..] else { return false };
+        let readers = &self.readers[value.index()];
+        let mut others = readers.iter().map(|id| (id, self.node(*id)));
+        let by_rows = |(reader, other): (&NodeId, &Node)| {
+            let marked: Vec<bool> = other.inputs.iter().map(|&input| input == value).collect();
+            let on_rows = other.op.on_rows(&marked, &self.graph.input_types(other));
+            self.delayed[reader.index()] || !matches!(on_rows, OnRows::No)
+        };
+        let is_read = readers.iter().any(|id| !self.delayed[id.index()]);
+        node.op.sparse_rows().is_some() && self.pending.contains_key(&value) && is_read && others.all(by_rows)
+    }
+}

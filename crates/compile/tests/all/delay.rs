@@ -1,0 +1,103 @@
+//! Updates at the beginning of the next step: what the pass refuses, what it keeps from step to step, and the schedule.
+
+use lessen_compile::passes::delay;
+use lessen_compile::{Options, Placement, compile};
+use lessen_cpu::CpuTarget;
+use lessen_graph::{DType, Graph, InputKind, Phase, Tensor, Trace};
+
+/// A step of gradient descent with weights of these names, each of its own layer, and the norm of the first gradient.
+/// The layers are no common group, since each sums its rows.
+fn step(names: [&str; 2], more: impl for<'g> FnOnce(&'g Trace, [Tensor<'g>; 2])) -> Graph {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &[256, 256]);
+    let weights = names.map(|name| trace.state(name, DType::F32, &[256, 256]));
+    let hidden = x.matmul_t(weights[0]).gelu().sum_axes(&[0]).reshape(&[1, 256]);
+    let loss = (hidden.matmul_t(weights[1]).gelu() * 0.1).sum();
+    trace.output("loss", loss);
+    let gradients = loss.grad(&weights);
+    trace.in_phase(Phase::Update, || {
+        let norm = (gradients[0] * gradients[0]).sum().sqrt();
+        trace.output("norm", norm);
+        let (factor, rate) = (1.0 / (norm + 1.0), trace.input("lr", DType::F32, &[]));
+        let new = [0, 1].map(|i| weights[i] - gradients[i] * factor * rate);
+        let _ = [0, 1].map(|i| trace.assign(weights[i], new[i]));
+        more(&trace, new);
+    });
+    trace.finish()
+}
+
+fn inputs(graph: &Graph, kind: InputKind) -> Vec<&str> {
+    let inputs = graph.inputs.iter().filter(|input| input.kind == kind);
+    inputs.map(|input| input.name.as_str()).collect()
+}
+
+#[test]
+fn gradients_and_their_norm_wait_under_names_of_their_own() {
+    let delayed = delay(&step(["w", "w.2"], |_, _| {})).unwrap();
+    let mut pending = delayed.pending.clone();
+    pending.sort();
+    assert_eq!(pending, ["pending.w", "pending.w.2", "pending.w.3"]);
+    assert_eq!(inputs(&delayed.first, InputKind::Data), ["x"]);
+    assert_eq!(inputs(&delayed.flush, InputKind::Data), ["pending.lr"]);
+    assert_eq!(inputs(&delayed.step, InputKind::Data), ["pending.lr", "x"]);
+    for graph in [&delayed.first, &delayed.step, &delayed.flush] {
+        let states = inputs(graph, InputKind::State);
+        assert!(pending.iter().all(|name| states.contains(&name.as_str())), "{states:?}");
+    }
+    let assigned = [&delayed.first, &delayed.step, &delayed.flush].map(|graph| graph.assigns.len());
+    assert_eq!(assigned, [3, 5, 2]);
+    // What waits is the gradient, not its product with the factor: all numbers are of the rest.
+    let numbers = |graph: &Graph| {
+        graph
+            .nodes
+            .iter()
+            .filter(|node| graph.ty(node.outputs[0]).numel() == 1)
+            .count()
+    };
+    assert_eq!(numbers(&delayed.flush), 0);
+    let products = delayed.first.nodes.iter().filter(|node| node.phase == Phase::Update);
+    let products = products.filter(|node| delayed.first.ty(node.outputs[0]).numel() > 1);
+    assert_eq!(products.count(), 1, "the squares of the norm");
+    assert!(delayed.flush.outputs.is_empty());
+}
+
+#[test]
+fn updates_run_before_the_steps_that_read_them_and_write_in_place() {
+    let delayed = delay(&step(["a", "b"], |_, _| {})).unwrap();
+    let options = Options {
+        placement: Placement::ForwardFused,
+        ..Options::default()
+    };
+    let plan = compile(&delayed.step, &options, &CpuTarget { threads: 2 }).unwrap();
+    assert!(plan.copies().is_empty());
+    let phases = plan
+        .steps()
+        .iter()
+        .map(|step| plan.graph().nodes[step.nodes[0].index()].phase);
+    let mut order: Vec<Phase> = phases.collect();
+    order.dedup();
+    assert_eq!(
+        order[..5],
+        [
+            Phase::Update,
+            Phase::Forward,
+            Phase::Update,
+            Phase::Forward,
+            Phase::Backward
+        ]
+    );
+}
+
+#[test]
+fn what_cannot_wait_is_refused() {
+    let sentence = |graph: &Graph| delay(graph).err().unwrap().to_string();
+    let late = step(["a", "b"], |trace, new| trace.output("size", (new[0] * new[0]).sum()));
+    assert!(sentence(&late).contains("the output `size` follows from the update"));
+    let taken = step(["a", "pending.b"], |_, _| {});
+    assert!(sentence(&taken).contains("the name `pending.b` is that of a gradient which waits"));
+    let of_batch = step(["a", "b"], |trace, _| {
+        let (x, sum) = (trace.input("z", DType::F32, &[3]), trace.state("sum", DType::F32, &[3]));
+        trace.assign(sum, sum + x);
+    });
+    assert!(sentence(&of_batch).contains("the update reads `z`, which is another one in the next step"));
+}
