@@ -7,10 +7,11 @@ mod generator;
 mod inversion;
 mod memory_planner;
 mod mistakes;
-mod narrow_storage;
+
 mod parity;
 mod precision;
 mod recording;
+mod rounded_values;
 mod support;
 mod trainer;
 mod usage;
