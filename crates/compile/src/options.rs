@@ -38,6 +38,16 @@ pub enum Policy {
     SquareRoot,
 }
 
+/// The times of operations that the memory planner goes by. They change no bit of any result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum CostModel {
+    /// The device's rates, [`Target::rates`](crate::Target::rates): plans are the same on every machine.
+    #[default]
+    Analytic,
+    /// What was measured on this machine, [`Target::measured`](crate::Target::measured), where anything was.
+    Measured,
+}
+
 /// Options of [`compile`](crate::compile).
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -49,4 +59,6 @@ pub struct Options {
     pub budget: Option<usize>,
     /// Who decides about memory. A fixed policy has one plan, which the budget admits or not.
     pub policy: Policy,
+    /// The times that the memory planner goes by.
+    pub cost: CostModel,
 }

@@ -1,6 +1,6 @@
 //! How to train: optimizer, schedule, clipping, accumulation, budget.
 
-use lessen_compile::{Options, Placement, Policy, Precision};
+use lessen_compile::{CostModel, Options, Placement, Policy, Precision};
 use lessen_nn::{Joined, Lora, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
 use std::collections::BTreeMap;
 
@@ -42,6 +42,8 @@ pub struct TrainerOptions {
     pub precision: Precision,
     /// Who decides what backward keeps and what it computes again; it changes no result.
     pub policy: Policy,
+    /// The times that the memory planner goes by; they change no result.
+    pub cost: CostModel,
     /// Most bytes that parameters, optimizer, step and functions may take together.
     pub budget: Option<usize>,
 }
@@ -71,6 +73,7 @@ impl TrainerOptions {
             placement: Placement::default(),
             precision: Precision::default(),
             policy: Policy::default(),
+            cost: CostModel::default(),
             budget: None,
         }
     }
@@ -81,6 +84,7 @@ impl TrainerOptions {
             placement: self.placement,
             precision: self.precision,
             policy: self.policy,
+            cost: self.cost,
             budget,
         }
     }

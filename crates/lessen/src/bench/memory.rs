@@ -2,8 +2,8 @@
 //! them takes and within parts of the arena in which everything is kept.
 
 use lessen_base::Result;
-use lessen_compile::{Backend, Policy, Precision};
-use lessen_cpu::CpuBackend;
+use lessen_compile::{Backend, CostModel, Policy, Precision};
+use lessen_run::recipe::words::Word;
 use lessen_train::{StepGraphs, StepPlans};
 use serde_json::{Map, Value, json};
 
@@ -29,7 +29,7 @@ pub struct Row {
     pub arena: usize,
     /// Bytes of states, constants and arena.
     pub peak: usize,
-    /// Milliseconds of a step by the rates of the device.
+    /// Milliseconds of a step by the costs that the plan was made with.
     pub estimated_ms: f64,
     /// The median of the measured steps, if any were run.
     pub measured_ms: Option<f64>,
@@ -41,6 +41,7 @@ struct Bench<'a> {
     graphs: StepGraphs,
     backend: &'a dyn Backend,
     precision: Precision,
+    cost: CostModel,
     steps: usize,
 }
 
@@ -50,6 +51,7 @@ impl Bench<'_> {
             budget,
             precision: self.precision,
             policy,
+            cost: self.cost,
         };
         let plan = StepPlans::new(self.backend, &planning.options(self.case), &self.graphs)?.step;
         let measured = match self.steps {
@@ -103,21 +105,22 @@ impl Bench<'_> {
 pub fn run(
     letters: &[String],
     steps: usize,
-    precision: Precision,
+    (precision, cost): (Precision, CostModel),
     mut report: impl FnMut(&Case, &[Row]),
 ) -> Result<Value> {
-    let backend = CpuBackend::from_env()?;
     let mut results = Map::new();
     for case in &chosen(letters)? {
         let options = Planning {
             precision,
+            cost,
             ..Planning::default()
         };
         let bench = Bench {
             case,
             graphs: StepGraphs::new(&options.options(case), |cx| case.loss(cx))?,
-            backend: &backend,
+            backend: &options.compiler(case)?,
             precision,
+            cost,
             steps,
         };
         let rows = bench.rows()?;
@@ -133,7 +136,8 @@ pub fn run(
             })
         };
         let rows: Vec<Value> = rows.iter().map(of_row).collect();
-        results.insert(case.letter.to_string(), json!({ "title": case.title, "plans": rows }));
+        let result = json!({ "title": case.title, "cost": cost.word(), "plans": rows });
+        results.insert(case.letter.to_string(), result);
     }
     Ok(Value::Object(results))
 }

@@ -22,6 +22,10 @@ pub struct RecipeArgs {
     /// Most memory for the whole process, such as 512MiB or 2GiB
     #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     budget: Option<String>,
+    /// Times that the memory planner goes by: rates of a usual device, or what operations take on this one, measured
+    /// once in a few seconds; results are the same (default: measured with --budget or --sweep)
+    #[arg(long, value_name = "COST", value_parser = ["analytic", "measured"])]
+    cost: Option<String>,
     /// Decides initial parameters, order of the data and dropout
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -53,6 +57,9 @@ impl RecipeArgs {
         if let Some(size) = &self.budget {
             let bytes = SettingValue::Size(parse_size(size)? as u64);
             settings.set_named("run.budget", bytes, format!("--budget {size}"))?;
+        }
+        if let Some(cost) = &self.cost {
+            settings.set_named("run.cost", SettingValue::Text(cost.clone()), format!("--cost {cost}"))?;
         }
         self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))
     }

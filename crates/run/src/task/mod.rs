@@ -239,6 +239,7 @@ impl RunTask {
             placement: self.config.placement,
             precision: self.config.train.precision,
             policy: Policy::default(),
+            cost: self.config.cost_model(false),
             budget: self.config.run.budget,
         }
     }

@@ -2,8 +2,9 @@
 
 use clap::Args;
 use lessen::bench::memory;
-use lessen_compile::Precision;
+use lessen_compile::{CostModel, Precision};
 use lessen_run::Result;
+use lessen_run::recipe::words::Word;
 use lessen_train::show_size;
 
 use crate::say;
@@ -20,6 +21,9 @@ pub struct Memory {
     /// What products of matrices read: f32 or bf16
     #[arg(long, default_value = "f32", value_parser = ["f32", "bf16"])]
     precision: String,
+    /// What the memory planner knows of times: analytic or measured
+    #[arg(long, default_value = "analytic", value_parser = ["analytic", "measured"])]
+    cost: String,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -32,8 +36,9 @@ impl Memory {
             "bf16" => Precision::Bf16,
             _ => Precision::F32,
         };
+        let cost = CostModel::from_word(&self.cost).expect("the word is one of the choices");
         let mut table = String::new();
-        let json = memory::run(&self.case, self.steps as usize, precision, |case, rows| {
+        let json = memory::run(&self.case, self.steps as usize, (precision, cost), |case, rows| {
             table += &format!("{}  {}\n", case.letter, case.title);
             table += &format!(
                 "   {:<34} {:>10} {:>10} {:>12} {:>12}\n",
