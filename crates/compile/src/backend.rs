@@ -1,14 +1,17 @@
 //! The seam between programs and devices: everything above this crate runs plans through [`Backend`] and knows no
 //! device by name.
 
+use std::time::Duration;
+
 use lessen_base::Result;
-use lessen_graph::{Graph, Type};
+use lessen_graph::{Graph, InputKind, Type};
 
 use crate::compiler::{compile, floor_bytes};
 use crate::host::Host;
+use crate::operations::{Operation, operations};
 use crate::options::Options;
 use crate::plan::Plan;
-use crate::target::Target;
+use crate::target::{KernelKind, Target};
 
 /// A plan that a backend has loaded.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -23,6 +26,17 @@ pub struct DeviceMemory {
     pub constants: usize,
     /// The arena that all plans share.
     pub arena: usize,
+}
+
+/// What measuring operations took.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Measuring {
+    /// Operations that were measured.
+    pub measured: usize,
+    /// Operations that time or memory did not suffice for.
+    pub left: usize,
+    /// How long it took.
+    pub time: Duration,
 }
 
 /// A device that runs plans: it holds loaded plans, named states that live between runs, and one arena.
@@ -96,6 +110,15 @@ pub trait Backend: Send {
     /// of this name.
     fn output(&self, program: ProgramId, name: &str) -> Option<Host<'_>>;
 
+    /// Measures how long these operations take, those with the largest share first, within a few seconds and `memory`
+    /// bytes: [`Target::measured`] tells it from then on. What is known already is not measured again.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    fn measure(&mut self, _operations: &[Operation], _memory: usize) -> Result<Measuring> {
+        Ok(Measuring::default())
+    }
+
     /// What is allocated now.
     fn memory(&self) -> DeviceMemory;
 }
@@ -115,5 +138,38 @@ impl dyn Backend + '_ {
     /// As [`floor_bytes`](crate::floor_bytes).
     pub fn floor_bytes(&self, graph: &Graph, options: &Options) -> Result<usize> {
         floor_bytes(graph, options, self.target())
+    }
+
+    /// Measures the operations of these graphs, so that plans from then on are by their times. It takes about
+    /// as much memory as the states and the largest operation, and so no more than any plan of the graphs.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    pub fn measure_graphs<'a>(
+        &mut self,
+        graphs: impl IntoIterator<Item = &'a Graph>,
+        options: &Options,
+    ) -> Result<Measuring> {
+        let (mut all, mut memory): (Vec<Operation>, usize) = (Vec::new(), 0);
+        for graph in graphs {
+            let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
+            let states: usize = states.map(|input| graph.ty(input.value).bytes()).sum();
+            let found = operations(graph, options, self.target());
+            memory = memory.max(states + found.iter().filter_map(|o| self.bytes_of_whole(o)).max().unwrap_or(0));
+            all.extend(found);
+        }
+        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        self.measure(&all, memory)
+    }
+
+    /// Bytes that an operation takes which runs by itself: a plan has them at the same time.
+    fn bytes_of_whole(&self, operation: &Operation) -> Option<usize> {
+        let Operation {
+            op, inputs, outputs, ..
+        } = operation;
+        let target = self.target();
+        let is_whole = target.kernel(op.as_ref(), inputs, outputs) == KernelKind::Whole;
+        let scratch = target.scratch(op.as_ref(), inputs, outputs);
+        is_whole.then(|| operation.bytes() + target.workers() * scratch.worker + scratch.shared)
     }
 }

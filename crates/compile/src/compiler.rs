@@ -51,6 +51,15 @@ pub fn plan_as_it_is(graph: &Graph, options: &Options, target: &dyn Target) -> P
     plan(graph.clone(), options, target)
 }
 
+/// The graphs of plans in which everything is kept, as it is and with bits: all operations of any plan are in them.
+pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Graph> {
+    let variants = variants(simplify(graph, options, target), target);
+    let plans = variants
+        .iter()
+        .map(|variant| variant.plan(selection(Vec::new()), options, target));
+    plans.map(|plan| plan.graph).collect()
+}
+
 /// The passes that decide nothing about memory.
 fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Graph {
     let graph = checked(passes::lower(graph, &|op| target.supports(op)));

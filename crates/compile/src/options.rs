@@ -51,6 +51,16 @@ pub enum Policy {
     Knapsack,
 }
 
+/// The times of operations that the memory planner goes by. They change no bit of any result.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum CostModel {
+    /// The device's rates, [`Target::rates`](crate::Target::rates): plans are the same on every machine.
+    #[default]
+    Analytic,
+    /// What was measured on this machine, [`Target::measured`](crate::Target::measured), where anything was.
+    Measured,
+}
+
 /// Options of [`compile`](crate::compile).
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -65,4 +75,6 @@ pub struct Options {
     /// The greatest declared error of a value that backward has in an inexact way, by inversion; 0 for exact ways
     /// alone, which change no bit of any result.
     pub allowed_error: f64,
+    /// The times that the memory planner goes by.
+    pub cost: CostModel,
 }

@@ -140,10 +140,15 @@ impl Plan {
         self.workers
     }
 
-    /// How long a run takes by the device's rates, in seconds: the sum over steps of products, other operations, and
-    /// what is read from memory and written there.
+    /// How long a run takes, in seconds, by the device's rates or by what it has measured: the sum over steps of
+    /// products, other operations, and what is read from memory and written there.
     pub fn estimated_seconds(&self) -> f64 {
         self.seconds
+    }
+
+    /// How long each step takes, in seconds, by the same.
+    pub fn estimated_step_seconds(&self) -> &[f64] {
+        &self.step_seconds
     }
 
     /// How long compiling took.

@@ -81,13 +81,13 @@ impl Scheduled {
 pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
     let scheduled = Scheduled::new(graph, options, target);
     match passes::widen_where_read(&scheduled.graph, &scheduled.kernels.row_wise, &scheduled.steps) {
-        Some(graph) => planned(Scheduled::new(graph, options, target), target),
-        None => planned(scheduled, target),
+        Some(graph) => planned(Scheduled::new(graph, options, target), options, target),
+        None => planned(scheduled, options, target),
     }
 }
 
 /// Plans a scheduled graph as it is.
-fn planned(scheduled: Scheduled, target: &dyn Target) -> Plan {
+fn planned(scheduled: Scheduled, options: &Options, target: &dyn Target) -> Plan {
     let Scheduled {
         graph,
         places,
@@ -119,9 +119,10 @@ fn planned(scheduled: Scheduled, target: &dyn Target) -> Plan {
         graph: &graph,
         places: &places,
         storage: &memory.storage,
+        target,
+        model: options.cost,
     };
-    let rates = target.rates();
-    let step_seconds: Vec<f64> = (memory.steps.iter()).map(|step| costed.seconds(step, &rates)).collect();
+    let step_seconds: Vec<f64> = (memory.steps.iter()).map(|step| costed.seconds(step)).collect();
     Plan {
         seconds: step_seconds.iter().sum(),
         step_seconds,

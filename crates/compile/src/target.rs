@@ -34,6 +34,17 @@ pub trait Target: Send + Sync {
         Rates::default()
     }
 
+    /// What was measured of an operation; none where [`Target::rates`] have to do, as for all
+    /// operations until [`Backend::measure`](crate::Backend::measure) is called.
+    fn measured(&self, _op: &dyn Op, _operands: &Operands<'_>) -> Option<Measured> {
+        None
+    }
+
+    /// What was measured of the device's memory; none where nothing was.
+    fn measured_memory(&self) -> Option<MeasuredMemory> {
+        None
+    }
+
     /// Whether products of `bf16` are widened to `f32` and so take longer than those of `f32`. Plans do not depend on
     /// it.
     fn widens_bf16(&self) -> bool {
@@ -81,6 +92,36 @@ impl Rates {
             begin: self.begin,
         }
     }
+}
+
+/// What an operation is applied to.
+#[derive(Clone, Debug)]
+pub struct Operands<'a> {
+    /// Types of what it reads.
+    pub inputs: &'a [Type],
+    /// Where the elements of its inputs lie in their base arrays.
+    pub layouts: Vec<&'a Layout>,
+    /// Types of its results.
+    pub outputs: &'a [Type],
+}
+
+/// What an operation takes, as measured, all workers together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Measured {
+    /// Seconds in a group of rows, where what it reads and writes is in a cache.
+    InCache(f64),
+    /// Seconds by itself, with what it reads from memory and writes there.
+    Whole(f64),
+}
+
+/// What was measured of a device's memory, all workers together.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MeasuredMemory {
+    /// Bytes per second between memory and workers. What is written where it was not read before counts twice, since
+    /// a cache reads it first.
+    pub rate: f64,
+    /// Seconds that a step takes besides its work.
+    pub begin: f64,
 }
 
 /// Bytes that a kernel needs while it runs.

@@ -1,20 +1,25 @@
 //! The CPU as a [`Backend`].
 
 use std::collections::HashMap;
+use std::path::PathBuf;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, DeviceMemory, Host, Plan, ProgramId, Target};
+use lessen_compile::{Backend, DeviceMemory, Host, Measuring, Operation, Plan, ProgramId, Target};
 use lessen_graph::Type;
 
-use crate::device::{CpuTarget, Device};
+use crate::device::Device;
 use crate::exec::Executable;
 use crate::host_arrays::{host_array, host_ptr};
 use crate::store::Store;
+use crate::target::TimedTarget;
+use crate::times::{self, Times};
 
 /// A CPU with its threads, its arena, loaded plans and states.
 pub struct CpuBackend {
     device: Device,
-    target: CpuTarget,
+    target: TimedTarget,
+    /// Where times of operations are kept; nowhere where there is no such folder.
+    times_folder: Option<PathBuf>,
     store: Store,
     programs: HashMap<ProgramId, Executable>,
     next: u32,
@@ -37,6 +42,14 @@ impl CpuBackend {
         Ok(CpuBackend::from(Device::from_env()?))
     }
 
+    /// The same with the times of operations in this folder, instead of `lessen` in the user's cache folder.
+    pub fn with_times_in(self, folder: PathBuf) -> CpuBackend {
+        CpuBackend {
+            times_folder: Some(folder),
+            ..self
+        }
+    }
+
     fn program(&self, program: ProgramId) -> &Executable {
         self.programs.get(&program).expect("the program is loaded")
     }
@@ -45,7 +58,11 @@ impl CpuBackend {
 impl From<Device> for CpuBackend {
     fn from(device: Device) -> CpuBackend {
         CpuBackend {
-            target: device.target(),
+            target: TimedTarget {
+                cpu: device.target(),
+                times: None,
+            },
+            times_folder: times::folder(),
             device,
             store: Store::new(),
             programs: HashMap::new(),
@@ -146,6 +163,21 @@ impl Backend for CpuBackend {
 
     fn output(&self, program: ProgramId, name: &str) -> Option<Host<'_>> {
         self.programs.get(&program)?.output(name)
+    }
+
+    fn measure(&mut self, operations: &[Operation], memory: usize) -> Result<Measuring> {
+        let (folder, threads) = (self.times_folder.as_deref(), self.device.threads());
+        let mut times = self
+            .target
+            .times
+            .take()
+            .unwrap_or_else(|| Times::in_folder(folder, threads));
+        let measuring = times.measure(&mut self.device, operations, memory, folder);
+        if self.programs.is_empty() {
+            self.device.free_arena();
+        }
+        self.target.times = Some(times);
+        measuring
     }
 
     fn memory(&self) -> DeviceMemory {

@@ -24,6 +24,8 @@ pub(crate) struct Clock {
     pub(crate) products: AtomicU64,
     pub(crate) kernels: AtomicU64,
     pub(crate) tiles: Mutex<TileCounts>,
+    /// Seconds of each step, in order, all runs together.
+    pub(crate) steps: Mutex<Vec<f64>>,
 }
 
 impl Clock {
@@ -40,6 +42,22 @@ impl Clock {
         if product {
             self.products.fetch_add(nanos, Ordering::Relaxed);
         }
+    }
+
+    /// Runs step number `step` and adds the time from its begin to its end.
+    #[inline]
+    pub(crate) fn time_step(&self, step: usize, f: impl FnOnce()) {
+        if !self.on {
+            return f();
+        }
+        let start = Instant::now();
+        f();
+        let seconds = start.elapsed().as_secs_f64();
+        let mut steps = self.steps.lock().unwrap_or_else(PoisonError::into_inner);
+        if steps.len() <= step {
+            steps.resize(step + 1, 0.0);
+        }
+        steps[step] += seconds;
     }
 
     /// Adds what a task of ReLU attention has counted.

@@ -1,5 +1,7 @@
 //! The executable: a plan bound to kernels, run step after step.
 
+use std::sync::PoisonError;
+
 use lessen_base::{Error, Result};
 use lessen_compile::{Host, Plan, Storage};
 use lessen_graph::{InputKind, Type};
@@ -186,7 +188,7 @@ impl Executable {
             clock: &self.clock,
         };
         for (step, bound) in self.bound.iter().enumerate() {
-            bound.run(&device.pool, &context);
+            self.clock.time_step(step, || bound.run(&device.pool, &context));
             if let Some(error) = self.index_errors.take(&self.plan, step) {
                 return Err(error);
             }
@@ -272,5 +274,10 @@ impl Executable {
     /// Where the time went since profiling was started.
     pub fn profile(&self) -> Profile {
         self.clock.profile()
+    }
+
+    /// Seconds of each step of the plan since profiling was started, all runs together; empty before the first one.
+    pub fn step_seconds(&self) -> Vec<f64> {
+        self.clock.steps.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

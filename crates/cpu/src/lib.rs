@@ -38,6 +38,7 @@
 //! - `target` answers the planner's questions from that table.
 //! - `bind` turns the steps of a plan into kernels with operands; `group` runs row-wise operations block by block.
 //! - `exec` checks what a run is given, uploads it, runs the steps and downloads the results.
+//! - `times` measures what operations take and keeps it for the next process: plans may go by the times of a machine.
 //! - [`arena`], [`pool`] and [`simd`] are the ground that the rest stands on.
 //!
 //! # Memory safety
@@ -75,6 +76,7 @@ mod results;
 pub mod simd;
 mod store;
 mod target;
+mod times;
 
 pub use backend::CpuBackend;
 pub use clock::Profile;

@@ -1,12 +1,13 @@
 //! What the planner must know of a CPU; what it asks about operations is answered by the table of kernels.
 
-use lessen_compile::{KernelKind, Rates, RowBlocks, RowGroup, Scratch, Target};
+use lessen_compile::{KernelKind, Measured, MeasuredMemory, Operands, Rates, RowBlocks, RowGroup, Scratch, Target};
 use lessen_graph::{Layout, Op, Type};
 
 use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
 use crate::kernels::table::{is_listed, kernel};
 use crate::simd::CpuLevel;
+use crate::times::Times;
 
 /// Rows of one tile of many: products and sums over rows are cut at multiples of it, whatever block a group runs in, so
 /// that their bits depend on shapes alone.
@@ -98,5 +99,58 @@ impl Target for CpuTarget {
 
     fn widens_bf16(&self) -> bool {
         CpuLevel::current() < CpuLevel::V4Bf16
+    }
+}
+
+/// A CPU with the times of its operations, once they are measured. All else is that of [`CpuTarget`], so that results
+/// do not depend on them.
+pub(crate) struct TimedTarget {
+    pub(crate) cpu: CpuTarget,
+    pub(crate) times: Option<Times>,
+}
+
+impl Target for TimedTarget {
+    fn workers(&self) -> usize {
+        self.cpu.workers()
+    }
+
+    fn supports(&self, op: &dyn Op) -> bool {
+        self.cpu.supports(op)
+    }
+
+    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {
+        self.cpu.kernel(op, inputs, outputs)
+    }
+
+    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool {
+        self.cpu.accepts(op, inputs, outputs, input, layout)
+    }
+
+    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
+        self.cpu.block_rows(group)
+    }
+
+    fn widest_row(&self) -> usize {
+        self.cpu.widest_row()
+    }
+
+    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
+        self.cpu.scratch(op, inputs, outputs)
+    }
+
+    fn rates(&self) -> Rates {
+        self.cpu.rates()
+    }
+
+    fn measured(&self, op: &dyn Op, operands: &Operands<'_>) -> Option<Measured> {
+        self.times.as_ref()?.of(op, operands)
+    }
+
+    fn measured_memory(&self) -> Option<MeasuredMemory> {
+        self.times.as_ref()?.memory
+    }
+
+    fn widens_bf16(&self) -> bool {
+        self.cpu.widens_bf16()
     }
 }

@@ -1,6 +1,6 @@
 //! How to train: optimizer, schedule, clipping, accumulation, budget.
 
-use lessen_compile::{Options, Placement, Policy, Precision};
+use lessen_compile::{CostModel, Options, Placement, Policy, Precision};
 use lessen_nn::{Joined, Lora, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
 use std::collections::BTreeMap;
 
@@ -45,6 +45,8 @@ pub struct TrainerOptions {
     /// The greatest declared error of a value that backward has in an inexact way, as by inversion; 0 for exact ways
     /// alone, with which no budget changes a result.
     pub allowed_error: f64,
+    /// The times that the memory planner goes by; they change no result.
+    pub cost: CostModel,
     /// Most bytes that parameters, optimizer, step and functions may take together.
     pub budget: Option<usize>,
 }
@@ -75,6 +77,7 @@ impl TrainerOptions {
             precision: Precision::default(),
             policy: Policy::default(),
             allowed_error: 0.0,
+            cost: CostModel::default(),
             budget: None,
         }
     }
@@ -86,6 +89,7 @@ impl TrainerOptions {
             precision: self.precision,
             policy: self.policy,
             allowed_error: self.allowed_error,
+            cost: self.cost,
             budget,
         }
     }

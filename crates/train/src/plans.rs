@@ -6,7 +6,7 @@ use crate::options::TrainerOptions;
 use crate::reading::Reading;
 use crate::size::show_size;
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Options, Plan, Precision};
+use lessen_compile::{Backend, Measuring, Options, Plan, Precision};
 use lessen_graph::{Graph, Tensor, Type};
 use lessen_nn::{BatchShape, Context, ParamSpec};
 use std::collections::BTreeMap;
@@ -68,6 +68,15 @@ impl StepGraphs {
     fn state_bytes(&self) -> usize {
         let all: BTreeMap<&str, &Type> = self.graphs().flat_map(states_of).collect();
         all.values().map(|ty| ty.bytes()).sum()
+    }
+
+    /// Measures what the operations of all graphs take on a device, so that plans from then on are by these times. It
+    /// changes no bit of any result.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    pub fn measure(&self, backend: &mut dyn Backend, options: &TrainerOptions) -> Result<Measuring> {
+        backend.measure_graphs(self.graphs(), &options.of_plans(None))
     }
 
     /// All graphs: the step and those beside it, the update, the functions.

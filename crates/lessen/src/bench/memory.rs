@@ -3,7 +3,7 @@
 
 use lessen_base::Result;
 use lessen_compile::{Backend, Policy};
-use lessen_cpu::CpuBackend;
+use lessen_run::recipe::words::Word;
 use lessen_train::{StepGraphs, StepPlans};
 use serde_json::{Map, Value, json};
 
@@ -30,7 +30,7 @@ pub struct Row {
     pub arena: usize,
     /// Bytes of states, constants and arena.
     pub peak: usize,
-    /// Milliseconds of a step by the rates of the device.
+    /// Milliseconds of a step by the costs that the plan was made with.
     pub estimated_ms: f64,
     /// The median of the measured steps, if any were run.
     pub measured_ms: Option<f64>,
@@ -127,13 +127,12 @@ pub fn run(
     planning: Planning,
     mut report: impl FnMut(&Case, &[Row]),
 ) -> Result<Value> {
-    let backend = CpuBackend::from_env()?;
     let mut results = Map::new();
     for case in &chosen(letters)? {
         let bench = Bench {
             case,
             graphs: StepGraphs::new(&planning.options(case), |cx| case.loss(cx))?,
-            backend: &backend,
+            backend: &planning.compiler(case)?,
             planning,
             steps,
         };
@@ -150,7 +149,8 @@ pub fn run(
             })
         };
         let rows: Vec<Value> = rows.iter().map(of_row).collect();
-        results.insert(case.letter.to_string(), json!({ "title": case.title, "plans": rows }));
+        let result = json!({ "title": case.title, "cost": planning.cost.word(), "plans": rows });
+        results.insert(case.letter.to_string(), result);
     }
     Ok(Value::Object(results))
 }

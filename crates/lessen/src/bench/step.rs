@@ -4,10 +4,11 @@
 use std::time::Instant;
 
 use lessen_base::{Result, SplitMix64};
-use lessen_compile::{Host, Policy, Precision};
+use lessen_compile::{CostModel, Host, Policy, Precision};
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_graph::{DType, Type};
 use lessen_nn::initialize;
+use lessen_run::recipe::words::Word;
 use lessen_train::memory::ResidentGrowth;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions};
 use serde_json::{Map, Value, json};
@@ -19,7 +20,11 @@ pub use super::step_cases::{Case, cases};
 pub struct Measured {
     /// From the model function to kernels: tracing, derivative, passes, plan, binding.
     pub compile_ms: f64,
-    /// Times of the steps, ascending.
+    /// What a step takes by the costs that the plan was made with, in milliseconds.
+    pub estimated_ms: f64,
+    /// The steps of the plan.
+    pub schedule: Vec<Scheduled>,
+    /// Times of the training steps, ascending.
     pub step_ms: Vec<f64>,
     /// The part of all threads' time that goes to matrix products.
     pub matmul_share: f64,
@@ -37,6 +42,44 @@ pub struct Measured {
     pub state_bytes: usize,
     /// The last loss.
     pub loss: f32,
+}
+
+/// A step of a plan.
+#[derive(Clone, Debug)]
+pub struct Scheduled {
+    /// Its operations.
+    pub operations: String,
+    /// What it takes by the costs that the plan was made with, in milliseconds.
+    pub estimated_ms: f64,
+    /// What it took, in milliseconds.
+    pub measured_ms: f64,
+}
+
+impl Scheduled {
+    fn to_json(&self) -> Value {
+        json!({
+            "operations": self.operations,
+            "estimated_ms": self.estimated_ms,
+            "measured_ms": self.measured_ms,
+        })
+    }
+
+    /// The steps of a plan of which so many runs were profiled.
+    fn of(step: &Executable, runs: usize) -> Vec<Scheduled> {
+        let plan = step.plan();
+        let seconds = plan.estimated_step_seconds().iter().zip(step.step_seconds());
+        (plan.steps().iter().zip(seconds))
+            .map(|(planned, (estimated, measured))| {
+                let nodes = planned.nodes.iter().map(|id| &plan.graph().nodes[id.index()]);
+                let names: Vec<&str> = nodes.map(|node| node.op.name()).collect();
+                Scheduled {
+                    operations: names.join(" "),
+                    estimated_ms: 1e3 * estimated,
+                    measured_ms: 1e3 * measured / runs as f64,
+                }
+            })
+            .collect()
+    }
 }
 
 impl Measured {
@@ -62,6 +105,8 @@ pub struct Planning {
     pub policy: Policy,
     /// The greatest error of what backward has in an inexact way.
     pub allowed_error: f64,
+    /// What the planner knows of times.
+    pub cost: CostModel,
 }
 
 impl Planning {
@@ -72,9 +117,22 @@ impl Planning {
             precision: self.precision,
             policy: self.policy,
             allowed_error: self.allowed_error,
+            cost: self.cost,
             frozen: case.frozen(),
             ..TrainerOptions::new(5e-4)
         }
+    }
+}
+
+impl Planning {
+    /// A device to compile for, with what was measured of it if plans are to be by that.
+    pub(super) fn compiler(&self, case: &Case) -> Result<CpuBackend> {
+        let mut compiler = CpuBackend::from_env()?;
+        if self.cost == CostModel::Measured {
+            let options = self.options(case);
+            StepGraphs::new(&options, |cx| case.loss(cx))?.measure(&mut compiler, &options)?;
+        }
+        Ok(compiler)
     }
 }
 
@@ -86,7 +144,7 @@ pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured
     // A device of its own, whose arena is no larger than this step's.
     let mut device = Device::from_env()?;
     let options = planning.options(case);
-    let compiler = CpuBackend::from_env()?;
+    let compiler = planning.compiler(case)?;
     let growth = ResidentGrowth::watch();
     let start = Instant::now();
     let graphs = StepGraphs::new(&options, |cx| case.loss(cx))?;
@@ -137,6 +195,8 @@ pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured
     let plan = step.plan();
     Ok(Measured {
         compile_ms,
+        estimated_ms: 1e3 * plan.estimated_seconds(),
+        schedule: Scheduled::of(&step, profiled),
         step_ms: times,
         matmul_share: step.profile().products / (profiled_seconds * device.threads() as f64),
         matmul_flops: plan.flops().0,
@@ -235,6 +295,8 @@ pub fn run(
             json!({
                 "title": case.title,
                 "compile_ms": m.compile_ms,
+                "cost": planning.cost.word(),
+                "estimated_ms": m.estimated_ms,
                 "step_ms": m.median_ms(),
                 "step_ms_min": m.step_ms[0],
                 "step_ms_max": m.step_ms[m.step_ms.len() - 1],
@@ -246,6 +308,7 @@ pub fn run(
                 "measured_peak_bytes": m.measured_peak,
                 "resident_growth_bytes": m.resident_growth,
                 "loss": m.loss,
+                "schedule": m.schedule.iter().map(Scheduled::to_json).collect::<Vec<_>>(),
             }),
         );
     }

@@ -29,6 +29,10 @@ pub struct RecipeArgs {
         allow_negative_numbers = true
     )]
     allow_error: Option<f64>,
+    /// Times that the memory planner goes by: rates of a usual device, or what operations take on this one, measured
+    /// once in a few seconds; results are the same (default: measured with --budget or --sweep)
+    #[arg(long, value_name = "COST", value_parser = ["analytic", "measured"])]
+    cost: Option<String>,
     /// Decides initial parameters, order of the data and dropout
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     seed: Option<u64>,
@@ -64,6 +68,9 @@ impl RecipeArgs {
         if let Some(error) = self.allow_error {
             let value = SettingValue::Number(error);
             settings.set_named("train.allow_error", value, format!("--allow-error={error}"))?;
+        }
+        if let Some(cost) = &self.cost {
+            settings.set_named("run.cost", SettingValue::Text(cost.clone()), format!("--cost {cost}"))?;
         }
         self.set.iter().try_for_each(|assignment| settings.set_flag(assignment))
     }

@@ -5,10 +5,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The command with these arguments, in the folder `dir`, on one thread.
+/// The command with these arguments, in the folder `dir`, on one thread. Plans do not depend on the machine, unless the
+/// arguments ask for it.
 pub fn command(dir: &Path, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lessen"));
     command.args(args).current_dir(dir).env("LESSEN_THREADS", "1");
+    let plans = matches!(args.first(), Some(&"train" | &"plan"));
+    let measures = |arg: &&str| ["--budget", "--sweep", "--html"].contains(arg);
+    if plans && args.iter().any(|arg| measures(&arg)) && !args.contains(&"--cost") {
+        command.args(["--cost", "analytic"]);
+    }
     command
 }
 

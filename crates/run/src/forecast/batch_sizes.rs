@@ -27,7 +27,7 @@ pub(super) struct Row {
     pub peak: Option<usize>,
     /// The smallest budget.
     pub floor: usize,
-    /// Milliseconds of a step by the device's rates, and those for each of its examples; none likewise.
+    /// Milliseconds of a step as it is estimated, and those for each of its examples; none likewise.
     pub step_ms: Option<f64>,
     pub example_ms: Option<f64>,
 }

@@ -12,6 +12,7 @@ use self::phase::{Asked, PhaseForecast};
 use crate::device::NewBackend;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
+use crate::recipe::words::Word;
 use crate::task::{RunTask, Shapes};
 use crate::training::Steps;
 use crate::training::account::{Account, Parts};
@@ -80,6 +81,7 @@ impl Forecast {
             }
             let options = TrainerOptions {
                 joined: joined.clone(),
+                cost: task.config.cost_model(asked.sweep),
                 ..task.options(1)
             };
             let batches = sources.as_ref().map(|sources| {
@@ -201,6 +203,7 @@ impl Forecast {
             "plans_bytes": most(|forecast| forecast.chosen.as_ref().map(Parts::plans)),
             "floor_bytes": most(|forecast| Some(forecast.floor.smallest_budget())),
             "unbounded_bytes": most(|forecast| Some(forecast.unbounded.total())),
+            "cost": self.phases[0].cost.word(),
             "estimated_step_ms": slowest,
             "phases": self.phases.iter().map(PhaseForecast::to_json).collect::<Vec<_>>(),
         })

@@ -8,6 +8,7 @@ use super::phase::PhaseForecast;
 use super::sweep::{Sweep, show_mib};
 use super::time::show_ms;
 use crate::folder::memory::StageMemory;
+use crate::recipe::words::Word;
 use crate::report::figure::{Figure, Line, Look};
 use crate::report::html::{document, folded, grid, section, table};
 use crate::report::memory;
@@ -68,6 +69,7 @@ fn overview(phases: &[PhaseForecast]) -> String {
         row("Floor", &|phase| Some(show_size(phase.floor.smallest_budget()))),
         row("Without a budget", &|phase| Some(show_size(phase.unbounded.total()))),
         row("Estimated step", &|phase| phase.step_ms().map(show_ms)),
+        row("By costs", &|phase| Some(phase.cost.word().to_string())),
         row("Parameters", &|phase| Some(phase.parameters.to_string())),
         row("Batches of", &|phase| Some(phase.batch())),
         row("Updates", &|phase| Some(phase.placement().to_string())),

@@ -11,8 +11,8 @@ use crate::training::planner::{Base, Planner};
 use crate::training::work::Work;
 use crate::wording::counted;
 use lessen_base::Result;
-use lessen_compile::Backend;
 use lessen_compile::passes::{Form, Packed};
+use lessen_compile::{Backend, CostModel};
 use lessen_nn::BatchShape;
 use lessen_train::{StepPlans, show_size};
 use serde_json::{Value, json};
@@ -37,6 +37,8 @@ pub(super) struct PhaseForecast {
     /// Examples of a full batch, if they were asked for.
     pub examples: Option<usize>,
     pub budget: Option<usize>,
+    /// The times that the plans are made by.
+    pub cost: CostModel,
     pub floor: Parts,
     pub unbounded: Parts,
     /// None where the budget is below the floor.
@@ -57,6 +59,7 @@ impl PhaseForecast {
     ) -> Result<PhaseForecast> {
         let (config, shape) = (work.task.config.clone(), work.shapes.train);
         let budget = config.run.budget;
+        let cost = work.options.cost;
         let examples = asked.examples.then(|| work.examples()).transpose()?;
         let mut planner = Planner::new(backend, beside, work)?;
         let unbounded = planner.free()?.parts;
@@ -83,6 +86,7 @@ impl PhaseForecast {
             shape,
             examples,
             budget,
+            cost,
             floor,
             unbounded,
             chosen,
@@ -91,7 +95,7 @@ impl PhaseForecast {
         })
     }
 
-    /// Milliseconds of a step by the device's rates, with all batches that it accumulates; none where no plan fits.
+    /// Milliseconds of a step as it is estimated, with all batches that it accumulates; none where no plan fits.
     pub(super) fn step_ms(&self) -> Option<f64> {
         let ms = step_ms(&self.config, &self.plans);
         self.chosen.map(|_| ms)
@@ -146,6 +150,7 @@ impl PhaseForecast {
             "batch": self.config.train.batch,
             "tokens": self.tokens(),
             "steps_in_schedule": plans.step.steps().len(),
+            "cost": self.cost.word(),
             "estimated_step_ms": self.step_ms(),
             "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
             "update_placement": self.placement(),
@@ -215,7 +220,7 @@ impl PhaseForecast {
             text += &format!("{name:<13} {:>10}\n", show_size(parts));
         }
         if let Some(ms) = self.step_ms() {
-            text += &format!("estimated step {:>9}\n", show_ms(ms));
+            text += &format!("estimated step {:>9} by {} costs\n", show_ms(ms), self.cost.word());
         }
         let recomputed: usize = plans.step.recomputed().iter().map(|choice| choice.bytes).sum();
         text += &format!(

@@ -25,7 +25,7 @@ pub(super) struct Row {
     pub budget: usize,
     /// Bytes that it takes.
     pub peak: usize,
-    /// Milliseconds of a step by the device's rates.
+    /// Milliseconds of a step as it is estimated.
     pub step_ms: f64,
     /// Values that backward recomputes, and their bytes.
     pub recomputed: (usize, usize),

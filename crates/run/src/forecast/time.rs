@@ -1,9 +1,9 @@
-//! The time of a step, as it is estimated from the device's rates.
+//! The time of a step, as it is estimated from the device's rates or what was measured on this machine.
 
 use crate::recipe::config::Config;
 use lessen_train::StepPlans;
 
-/// Milliseconds of a step by the device's rates: of all batches of the largest layout that it accumulates, and of the
+/// Milliseconds of a step: of all batches of the largest layout that it accumulates, and of the
 /// update after the last one.
 pub(super) fn step_ms(config: &Config, plans: &StepPlans) -> f64 {
     let update = plans.apply.as_ref().map_or(0.0, |plan| plan.estimated_seconds());

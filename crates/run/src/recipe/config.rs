@@ -9,7 +9,7 @@ use super::optimizer;
 use super::phases::Recipe;
 use super::settings::Settings;
 use lessen_base::{Error, Result};
-use lessen_compile::Placement;
+use lessen_compile::{CostModel, Placement};
 use lessen_data::{Batching, TokenCache};
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{OptimizerConfig, Schedule};
@@ -120,6 +120,16 @@ impl Config {
         }
     }
 
+    /// The times that the memory planner goes by: those that the recipe names, or else measured ones where the planner
+    /// has to choose, within a budget or, if `chooses`, for another reason.
+    pub(crate) fn cost_model(&self, chooses: bool) -> CostModel {
+        let usual = match chooses || self.run.budget.is_some() {
+            true => CostModel::Measured,
+            false => CostModel::Analytic,
+        };
+        self.run.cost.unwrap_or(usual)
+    }
+
     /// Where tokens of large data go.
     pub(crate) fn cache(&self) -> TokenCache {
         let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache"));
@@ -204,6 +214,7 @@ mod tests {
                     "data.format" => keys.data.format.word(),
                     "data.problem" => keys.data.problem.map_or("", Word::word),
                     "data.documents" => keys.data.documents.word(),
+                    "run.cost" => keys.run.cost.map_or("", Word::word),
                     "train.schedule" => keys.train.schedule.word(),
                     "train.precision" => keys.train.precision.word(),
                     "train.save_dtype" => keys.train.save_dtype.word(),

@@ -240,6 +240,7 @@ impl RunTask {
             precision: self.config.train.precision,
             policy: Policy::default(),
             allowed_error: train.allow_error,
+            cost: self.config.cost_model(false),
             budget: self.config.run.budget,
         }
     }

@@ -7,10 +7,10 @@
 use super::account::Parts;
 use super::work::{Batches, Work, middle, near_largest};
 use crate::task::evaluation::trace;
-use crate::wording::tell;
+use crate::wording::{report, tell};
 use lessen_base::allocated::{self, Growth};
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Plan};
+use lessen_compile::{Backend, CostModel, Plan};
 use lessen_train::memory::available_bytes;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions, show_size};
 
@@ -114,7 +114,8 @@ pub(crate) struct Planner<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// A planner of a stage in a process that has allocated `base`, and plans of later stages of `waiting` bytes.
+    /// A planner of a stage in a process that has allocated `base`, and plans of later stages of `waiting` bytes. With
+    /// measured costs it first measures what is not known yet.
     ///
     /// # Errors
     /// Graphs that cannot be traced.
@@ -124,6 +125,12 @@ impl<'a> Planner<'a> {
         work: Work<'a>,
     ) -> Result<Planner<'a>> {
         let graphs = work.task.graphs(work.options, work.shapes)?;
+        if work.options.cost == CostModel::Measured {
+            let measuring = graphs.measure(backend, work.options)?;
+            if measuring.measured > 0 {
+                report(&format!("profiling kernels: {:.1} s", measuring.time.as_secs_f64()));
+            }
+        }
         Ok(Planner {
             backend,
             base,

@@ -18,8 +18,9 @@ use std::path::{Path, PathBuf};
 
 /// Settings that may change between a run and its continuation: they change no parameter, or only from the step on
 /// at which the run goes on.
-const FREE: [&str; 26] = [
+const FREE: [&str; 27] = [
     "run.budget",
+    "run.cost",
     "train.steps",
     "train.epochs",
     "train.lr",

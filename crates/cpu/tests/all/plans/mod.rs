@@ -9,6 +9,7 @@ mod generator;
 mod gpt;
 mod grouping;
 mod helu;
+mod measured_costs;
 mod memory_planner;
 mod networks;
 mod outside_operation;

@@ -3,8 +3,9 @@
 use clap::Args;
 use lessen::bench::memory;
 use lessen::bench::step::Planning;
-use lessen_compile::Precision;
+use lessen_compile::{CostModel, Precision};
 use lessen_run::Result;
+use lessen_run::recipe::words::Word;
 use lessen_train::show_size;
 
 use crate::say;
@@ -24,6 +25,9 @@ pub struct Memory {
     /// Greatest error of what backward has in an inexact way
     #[arg(long, default_value_t = 0.0)]
     allow_error: f64,
+    /// What the memory planner knows of times: analytic or measured
+    #[arg(long, default_value = "analytic", value_parser = ["analytic", "measured"])]
+    cost: String,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -36,10 +40,12 @@ impl Memory {
             "bf16" => Precision::Bf16,
             _ => Precision::F32,
         };
+        let cost = CostModel::from_word(&self.cost).expect("the word is one of the choices");
         let mut table = String::new();
         let planning = Planning {
             precision,
             allowed_error: self.allow_error,
+            cost,
             ..Planning::default()
         };
         let json = memory::run(&self.case, self.steps as usize, planning, |case, rows| {

@@ -2,8 +2,9 @@
 
 use clap::Args;
 use lessen::bench::step;
-use lessen_compile::{Policy, Precision};
+use lessen_compile::{CostModel, Policy, Precision};
 use lessen_run::Result;
+use lessen_run::recipe::words::Word;
 use lessen_train::{parse_size, show_size};
 
 use crate::say;
@@ -26,6 +27,9 @@ pub struct Step {
     /// Greatest error of what backward has in an inexact way
     #[arg(long, default_value_t = 0.0)]
     allow_error: f64,
+    /// What the memory planner knows of times: analytic or measured
+    #[arg(long, default_value = "analytic", value_parser = ["analytic", "measured"])]
+    cost: String,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -44,12 +48,14 @@ impl Step {
             precision,
             policy: Policy::default(),
             allowed_error: self.allow_error,
+            cost: CostModel::from_word(&self.cost).expect("the word is one of the choices"),
         };
         let mut table = String::new();
         let json = step::run(&self.case, self.steps as usize, planning, |case, m, peak| {
             let spread = format!("{:.1} .. {:.1}", m.step_ms[0], m.step_ms[m.step_ms.len() - 1]);
             table += &format!("{}  {}\n", case.letter, case.title);
             table += &format!("   compile        {:>9.1} ms\n", m.compile_ms);
+            table += &format!("   estimated      {:>9.1} ms\n", m.estimated_ms);
             table += &format!(
                 "   step           {:>9.1} ms   ({spread}, {} steps)\n",
                 m.median_ms(),

@@ -1,7 +1,7 @@
 //! The words that keys take.
 
 use crate::recipe::words::words;
-use lessen_compile::{Placement, Precision};
+use lessen_compile::{CostModel, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::{Position, ScheduleKind};
@@ -97,6 +97,11 @@ words!(WeightDtype {
     F32 = "f32",
     Bf16 = "bf16",
     F16 = "f16",
+});
+
+words!(CostModel {
+    Analytic = "analytic",
+    Measured = "measured",
 });
 
 words!(Precision {

@@ -1,0 +1,242 @@
+//! Plans by measured costs: the planner takes what is cheaper by them, and they change neither the plans by rates nor a
+//! bit of a result.
+
+use std::fs;
+
+use lessen_compile::{
+    Backend, CostModel, Host, KernelKind, Measured, MeasuredMemory, Operands, Options, Plan, Rates, RowBlocks,
+    RowGroup, Scratch, Target, compile, dump_memory, floor_bytes,
+};
+use lessen_cpu::{CpuBackend, CpuTarget};
+use lessen_graph::{DType, Graph, Layout, Op, Phase, Trace, Type};
+
+const CPU: CpuTarget = CpuTarget { threads: 2 };
+
+/// Seconds of the slow operation, and of a product, which is too slow to be run twice.
+const SECONDS: f64 = 1.0;
+const PRODUCT: f64 = 10.0;
+
+/// A CPU on which all operations take no time but products and this one.
+struct Slow(&'static str);
+
+impl Target for Slow {
+    fn workers(&self) -> usize {
+        CPU.workers()
+    }
+
+    fn supports(&self, op: &dyn Op) -> bool {
+        CPU.supports(op)
+    }
+
+    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {
+        CPU.kernel(op, inputs, outputs)
+    }
+
+    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool {
+        CPU.accepts(op, inputs, outputs, input, layout)
+    }
+
+    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
+        CPU.block_rows(group)
+    }
+
+    fn widest_row(&self) -> usize {
+        CPU.widest_row()
+    }
+
+    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
+        CPU.scratch(op, inputs, outputs)
+    }
+
+    fn rates(&self) -> Rates {
+        CPU.rates()
+    }
+
+    fn measured(&self, op: &dyn Op, operands: &Operands<'_>) -> Option<Measured> {
+        let seconds = match op.name() {
+            "matmul" => PRODUCT,
+            name if name == self.0 => SECONDS,
+            _ => 0.0,
+        };
+        Some(match CPU.kernel(op, operands.inputs, operands.outputs) {
+            KernelKind::Rows { .. } => Measured::InCache(seconds),
+            _ => Measured::Whole(seconds),
+        })
+    }
+
+    fn measured_memory(&self) -> Option<MeasuredMemory> {
+        Some(MeasuredMemory { rate: 1e12, begin: 0.0 })
+    }
+}
+
+/// States of [`training`].
+const STATES: [(&str, [usize; 2]); 5] = [
+    ("v", [64, 128]),
+    ("p", [128, 64]),
+    ("w", [64, 128]),
+    ("q", [128, 64]),
+    ("u", [64, 512]),
+];
+
+/// Training of two layers of the same sizes, one with GELU, one with SiLU, and of a wide product behind them, where
+/// most memory is needed. Backward reads both what a function reads and what it returns.
+fn training() -> Graph {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &[2048, 64]);
+    let weights = STATES.map(|(name, shape)| trace.state(name, DType::F32, &shape));
+    let [v, p, w, q, u] = weights;
+    let y = x.matmul(v).gelu().matmul(p).matmul(w).silu().matmul(q).matmul(u);
+    let loss = (y * y).mean();
+    trace.output("loss", loss);
+    let gradients = loss.grad(&weights);
+    trace.in_phase(Phase::Update, || {
+        for (weight, gradient) in weights.into_iter().zip(gradients) {
+            trace.assign(weight, weight - gradient * 0.1);
+        }
+    });
+    trace.finish()
+}
+
+fn options(cost: CostModel) -> Options {
+    Options {
+        cost,
+        ..Options::default()
+    }
+}
+
+/// How often a plan runs an operation.
+fn count(plan: &Plan, name: &str) -> usize {
+    plan.graph().nodes.iter().filter(|node| node.op.name() == name).count()
+}
+
+#[test]
+fn the_planner_recomputes_what_is_cheap_by_measured_costs() {
+    let graph = training();
+    let measured = options(CostModel::Measured);
+    let floor = floor_bytes(&graph, &measured, &Slow("gelu")).unwrap();
+    let most = compile(&graph, &options(CostModel::Analytic), &CPU)
+        .unwrap()
+        .peak_bytes();
+    let mut differ = 0;
+    for part in 0..8 {
+        let budget = floor + (most - floor) * part / 7;
+        let options = Options {
+            budget: Some(budget),
+            ..measured.clone()
+        };
+        let plan = |slow| {
+            let plan = compile(&graph, &options, &Slow(slow)).unwrap();
+            let seconds = SECONDS * count(&plan, slow) as f64 + PRODUCT * count(&plan, "matmul") as f64;
+            let estimated = plan.estimated_seconds();
+            assert!(
+                (estimated - seconds).abs() < 0.1,
+                "{budget}: {estimated} s instead of {seconds} s"
+            );
+            plan
+        };
+        let (gelu, silu) = (plan("gelu"), plan("silu"));
+        // Both fit the budget, so that neither is dearer than the other by its own costs.
+        assert!(count(&gelu, "gelu") <= count(&silu, "gelu"), "{budget}");
+        assert!(count(&silu, "silu") <= count(&gelu, "silu"), "{budget}");
+        differ += usize::from(count(&gelu, "gelu") < count(&silu, "gelu"));
+    }
+    assert!(differ > 0);
+}
+
+#[test]
+fn plans_by_rates_do_not_know_what_was_measured() {
+    let graph = training();
+    let analytic = options(CostModel::Analytic);
+    let floor = floor_bytes(&graph, &analytic, &CPU).unwrap();
+    for budget in [None, Some(floor)] {
+        let options = Options {
+            budget,
+            ..analytic.clone()
+        };
+        let plans = [
+            compile(&graph, &options, &CPU).unwrap(),
+            compile(&graph, &options, &Slow("gelu")).unwrap(),
+        ];
+        let [rates, other] = plans
+            .each_ref()
+            .map(|plan| (dump_memory(plan), plan.estimated_seconds()));
+        assert_eq!(rates, other);
+    }
+    // Nothing is measured of a device: its rates stand in.
+    let [rates, none] = [CostModel::Analytic, CostModel::Measured]
+        .map(|cost| compile(&graph, &options(cost), &CPU).unwrap())
+        .map(|plan| (dump_memory(&plan), plan.estimated_seconds()));
+    assert_eq!(rates, none);
+}
+
+/// The weights after two steps of a plan.
+fn trained(cpu: &mut CpuBackend, plan: Plan) -> Vec<u32> {
+    let program = cpu.load(plan).unwrap();
+    let numbers = |n: usize| (0..n).map(|i| (i % 17) as f32 / 17.0 - 0.4).collect::<Vec<_>>();
+    for (name, shape) in STATES {
+        cpu.allocate(name, &Type::f32(&shape)).unwrap();
+        cpu.upload(name, Host::F32(&numbers(shape[0] * shape[1]))).unwrap();
+    }
+    for _ in 0..2 {
+        cpu.run(program, &[("x", Host::F32(&numbers(2048 * 64)))]).unwrap();
+    }
+    let mut bits = Vec::new();
+    for (name, _) in STATES {
+        let mut keep = |host: Host<'_>| {
+            if let Host::F32(numbers) = host {
+                bits.extend(numbers.iter().map(|x| x.to_bits()));
+            }
+        };
+        cpu.download(name, &mut keep).unwrap();
+    }
+    cpu.unload(program);
+    bits
+}
+
+#[test]
+fn a_device_measures_once_and_no_bit_changes() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = training();
+    let new = || CpuBackend::new(2).unwrap().with_times_in(folder.path().to_path_buf());
+    let mut cpu = new();
+    let device: &mut dyn Backend = &mut cpu;
+    let analytic = device.compile(&graph, &options(CostModel::Analytic)).unwrap();
+    let first = device.measure_graphs([&graph], &Options::default()).unwrap();
+    assert!(first.measured > 8, "{first:?}");
+    assert_eq!(device.memory().arena, 0, "measuring leaves no arena");
+    let measured = device.compile(&graph, &options(CostModel::Measured)).unwrap();
+    let seconds = measured.estimated_step_seconds();
+    assert!(seconds.iter().all(|s| s.is_finite() && *s >= 0.0), "{seconds:?}");
+    assert!(measured.estimated_seconds() > 0.0 && measured.estimated_seconds() != analytic.estimated_seconds());
+    // Plans by rates are what they were.
+    let again = device.compile(&graph, &options(CostModel::Analytic)).unwrap();
+    assert_eq!(dump_memory(&again), dump_memory(&analytic));
+    assert_eq!(again.estimated_seconds(), analytic.estimated_seconds());
+    assert_eq!(trained(&mut cpu, measured.clone()), trained(&mut cpu, analytic));
+
+    // The next process reads what this one has measured.
+    let mut next = new();
+    let next: &mut dyn Backend = &mut next;
+    let second = next.measure_graphs([&graph], &Options::default()).unwrap();
+    assert_eq!((second.measured, second.left), (0, first.left));
+    let same = next.compile(&graph, &options(CostModel::Measured)).unwrap();
+    assert_eq!(same.estimated_seconds(), measured.estimated_seconds());
+    assert_eq!(
+        fs::read_dir(folder.path()).unwrap().count(),
+        1,
+        "one file, and none beside it"
+    );
+}
+
+#[test]
+fn measuring_needs_no_folder_that_can_be_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, "").unwrap();
+    let mut cpu = CpuBackend::new(1).unwrap().with_times_in(file.join("below"));
+    let device: &mut dyn Backend = &mut cpu;
+    let measuring = device.measure_graphs([&training()], &Options::default()).unwrap();
+    assert!(measuring.measured > 0);
+    let plan = device.compile(&training(), &options(CostModel::Measured)).unwrap();
+    assert!(plan.estimated_seconds() > 0.0);
+}
