@@ -12,7 +12,7 @@ pub fn command(dir: &Path, args: &[&str]) -> Command {
     command.args(args).current_dir(dir).env("LESSEN_THREADS", "1");
     let plans = matches!(args.first(), Some(&"train" | &"plan"));
     let measures = |arg: &&str| ["--budget", "--sweep", "--html"].contains(arg);
-    if plans && args.iter().any(|arg| measures(&arg)) && !args.contains(&"--cost") {
+    if plans && args.iter().any(measures) && !args.contains(&"--cost") {
         command.args(["--cost", "analytic"]);
     }
     command
