@@ -1,5 +1,5 @@
-//! Rows of numbers in 8 bits for each element, with a scale for each row: what a plan keeps of a value of which backward
-//! needs an approximation.
+//! Rows of numbers in 8 bits for each element, with a scale for each row: what a plan keeps of a value of which
+//! backward needs an approximation.
 
 use lessen_base::{Error, Result};
 
