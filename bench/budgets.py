@@ -61,7 +61,7 @@ def run_lessen(lessen, case, row, steps, threads):
     name, budget, error = row
     environment = dict(os.environ, LESSEN_THREADS=str(threads))
     command = [lessen, "bench", "step", "--case", case, "--budget", f"{budget}B", "--allow-error", error]
-    command += ["--steps", str(steps), "--json"]
+    command += ["--cost", "measured", "--steps", str(steps), "--json"]
     got = json.loads(step.output_of(command, f"lessen bench step ({name})", environment))
     return got["cases"][case]
 
@@ -83,7 +83,7 @@ def measure(lessen, python, args):
                     got = run_lessen(lessen, case, side, args.steps, args.threads)
                     growth = got["resident_growth_bytes"]
                     into.append({"ms": got["step_ms"], "growth": growth, "arena": got["arena_bytes"]})
-                    into[-1]["estimated"] = got.get("estimated_step_ms")
+                    into[-1]["estimated"] = got["estimated_ms"]
     return results
 
 
