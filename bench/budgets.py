@@ -33,7 +33,7 @@ REVERSIBLE = "gk"
 
 def plans_of(lessen, case, error):
     """Bytes of the plans of a case by name, and of the arena in which everything is kept."""
-    command = [lessen, "bench", "memory", "--case", case, "--allow-error", error, "--json"]
+    command = [lessen, "bench", "memory", "--case", case, "--allow-error", error, "--cost", "measured", "--json"]
     plans = json.loads(step.output_of(command, "lessen bench memory"))[case]["plans"]
     keep = next(plan for plan in plans if plan["name"] == "keep all")
     floor = next(plan for plan in plans if plan["by_planner"] and plan["name"] == "floor")

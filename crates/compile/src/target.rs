@@ -114,6 +114,15 @@ pub enum Measured {
     Whole(f64),
 }
 
+impl Measured {
+    /// The seconds, with or without what is moved between memory and caches.
+    pub fn seconds(self) -> f64 {
+        match self {
+            Measured::InCache(seconds) | Measured::Whole(seconds) => seconds,
+        }
+    }
+}
+
 /// What was measured of a device's memory, all workers together.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct MeasuredMemory {

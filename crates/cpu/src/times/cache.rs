@@ -26,6 +26,12 @@ pub(super) fn file(folder: &Path, threads: usize) -> PathBuf {
     folder.join(format!("kernels-{threads}.json"))
 }
 
+/// Removes a file of times that hold no more.
+pub(super) fn forget(file: &Path) {
+    // A file that stays is read again, and found to be stale again.
+    let _ = fs::remove_file(file);
+}
+
 impl Times {
     /// The times in a file, if they are those of `key`.
     pub(super) fn read(path: &Path, key: &str) -> Option<Times> {

@@ -23,6 +23,12 @@ use crate::device::Device;
 /// The time that measuring may take, but for what is begun within it.
 const MOST_TIME: Duration = Duration::from_secs(4);
 
+/// Times are stale where an operation takes less than this part of its time.
+const STALE: f64 = 0.8;
+
+/// Seconds of an operation that is long enough to tell.
+const TELLING: f64 = 1e-3;
+
 /// What an operation takes, by the rows or elements that it is applied to.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Time {
@@ -83,6 +89,12 @@ impl Times {
     ) -> Result<Measuring> {
         let start = Instant::now();
         let mut measuring = Measuring::default();
+        if self.are_stale(device, operations, memory)? {
+            *self = Times::default();
+            if let Some(folder) = folder {
+                cache::forget(&cache::file(folder, device.threads()));
+            }
+        }
         let memory_bytes = memory::bytes(memory);
         let rates = match self.memory {
             Some(known) if self.memory_bytes >= memory_bytes => known,
@@ -115,5 +127,22 @@ impl Times {
         }
         measuring.time = start.elapsed();
         Ok(measuring)
+    }
+
+    /// Whether the first long one of the operations that are known takes much less time than it did: the machine was
+    /// busy with something else when the times were measured.
+    fn are_stale(&self, device: &mut Device, operations: &[Operation], memory: usize) -> Result<bool> {
+        let Some(rates) = self.memory else { return Ok(false) };
+        for operation in operations {
+            let (op, operands) = (operation.op.as_ref(), operation.operands());
+            let class = Class::of(op, operands.inputs, operands.outputs);
+            let before = self.operations.get(&class.name(op, &operands));
+            let before = before.map(|time| class.measured(time).seconds());
+            if let Some(before) = before.filter(|seconds| *seconds >= TELLING) {
+                let now = measuring::time(device, operation, rates.begin, memory)?;
+                return Ok(now.is_some_and(|now| class.measured(&now).seconds() < STALE * before));
+            }
+        }
+        Ok(false)
     }
 }

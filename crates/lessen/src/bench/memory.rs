@@ -129,6 +129,7 @@ pub fn run(
 ) -> Result<Value> {
     let mut results = Map::new();
     for case in &chosen(letters)? {
+        let case = &planning.sized(case);
         let bench = Bench {
             case,
             graphs: StepGraphs::new(&planning.options(case), |cx| case.loss(cx))?,

@@ -6,3 +6,4 @@ mod matching;
 pub mod memory;
 pub mod step;
 mod step_cases;
+pub mod update;

@@ -107,6 +107,8 @@ pub struct Planning {
     pub allowed_error: f64,
     /// What the planner knows of times.
     pub cost: CostModel,
+    /// Examples in a batch, instead of the case's own.
+    pub batch: Option<usize>,
 }
 
 impl Planning {
@@ -125,6 +127,11 @@ impl Planning {
 }
 
 impl Planning {
+    /// A case with the batch that it is to have.
+    pub(super) fn sized(&self, case: &Case) -> Case {
+        self.batch.map_or(case.clone(), |batch| case.with_batch(batch))
+    }
+
     /// A device to compile for, with what was measured of it if plans are to be by that.
     pub(super) fn compiler(&self, case: &Case) -> Result<CpuBackend> {
         let mut compiler = CpuBackend::from_env()?;
@@ -210,7 +217,7 @@ pub fn measure(case: &Case, steps: usize, planning: Planning) -> Result<Measured
 }
 
 /// Data of one input.
-enum Filled {
+pub(super) enum Filled {
     F32(Vec<f32>),
     I32(Vec<i32>),
     U32(Vec<u32>),
@@ -218,7 +225,7 @@ enum Filled {
 }
 
 impl Filled {
-    fn host(&self) -> Host<'_> {
+    pub(super) fn host(&self) -> Host<'_> {
         match self {
             Filled::F32(x) => Host::F32(x),
             Filled::I32(x) => Host::I32(x),
@@ -229,7 +236,7 @@ impl Filled {
 }
 
 /// Pseudo-random tokens and labels, real tokens everywhere, a learning rate.
-fn fill((tokens, classes): (usize, usize), name: &str, ty: &Type) -> Filled {
+pub(super) fn fill((tokens, classes): (usize, usize), name: &str, ty: &Type) -> Filled {
     let n = ty.numel();
     let numbers = |below: usize| {
         let mut random = SplitMix64::new(42);
@@ -284,6 +291,7 @@ pub fn run(
     drop(device);
     let mut results = Map::new();
     for case in &chosen {
+        let case = &planning.sized(case);
         let planning = Planning {
             budget: planning.budget.or(case.budget),
             ..planning

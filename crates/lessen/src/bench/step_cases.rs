@@ -43,6 +43,20 @@ impl Case {
         }
     }
 
+    /// The same with so many examples in a batch.
+    pub(super) fn with_batch(&self, batch: usize) -> Case {
+        let mut case = self.clone();
+        if let Work::Model(_, shape) = &mut case.work {
+            match shape {
+                BatchShape::Padded { size, .. }
+                | BatchShape::Packed { size, .. }
+                | BatchShape::Masked { size, .. }
+                | BatchShape::Images { size, .. } => *size = batch,
+            }
+        }
+        case
+    }
+
     /// Parameters that stay as they are.
     pub(super) fn frozen(&self) -> Patterns {
         match &self.work {

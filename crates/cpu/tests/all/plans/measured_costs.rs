@@ -229,6 +229,31 @@ fn a_device_measures_once_and_no_bit_changes() {
 }
 
 #[test]
+fn times_of_a_busy_machine_are_measured_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let graph = training();
+    let measure = || {
+        let mut cpu = CpuBackend::new(2).unwrap().with_times_in(folder.path().to_path_buf());
+        let device: &mut dyn Backend = &mut cpu;
+        let measuring = device.measure_graphs([&graph], &Options::default()).unwrap();
+        let plan = device.compile(&graph, &options(CostModel::Measured)).unwrap();
+        (measuring.measured, plan.estimated_seconds())
+    };
+    let (first, seconds) = measure();
+    let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
+    let mut times: serde_json::Value = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+    for time in times["operations"].as_object_mut().unwrap().values_mut() {
+        for number in time.as_array_mut().unwrap() {
+            *number = serde_json::json!(number.as_f64().unwrap() * 1e5);
+        }
+    }
+    fs::write(&file, times.to_string()).unwrap();
+    let (again, after) = measure();
+    assert_eq!(again, first, "all operations are measured again");
+    assert!(after < 1e3 * seconds, "{after} s after {seconds} s");
+}
+
+#[test]
 fn measuring_needs_no_folder_that_can_be_written_to() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");

@@ -188,7 +188,7 @@ impl Op for AttentionBackward {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         let n = AttentionSizes::of(&inputs[0], &inputs[1], &inputs[2]);
-        let scores = self.forward.share() * n.scores() as f64;
+        let scores = self.forward.share(inputs, 3 + self.between()) * n.scores() as f64;
         // Five products, and about 20 operations for each exponential.
         Cost {
             product_flops: (2 * (3 * n.head + 2 * n.value)) as f64 * scores,

@@ -92,7 +92,7 @@ impl Op for Attention {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         let n = AttentionSizes::of(&inputs[0], &inputs[1], &inputs[2]);
-        let scores = self.share() * n.scores() as f64;
+        let scores = self.share(inputs, 3) * n.scores() as f64;
         // Two products, and about 20 operations for each exponential.
         Cost {
             product_flops: (2 * (n.head + n.value)) as f64 * scores,

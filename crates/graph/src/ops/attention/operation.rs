@@ -247,8 +247,12 @@ impl Attention {
         })
     }
 
-    /// The share of the scores that has to be computed.
-    pub(super) fn share(&self) -> f64 {
-        if self.causal { 0.5 } else { 1.0 }
+    /// The share of the scores that has to be computed, of segments as if they were equally long; `before` inputs come
+    /// before the rest.
+    pub(super) fn share(&self, inputs: &[Type], before: usize) -> f64 {
+        let starts = self.starts_input(inputs, before);
+        let segments = starts.map_or(1, |starts| inputs[starts.input].numel().saturating_sub(1));
+        let of_all = if self.causal { 0.5 } else { 1.0 };
+        of_all / segments.max(1) as f64
     }
 }

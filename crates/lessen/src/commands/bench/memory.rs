@@ -28,6 +28,9 @@ pub struct Memory {
     /// What the memory planner knows of times: analytic or measured
     #[arg(long, default_value = "analytic", value_parser = ["analytic", "measured"])]
     cost: String,
+    /// Examples in a batch, instead of the case's own
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -46,6 +49,7 @@ impl Memory {
             precision,
             allowed_error: self.allow_error,
             cost,
+            batch: self.batch.map(|batch| batch as usize),
             ..Planning::default()
         };
         let json = memory::run(&self.case, self.steps as usize, planning, |case, rows| {

@@ -4,6 +4,7 @@ mod activation;
 mod attention;
 mod memory;
 mod step;
+mod update;
 
 use clap::{Args, Subcommand};
 use lessen_run::Result;
@@ -22,6 +23,8 @@ enum What {
     Step(step::Step),
     /// What a training step takes by the memory planner under budgets, and by fixed policies
     Memory(memory::Memory),
+    /// Training steps by optimizer, batch size and placement of the update
+    Update(update::Update),
     /// Inference with different activations: time per element and of whole models
     Activation(activation::Activation),
     /// One attention layer, forward or with its derivative, fused or as a graph of simple operations
@@ -34,6 +37,7 @@ impl Bench {
         match self.what {
             What::Step(step) => step.run(),
             What::Memory(memory) => memory.run(),
+            What::Update(update) => update.run(),
             What::Activation(activation) => activation.run(),
             What::Attention(attention) => attention.run(),
         }

@@ -30,6 +30,9 @@ pub struct Step {
     /// What the memory planner knows of times: analytic or measured
     #[arg(long, default_value = "analytic", value_parser = ["analytic", "measured"])]
     cost: String,
+    /// Examples in a batch, instead of the case's own
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -49,6 +52,7 @@ impl Step {
             policy: Policy::default(),
             allowed_error: self.allow_error,
             cost: CostModel::from_word(&self.cost).expect("the word is one of the choices"),
+            batch: self.batch.map(|batch| batch as usize),
         };
         let mut table = String::new();
         let json = step::run(&self.case, self.steps as usize, planning, |case, m, peak| {
