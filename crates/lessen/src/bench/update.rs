@@ -16,8 +16,11 @@ use serde_json::{Value, json};
 use super::step::{Planning, chosen, fill};
 use super::step_cases::Case;
 
-/// The optimizers by their names.
-const OPTIMIZERS: [(&str, fn() -> OptimizerConfig); 9] = [
+/// An optimizer's name, and its settings.
+type Optimizer = (&'static str, fn() -> OptimizerConfig);
+
+/// The optimizers that can be measured.
+const OPTIMIZERS: [Optimizer; 9] = [
     ("sgd", || sgd(0.0)),
     ("momentum", || sgd(0.9)),
     ("adagrad", || OptimizerConfig::adagrad(0.0)),
@@ -126,7 +129,7 @@ pub fn run(updates: &Updates, mut report: impl FnMut(&Row)) -> Result<Value> {
     Ok(Value::Array(rows))
 }
 
-fn found(name: &str) -> Result<(&'static str, fn() -> OptimizerConfig)> {
+fn found(name: &str) -> Result<Optimizer> {
     let known = OPTIMIZERS.iter().find(|(known, _)| *known == name);
     known.copied().ok_or_else(|| {
         let names: Vec<&str> = OPTIMIZERS.iter().map(|(name, _)| *name).collect();
