@@ -163,11 +163,7 @@ def main():
     args.cases, args.modes = args.cases.split(","), [mode for mode in args.modes.split(",") if mode]
     lessen = os.path.abspath(args.lessen) if args.lessen else step.build_lessen()
     results = measure(lessen, os.environ.get("PYTHON", sys.executable), args)
-    page = markdown(results, args)
-    print(page)
-    if args.write:
-        with open(args.write, "w", encoding="utf-8") as file:
-            file.write(page)
+    step.publish(markdown(results, args), args.write)
 
 
 if __name__ == "__main__":

@@ -69,11 +69,7 @@ def main():
             command = [lessen, "bench", "update", "--case", case, "--batches", batch, "--optimizers", args.optimizers]
             command += ["--steps", str(args.steps), "--json"]
             results[case] += json.loads(step.output_of(command, "lessen bench update"))
-    page = markdown(results, args)
-    print(page)
-    if args.write:
-        with open(args.write, "w", encoding="utf-8") as file:
-            file.write(page)
+    step.publish(markdown(results, args), args.write)
 
 
 if __name__ == "__main__":

@@ -85,11 +85,7 @@ def main():
     for case, error in errors.items():
         command = [lessen, "bench", "memory", "--case", case, "--steps", str(args.steps), "--allow-error", error, "--json"]
         results |= json.loads(step.output_of(command, "lessen bench memory"))
-    page = markdown(results, args)
-    print(page)
-    if args.write:
-        with open(args.write, "w", encoding="utf-8") as file:
-            file.write(page)
+    step.publish(markdown(results, args), args.write)
 
 
 if __name__ == "__main__":

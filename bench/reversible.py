@@ -90,11 +90,7 @@ def main():
     for words, steps in ((args.measured, args.steps), (args.planned, 0)):
         for case, batches in listed(words).items():
             results[case, steps > 0] = {batch: plans_of(lessen, case, batch, steps) for batch in batches}
-    page = markdown(results, args)
-    print(page)
-    if args.write:
-        with open(args.write, "w", encoding="utf-8") as file:
-            file.write(page)
+    step.publish(markdown(results, args), args.write)
 
 
 if __name__ == "__main__":

@@ -109,6 +109,14 @@ def spread(values, digits):
     return f"{middle} ({min(values):,.{digits}f}..{max(values):,.{digits}f})"
 
 
+def publish(page, path):
+    """Prints a page, and writes it where a file is named."""
+    print(page)
+    if path:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(page)
+
+
 def mib(value):
     return f"{value / 2**20:,.1f}"
 

@@ -47,9 +47,12 @@ impl Recomputation<'_> {
     fn stored(&self) -> HashMap<ValueId, Stored> {
         let bits = self.bits.iter().map(|&value| (value, None));
         let rounded = self.rounded.iter().map(|&(value, form)| (value, Some(form)));
-        let values = Vec::new;
+        let not_yet = |form| Stored {
+            form,
+            values: Vec::new(),
+        };
         bits.chain(rounded)
-            .map(|(value, form)| (value, Stored { form, values: values() }))
+            .map(|(value, form)| (value, not_yet(form)))
             .collect()
     }
 

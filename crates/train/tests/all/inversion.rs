@@ -1,11 +1,11 @@
 //! Inversion of reversible layers: less memory than any exact plan, and gradients within the declared error's reach.
 
-use crate::support::device;
+use crate::support::{descent, device};
 use lessen_base::SplitMix64;
 use lessen_compile::{Placement, Policy};
 use lessen_graph::{DType, Tensor};
 use lessen_nn::models::vision::{Block, RevNet, VisionModel};
-use lessen_nn::{Context, OptimizerConfig, Weights};
+use lessen_nn::{Context, Weights};
 use lessen_train::{HostArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
 use std::collections::BTreeMap;
 
@@ -32,16 +32,7 @@ fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
 }
 
 fn options(allowed_error: f64, budget: Option<usize>) -> TrainerOptions {
-    TrainerOptions {
-        optimizer: OptimizerConfig::Sgd {
-            momentum: 0.0,
-            nesterov: false,
-            weight_decay: 0.0,
-        },
-        allowed_error,
-        budget,
-        ..TrainerOptions::new(0.1)
-    }
+    descent(0.1, allowed_error, budget)
 }
 
 fn plans(options: &TrainerOptions) -> StepPlans {

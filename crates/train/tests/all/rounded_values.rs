@@ -1,11 +1,11 @@
 //! Values that are kept rounded for backward: less memory, and gradients within that rounding.
 
-use crate::support::device;
+use crate::support::{descent, device};
 use lessen_base::SplitMix64;
 use lessen_compile::passes::Form;
 use lessen_graph::Tensor;
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{BatchShape, Context, Model, OptimizerConfig, Weights};
+use lessen_nn::{BatchShape, Context, Model, Weights};
 use lessen_train::{HostArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const SIZE: usize = 8;
@@ -27,16 +27,7 @@ fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
 }
 
 fn options(allowed_error: f64, budget: Option<usize>) -> TrainerOptions {
-    TrainerOptions {
-        optimizer: OptimizerConfig::Sgd {
-            momentum: 0.0,
-            nesterov: false,
-            weight_decay: 0.0,
-        },
-        allowed_error,
-        budget,
-        ..TrainerOptions::new(1.0)
-    }
+    descent(1.0, allowed_error, budget)
 }
 
 fn plans(options: &TrainerOptions) -> StepPlans {

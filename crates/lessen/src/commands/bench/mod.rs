@@ -3,6 +3,7 @@
 mod activation;
 mod attention;
 mod memory;
+mod planning_args;
 mod step;
 mod update;
 

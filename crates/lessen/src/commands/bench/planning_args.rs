@@ -1,0 +1,42 @@
+//! What the benchmarks of plans have in common: the cases, and how they are planned.
+
+use clap::Args;
+use lessen::bench::step::Planning;
+use lessen_compile::{CostModel, Precision};
+use lessen_run::recipe::words::Word;
+
+/// Flags that choose cases and say how they are planned.
+#[derive(Args)]
+pub struct PlanningArgs {
+    /// Cases, by letter
+    #[arg(long, value_delimiter = ',', default_value = "a,b,c")]
+    pub case: Vec<String>,
+    /// What products of matrices read: f32 or bf16
+    #[arg(long, default_value = "f32", value_parser = ["f32", "bf16"])]
+    precision: String,
+    /// Greatest error of what backward has in an inexact way
+    #[arg(long, default_value_t = 0.0)]
+    allow_error: f64,
+    /// What the memory planner knows of times: analytic or measured
+    #[arg(long, default_value = "analytic", value_parser = ["analytic", "measured"])]
+    cost: String,
+    /// Examples in a batch, instead of the case's own
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
+    batch: Option<u32>,
+}
+
+impl PlanningArgs {
+    /// How cases are planned, without a budget.
+    pub fn planning(&self) -> Planning {
+        Planning {
+            precision: match self.precision.as_str() {
+                "bf16" => Precision::Bf16,
+                _ => Precision::F32,
+            },
+            allowed_error: self.allow_error,
+            cost: CostModel::from_word(&self.cost).expect("the word is one of the choices"),
+            batch: self.batch.map(|batch| batch as usize),
+            ..Planning::default()
+        }
+    }
+}
