@@ -72,8 +72,8 @@ pub struct Options {
     pub budget: Option<usize>,
     /// Who decides about memory. A fixed policy has one plan, which the budget admits or not.
     pub policy: Policy,
-    /// The greatest declared error of a value that backward has in an inexact way, by inversion; 0 for exact ways
-    /// alone, which change no bit of any result.
+    /// The greatest declared error of a value that backward has in an inexact way, inverted or rounded; 0 for exact
+    /// ways alone, which change no bit of any result.
     pub allowed_error: f64,
     /// The times that the memory planner goes by.
     pub cost: CostModel,
