@@ -1,6 +1,6 @@
 //! From a graph to a plan: the list of passes, and the search for a plan within the budget.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
 
 use lessen_base::{Error, Result};
@@ -51,13 +51,18 @@ pub fn plan_as_it_is(graph: &Graph, options: &Options, target: &dyn Target) -> P
     plan(graph.clone(), options, target)
 }
 
-/// The graphs of plans in which everything is kept, as it is and with bits: all operations of any plan are in them.
+/// The graphs of plans in which everything is kept, as it is, with bits and in slices: all operations of any plan are in
+/// them.
 pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Graph> {
     let variants = variants(simplify(graph, options, target), target);
     let plans = variants
         .iter()
         .map(|variant| variant.plan(selection(Vec::new()), options, target));
-    plans.map(|plan| plan.graph).collect()
+    let graphs = plans.flat_map(|plan| {
+        let in_slices = passes::by_slices(&plan.graph, &BTreeSet::from([0]), target);
+        std::iter::once(plan.graph).chain(in_slices)
+    });
+    graphs.collect()
 }
 
 /// The passes that decide nothing about memory.
@@ -226,7 +231,8 @@ impl Variant {
         } = chosen;
         let is_kept = |bits: &&Packed| !what.values.contains(&bits.value);
         let packed: Vec<Packed> = self.bits.iter().filter(is_kept).cloned().collect();
-        let keeps_all = what.values.is_empty() && what.inverted.is_empty() && what.rounded.is_empty();
+        let stores_all = what.values.is_empty() && what.inverted.is_empty() && what.rounded.is_empty();
+        let keeps_all = stores_all && what.sliced.is_empty();
         let graph = if keeps_all && packed.is_empty() {
             self.graph.clone()
         } else {
@@ -234,7 +240,11 @@ impl Variant {
             let graph = checked(passes::recompute_by_stages(&self.graph, &what));
             checked(passes::eliminate_dead_code(&graph))
         };
+        let in_slices = passes::by_slices(&graph, &what.sliced_stages(), target).map(checked);
+        let sliced = in_slices.as_ref().map_or(0, |_| what.sliced.len());
+        let graph = in_slices.unwrap_or(graph);
         Plan {
+            sliced,
             recomputed,
             inverted,
             rounded,

@@ -30,6 +30,7 @@ pub struct Plan {
     pub(crate) recomputed: Vec<Recompute>,
     pub(crate) inverted: Vec<Recompute>,
     pub(crate) rounded: [Vec<Recompute>; Form::ALL.len()],
+    pub(crate) sliced: usize,
     pub(crate) packed: Vec<Packed>,
     pub(crate) reference_nodes: Vec<NodeId>,
     pub(crate) seconds: f64,
@@ -122,6 +123,11 @@ impl Plan {
     /// The forward values that are kept in a form.
     pub fn rounded(&self, form: Form) -> &[Recompute] {
         &self.rounded[form as usize]
+    }
+
+    /// How many blocks of the graph have a backward part that runs slice by slice of the rows.
+    pub fn sliced(&self) -> usize {
+        self.sliced
     }
 
     /// Forward values that backward has as one bit for each element.

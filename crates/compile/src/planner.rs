@@ -141,6 +141,7 @@ fn planned(scheduled: Scheduled, options: &Options, target: &dyn Target) -> Plan
         recomputed: Vec::new(),
         inverted: Vec::new(),
         rounded: Default::default(),
+        sliced: 0,
         packed: Vec::new(),
         reference_nodes,
         workers: target.workers(),

@@ -29,6 +29,24 @@ pub trait Target: Send + Sync {
     /// The scratch memory of this operation while it runs.
     fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch;
 
+    /// Rows of a slice. The device adds up sums over more rows, those of groups and those of which
+    /// [`Target::adds_slices`] says so, slice by slice, so that they have the same bits where it runs slices one after
+    /// another. By default it has none.
+    fn slice_rows(&self) -> usize {
+        usize::MAX
+    }
+
+    /// Whether an operation that sums over rows adds up slices of [`Target::slice_rows`] one after another.
+    fn adds_slices(&self, _op: &dyn Op, _inputs: &[Type], _outputs: &[Type]) -> bool {
+        false
+    }
+
+    /// How the kernel of an operation that runs as a whole cuts its work, as far as the bits of a row of its results
+    /// depend on it: the same operation on fewer rows has the same bits where this number is the same.
+    fn cut(&self, _op: &dyn Op, _inputs: &[Type], _outputs: &[Type]) -> usize {
+        0
+    }
+
     /// How fast the device works, as far as plans depend on it.
     fn rates(&self) -> Rates {
         Rates::default()

@@ -8,6 +8,7 @@ use lessen_compile::RowsPlan;
 use crate::clock::Clock;
 use crate::index_errors::IndexErrors;
 use crate::kernels::kernel::{Arg, Cut, MAX_OPERANDS, RowKernel, Run};
+use crate::kernels::stack::SLICE_ROWS;
 use crate::operand::{Bases, Location, RowOperand};
 use crate::pool::Pool;
 
@@ -133,7 +134,7 @@ impl Group {
         self.nodes.iter().map(|node| node.tasks(rows.rows, threads).0).max()
     }
 
-    /// Adds up the parts of sums over rows, in the order of the rows.
+    /// Adds up the parts of sums over rows, in the order of the rows: those of a slice, and then these sums.
     fn add_parts(&self, pool: &Pool, bases: &Bases) {
         let sums = || {
             let outputs = self.nodes.iter().flat_map(|n| &n.outputs);
@@ -143,6 +144,7 @@ impl Group {
             })
         };
         let chunks = |sum: &Sum| sum.len.div_ceil(SUM_CHUNK);
+        let in_slice = (SLICE_ROWS / self.rows.tile).max(1);
         pool.run(sums().map(|s| chunks(s.0)).sum(), &|mut task, _| {
             for (sum, offset, parts) in sums() {
                 if task >= chunks(sum) {
@@ -158,9 +160,13 @@ impl Group {
                 unsafe {
                     let to = std::slice::from_raw_parts_mut(to.add(from), n);
                     to.fill(0.0);
-                    for p in 0..parts {
-                        let part = std::slice::from_raw_parts(part.add(p * sum.len + from), n);
-                        to.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+                    for first in (0..parts).step_by(in_slice) {
+                        let mut of_slice = [0.0f32; SUM_CHUNK];
+                        for p in first..parts.min(first + in_slice) {
+                            let part = std::slice::from_raw_parts(part.add(p * sum.len + from), n);
+                            of_slice.iter_mut().zip(part).for_each(|(sum, x)| *sum += x);
+                        }
+                        to.iter_mut().zip(&of_slice).for_each(|(sum, x)| *sum += x);
                     }
                 }
                 return;

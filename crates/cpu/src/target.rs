@@ -5,6 +5,7 @@ use lessen_graph::{Layout, Op, Type};
 
 use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
+use crate::kernels::stack::SLICE_ROWS;
 use crate::kernels::table::{is_listed, kernel};
 use crate::simd::CpuLevel;
 use crate::times::Times;
@@ -93,6 +94,22 @@ impl Target for CpuTarget {
         }
     }
 
+    fn slice_rows(&self) -> usize {
+        SLICE_ROWS
+    }
+
+    fn adds_slices(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> bool {
+        let kernel = kernel(op, &Types { inputs, outputs });
+        matches!(kernel, Some(Kernel::Whole(kernel)) if kernel.slice.is_some())
+    }
+
+    fn cut(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
+        match kernel(op, &Types { inputs, outputs }) {
+            Some(Kernel::Whole(kernel)) => kernel.cut,
+            _ => 0,
+        }
+    }
+
     fn rates(&self) -> Rates {
         Rates::default().of_workers(self.workers())
     }
@@ -136,6 +153,18 @@ impl Target for TimedTarget {
 
     fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
         self.cpu.scratch(op, inputs, outputs)
+    }
+
+    fn slice_rows(&self) -> usize {
+        self.cpu.slice_rows()
+    }
+
+    fn adds_slices(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> bool {
+        self.cpu.adds_slices(op, inputs, outputs)
+    }
+
+    fn cut(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
+        self.cpu.cut(op, inputs, outputs)
     }
 
     fn rates(&self) -> Rates {

@@ -117,6 +117,20 @@ pub enum OnRows {
     By(Arc<dyn Op>),
 }
 
+/// What an operation computes where all its inputs that have rows are cut into as many equal slices along their first
+/// axis.
+#[derive(Clone, Debug)]
+pub enum OnSlices {
+    /// Nothing that follows from a slice.
+    No,
+    /// The operation on a slice gives the same slice of its outputs, bit for bit, and of a sum over rows a term.
+    Same,
+    /// This operation does.
+    By(Arc<dyn Op>),
+    /// The operation does, though it does not work row by row: these are the roles of its inputs and outputs.
+    Roles(Vec<Role>, Vec<OutRole>),
+}
+
 /// The input of an operation that holds indices, and which values are valid there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct IndexInput {
@@ -277,6 +291,23 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     fn on_rows(&self, sparse: &[bool], inputs: &[Type]) -> OnRows {
         let _ = (sparse, inputs);
         OnRows::No
+    }
+
+    /// What it computes of each of `slices` equal slices of what it reads by rows, whatever the slice. By default the same, if it works row
+    /// by row; an operation whose result depends on the number of a row has another answer.
+    fn on_slices(&self, slices: usize, inputs: &[Type], outputs: &[Type]) -> OnSlices {
+        let _ = slices;
+        match self.row_wise(inputs, outputs) {
+            RowWise::No => OnSlices::No,
+            RowWise::Elementwise | RowWise::Rows { .. } => OnSlices::Same,
+        }
+    }
+
+    /// For an operation whose only output is a sum over the first axis of all its inputs: the operation that adds to a
+    /// sum, its last input, what this one computes of further rows.
+    fn accumulating(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
+        let _ = inputs;
+        None
     }
 
     /// For a backward operation: how its results follow without one of its inputs, from the output of a forward

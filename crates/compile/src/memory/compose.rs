@@ -59,6 +59,8 @@ pub(super) struct Choice {
     pub is_inverted: bool,
     /// The form in which that is kept which is kept, with the values that lead into the block first, if not as it is.
     pub form: Option<Form>,
+    /// Whether the block's backward part runs slice by slice of the rows.
+    pub is_sliced: bool,
 }
 
 /// A choice for all blocks.
@@ -227,7 +229,7 @@ impl Search<'_> {
         let (outer, inner) = if is_inner { (0, block.entry) } else { (block.entry, 0) };
         let ways = block.ways.best.iter().enumerate().filter(|(_, way)| way.form.is_none());
         let ways = ways.map(|(i, way)| (Some(i), way));
-        for (number, way) in ways.chain([(None, &block.ways.all)]) {
+        for (number, way) in ways.chain([(None, &block.ways.smallest)]) {
             let kept = if number.is_some() { way.kept } else { 0 };
             // While backward computes the block once more, a gradient of about its entry's size is there.
             let again = state.outer + state.inner + way.forward + block.waiting + block.entry;
@@ -252,7 +254,7 @@ impl Search<'_> {
     /// The last block of a segment.
     fn end(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
         let block = &self.blocks[at];
-        let way = &block.ways.all;
+        let way = &block.ways.smallest;
         let next = State {
             inner: 0,
             peak: block.peak(way, state),
@@ -303,13 +305,14 @@ impl Search<'_> {
             let step = self.steps[at];
             let block = &self.blocks[self.blocks.len() - 1 - choices.len()];
             let ways = block.inverted.filter(|_| step.is_inverted).unwrap_or(block.ways);
-            let way: &Way = step.way.map_or(&ways.all, |i| &ways.best[i]);
+            let way: &Way = step.way.map_or(&ways.smallest, |i| &ways.best[i]);
             choices.push(Choice {
                 recomputed: way.recomputed.clone(),
                 is_inner: step.is_inner,
                 in_segment: step.in_segment,
                 is_inverted: step.is_inverted,
                 form: way.form,
+                is_sliced: way.is_sliced,
             });
             at = step.before;
         }

@@ -262,6 +262,7 @@ impl Layers {
                 values,
                 bits: Vec::new(),
                 rounded,
+                sliced: (0..choices.len()).filter(|&block| choices[block].is_sliced).collect(),
                 stages: &self.stages,
                 lasting,
                 inverted,

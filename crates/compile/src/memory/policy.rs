@@ -24,6 +24,7 @@ impl Layers {
                     in_segment: segment > 1 && !is_last,
                     is_inverted,
                     form: None,
+                    is_sliced: false,
                 }
             })
             .collect();

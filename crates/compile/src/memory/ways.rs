@@ -1,6 +1,8 @@
 //! Ways: what a block keeps and recomputes, and what that costs by a plan of its sample.
 
-use lessen_graph::{NodeId, Phase, RowWise, ValueId};
+use std::collections::BTreeSet;
+
+use lessen_graph::{Graph, NodeId, Phase, RowWise, ValueId};
 
 use super::sample::{Sample, Who, others};
 use crate::offsets::aligned;
@@ -24,6 +26,8 @@ pub(super) struct Way {
     pub recomputed: Vec<usize>,
     /// The form in which the others are kept, and the values that lead into the block first, if not as they are.
     pub form: Option<Form>,
+    /// Whether the block's backward part runs slice by slice of the rows.
+    pub is_sliced: bool,
     /// Bytes that are kept from the block's forward part to its backward part.
     pub kept: usize,
     /// The most bytes that the forward part takes, with what is kept and with the values that lead into the block.
@@ -53,16 +57,23 @@ pub(super) struct Ways {
     pub none: Way,
     /// The way that recomputes all.
     pub all: Way,
+    /// The same, in slices where that takes fewer bytes.
+    pub smallest: Way,
     /// Seconds of the forward part.
     pub forward_seconds: f64,
 }
 
 impl Ways {
     pub fn of(sample: &Sample, options: &Options, target: &dyn Target) -> Ways {
+        let measuring = Measuring {
+            sample,
+            options,
+            target,
+        };
         let mut forward_seconds = f64::INFINITY;
         let mut ways: Vec<Way> = Vec::new();
         for recomputed in sets(sample) {
-            let (way, forward) = measured(sample, (recomputed, None), options, target);
+            let (way, forward) = measuring.way(recomputed, None);
             forward_seconds = forward_seconds.min(forward);
             ways.push(way);
         }
@@ -73,23 +84,34 @@ impl Ways {
             .into_iter()
             .filter(|form| form.error() <= options.allowed_error)
         {
-            let rounded = sets(sample).into_iter().map(|recomputed| (recomputed, Some(form)));
-            ways.extend(rounded.map(|way| measured(sample, way, options, target).0));
+            let rounded = sets(sample).into_iter();
+            ways.extend(rounded.map(|recomputed| measuring.way(recomputed, Some(form)).0));
         }
-        ways.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.kept.cmp(&b.kept)));
-        let mut best: Vec<Way> = Vec::new();
-        for way in ways {
-            if !best.iter().any(|other| other.is_no_worse(&way)) {
-                best.push(way);
-            }
-        }
+        let best = the_best(ways);
+        let sliced: Vec<Way> = best.iter().filter_map(|way| measuring.in_slices(way)).collect();
+        let smaller = measuring
+            .in_slices(&all)
+            .filter(|sliced| sliced.backward < all.backward);
         Ways {
-            best,
+            best: the_best([best, sliced].concat()),
             none,
+            smallest: smaller.unwrap_or_else(|| all.clone()),
             all,
             forward_seconds,
         }
     }
+}
+
+/// The ways of which no other one is better in everything, the fastest first.
+fn the_best(mut ways: Vec<Way>) -> Vec<Way> {
+    ways.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.kept.cmp(&b.kept)));
+    let mut best: Vec<Way> = Vec::new();
+    for way in ways {
+        if !best.iter().any(|other| other.is_no_worse(&way)) {
+            best.push(way);
+        }
+    }
+    best
 }
 
 /// The sets of candidates that are tried; the last is that of all.
@@ -123,61 +145,101 @@ fn values(sample: &Sample, recomputed: &[usize]) -> Vec<ValueId> {
     chosen.chain(&sample.always).copied().collect()
 }
 
-/// A way by its plan, and the seconds of the forward part.
-fn measured(
-    sample: &Sample,
-    (recomputed, form): (Vec<usize>, Option<Form>),
-    options: &Options,
-    target: &dyn Target,
-) -> (Way, f64) {
-    let values = values(sample, &recomputed);
-    let rounded = form.map(|form| sample.rounded(&recomputed, form)).unwrap_or_default();
-    let bits = sample.bits.iter().copied().filter(|v| !values.contains(v)).collect();
-    let inverted = sample.inverted.iter();
-    let graph = passes::recompute_by_stages(
-        &sample.graph,
-        &Recomputation {
-            values,
-            bits,
-            rounded,
-            inverted: inverted
-                .map(|inversion| (inversion.value, inversion.how.clone()))
-                .collect(),
-            held: &sample.entered,
-            ..Recomputation::default()
-        },
-    );
-    let plan = plan(passes::eliminate_dead_code(&graph), options, target);
-    let usage = plan.usage();
-    let [before, rest, again] = [Who::Before, Who::Behind, Who::Again].map(|who| step_of(&plan, who));
-    let most = |steps: &[crate::StepUsage]| steps.iter().map(crate::StepUsage::total).max().unwrap_or(0);
-    // The last block has no rest: the phases tell where backward begins.
-    let (end, behind) = match rest {
-        Some((at, _)) => (at, at + 1),
-        None => {
-            let at = usage.iter().position(|step| step.phase != Phase::Forward);
-            let at = at.unwrap_or(usage.len());
-            (at, at)
-        }
-    };
-    let begin = before.map_or(0, |(at, _)| at + 1).min(end);
-    let apart = [before, rest, again]
-        .into_iter()
-        .flatten()
-        .map(|(at, _)| plan.step_seconds[at]);
-    let way = Way {
-        recomputed,
-        form,
-        kept: rest.map_or(0, |(at, _)| {
-            usage[at]
-                .forward
-                .saturating_sub(sample.passed + entered(&plan, before, at))
-        }),
-        forward: most(&usage[begin..end]),
-        backward: most(&usage[behind..]),
-        seconds: plan.seconds - apart.sum::<f64>(),
-    };
-    (way, plan.step_seconds[begin..end].iter().sum())
+/// Plans of a sample, from which the figures of its ways are read.
+struct Measuring<'a> {
+    sample: &'a Sample,
+    options: &'a Options,
+    target: &'a dyn Target,
+}
+
+impl Measuring<'_> {
+    /// A way, and the seconds of the forward part.
+    fn way(&self, recomputed: Vec<usize>, form: Option<Form>) -> (Way, f64) {
+        let graph = self.graph(&recomputed, form);
+        let way = Way {
+            recomputed,
+            form,
+            is_sliced: false,
+            kept: 0,
+            forward: 0,
+            backward: 0,
+            seconds: 0.0,
+        };
+        self.planned(graph, way)
+    }
+
+    /// The same way with backward in slices; none where that spares nothing.
+    fn in_slices(&self, way: &Way) -> Option<Way> {
+        let graph = self.graph(&way.recomputed, way.form);
+        let graph = passes::by_slices(&graph, &BTreeSet::from([0]), self.target)?;
+        let is_sliced = true;
+        let (way, _) = self.planned(
+            graph,
+            Way {
+                is_sliced,
+                ..way.clone()
+            },
+        );
+        Some(way)
+    }
+
+    /// The sample's graph in a way.
+    fn graph(&self, recomputed: &[usize], form: Option<Form>) -> Graph {
+        let sample = self.sample;
+        let values = values(sample, recomputed);
+        let rounded = form.map(|form| sample.rounded(recomputed, form)).unwrap_or_default();
+        let bits = sample.bits.iter().copied().filter(|v| !values.contains(v)).collect();
+        let inverted = sample.inverted.iter();
+        let graph = passes::recompute_by_stages(
+            &sample.graph,
+            &Recomputation {
+                values,
+                bits,
+                rounded,
+                inverted: inverted
+                    .map(|inversion| (inversion.value, inversion.how.clone()))
+                    .collect(),
+                held: &sample.entered,
+                ..Recomputation::default()
+            },
+        );
+        passes::eliminate_dead_code(&graph)
+    }
+
+    /// A way with the figures of its plan, and the seconds of the forward part.
+    fn planned(&self, graph: Graph, way: Way) -> (Way, f64) {
+        let sample = self.sample;
+        let plan = plan(graph, self.options, self.target);
+        let usage = plan.usage();
+        let [before, rest, again] = [Who::Before, Who::Behind, Who::Again].map(|who| step_of(&plan, who));
+        let most = |steps: &[crate::StepUsage]| steps.iter().map(crate::StepUsage::total).max().unwrap_or(0);
+        // The last block has no rest: the phases tell where backward begins.
+        let (end, behind) = match rest {
+            Some((at, _)) => (at, at + 1),
+            None => {
+                let at = usage.iter().position(|step| step.phase != Phase::Forward);
+                let at = at.unwrap_or(usage.len());
+                (at, at)
+            }
+        };
+        let begin = before.map_or(0, |(at, _)| at + 1).min(end);
+        let apart = [before, rest, again]
+            .into_iter()
+            .flatten()
+            .map(|(at, _)| plan.step_seconds[at]);
+        let way = Way {
+            kept: rest.map_or(0, |(at, _)| {
+                usage[at]
+                    .forward
+                    .saturating_sub(sample.passed + entered(&plan, before, at))
+            }),
+            forward: most(&usage[begin..end]),
+            backward: most(&usage[behind..]),
+            seconds: plan.seconds - apart.sum::<f64>(),
+            ..way
+        };
+        (way, plan.step_seconds[begin..end].iter().sum())
+    }
 }
 
 /// The step and the node of an operation that stands for other blocks.

@@ -1,6 +1,6 @@
 //! Clones: makes backward recompute forward values, as late as it can.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use lessen_graph::ops::{PackBits, UnpackBits};
@@ -27,6 +27,8 @@ pub(crate) struct Recomputation<'a> {
     pub lasting: HashMap<ValueId, usize>,
     /// Values that follow from the output of an operation that read them.
     pub inverted: HashMap<ValueId, Inverted>,
+    /// The stages that run slice by slice where that spares memory.
+    pub sliced: Vec<usize>,
     /// For each base whether recomputation may read it though backward does not; none may where this is empty.
     pub held: &'a [bool],
 }
@@ -43,6 +45,12 @@ pub(crate) struct Inverted {
 }
 
 impl Recomputation<'_> {
+    /// The numbers in the new graph of the stages that run slice by slice.
+    pub fn sliced_stages(&self) -> BTreeSet<u32> {
+        let number = |&stage: &usize| Reader::Stage(stage).number(self.stages.len());
+        self.sliced.iter().map(number).collect()
+    }
+
     /// The values that are kept as something else.
     fn stored(&self) -> HashMap<ValueId, Stored> {
         let bits = self.bits.iter().map(|&value| (value, None));

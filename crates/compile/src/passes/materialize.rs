@@ -15,6 +15,7 @@ pub fn materialize(graph: &Graph, target: &dyn Target) -> Graph {
     let places = places_of(graph);
     let mut rewriter = Rewriter::new(graph);
     for node in &graph.nodes {
+        rewriter.stage = node.stage;
         let (in_types, out_types) = (graph.input_types(node), graph.output_types(node));
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for (i, &input) in node.inputs.iter().enumerate() {

@@ -12,6 +12,7 @@ mod mixed;
 pub(crate) mod narrow;
 pub(crate) mod remat;
 mod rounded;
+mod slices;
 mod sparse;
 
 pub use bits::{Hoisted, Packed, hoist};
@@ -28,4 +29,5 @@ pub use narrow::read_narrow;
 pub(crate) use narrow::widen_where_read;
 pub use remat::Recompute;
 pub use rounded::Form;
+pub(crate) use slices::by_slices;
 pub use sparse::sparsify;

@@ -214,6 +214,10 @@ type Phases = Box<dyn Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync>;
 pub(crate) struct WholeKernel {
     pub(crate) phases: Phases,
     pub(crate) scratch: Scratch,
+    /// The rows of a slice, where it adds up slices of rows one after another.
+    pub(crate) slice: Option<usize>,
+    /// How it cuts its work, as far as bits depend on it and it depends on the number of rows.
+    pub(crate) cut: usize,
     /// What differs from [`Reads::Dense`].
     reads: Vec<(usize, Reads)>,
 }
@@ -224,6 +228,8 @@ impl WholeKernel {
         WholeKernel {
             phases: Box::new(phases),
             scratch: Scratch::default(),
+            slice: None,
+            cut: 0,
             reads: Vec::new(),
         }
     }
@@ -247,6 +253,18 @@ impl WholeKernel {
     /// The same, with this much scratch that all workers share: a phase hands it to the next one.
     pub(crate) fn with_shared(mut self, bytes: usize) -> WholeKernel {
         self.scratch.shared = bytes;
+        self
+    }
+
+    /// The same, cutting its work so.
+    pub(crate) fn cut_by(mut self, cut: usize) -> WholeKernel {
+        self.cut = cut;
+        self
+    }
+
+    /// The same, adding up slices of so many rows.
+    pub(crate) fn in_slices(mut self, rows: Option<usize>) -> WholeKernel {
+        self.slice = rows;
         self
     }
 

@@ -1,17 +1,14 @@
-//! Products of matrices: rows times one shared matrix, and stacks of products.
+//! Products of matrices: rows times one shared matrix.
 
-use lessen_graph::{numel, ops};
+use lessen_graph::ops;
 
 use super::cast::Bf16;
 use super::few_rows::{FEW, few_rows_kernel};
 use super::gemm::gemm;
 use super::gemm_bf16::{gemm_bf16, widened_bytes};
-use super::kernel::{Kernel, Phase, Reads, RowKernel, TaskFn, Types, WholeKernel};
-#[cfg(target_arch = "x86_64")]
-use super::panels;
+use super::kernel::{Kernel, Reads, RowKernel, Types};
 use super::rows::Rows;
-#[cfg(target_arch = "x86_64")]
-use super::words;
+use super::stack::stack;
 
 /// The kernel of [`ops::MatMul`].
 pub(super) fn matmul_kernel(op: &ops::MatMul, types: &Types<'_>) -> Option<Kernel> {
@@ -122,136 +119,6 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
         } else {
             packed_f32(shape, kernel)
         }
-    };
-    kernel
-}
-
-/// The extents of the tiles that a product's result is cut into: about 192 by 384, smaller where there would be fewer
-/// tasks than a few threads need.
-fn tiles(m: usize, n: usize, batch: usize) -> (usize, usize) {
-    let (mut tm, mut tn) = (192.min(m).max(1), 384.min(n).max(1));
-    while batch * m.div_ceil(tm) * n.div_ceil(tn) < 8 && tm.max(tn) > 64 {
-        if tm >= tn {
-            tm = tm.div_ceil(2)
-        } else {
-            tn = tn.div_ceil(2)
-        }
-    }
-    let even = |size: usize, tile: usize| size.div_ceil(size.div_ceil(tile)).div_ceil(16) * 16;
-    (even(m, tm), even(n, tn))
-}
-
-/// Products of stacks of matrices, and of transposed ones, over any strides.
-fn stack(op: &ops::MatMul, types: &Types<'_>) -> WholeKernel {
-    let (op, a, b) = (*op, types.inputs[0].clone(), types.inputs[1].clone());
-    let (m, k, n) = op.sizes(&a, &b);
-    #[cfg(target_arch = "x86_64")]
-    let extents = panels::whole::Extents {
-        m,
-        k,
-        n,
-        of_bf16: op.widens,
-    };
-    #[cfg(target_arch = "x86_64")]
-    let by_words = words::whole::Extents { m, k, n };
-    let kernel = WholeKernel::phases(move |strides| {
-        let lead: Vec<usize> = a.shape[..a.rank() - 2].to_vec();
-        let batch = numel(&lead);
-        if batch * m * n == 0 {
-            return Vec::new();
-        }
-        let matrix = |strides: &[usize], transposed: bool| {
-            let (row, col) = (strides[strides.len() - 2] as isize, strides[strides.len() - 1] as isize);
-            if transposed { (col, row) } else { (row, col) }
-        };
-        let (a_row, a_col) = matrix(&strides[0], op.transpose_a);
-        let (b_row, b_col) = matrix(&strides[1], op.transpose_b);
-        #[cfg(target_arch = "x86_64")]
-        if batch == 1 && op.widens {
-            let (left, right) = (
-                words::whole::Strides {
-                    line: a_row as usize,
-                    k: a_col as usize,
-                },
-                words::whole::Strides {
-                    line: b_col as usize,
-                    k: b_row as usize,
-                },
-            );
-            if let Some(phases) = by_words.phases::<Bf16>(left, right) {
-                return phases;
-            }
-        }
-        #[cfg(target_arch = "x86_64")]
-        if batch == 1
-            && let Some(phases) = extents.phases((a_row as usize, a_col as usize), (b_row as usize, b_col as usize))
-        {
-            return phases;
-        }
-        let a_lead = strides[0][..lead.len()].to_vec();
-        let b_lead = if b.rank() == 2 {
-            vec![0; lead.len()]
-        } else {
-            strides[1][..lead.len()].to_vec()
-        };
-        let (tm, tn) = tiles(m, n, batch);
-        let (rows, cols) = (m.div_ceil(tm), n.div_ceil(tn));
-        let run: TaskFn = Box::new(move |w, task| {
-            let (tile, mut rest) = (task % (rows * cols), task / (rows * cols));
-            let (i, j) = (tile / cols * tm, tile % cols * tn);
-            let (mut a_at, mut b_at, at) = (0, 0, rest * m * n);
-            for axis in (0..lead.len()).rev() {
-                a_at += rest % lead[axis] * a_lead[axis];
-                b_at += rest % lead[axis] * b_lead[axis];
-                rest /= lead[axis];
-            }
-            let (m, n_of_tile) = (tm.min(m - i), tn.min(n - j));
-            // SAFETY: see `Work`; the tile lies within the result, tiles do not overlap.
-            unsafe {
-                if op.widens {
-                    let rows = |ptr: *mut u8, at: usize, row: isize, col: isize| Rows {
-                        ptr: ptr.cast::<Bf16>().add(at),
-                        row: row as usize,
-                        col: col as usize,
-                    };
-                    let a = rows(w.inputs[0], a_at + i * a_row as usize, a_row, a_col);
-                    let b = rows(w.inputs[1], b_at + j * b_col as usize, b_row, b_col);
-                    let y = Rows::dense(w.y(0).add(at + i * n + j), n);
-                    return gemm_bf16((m, k, n_of_tile), a, b, y, false, w.scratch.cast());
-                }
-                gemm(
-                    m,
-                    k,
-                    n_of_tile,
-                    (w.x(0).add(a_at).offset(i as isize * a_row), a_row, a_col),
-                    (w.x(1).add(b_at).offset(j as isize * b_col), b_row, b_col),
-                    (w.y(0).add(at + i * n + j), n as isize, 1),
-                    false,
-                );
-            }
-        });
-        vec![Phase {
-            tasks: batch * rows * cols,
-            run,
-        }]
-    })
-    .reading(0, Reads::Any)
-    .reading(1, Reads::Any);
-    let kernel = if op.widens {
-        kernel.with_scratch(widened_bytes(m, n))
-    } else {
-        kernel
-    };
-    #[cfg(target_arch = "x86_64")]
-    let kernel = if types.inputs[0].numel() == m * k {
-        let (shared, worker) = match op.widens {
-            true => by_words.scratch::<Bf16>(),
-            false => (0, 0),
-        };
-        let worker = kernel.scratch.worker.max(worker);
-        kernel.with_shared(extents.shared().max(shared)).with_scratch(worker)
-    } else {
-        kernel
     };
     kernel
 }

@@ -42,6 +42,7 @@ mod rows;
 mod scale_shift;
 pub mod scale_shift_from_output;
 pub mod softmax;
+pub(crate) mod stack;
 pub(crate) mod table;
 mod widths;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_words.rs")]

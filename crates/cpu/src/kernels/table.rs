@@ -10,7 +10,7 @@ use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
     activation, activation_from_output, attention, bits, cast, cross_entropy, elementwise, gather, histogram, images,
     join, matmul, moments, norm, norm_from_output, norm_logits, optimizer, quantize, random, reduce_axes, rope,
-    scale_shift, scale_shift_from_output, softmax,
+    scale_shift, scale_shift_from_output, softmax, stack,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -21,6 +21,7 @@ type Make = Box<dyn Fn(&dyn Op, &Types<'_>) -> Option<Kernel> + Send + Sync>;
 static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
     HashMap::from([
         entry::<ops::Adadelta>(optimizer::adadelta_kernel),
+        entry::<ops::AddMatMul>(stack::add_matmul_kernel),
         entry::<ops::Adagrad>(optimizer::adagrad_kernel),
         entry::<ops::Adam>(optimizer::adam_kernel),
         entry::<ops::AdamW>(optimizer::adamw_kernel),

@@ -30,7 +30,7 @@ pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, t
         return None;
     }
     let backward = Backward::new(op, types);
-    let (scratch, shared) = (backward.scratch(), backward.shared());
+    let (scratch, shared, parts) = (backward.scratch(), backward.shared(), backward.parts.count);
     let kernel = WholeKernel::phases(move |strides| {
         let strides = strides[..3].to_vec();
         let (first, sums) = (backward.clone(), backward.parts.sum_phase());
@@ -51,7 +51,8 @@ pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, t
         phases
     });
     let bytes = |elements: usize| elements * size_of::<f32>();
-    reading_heads(kernel.with_scratch(bytes(scratch)).with_shared(bytes(shared))).into()
+    let kernel = kernel.with_scratch(bytes(scratch)).with_shared(bytes(shared));
+    reading_heads(kernel.cut_by(parts)).into()
 }
 
 /// A worker's copies of a head of keys and values, and its gradients, in rows that follow each other.

@@ -62,8 +62,8 @@ impl Extents {
     }
 
     /// The phases of the product, where it is computed here, for factors whose elements lie so far apart: along rows
-    /// and along columns.
-    pub(crate) fn phases(self, a: (usize, usize), b: (usize, usize)) -> Option<Vec<Phase>> {
+    /// and along columns; with `adds` it is added to what the result holds.
+    pub(crate) fn phases(self, a: (usize, usize), b: (usize, usize), adds: bool) -> Option<Vec<Phase>> {
         let block = self.block().filter(|_| is_used())?;
         let steps = self.k.div_ceil(STEP);
         let blocks = (0..steps).step_by(block).map(move |first| Block {
@@ -72,6 +72,7 @@ impl Extents {
             steps: block.min(steps - first),
             a,
             b,
+            adds,
         });
         Some(if self.of_bf16 {
             blocks.flat_map(Block::phases::<Bf16>).collect()
@@ -90,6 +91,8 @@ struct Block {
     steps: usize,
     a: (usize, usize),
     b: (usize, usize),
+    /// Whether the result holds a sum before the first block.
+    adds: bool,
 }
 
 impl Block {
@@ -163,7 +166,7 @@ impl Block {
         let Extents { m, k, n, .. } = self.extents;
         let (rows, columns) = (i..m.min(i + TASK.0), j..n.min(j + TASK.1));
         let (panels, strips) = self.places::<N>(shared);
-        let accumulate = self.first > 0;
+        let accumulate = self.adds || self.first > 0;
         let first_strip = self.extents.panels();
         let mut flags = (i / STRIP..rows.end.div_ceil(STRIP))
             .map(|strip| first_strip + strip)

@@ -59,10 +59,10 @@ impl Extents {
         (shared.max(split.0), worker.max(split.1))
     }
 
-    /// The phases of the product, where it is computed here.
-    pub(crate) fn phases<N: Word>(self, a: Strides, b: Strides) -> Option<Vec<Phase>> {
+    /// The phases of the product, where it is computed here; with `adds` it is added to what the result holds.
+    pub(crate) fn phases<N: Word>(self, a: Strides, b: Strides, adds: bool) -> Option<Vec<Phase>> {
         let block = self.block::<N>().filter(|_| N::is_used())?;
-        if let Some(split) = Split::of(self).filter(|_| a.line == 1 && b.line == 1) {
+        if let Some(split) = Split::of(self).filter(|_| a.line == 1 && b.line == 1 && !adds) {
             return Some(split.phases::<N>([a.k, b.k]));
         }
         let words = self.k.div_ceil(N::NUMBERS);
@@ -70,6 +70,7 @@ impl Extents {
             extents: self,
             words: first..words.min(first + block),
             factors: [a, b],
+            adds,
         });
         Some(blocks.flat_map(Block::phases::<N>).collect())
     }
@@ -81,6 +82,8 @@ struct Block {
     extents: Extents,
     words: Range<usize>,
     factors: [Strides; 2],
+    /// Whether the result holds a sum before the first block.
+    adds: bool,
 }
 
 impl Block {
@@ -173,7 +176,7 @@ impl Block {
                 };
                 let to = Place::panel(Begins::Apart(y.wrapping_add(i * n), n), j, n);
                 // SAFETY: passed on.
-                unsafe { N::columns((m - i).min(PANEL), width, terms, to, self.words.start > 0) };
+                unsafe { N::columns((m - i).min(PANEL), width, terms, to, self.adds || self.words.start > 0) };
             }
         }
     }

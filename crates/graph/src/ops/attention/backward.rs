@@ -7,7 +7,7 @@ use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
 use crate::grad::vjp;
 use crate::named::Named;
-use crate::op::{Cost, IndexInput, Op};
+use crate::op::{Cost, IndexInput, OnSlices, Op, OutRole};
 use crate::ops::attention::bias::Fire;
 use crate::ops::attention::operation::{Attention, AttentionSizes};
 use crate::ops::attention::query::Operands;
@@ -184,6 +184,14 @@ impl Op for AttentionBackward {
         }
         found.extend(dweight.map(|d| d.cast(q.dtype()).reshape(&[n.heads])));
         Some(found)
+    }
+
+    /// Derivatives of learned biases and weights are sums over all sequences, in an order of their own.
+    fn on_slices(&self, _: usize, _: &[Type], outputs: &[Type]) -> OnSlices {
+        match self.forward.roles(self.between()) {
+            Some(inputs) if outputs.len() == 3 => OnSlices::Roles(inputs, vec![OutRole::Rows; 3]),
+            _ => OnSlices::No,
+        }
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

@@ -7,7 +7,7 @@ use lessen_base::Result;
 use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
 use crate::named::Named;
-use crate::op::{Cost, IndexInput, Op, Vjp};
+use crate::op::{Cost, IndexInput, OnSlices, Op, OutRole, Vjp};
 use crate::ops::attention::backward::AttentionBackward;
 use crate::ops::attention::bias::{AttentionBias, Fire};
 use crate::ops::attention::operation::{Attention, AttentionSizes};
@@ -88,6 +88,13 @@ impl Op for Attention {
         let o = scores.drop(weights).matmul(heads_first(v, n.heads));
         let lse = lse.map(|lse| lse.reshape(&[n.batch, n.heads, n.queries]));
         Some(std::iter::once(heads_last(o, n.heads, dtype)).chain(lse).collect())
+    }
+
+    fn on_slices(&self, _: usize, _: &[Type], outputs: &[Type]) -> OnSlices {
+        match self.roles(0) {
+            Some(inputs) => OnSlices::Roles(inputs, vec![OutRole::Rows; outputs.len()]),
+            None => OnSlices::No,
+        }
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

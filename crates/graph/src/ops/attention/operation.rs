@@ -2,7 +2,7 @@
 
 use lessen_base::{Error, Result};
 
-use crate::op::IndexInput;
+use crate::op::{IndexInput, Role};
 use crate::ops::attention::bias::{AttentionBias, Fire};
 use crate::ops::attention::weighting::Weighting;
 use crate::ops::rules::{arity, float, key, probability};
@@ -157,6 +157,17 @@ impl Attention {
             weight: self.weighting.is_learned().then(&mut next),
             key: (self.p > 0.0).then(&mut next),
         }
+    }
+
+    /// The roles of inputs after `q`, `k`, `v` and `between` others, where sequences of the batch can be computed apart:
+    /// not with segments, positions of their own, or random numbers, which depend on the number of the sequence.
+    pub(super) fn roles(&self, between: usize) -> Option<Vec<Role>> {
+        if self.segmented || self.placed || self.p > 0.0 {
+            return None;
+        }
+        let mut roles = vec![Role::Rows; 3 + between + usize::from(self.masked)];
+        roles.resize(3 + between + self.extra_count(), Role::Whole);
+        Some(roles)
     }
 
     pub(super) fn has_fire(&self) -> bool {

@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::op::{Cost, OnSlices, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::attention::rope_scaling::RopeScaling;
 use crate::ops::rules::{arity, float};
 use crate::ops::shape::concat::concat;
@@ -115,6 +115,11 @@ impl Op for Rope {
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
         let rows = inputs[0].shape[..2].iter().product();
         RowWise::by_rows(rows, &[Role::Rows, Role::Whole], &[OutRole::Rows])
+    }
+
+    /// An angle depends on the number of the row.
+    fn on_slices(&self, _: usize, _: &[Type], _: &[Type]) -> OnSlices {
+        OnSlices::No
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

@@ -207,6 +207,10 @@ impl Op for MatMul {
         true
     }
 
+    fn accumulating(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(self.adding(inputs)?))
+    }
+
     fn of_bf16(&self, inputs: &[Type], is_narrow: &[bool]) -> Option<Arc<dyn Op>> {
         /// With fewer rows, rounding the matrix that they share takes longer than the product.
         const FEWEST: usize = 32;

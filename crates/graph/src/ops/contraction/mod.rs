@@ -1,7 +1,9 @@
 //! Sums of products over an axis that the output does not have.
 
+pub mod add_matmul;
 pub mod matmul;
 
 operations! {
+    add_matmul::{AddMatMul},
     matmul::{MatMul},
 }

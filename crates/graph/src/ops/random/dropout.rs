@@ -6,7 +6,7 @@ use lessen_base::Result;
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
-use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::op::{Cost, OnSlices, Op, OutRole, Role, RowWise, Vjp};
 use crate::ops::random::bits::RandomBits;
 use crate::ops::rules::{arity, float, key, key_of, probability, rows};
 use crate::ops::shape::concat::concat;
@@ -87,6 +87,11 @@ impl Op for Dropout {
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {
         RowWise::by_rows(rows(&inputs[0]), &[Role::Rows, Role::Whole], &[OutRole::Rows])
+    }
+
+    /// A random number depends on the number of its element.
+    fn on_slices(&self, _: usize, _: &[Type], _: &[Type]) -> OnSlices {
+        OnSlices::No
     }
 
     fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {

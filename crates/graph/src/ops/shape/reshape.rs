@@ -1,5 +1,7 @@
 //! Reshape: the same elements in row-major order under another shape.
 
+use std::sync::Arc;
+
 use lessen_base::{Error, Result};
 
 use crate::array::Array;
@@ -7,7 +9,7 @@ use crate::attrs::Attrs;
 use crate::inverse::Inverse;
 use crate::layout::Layout;
 use crate::named::Named;
-use crate::op::{Cost, Fold, Op, RowWise, Vjp};
+use crate::op::{Cost, Fold, OnSlices, Op, RowWise, Vjp};
 use crate::ops::rules::arity;
 use crate::trace::Tensor;
 use crate::types::{Type, numel};
@@ -56,6 +58,16 @@ impl Op for Reshape {
 
     fn view(&self, input: &Layout, inputs: &[Type], _: &[Type]) -> Option<Vec<Layout>> {
         Some(vec![input.reshape(&inputs[0].shape, &self.shape)?])
+    }
+
+    fn on_slices(&self, slices: usize, inputs: &[Type], _: &[Type]) -> OnSlices {
+        let is_cut = |shape: &[usize]| shape.first().is_some_and(|first| first.is_multiple_of(slices));
+        if !is_cut(&inputs[0].shape) || !is_cut(&self.shape) {
+            return OnSlices::No;
+        }
+        let mut shape = self.shape.clone();
+        shape[0] /= slices;
+        OnSlices::By(Arc::new(Reshape { shape }))
     }
 
     fn inverse(&self, _: usize, inputs: &[Type]) -> Option<Inverse> {

@@ -1,0 +1,198 @@
+//! Cuts: which nodes of a stage run in slices.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use lessen_graph::{Graph, Node, NodeId, OnSlices, Op, Type, ValueId};
+
+use super::roles::Roles;
+use crate::passes::remat::SMALLEST;
+use crate::place::{Place, places};
+use crate::target::{KernelKind, RowGroup, Target};
+
+/// The most slices.
+const MOST: usize = 8;
+
+/// What becomes of a node of a stage.
+pub(super) enum Kind {
+    /// This operation computes a slice of its results, and terms of its sums over rows.
+    Rows(Arc<dyn Op>, Roles),
+    /// It is a sum over rows: this operation adds to it.
+    Adds(Arc<dyn Op>),
+    /// It runs as a whole.
+    Whole,
+}
+
+impl Kind {
+    /// 0 for the kinds of even levels.
+    pub fn parity(&self) -> i32 {
+        i32::from(matches!(self, Kind::Whole))
+    }
+}
+
+/// A stage that runs in slices.
+pub(super) struct Cut {
+    pub slices: usize,
+    /// Nodes in the order in which they run, in runs of one level, and whether a run is sliced.
+    pub runs: Vec<(Vec<NodeId>, bool)>,
+    pub kinds: HashMap<NodeId, Kind>,
+}
+
+impl Cut {
+    /// The nodes of the stage.
+    pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
+        self.runs.iter().flat_map(|run| run.0.iter().copied())
+    }
+}
+
+/// A graph whose stages are cut into slices.
+pub(super) struct Slicing<'a> {
+    pub graph: &'a Graph,
+    places: Vec<Place>,
+    pub readers: Vec<Vec<NodeId>>,
+    /// The values that are outputs or assigned.
+    pub results: BTreeSet<ValueId>,
+    target: &'a dyn Target,
+}
+
+/// The type of a slice, if there are as many.
+fn sliced(ty: &Type, slices: usize) -> Option<Type> {
+    let first = ty.shape.first().filter(|first| first.is_multiple_of(slices))?;
+    let mut shape = ty.shape.clone();
+    shape[0] = first / slices;
+    Some(Type::new(ty.dtype, &shape))
+}
+
+impl<'a> Slicing<'a> {
+    pub fn new(graph: &'a Graph, target: &'a dyn Target) -> Slicing<'a> {
+        let outputs = graph.outputs.iter().map(|output| output.value);
+        let assigned = graph.assigns.iter().map(|assign| assign.value);
+        Slicing {
+            graph,
+            places: places(graph),
+            readers: graph.readers(),
+            results: outputs.chain(assigned).collect(),
+            target,
+        }
+    }
+
+    /// Whether a value is a view.
+    pub fn is_view(&self, value: ValueId) -> bool {
+        self.places[value.index()].base != value
+    }
+
+    pub fn node(&self, id: NodeId) -> &Node {
+        &self.graph.nodes[id.index()]
+    }
+
+    /// How a stage of these nodes runs in slices, where that spares memory.
+    pub fn cut(&self, nodes: &[NodeId]) -> Option<Cut> {
+        let adds = |id: &NodeId| self.rows_added(*id);
+        let rows = nodes.iter().filter_map(adds).max()?;
+        let slices = self.slices(rows)?;
+        let kinds: HashMap<NodeId, Kind> = nodes.iter().map(|&id| (id, self.kind(id, (rows, slices)))).collect();
+        let levels = self.levels(nodes, &kinds);
+        if !self.are_in_order(nodes, &kinds, &levels) {
+            return None;
+        }
+        let mut by_level: BTreeMap<i32, Vec<NodeId>> = BTreeMap::new();
+        for &id in nodes {
+            by_level.entry(-levels[&id]).or_default().push(id);
+        }
+        let is_worth = |own: &[NodeId]| {
+            let adding = own.iter().filter(|id| matches!(kinds[id], Kind::Adds(_)));
+            let mut factors = adding.flat_map(|id| &self.node(*id).inputs);
+            factors.any(|&v| self.is_within(v, own))
+        };
+        let runs: Vec<(Vec<NodeId>, bool)> = (by_level.into_iter())
+            .map(|(level, own)| {
+                let is_sliced = level % 2 == 0 && is_worth(&own);
+                (own, is_sliced)
+            })
+            .collect();
+        runs.iter().any(|run| run.1).then_some(Cut { slices, runs, kinds })
+    }
+
+    /// The rows of a sum that can be collected slice by slice.
+    fn rows_added(&self, id: NodeId) -> Option<usize> {
+        let node = self.node(id);
+        let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
+        node.op.accumulating(&inputs)?;
+        let adds = self.target.adds_slices(node.op.as_ref(), &inputs, &outputs);
+        adds.then(|| inputs[0].shape[0])
+    }
+
+    /// How many slices so many rows have: sums over rows and products have the same bits in slices.
+    fn slices(&self, rows: usize) -> Option<usize> {
+        let own = self.target.slice_rows();
+        let tile = |rows: usize| {
+            let group = RowGroup {
+                rows,
+                row_bytes: 1,
+                tiled: true,
+                sum: 1,
+            };
+            self.target.block_rows(&group).tile
+        };
+        let all = tile(rows);
+        let is_even = |slices: &usize| {
+            let slice = rows / slices;
+            rows.is_multiple_of(*slices) && slice.is_multiple_of(own) && tile(slice) == all && own.is_multiple_of(all)
+        };
+        (2..=MOST).rev().find(is_even)
+    }
+
+    fn kind(&self, id: NodeId, (rows, slices): (usize, usize)) -> Kind {
+        let node = self.node(id);
+        let inputs = self.graph.input_types(node);
+        if self.rows_added(id) == Some(rows) {
+            return Kind::Adds(node.op.accumulating(&inputs).expect("it has rows to add"));
+        }
+        match self.on_slices(node, (rows, slices)) {
+            Some((op, roles)) => Kind::Rows(op, roles),
+            None => Kind::Whole,
+        }
+    }
+
+    /// The operation of a row-wise node on a slice.
+    fn on_slices(&self, node: &Node, (rows, slices): (usize, usize)) -> Option<(Arc<dyn Op>, Roles)> {
+        let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
+        if node.op.index_input(&inputs).is_some() || inputs.is_empty() {
+            return None;
+        }
+        let op = match node.op.on_slices(slices, &inputs, &outputs) {
+            OnSlices::No => return None,
+            OnSlices::Same | OnSlices::Roles(..) => node.op.clone(),
+            OnSlices::By(op) => op,
+        };
+        let roles = Roles::of(self.graph, node, slices)?;
+        let by_rows = |ty: &Type| {
+            let first = *ty.shape.first().filter(|first| **first > 0)?;
+            let has_rows = rows.is_multiple_of(first) && ty.numel().is_multiple_of(rows);
+            sliced(ty, slices).filter(|_| has_rows && roles.rows.is_none_or(|own| own == rows))
+        };
+        let parts = |types: &[Type], is_whole: &[bool]| -> Option<Vec<Type>> {
+            let part = |(ty, is_whole): (&Type, &bool)| if *is_whole { Some(ty.clone()) } else { by_rows(ty) };
+            types.iter().zip(is_whole).map(part).collect()
+        };
+        let (part_inputs, part_outputs) = (parts(&inputs, &roles.whole)?, parts(&outputs, &roles.sums)?);
+        let is_same = op.infer(&part_inputs).is_ok_and(|types| types == part_outputs);
+        let is_slow = self.target.kernel(op.as_ref(), &part_inputs, &part_outputs) == KernelKind::Reference;
+        let cut = |op: &dyn Op, inputs: &[Type], outputs: &[Type]| self.target.cut(op, inputs, outputs);
+        let is_cut_alike = || cut(op.as_ref(), &part_inputs, &part_outputs) == cut(node.op.as_ref(), &inputs, &outputs);
+        (is_same && !is_slow && is_cut_alike()).then_some((op, roles))
+    }
+
+    /// Whether a large value is computed by these nodes and read by them alone.
+    fn is_within(&self, value: ValueId, own: &[NodeId]) -> bool {
+        let is_own = |id: &NodeId| own.binary_search(id).is_ok();
+        let base = self.places[value.index()].base;
+        let views = |v: &ValueId| self.places[v.index()].base == base;
+        let of_base = (0..self.graph.values.len() as u32).map(ValueId).filter(views);
+        self.graph.producer(base).is_some_and(|id| is_own(&id))
+            && self.graph.ty(base).bytes() >= SMALLEST
+            && of_base
+                .into_iter()
+                .all(|v| !self.results.contains(&v) && self.readers[v.index()].iter().all(is_own))
+    }
+}

@@ -1,0 +1,96 @@
+//! Slices: backward of a block runs for one slice of the rows after another where that spares memory: what lies within
+//! it, such as the hidden layer of an MLP and its gradient, exists for one slice at a time.
+//!
+//! The nodes of a stage are cut into *levels*. A level works on slices: a slice of its results follows from the same
+//! slice of what leads into it. What has to see all rows, or a random number that depends on its place, lies between two
+//! levels. Sums over rows (gradients of weights and biases) are collected slice by slice, as devices add them up anyway,
+//! so that no bit of any result changes.
+
+mod cut;
+mod levels;
+mod roles;
+mod writer;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use lessen_graph::{Graph, NodeId, Phase};
+
+use self::cut::{Cut, Slicing};
+use self::writer::Writer;
+use super::materialize;
+use crate::target::Target;
+
+/// Runs backward of these stages in slices; none where that spares nothing in any of them.
+pub(crate) fn by_slices(graph: &Graph, stages: &BTreeSet<u32>, target: &dyn Target) -> Option<Graph> {
+    if stages.is_empty() {
+        return None;
+    }
+    let slicing = Slicing::new(graph, target);
+    let mut members: BTreeMap<u32, Vec<NodeId>> = BTreeMap::new();
+    for (i, node) in graph.nodes.iter().enumerate() {
+        if node.phase == Phase::Backward && stages.contains(&node.stage) {
+            members.entry(node.stage).or_default().push(NodeId(i as u32));
+        }
+    }
+    let cut: Vec<Cut> = members.values().filter_map(|nodes| slicing.cut(nodes)).collect();
+    if cut.is_empty() {
+        return None;
+    }
+    let mut writer = Writer::new(&slicing);
+    for unit in units(graph, &cut)? {
+        match unit {
+            Unit::Node(id) => writer.node(id),
+            Unit::Stage(at) => writer.stage(&cut[at]),
+        }
+    }
+    Some(materialize(&writer.finish(), target))
+}
+
+/// What runs in one piece.
+enum Unit {
+    Node(NodeId),
+    /// A stage, by its position.
+    Stage(usize),
+}
+
+/// The order of all nodes where sliced stages run in one piece; none where that cannot be.
+fn units(graph: &Graph, cut: &[Cut]) -> Option<Vec<Unit>> {
+    let members = cut.iter().enumerate();
+    let stage_of: HashMap<NodeId, usize> = members
+        .flat_map(|(at, cut)| cut.nodes().map(move |id| (id, at)))
+        .collect();
+    // A unit is known by the position of its last node.
+    let last = |cut: &Cut| cut.nodes().map(NodeId::index).max();
+    let ends: Vec<usize> = cut.iter().filter_map(last).collect();
+    let unit_of = |id: NodeId| stage_of.get(&id).map_or(id.index(), |&at| ends[at]);
+    let mut waits: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
+    let mut behind: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (i, node) in graph.nodes.iter().enumerate() {
+        let own = unit_of(NodeId(i as u32));
+        let before = waits.entry(own).or_default();
+        for producer in node.inputs.iter().filter_map(|v| graph.producer(*v)) {
+            let other = unit_of(producer);
+            if other != own && before.insert(other) {
+                behind.entry(other).or_default().push(own);
+            }
+        }
+    }
+    let mut ready: BTreeSet<usize> = waits
+        .iter()
+        .filter(|(_, from)| from.is_empty())
+        .map(|(&at, _)| at)
+        .collect();
+    let mut order = Vec::with_capacity(waits.len());
+    while let Some(at) = ready.pop_first() {
+        let id = NodeId(at as u32);
+        order.push(stage_of.get(&id).map_or(Unit::Node(id), |&stage| Unit::Stage(stage)));
+        for next in behind.remove(&at).unwrap_or_default() {
+            let from = waits.get_mut(&next).expect("a unit");
+            from.remove(&at);
+            if from.is_empty() {
+                ready.insert(next);
+            }
+        }
+    }
+    (order.len() == waits.len()).then_some(order)
+}

@@ -1,0 +1,48 @@
+//! Roles: how a node reads and writes where it works on slices.
+
+use lessen_graph::{Graph, Node, OnSlices, OutRole, Role, RowWise, Type, ValueId};
+
+/// How a node reads and writes where it works on slices.
+pub(super) struct Roles {
+    /// The number of its rows, if it is not that of any slices.
+    pub rows: Option<usize>,
+    /// For each input whether it is read whole.
+    pub whole: Vec<bool>,
+    /// For each output whether it is a sum over rows.
+    pub sums: Vec<bool>,
+}
+
+impl Roles {
+    /// The roles of a node; none where it does not work on as many slices.
+    pub fn of(graph: &Graph, node: &Node, slices: usize) -> Option<Roles> {
+        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+        let (rows, reads, writes) = match (
+            node.op.on_slices(slices, &inputs, &outputs),
+            node.op.row_wise(&inputs, &outputs),
+        ) {
+            (OnSlices::No, _) => return None,
+            (OnSlices::Roles(reads, writes), _) => (None, reads, writes),
+            (_, RowWise::Rows { rows, inputs, outputs }) => (Some(rows), inputs, outputs),
+            (_, RowWise::Elementwise) => {
+                let role = |ty: &Type| if ty.rank() == 0 { Role::Whole } else { Role::Rows };
+                (
+                    None,
+                    inputs.iter().map(role).collect(),
+                    vec![OutRole::Rows; outputs.len()],
+                )
+            }
+            (_, RowWise::No) => return None,
+        };
+        Some(Roles {
+            rows,
+            whole: reads.iter().map(|role| *role == Role::Whole).collect(),
+            sums: writes.iter().map(|role| *role == OutRole::Sum).collect(),
+        })
+    }
+
+    /// The outputs of a node that are sums.
+    pub fn summed(&self, node: &Node) -> Vec<ValueId> {
+        let outputs = node.outputs.iter().zip(&self.sums);
+        outputs.filter(|(_, is_sum)| **is_sum).map(|(&v, _)| v).collect()
+    }
+}
