@@ -51,9 +51,9 @@ mod target;
 mod usage;
 
 pub use backend::{Backend, DeviceMemory, Measuring, ProgramId};
-#[doc(hidden)]
-pub use compiler::plan_as_it_is;
 pub use compiler::{compile, floor_bytes};
+#[doc(hidden)]
+pub use compiler::{in_slices, plan_as_it_is};
 pub use dump::{dump_memory, dump_schedule};
 pub use host::Host;
 pub use indices::{IndexSource, IndexUse};

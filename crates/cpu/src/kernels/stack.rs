@@ -23,7 +23,7 @@ pub(crate) const SLICE_ROWS: usize = 1024;
 
 /// The fewest elements of a product over rows that is added up slice by slice: smaller ones are cut along the rows
 /// among threads.
-const LEAST_SLICED: usize = 1 << 17;
+const LEAST_SLICED: usize = 1 << 16;
 
 /// Elements of a sum that one task copies.
 const COPIED: usize = 1 << 16;

@@ -211,6 +211,8 @@ fn of_structure() -> Vec<Sample> {
 fn of_networks() -> Vec<Sample> {
     let (x, row, rows): (&[usize], &[usize], &[usize]) = (&[5, 70], &[70], &[5]);
     let mut all = Vec::new();
+    let sum: &[usize] = &[6, 70];
+    all.push(sample(ops::AddMatMul { widens: false }, &[&[5, 6], &[5, 70], sum]));
     for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
         let op = ops::MatMul {
             transpose_a,

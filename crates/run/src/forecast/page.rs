@@ -73,6 +73,9 @@ fn overview(phases: &[PhaseForecast]) -> String {
         row("Parameters", &|phase| Some(phase.parameters.to_string())),
         row("Batches of", &|phase| Some(phase.batch())),
         row("Updates", &|phase| Some(phase.placement().to_string())),
+        row("Blocks of backward in slices", &|phase| {
+            Some(phase.plans.step.sliced().to_string())
+        }),
         row("Steps of the schedule", &|phase| {
             Some(phase.plans.step.steps().len().to_string())
         }),

@@ -155,6 +155,7 @@ impl PhaseForecast {
             "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
             "update_placement": self.placement(),
             "choices": choices,
+            "sliced_blocks": plans.step.sliced(),
             "reference_nodes": plans.step.reference_names(),
             "largest": largest,
         });
@@ -249,6 +250,10 @@ impl PhaseForecast {
             if is_said {
                 text += &said(&by_operation(choices));
             }
+        }
+        let sliced = plans.step.sliced();
+        if sliced > 0 {
+            text += &format!("in slices     {:>10} of backward\n", counted(sliced as u64, "block"));
         }
         let packed = plans.step.packed();
         if !packed.is_empty() {

@@ -7,11 +7,11 @@ mod generator;
 mod inversion;
 mod memory_planner;
 mod mistakes;
-
 mod parity;
 mod precision;
 mod recording;
 mod rounded_values;
+mod slices;
 mod support;
 mod trainer;
 mod usage;

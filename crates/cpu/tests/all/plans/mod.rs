@@ -20,5 +20,6 @@ mod recomputed_block;
 mod run_errors;
 pub mod runner;
 mod sizes;
+mod slices;
 mod states;
 mod wrong_indices;

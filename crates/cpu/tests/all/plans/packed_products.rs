@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use lessen_compile::dump_memory;
 use lessen_cpu::simd::CpuLevel;
-use lessen_graph::ops::MatMul;
+use lessen_graph::ops::{AddMatMul, MatMul};
 use lessen_graph::{DType, Graph, Tensor, Trace};
 
 use crate::plans::runner::{Options, compile, run_once};
@@ -12,7 +12,7 @@ use crate::random::Random;
 
 /// Rows, inner extent and columns: around strips of 16, panels and steps of 32, one tile of 512 rows, and blocks of
 /// `k`, and parts of it.
-const SHAPES: [(usize, usize, usize); 13] = [
+const SHAPES: [(usize, usize, usize); 14] = [
     (32, 1024, 32),
     (333, 99, 37),
     (47, 384, 65),
@@ -26,6 +26,7 @@ const SHAPES: [(usize, usize, usize); 13] = [
     (64, 2100, 64),
     (40, 700, 540),
     (33, 4500, 20),
+    (270, 2500, 260),
 ];
 
 /// How the factors of a product lie.
@@ -175,6 +176,57 @@ fn errors_are_at_most_twice_those_of_plain_loops() {
                 "{form:?} of {factor:?}, {sizes:?}, seed {seed}: error {ours:.2e}, plain {plain:.2e}"
             );
         }
+    }
+}
+
+/// A gradient of a weight, of all rows at once or of some and then of the others.
+fn gradient(factor: Factor, (m, k, n): (usize, usize, usize), first: Option<usize>) -> Graph {
+    let trace = Trace::new();
+    let widens = factor == Factor::Bf16;
+    let dtype = if widens { DType::BF16 } else { DType::F32 };
+    let op = MatMul {
+        transpose_a: true,
+        transpose_b: false,
+        widens,
+    };
+    let a = trace.input("a", DType::F32, &[k, m]).cast(dtype);
+    let b = trace.input("b", DType::F32, &[k, n]).cast(dtype);
+    let y = match first {
+        None => trace.apply1(op, &[a, b]),
+        Some(first) => {
+            let rest = [a, b].map(|x| x.slice(0, first, k - first));
+            let sum = trace.apply1(op, &[a.slice(0, 0, first), b.slice(0, 0, first)]);
+            trace.apply1(AddMatMul { widens }, &[rest[0], rest[1], sum])
+        }
+    };
+    trace.output("y", y);
+    trace.finish()
+}
+
+#[test]
+fn a_sum_over_rows_has_the_same_bits_in_slices() {
+    let sizes = (270, 2500, 260);
+    let (m, k, n) = sizes;
+    for (seed, factor) in (0..).zip(FACTORS) {
+        let mut random = Random::new(seed);
+        let mut input = |shape: [usize; 2]| {
+            let data = random.vec(shape[0] * shape[1], 1.0).into_iter().map(f64::from);
+            lessen_graph::Array::new(lessen_graph::Type::f32(&shape), data.collect())
+        };
+        let inputs = HashMap::from([("a".to_string(), input([k, m])), ("b".to_string(), input([k, n]))]);
+        let run = |first, threads| {
+            let options = Options {
+                threads,
+                ..Options::default()
+            };
+            let y = run_once(&gradient(factor, sizes, first), &options, &inputs).1["y"].clone();
+            y.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+        };
+        let whole = run(None, 2);
+        for first in [1024, 2048] {
+            assert!(whole == run(Some(first), 2), "{factor:?}, slices at {first}");
+        }
+        assert!(whole == run(Some(1024), 1), "{factor:?}, one thread");
     }
 }
 

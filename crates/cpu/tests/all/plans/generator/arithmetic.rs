@@ -1,6 +1,6 @@
 //! Arithmetic, reductions, products, views and casts of random programs.
 
-use lessen_graph::ops::{Between, MatMul};
+use lessen_graph::ops::{AddMatMul, Between, MatMul};
 use lessen_graph::{DType, concat, numel};
 
 use super::Writer;
@@ -139,7 +139,12 @@ impl<'g> Writer<'g> {
             },
             &[a, b],
         );
-        self.push(y / (k as f64).sqrt(), false);
+        let y = y / (k as f64).sqrt();
+        if transpose_a && !transpose_b && shape.len() == 2 {
+            let further = self.trace.apply1(AddMatMul::default(), &[a, b, y]);
+            self.push(further / (k as f64).sqrt(), false);
+        }
+        self.push(y, false);
     }
 
     pub(super) fn view(&mut self) {
