@@ -51,15 +51,15 @@ pub fn plan_as_it_is(graph: &Graph, options: &Options, target: &dyn Target) -> P
     plan(graph.clone(), options, target)
 }
 
-/// A graph whose whole backward runs in slices of the rows, where that spares anything: what tests compare with the graph
-/// as it is.
+/// A graph whose whole backward runs in slices of the rows, where that spares anything: what tests compare with the
+/// graph as it is.
 #[doc(hidden)]
 pub fn in_slices(graph: &Graph, target: &dyn Target) -> Option<Graph> {
     passes::by_slices(graph, &BTreeSet::from([0]), target)
 }
 
-/// The graphs of plans in which everything is kept, as it is, with bits and in slices: all operations of any plan are in
-/// them.
+/// The graphs of plans in which everything is kept, as it is, with bits and in slices: all operations of any plan are
+/// in them.
 pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Graph> {
     let variants = variants(simplify(graph, options, target), target);
     let plans = variants

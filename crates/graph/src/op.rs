@@ -293,8 +293,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         OnRows::No
     }
 
-    /// What it computes of each of `slices` equal slices of what it reads by rows, whatever the slice. By default the same, if it works row
-    /// by row; an operation whose result depends on the number of a row has another answer.
+    /// What it computes of each of `slices` equal slices of what it reads by rows, whatever the slice. By default the
+    /// same, if it works row by row; an operation whose result depends on the number of a row has another answer.
     fn on_slices(&self, slices: usize, inputs: &[Type], outputs: &[Type]) -> OnSlices {
         let _ = slices;
         match self.row_wise(inputs, outputs) {

@@ -159,8 +159,8 @@ impl Attention {
         }
     }
 
-    /// The roles of inputs after `q`, `k`, `v` and `between` others, where sequences of the batch can be computed apart:
-    /// not with segments, positions of their own, or random numbers, which depend on the number of the sequence.
+    /// The roles of inputs after `q`, `k`, `v` and `between` others, where sequences of the batch can be computed
+    /// apart: not with segments, positions of their own, or random numbers, which depend on the number of the sequence.
     pub(super) fn roles(&self, between: usize) -> Option<Vec<Role>> {
         if self.segmented || self.placed || self.p > 0.0 {
             return None;

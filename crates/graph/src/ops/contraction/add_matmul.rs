@@ -11,8 +11,8 @@ use crate::ops::rules::arity;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// `sum + a^T b` of `a[k, m]`, `b[k, n]` and `sum[m, n]`, as the gradient of a weight is collected slice by slice of its
-/// rows. Inputs are `a`, `b` and `sum`; the result may lie where `sum` lies.
+/// `sum + a^T b` of `a[k, m]`, `b[k, n]` and `sum[m, n]`, as the gradient of a weight is collected slice by slice of
+/// its rows. Inputs are `a`, `b` and `sum`; the result may lie where `sum` lies.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct AddMatMul {
     /// Factors are `bf16`, the sum and the result `f32`.
