@@ -127,8 +127,8 @@ pub enum OnSlices {
     Same,
     /// This operation does.
     By(Arc<dyn Op>),
-    /// The operation does, though it does not work row by row: these are the roles of its inputs and outputs.
-    Roles(Vec<Role>, Vec<OutRole>),
+    /// This operation does, though it does not work row by row: these are the roles of inputs and outputs.
+    Roles(Arc<dyn Op>, Vec<Role>, Vec<OutRole>),
 }
 
 /// The input of an operation that holds indices, and which values are valid there.
@@ -293,14 +293,19 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         OnRows::No
     }
 
-    /// What it computes of each of `slices` equal slices of what it reads by rows, whatever the slice. By default the
-    /// same, if it works row by row; an operation whose result depends on the number of a row has another answer.
-    fn on_slices(&self, slices: usize, inputs: &[Type], outputs: &[Type]) -> OnSlices {
-        let _ = slices;
+    /// What it computes of slice `number` of `slices` equal slices of what it reads by rows. By default the same, if it
+    /// works row by row; an operation whose result depends on the number of a row has another answer.
+    fn on_slices(&self, (number, slices): (usize, usize), inputs: &[Type], outputs: &[Type]) -> OnSlices {
+        let _ = (number, slices);
         match self.row_wise(inputs, outputs) {
             RowWise::No => OnSlices::No,
             RowWise::Elementwise | RowWise::Rows { .. } => OnSlices::Same,
         }
+    }
+
+    /// The operation without the numbers that tell its random bits apart, where it has any: it takes as long.
+    fn without_stream(&self) -> Option<Arc<dyn Op>> {
+        None
     }
 
     /// For an operation whose only output is a sum over the first axis of all its inputs: the operation that adds to a

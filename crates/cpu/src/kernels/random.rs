@@ -222,10 +222,19 @@ fn keep(mask: Mask, halves: &[u16; HALVES + 8], from: usize, xs: &[f32; LANES]) 
 
 /// The kernel of [`ops::Dropout`].
 pub(super) fn dropout_kernel(op: &ops::Dropout, types: &Types<'_>) -> Option<Kernel> {
-    let (p, stream) = (op.p, op.stream);
+    let ops::Dropout { p, stream, first } = *op;
     // SAFETY: see `Run`.
     let kernel = RowKernel::rows(move |r| unsafe {
-        dropout(p, stream, r.key(1), r.first as u64, r.n, r.c(), r.x(0), r.y(0));
+        dropout(
+            p,
+            stream,
+            r.key(1),
+            (first + r.first) as u64,
+            r.n,
+            r.c(),
+            r.x(0),
+            r.y(0),
+        );
     });
     types.floats_are_f32().then_some(Kernel::Rows(kernel))
 }

@@ -101,8 +101,10 @@ impl Class {
                 (inputs.collect(), outputs.collect())
             }
         };
+        let without_stream = op.without_stream();
+        let like = without_stream.as_deref().unwrap_or(op);
         format!(
-            "{} {op:?} ({}) -> ({})",
+            "{} {like:?} ({}) -> ({})",
             op.name(),
             inputs.join(", "),
             outputs.join(", ")

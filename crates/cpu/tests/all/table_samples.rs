@@ -328,7 +328,15 @@ fn of_networks() -> Vec<Sample> {
         sample(adagrad, &[x, x, x, &[], &[]]),
         sample(adadelta, &[x, x, x, x, &[]]),
         sample(lion, &[x, x, x, &[]]),
-        sample(ops::Dropout { p: 0.3, stream: 2 }, &[x, &[2]]).with(1, DType::U32),
+        sample(
+            ops::Dropout {
+                p: 0.3,
+                stream: 2,
+                first: 0,
+            },
+            &[x, &[2]],
+        )
+        .with(1, DType::U32),
         sample(ops::LayerNorm { eps: 1e-3 }, &[x, row, row]),
         sample(ops::LayerNormBackward { eps: 1e-3 }, &[x, row, rows, rows, x]),
         sample(ops::LayerNormBackwardFromOutput, &[x, row, row, rows, x]),

@@ -139,7 +139,15 @@ fn elementwise(r: &mut Prng) -> Vec<Case> {
         };
         all.push(case(sgd, &[&x, &y, &r.normal(&[3, 5]), &lr], Twice));
     }
-    all.push(case(Dropout { p: 0.3, stream: 5 }, &[&x, &r.key()], Twice));
+    all.push(case(
+        Dropout {
+            p: 0.3,
+            stream: 5,
+            first: 11,
+        },
+        &[&x, &r.key()],
+        Twice,
+    ));
     all.push(case(
         RandomBits {
             stream: 2,
@@ -295,6 +303,8 @@ fn structure(r: &mut Prng) -> Vec<Case> {
     });
     let scale = Array::from_fn(Type::f32(&[2, 3]), |i| 0.01 * (1 + i[0] + 2 * i[1]) as f64);
     all.push(case(DequantizeRows, &[&codes, &scale], Twice));
+    let sum = [r.normal(&[4, 3]), r.normal(&[4, 2]), r.normal(&[3, 2])];
+    all.push(case(AddMatMul::default(), &sum.each_ref(), Twice));
     for (transpose_a, transpose_b) in [(false, false), (false, true), (true, false), (true, true)] {
         let op = MatMul {
             transpose_a,

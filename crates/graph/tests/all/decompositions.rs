@@ -34,7 +34,11 @@ fn decomposed_dropout_draws_the_same_bits_for_every_size() {
         if n > 7 {
             x.data[..4].copy_from_slice(&[f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::NAN]);
         }
-        let op = Dropout { p: 0.5, stream: 9 };
+        let op = Dropout {
+            p: 0.5,
+            stream: 9,
+            first: 11,
+        };
         let inputs = [x, key.clone()];
         let expected = evaluate_op(&op, &[&inputs[0], &inputs[1]]).unwrap();
         let found = run(&inputs, &function(|_, x| op.decompose(x).unwrap()));

@@ -32,7 +32,14 @@ fn random_bits_are_words_of_blocks() {
 fn dropout_reads_half_words() {
     let key = Array::new(Type::new(DType::U32, &[2]), vec![1.0, 2.0]);
     let x = Array::f32(&[10], vec![NAN; 10]);
-    let found = eval(Dropout { p: 0.25, stream: 4 }, &[&x, &key]);
+    let found = eval(
+        Dropout {
+            p: 0.25,
+            stream: 4,
+            first: 0,
+        },
+        &[&x, &key],
+    );
     let words = [philox4x32([1, 2], [0, 0, 4, 0]), philox4x32([1, 2], [1, 0, 4, 0])].concat();
     for i in 0..10 {
         let half = if i % 2 == 0 {
@@ -44,7 +51,11 @@ fn dropout_reads_half_words() {
         assert!(found[0].data[i].is_nan() || found[0].data[i] == 0.0);
     }
     let ones = eval(
-        Dropout { p: 0.25, stream: 4 },
+        Dropout {
+            p: 0.25,
+            stream: 4,
+            first: 0,
+        },
         &[&Array::f32(&[10], vec![1.0; 10]), &key],
     );
     assert!(ones[0].data.iter().all(|&y| y == 0.0 || y == 65536.0 / 49152.0));

@@ -15,8 +15,8 @@ const MOST: usize = 8;
 
 /// What becomes of a node of a stage.
 pub(super) enum Kind {
-    /// This operation computes a slice of its results, and terms of its sums over rows.
-    Rows(Arc<dyn Op>, Roles),
+    /// For each slice the operation that computes it of its results, and terms of its sums over rows.
+    Rows(Vec<Arc<dyn Op>>, Roles),
     /// It is a sum over rows: this operation adds to it.
     Adds(Arc<dyn Op>),
     /// It runs as a whole.
@@ -149,22 +149,24 @@ impl<'a> Slicing<'a> {
             return Kind::Adds(node.op.accumulating(&inputs).expect("it has rows to add"));
         }
         match self.on_slices(node, (rows, slices)) {
-            Some((op, roles)) => Kind::Rows(op, roles),
+            Some((ops, roles)) => Kind::Rows(ops, roles),
             None => Kind::Whole,
         }
     }
 
-    /// The operation of a row-wise node on a slice.
-    fn on_slices(&self, node: &Node, (rows, slices): (usize, usize)) -> Option<(Arc<dyn Op>, Roles)> {
+    /// The operations of a row-wise node on slices.
+    fn on_slices(&self, node: &Node, (rows, slices): (usize, usize)) -> Option<(Vec<Arc<dyn Op>>, Roles)> {
         let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
         if node.op.index_input(&inputs).is_some() || inputs.is_empty() {
             return None;
         }
-        let op = match node.op.on_slices(slices, &inputs, &outputs) {
-            OnSlices::No => return None,
-            OnSlices::Same | OnSlices::Roles(..) => node.op.clone(),
-            OnSlices::By(op) => op,
+        let on_slice = |number: usize| match node.op.on_slices((number, slices), &inputs, &outputs) {
+            OnSlices::No => None,
+            OnSlices::Same => Some(node.op.clone()),
+            OnSlices::By(op) | OnSlices::Roles(op, ..) => Some(op),
         };
+        let ops: Vec<Arc<dyn Op>> = (0..slices).map(on_slice).collect::<Option<_>>()?;
+        let op = &ops[0];
         let roles = Roles::of(self.graph, node, slices)?;
         let by_rows = |ty: &Type| {
             let first = *ty.shape.first().filter(|first| **first > 0)?;
@@ -180,7 +182,7 @@ impl<'a> Slicing<'a> {
         let is_slow = self.target.kernel(op.as_ref(), &part_inputs, &part_outputs) == KernelKind::Reference;
         let cut = |op: &dyn Op, inputs: &[Type], outputs: &[Type]| self.target.cut(op, inputs, outputs);
         let is_cut_alike = || cut(op.as_ref(), &part_inputs, &part_outputs) == cut(node.op.as_ref(), &inputs, &outputs);
-        (is_same && !is_slow && is_cut_alike()).then_some((op, roles))
+        (is_same && !is_slow && is_cut_alike()).then_some((ops, roles))
     }
 
     /// Whether a large value is computed by these nodes and read by them alone.

@@ -17,11 +17,11 @@ impl Roles {
     pub fn of(graph: &Graph, node: &Node, slices: usize) -> Option<Roles> {
         let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
         let (rows, reads, writes) = match (
-            node.op.on_slices(slices, &inputs, &outputs),
+            node.op.on_slices((0, slices), &inputs, &outputs),
             node.op.row_wise(&inputs, &outputs),
         ) {
             (OnSlices::No, _) => return None,
-            (OnSlices::Roles(reads, writes), _) => (None, reads, writes),
+            (OnSlices::Roles(_, reads, writes), _) => (None, reads, writes),
             (_, RowWise::Rows { rows, inputs, outputs }) => (Some(rows), inputs, outputs),
             (_, RowWise::Elementwise) => {
                 let role = |ty: &Type| if ty.rank() == 0 { Role::Whole } else { Role::Rows };

@@ -83,7 +83,7 @@ impl<'a> Writer<'a> {
     fn slice(&mut self, slice: usize, cut: &Cut, level: &mut Level) {
         let mut terms: Vec<(&Node, ValueId)> = Vec::new();
         for id in &level.rows {
-            let Kind::Rows(op, roles) = &cut.kinds[id] else {
+            let Kind::Rows(ops, roles) = &cut.kinds[id] else {
                 continue;
             };
             let node = self.slicing.node(*id);
@@ -93,7 +93,9 @@ impl<'a> Writer<'a> {
                     false => self.part(v, slice, &mut level.made),
                 })
                 .collect();
-            let outputs = self.rewriter.push(op.clone(), &inputs, Phase::Backward, &node.scope);
+            let outputs = self
+                .rewriter
+                .push(ops[slice].clone(), &inputs, Phase::Backward, &node.scope);
             level.made[slice].extend(node.outputs.iter().copied().zip(outputs));
             terms.extend(roles.summed(node).into_iter().map(|value| (node, value)));
         }

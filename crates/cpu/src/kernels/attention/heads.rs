@@ -152,7 +152,8 @@ impl Heads {
             p: self.op.p,
             stream: self.op.stream,
             key: w.key(input),
-            first: ((b * heads + h) * queries + segment.start) as u64 * keys as u64 + segment.start as u64,
+            first: (((self.op.sequence + b) * heads + h) * queries + segment.start) as u64 * keys as u64
+                + segment.start as u64,
             row: keys as u64,
         });
         let all_keys = keys;

@@ -1,6 +1,8 @@
 //! The derivative of attention: the scores are made again, a query at a time, from the inputs and, for a softmax, the
 //! row's `lse`.
 
+use std::sync::Arc;
+
 use lessen_base::{Error, Result};
 
 use crate::array::{Array, for_each_index};
@@ -187,9 +189,15 @@ impl Op for AttentionBackward {
     }
 
     /// Derivatives of learned biases and weights are sums over all sequences, in an order of their own.
-    fn on_slices(&self, _: usize, _: &[Type], outputs: &[Type]) -> OnSlices {
-        match self.forward.roles(self.between()) {
-            Some(inputs) if outputs.len() == 3 => OnSlices::Roles(inputs, vec![OutRole::Rows; 3]),
+    fn without_stream(&self) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(AttentionBackward::of(self.forward.without_stream())))
+    }
+
+    fn on_slices(&self, slice: (usize, usize), inputs: &[Type], outputs: &[Type]) -> OnSlices {
+        match self.forward.on_slices(slice, inputs, self.between()) {
+            Some((forward, roles)) if outputs.len() == 3 => {
+                OnSlices::Roles(Arc::new(AttentionBackward { forward }), roles, vec![OutRole::Rows; 3])
+            }
             _ => OnSlices::No,
         }
     }

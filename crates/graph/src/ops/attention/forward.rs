@@ -2,6 +2,8 @@
 //! (Dao et al. 2022): scores and weights exist only inside the operation; what it leaves for the derivative is at most
 //! one number per row.
 
+use std::sync::Arc;
+
 use lessen_base::Result;
 
 use crate::array::{Array, for_each_index};
@@ -90,9 +92,13 @@ impl Op for Attention {
         Some(std::iter::once(heads_last(o, n.heads, dtype)).chain(lse).collect())
     }
 
-    fn on_slices(&self, _: usize, _: &[Type], outputs: &[Type]) -> OnSlices {
-        match self.roles(0) {
-            Some(inputs) => OnSlices::Roles(inputs, vec![OutRole::Rows; outputs.len()]),
+    fn without_stream(&self) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Attention::without_stream(self)))
+    }
+
+    fn on_slices(&self, slice: (usize, usize), inputs: &[Type], outputs: &[Type]) -> OnSlices {
+        match Attention::on_slices(self, slice, inputs, 0) {
+            Some((op, roles)) => OnSlices::Roles(Arc::new(op), roles, vec![OutRole::Rows; outputs.len()]),
             None => OnSlices::No,
         }
     }
@@ -170,6 +176,7 @@ impl<'g> AttentionOptions<'g> {
             masked: self.mask.is_some(),
             segmented: self.starts.is_some(),
             placed: self.offset.is_some(),
+            sequence: 0,
         };
         let single = self.mask.into_iter().chain(self.starts).chain(self.offset);
         let rest = single.chain(fire.into_iter().flatten()).chain(self.weight);

@@ -26,7 +26,8 @@ use crate::types::{DType, Type};
 /// [`Weighting`] makes of them, `o_i = sum_j drop(P_ij) v_j`. The position `p_i` is `i` plus the offset; in a segment,
 /// positions of queries and keys count from its start. Causal: query `i` sees key `j` if `j <= p_i`. A query that sees
 /// no key has `o = 0` and `lse = -inf`; `lse` is the logarithm of the sum of the powers of what softmax is applied to.
-/// Dropout is that of [`Dropout`](crate::ops::Dropout) with the flat index `((b H + h) Tq + i) Tk + j`.
+/// Dropout is that of [`Dropout`](crate::ops::Dropout) with the flat index `((b H + h) Tq + i) Tk + j`, sequences
+/// `b` counted from `sequence` on.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Attention {
     /// How scores become weights.
@@ -47,6 +48,8 @@ pub struct Attention {
     pub segmented: bool,
     /// Whether the position of the first query is among the inputs, for all sequences or for each.
     pub placed: bool,
+    /// The number of the first sequence, where these are sequences of a larger batch. Only dropout depends on it.
+    pub sequence: usize,
 }
 
 named!("attention": Attention {
@@ -59,6 +62,7 @@ named!("attention": Attention {
     masked,
     segmented,
     placed,
+    sequence,
 });
 
 impl Default for Attention {
@@ -74,6 +78,7 @@ impl Default for Attention {
             masked: false,
             segmented: false,
             placed: false,
+            sequence: 0,
         }
     }
 }
@@ -159,15 +164,30 @@ impl Attention {
         }
     }
 
-    /// The roles of inputs after `q`, `k`, `v` and `between` others, where sequences of the batch can be computed
-    /// apart: not with segments, positions of their own, or random numbers, which depend on the number of the sequence.
-    pub(super) fn roles(&self, between: usize) -> Option<Vec<Role>> {
-        if self.segmented || self.placed || self.p > 0.0 {
+    /// The attention without the numbers that tell its random bits apart.
+    pub(super) fn without_stream(&self) -> Attention {
+        Attention {
+            stream: 0,
+            sequence: 0,
+            ..*self
+        }
+    }
+
+    /// The attention of slice `number` of the sequences, where sequences can be computed apart, and the roles of its
+    /// inputs, with `between` others after `q`, `k` and `v`. Segments and positions of their own keep them together.
+    pub(super) fn on_slices(
+        &self,
+        (number, slices): (usize, usize),
+        inputs: &[Type],
+        between: usize,
+    ) -> Option<(Attention, Vec<Role>)> {
+        if self.segmented || self.placed {
             return None;
         }
         let mut roles = vec![Role::Rows; 3 + between + usize::from(self.masked)];
         roles.resize(3 + between + self.extra_count(), Role::Whole);
-        Some(roles)
+        let sequence = self.sequence + number * (inputs[0].shape[0] / slices);
+        Some((Attention { sequence, ..*self }, roles))
     }
 
     pub(super) fn has_fire(&self) -> bool {

@@ -104,7 +104,7 @@ impl<'a> Operands<'a> {
             };
             self.op.scale * product + bias
         };
-        let first = ((b * n.heads + h) * n.queries + i) * n.keys;
+        let first = (((self.op.sequence + b) * n.heads + h) * n.queries + i) * n.keys;
         let (key, threshold) = (self.extras.key.map(key_of), dropout_threshold(self.op.p));
         let factor = |j: usize| match key {
             Some(key) if dropout_keeps(key, self.op.stream, (first + j) as u64, threshold) => dropout_scale(self.op.p),

@@ -118,7 +118,7 @@ impl Op for Rope {
     }
 
     /// An angle depends on the number of the row.
-    fn on_slices(&self, _: usize, _: &[Type], _: &[Type]) -> OnSlices {
+    fn on_slices(&self, _: (usize, usize), _: &[Type], _: &[Type]) -> OnSlices {
         OnSlices::No
     }
 

@@ -5,6 +5,7 @@ use crate::grad::vjp;
 use crate::ops::attention::bias::{AttentionBias, Fire, alibi_slope};
 use crate::ops::attention::operation::{Attention, AttentionSizes, Extras};
 use crate::ops::attention::weighting::{Divisor, Weighting};
+use crate::ops::random::dropout::Dropout;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -221,7 +222,13 @@ impl<'g> AttentionScores<'g> {
     /// Dropout of weights `[B, H, Tq, Tk]`.
     pub(super) fn drop(&self, weights: Tensor<'g>) -> Tensor<'g> {
         let key = self.key;
-        key.map_or(weights, |key| weights.dropout_of(self.op.p, self.op.stream, key))
+        let Some(key) = key else { return weights };
+        let op = Dropout {
+            p: self.op.p,
+            stream: self.op.stream,
+            first: self.op.sequence * (weights.ty().numel() / weights.dim(0).max(1)),
+        };
+        weights.dropout_of(op, key)
     }
 }
 

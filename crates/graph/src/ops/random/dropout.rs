@@ -1,6 +1,8 @@
 //! Dropout (Srivastava et al. 2014): elements become zero at random, the others grow so that the mean stays.
 //! The mask is not stored: the backward pass regenerates it from the key.
 
+use std::sync::Arc;
+
 use lessen_base::Result;
 
 use crate::array::Array;
@@ -14,7 +16,7 @@ use crate::philox::{dropout_keeps, dropout_scale, dropout_threshold};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// Inputs `x` and a key `u32[2]`. Element `i` in row-major order is kept if half-word `i % 8` (low halves
+/// Inputs `x` and a key `u32[2]`. Element `i` in row-major order, counted from `first` on, is kept if half-word `i % 8` (low halves
 /// first) of Philox block `i / 8` of the stream is at least `threshold = round(65536 p)`; kept elements are
 /// multiplied by `65536 / (65536 - threshold)`, the others are exactly 0, even where `x` is infinite or NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -23,9 +25,11 @@ pub struct Dropout {
     pub p: f64,
     /// Sets the operation's bits apart from those of every other operation with the same key.
     pub stream: u32,
+    /// The number of the first element, where these are elements of a larger value.
+    pub first: usize,
 }
 
-named!("dropout": Dropout { p, stream });
+named!("dropout": Dropout { p, stream, first });
 
 impl Op for Dropout {
     fn name(&self) -> &'static str {
@@ -46,7 +50,7 @@ impl Op for Dropout {
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
         let (key, threshold, scale) = (key_of(inputs[1]), dropout_threshold(self.p), dropout_scale(self.p));
-        let keeps = |i: usize| dropout_keeps(key, self.stream, i as u64, threshold);
+        let keeps = |i: usize| dropout_keeps(key, self.stream, (self.first + i) as u64, threshold);
         let data = inputs[0]
             .data
             .iter()
@@ -65,9 +69,10 @@ impl Op for Dropout {
     /// The half-words of [`RandomBits`] of the same stream, compared with the threshold.
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let (x, key) = (inputs[0], inputs[1]);
-        let n = x.ty().numel();
-        let shape = vec![n.div_ceil(2), 1];
-        let words = x
+        let (first, n) = (self.first, x.ty().numel());
+        let words = (first + n).div_ceil(2);
+        let shape = vec![words, 1];
+        let drawn = x
             .trace()
             .apply1(
                 RandomBits {
@@ -77,10 +82,10 @@ impl Op for Dropout {
                 &[key],
             )
             .cast(DType::F64);
-        let high = (words * (1.0 / 65536.0)).cast(DType::U32).cast(DType::F64);
-        let low = words - high * 65536.0;
-        let halves = concat(&[low, high], 1).reshape(&[n.div_ceil(2) * 2]);
-        let halves = halves.slice(0, 0, n).reshape(&x.shape());
+        let high = (drawn * (1.0 / 65536.0)).cast(DType::U32).cast(DType::F64);
+        let low = drawn - high * 65536.0;
+        let halves = concat(&[low, high], 1).reshape(&[words * 2]);
+        let halves = halves.slice(0, first, n).reshape(&x.shape());
         let keep = halves.ge(halves.scalar_like(dropout_threshold(self.p).into()));
         Some(vec![keep.select(x * dropout_scale(self.p), x.scalar_like(0.0))])
     }
@@ -89,9 +94,17 @@ impl Op for Dropout {
         RowWise::by_rows(rows(&inputs[0]), &[Role::Rows, Role::Whole], &[OutRole::Rows])
     }
 
-    /// A random number depends on the number of its element.
-    fn on_slices(&self, _: usize, _: &[Type], _: &[Type]) -> OnSlices {
-        OnSlices::No
+    fn without_stream(&self) -> Option<Arc<dyn Op>> {
+        Some(Arc::new(Dropout {
+            stream: 0,
+            first: 0,
+            ..*self
+        }))
+    }
+
+    fn on_slices(&self, (number, slices): (usize, usize), inputs: &[Type], _: &[Type]) -> OnSlices {
+        let first = self.first + number * (inputs[0].numel() / slices);
+        OnSlices::By(Arc::new(Dropout { first, ..*self }))
     }
 
     fn in_place(&self, input: usize, output: usize, _: &[Type], _: &[Type]) -> bool {
@@ -111,12 +124,13 @@ impl<'g> Tensor<'g> {
         if p == 0.0 {
             return self;
         }
-        self.dropout_of(p, self.trace().new_stream(), key)
+        let stream = self.trace().new_stream();
+        self.dropout_of(Dropout { p, stream, first: 0 }, key)
     }
 
-    /// [`Tensor::dropout`] with the random bits of a stream.
+    /// Dropout with these random bits.
     #[track_caller]
-    pub(crate) fn dropout_of(self, p: f64, stream: u32, key: Tensor<'g>) -> Tensor<'g> {
-        self.trace().apply1(Dropout { p, stream }, &[self, key])
+    pub(crate) fn dropout_of(self, op: Dropout, key: Tensor<'g>) -> Tensor<'g> {
+        self.trace().apply1(op, &[self, key])
     }
 }

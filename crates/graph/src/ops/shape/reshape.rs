@@ -60,7 +60,7 @@ impl Op for Reshape {
         Some(vec![input.reshape(&inputs[0].shape, &self.shape)?])
     }
 
-    fn on_slices(&self, slices: usize, inputs: &[Type], _: &[Type]) -> OnSlices {
+    fn on_slices(&self, (_, slices): (usize, usize), inputs: &[Type], _: &[Type]) -> OnSlices {
         let is_cut = |shape: &[usize]| shape.first().is_some_and(|first| first.is_multiple_of(slices));
         if !is_cut(&inputs[0].shape) || !is_cut(&self.shape) {
             return OnSlices::No;
