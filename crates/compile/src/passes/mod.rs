@@ -13,6 +13,7 @@ pub(crate) mod narrow;
 pub(crate) mod remat;
 mod rounded;
 mod sparse;
+mod updates;
 
 pub use bits::{Hoisted, Packed, hoist};
 pub use clones::recompute;
@@ -29,3 +30,4 @@ pub(crate) use narrow::widen_where_read;
 pub use remat::Recompute;
 pub use rounded::Form;
 pub use sparse::sparsify;
+pub use updates::{Update, updates};

@@ -33,7 +33,7 @@ fn inputs(graph: &Graph, kind: InputKind) -> Vec<&str> {
 
 #[test]
 fn gradients_and_their_norm_wait_under_names_of_their_own() {
-    let delayed = delay(&step(["w", "w.2"], |_, _| {})).unwrap();
+    let delayed = delay(&step(["w", "w.2"], |_, _| {}), &|_| true).unwrap();
     let mut pending = delayed.pending.clone();
     pending.sort();
     assert_eq!(pending, ["pending.w", "pending.w.2", "pending.w.3"]);
@@ -63,7 +63,7 @@ fn gradients_and_their_norm_wait_under_names_of_their_own() {
 
 #[test]
 fn updates_run_before_the_steps_that_read_them_and_write_in_place() {
-    let delayed = delay(&step(["a", "b"], |_, _| {})).unwrap();
+    let delayed = delay(&step(["a", "b"], |_, _| {}), &|_| true).unwrap();
     let options = Options {
         placement: Placement::ForwardFused,
         ..Options::default()
@@ -90,7 +90,7 @@ fn updates_run_before_the_steps_that_read_them_and_write_in_place() {
 
 #[test]
 fn what_cannot_wait_is_refused() {
-    let sentence = |graph: &Graph| delay(graph).err().unwrap().to_string();
+    let sentence = |graph: &Graph| delay(graph, &|_| true).err().unwrap().to_string();
     let late = step(["a", "b"], |trace, new| trace.output("size", (new[0] * new[0]).sum()));
     assert!(sentence(&late).contains("the output `size` follows from the update"));
     let taken = step(["a", "pending.b"], |_, _| {});
