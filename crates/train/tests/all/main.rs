@@ -9,6 +9,7 @@ mod memory_planner;
 mod mistakes;
 
 mod parity;
+mod placements;
 mod precision;
 mod recording;
 mod rounded_values;
