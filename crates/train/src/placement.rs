@@ -1,15 +1,15 @@
 //! The placement of each parameter, where plans choose it: which updates are delayed to the next step.
 //!
-//! A delayed update spares reading what it has just written, if that is still in a cache when forward reads it, and its
-//! gradient takes memory over the whole step. So the updates whose arrays fit in the caches are ordered by their bytes:
-//! small ones are there the longest. The first of them that have half of the gradients' bytes, a quarter and so on are
-//! candidates, as are none and all updates; their plans decide.
+//! A delayed update spares reading the parameter again, if what it touches fits in the caches until forward reads it. It
+//! runs as a step of its own, while others share steps, and its gradient takes memory over the whole step. So updates
+//! are ordered by the seconds that they may spare for each byte of their gradients. The first of them with all of these
+//! bytes, a half, a quarter and so on are candidates, as are none and all updates; their plans decide.
 
 use crate::graphs::{Late, StepGraphs, states_of};
 use crate::options::TrainerOptions;
 use lessen_base::Result;
 use lessen_compile::passes::{Update, updates};
-use lessen_compile::{Backend, Placement, Plan};
+use lessen_compile::{Backend, Placement, Plan, Rates, Target};
 use std::borrow::Cow;
 
 /// The candidates have these parts of the bytes of all gradients whose updates may spare anything.
@@ -45,22 +45,22 @@ impl StepGraphs {
         Ok((Cow::Borrowed(self), self.plans(backend, options)?))
     }
 
-    /// Under [`Placement::Planned`] the graphs with all updates delayed, if they can be.
-    pub(crate) fn uniform(&self, options: &TrainerOptions) -> Option<StepGraphs> {
-        let late = self.candidates(options, usize::MAX).into_iter().next()?;
-        self.with_late(late).ok()
+    /// The graphs with all updates delayed, if plans are to choose and it can be done.
+    pub(crate) fn with_all_late(&self, options: &TrainerOptions) -> Option<StepGraphs> {
+        let late = states(updates(&self.step).iter());
+        is_chosen(options).then(|| self.with_late(late).ok()).flatten()
     }
 
     /// The candidates that fit, the best first; none where nothing is to be chosen.
     fn tried(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Tried>> {
-        let candidates = self.candidates(options, backend.target().cache_bytes());
-        if candidates.is_empty() {
+        if !is_chosen(options) {
             return Ok(Vec::new());
         }
         let of_functions = options.of_plans(None);
         let functions = self.functions.iter().map(|graph| backend.compile(graph, &of_functions));
         let functions: Vec<Plan> = functions.collect::<Result<_>>()?;
         // What cannot be delayed is no candidate.
+        let candidates = candidates(&updates(&self.step), backend.target());
         let graphs = candidates.into_iter().filter_map(|late| self.with_late(late).ok());
         let graphs = std::iter::once(self.clone()).chain(graphs);
         let mut tried: Vec<Tried> = graphs
@@ -76,30 +76,6 @@ impl StepGraphs {
             }
         });
         Ok(tried)
-    }
-
-    /// The sets of updates that may be delayed, but for the empty one: first all, then those whose arrays fit in caches
-    /// of so many bytes, and fewer and fewer of these.
-    fn candidates(&self, options: &TrainerOptions, cache: usize) -> Vec<Late> {
-        if options.placement != Placement::Planned || options.accumulate > 1 {
-            return Vec::new();
-        }
-        let mut updates = updates(&self.step);
-        updates.sort_by_key(|update| update.touched);
-        let states = |updates: &[Update]| updates.iter().flat_map(|update| update.states.clone()).collect();
-        let fitting = &updates[..updates.partition_point(|update| update.touched <= cache)];
-        let all: usize = fitting.iter().map(|update| update.gradients).sum();
-        let part = |part: usize| {
-            let sums = fitting.iter().scan(0, |sum, update| {
-                *sum += update.gradients;
-                Some(*sum)
-            });
-            states(&fitting[..sums.take_while(|sum| *sum <= all / part).count()])
-        };
-        let mut sets: Vec<Late> = std::iter::once(states(&updates)).chain(PARTS.map(part)).collect();
-        sets.retain(|late| !late.is_empty());
-        sets.dedup();
-        sets
     }
 
     /// Plans the step alone; none where it does not fit. What constants of the graphs beside it take, but for the
@@ -118,4 +94,40 @@ impl StepGraphs {
             graphs: self,
         })
     }
+}
+
+/// Whether plans choose what is delayed. Gradients that are accumulated do not wait for the next step.
+fn is_chosen(options: &TrainerOptions) -> bool {
+    options.placement == Placement::Planned && options.accumulate == 1
+}
+
+/// The sets of updates that may be delayed, but for the empty one: all, those that may spare anything, and fewer and
+/// fewer of these.
+fn candidates(updates: &[Update], target: &dyn Target) -> Vec<Late> {
+    let Rates { memory, begin, .. } = target.rates();
+    let spares = |update: &Update| update.read as f64 / memory - begin;
+    let worth = |update: &Update| spares(update) / update.gradients.max(1) as f64;
+    let fits = |update: &&Update| update.touched <= target.cache_bytes() && spares(update) > 0.0;
+    let mut sparing: Vec<&Update> = updates.iter().filter(fits).collect();
+    sparing.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
+    let all: usize = sparing.iter().map(|update| update.gradients).sum();
+    let part = |part: usize| {
+        let sums = sparing.iter().scan(0, |sum, update| {
+            *sum += update.gradients;
+            Some(*sum)
+        });
+        states(
+            sparing[..sums.take_while(|sum| *sum <= all / part).count()]
+                .iter()
+                .copied(),
+        )
+    };
+    let mut sets: Vec<Late> = std::iter::once(states(updates.iter())).chain(PARTS.map(part)).collect();
+    sets.retain(|late| !late.is_empty());
+    sets.dedup();
+    sets
+}
+
+fn states<'a>(updates: impl Iterator<Item = &'a Update>) -> Late {
+    updates.flat_map(|update| update.states.iter().cloned()).collect()
 }

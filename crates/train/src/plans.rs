@@ -77,8 +77,8 @@ impl StepGraphs {
     /// # Errors
     /// Memory that the device does not have.
     pub fn measure(&self, backend: &mut dyn Backend, options: &TrainerOptions) -> Result<Measuring> {
-        let uniform = self.uniform(options);
-        let graphs = self.graphs().chain(uniform.iter().flat_map(StepGraphs::graphs));
+        let late = self.with_all_late(options);
+        let graphs = self.graphs().chain(late.iter().flat_map(StepGraphs::graphs));
         backend.measure_graphs(graphs, &options.of_plans(None))
     }
 

@@ -12,6 +12,8 @@ use super::eliminate_dead_code;
 pub struct Update {
     /// Names of the states that it assigns.
     pub states: Vec<String>,
+    /// Bytes of those of them that forward reads: of parameters.
+    pub read: usize,
     /// Bytes of the arrays that it reads of forward and backward, such as the gradient.
     pub gradients: usize,
     /// Bytes of all arrays that it reads or assigns.
@@ -36,9 +38,15 @@ pub fn updates(graph: &Graph) -> Vec<Update> {
             read[*group].extend(node.inputs.iter().copied().filter(of_others));
         }
     }
+    let readers = graph.readers();
+    let is_read = |target: &ValueId| {
+        let mut readers = readers[target.index()].iter();
+        readers.any(|id| graph.nodes[id.index()].phase == Phase::Forward)
+    };
     let named = |target: &ValueId| graph.input(*target).map(|input| input.name.clone());
     let of_group = |(targets, read): (Vec<ValueId>, BTreeSet<ValueId>)| Update {
         states: targets.iter().filter_map(named).collect(),
+        read: bytes(targets.iter().copied().filter(is_read).collect()),
         gradients: bytes(read.clone()),
         touched: bytes(read) + bytes(targets.into_iter().collect()),
     };

@@ -16,7 +16,7 @@ const WIDTH: usize = 224;
 /// Arrays of so many columns do not.
 const WIDE: usize = 2400;
 
-/// Small layers, each a matrix and an offset, around a large one.
+/// Small layers before a large one, each of two matrices and their offsets. What is subtracted parts their groups.
 fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
     let init = Init::Normal { std: 0.05 };
     let mut x = cx.input("x", DType::F32, &[ROWS, WIDTH]);
@@ -24,6 +24,7 @@ fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
         let own = WIDTH - 16 * layer;
         x = linear(cx, &format!("layer.{layer}.in"), x, own, init).gelu();
         x = linear(cx, &format!("layer.{layer}.out"), x, WIDTH, init);
+        x = x - x.sum_axes(&[0]).reshape(&[1, WIDTH]) * (1.0 / ROWS as f64);
     }
     let x = linear(cx, "wide.in", x, WIDE, init).gelu();
     let error = linear(cx, "wide.out", x, 1, init) - cx.input("y", DType::F32, &[ROWS, 1]);
