@@ -11,12 +11,21 @@ use lessen_base::Result;
 use lessen_compile::passes::{Update, updates};
 use lessen_compile::{Backend, Placement, Plan, Rates, Target};
 use std::borrow::Cow;
+use std::time::{Duration, Instant};
 
 /// The candidates have these parts of the bytes of all gradients whose updates may spare anything.
 const PARTS: [usize; 4] = [1, 2, 4, 8];
 
 /// By how much a plan without a budget may take longer than the fastest one, as in the memory planner.
 const WORTH: f64 = 1.03;
+
+/// Graphs with the updates delayed that were chosen.
+pub(crate) struct Placed<'a> {
+    pub graphs: Cow<'a, StepGraphs>,
+    pub plans: Vec<Plan>,
+    /// How long the choice took, besides the plans.
+    pub choosing: Duration,
+}
 
 /// A candidate, as far as the plan of its step says what it takes.
 struct Tried {
@@ -32,17 +41,25 @@ impl StepGraphs {
     ///
     /// # Errors
     /// A budget below the floor.
-    pub(crate) fn placed(
-        &self,
-        backend: &dyn Backend,
-        options: &TrainerOptions,
-    ) -> Result<(Cow<'_, StepGraphs>, Vec<Plan>)> {
-        for tried in self.tried(backend, options)? {
-            if let Ok(plans) = tried.graphs.plans(backend, options) {
-                return Ok((Cow::Owned(tried.graphs), plans));
+    pub(crate) fn placed(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Placed<'_>> {
+        let start = Instant::now();
+        let all = self.tried(backend, options)?;
+        let choosing = start.elapsed();
+        for Tried { graphs, .. } in all {
+            if let Ok(plans) = graphs.plans(backend, options) {
+                let graphs = Cow::Owned(graphs);
+                return Ok(Placed {
+                    graphs,
+                    plans,
+                    choosing,
+                });
             }
         }
-        Ok((Cow::Borrowed(self), self.plans(backend, options)?))
+        Ok(Placed {
+            plans: self.plans(backend, options)?,
+            graphs: Cow::Borrowed(self),
+            choosing,
+        })
     }
 
     /// The graphs with all updates delayed, if plans are to choose and it can be done.

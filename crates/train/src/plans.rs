@@ -3,6 +3,7 @@
 use crate::graphs::{Delayed, Late, StepGraphs, delayed, function_graph, states_of, step_graph};
 use crate::memory::check_memory;
 use crate::options::TrainerOptions;
+use crate::placement::Placed;
 use crate::reading::Reading;
 use crate::size::show_size;
 use lessen_base::{Error, Result};
@@ -122,6 +123,8 @@ pub struct StepPlans {
     placement: Placement,
     precision: Precision,
     state_bytes: usize,
+    /// How long choosing placements took.
+    choosing: Duration,
     /// The least arena that is allocated.
     room: usize,
 }
@@ -133,7 +136,11 @@ impl StepPlans {
     /// # Errors
     /// A budget below the floor.
     pub fn new(backend: &dyn Backend, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
-        let (graphs, mut plans) = graphs.placed(backend, options)?;
+        let Placed {
+            graphs,
+            mut plans,
+            choosing,
+        } = graphs.placed(backend, options)?;
         let functions = plans.split_off(plans.len() - graphs.functions.len());
         let apply = if graphs.apply.is_some() { plans.pop() } else { None };
         let mut steps = plans.into_iter();
@@ -157,6 +164,7 @@ impl StepPlans {
             placement: options.placement,
             precision: options.precision,
             state_bytes: graphs.state_bytes(),
+            choosing,
             room: 0,
         })
     }
@@ -264,9 +272,10 @@ impl StepPlans {
         check_memory(self.peak_bytes())
     }
 
-    /// How long compiling took.
+    /// How long compiling took, and choosing placements.
     pub fn compile_time(&self) -> Duration {
-        self.plans().map(|plan| plan.compile_time()).sum()
+        let compiling: Duration = self.plans().map(|plan| plan.compile_time()).sum();
+        compiling + self.choosing
     }
 }
 
