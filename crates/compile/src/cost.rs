@@ -47,7 +47,7 @@ impl Costed<'_> {
         let nodes = step.nodes.iter().map(|id| self.node(*id));
         let computed = nodes.fold(rates.begin, |seconds, node| seconds + self.by_rates(node, &rates));
         let bytes: usize = touched
-            .from_memory()
+            .read_from_memory()
             .chain(&touched.written)
             .map(|base| self.bytes(base))
             .sum();
@@ -93,7 +93,7 @@ impl Costed<'_> {
     fn moved(&self, touched: &Touched) -> f64 {
         let Touched { read, written, .. } = touched;
         let bytes = |base: &ValueId| self.bytes(base) as f64;
-        let reads: f64 = touched.from_memory().map(bytes).sum();
+        let reads: f64 = touched.read_from_memory().map(bytes).sum();
         let in_place: f64 = written.iter().filter(|base| self.is_in(base, read)).map(bytes).sum();
         let all: f64 = written.iter().map(bytes).sum();
         reads + 2.0 * all - in_place
@@ -151,7 +151,7 @@ struct Touched {
 
 impl Touched {
     /// What is read from memory.
-    fn from_memory(&self) -> impl Iterator<Item = &ValueId> {
+    fn read_from_memory(&self) -> impl Iterator<Item = &ValueId> {
         let is_here = |base: &&ValueId| self.cached.contains(base) || self.written.contains(base);
         self.read.iter().filter(move |base| !is_here(base))
     }

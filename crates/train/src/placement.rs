@@ -1,9 +1,9 @@
 //! The placement of each parameter, where plans choose it: which updates are delayed to the next step.
 //!
-//! A delayed update spares reading the parameter again, if what it touches fits in the caches until forward reads it. It
-//! runs as a step of its own, while others share steps, and its gradient takes memory over the whole step. So updates
-//! are ordered by the seconds that they may spare for each byte of their gradients. The first of them with all of these
-//! bytes, a half, a quarter and so on are candidates, as are none and all updates; their plans decide.
+//! A delayed update spares reading the parameter again, if what it touches fits in the caches until forward reads it.
+//! It runs as a step of its own, while others share steps, and its gradient takes memory over the whole step. So
+//! updates are ordered by the seconds that they may spare for each byte of their gradients. The first of them with all
+//! of these bytes, a half, a quarter and so on are candidates, as are none and all updates; their plans decide.
 
 use crate::graphs::{Late, StepGraphs, states_of};
 use crate::options::TrainerOptions;
