@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// The candidates have these parts of the bytes of all gradients whose updates may spare anything.
 const PARTS: [usize; 4] = [1, 2, 4, 8];
 
+/// The part of a step that a candidate may spare at least, so that it is worth a plan.
+const LEAST: f64 = 1e-3;
+
 /// By how much a plan without a budget may take longer than the fastest one, as in the memory planner.
 const WORTH: f64 = 1.03;
 
@@ -76,13 +79,13 @@ impl StepGraphs {
         let of_functions = options.of_plans(None);
         let functions = self.functions.iter().map(|graph| backend.compile(graph, &of_functions));
         let functions: Vec<Plan> = functions.collect::<Result<_>>()?;
+        let within = self.clone().try_out(backend, options, &functions);
+        let least = within.as_ref().map_or(0.0, |tried| LEAST * tried.seconds);
+        let candidates = candidates(&updates(&self.step), backend.target(), least);
         // What cannot be delayed is no candidate.
-        let candidates = candidates(&updates(&self.step), backend.target());
         let graphs = candidates.into_iter().filter_map(|late| self.with_late(late).ok());
-        let graphs = std::iter::once(self.clone()).chain(graphs);
-        let mut tried: Vec<Tried> = graphs
-            .filter_map(|graphs| graphs.try_out(backend, options, &functions))
-            .collect();
+        let late = graphs.filter_map(|graphs| graphs.try_out(backend, options, &functions));
+        let mut tried: Vec<Tried> = within.into_iter().chain(late).collect();
         let fastest = tried.iter().map(|tried| tried.seconds).fold(f64::INFINITY, f64::min);
         tried.sort_by(|a, b| match options.budget {
             Some(_) => (a.seconds.total_cmp(&b.seconds)).then(a.bytes.cmp(&b.bytes)),
@@ -119,8 +122,8 @@ fn is_chosen(options: &TrainerOptions) -> bool {
 }
 
 /// The sets of updates that may be delayed, but for the empty one: all, those that may spare anything, and fewer and
-/// fewer of these.
-fn candidates(updates: &[Update], target: &dyn Target) -> Vec<Late> {
+/// fewer of these, as long as they may spare so many seconds.
+fn candidates(updates: &[Update], target: &dyn Target, least: f64) -> Vec<Late> {
     let Rates { memory, begin, .. } = target.rates();
     let spares = |update: &Update| update.read as f64 / memory - begin;
     let worth = |update: &Update| spares(update) / update.gradients.max(1) as f64;
@@ -133,13 +136,12 @@ fn candidates(updates: &[Update], target: &dyn Target) -> Vec<Late> {
             *sum += update.gradients;
             Some(*sum)
         });
-        states(
-            sparing[..sums.take_while(|sum| *sum <= all / part).count()]
-                .iter()
-                .copied(),
-        )
+        &sparing[..sums.take_while(|sum| *sum <= all / part).count()]
     };
-    let mut sets: Vec<Late> = std::iter::once(states(updates.iter())).chain(PARTS.map(part)).collect();
+    let is_worth = |part: &&[&Update]| part.iter().map(|update| spares(update)).sum::<f64>() >= least;
+    let parts = PARTS.into_iter().map(part).filter(is_worth);
+    let parts = parts.map(|part| states(part.iter().copied()));
+    let mut sets: Vec<Late> = std::iter::once(states(updates.iter())).chain(parts).collect();
     sets.retain(|late| !late.is_empty());
     sets.dedup();
     sets
