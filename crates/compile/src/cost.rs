@@ -20,25 +20,43 @@ pub(crate) struct Costed<'a> {
 }
 
 impl Costed<'_> {
-    /// Seconds of a step: its products, its other operations, what it reads from memory and writes there, and its
-    /// begin. Blocks of rows that never leave a group's scratch are in a cache and cost nothing.
-    pub fn seconds(&self, step: &PlannedStep) -> f64 {
+    /// Seconds of each step: its products, its other operations, what it reads from memory and writes there, and its
+    /// begin. Blocks of rows that never leave a group's scratch are in a cache and cost nothing; nor does reading what
+    /// the steps before have left there.
+    pub fn seconds(&self, steps: &[PlannedStep]) -> Vec<f64> {
+        let mut cache = Cache {
+            bytes: self.target.cache_bytes(),
+            passed: 0,
+            touched: vec![None; self.graph.values.len()],
+        };
+        let seconds = steps.iter().map(|step| {
+            let touched = self.touched(step, &cache);
+            cache.pass(&touched, self.footprint(step, &touched));
+            self.of_step(step, &touched)
+        });
+        seconds.collect()
+    }
+
+    fn of_step(&self, step: &PlannedStep, touched: &Touched) -> f64 {
         let rates = self.target.rates();
         if self.model == CostModel::Measured
             && let Some(memory) = self.target.measured_memory()
         {
-            return self.measured(step, &rates, &memory);
+            return self.measured(step, touched, &rates, &memory);
         }
         let nodes = step.nodes.iter().map(|id| self.node(*id));
         let computed = nodes.fold(rates.begin, |seconds, node| seconds + self.by_rates(node, &rates));
-        let Touched { read, written } = self.touched(step);
-        let bytes: usize = read.union(&written).map(|&base| self.graph.ty(base).bytes()).sum();
+        let bytes: usize = touched
+            .read_from_memory()
+            .chain(&touched.written)
+            .map(|base| self.bytes(base))
+            .sum();
         computed + bytes as f64 / rates.memory
     }
 
     /// The same where the device has measured its operations and its memory. Where it has not measured one, its rates
     /// stand in.
-    fn measured(&self, step: &PlannedStep, rates: &Rates, memory: &MeasuredMemory) -> f64 {
+    fn measured(&self, step: &PlannedStep, touched: &Touched, rates: &Rates, memory: &MeasuredMemory) -> f64 {
         let (mut in_cache, mut whole) = (0.0, 0.0);
         for id in &step.nodes {
             let node = self.node(*id);
@@ -54,7 +72,7 @@ impl Costed<'_> {
                 None => in_cache += self.by_rates(node, rates),
             }
         }
-        let moved = self.moved(step) / memory.rate;
+        let moved = self.moved(touched) / memory.rate;
         memory.begin + (in_cache + moved).max(whole)
     }
 
@@ -72,33 +90,45 @@ impl Costed<'_> {
     }
 
     /// Bytes that a step moves between memory and caches.
-    fn moved(&self, step: &PlannedStep) -> f64 {
-        let Touched { read, written } = self.touched(step);
-        let bytes = |base: &ValueId| self.graph.ty(*base).bytes() as f64;
-        let storage = |base: &ValueId| self.storage[base.index()];
-        let again = |base: &&ValueId| read.iter().any(|other| storage(other) == storage(base));
-        let reads: f64 = read.difference(&written).map(bytes).sum();
-        let in_place: f64 = written.iter().filter(again).map(bytes).sum();
+    fn moved(&self, touched: &Touched) -> f64 {
+        let Touched { read, written, .. } = touched;
+        let bytes = |base: &ValueId| self.bytes(base) as f64;
+        let reads: f64 = touched.read_from_memory().map(bytes).sum();
+        let in_place: f64 = written.iter().filter(|base| self.is_in(base, read)).map(bytes).sum();
         let all: f64 = written.iter().map(bytes).sum();
         reads + 2.0 * all - in_place
     }
 
+    /// Bytes of all memory that a step touches, its scratch included.
+    fn footprint(&self, step: &PlannedStep, touched: &Touched) -> usize {
+        let Touched { read, written, .. } = touched;
+        let new = written.iter().filter(|base| !self.is_in(base, read));
+        let arrays: usize = read.iter().chain(new).map(|base| self.bytes(base)).sum();
+        arrays + step.scratch.bytes(self.target.workers()) + step.shared_scratch
+    }
+
+    /// Whether an array lies where one of the others does.
+    fn is_in(&self, base: &ValueId, others: &BTreeSet<ValueId>) -> bool {
+        let storage = |base: &ValueId| self.storage[base.index()];
+        others.iter().any(|other| storage(other) == storage(base))
+    }
+
+    fn bytes(&self, base: &ValueId) -> usize {
+        self.graph.ty(*base).bytes()
+    }
+
     /// The arrays in memory that a step reads, and those that it writes.
-    fn touched(&self, step: &PlannedStep) -> Touched {
+    fn touched(&self, step: &PlannedStep, cache: &Cache) -> Touched {
         let base = |v: &ValueId| self.places[v.index()].base;
         let in_memory = |base: &ValueId| !matches!(self.storage[base.index()], Storage::Local(_) | Storage::None);
         let nodes = || step.nodes.iter().map(|id| self.node(*id));
+        let inputs = nodes().flat_map(|node| &node.inputs).map(base);
+        let read: BTreeSet<ValueId> = inputs.filter(in_memory).collect();
+        let outputs = nodes().flat_map(|node| &node.outputs).map(base);
         Touched {
-            read: nodes()
-                .flat_map(|node| &node.inputs)
-                .map(base)
-                .filter(in_memory)
-                .collect(),
-            written: nodes()
-                .flat_map(|node| &node.outputs)
-                .map(base)
-                .filter(in_memory)
-                .collect(),
+            cached: read.iter().copied().filter(|base| cache.holds(base)).collect(),
+            written: outputs.filter(in_memory).collect(),
+            read,
         }
     }
 
@@ -114,5 +144,39 @@ impl Costed<'_> {
 /// Bases of the values that a step reads and writes.
 struct Touched {
     read: BTreeSet<ValueId>,
+    /// Those of them that are in a cache before the step.
+    cached: BTreeSet<ValueId>,
     written: BTreeSet<ValueId>,
+}
+
+impl Touched {
+    /// What is read from memory.
+    fn read_from_memory(&self) -> impl Iterator<Item = &ValueId> {
+        let is_here = |base: &&ValueId| self.cached.contains(base) || self.written.contains(base);
+        self.read.iter().filter(move |base| !is_here(base))
+    }
+}
+
+/// What a schedule finds in the workers' caches: an array that a step has touched, as long as all that this step and
+/// those behind it have touched fit there together.
+struct Cache {
+    bytes: usize,
+    /// Bytes that the steps so far have touched.
+    passed: usize,
+    /// What `passed` was before the last step that touched an array, by its base.
+    touched: Vec<Option<usize>>,
+}
+
+impl Cache {
+    fn holds(&self, base: &ValueId) -> bool {
+        self.touched[base.index()].is_some_and(|before| self.passed - before <= self.bytes)
+    }
+
+    /// Goes on past a step of so many bytes.
+    fn pass(&mut self, touched: &Touched, bytes: usize) {
+        for base in touched.read.union(&touched.written) {
+            self.touched[base.index()] = Some(self.passed);
+        }
+        self.passed += bytes;
+    }
 }

@@ -1,6 +1,9 @@
 //! What the user may choose about a plan.
 
-/// When the update of a parameter runs. It changes no bit of any result.
+/// When updates of parameters run. It changes no bit of any result.
+///
+/// Which updates are delayed to the next step is the work of [`delay`](crate::passes::delay()); a plan follows from the
+/// graph, and only [`Placement::Separate`] makes it another one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Placement {
     /// All updates after the whole backward phase.
@@ -9,9 +12,10 @@ pub enum Placement {
     /// the gradient's memory is free at once.
     #[default]
     BackwardFused,
-    /// The update of a step at the beginning of the next one, each just before forward reads the new parameter; for
-    /// graphs that [`delay`](crate::passes::delay()) makes.
+    /// The updates of a step at the beginning of the next one, each just before forward reads the new parameter.
     ForwardFused,
+    /// Each parameter's own placement, the one or the other of the two fused ones, as the cost of plans says.
+    Planned,
 }
 
 /// The dtype that products of matrices read.

@@ -122,7 +122,7 @@ fn planned(scheduled: Scheduled, options: &Options, target: &dyn Target) -> Plan
         target,
         model: options.cost,
     };
-    let step_seconds: Vec<f64> = (memory.steps.iter()).map(|step| costed.seconds(step)).collect();
+    let step_seconds = costed.seconds(&memory.steps);
     Plan {
         seconds: step_seconds.iter().sum(),
         step_seconds,

@@ -53,6 +53,19 @@ fn idle(graph: &Graph, places: &[Place], runs: &[bool]) -> Vec<bool> {
     idle
 }
 
+/// Those of the idle nodes that lead to no update which waits for a gradient, but to states and to forward: updates of
+/// the step before, as [`delay`](crate::passes::delay()) puts them at the beginning.
+fn late(graph: &Graph, places: &[Place], runs: &[bool], idle: &[bool]) -> Vec<bool> {
+    let mut late = idle.to_vec();
+    for (i, node) in graph.nodes.iter().enumerate().rev() {
+        if runs[i] && node.phase == Phase::Update && !late[i] {
+            let producers = node.inputs.iter().map(|v| graph.producer(places[v.index()].base));
+            producers.flatten().for_each(|p| late[p.index()] = false);
+        }
+    }
+    late
+}
+
 /// Orders the nodes. Besides the edges of the graph, for each pair in `after` the second node runs after the first.
 pub fn schedule(
     graph: &Graph,
@@ -88,12 +101,9 @@ pub fn schedule(
         }
         predecessors[i] = from;
     }
-    let first = idle(graph, places, &kinds.runs);
-    // Of a delayed update nothing waits for a gradient.
-    let idle = match placement {
-        Placement::ForwardFused => vec![false; n],
-        Placement::Separate | Placement::BackwardFused => first.clone(),
-    };
+    let mut idle = idle(graph, places, &kinds.runs);
+    let late = late(graph, places, &kinds.runs, &idle);
+    idle.iter_mut().zip(&late).for_each(|(idle, late)| *idle &= !late);
     let others = |from: &Vec<usize>| from.iter().filter(|&&p| !idle[p]).count();
     let is_before_update = |i: &usize| kinds.runs[*i] && graph.nodes[*i].phase != Phase::Update;
     let (waits_for_others, before_update) = (
@@ -131,35 +141,29 @@ pub fn schedule(
     scheduler.ready_updates = scheduler.pending.iter().copied().filter(early).collect();
     scheduler.run();
     assert!(scheduler.pending.is_empty(), "no two nodes wait for each other");
-    match placement {
-        Placement::ForwardFused => {
-            next_to_readers(scheduler.steps, &scheduler.step_of, &scheduler.predecessors, &first)
-        }
-        Placement::Separate | Placement::BackwardFused => scheduler.steps,
-    }
+    next_to_readers(scheduler.steps, &scheduler.step_of, &scheduler.predecessors, &late)
 }
 
-/// Moves those of the first steps that are updates behind all steps which do not wait for them: a delayed update next
-/// to the first reader of its parameter, where it parts no group.
-fn next_to_readers(steps: Vec<Step>, step_of: &[usize], predecessors: &[Vec<usize>], is_first: &[bool]) -> Vec<Step> {
-    let of_update = |step: &&Step| step.nodes.iter().all(|node| is_first[node.index()]);
-    let updates = steps.iter().take_while(of_update).count();
-    // For each update the first step that waits for it, directly or through other updates.
-    let mut needed = vec![steps.len(); updates];
+/// Moves steps of delayed updates behind all others which do not wait for them: each next to the first reader of its
+/// parameter, where it parts no group.
+fn next_to_readers(steps: Vec<Step>, step_of: &[usize], predecessors: &[Vec<usize>], late: &[bool]) -> Vec<Step> {
+    let is_late = |step: &Step| step.nodes.iter().all(|node| late[node.index()]);
+    // For each of these steps the first one that waits for it, directly or through others of them.
+    let mut needed: Vec<Option<usize>> = steps.iter().map(|step| is_late(step).then_some(steps.len())).collect();
     for (s, step) in steps.iter().enumerate().rev() {
-        let by = needed.get(s).copied().unwrap_or(s);
+        let by = needed[s].unwrap_or(s);
         for &before in step.nodes.iter().flat_map(|node| &predecessors[node.index()]) {
             let update = step_of[before];
-            if update < updates && update != s {
-                needed[update] = needed[update].min(by);
+            if update != s {
+                needed[update] = needed[update].map(|needed| needed.min(by));
             }
         }
     }
     let mut waiting: Vec<Vec<Step>> = vec![Vec::new(); steps.len() + 1];
     let mut moved = Vec::with_capacity(steps.len());
-    for (s, step) in steps.into_iter().enumerate() {
-        match needed.get(s) {
-            Some(&reader) => waiting[reader].push(step),
+    for (s, (step, needed)) in steps.into_iter().zip(needed).enumerate() {
+        match needed {
+            Some(reader) => waiting[reader].push(step),
             None => {
                 moved.append(&mut waiting[s]);
                 moved.push(step);

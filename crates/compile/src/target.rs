@@ -52,6 +52,12 @@ pub trait Target: Send + Sync {
         Rates::default()
     }
 
+    /// Bytes that the caches of all workers hold together. What a step reads of the little that the steps right before
+    /// it have touched does not come from memory.
+    fn cache_bytes(&self) -> usize {
+        0
+    }
+
     /// What was measured of an operation; none where [`Target::rates`] have to do, as for all
     /// operations until [`Backend::measure`](crate::Backend::measure) is called.
     fn measured(&self, _op: &dyn Op, _operands: &Operands<'_>) -> Option<Measured> {

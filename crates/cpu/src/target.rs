@@ -114,6 +114,10 @@ impl Target for CpuTarget {
         Rates::default().of_workers(self.workers())
     }
 
+    fn cache_bytes(&self) -> usize {
+        CACHE_BYTES * self.workers()
+    }
+
     fn widens_bf16(&self) -> bool {
         CpuLevel::current() < CpuLevel::V4Bf16
     }
@@ -169,6 +173,10 @@ impl Target for TimedTarget {
 
     fn rates(&self) -> Rates {
         self.cpu.rates()
+    }
+
+    fn cache_bytes(&self) -> usize {
+        self.cpu.cache_bytes()
     }
 
     fn measured(&self, op: &dyn Op, operands: &Operands<'_>) -> Option<Measured> {

@@ -7,11 +7,13 @@ use lessen_base::{Error, Result};
 use lessen_compile::{Placement, passes};
 use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
 use lessen_nn::{BatchShape, Context, ParamSpec, Selection, StateSpec, Update, optimizer};
+use std::collections::BTreeSet;
 
 /// The graphs of training before they are compiled.
+#[derive(Clone)]
 pub struct StepGraphs {
     /// The graph that runs for every batch, or for those of the layout `shape`. With forward-fused updates it begins
-    /// with the update of the step before.
+    /// with these updates of the step before. Under [`Placement::Planned`] none is, until plans are made.
     pub step: Graph,
     /// With forward-fused updates, the graphs beside it.
     pub delayed: Option<Delayed<Graph>>,
@@ -25,7 +27,11 @@ pub struct StepGraphs {
     pub(crate) states: Vec<(String, Type)>,
     pub(crate) gradient_sums: Vec<String>,
     pub(crate) reading: Reading,
+    pub(crate) late: Late,
 }
+
+/// Names of the states whose updates are delayed to the next step.
+pub(crate) type Late = BTreeSet<String>;
 
 /// What runs beside the step where its update is that of the step before: graphs, or their plans.
 #[derive(Clone)]
@@ -65,9 +71,11 @@ impl StepGraphs {
                 states.push((name.to_string(), ty.clone()));
             }
         }
-        let (step, delayed) = delayed(options, step)?;
+        let late = all_or_none(options, &step)?;
+        let (step, delayed) = delayed(step, &late)?;
         Ok(StepGraphs {
             reading: Reading::of(options, &params),
+            late,
             step,
             delayed,
             shape: None,
@@ -76,6 +84,20 @@ impl StepGraphs {
             params,
             states,
             gradient_sums: sums.into_iter().map(|sum: StateSpec| sum.name).collect(),
+        })
+    }
+
+    /// The same with the updates of these states delayed, of graphs that delay none.
+    ///
+    /// # Errors
+    /// As of [`passes::delay`].
+    pub(crate) fn with_late(&self, late: Late) -> Result<StepGraphs> {
+        let (step, delayed) = delayed(self.step.clone(), &late)?;
+        Ok(StepGraphs {
+            step,
+            delayed,
+            late,
+            ..self.clone()
         })
     }
 
@@ -143,13 +165,13 @@ pub(crate) fn step_graph(
     Ok((trace.finish(), params, sums))
 }
 
-/// The graph of a step as its updates are placed, and the graphs beside it.
+/// The states whose updates are delayed whatever plans say: all of them, or none.
 ///
 /// # Errors
 /// Forward-fused updates of gradients that are accumulated.
-pub(crate) fn delayed(options: &TrainerOptions, step: Graph) -> Result<(Graph, Option<Delayed<Graph>>)> {
+fn all_or_none(options: &TrainerOptions, step: &Graph) -> Result<Late> {
     if options.placement != Placement::ForwardFused {
-        return Ok((step, None));
+        return Ok(Late::new());
     }
     if options.accumulate > 1 {
         return Err(Error::user(
@@ -157,7 +179,21 @@ pub(crate) fn delayed(options: &TrainerOptions, step: Graph) -> Result<(Graph, O
              each step of one batch",
         ));
     }
-    let passes::Delayed { first, step, flush, .. } = passes::delay(&step)?;
+    Ok(passes::updates(step)
+        .into_iter()
+        .flat_map(|update| update.states)
+        .collect())
+}
+
+/// The graph of a step with the updates of these states delayed, and the graphs beside it.
+///
+/// # Errors
+/// As of [`passes::delay`].
+pub(crate) fn delayed(step: Graph, late: &Late) -> Result<(Graph, Option<Delayed<Graph>>)> {
+    if late.is_empty() {
+        return Ok((step, None));
+    }
+    let passes::Delayed { first, step, flush, .. } = passes::delay(&step, &|state| late.contains(state))?;
     Ok((step, Some(Delayed { first, flush })))
 }
 

@@ -49,6 +49,7 @@ mod generate;
 mod graphs;
 pub mod memory;
 mod options;
+mod placement;
 mod plans;
 mod reading;
 mod recording;

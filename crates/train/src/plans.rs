@@ -1,19 +1,21 @@
 //! The plans of training: the graphs compiled for a device, under a budget for all that they take together.
 
-use crate::graphs::{Delayed, StepGraphs, delayed, function_graph, states_of, step_graph};
+use crate::graphs::{Delayed, Late, StepGraphs, delayed, function_graph, states_of, step_graph};
 use crate::memory::check_memory;
 use crate::options::TrainerOptions;
+use crate::placement::Placed;
 use crate::reading::Reading;
 use crate::size::show_size;
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Measuring, Options, Plan, Precision};
+use lessen_compile::{Backend, Measuring, Options, Placement, Plan, Precision};
 use lessen_graph::{Graph, Tensor, Type};
 use lessen_nn::{BatchShape, Context, ParamSpec};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 impl StepGraphs {
-    /// The least budget under which everything can be compiled.
+    /// The least budget under which everything can be compiled. Under [`Placement::Planned`] it is that of graphs
+    /// which delay no update, since gradients that wait take more.
     ///
     /// # Errors
     /// A malformed graph.
@@ -31,7 +33,7 @@ impl StepGraphs {
     }
 
     /// The plan of every graph under the options' budget.
-    fn plans(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Plan>> {
+    pub(crate) fn plans(&self, backend: &dyn Backend, options: &TrainerOptions) -> Result<Vec<Plan>> {
         let free = self.plans_without_budget(backend, options)?;
         let Some(budget) = options.budget else {
             return Ok(free);
@@ -65,7 +67,7 @@ impl StepGraphs {
     }
 
     /// Bytes of all states: parameters, sums of gradients, the optimizer's and the functions' own.
-    fn state_bytes(&self) -> usize {
+    pub(crate) fn state_bytes(&self) -> usize {
         let all: BTreeMap<&str, &Type> = self.graphs().flat_map(states_of).collect();
         all.values().map(|ty| ty.bytes()).sum()
     }
@@ -76,7 +78,9 @@ impl StepGraphs {
     /// # Errors
     /// Memory that the device does not have.
     pub fn measure(&self, backend: &mut dyn Backend, options: &TrainerOptions) -> Result<Measuring> {
-        backend.measure_graphs(self.graphs(), &options.of_plans(None))
+        let late = self.with_all_late(options);
+        let graphs = self.graphs().chain(late.iter().flat_map(StepGraphs::graphs));
+        backend.measure_graphs(graphs, &options.of_plans(None))
     }
 
     /// All graphs: the step and those beside it, the update, the functions.
@@ -115,19 +119,28 @@ pub struct StepPlans {
     /// Those of the states that are zero between steps: the sums of gradients.
     pub(crate) gradient_sums: Vec<String>,
     pub(crate) reading: Reading,
+    pub(crate) late: Late,
+    placement: Placement,
     precision: Precision,
     state_bytes: usize,
+    /// How long choosing placements took.
+    choosing: Duration,
     /// The least arena that is allocated.
     room: usize,
 }
 
 impl StepPlans {
-    /// Compiles the graphs of training for a device.
+    /// Compiles the graphs of training for a device. Under [`Placement::Planned`] it chooses the placement of each
+    /// parameter: [`StepPlans::placements`] tells it.
     ///
     /// # Errors
     /// A budget below the floor.
     pub fn new(backend: &dyn Backend, options: &TrainerOptions, graphs: &StepGraphs) -> Result<StepPlans> {
-        let mut plans = graphs.plans(backend, options)?;
+        let Placed {
+            graphs,
+            mut plans,
+            choosing,
+        } = graphs.placed(backend, options)?;
         let functions = plans.split_off(plans.len() - graphs.functions.len());
         let apply = if graphs.apply.is_some() { plans.pop() } else { None };
         let mut steps = plans.into_iter();
@@ -147,8 +160,11 @@ impl StepPlans {
             states: graphs.states.clone(),
             gradient_sums: graphs.gradient_sums.clone(),
             reading: graphs.reading.clone(),
+            late: graphs.late.clone(),
+            placement: options.placement,
             precision: options.precision,
             state_bytes: graphs.state_bytes(),
+            choosing,
             room: 0,
         })
     }
@@ -158,6 +174,25 @@ impl StepPlans {
         let beside = self.delayed.iter().flat_map(Delayed::all);
         let steps = std::iter::once(&self.step).chain(beside);
         steps.chain(&self.apply).chain(&self.functions)
+    }
+
+    /// The parameters that training updates, by name, with their placements.
+    pub fn placements(&self) -> BTreeMap<&str, Placement> {
+        let within = match self.placement {
+            Placement::Separate => Placement::Separate,
+            _ => Placement::BackwardFused,
+        };
+        let plans = std::iter::once(&self.step).chain(&self.apply);
+        let trained: BTreeSet<&str> = plans.flat_map(assigned).collect();
+        let params = self.params.iter().filter(|param| !param.is_buffer);
+        let params = params.map(|param| param.name.as_str());
+        params
+            .filter(|name| trained.contains(name))
+            .map(|name| match self.late.contains(name) {
+                true => (name, Placement::ForwardFused),
+                false => (name, within),
+            })
+            .collect()
     }
 
     /// The plans that [`Trainer::add_step`](crate::Trainer::add_step) makes beside these for batches of another layout.
@@ -171,7 +206,7 @@ impl StepPlans {
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Vec<Plan>> {
         let (graph, ..) = step_graph(options, loss)?;
-        let (step, delayed) = delayed(options, graph)?;
+        let (step, delayed) = delayed(graph, &self.late)?;
         let first = delayed.map(|delayed| delayed.first);
         let graphs = std::iter::once(step).chain(first);
         graphs
@@ -237,10 +272,17 @@ impl StepPlans {
         check_memory(self.peak_bytes())
     }
 
-    /// How long compiling took.
+    /// How long compiling took, and choosing placements.
     pub fn compile_time(&self) -> Duration {
-        self.plans().map(|plan| plan.compile_time()).sum()
+        let compiling: Duration = self.plans().map(|plan| plan.compile_time()).sum();
+        compiling + self.choosing
     }
+}
+
+/// Names of the states that a plan assigns.
+fn assigned(plan: &Plan) -> impl Iterator<Item = &str> {
+    let targets = plan.graph().assigns.iter().map(|assign| assign.target);
+    targets.filter_map(|target| Some(plan.graph().input(target)?.name.as_str()))
 }
 
 /// Compiles a graph beside other things that take `beside` bytes of the budget. It gets along with the arena of so many

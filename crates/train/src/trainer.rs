@@ -13,7 +13,7 @@ mod step;
 pub use self::step::{Part, StepReport};
 
 use self::step::{Numbers, StepFunctions};
-use crate::graphs::{Delayed, StepGraphs};
+use crate::graphs::{Delayed, Late, StepGraphs};
 use crate::options::TrainerOptions;
 use crate::plans::StepPlans;
 use crate::session::{Function, Session};
@@ -47,6 +47,8 @@ pub struct Trainer {
     apply: Option<Function>,
     functions: Vec<Function>,
     options: TrainerOptions,
+    /// The states whose updates are delayed.
+    late: Late,
     /// What the plans say of states and constants.
     planned_lasting: usize,
     /// The largest arena of a plan.
@@ -102,6 +104,7 @@ impl Trainer {
             apply,
             functions,
             options,
+            late: plans.late,
             planned_lasting,
             planned_arena,
             done: 0,

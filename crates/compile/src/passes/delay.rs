@@ -1,6 +1,6 @@
-//! Delay: the update of a step runs at the beginning of the next one, before forward reads the new parameters.
+//! Delay: updates of a step run at the beginning of the next one, before forward reads the new parameters.
 //!
-//! The update is cut off the graph of a step. What it reads of forward and backward, such as gradients and their norm,
+//! They are cut off the graph of a step. What they read of forward and backward, such as gradients and their norm,
 //! is kept from one step to the next in *pending* states (Jiang et al. 2021, "Optimizer Fusion: Efficient Training with
 //! Better Locality and Parallelism", calls the placement forward-fusion).
 
@@ -10,6 +10,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Assign, Graph, Input, InputKind, Node, NodeId, OnRows, Output, Phase, ValueId};
 
 use super::eliminate_dead_code;
+use super::updates::Groups;
 use crate::place::{Place, is_view, places};
 use crate::rewrite::Rewriter;
 
@@ -21,26 +22,27 @@ pub fn pending(data: &str) -> String {
     format!("{PREFIX}{data}")
 }
 
-/// The graphs of a step whose update is delayed: `first`, `step` as often as one likes, and `flush` do what as many
+/// The graphs of a step with delayed updates: `first`, `step` as often as one likes, and `flush` do what as many
 /// steps do as `first` and `step` have run. Data inputs that the update reads have names of [`pending`] there, since
 /// their values are those of the step before. Outputs are those of a step.
 pub struct Delayed {
-    /// The step without the update: for the first step, and for one behind `flush`.
+    /// The step without these updates: for the first step, and for one behind `flush`.
     pub first: Graph,
-    /// The update of the step before, and the step without its own.
+    /// The updates of the step before, and the step without its own.
     pub step: Graph,
-    /// The update alone.
+    /// The updates alone.
     pub flush: Graph,
-    /// Names of the states that the update reads of the step before, in order.
+    /// Names of the states that they read of the step before, in order.
     pub pending: Vec<String>,
 }
 
-/// Delays the updates of a step to the beginning of the next one.
+/// Delays updates of a step to the beginning of the next one: each that assigns a state with a name for which `is_late`
+/// holds, such as a parameter, with all its other states. The others stay in the step.
 ///
 /// # Errors
 /// An output that follows from the update; an input whose name begins with `pending.`; an update that reads data of the
 /// batch, or a state which forward or backward assigns.
-pub fn delay(graph: &Graph) -> Result<Delayed> {
+pub fn delay(graph: &Graph, is_late: &dyn Fn(&str) -> bool) -> Result<Delayed> {
     if let Some(input) = graph.inputs.iter().find(|input| input.name.starts_with(PREFIX)) {
         return Err(Error::user(format!(
             "the name `{}` is that of a gradient which waits for its update; give the input another name",
@@ -48,7 +50,7 @@ pub fn delay(graph: &Graph) -> Result<Delayed> {
         )));
     }
     let graph = eliminate_dead_code(graph);
-    let split = Split::of(&graph)?;
+    let split = Split::of(&graph, is_late)?;
     Ok(Delayed {
         first: split.graph_of(false, true),
         step: split.graph_of(true, true),
@@ -57,7 +59,7 @@ pub fn delay(graph: &Graph) -> Result<Delayed> {
     })
 }
 
-/// A step, cut into its update and the rest.
+/// A step, cut into the updates that are delayed, here the update, and the rest.
 struct Split<'a> {
     graph: &'a Graph,
     places: Vec<Place>,
@@ -75,7 +77,7 @@ struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    fn of(graph: &'a Graph) -> Result<Split<'a>> {
+    fn of(graph: &'a Graph, is_late: &dyn Fn(&str) -> bool) -> Result<Split<'a>> {
         let mut split = Split {
             graph,
             places: places(graph),
@@ -86,11 +88,11 @@ impl<'a> Split<'a> {
             read: vec![false; graph.values.len()],
             pending: BTreeMap::new(),
         };
+        split.find_update(is_late);
         let of_rest = graph.assigns.iter().filter(|assign| !split.by_update(assign));
         let of_rest: Vec<ValueId> = of_rest.map(|assign| assign.value).collect();
         let results = graph.outputs.iter().map(|output| output.value);
         results.chain(of_rest).for_each(|v| split.results[v.index()] = true);
-        split.find_update();
         split.check()?;
         split.sink();
         split.find_pending()?;
@@ -104,33 +106,19 @@ impl<'a> Split<'a> {
     /// Whether an assigned value is of the update.
     fn by_update(&self, assign: &Assign) -> bool {
         let producer = self.graph.producer(assign.value);
-        producer.is_some_and(|id| self.node(id).phase == Phase::Update)
+        producer.is_some_and(|id| self.delayed[id.index()])
     }
 
-    /// Finds the nodes of the update phase that lead to assigned states, and depend on one that the phase assigns.
-    /// Those that follow from gradients alone, such as their norm, are of the rest.
-    fn find_update(&mut self) {
+    /// Finds the nodes of the updates that assign a state for which `is_late` holds.
+    fn find_update(&mut self, is_late: &dyn Fn(&str) -> bool) {
         let graph = self.graph;
-        let (mut moves, mut leads) = (vec![false; graph.values.len()], vec![false; graph.values.len()]);
-        for assign in graph.assigns.iter().filter(|assign| self.by_update(assign)) {
-            moves[assign.target.index()] = true;
-            leads[assign.value.index()] = true;
-        }
-        let assigned = leads.clone();
-        let any = |marks: &[bool], values: &[ValueId]| values.iter().any(|v| marks[v.index()]);
-        let is_update = |node: &Node| node.phase == Phase::Update;
-        for node in graph.nodes.iter().rev().filter(|node| is_update(node)) {
-            if any(&leads, &node.outputs) {
-                node.inputs.iter().for_each(|v| leads[v.index()] = true);
-            }
-        }
-        for (i, node) in graph.nodes.iter().enumerate().filter(|(_, node)| is_update(node)) {
-            let depends = any(&moves, &node.inputs) || any(&assigned, &node.outputs);
-            if depends && any(&leads, &node.outputs) {
-                self.delayed[i] = true;
-                node.outputs.iter().for_each(|v| moves[v.index()] = true);
-            }
-        }
+        let Groups { nodes, assigns } = Groups::of(graph);
+        let is_late = |target: &ValueId| graph.input(*target).is_some_and(|input| is_late(&input.name));
+        let late: Vec<bool> = assigns.iter().map(|targets| targets.iter().any(is_late)).collect();
+        self.delayed = nodes
+            .iter()
+            .map(|group| group.is_some_and(|group| late[group]))
+            .collect();
     }
 
     /// Refuses what follows from the update and is not part of it.

@@ -14,6 +14,7 @@ pub(crate) mod remat;
 mod rounded;
 mod slices;
 mod sparse;
+mod updates;
 
 pub use bits::{Hoisted, Packed, hoist};
 pub use clones::recompute;
@@ -31,3 +32,4 @@ pub use remat::Recompute;
 pub use rounded::Form;
 pub(crate) use slices::by_slices;
 pub use sparse::sparsify;
+pub use updates::{Update, updates};

@@ -1,6 +1,6 @@
 //! Updates at the beginning of the next step: what the pass refuses, what it keeps from step to step, and the schedule.
 
-use lessen_compile::passes::delay;
+use lessen_compile::passes::{delay, updates};
 use lessen_compile::{Options, Placement, compile};
 use lessen_cpu::CpuTarget;
 use lessen_graph::{DType, Graph, InputKind, Phase, Tensor, Trace};
@@ -33,7 +33,7 @@ fn inputs(graph: &Graph, kind: InputKind) -> Vec<&str> {
 
 #[test]
 fn gradients_and_their_norm_wait_under_names_of_their_own() {
-    let delayed = delay(&step(["w", "w.2"], |_, _| {})).unwrap();
+    let delayed = delay(&step(["w", "w.2"], |_, _| {}), &|_| true).unwrap();
     let mut pending = delayed.pending.clone();
     pending.sort();
     assert_eq!(pending, ["pending.w", "pending.w.2", "pending.w.3"]);
@@ -61,23 +61,25 @@ fn gradients_and_their_norm_wait_under_names_of_their_own() {
     assert!(delayed.flush.outputs.is_empty());
 }
 
-#[test]
-fn updates_run_before_the_steps_that_read_them_and_write_in_place() {
-    let delayed = delay(&step(["a", "b"], |_, _| {})).unwrap();
+/// The phases of the steps of a plan, each once where it follows itself.
+fn phases(graph: &Graph, placement: Placement) -> Vec<Phase> {
     let options = Options {
-        placement: Placement::ForwardFused,
+        placement,
         ..Options::default()
     };
-    let plan = compile(&delayed.step, &options, &CpuTarget { threads: 2 }).unwrap();
+    let plan = compile(graph, &options, &CpuTarget { threads: 2 }).unwrap();
     assert!(plan.copies().is_empty());
-    let phases = plan
-        .steps()
-        .iter()
-        .map(|step| plan.graph().nodes[step.nodes[0].index()].phase);
-    let mut order: Vec<Phase> = phases.collect();
-    order.dedup();
+    let nodes = plan.steps().iter().map(|step| step.nodes[0]);
+    let mut phases: Vec<Phase> = nodes.map(|node| plan.graph().nodes[node.index()].phase).collect();
+    phases.dedup();
+    phases
+}
+
+#[test]
+fn updates_run_before_the_steps_that_read_them_and_write_in_place() {
+    let delayed = delay(&step(["a", "b"], |_, _| {}), &|_| true).unwrap();
     assert_eq!(
-        order[..5],
+        phases(&delayed.step, Placement::ForwardFused)[..5],
         [
             Phase::Update,
             Phase::Forward,
@@ -89,8 +91,39 @@ fn updates_run_before_the_steps_that_read_them_and_write_in_place() {
 }
 
 #[test]
+fn updates_are_delayed_one_by_one() {
+    let graph = step(["a", "b"], |_, _| {});
+    let found: Vec<_> = updates(&graph).into_iter().map(|update| update.states).collect();
+    assert_eq!(found, [["a"], ["b"]]);
+    let bytes = 4 * 256 * 256;
+    let sizes = updates(&graph)
+        .into_iter()
+        .map(|update| (update.read, update.gradients, update.touched));
+    assert_eq!(sizes.collect::<Vec<_>>(), [(bytes, bytes, 2 * bytes); 2]);
+    let delayed = delay(&graph, &|state| state == "b").unwrap();
+    assert_eq!(inputs(&delayed.flush, InputKind::Data), ["pending.lr"]);
+    assert_eq!(inputs(&delayed.step, InputKind::Data), ["pending.lr", "x", "lr"]);
+    assert_eq!(inputs(&delayed.first, InputKind::Data), ["x", "lr"]);
+    let assigned = [&delayed.first, &delayed.step, &delayed.flush].map(|graph| graph.assigns.len());
+    assert_eq!(assigned, [3, 4, 1]);
+    // The one is updated before the second layer reads it, the other behind the norm.
+    for placement in [Placement::Planned, Placement::Separate] {
+        assert_eq!(
+            phases(&delayed.step, placement),
+            [
+                Phase::Forward,
+                Phase::Update,
+                Phase::Forward,
+                Phase::Backward,
+                Phase::Update
+            ]
+        );
+    }
+}
+
+#[test]
 fn what_cannot_wait_is_refused() {
-    let sentence = |graph: &Graph| delay(graph).err().unwrap().to_string();
+    let sentence = |graph: &Graph| delay(graph, &|_| true).err().unwrap().to_string();
     let late = step(["a", "b"], |trace, new| trace.output("size", (new[0] * new[0]).sum()));
     assert!(sentence(&late).contains("the output `size` follows from the update"));
     let taken = step(["a", "pending.b"], |_, _| {});

@@ -33,7 +33,12 @@ const OPTIMIZERS: [Optimizer; 9] = [
 ];
 
 /// The placements in the order in which they are measured.
-pub const PLACEMENTS: [Placement; 3] = [Placement::Separate, Placement::BackwardFused, Placement::ForwardFused];
+pub const PLACEMENTS: [Placement; 4] = [
+    Placement::Separate,
+    Placement::BackwardFused,
+    Placement::ForwardFused,
+    Placement::Planned,
+];
 
 fn sgd(momentum: f64) -> OptimizerConfig {
     OptimizerConfig::Sgd {

@@ -111,28 +111,30 @@ fn updates_in_the_next_step_take_the_memory_that_is_announced() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
     let (data, recipe) = (texts(dir), classifier(dir, "encoder", ""));
-    let late = [
-        "--set",
-        "optimizer.placement=forward-fused",
-        "--set",
-        "train.steps=20",
-        "--json",
-    ];
-    let more = [&MIDDLE[..], &late].concat();
-    let plan = json(
-        dir,
-        &[&["plan", text(&recipe), "--data", text(&data)], &more[..]].concat(),
-    );
-    assert_eq!(plan["update_placement"], "forward-fused");
-    let floor = format!("{}B", plan["floor_bytes"].as_u64().unwrap());
-    for (out, budget) in [("free", &[][..]), ("floor", &["--budget", &floor])] {
-        let report = json(
+    for placement in ["forward-fused", "planned"] {
+        let placed = format!("optimizer.placement={placement}");
+        let late = ["--set", &placed, "--set", "train.steps=20", "--json"];
+        let more = [&MIDDLE[..], &late].concat();
+        let plan = json(
             dir,
-            &[&train_on(&recipe, &data, &more)[..], budget, &["--out", out]].concat(),
+            &[&["plan", text(&recipe), "--data", text(&data)], &more[..]].concat(),
         );
-        check(out, &report);
-        if budget.is_empty() {
-            check_plan(out, &plan, &report);
+        assert_eq!(plan["update_placement"], placement);
+        let placements = plan["placements"].as_object().unwrap();
+        let is_late = |name: &str| placements[name] == "forward-fused";
+        assert!(placements.len() > 10);
+        assert!(placement == "planned" || placements.keys().all(|name| is_late(name)));
+        let floor = format!("{}B", plan["floor_bytes"].as_u64().unwrap());
+        for (out, budget) in [("free", &[][..]), ("floor", &["--budget", &floor])] {
+            let out = format!("{placement}-{out}");
+            let report = json(
+                dir,
+                &[&train_on(&recipe, &data, &more)[..], budget, &["--out", &out]].concat(),
+            );
+            check(&out, &report);
+            if budget.is_empty() {
+                check_plan(&out, &plan, &report);
+            }
         }
     }
 }

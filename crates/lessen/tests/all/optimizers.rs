@@ -57,8 +57,13 @@ fn every_optimizer_resumes_and_ends_with_the_same_bits() {
     for kind in KINDS {
         let kind_is = format!("optimizer.kind={kind}");
         let more = ["--steps", "6", "--set", "train.checkpoint_every=3", "--set", &kind_is];
-        let [whole, late, cut] = ["whole", "late", "cut"].map(|name| format!("{name}-{kind}"));
-        for (out, placement) in [(&whole, "separate"), (&late, "forward-fused"), (&cut, "backward-fused")] {
+        let [whole, late, planned, cut] = ["whole", "late", "planned", "cut"].map(|name| format!("{name}-{kind}"));
+        for (out, placement) in [
+            (&whole, "separate"),
+            (&late, "forward-fused"),
+            (&planned, "planned"),
+            (&cut, "backward-fused"),
+        ] {
             let placed = format!("optimizer.placement={placement}");
             let own = ["--set", &placed, "--out", out];
             succeed(dir, &tiny_adder(&[&SIZES[..], &more, &own].concat()));
@@ -67,6 +72,7 @@ fn every_optimizer_resumes_and_ends_with_the_same_bits() {
         let files = ["model/model.safetensors", "checkpoints/step-6/training.safetensors"].map(String::from);
         assert_same(dir, [&whole, &cut], &files);
         assert_same(dir, [&whole, &late], &files);
+        assert_same(dir, [&whole, &planned], &files);
         let states = header(&dir.join(&whole).join("checkpoints/step-6/training.safetensors"));
         let dtypes = states.as_object().unwrap().values().map(|tensor| &tensor["dtype"]);
         assert_eq!(

@@ -72,7 +72,7 @@ fn overview(phases: &[PhaseForecast]) -> String {
         row("By costs", &|phase| Some(phase.cost.word().to_string())),
         row("Parameters", &|phase| Some(phase.parameters.to_string())),
         row("Batches of", &|phase| Some(phase.batch())),
-        row("Updates", &|phase| Some(phase.placement().to_string())),
+        row("Updates", &|phase| Some(phase.placement())),
         row("Blocks of backward in slices", &|phase| {
             Some(phase.plans.step.sliced().to_string())
         }),

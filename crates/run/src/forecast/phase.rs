@@ -12,10 +12,11 @@ use crate::training::work::Work;
 use crate::wording::counted;
 use lessen_base::Result;
 use lessen_compile::passes::{Form, Packed};
-use lessen_compile::{Backend, CostModel};
+use lessen_compile::{Backend, CostModel, Placement};
 use lessen_nn::BatchShape;
 use lessen_train::{StepPlans, show_size};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 
 /// Values in the list of the largest.
 const LARGEST: usize = 12;
@@ -101,8 +102,19 @@ impl PhaseForecast {
         self.chosen.map(|_| ms)
     }
 
-    pub(super) fn placement(&self) -> &'static str {
-        self.config.placement.word()
+    /// When updates run, for people: the recipe's word, and where plans choose for how many parameters they chose what.
+    pub(super) fn placement(&self) -> String {
+        let word = self.config.placement.word();
+        if self.config.placement != Placement::Planned {
+            return word.to_string();
+        }
+        let placements = self.plans.placements();
+        let count = |placement: Placement| {
+            let own = placements.values().filter(|own| **own == placement);
+            format!("{} {}", own.count(), placement.word())
+        };
+        let (within, late) = (count(Placement::BackwardFused), count(Placement::ForwardFused));
+        format!("{word}: {within}, {late}")
     }
 
     /// One JSON object. Cost counts floating-point operations.
@@ -126,6 +138,7 @@ impl PhaseForecast {
             json!({ "value": choice.name, "bytes": bytes, "kept": kept, "way": "bits", "cost": 0.0, "error": 0 })
         });
         let choices: Vec<Value> = chosen.chain(packed).collect();
+        let placements = plans.placements().into_iter().map(|(name, own)| (name, own.word()));
         let largest: Vec<Value> = plans
             .step
             .largest(LARGEST)
@@ -153,7 +166,8 @@ impl PhaseForecast {
             "cost": self.cost.word(),
             "estimated_step_ms": self.step_ms(),
             "compile_ms": plans.compile_time().as_secs_f64() * 1e3,
-            "update_placement": self.placement(),
+            "update_placement": self.config.placement.word(),
+            "placements": placements.collect::<BTreeMap<_, _>>(),
             "choices": choices,
             "sliced_blocks": plans.step.sliced(),
             "reference_nodes": plans.step.reference_names(),

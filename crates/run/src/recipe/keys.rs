@@ -293,7 +293,8 @@ keys! {
              train.lr is usually 1";
         placement: Placement [Kind::Choice(Placement::WORDS)] = "\"backward-fused\"",
             "update after backward, each parameter as soon as its gradient is complete, or each at the beginning of the next step, which \
-             train.accumulate does not go with; the results are the same";
+             train.accumulate does not go with; planned: for each parameter the one or the other of these two, as the estimated time and \
+             memory of plans say; the results are the same";
         beta1: Option<f64> [SHARE],
             "AdamW, Adam: decay of the mean gradient; Lion: share of it in a step (default: 0.9)";
         beta2: Option<f64> [SHARE],

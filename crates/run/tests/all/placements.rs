@@ -60,6 +60,7 @@ fn runs_of_all_placements_write_the_same_bytes() {
     let expected = files(&run("backward-fused", &[]));
     assert!(files(&run("separate", &[])) == expected);
     assert!(files(&run("forward-fused", &[])) == expected);
+    assert!(files(&run("planned", &[])) == expected);
     for (first, then) in [("forward-fused", "backward-fused"), ("backward-fused", "forward-fused")] {
         let out = run(first, &["train.steps=4", "train.schedule=constant"]);
         let longer = Request::resume(out.clone(), None, |settings| {
@@ -82,4 +83,5 @@ fn accumulated_gradients_have_no_update_in_the_next_step() {
         "{sentence}"
     );
     assert_eq!(error.exit_code(), 2);
+    assert!(Config::new(placed("planned", &["train.accumulate=2"])).is_ok());
 }

@@ -119,7 +119,7 @@ impl Trainer {
         }
         let (graph, params, _) = step_graph(&self.options, loss)?;
         check_params(self.session.params(), &params)?;
-        let (step, delayed) = delayed(&self.options, graph)?;
+        let (step, delayed) = delayed(graph, &self.late)?;
         let step = self.add(&step, self.options.placement)?;
         let first = delayed.map(|delayed| self.add(&delayed.first, self.options.placement));
         let first = first.transpose()?;

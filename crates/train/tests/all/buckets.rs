@@ -122,15 +122,19 @@ fn threads_and_budgets_change_no_bit() {
 
 #[test]
 fn updates_in_the_step_of_another_layout_change_no_bit() {
-    let late = |budget| TrainerOptions {
-        placement: Placement::ForwardFused,
-        ..options(1, budget)
-    };
     let expected = train(1, &options(1, None));
-    assert_eq!(train(2, &late(None)), expected);
-    let (backend, free) = (device(2), late(None));
-    let floor = graphs(&model(), &free).floor_bytes(backend.as_ref(), &free).unwrap();
-    assert_eq!(train(2, &late(Some(floor))), expected);
+    for placement in [Placement::ForwardFused, Placement::Planned] {
+        let late = |budget| TrainerOptions {
+            placement,
+            ..options(1, budget)
+        };
+        assert_eq!(train(2, &late(None)), expected);
+        let (backend, free) = (device(2), late(None));
+        let floor = graphs(&model(), &free).floor_bytes(backend.as_ref(), &free).unwrap();
+        for budget in [floor, 1 << 30] {
+            assert_eq!(train(2, &late(Some(budget))), expected);
+        }
+    }
 }
 
 #[test]

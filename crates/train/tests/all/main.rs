@@ -8,6 +8,7 @@ mod inversion;
 mod memory_planner;
 mod mistakes;
 mod parity;
+mod placements;
 mod precision;
 mod recording;
 mod rounded_values;

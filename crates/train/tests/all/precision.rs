@@ -49,7 +49,7 @@ fn losses_in_bf16_are_near_those_in_f32_and_independent_of_threads() {
         "{narrow:?}, not {wide:?}"
     );
     assert!(wide.iter().zip(&narrow).any(|(a, b)| a != b), "products were rounded");
-    for placement in [Placement::BackwardFused, Placement::ForwardFused] {
+    for placement in [Placement::BackwardFused, Placement::ForwardFused, Placement::Planned] {
         let found = trained(Precision::Bf16, 1, placement);
         assert!(found == (narrow.clone(), bits.clone()), "one thread, {placement:?}");
     }

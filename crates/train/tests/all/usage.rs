@@ -32,7 +32,12 @@ fn plans(placement: Placement, share_of_free: Option<f64>) -> StepPlans {
 
 #[test]
 fn the_greatest_usage_is_the_bound_of_the_arena() {
-    for placement in [Placement::Separate, Placement::BackwardFused, Placement::ForwardFused] {
+    for placement in [
+        Placement::Separate,
+        Placement::BackwardFused,
+        Placement::ForwardFused,
+        Placement::Planned,
+    ] {
         for share in [None, Some(0.0), Some(0.5)] {
             let plan = plans(placement, share).step;
             let usage = plan.usage();

@@ -53,6 +53,10 @@ impl Target for Slow {
         CPU.rates()
     }
 
+    fn cache_bytes(&self) -> usize {
+        CPU.cache_bytes()
+    }
+
     fn measured(&self, op: &dyn Op, operands: &Operands<'_>) -> Option<Measured> {
         let seconds = match op.name() {
             "matmul" => PRODUCT,

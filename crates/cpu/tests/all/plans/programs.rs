@@ -114,7 +114,7 @@ fn check_runs(program: &Program, expected: &Results, random: &mut Random) -> Res
     }
     let other = match placement {
         Placement::Separate => Placement::BackwardFused,
-        Placement::BackwardFused | Placement::ForwardFused => Placement::Separate,
+        _ => Placement::Separate,
     };
     let tight = Options {
         threads: 2,

@@ -113,4 +113,5 @@ words!(Placement {
     Separate = "separate",
     BackwardFused = "backward-fused",
     ForwardFused = "forward-fused",
+    Planned = "planned",
 });
