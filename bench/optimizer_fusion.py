@@ -19,7 +19,7 @@ SEPARATE, BACKWARD, FORWARD = "separate", "backward-fused", "forward-fused"
 
 
 def table(case, rows):
-    text = ["", f"## ({case}) {step.CASES[case].split(';')[0]}", ""]
+    text = ["", f"## ({case}) {step.CASES[case]}", ""]
     text += ["| batch | optimizer | separate ms | backward-fused | forward-fused | separate MiB | backward-fused | forward-fused |"]
     text += ["|---|---|---|---|---|---|---|---|"]
     keys = dict.fromkeys((row["batch"], row["optimizer"]) for row in rows)
