@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Times one training step in PyTorch: the other side of `lessen bench step`.
 
-    python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,bfloat16,compile,…] [--steps N]
+    python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,bfloat16,compile,…] [--steps N] [--batch N]
 
 Each case and mode runs in a fresh process. A step is zero_grad, forward, backward and AdamW on fixed inputs,
 float32, two threads. AdamW has no weight decay, as that of `lessen bench step`. `eager` takes it otherwise as its
@@ -50,7 +50,7 @@ def status_bytes(key):
     raise RuntimeError(f"/proc/self/status has no {key}; peak memory can only be measured on Linux")
 
 
-def measure(case, mode, steps, warmup, threads):
+def measure(case, mode, steps, warmup, threads, batch=0):
     """One case in one mode, in this process, which must be fresh."""
     import torch
 
@@ -68,6 +68,9 @@ def measure(case, mode, steps, warmup, threads):
     after_import = status_bytes("VmRSS")
 
     model, inputs, name = torch_models.build(case)
+    if batch:
+        # The case's own examples, again and again.
+        inputs = {key: value[torch.arange(batch) % len(value)] for key, value in inputs.items()}
     options = {"weight_decay": 0.0}
     kind, channels_last = mode.removesuffix("_last"), mode.endswith("_last")
     half = kind.startswith("bfloat16")
@@ -133,10 +136,10 @@ def measure_or_fail(*case):
         return {"does_not_run": reason(error)}
 
 
-def measure_apart(case, mode, steps, warmup, threads):
+def measure_apart(case, mode, steps, warmup, threads, batch):
     """`measure` in a fresh child process."""
     command = [sys.executable, os.path.abspath(__file__), "--child", "--cases", case, "--modes", mode]
-    command += ["--steps", str(steps), "--warmup", str(warmup), "--threads", str(threads)]
+    command += ["--steps", str(steps), "--warmup", str(warmup), "--threads", str(threads), "--batch", str(batch)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM="false")
     with tempfile.TemporaryDirectory() as cache:
         # A cache of its own, so that torch.compile's first step compiles and does not reuse an earlier run.
@@ -171,6 +174,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=0, help="examples in a batch, instead of the case's own")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     cases, modes = listed(args.cases, "abcdefghijk", "case"), listed(args.modes, MODES, "mode")
@@ -178,7 +182,7 @@ def main():
         sys.exit("torch_step: --steps must be at least 1")
 
     if args.child:
-        print(json.dumps(measure_or_fail(cases[0], modes[0], args.steps, args.warmup, args.threads)))
+        print(json.dumps(measure_or_fail(cases[0], modes[0], args.steps, args.warmup, args.threads, args.batch)))
         return
 
     from importlib.metadata import version
@@ -190,7 +194,7 @@ def main():
     for case in cases:
         out["cases"][case] = {}
         for mode in modes:
-            got = measure_apart(case, mode, args.steps, args.warmup, args.threads)
+            got = measure_apart(case, mode, args.steps, args.warmup, args.threads, args.batch)
             out["cases"][case][mode] = got
             print(f"{case:4} {mode:21} {shown(got)}", file=sys.stderr, flush=True)
     print(json.dumps(out))
