@@ -53,7 +53,9 @@ def budgets(lessen, case):
             rows.append(("a quarter, inverting", fixed + arena // 4, INVERSION))
         rows.append(("floor, inverting", floor["peak_bytes"], INVERSION))
     else:
-        rows += [("half, rounded", fixed + arena // 2, ROUNDED), ("a quarter, rounded", fixed + arena // 4, ROUNDED)]
+        _, floor = plans_of(lessen, case, ROUNDED)
+        more = [("half, rounded", fixed + arena // 2, ROUNDED), ("a quarter, rounded", fixed + arena // 4, ROUNDED)]
+        rows += [row for row in more if row[1] >= floor["peak_bytes"]]
     return rows
 
 
