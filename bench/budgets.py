@@ -6,8 +6,8 @@
 
 For each case `lessen bench memory` says what the plans take: that in which everything is kept, half and a quarter of its
 arena, and the floor. `lessen bench step` then runs each of them, and bench/torch_step.py PyTorch's modes, in processes of
-their own, one after the other in each round and in the opposite order in every other one. Times mean something on an idle
-machine alone.
+their own, one after the other in each round and in the opposite order in every other one. A mode in which PyTorch cannot
+run a case is reported with the first line of its error. Times mean something on an idle machine alone.
 """
 
 import argparse
@@ -53,7 +53,9 @@ def budgets(lessen, case):
             rows.append(("a quarter, inverting", fixed + arena // 4, INVERSION))
         rows.append(("floor, inverting", floor["peak_bytes"], INVERSION))
     else:
-        rows += [("half, rounded", fixed + arena // 2, ROUNDED), ("a quarter, rounded", fixed + arena // 4, ROUNDED)]
+        _, floor = plans_of(lessen, case, ROUNDED)
+        more = [("half, rounded", fixed + arena // 2, ROUNDED), ("a quarter, rounded", fixed + arena // 4, ROUNDED)]
+        rows += [row for row in more if row[1] >= floor["peak_bytes"]]
     return rows
 
 
@@ -63,7 +65,25 @@ def run_lessen(lessen, case, row, steps, threads):
     command = [lessen, "bench", "step", "--case", case, "--budget", f"{budget}B", "--allow-error", error]
     command += ["--cost", "measured", "--steps", str(steps), "--json"]
     got = json.loads(step.output_of(command, f"lessen bench step ({name})", environment))
-    return got["cases"][case]
+    found, peak = got["cases"][case], got["peak_gflops"]
+    return {
+        "ms": found["step_ms"],
+        "growth": found["resident_growth_bytes"],
+        "arena": found["arena_bytes"],
+        "estimated": found["estimated_ms"],
+        # Millions of floating-point operations of matrix products in a step, with those that are computed again.
+        "work": found["step_ms"] * found["gflops"],
+        "peak": peak,
+    }
+
+
+def run_torch(python, case, mode, known, steps, threads):
+    if not step.does_run(known):
+        return known[0]
+    got = step.measure_torch(python, case, mode, steps, threads)
+    if "does_not_run" in got:
+        return got
+    return {"ms": got["step_ms"], "growth": got["peak_growth_bytes"], "torch": got["torch"]}
 
 
 def measure(lessen, python, args):
@@ -77,18 +97,28 @@ def measure(lessen, python, args):
             for side, (name, budget, into) in sides if round_ % 2 == 0 else reversed(sides):
                 print(f"round {round_ + 1} of {args.rounds}, case {case}, {name} ...", file=sys.stderr, flush=True)
                 if budget is None:
-                    got = step.measure_torch(python, case, side, args.steps, args.threads)
-                    into.append({"ms": got["step_ms"], "growth": got["peak_growth_bytes"], "torch": got["torch"]})
+                    into.append(run_torch(python, case, side, into, args.steps, args.threads))
                 else:
-                    got = run_lessen(lessen, case, side, args.steps, args.threads)
-                    growth = got["resident_growth_bytes"]
-                    into.append({"ms": got["step_ms"], "growth": growth, "arena": got["arena_bytes"]})
-                    into[-1]["estimated"] = got["estimated_ms"]
+                    into.append(run_lessen(lessen, case, side, args.steps, args.threads))
     return results
 
 
 def middle(runs, key):
     return statistics.median(run[key] for run in runs)
+
+
+def share_of_peak(runs, kept):
+    """The share of the machine's peak that a step reaches, in which only the products of the step that keeps everything
+    count; where others are computed again, in brackets the share with them. PyTorch's peak is that of the same round."""
+
+    def share(works):
+        each = [work / run["ms"] / run.get("peak", all_["peak"]) for work, run, all_ in zip(works, runs, kept)]
+        return f"{100 * statistics.median(each):.0f} %"
+
+    least = [all_["work"] for all_ in kept]
+    own = [run.get("work", work) for run, work in zip(runs, least)]
+    again = any(work > 1.001 * needed for work, needed in zip(own, least))
+    return share(least) + (f" ({share(own)})" if again else "")
 
 
 def verdicts(case, name, runs, fastest, eager):
@@ -107,11 +137,15 @@ def verdicts(case, name, runs, fastest, eager):
 def table(case, rows):
     lessen = [row for row in rows if row[1] is not None]
     fastest = min(middle(runs, "ms") for _, _, runs in lessen)
-    keep = middle(lessen[0][2], "arena")
-    eager = next((runs for name, _, runs in rows if name == "eager"), None)
-    text = ["| | arena MiB | of keep all | growth MiB | of eager | step ms | to Lessen's fastest | forecast | required |"]
-    text += ["|---|---|---|---|---|---|---|---|---|"]
+    kept = lessen[0][2]
+    keep = middle(kept, "arena")
+    eager = next((runs for name, _, runs in rows if name == "eager" and step.does_run(runs)), None)
+    heads = ["arena MiB", "of keep all", "growth MiB", "of eager", "step ms", "to Lessen's fastest", "share of the peak"]
+    text = ["| | " + " | ".join([*heads, "forecast", "required"]) + " |", "|---" * 10 + "|"]
     for name, budget, runs in rows:
+        if not step.does_run(runs):
+            text.append(f"| PyTorch, `{name}` |  |  |  |  | {step.failure(runs)} |  |  |  |  |")
+            continue
         ms, growth = middle(runs, "ms"), middle(runs, "growth")
         of_eager = f"{growth / middle(eager, 'growth'):.2f}" if eager else ""
         arena = ["", ""]
@@ -119,11 +153,11 @@ def table(case, rows):
         if budget is not None:
             bytes_ = middle(runs, "arena")
             arena = [f"{bytes_ / MIB:,.0f}", f"{bytes_ / keep:.2f}"]
-            if runs[0]["estimated"]:
-                forecast = f"{middle(runs, 'estimated'):,.1f} ({middle(runs, 'estimated') / ms:.2f})"
+            forecast = f"{middle(runs, 'estimated'):,.1f} ({middle(runs, 'estimated') / ms:.2f})"
         times = step.spread([run["ms"] for run in runs], 1)
         label = f"Lessen, {name}" if budget is not None else f"PyTorch, `{name}`"
-        cells = [label, *arena, f"{growth / MIB:,.0f}", of_eager, times, f"{ms / fastest:.3f}", forecast]
+        cells = [label, *arena, f"{growth / MIB:,.0f}", of_eager, times, f"{ms / fastest:.3f}"]
+        cells += [share_of_peak(runs, kept), forecast]
         cells.append(verdicts(case, name, runs, fastest, eager) if budget is not None else "")
         text.append("| " + " | ".join(cells) + " |")
     return text
@@ -142,6 +176,9 @@ def markdown(results, args):
         f" {INVERSION} (`--allow-error`), *rounded* one of {ROUNDED}; all others are exact",
         "- Growth is the highest resident size over that before the model; a forecast is that of the plan, and its ratio to"
         " the measured time",
+        "- The share of the peak is that of the products of a step in which everything is kept, in the time of the step, at"
+        " the machine's peak of products in f32 as measured in the same run, or round; in brackets that with the products"
+        " that Lessen computes again",
         "- `checkpoint` is torch.utils.checkpoint around each block, `compile_half` torch.compile with an activation memory"
         " budget of 0.5",
     ]

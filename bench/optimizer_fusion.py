@@ -19,7 +19,7 @@ SEPARATE, OTHERS = "separate", ("backward-fused", "forward-fused", "planned")
 
 
 def table(case, rows):
-    text = ["", f"## ({case}) {step.CASES[case].split(';')[0]}", ""]
+    text = ["", f"## ({case}) {step.CASES[case]}", ""]
     text += ["| " + " | ".join(["batch", "optimizer", "separate ms", *OTHERS, "separate MiB", *OTHERS]) + " |"]
     text += ["|" + "---|" * (4 + 2 * len(OTHERS))]
     keys = dict.fromkeys((row["batch"], row["optimizer"]) for row in rows)

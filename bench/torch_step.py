@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
 """Times one training step in PyTorch: the other side of `lessen bench step`.
 
-    python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,bfloat16,compile,…] [--steps N]
+    python3 bench/torch_step.py [--cases a,b,c] [--modes eager,eager_fused,bfloat16,compile,…] [--steps N] [--batch N]
 
 Each case and mode runs in a fresh process. A step is zero_grad, forward, backward and AdamW on fixed inputs,
 float32, two threads. AdamW has no weight decay, as that of `lessen bench step`. `eager` takes it otherwise as its
 constructor gives it, `eager_fused` passes fused=True, `bfloat16` does so, too, and runs the forward pass under
 autocast, `compile` runs torch.compile(model) with the default AdamW, `compile_half` with an activation memory budget of
-0.5; `checkpoint` has torch.utils.checkpoint around each block. With `_last` behind it, a mode has images and
-weights in the order channels-last and a fused AdamW. The first step, which in `compile` includes
-compiling, is reported apart; then come some untimed steps. Peak growth is the process's highest
-resident size (VmHWM) over its resident size after the imports (VmRSS), before model and data exist.
+0.5, `bfloat16_compile` under autocast with fused=True; `checkpoint` has torch.utils.checkpoint around each block. With
+`_last` behind it, a mode has images and weights in the order channels-last and a fused AdamW. The first step, which in
+`compile` includes compiling, is reported apart; then come some untimed steps. Peak growth is the process's highest
+resident size (VmHWM) over its resident size after the imports (VmRSS), before model and data exist. A mode that fails
+is reported with the first line of its error.
 
 A table goes to stderr, one JSON object to stdout.
 """
@@ -23,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 MODES = (
     "eager",
@@ -34,6 +36,8 @@ MODES = (
     "eager_last",
     "bfloat16_last",
     "compile_last",
+    "bfloat16_compile",
+    "bfloat16_compile_last",
 )
 
 
@@ -46,7 +50,7 @@ def status_bytes(key):
     raise RuntimeError(f"/proc/self/status has no {key}; peak memory can only be measured on Linux")
 
 
-def measure(case, mode, steps, warmup, threads):
+def measure(case, mode, steps, warmup, threads, batch=0):
     """One case in one mode, in this process, which must be fresh."""
     import torch
 
@@ -64,22 +68,26 @@ def measure(case, mode, steps, warmup, threads):
     after_import = status_bytes("VmRSS")
 
     model, inputs, name = torch_models.build(case)
+    if batch:
+        # The case's own examples, again and again.
+        inputs = {key: value[torch.arange(batch) % len(value)] for key, value in inputs.items()}
     options = {"weight_decay": 0.0}
     kind, channels_last = mode.removesuffix("_last"), mode.endswith("_last")
-    if kind in ("eager_fused", "bfloat16") or channels_last:
+    half = kind.startswith("bfloat16")
+    if kind == "eager_fused" or half or channels_last:
         options["fused"] = True
     if channels_last:
         model = model.to(memory_format=torch.channels_last)
         images = inputs.get("images")
         if images is not None:
             inputs["images"] = images.contiguous(memory_format=torch.channels_last)
-    autocast = torch.autocast("cpu", torch.bfloat16, enabled=kind == "bfloat16")
+    autocast = torch.autocast("cpu", torch.bfloat16, enabled=half)
     optimizer = torch.optim.AdamW(model.parameters(), lr=torch_models.LEARNING_RATE[case], **options)
     if kind == "compile_half":
         torch._functorch.config.activation_memory_budget = 0.5
     if kind == "checkpoint":
         torch_models.checkpoint_blocks(model)
-    loss_of = torch.compile(model) if kind.startswith("compile") else model
+    loss_of = torch.compile(model) if "compile" in kind else model
 
     def step():
         optimizer.zero_grad()
@@ -112,18 +120,43 @@ def measure(case, mode, steps, warmup, threads):
     }
 
 
-def measure_apart(case, mode, steps, warmup, threads):
+def reason(error):
+    """What an error says in one line; of one from compiling, what is behind it."""
+    error = getattr(error, "inner_exception", None) or error
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
+
+
+def measure_or_fail(*case):
+    """`measure`, or why it does not run."""
+    try:
+        return measure(*case)
+    except Exception as error:  # Whatever PyTorch raises belongs into the report.
+        traceback.print_exc()
+        return {"does_not_run": reason(error)}
+
+
+def measure_apart(case, mode, steps, warmup, threads, batch):
     """`measure` in a fresh child process."""
     command = [sys.executable, os.path.abspath(__file__), "--child", "--cases", case, "--modes", mode]
-    command += ["--steps", str(steps), "--warmup", str(warmup), "--threads", str(threads)]
+    command += ["--steps", str(steps), "--warmup", str(warmup), "--threads", str(threads), "--batch", str(batch)]
     environment = dict(os.environ, OMP_NUM_THREADS=str(threads), TOKENIZERS_PARALLELISM="false")
     with tempfile.TemporaryDirectory() as cache:
         # A cache of its own, so that torch.compile's first step compiles and does not reuse an earlier run.
         environment["TORCHINDUCTOR_CACHE_DIR"] = cache
         done = subprocess.run(command, stdout=subprocess.PIPE, env=environment)
     if done.returncode != 0:
-        sys.exit(f"torch_step: case {case} in mode {mode} failed; what PyTorch said stands above")
+        return {"does_not_run": f"its process ended with exit code {done.returncode}"}
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def shown(got):
+    """The line of a case in a mode."""
+    if "does_not_run" in got:
+        return f"does not run: {got['does_not_run']}"
+    times = f"{got['step_ms']:9.1f} {got['step_ms_min']:9.1f} {got['step_ms_max']:9.1f} {got['first_step_s']:8.2f}"
+    losses = f"{got['first_loss']:7.4f}>{got['last_loss']:7.4f}"
+    return f"{times} {got['peak_growth_bytes'] / 2**20:9.1f} {losses}  {got['model']}"
 
 
 def listed(text, allowed, what):
@@ -141,6 +174,7 @@ def main():
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--warmup", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch", type=int, default=0, help="examples in a batch, instead of the case's own")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
     cases, modes = listed(args.cases, "abcdefghijk", "case"), listed(args.modes, MODES, "mode")
@@ -148,28 +182,21 @@ def main():
         sys.exit("torch_step: --steps must be at least 1")
 
     if args.child:
-        print(json.dumps(measure(cases[0], modes[0], args.steps, args.warmup, args.threads)))
+        print(json.dumps(measure_or_fail(cases[0], modes[0], args.steps, args.warmup, args.threads, args.batch)))
         return
 
     from importlib.metadata import version
 
     out = {"torch": version("torch"), "threads": args.threads, "cases": {}}
     print(f"PyTorch {out['torch']}, {args.threads} threads, {args.steps} steps each", file=sys.stderr)
-    heading = f"{'case':4} {'mode':11} {'step ms':>9} {'min':>9} {'max':>9} {'first s':>8} {'peak MiB':>9}"
+    heading = f"{'case':4} {'mode':21} {'step ms':>9} {'min':>9} {'max':>9} {'first s':>8} {'peak MiB':>9}"
     print(f"{heading} {'loss':>15}  model", file=sys.stderr)
     for case in cases:
         out["cases"][case] = {}
         for mode in modes:
-            got = measure_apart(case, mode, args.steps, args.warmup, args.threads)
+            got = measure_apart(case, mode, args.steps, args.warmup, args.threads, args.batch)
             out["cases"][case][mode] = got
-            print(
-                f"{case:4} {mode:11} {got['step_ms']:9.1f} {got['step_ms_min']:9.1f} "
-                f"{got['step_ms_max']:9.1f} {got['first_step_s']:8.2f} "
-                f"{got['peak_growth_bytes'] / 2**20:9.1f} "
-                f"{got['first_loss']:7.4f}>{got['last_loss']:7.4f}  {got['model']}",
-                file=sys.stderr,
-                flush=True,
-            )
+            print(f"{case:4} {mode:21} {shown(got)}", file=sys.stderr, flush=True)
     print(json.dumps(out))
 
 

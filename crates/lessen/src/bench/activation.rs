@@ -1,5 +1,6 @@
 //! The benchmark of activations in inference: time per element, and of whole models that differ in the activation alone
-//! (figures 3 and 4 of the HeLU paper: BERT on batches of GLUE's lengths, and five architectures).
+//! (figures 3 and 4 of the HeLU paper: BERT on batches of GLUE's lengths, and five architectures of texts; networks on
+//! images beside them).
 
 use std::time::Instant;
 
@@ -10,7 +11,9 @@ use lessen_graph::{DType, Graph, Trace};
 use lessen_nn::models::BatchShape;
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{Activation, Context, Model, initialize};
+use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig, Network as VisionNetwork};
+use lessen_nn::models::vit::{Vit, VitConfig, VitFamily, VitSize};
+use lessen_nn::{Activation, Context, Model, ParamSpec, initialize, numbered_labels};
 
 /// Columns of the elements that are timed: the width inside the feed-forward layers of BERT-base.
 const WIDTH: usize = 3072;
@@ -27,7 +30,7 @@ pub struct Network {
 }
 
 /// The models. RoBERTa and XLNet have the layers of BERT-base; their embeddings differ.
-pub const NETWORKS: [Network; 3] = [
+pub const NETWORKS: [Network; 5] = [
     Network {
         name: "bert",
         title: "BERT-base: 12 layers x 768",
@@ -46,7 +49,68 @@ pub const NETWORKS: [Network; 3] = [
         make: gpt2_small,
         original: Activation::GeluTanh,
     },
+    Network {
+        name: "vit",
+        title: "ViT-S/16: 12 layers x 384, images of 224 x 224",
+        make: vit_small,
+        original: Activation::Gelu,
+    },
+    Network {
+        name: "resnet50",
+        title: "ResNet-50, images of 224 x 224",
+        make: resnet50,
+        original: Activation::Relu,
+    },
 ];
+
+impl Network {
+    /// The model of this name.
+    ///
+    /// # Errors
+    /// A name that none has.
+    pub fn of(name: &str) -> Result<&'static Network> {
+        NETWORKS.iter().find(|network| network.name == name).ok_or_else(|| {
+            let names = NETWORKS.each_ref().map(|network| network.name).join(", ");
+            Error::user(format!("there is no network `{name}`; there are {names}"))
+        })
+    }
+
+    /// Batches of so many examples: of each of the lengths, or of the images that it reads.
+    pub fn batches(&self, size: usize, lengths: &[usize]) -> Vec<BatchShape> {
+        let image = (self.make)(self.original).image();
+        let of_images = image.map(|image| BatchShape::Images {
+            size,
+            image,
+            mixed: false,
+        });
+        match of_images {
+            Some(batch) => vec![batch],
+            None => lengths
+                .iter()
+                .map(|&length| BatchShape::Padded { size, length })
+                .collect(),
+        }
+    }
+
+    /// The program that computes logits of a batch with an activation, and what it reads.
+    ///
+    /// # Errors
+    /// Texts that are longer than the model can read.
+    pub fn program(&self, activation: Activation, batch: BatchShape) -> Result<(Graph, Vec<ParamSpec>)> {
+        let model = (self.make)(activation);
+        if let BatchShape::Padded { length, .. } = batch {
+            model.check_length(length)?;
+        }
+        let trace = Trace::new();
+        let cx = Context::new(&trace, false);
+        let logits = model.logits(&cx, batch);
+        let rows = logits.ty().numel() / logits.dim(-1);
+        trace.output("logits", logits.reshape(&[rows, logits.dim(-1)]).slice(0, 0, 1));
+        let params = cx.params();
+        drop(cx);
+        Ok((trace.finish(), params))
+    }
+}
 
 fn bert_base(hidden_act: Activation) -> Model {
     let config = BertConfig {
@@ -83,6 +147,23 @@ fn gpt2_small(activation_function: Activation) -> Model {
     GPT2LMHeadModel { config }.into()
 }
 
+fn vit_small(hidden_act: Activation) -> Model {
+    let config = VitConfig {
+        hidden_act,
+        labels: numbered_labels(1000),
+        ..VitConfig::of(VitFamily::Vit, VitSize::Small)
+    };
+    Vit { config }.into()
+}
+
+fn resnet50(activation: Activation) -> Model {
+    let network = VisionNetwork::of("resnet50").expect("the network has this name");
+    let mut config = ImageClassifierConfig::of(network, [224, 224, 3]);
+    config.activation = Some(activation);
+    config.labels = numbered_labels(1000);
+    ImageClassifier { config }.into()
+}
+
 /// Times of one activation in milliseconds, ascending.
 pub struct Times(Vec<f64>);
 
@@ -107,6 +188,7 @@ struct Timed {
 }
 
 enum Data {
+    F32(Vec<f32>),
     I32(Vec<i32>),
     Bool(Vec<u8>),
 }
@@ -114,6 +196,7 @@ enum Data {
 impl Data {
     fn host(&self) -> Host<'_> {
         match self {
+            Data::F32(x) => Host::F32(x),
             Data::I32(x) => Host::I32(x),
             Data::Bool(x) => Host::Bool(x),
         }
@@ -129,6 +212,7 @@ impl Timed {
             .collect();
         let fill = |dtype: DType, n: usize| match dtype {
             DType::Bool => Data::Bool(vec![1; n]),
+            DType::F32 => Data::F32(around_zero(n)),
             _ => Data::I32((0..n).map(|i| (i % 2) as i32).collect()),
         };
         Ok(Timed {
@@ -170,6 +254,11 @@ fn in_turns(mut device: Device, mut all: Vec<Timed>, rounds: usize) -> Result<Ve
         .collect())
 }
 
+/// Numbers from -3 to 3.
+fn around_zero(n: usize) -> Vec<f32> {
+    (0..n).map(|i| (i % 601) as f32 / 100.0 - 3.0).collect()
+}
+
 /// Times activations of `rows` rows of 3,072 elements.
 ///
 /// # Errors
@@ -182,8 +271,7 @@ pub fn elements(activations: &[Activation], rows: usize, rounds: usize) -> Resul
         // One element of the result: all of it is computed, and none copied out.
         trace.output("y", activation.apply(x).slice(0, 0, 1).slice(1, 0, 1));
         let mut store = Store::new();
-        let values: Vec<f32> = (0..rows * WIDTH).map(|i| (i % 601) as f32 / 100.0 - 3.0).collect();
-        store.insert_f32("x", &[rows, WIDTH], &values);
+        store.insert_f32("x", &[rows, WIDTH], &around_zero(rows * WIDTH));
         Timed::new(&device, &trace.finish(), store)
     };
     let all = activations.iter().map(timed).collect::<Result<_>>()?;
@@ -193,28 +281,16 @@ pub fn elements(activations: &[Activation], rows: usize, rounds: usize) -> Resul
 /// Times a network's inference with every activation.
 ///
 /// # Errors
-/// An unknown network, and a batch that the machine's memory cannot hold.
-pub fn network(name: &str, activations: &[Activation], batch: BatchShape, rounds: usize) -> Result<Vec<Times>> {
-    let Some(network) = NETWORKS.iter().find(|network| network.name == name) else {
-        let names = NETWORKS.map(|network| network.name).join(", ");
-        return Err(Error::user(format!("there is no network `{name}`; there are {names}")));
-    };
+/// Texts that are longer than the model can read, and a batch that the machine's memory cannot hold.
+pub fn network(network: &Network, activations: &[Activation], batch: BatchShape, rounds: usize) -> Result<Vec<Times>> {
     let device = Device::from_env()?;
     let timed = |activation: &Activation| {
-        let model = (network.make)(*activation);
-        model.check_length(batch.tokens()[1])?;
-        let trace = Trace::new();
-        let cx = Context::new(&trace, false);
-        let logits = model.logits(&cx, batch);
-        let rows = logits.ty().numel() / logits.dim(-1);
-        trace.output("logits", logits.reshape(&[rows, logits.dim(-1)]).slice(0, 0, 1));
-        let params = cx.params();
-        drop(cx);
+        let (graph, params) = network.program(*activation, batch)?;
         let mut store = Store::new();
         for (name, weight) in initialize(&params, 1) {
             store.insert_f32(&name, &weight.shape, &weight.data);
         }
-        Timed::new(&device, &trace.finish(), store)
+        Timed::new(&device, &graph, store)
     };
     let all = activations.iter().map(timed).collect::<Result<_>>()?;
     in_turns(device, all, rounds)

@@ -1,5 +1,6 @@
 //! The tests of the command in one binary.
 
+mod activation_speed;
 mod adapters;
 mod bad_input;
 mod command_line;

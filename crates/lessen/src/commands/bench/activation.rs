@@ -1,7 +1,7 @@
 //! `lessen bench activation`
 
 use clap::Args;
-use lessen::bench::activation::{self, Times};
+use lessen::bench::activation::{self, Network, Times};
 use lessen_nn::Activation as Function;
 use lessen_nn::models::BatchShape;
 use lessen_run::Result;
@@ -15,15 +15,15 @@ pub struct Activation {
     /// Activations; the first one is what the others are compared with
     #[arg(long, value_delimiter = ',', default_value = "relu,helu:0.05,gelu,gelu_new,elu,silu")]
     activation: Vec<Function>,
-    /// Networks whose inference is timed: bert, electra, gpt2
-    #[arg(long, value_delimiter = ',', default_value = "bert,electra,gpt2")]
+    /// Networks whose inference is timed: bert, electra, gpt2, vit, resnet50
+    #[arg(long, value_delimiter = ',', default_value = "bert,electra,gpt2,vit,resnet50")]
     network: Vec<String>,
-    /// Tokens of an example
+    /// Tokens of a text
     #[arg(long, value_delimiter = ',', default_value = "16,64,128")]
     length: Vec<usize>,
     /// Examples in a batch
-    #[arg(long, default_value_t = 16)]
-    batch: usize,
+    #[arg(long, value_delimiter = ',', default_value = "16")]
+    batch: Vec<usize>,
     /// Timed runs of each case
     #[arg(long, default_value_t = 7, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
@@ -36,6 +36,11 @@ impl Activation {
     /// Measures; the exit code.
     pub fn run(self) -> Result<u8> {
         let runs = self.runs as usize;
+        let networks: Vec<&Network> = self
+            .network
+            .iter()
+            .map(|name| Network::of(name))
+            .collect::<Result<_>>()?;
         let (mut table, mut found) = (String::new(), Vec::new());
         // A block that lies in the cache, and one that does not.
         for rows in [64, 16384] {
@@ -43,15 +48,13 @@ impl Activation {
             let what = format!("{rows} rows of 3072 elements");
             table += &self.report(&what, &times, (rows * 3072) as f64, &mut found);
         }
-        for network in &self.network {
-            for &length in &self.length {
-                let shape = BatchShape::Padded {
-                    size: self.batch.max(1),
-                    length: length.max(1),
-                };
-                let times = activation::network(network, &self.activation, shape, runs)?;
-                let what = format!("{network}, {length} tokens, batch {}", self.batch);
-                table += &self.report(&what, &times, shape.size() as f64, &mut found);
+        let lengths: Vec<usize> = self.length.iter().map(|&length| length.max(1)).collect();
+        for network in networks {
+            let batches = self.batch.iter().map(|&size| network.batches(size.max(1), &lengths));
+            for batch in batches.flatten() {
+                let times = activation::network(network, &self.activation, batch, runs)?;
+                let what = format!("{}, {}, batch {}", network.name, example(batch), batch.size());
+                table += &self.report(&what, &times, batch.size() as f64, &mut found);
             }
         }
         let all = json!({ "cases": found });
@@ -86,5 +89,13 @@ impl Activation {
             }));
         }
         lines
+    }
+}
+
+/// What an example of a batch is.
+fn example(batch: BatchShape) -> String {
+    match batch {
+        BatchShape::Images { image, .. } => format!("{} x {}", image[0], image[1]),
+        texts => format!("{} tokens", texts.tokens()[1]),
     }
 }
