@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use lessen_graph::{Graph, InputKind, Phase, Type, ValueId};
+use lessen_graph::{Graph, InputKind, Phase, ValueId};
 
 use super::blocks::Blocks;
 use super::compose::{Block, Choice, Composed};
@@ -47,8 +47,8 @@ pub(crate) struct Layers {
     rounded_entry_bytes: Vec<[usize; Form::ALL.len()]>,
     /// Of these values the ones that may be.
     rounded_entries: Vec<Vec<ValueId>>,
-    /// The types of all values.
-    types: Vec<Type>,
+    /// For each form that of each value where others are kept in it.
+    forms: [Vec<Option<Form>>; Form::ALL.len()],
     /// What is said of a value that is recomputed.
     reports: HashMap<ValueId, Recompute>,
     /// Bytes of states, constants and data, which every plan takes.
@@ -141,7 +141,7 @@ impl Layers {
         let entry = |block: usize, form: Option<Form>| -> usize {
             let bytes = |v: ValueId| {
                 let form = form.filter(|_| rounded_entries[block].contains(&v));
-                aligned(form.map_or(graph.ty(v).bytes(), |form| form.bytes(graph.ty(v))))
+                aligned(form.map_or(graph.ty(v).bytes(), |form| form.bytes(graph, v)))
             };
             blocks.first_entries(block).map(bytes).sum()
         };
@@ -155,10 +155,11 @@ impl Layers {
         let in_arena = data.map(|i| i.value).chain(constants.copied());
         let fixed = states.map(|i| graph.ty(i.value).bytes()).sum::<usize>()
             + in_arena.map(|v| aligned(graph.ty(v).bytes())).sum::<usize>();
+        let values = || (0..graph.values.len() as u32).map(ValueId);
         let choices = candidates.iter().flatten().chain(&always).chain(&blocks.entries);
         let reports = choices.flatten().map(|&value| (value, report(graph, value))).collect();
         Some(Layers {
-            types: graph.values.iter().map(|value| value.ty.clone()).collect(),
+            forms: Form::ALL.map(|form| values().map(|v| form.of_value(graph, v)).collect()),
             reports,
             stages: (0..graph.nodes.len()).map(|node| blocks.stage(node)).collect(),
             entry_bytes: (0..blocks.count).map(|block| entry(block, None)).collect(),
@@ -235,7 +236,8 @@ impl Layers {
             if let Some(form) = choice.form {
                 let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
                 let kept = others.flat_map(|i| &candidates[i]).chain(&self.rounded_entries[block]);
-                for (value, form) in kept.filter_map(|&value| Some((value, form.of(&self.types[value.index()])?))) {
+                for (value, form) in kept.filter_map(|&value| Some((value, self.forms[form as usize][value.index()]?)))
+                {
                     rounded.push((value, form));
                     said[form as usize].push(Recompute {
                         error: form.error(),

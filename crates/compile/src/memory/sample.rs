@@ -348,7 +348,7 @@ impl Sample {
     pub fn rounded(&self, recomputed: &[usize], form: Form) -> Vec<(ValueId, Form)> {
         let kept = (0..self.candidates.len()).filter(|i| !recomputed.contains(i));
         let kept = kept.flat_map(|i| &self.candidates[i]).chain(&self.rounded_entries);
-        let in_form = |&v: &ValueId| Some((v, form.of(self.graph.ty(v))?));
+        let in_form = |&v: &ValueId| Some((v, form.of_value(&self.graph, v)?));
         kept.filter_map(in_form).collect()
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use lessen_graph::ops::{Cast, DequantizeRows, QuantizeRows};
-use lessen_graph::{DType, Op, Type};
+use lessen_graph::{DType, Graph, Op, Type, ValueId};
 
 /// The least elements of a row that has a scale of its own.
 const SHORTEST_ROW: usize = 16;
@@ -29,8 +29,16 @@ impl Form {
         }
     }
 
+    /// The form in which a value is kept where others are in this one; none for one that is no `f32`, and for statistics
+    /// beside an operation's first result: they may be infinite, and exponents are made of them.
+    pub(crate) fn of_value(self, graph: &Graph, value: ValueId) -> Option<Form> {
+        let producer = graph.producer(value).map(|id| &graph.nodes[id.index()]);
+        let is_first = producer.is_none_or(|node| node.outputs[0] == value);
+        self.of(graph.ty(value)).filter(|_| is_first)
+    }
+
     /// The form in which a value of this type is kept where others are in this one; none for one that is no `f32`.
-    pub(crate) fn of(self, ty: &Type) -> Option<Form> {
+    fn of(self, ty: &Type) -> Option<Form> {
         let has_rows = !ty.shape.is_empty() && ty.last() >= SHORTEST_ROW;
         match self {
             _ if ty.dtype != DType::F32 => None,
@@ -39,9 +47,10 @@ impl Form {
         }
     }
 
-    /// Bytes of a value of this type in this form.
-    pub(crate) fn bytes(self, ty: &Type) -> usize {
-        match self.of(ty) {
+    /// Bytes of a value where others are kept in this form.
+    pub(crate) fn bytes(self, graph: &Graph, value: ValueId) -> usize {
+        let ty = graph.ty(value);
+        match self.of_value(graph, value) {
             None => ty.bytes(),
             Some(Form::Bf16) => ty.bytes() / 2,
             Some(Form::Int8) => ty.numel() + 4 * (ty.numel() / ty.last()),

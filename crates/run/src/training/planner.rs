@@ -179,12 +179,12 @@ impl<'a> Planner<'a> {
     /// # Errors
     /// Steps that cannot be compiled.
     pub(crate) fn within(&mut self, budget: usize) -> Result<std::result::Result<Planned, Parts>> {
-        let free = self.free()?;
-        if free.parts.total() <= budget {
-            return Ok(Ok(free));
+        let free = self.free()?.parts;
+        let beyond = free.beyond();
+        if free.total() <= budget {
+            // A plan without a budget takes little memory rather than the least time.
+            return self.between(budget, beyond, free.plans()).map(Ok);
         }
-        let beyond = free.parts.beyond();
-        drop(free);
         let floor = self.floor()?;
         let least = self.planned(Some(floor))?.parts;
         if least.total() > budget {
@@ -193,8 +193,8 @@ impl<'a> Planner<'a> {
         self.between(budget, beyond, floor).map(Ok)
     }
 
-    /// The plans with which the whole process keeps to a budget from the floor up to what it takes without one. Without
-    /// a budget the process takes `beyond` bytes beyond its plans, which take `floor` bytes at least.
+    /// The plans with which the whole process keeps to a budget, of which there are some. Without a budget the process
+    /// takes `beyond` bytes beyond its plans, which fit if they take `floor` bytes.
     ///
     /// # Errors
     /// Steps that cannot be compiled.

@@ -4,13 +4,15 @@ use crate::support::{descent, device};
 use lessen_base::SplitMix64;
 use lessen_compile::passes::Form;
 use lessen_graph::Tensor;
+use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{BatchShape, Context, Model, Weights};
-use lessen_train::{HostArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
+use lessen_nn::{BatchShape, Context, Model, Weights, numbered_labels};
+use lessen_train::{HostArray, Session, StepGraphs, StepPlans, Trainer, TrainerOptions};
 
 const SIZE: usize = 8;
 const LENGTH: usize = 64;
 const VOCABULARY: usize = 50;
+const CLASSES: usize = 5;
 
 fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
     let config = Gpt2Config {
@@ -100,4 +102,58 @@ fn bf16_takes_half_of_what_backward_reads() {
 #[test]
 fn eight_bits_take_a_quarter_of_what_backward_reads() {
     check(Form::Int8, 0.7, 0.03);
+}
+
+/// The batch of texts of equal length and, behind them, tokens of no text.
+fn packed(texts: usize, tokens: usize) -> Vec<(&'static str, HostArray)> {
+    let mut random = SplitMix64::keyed(3, 2);
+    let mut draw = |count: usize, below: usize| {
+        let numbers = (0..count).map(|_| random.below(below as u64) as i32);
+        HostArray::I32(numbers.collect())
+    };
+    let text = |token: usize| (token / LENGTH).min(texts) as i32;
+    let positions = (0..tokens).map(|token| (token % LENGTH) as i32);
+    vec![
+        ("tokens", draw(tokens, VOCABULARY)),
+        ("labels", draw(texts, CLASSES)),
+        ("positions", HostArray::I32(positions.collect())),
+        ("segments", HostArray::I32((0..tokens).map(text).collect())),
+        (
+            "starts",
+            HostArray::I32((0..=texts).map(|text| (text * LENGTH) as i32).collect()),
+        ),
+    ]
+}
+
+/// Attention has the exponent -inf for a token of no text: no scale of a row may be made of it.
+#[test]
+fn tokens_of_no_text_leave_gradients_finite() {
+    let (texts, tokens) = (24, 24 * LENGTH + 40);
+    let config = EncoderConfig {
+        vocab_size: VOCABULARY,
+        width: 64,
+        layers: 4,
+        heads: 4,
+        ffn: 256,
+        max_length: LENGTH,
+        labels: numbered_labels(CLASSES),
+        ..EncoderConfig::default()
+    };
+    let model: Model = LessenEncoder { config }.into();
+    let size = texts;
+    let options = options(Form::Int8.error() * 1.001, None);
+    let graphs = StepGraphs::new(&options, |cx| {
+        model.forward(cx, BatchShape::Packed { size, tokens }).loss
+    });
+    let graphs = graphs.unwrap();
+    let plans = StepPlans::new(device(2).as_ref(), &options, &graphs).unwrap();
+    let mut session = Session::zeros(device(2), plans.params.clone()).unwrap();
+    session.draw(|_| true, 1).unwrap();
+    let mut trainer = Trainer::from_plans(session, options, plans).unwrap();
+    let batch = packed(texts, tokens);
+    let inputs: Vec<_> = batch.iter().map(|(name, data)| (*name, data.host())).collect();
+    for step in 0..3 {
+        let loss = trainer.step(&inputs).unwrap().loss;
+        assert!(loss.is_finite(), "the loss of step {step} is {loss}");
+    }
 }
