@@ -4,7 +4,7 @@ use lessen_compile::{Scratch, natural_rows, row_layout};
 use lessen_graph::{DType, Layout, Op, Role, RowWise, Type, numel};
 
 use super::rows::Rows;
-use crate::clock::Clock;
+pub(crate) use super::whole::{Phase, TaskFn, WholeKernel, Work};
 use crate::index_errors::IndexErrors;
 
 /// The most operands of a row kernel.
@@ -198,89 +198,6 @@ impl From<RowKernel> for Option<Kernel> {
     }
 }
 
-/// What a task does, given its number.
-pub(crate) type TaskFn = Box<dyn Fn(&Work<'_>, usize) + Send + Sync>;
-
-/// Tasks that run in any order, when those of the phase before have run.
-pub(crate) struct Phase {
-    pub(crate) tasks: usize,
-    pub(crate) run: TaskFn,
-}
-
-/// Makes the phases of a kernel for inputs with these strides.
-type Phases = Box<dyn Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync>;
-
-/// A kernel that computes whole values.
-pub(crate) struct WholeKernel {
-    pub(crate) phases: Phases,
-    pub(crate) scratch: Scratch,
-    /// The rows of a slice, where it adds up slices of rows one after another.
-    pub(crate) slice: Option<usize>,
-    /// How it cuts its work, as far as bits depend on it and it depends on the number of rows.
-    pub(crate) cut: usize,
-    /// What differs from [`Reads::Dense`].
-    reads: Vec<(usize, Reads)>,
-}
-
-impl WholeKernel {
-    /// A kernel of several phases.
-    pub(crate) fn phases(phases: impl Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync + 'static) -> WholeKernel {
-        WholeKernel {
-            phases: Box::new(phases),
-            scratch: Scratch::default(),
-            slice: None,
-            cut: 0,
-            reads: Vec::new(),
-        }
-    }
-
-    /// A kernel of `tasks` tasks over dense inputs.
-    pub(crate) fn dense(tasks: usize, run: impl Fn(&Work<'_>, usize) + Clone + Send + Sync + 'static) -> WholeKernel {
-        WholeKernel::phases(move |_| {
-            vec![Phase {
-                tasks,
-                run: Box::new(run.clone()),
-            }]
-        })
-    }
-
-    /// The same, with this much scratch for each worker.
-    pub(crate) fn with_scratch(mut self, bytes: usize) -> WholeKernel {
-        self.scratch.worker = bytes;
-        self
-    }
-
-    /// The same, with this much scratch that all workers share: a phase hands it to the next one.
-    pub(crate) fn with_shared(mut self, bytes: usize) -> WholeKernel {
-        self.scratch.shared = bytes;
-        self
-    }
-
-    /// The same, cutting its work so.
-    pub(crate) fn cut_by(mut self, cut: usize) -> WholeKernel {
-        self.cut = cut;
-        self
-    }
-
-    /// The same, adding up slices of so many rows.
-    pub(crate) fn in_slices(mut self, rows: Option<usize>) -> WholeKernel {
-        self.slice = rows;
-        self
-    }
-
-    /// The same, reading an input in these layouts.
-    pub(crate) fn reading(mut self, input: usize, reads: Reads) -> WholeKernel {
-        self.reads.push((input, reads));
-        self
-    }
-}
-
-impl From<WholeKernel> for Option<Kernel> {
-    fn from(kernel: WholeKernel) -> Option<Kernel> {
-        Some(Kernel::Whole(kernel))
-    }
-}
-
 impl Kernel {
     /// Whether the kernel of an operation on these types reads an input in this layout.
     pub(crate) fn accepts(&self, op: &dyn Op, types: Types<'_>, input: usize, layout: &Layout) -> bool {
@@ -407,39 +324,5 @@ impl Run<'_> {
         let arg = self.inputs[i];
         // SAFETY: the entry accepts dense layouts only here, and the plan gives `n` rows of `columns` elements.
         unsafe { std::slice::from_raw_parts(arg.ptr.cast(), self.n * arg.columns) }
-    }
-}
-
-/// The memory of one task of a whole kernel.
-///
-/// Calls from table entries are sound for this reason: the plan gives every operand the elements of its type at strides
-/// that the entry accepts, outputs overlap no input but where [`Op::in_place`] allows it, and tasks write disjoint
-/// elements.
-pub(crate) struct Work<'a> {
-    /// First element of each input, its view's offset included.
-    pub(crate) inputs: &'a [*mut u8],
-    /// First element of each output.
-    pub(crate) outputs: &'a [*mut u8],
-    /// The worker's scratch.
-    pub(crate) scratch: *mut u8,
-    /// The scratch that all workers share.
-    pub(crate) shared: *mut u8,
-    pub(crate) index_errors: &'a IndexErrors,
-    pub(crate) clock: &'a Clock,
-}
-
-impl Work<'_> {
-    pub(crate) fn x(&self, i: usize) -> *const f32 {
-        self.inputs[i].cast()
-    }
-
-    pub(crate) fn y(&self, i: usize) -> *mut f32 {
-        self.outputs[i].cast()
-    }
-
-    /// The key of random numbers.
-    pub(crate) fn key(&self, i: usize) -> [u32; 2] {
-        // SAFETY: the entry's operation has a key there, which is two dense numbers.
-        unsafe { *self.inputs[i].cast() }
     }
 }

@@ -44,6 +44,7 @@ pub mod scale_shift_from_output;
 pub mod softmax;
 pub(crate) mod stack;
 pub(crate) mod table;
+mod whole;
 mod widths;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_words.rs")]
 mod words;
