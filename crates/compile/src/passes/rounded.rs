@@ -29,8 +29,8 @@ impl Form {
         }
     }
 
-    /// The form in which a value is kept where others are in this one; none for one that is no `f32`, and for statistics
-    /// beside an operation's first result: they may be infinite, and exponents are made of them.
+    /// The form in which a value is kept where others are in this one; none for one that is no `f32`, and for
+    /// statistics beside an operation's first result: they may be infinite, and exponents are made of them.
     pub(crate) fn of_value(self, graph: &Graph, value: ValueId) -> Option<Form> {
         let producer = graph.producer(value).map(|id| &graph.nodes[id.index()]);
         let is_first = producer.is_none_or(|node| node.outputs[0] == value);

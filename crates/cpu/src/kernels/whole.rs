@@ -92,8 +92,8 @@ impl From<WholeKernel> for Option<Kernel> {
 /// The memory of one task of a whole kernel.
 ///
 /// Calls from table entries are sound for this reason: the plan gives every operand the elements of its type at strides
-/// that the entry accepts, outputs overlap no input but where [`Op::in_place`](lessen_graph::Op::in_place) allows it, and tasks write disjoint
-/// elements.
+/// that the entry accepts, outputs overlap no input but where [`Op::in_place`](lessen_graph::Op::in_place) allows it,
+/// and tasks write disjoint elements.
 pub(crate) struct Work<'a> {
     /// First element of each input, its view's offset included.
     pub(crate) inputs: &'a [*mut u8],

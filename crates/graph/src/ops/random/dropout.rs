@@ -16,8 +16,8 @@ use crate::philox::{dropout_keeps, dropout_scale, dropout_threshold};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// Inputs `x` and a key `u32[2]`. Element `i` in row-major order, counted from `first` on, is kept if half-word `i % 8` (low halves
-/// first) of Philox block `i / 8` of the stream is at least `threshold = round(65536 p)`; kept elements are
+/// Inputs `x` and a key `u32[2]`. Element `i` in row-major order, counted from `first` on, is kept if half-word `i % 8`
+/// (low halves first) of Philox block `i / 8` of the stream is at least `threshold = round(65536 p)`; kept elements are
 /// multiplied by `65536 / (65536 - threshold)`, the others are exactly 0, even where `x` is infinite or NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Dropout {
