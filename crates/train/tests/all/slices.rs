@@ -11,7 +11,7 @@ use lessen_train::{HostArray, StepGraphs, StepPlans, Trainer, TrainerOptions};
 const VOCABULARY: usize = 32;
 const TEXTS: usize = 16;
 const LENGTH: usize = 256;
-const LAYERS: usize = 3;
+const LAYERS: usize = 5;
 
 fn loss<'g>(cx: &Context<'g>) -> Tensor<'g> {
     let config = Gpt2Config {
