@@ -223,7 +223,7 @@ def markdown(sections, args, python):
     explained = {
         "Accuracy": "BERT of 4 layers x 256, 4 heads, batch 128, dropout 0.1; *no budget* is the plan that `lessen train` takes"
         " of itself, *floor* the least memory. In both, GELU and norms are computed again, as Tempo's techniques have it: a"
-        " plan that keeps all is none that `lessen train` takes. That it has the same bits is shown below. With an allowed"
+        " plan that keeps all is one of a large budget. That it has the same bits is shown below. With an allowed"
         " error values are kept in bf16 (0.002) or in 8 bits (0.004), and bits differ.",
         "The same bits": "Steps of BERT-base on random tokens, 32 x 32, by `lessen bench step` within the bytes of a plan. Where"
         " both arenas are equal, it is that plan.",
