@@ -193,7 +193,7 @@ impl<'a> Planner<'a> {
         self.between(budget, beyond, floor).map(Ok)
     }
 
-    /// The plans with which the whole process keeps to a budget, of which there are some. Without a budget the process
+    /// The plans with which the whole process keeps to a budget that is large enough. Without a budget the process
     /// takes `beyond` bytes beyond its plans, which fit if they take `floor` bytes.
     ///
     /// # Errors

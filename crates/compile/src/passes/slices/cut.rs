@@ -15,7 +15,7 @@ const MOST: usize = 8;
 
 /// What becomes of a node of a stage.
 pub(super) enum Kind {
-    /// For each slice the operation that computes it of its results, and terms of its sums over rows.
+    /// For each slice the operation that computes that slice of the results, and its terms of sums over rows.
     Rows(Vec<Arc<dyn Op>>, Roles),
     /// It is a sum over rows: this operation adds to it.
     Adds(Arc<dyn Op>),
@@ -55,7 +55,7 @@ pub(super) struct Slicing<'a> {
     target: &'a dyn Target,
 }
 
-/// The type of a slice, if there are as many.
+/// The type of one of so many slices; none where the first axis cannot be cut so.
 fn sliced(ty: &Type, slices: usize) -> Option<Type> {
     let first = ty.shape.first().filter(|first| first.is_multiple_of(slices))?;
     let mut shape = ty.shape.clone();

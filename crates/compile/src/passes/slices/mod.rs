@@ -2,9 +2,8 @@
 //! it, such as the hidden layer of an MLP and its gradient, exists for one slice at a time.
 //!
 //! The nodes of a stage are cut into *levels*. A level works on slices: a slice of its results follows from the same
-//! slice of what leads into it. What has to see all rows lies between
-//! two levels. Sums over rows (gradients of weights and biases) are collected slice by slice, as devices add them up
-//! anyway, so that no bit of any result changes.
+//! slice of what leads into it. What has to see all rows lies between two levels. Sums over rows (gradients of weights
+//! and biases) are collected slice by slice, as devices add them up anyway, so that no bit of any result changes.
 
 mod cut;
 mod levels;

@@ -4,7 +4,7 @@ use lessen_graph::{Graph, Node, OnSlices, OutRole, Role, RowWise, Type, ValueId}
 
 /// How a node reads and writes where it works on slices.
 pub(super) struct Roles {
-    /// The number of its rows, if it is not that of any slices.
+    /// The number of its rows; none where any division into rows will do.
     pub rows: Option<usize>,
     /// For each input whether it is read whole.
     pub whole: Vec<bool>,
