@@ -1,7 +1,7 @@
 //! Cost: how long a step of a schedule takes, by the rates of the device or by what was measured of its operations.
 //! Times are sums over steps, so that two ways to the same values can be compared without running either.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 
 use lessen_graph::{DType, Graph, Node, NodeId, Type, ValueId};
 
@@ -91,26 +91,25 @@ impl Costed<'_> {
 
     /// Bytes that a step moves between memory and caches.
     fn moved(&self, touched: &Touched) -> f64 {
-        let Touched { read, written, .. } = touched;
+        let written = &touched.written;
         let bytes = |base: &ValueId| self.bytes(base) as f64;
         let reads: f64 = touched.read_from_memory().map(bytes).sum();
-        let in_place: f64 = written.iter().filter(|base| self.is_in(base, read)).map(bytes).sum();
+        let in_place: f64 = touched.in_place.iter().map(bytes).sum();
         let all: f64 = written.iter().map(bytes).sum();
         reads + 2.0 * all - in_place
     }
 
     /// Bytes of all memory that a step touches, its scratch included.
     fn footprint(&self, step: &PlannedStep, touched: &Touched) -> usize {
-        let Touched { read, written, .. } = touched;
-        let new = written.iter().filter(|base| !self.is_in(base, read));
+        let Touched {
+            read,
+            written,
+            in_place,
+            ..
+        } = touched;
+        let new = written.difference(in_place);
         let arrays: usize = read.iter().chain(new).map(|base| self.bytes(base)).sum();
         arrays + step.scratch.bytes(self.target.workers()) + step.shared_scratch
-    }
-
-    /// Whether an array lies where one of the others does.
-    fn is_in(&self, base: &ValueId, others: &BTreeSet<ValueId>) -> bool {
-        let storage = |base: &ValueId| self.storage[base.index()];
-        others.iter().any(|other| storage(other) == storage(base))
     }
 
     fn bytes(&self, base: &ValueId) -> usize {
@@ -125,9 +124,15 @@ impl Costed<'_> {
         let inputs = nodes().flat_map(|node| &node.inputs).map(base);
         let read: BTreeSet<ValueId> = inputs.filter(in_memory).collect();
         let outputs = nodes().flat_map(|node| &node.outputs).map(base);
+        let written: BTreeSet<ValueId> = outputs.filter(in_memory).collect();
+        let storage = |base: &ValueId| self.storage[base.index()];
+        let read_from: HashSet<Storage> = read.iter().map(storage).collect();
         Touched {
             cached: read.iter().copied().filter(|base| cache.holds(base)).collect(),
-            written: outputs.filter(in_memory).collect(),
+            in_place: (written.iter().copied())
+                .filter(|base| read_from.contains(&storage(base)))
+                .collect(),
+            written,
             read,
         }
     }
@@ -147,6 +152,8 @@ struct Touched {
     /// Those of them that are in a cache before the step.
     cached: BTreeSet<ValueId>,
     written: BTreeSet<ValueId>,
+    /// Those written where one lies that is read.
+    in_place: BTreeSet<ValueId>,
 }
 
 impl Touched {

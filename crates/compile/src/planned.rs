@@ -5,7 +5,7 @@ use lessen_graph::{NodeId, ValueId};
 use crate::target::RowBlocks;
 
 /// Where the dense array of a value lies.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Storage {
     /// Nowhere: the value is a view, or nothing reads it.
     None,

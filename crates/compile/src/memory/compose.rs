@@ -8,17 +8,22 @@
 //!
 //! A closed state may *promise* that the next block inverts a value that leads into both: then it is not kept.
 //!
-//! Of states that are no better in any figure than another one only that one goes on, so that the choice is exact for
-//! the figures of the samples, unless there are more than [`MOST`] states between two blocks.
+//! Of states that are no better in any figure than another one only that one goes on, and none from which a bound of the
+//! seconds of later blocks shows that it takes longer than a choice that is known. So the choice is exact for the
+//! figures of the samples, unless there are more than [`MOST`] states between two blocks, of which those with the
+//! least bounds go on.
 
 use std::collections::BTreeMap;
 
+use super::relaxation::Relaxation;
 use super::ways::{Way, Ways};
 use crate::passes::Form;
 
-/// The states between two blocks of which none is left out; of more, one of those of about the same bytes goes on, to
-/// this part of the limit.
+/// The states between two blocks, of each kind, of which none is left out.
 const MOST: usize = 512;
+
+/// The same for the first search, which only has to find a good choice.
+const FEW: usize = 16;
 
 /// What the composition must know of a block.
 pub(super) struct Block<'a> {
@@ -81,6 +86,10 @@ struct State {
     inner: usize,
     peak: usize,
     seconds: f64,
+    /// Whether a segment is open.
+    is_open: bool,
+    /// No choice that goes on from here takes less seconds.
+    least: f64,
     /// The position of its last step.
     step: usize,
 }
@@ -106,51 +115,81 @@ struct States {
 
 const NO_STEP: usize = usize::MAX;
 
+/// Which states go on of too many.
+#[derive(Clone, Copy, PartialEq)]
+enum Thinning {
+    /// Those with the least bounds: a few of them lead to a good choice, where there is room.
+    ByBound,
+    /// One of those of about the same bytes.
+    ByBytes,
+}
+
 struct Search<'a> {
     blocks: &'a [Block<'a>],
     limit: usize,
+    segments: bool,
     steps: Vec<Step>,
-    /// The least seconds of each block and all behind it.
-    least: Vec<f64>,
+    relaxation: Relaxation,
     /// Seconds that a choice is known to take.
     bound: f64,
+    thinning: Thinning,
+    /// The states between two blocks, of each kind, of which none is left out.
+    most: usize,
 }
 
 /// The fastest choice that takes no more than `limit` bytes; none where there is none. Without `segments` each block is
 /// by itself.
 pub(super) fn compose(blocks: &[Block<'_>], limit: usize, segments: bool) -> Option<Composed> {
-    let mut least = vec![0.0; blocks.len() + 1];
-    for (i, block) in blocks.iter().enumerate().rev() {
-        least[i] = least[i + 1] + block.ways.best[0].seconds;
-    }
-    let mut search = Search {
-        blocks,
-        limit,
-        steps: Vec::new(),
-        least,
-        bound: f64::INFINITY,
-    };
-    // Without segments first, which tells where segments are not worth trying.
-    let closed = search.run(false);
-    if let Some(state) = closed {
-        search.bound = state.seconds;
-    }
-    let open = segments.then(|| search.run(true)).flatten();
-    let best = match (open, closed) {
-        (Some(open), Some(closed)) if open.seconds < closed.seconds => Some(open),
-        (open, None) => open,
-        (_, closed) => closed,
+    let mut search = Search::new(blocks, limit, segments, f64::INFINITY);
+    let good = search.few();
+    search.bound = good.map_or(f64::INFINITY, |state| state.seconds);
+    let best = match (good, search.all()) {
+        (Some(good), Some(best)) if best.seconds < good.seconds => Some(best),
+        (good, best) => good.or(best),
     };
     best.map(|state| search.composed(state))
 }
 
-impl Search<'_> {
-    fn run(&mut self, segments: bool) -> Option<State> {
+/// Whether there is a choice of no more than `limit` bytes that takes no more than so many seconds.
+pub(super) fn is_composed(blocks: &[Block<'_>], limit: usize, segments: bool, seconds: f64) -> bool {
+    let mut search = Search::new(blocks, limit, segments, seconds);
+    search.few().or_else(|| search.all()).is_some()
+}
+
+impl<'a> Search<'a> {
+    fn new(blocks: &'a [Block<'a>], limit: usize, segments: bool, bound: f64) -> Search<'a> {
+        Search {
+            blocks,
+            limit,
+            segments,
+            steps: Vec::new(),
+            relaxation: Relaxation::of(blocks, limit, segments),
+            bound,
+            thinning: Thinning::ByBound,
+            most: FEW,
+        }
+    }
+
+    /// A good choice.
+    fn few(&mut self) -> Option<State> {
+        (self.thinning, self.most) = (Thinning::ByBound, FEW);
+        self.run()
+    }
+
+    /// The best choice.
+    fn all(&mut self) -> Option<State> {
+        (self.thinning, self.most) = (Thinning::ByBytes, MOST);
+        self.run()
+    }
+
+    fn run(&mut self) -> Option<State> {
         let start = State {
             outer: 0,
             inner: 0,
             peak: 0,
             seconds: 0.0,
+            is_open: false,
+            least: 0.0,
             step: NO_STEP,
         };
         let mut states = States {
@@ -161,7 +200,7 @@ impl Search<'_> {
             let mut next = States::default();
             for state in &states.closed {
                 self.keep(at, state, false, &mut next);
-                if segments && at + 1 < self.blocks.len() {
+                if self.segments && at + 1 < self.blocks.len() {
                     self.within(at, state, false, &mut next.open);
                 }
             }
@@ -173,21 +212,25 @@ impl Search<'_> {
                 self.end(at, state, &mut next.closed);
             }
             states = States {
-                closed: self.thinned(next.closed, at + 1),
-                promised: self.thinned(next.promised, at + 1),
-                open: self.thinned(next.open, at + 1),
+                closed: self.thinned(next.closed),
+                promised: self.thinned(next.promised),
+                open: self.thinned(next.open),
             };
         }
         let closed = states.closed.into_iter();
         closed.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
     }
 
-    /// Goes on by a step, if it stays within the limit.
-    fn push(&mut self, to: &mut Vec<State>, state: State, step: Step) {
-        if state.peak <= self.limit {
+    /// Goes on behind a block by a step, if that stays within the limit and may lead to a faster choice.
+    fn push(&mut self, at: usize, to: &mut Vec<State>, state: State, step: Step) {
+        if state.peak > self.limit {
+            return;
+        }
+        let least = state.seconds + self.relaxation.least(at + 1, state.outer, state.is_open);
+        if least < self.bound * (1.0 + 1e-12) {
             self.steps.push(step);
             let step = self.steps.len() - 1;
-            to.push(State { step, ..state });
+            to.push(State { least, step, ..state });
         }
     }
 
@@ -214,10 +257,10 @@ impl Search<'_> {
                 in_segment: false,
                 is_inverted,
             };
-            self.push(&mut next.closed, closed, step);
+            self.push(at, &mut next.closed, closed, step);
             if block.inverted_next > 0 {
                 let outer = closed.outer - block.inverted_next;
-                self.push(&mut next.promised, State { outer, ..closed }, step);
+                self.push(at, &mut next.promised, State { outer, ..closed }, step);
             }
         }
     }
@@ -238,7 +281,8 @@ impl Search<'_> {
                 inner: state.inner + inner + kept,
                 peak: block.peak(way, state).max(again),
                 seconds: state.seconds + way.seconds + block.ways.forward_seconds,
-                step: NO_STEP,
+                is_open: true,
+                ..*state
             };
             let step = Step {
                 before: state.step,
@@ -247,7 +291,7 @@ impl Search<'_> {
                 in_segment: number.is_some(),
                 is_inverted: false,
             };
-            self.push(to, next, step);
+            self.push(at, to, next, step);
         }
     }
 
@@ -259,6 +303,7 @@ impl Search<'_> {
             inner: 0,
             peak: block.peak(way, state),
             seconds: state.seconds + way.seconds,
+            is_open: false,
             ..*state
         };
         let step = Step {
@@ -268,34 +313,28 @@ impl Search<'_> {
             in_segment: false,
             is_inverted: false,
         };
-        self.push(to, next, step);
+        self.push(at, to, next, step);
     }
 
-    /// The states that may lead to the best choice, the fastest first.
-    fn thinned(&self, mut states: Vec<State>, at: usize) -> Vec<State> {
-        states.retain(|state| state.seconds + self.least[at] < self.bound * (1.0 + 1e-12));
+    /// The states that may lead to the best choice behind a block, the fastest first: no others are better in all
+    /// figures, and if there are too many, those with the least bounds.
+    fn thinned(&self, mut states: Vec<State>) -> Vec<State> {
         states.sort_by(|a, b| {
             let bytes = (a.outer, a.inner).cmp(&(b.outer, b.inner));
             a.seconds.total_cmp(&b.seconds).then(bytes)
         });
-        let grain = if states.len() <= MOST { 1 } else { self.limit / MOST + 1 };
-        // Of the states so far, by their outer bytes, the least inner bytes with as few outer ones.
-        let mut least: BTreeMap<usize, usize> = BTreeMap::new();
-        states.retain(|state| {
-            let (outer, inner) = (state.outer / grain, state.inner / grain);
-            let as_few = least.range(..=outer).next_back();
-            if as_few.is_some_and(|(_, &least)| least <= inner) {
-                return false;
+        if states.len() <= self.most {
+            return without_worse(states, 1);
+        }
+        match self.thinning {
+            Thinning::ByBytes => without_worse(states, self.limit / self.most + 1),
+            Thinning::ByBound => {
+                let mut states = without_worse(states, 1);
+                states.sort_by(|a, b| a.least.total_cmp(&b.least));
+                states.truncate(self.most);
+                states
             }
-            let worse = least.range(outer..).take_while(|(_, least)| **least >= inner);
-            let worse: Vec<usize> = worse.map(|(&outer, _)| outer).collect();
-            for outer in worse {
-                least.remove(&outer);
-            }
-            least.insert(outer, inner);
-            true
-        });
-        states
+        }
     }
 
     fn composed(&self, state: State) -> Composed {
@@ -323,4 +362,26 @@ impl Search<'_> {
             peak: state.peak,
         }
     }
+}
+
+/// The states, the fastest first, without those than which another one is no slower and keeps as few bytes, in units of
+/// a grain.
+fn without_worse(mut states: Vec<State>, grain: usize) -> Vec<State> {
+    // Of the states so far, by their outer bytes, the least inner bytes with as few outer ones.
+    let mut least: BTreeMap<usize, usize> = BTreeMap::new();
+    states.retain(|state| {
+        let (outer, inner) = (state.outer / grain, state.inner / grain);
+        let as_few = least.range(..=outer).next_back();
+        if as_few.is_some_and(|(_, &least)| least <= inner) {
+            return false;
+        }
+        let worse = least.range(outer..).take_while(|(_, least)| **least >= inner);
+        let worse: Vec<usize> = worse.map(|(&outer, _)| outer).collect();
+        for outer in worse {
+            least.remove(&outer);
+        }
+        least.insert(outer, inner);
+        true
+    });
+    states
 }

@@ -6,48 +6,14 @@ use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use lessen_base::Result;
 use lessen_graph::{Assign, Graph, InputKind, Layout, Node, NodeId, Op, Output, Phase, Type, ValueId};
 
 use super::blocks::Blocks;
 use super::inversion::Inversion;
+use super::others::{Others, Who};
 use crate::passes::remat::Forward;
 use crate::passes::{Form, Inverted};
 use crate::target::Target;
-
-/// Other blocks than a sample's own, in a phase.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub(super) enum Who {
-    /// The blocks before, in the forward phase: they give the values that lead into the block.
-    Before,
-    /// The blocks behind, in both phases: they read what the block passes on, and give the gradients that come back,
-    /// and a number as a result, so that they run where nothing comes back.
-    Behind,
-    /// The blocks before, in the backward phase: they read a value that leads into the block and that it inverts.
-    Again,
-}
-
-/// What other blocks compute.
-#[derive(Clone, PartialEq, Debug)]
-struct Others {
-    who: Who,
-    outputs: Vec<Type>,
-}
-
-impl Op for Others {
-    fn name(&self) -> &'static str {
-        "others"
-    }
-
-    fn infer(&self, _: &[Type]) -> Result<Vec<Type>> {
-        Ok(self.outputs.clone())
-    }
-}
-
-/// The blocks that a node of a sample stands for, if it stands for others.
-pub(super) fn others(node: &Node) -> Option<Who> {
-    node.op.downcast_ref::<Others>().map(|others| others.who)
-}
 
 /// A block as a graph of its own.
 pub(super) struct Sample {
@@ -91,6 +57,8 @@ pub(super) struct Source<'a> {
     pub readers: Vec<Vec<NodeId>>,
     /// Whether a value is an output or assigned.
     pub results: Vec<bool>,
+    /// For each value the assignments of it, by position.
+    assigns: Vec<Vec<usize>>,
     /// For each block its nodes, in order.
     pub nodes: Vec<Vec<NodeId>>,
 }
@@ -103,6 +71,7 @@ impl<'a> Source<'a> {
             blocks,
             readers: vec![Vec::new(); graph.values.len()],
             results: vec![false; graph.values.len()],
+            assigns: vec![Vec::new(); graph.values.len()],
             nodes: vec![Vec::new(); blocks.count],
         };
         for (i, node) in graph.nodes.iter().enumerate() {
@@ -112,10 +81,12 @@ impl<'a> Source<'a> {
                 source.nodes[block].push(id);
             }
         }
-        let outputs = graph.outputs.iter().map(|o| o.value);
-        outputs
-            .chain(graph.assigns.iter().map(|a| a.value))
-            .for_each(|v| source.results[v.index()] = true);
+        for (at, assign) in graph.assigns.iter().enumerate() {
+            source.assigns[assign.value.index()].push(at);
+            source.results[assign.value.index()] = true;
+        }
+        let outputs = graph.outputs.iter();
+        outputs.for_each(|output| source.results[output.value.index()] = true);
         source
     }
 
@@ -171,7 +142,7 @@ impl<'a> Source<'a> {
         if let Some(inverted) = &inverted {
             maker.again(inverted.value);
         }
-        maker.assigns();
+        maker.assigns(&self.assigns);
         let mapped = |values: &[ValueId]| values.iter().map(|v| maker.map[v]).collect::<Vec<_>>();
         let mut bases: Vec<ValueId> = passed.iter().map(|&v| self.forward.base(v)).collect();
         bases.sort_unstable();
@@ -332,13 +303,14 @@ impl Maker<'_> {
         }
     }
 
-    /// The assignments whose value the sample makes.
-    fn assigns(&mut self) {
-        for assign in &self.old.graph.assigns {
-            if let Some(&value) = self.map.get(&assign.value) {
-                let target = self.read(assign.target);
-                self.new.assigns.push(Assign { target, value });
-            }
+    /// The assignments whose value the sample makes, of these for each value.
+    fn assigns(&mut self, of_values: &[Vec<usize>]) {
+        let mut own: Vec<usize> = self.map.keys().flat_map(|v| &of_values[v.index()]).copied().collect();
+        own.sort_unstable();
+        for at in own {
+            let assign = self.old.graph.assigns[at];
+            let (target, value) = (self.read(assign.target), self.map[&assign.value]);
+            self.new.assigns.push(Assign { target, value });
         }
     }
 }

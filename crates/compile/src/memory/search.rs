@@ -7,7 +7,7 @@
 use std::cmp::Ordering;
 use std::ops::Range;
 
-use super::compose::{Choice, Composed, compose};
+use super::compose::{Choice, Composed, compose, is_composed};
 use super::layers::{Layers, Selection};
 use crate::plan::Plan;
 
@@ -106,13 +106,15 @@ impl Layers {
 
     /// The position of the smallest choice that takes no more than so many seconds; the first if there is none.
     fn last_within(&self, most: f64) -> usize {
+        let blocks = self.blocks();
+        let is_within = |at: usize| is_composed(&blocks, self.limit(at), self.has_segments, most);
         let (mut within, mut above) = (0, 1);
-        while self.seconds(above) <= most {
+        while is_within(above) {
             (within, above) = (above, 2 * above);
         }
         while within + 1 < above {
             let middle = within.midpoint(above);
-            if self.seconds(middle) <= most {
+            if is_within(middle) {
                 within = middle;
             } else {
                 above = middle;

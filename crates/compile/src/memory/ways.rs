@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use lessen_graph::{Graph, NodeId, Phase, RowWise, ValueId};
 
-use super::sample::{Sample, Who, others};
+use super::others::{Who, others};
+use super::sample::Sample;
 use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes::{self, Form, Recomputation};

@@ -49,6 +49,8 @@ impl Cut {
 pub(super) struct Slicing<'a> {
     pub graph: &'a Graph,
     places: Vec<Place>,
+    /// For each base the values of its array.
+    of_base: Vec<Vec<ValueId>>,
     pub readers: Vec<Vec<NodeId>>,
     /// The values that are outputs or assigned.
     pub results: BTreeSet<ValueId>,
@@ -67,9 +69,15 @@ impl<'a> Slicing<'a> {
     pub fn new(graph: &'a Graph, target: &'a dyn Target) -> Slicing<'a> {
         let outputs = graph.outputs.iter().map(|output| output.value);
         let assigned = graph.assigns.iter().map(|assign| assign.value);
+        let places = places(graph);
+        let mut of_base = vec![Vec::new(); places.len()];
+        for (i, place) in places.iter().enumerate() {
+            of_base[place.base.index()].push(ValueId(i as u32));
+        }
         Slicing {
             graph,
-            places: places(graph),
+            places,
+            of_base,
             readers: graph.readers(),
             results: outputs.chain(assigned).collect(),
             target,
@@ -189,12 +197,10 @@ impl<'a> Slicing<'a> {
     fn is_within(&self, value: ValueId, own: &[NodeId]) -> bool {
         let is_own = |id: &NodeId| own.binary_search(id).is_ok();
         let base = self.places[value.index()].base;
-        let views = |v: &ValueId| self.places[v.index()].base == base;
-        let of_base = (0..self.graph.values.len() as u32).map(ValueId).filter(views);
         self.graph.producer(base).is_some_and(|id| is_own(&id))
             && self.graph.ty(base).bytes() >= SMALLEST
-            && of_base
-                .into_iter()
-                .all(|v| !self.results.contains(&v) && self.readers[v.index()].iter().all(is_own))
+            && self.of_base[base.index()]
+                .iter()
+                .all(|v| !self.results.contains(v) && self.readers[v.index()].iter().all(is_own))
     }
 }

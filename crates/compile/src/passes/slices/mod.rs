@@ -31,6 +31,7 @@ pub(crate) fn by_slices(graph: &Graph, stages: &BTreeSet<u32>, target: &dyn Targ
             members.entry(node.stage).or_default().push(NodeId(i as u32));
         }
     }
+    members.values_mut().for_each(|nodes| keep_connected(graph, nodes));
     let cut: Vec<Cut> = members.values().filter_map(|nodes| slicing.cut(nodes)).collect();
     if cut.is_empty() {
         return None;
@@ -43,6 +44,23 @@ pub(crate) fn by_slices(graph: &Graph, stages: &BTreeSet<u32>, target: &dyn Targ
         }
     }
     Some(materialize(&writer.finish(), target))
+}
+
+/// Leaves out the nodes that neither read another one nor are read by one: a view of an input that only a later stage
+/// reads would move the whole stage behind what the later one waits for.
+fn keep_connected(graph: &Graph, nodes: &mut Vec<NodeId>) {
+    let members: BTreeSet<NodeId> = nodes.iter().copied().collect();
+    let mut connected: BTreeSet<NodeId> = BTreeSet::new();
+    for &id in nodes.iter() {
+        let producers = graph.nodes[id.index()].inputs.iter();
+        let producers = producers
+            .filter_map(|&v| graph.producer(v))
+            .filter(|p| members.contains(p));
+        for producer in producers {
+            connected.extend([producer, id]);
+        }
+    }
+    nodes.retain(|id| connected.contains(id));
 }
 
 /// What runs in one piece.
@@ -92,4 +110,27 @@ fn units(graph: &Graph, cut: &[Cut]) -> Option<Vec<Unit>> {
         }
     }
     (order.len() == waits.len()).then_some(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use lessen_graph::{DType, Trace};
+
+    #[test]
+    fn a_view_that_only_a_later_stage_reads_belongs_to_no_slice() {
+        let trace = Trace::new();
+        let (x, y) = (
+            trace.input("x", DType::F32, &[4, 6]),
+            trace.input("y", DType::F32, &[4]),
+        );
+        trace.output("view", x.reshape(&[24]));
+        trace.output("z", y.tanh().exp());
+        let graph = trace.finish();
+        let mut nodes: Vec<NodeId> = (0..graph.nodes.len() as u32).map(NodeId).collect();
+        keep_connected(&graph, &mut nodes);
+        let names: Vec<&str> = nodes.iter().map(|id| graph.nodes[id.index()].op.name()).collect();
+        assert_eq!(names.len(), 2, "{names:?}");
+        assert!(!names.contains(&"reshape"), "{names:?}");
+    }
 }
