@@ -8,10 +8,10 @@
 //!
 //! A closed state may *promise* that the next block inverts a value that leads into both: then it is not kept.
 //!
-//! Of states that are no better in any figure than another one only that one goes on, and none from which a bound of the
-//! seconds of later blocks shows that it takes longer than a choice that is known. So the choice is exact for the
-//! figures of the samples, unless there are more than [`MOST`] states between two blocks, of which those with the
-//! least bounds go on.
+//! Of states that are no better in any figure than another one only that one goes on, and none from which a bound of
+//! the seconds of later blocks shows that it takes longer than a choice that is known. So the choice is exact for the
+//! figures of the samples, unless there are more than [`MOST`] states between two blocks, of which those with the least
+//! bounds go on.
 
 use std::collections::BTreeMap;
 

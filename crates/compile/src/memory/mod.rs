@@ -6,8 +6,9 @@
 //! schedule and the storage of the real planner say what a way keeps, what it takes at its peak, and how long it is.
 //! Equal blocks share a sample. [`inversion`] finds blocks whose input follows from their output. [`compose`] chooses a
 //! way for each block by dynamic programming, over single blocks and over segments of several, of which only the first
-//! value is kept; [`relaxation`] tells it which choices cannot be the best. [`search`] goes from the fastest choices to the smallest, and takes the first whose plan of the whole
-//! graph fits. [`exhaustive`] plans graphs with few values, and those without blocks, in all ways.
+//! value is kept; [`relaxation`] tells it which choices cannot be the best. [`search`] goes from the fastest choices to
+//! the smallest, and takes the first whose plan of the whole graph fits. [`exhaustive`] plans graphs with few values,
+//! and those without blocks, in all ways.
 
 mod blocks;
 mod compose;
