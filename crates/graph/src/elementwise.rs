@@ -5,6 +5,7 @@ use std::fmt::Debug;
 
 use lessen_base::Result;
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::inverse::{FromOutput, Inverse};
@@ -103,6 +104,12 @@ pub trait Elementwise: Named + Any + PartialEq + Debug + Send + Sync {
         let _ = (input, inputs);
         None
     }
+
+    /// See [`Op::along`].
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        let _ = query;
+        Along::Unknown
+    }
 }
 
 impl<T: Elementwise> Op for T {
@@ -142,6 +149,14 @@ impl<T: Elementwise> Op for T {
 
     fn inverse(&self, input: usize, inputs: &[Type]) -> Option<Inverse> {
         Elementwise::inverse(self, input, inputs)
+    }
+
+    /// A function of numbers that are equal along an axis is.
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match query.constant.iter().all(|&is| is) {
+            true => Along::Constant,
+            false => Elementwise::along(self, query),
+        }
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {

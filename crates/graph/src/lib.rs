@@ -44,6 +44,7 @@
 #[macro_use]
 mod named;
 
+mod along;
 mod array;
 mod attrs;
 mod elementwise;
@@ -64,6 +65,7 @@ mod trace;
 mod types;
 mod verify;
 
+pub use along::{Along, AlongQuery, Contraction, WhenCentred};
 pub use array::Array;
 pub use attrs::{Attr, Attrs};
 pub use elementwise::Elementwise;

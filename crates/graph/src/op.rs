@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
+use crate::along::{Along, AlongQuery, Contraction, WhenCentred};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::inverse::{FromOutput, Inverse};
@@ -327,6 +328,43 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     /// values. By default it does not.
     fn inverse(&self, input: usize, inputs: &[Type]) -> Option<Inverse> {
         let _ = (input, inputs);
+        None
+    }
+
+    /// What the runs of an output are along an axis; see [`Along`]. By default nothing is known.
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        let _ = query;
+        Along::Unknown
+    }
+
+    /// Whether output 0 does not change where a number is added to all elements of each run of input `input` along
+    /// `axis`, a number for each run. By default it does.
+    fn ignores_shift(&self, input: usize, axis: usize, inputs: &[Type]) -> bool {
+        let _ = (input, axis, inputs);
+        false
+    }
+
+    /// For an input that is added up along an axis with factors of another input: how. By default it is not.
+    fn contraction(&self, input: usize, inputs: &[Type]) -> Option<Contraction> {
+        let _ = (input, inputs);
+        None
+    }
+
+    /// Whether its only output is the sum of its two inputs.
+    fn is_sum(&self) -> bool {
+        false
+    }
+
+    /// For a norm that subtracts the mean along the last axis: what it is where that mean is zero. Other outputs than 0
+    /// are not given.
+    fn when_centred(&self) -> Option<WhenCentred> {
+        None
+    }
+
+    /// The operation whose output 0 has another extent along an axis, where its inputs have; none where it is the same
+    /// operation, because no attribute says the extent.
+    fn with_extent(&self, axis: usize, extent: usize) -> Option<Arc<dyn Op>> {
+        let _ = (axis, extent);
         None
     }
 

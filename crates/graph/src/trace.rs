@@ -175,11 +175,24 @@ impl Trace {
     /// # Errors
     /// Such a mistake. Other panics stay what they are.
     pub fn attempt<R>(&self, build: impl FnOnce() -> R) -> Result<R> {
+        let built = self.caught(build);
+        built.map_err(|mistake| Error::user(mistake.sentence).at(shown(mistake.place)))
+    }
+
+    /// The same for what a file describes: no line of the program is at fault.
+    ///
+    /// # Errors
+    /// The first mistake.
+    pub fn attempt_described<R>(&self, build: impl FnOnce() -> R) -> Result<R> {
+        self.caught(build).map_err(|mistake| Error::user(mistake.sentence))
+    }
+
+    fn caught<R>(&self, build: impl FnOnce() -> R) -> std::result::Result<R, Box<Mistake>> {
         let before = self.attempts.replace(true);
         let result = catch_unwind(AssertUnwindSafe(build));
         self.attempts.set(before);
         result.map_err(|payload| match payload.downcast::<Mistake>() {
-            Ok(mistake) => Error::user(mistake.sentence).at(shown(mistake.place)),
+            Ok(mistake) => mistake,
             Err(other) => resume_unwind(other),
         })
     }

@@ -12,6 +12,7 @@ pub mod activation_from_output;
 pub mod attention;
 pub mod bits;
 pub mod cast;
+pub mod compressed_norm;
 pub mod copy;
 pub mod cross_entropy;
 pub mod elementwise;

@@ -8,9 +8,9 @@ use lessen_graph::{Op, RowWise, ops};
 
 use super::kernel::{Kernel, Types, WholeKernel};
 use super::{
-    activation, activation_from_output, attention, bits, cast, cross_entropy, elementwise, gather, histogram, images,
-    join, matmul, moments, norm, norm_from_output, norm_logits, optimizer, quantize, random, reduce_axes, rope,
-    scale_shift, scale_shift_from_output, softmax, stack,
+    activation, activation_from_output, attention, bits, cast, compressed_norm, cross_entropy, elementwise, gather,
+    histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits, optimizer, quantize, random,
+    reduce_axes, rope, scale_shift, scale_shift_from_output, softmax, stack,
 };
 
 /// Makes the kernel of an operation on these types, if there is one.
@@ -39,6 +39,8 @@ static TABLE: LazyLock<HashMap<TypeId, Make>> = LazyLock::new(|| {
         entry::<ops::Concat>(join::concat_kernel),
         entry::<ops::Constant>(nothing),
         entry::<ops::Conv2d>(images::conv2d_kernel),
+        entry::<ops::CrmsNorm>(compressed_norm::crms_norm_kernel),
+        entry::<ops::CrmsNormBackward>(compressed_norm::crms_norm_backward_kernel),
         entry::<ops::Conv2dGradInput>(images::conv2d_grad_input_kernel),
         entry::<ops::Conv2dGradWeight>(images::conv2d_grad_weight_kernel),
         entry::<ops::CrossEntropy>(cross_entropy::cross_entropy_kernel),

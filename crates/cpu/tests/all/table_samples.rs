@@ -357,6 +357,8 @@ fn of_networks() -> Vec<Sample> {
             &[x],
         ),
         sample(ops::NormLogitsBackward { centered: true }, &[x, rows, rows, x]),
+        sample(ops::CrmsNorm { eps: 1e-3 }, &[x, row]),
+        sample(ops::CrmsNormBackward, &[x, row, rows, x]),
         sample(ops::RmsNorm { eps: 1e-3 }, &[x, row]),
         sample(ops::RmsNormBackward { eps: 1e-3 }, &[x, row, rows, x]),
         sample(ops::RmsNormBackwardFromOutput, &[x, row, rows, x]),

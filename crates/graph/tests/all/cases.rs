@@ -340,6 +340,8 @@ fn networks(r: &mut Prng) -> Vec<Case> {
         case(LogSoftmax, &[&x], Twice),
         case(LayerNorm { eps }, &[&x, &gamma, &beta], Twice),
         case(LayerNormBackward { eps }, &[&x, &gamma, &mean, &rstd, &y], Twice),
+        case(CrmsNorm { eps }, &[&x, &gamma], Twice),
+        case(CrmsNormBackward, &[&x, &gamma, &rstd, &y], Twice),
         case(RmsNorm { eps }, &[&x, &gamma], Twice),
         case(RmsNormBackward { eps }, &[&x, &gamma, &rstd, &y], Twice),
     ];

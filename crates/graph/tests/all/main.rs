@@ -2,6 +2,7 @@
 //! structure, views, derivatives and inputs from outputs, text form. Graphs: evaluation, lowering, names, the verifier,
 //! size, messages for mistakes.
 
+mod along;
 mod attentions;
 mod cases;
 mod check;

@@ -117,6 +117,7 @@ fn sums_over_rows_add_what_single_rows_give() {
     }
     assert!(
         checked.iter().eq([
+            "crms_norm_backward",
             "histogram",
             "layer_norm_backward",
             "layer_norm_backward_from_output",

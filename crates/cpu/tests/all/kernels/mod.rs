@@ -5,6 +5,7 @@ mod activation_from_output;
 mod attention;
 mod bits;
 mod cast;
+mod compressed_norm;
 mod copy;
 mod elementwise;
 mod few_rows;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery, Contraction};
 use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
 use crate::named::{AttrValue, Named};
@@ -42,6 +43,11 @@ impl MatMul {
             b.shape[rb - 1]
         };
         (m, k, n)
+    }
+
+    /// The axis of `b` that is the last one of the product.
+    fn results(&self, b: &Type) -> usize {
+        b.rank() - if self.transpose_b { 2 } else { 1 }
     }
 
     /// Whether the elements of a shared matrix are widened from `bf16` to the `f32` of the rows.
@@ -181,6 +187,27 @@ impl Op for MatMul {
             }
         };
         vec![cx.wanted[0].then(da), cx.wanted[1].then(db)]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        let (a, b) = (&query.inputs[0], &query.inputs[1]);
+        let rank = a.rank();
+        match rank - query.axis {
+            1 => Along::Linear(vec![(1, self.results(b))]),
+            2 => query.of_first(rank - 2 + usize::from(self.transpose_a)),
+            _ if self.is_linear(a, b) => query.of_first(query.axis),
+            _ => Along::Unknown,
+        }
+    }
+
+    fn contraction(&self, input: usize, inputs: &[Type]) -> Option<Contraction> {
+        let (a, b) = (&inputs[0], &inputs[1]);
+        let inner = b.rank() - if self.transpose_b { 1 } else { 2 };
+        (input == 0 && self.is_linear(a, b)).then(|| Contraction {
+            axis: a.rank() - 1,
+            other: (1, inner),
+            results: self.results(b),
+        })
     }
 
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {

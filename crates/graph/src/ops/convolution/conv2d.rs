@@ -7,6 +7,7 @@ use lessen_base::Result;
 use super::grad_input::Conv2dGradInput;
 use super::grad_weight::Conv2dGradWeight;
 use super::sizes::{Conv2dOptions, Conv2dSizes};
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
@@ -68,6 +69,13 @@ impl Op for Conv2d {
         let mut y = Array::full(outputs[0].clone(), 0.0);
         sizes.for_each_product(|i, w, o| y.data[o] += x.data[i] * weight.data[w]);
         vec![y]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match query.is_last() && self.options.groups == 1 {
+            true => Along::Linear(vec![(1, 0)]),
+            false => Along::Unknown,
+        }
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {

@@ -7,6 +7,7 @@
 use lessen_base::Result;
 use std::sync::Arc;
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::graph::{Graph, ValueId};
@@ -198,6 +199,22 @@ impl Op for Binary {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    fn is_sum(&self) -> bool {
+        self.kind == BinaryKind::Add
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        let is_float = query.inputs[0].dtype.is_float();
+        match (self.kind, query.constant) {
+            (_, [true, true]) => Along::Constant,
+            (BinaryKind::Add | BinaryKind::Sub, _) if is_float => query.same_axis(),
+            (BinaryKind::Mul | BinaryKind::Div, [false, true]) if is_float => query.of_first(query.axis),
+            (BinaryKind::Mul, [true, false]) if is_float => Along::Linear(vec![(1, query.axis)]),
+            (BinaryKind::Mul, _) if is_float => Along::Product,
+            _ => Along::Unknown,
+        }
     }
 
     /// Errors are the rounding of `y` and that of the result, for a magnitude of at most 1 a quarter of the dtype's

@@ -2,6 +2,7 @@
 
 use lessen_base::Result;
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::inverse::Inverse;
@@ -54,6 +55,15 @@ impl Op for Cast {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    /// Rounding aside, a number of a float dtype stays the same in another one.
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match query.inputs[0].dtype.is_float() && self.dtype.is_float() {
+            _ if query.constant[0] => Along::Constant,
+            true => query.same_axis(),
+            false => Along::Unknown,
+        }
     }
 
     fn inverse(&self, _: usize, inputs: &[Type]) -> Option<Inverse> {

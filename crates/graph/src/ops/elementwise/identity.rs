@@ -2,6 +2,7 @@
 
 use lessen_base::Result;
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::inverse::Inverse;
 use crate::named::Named;
@@ -36,6 +37,10 @@ impl Op for Identity {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        query.same_axis()
     }
 
     fn inverse(&self, _: usize, _: &[Type]) -> Option<Inverse> {

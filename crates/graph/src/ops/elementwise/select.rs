@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::elementwise::Elementwise;
 use crate::op::Vjp;
 use crate::ops::shape::broadcast::common_shape;
@@ -37,6 +38,13 @@ impl Elementwise for Select {
 
     fn is_exact(&self) -> bool {
         true
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match query.constant[0] && query.inputs[1].dtype.is_float() {
+            true => Along::Linear(vec![(1, query.axis), (2, query.axis)]),
+            false => Along::Unknown,
+        }
     }
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {

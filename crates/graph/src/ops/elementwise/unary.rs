@@ -1,5 +1,6 @@
 //! Elementwise functions of one tensor: `y[i] = f(x[i])`.
 
+use crate::along::{Along, AlongQuery};
 use crate::elementwise::Elementwise;
 use crate::inverse::Inverse;
 use crate::op::Vjp;
@@ -177,6 +178,13 @@ impl Elementwise for Unary {
             UnaryKind::Cos => -(dy * x.sin()),
         };
         vec![Some(dx)]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match self.kind {
+            UnaryKind::Neg => query.same_axis(),
+            _ => Along::Unknown,
+        }
     }
 
     fn inverse(&self, _: usize, _: &[Type]) -> Option<Inverse> {

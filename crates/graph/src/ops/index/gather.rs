@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::named::Named;
 use crate::op::{Cost, IndexInput, Op, OutRole, Role, RowWise, Vjp};
@@ -49,6 +50,13 @@ impl Op for Gather {
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let rows = cx.inputs[0].shape()[0];
         vec![cx.cotangents[0].map(|dy| dy.scatter_add(cx.inputs[1], rows)), None]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match query.axis.checked_sub(query.inputs[1].rank()) {
+            Some(axis) if query.inputs[0].dtype.is_float() => query.of_first(axis + 1),
+            _ => Along::Unknown,
+        }
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {

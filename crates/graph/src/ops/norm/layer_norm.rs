@@ -1,13 +1,18 @@
 //! Layer normalization (Ba, Kiros, Hinton 2016), and its derivative.
 
+use std::sync::Arc;
+
 use lessen_base::Result;
 
+use crate::along::{Along, AlongQuery, WhenCentred};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::inverse::FromOutput;
 use crate::named::Named;
 use crate::op::{Cost, Op, OutRole, Role, RowWise, Vjp};
+use crate::ops::norm::crms_norm::CrmsNorm;
 use crate::ops::norm::layer_norm_from_output::LayerNormBackwardFromOutput;
+use crate::ops::norm::rms_norm::RmsNorm;
 use crate::ops::norm::statistics::{check_backward, check_parameters, statistics_type};
 use crate::ops::rules::{arity, arrays, lead, rows};
 use crate::trace::Tensor;
@@ -89,6 +94,28 @@ impl Op for LayerNorm {
         let y = centred * rstd * gamma + beta;
         let rows = lead(&x.ty()).to_vec();
         Some(vec![y.cast(dtype), mean.reshape(&rows), rstd.reshape(&rows)])
+    }
+
+    /// Without a scale and a shift of its own for each element, the result has mean 0.
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        let has_no_affine = query.known[1].is_some() && query.known[2] == Some(0.0);
+        match query.output == 0 && query.is_last() && has_no_affine {
+            true => Along::Centred,
+            false => Along::Unknown,
+        }
+    }
+
+    fn when_centred(&self) -> Option<WhenCentred> {
+        Some(WhenCentred {
+            norm: Arc::new(RmsNorm { eps: self.eps }),
+            compressed: Arc::new(CrmsNorm { eps: self.eps }),
+            scale: 1,
+            shift: 2,
+        })
+    }
+
+    fn ignores_shift(&self, input: usize, axis: usize, inputs: &[Type]) -> bool {
+        input == 0 && axis + 1 == inputs[0].rank()
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {

@@ -44,6 +44,10 @@ impl Op for LogSoftmax {
         Some(vec![shifted - shifted.exp().sum_last().log()])
     }
 
+    fn ignores_shift(&self, _: usize, axis: usize, inputs: &[Type]) -> bool {
+        axis + 1 == inputs[0].rank()
+    }
+
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
         all_rows(inputs, outputs, rows(&inputs[0]))
     }

@@ -1,5 +1,6 @@
 //! Normalizations along the last axis and their derivatives, and moments of columns.
 
+pub mod crms_norm;
 pub mod layer_norm;
 pub mod layer_norm_from_output;
 pub mod log_softmax;
@@ -15,6 +16,7 @@ mod statistics;
 pub mod temperature;
 
 operations! {
+    crms_norm::{CrmsNorm, CrmsNormBackward},
     layer_norm::{LayerNorm, LayerNormBackward},
     layer_norm_from_output::{LayerNormBackwardFromOutput},
     log_softmax::{LogSoftmax},

@@ -57,6 +57,10 @@ impl Op for Softmax {
         Some(vec![powers / empty.select(sum.scalar_like(1.0), sum)])
     }
 
+    fn ignores_shift(&self, _: usize, axis: usize, inputs: &[Type]) -> bool {
+        axis + 1 == inputs[0].rank()
+    }
+
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {
         all_rows(inputs, outputs, rows(&inputs[0]))
     }

@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::array::{Array, for_each_index};
 use crate::attrs::Attrs;
 use crate::named::Named;
@@ -133,6 +134,14 @@ impl Op for Reduce {
             let hit = x.eq(y.reshape(&ones)).cast(x.dtype());
             dy * hit / hit.sum_axes(&self.axes).reshape(&ones)
         })]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        let mut kept = (0..query.inputs[0].rank()).filter(|axis| !self.axes.contains(axis));
+        match (self.kind, kept.nth(query.axis)) {
+            (ReduceKind::Sum, Some(axis)) => query.of_first(axis),
+            _ => Along::Unknown,
+        }
     }
 
     fn row_wise(&self, inputs: &[Type], _: &[Type]) -> RowWise {

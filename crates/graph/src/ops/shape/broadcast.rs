@@ -1,7 +1,10 @@
 //! Broadcast: repeat along new leading axes and along axes of extent 1, as NumPy does.
 
+use std::sync::Arc;
+
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::layout::Layout;
@@ -73,6 +76,21 @@ impl Op for Broadcast {
                 dy.sum_axes(&axes).reshape(&from)
             }
         })]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        let from = &query.inputs[0].shape;
+        let lead = self.shape.len() - from.len();
+        match query.axis.checked_sub(lead) {
+            Some(axis) if from[axis] == self.shape[query.axis] => query.of_first(axis),
+            _ => Along::Constant,
+        }
+    }
+
+    fn with_extent(&self, axis: usize, extent: usize) -> Option<Arc<dyn Op>> {
+        let mut shape = self.shape.clone();
+        shape[axis] = extent;
+        Some(Arc::new(Broadcast { shape }))
     }
 
     fn view(&self, input: &Layout, inputs: &[Type], _: &[Type]) -> Option<Vec<Layout>> {

@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::inverse::Inverse;
@@ -77,6 +78,13 @@ impl Op for Concat {
             wanted.then(|| dy.slice(self.axis as isize, from, len))
         };
         cx.inputs.iter().zip(cx.wanted).map(part).collect()
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match query.axis == self.axis {
+            true => Along::Unknown,
+            false => query.same_axis(),
+        }
     }
 
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {

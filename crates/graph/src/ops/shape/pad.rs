@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::inverse::Inverse;
@@ -64,6 +65,13 @@ impl Op for Pad {
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let len = cx.inputs[0].shape()[self.axis];
         vec![cx.cotangents[0].map(|dy| dy.slice(self.axis as isize, self.before, len))]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match query.axis == self.axis || self.value != 0.0 {
+            true => Along::Unknown,
+            false => query.same_axis(),
+        }
     }
 
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {

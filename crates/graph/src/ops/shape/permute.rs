@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::inverse::Inverse;
@@ -65,6 +66,10 @@ impl Op for Permute {
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         vec![cx.cotangents[0].map(|dy| dy.permute(&self.back()))]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        query.of_first(self.axes[query.axis])
     }
 
     fn view(&self, input: &Layout, _: &[Type], _: &[Type]) -> Option<Vec<Layout>> {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::inverse::Inverse;
@@ -54,6 +55,24 @@ impl Op for Reshape {
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
         RowWise::Elementwise
+    }
+
+    /// An axis stays one where the axes before it have as many elements as those before an axis of the same extent.
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        let from = &query.inputs[0].shape;
+        let (before, extent) = (numel(&self.shape[..query.axis]), self.shape[query.axis]);
+        let same = (0..from.len()).find(|&axis| from[axis] == extent && numel(&from[..axis]) == before);
+        match same {
+            _ if extent == 1 => Along::Constant,
+            Some(axis) if before > 0 => query.of_first(axis),
+            _ => Along::Unknown,
+        }
+    }
+
+    fn with_extent(&self, axis: usize, extent: usize) -> Option<Arc<dyn Op>> {
+        let mut shape = self.shape.clone();
+        shape[axis] = extent;
+        Some(Arc::new(Reshape { shape }))
     }
 
     fn view(&self, input: &Layout, inputs: &[Type], _: &[Type]) -> Option<Vec<Layout>> {

@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::layout::Layout;
@@ -59,6 +60,13 @@ impl Op for Slice {
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let after = cx.inputs[0].shape()[self.axis] - self.start - self.len;
         vec![cx.cotangents[0].map(|dy| dy.pad(self.axis as isize, self.start, after, 0.0))]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match query.axis == self.axis {
+            true => Along::Unknown,
+            false => query.same_axis(),
+        }
     }
 
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {

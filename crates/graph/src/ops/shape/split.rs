@@ -2,6 +2,7 @@
 
 use lessen_base::{Error, Result};
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::layout::Layout;
@@ -78,6 +79,13 @@ impl Op for Split {
         };
         let parts: Vec<Tensor<'g>> = cx.cotangents.iter().zip(cx.outputs).map(part).collect();
         vec![Some(concat(&parts, self.axis as isize))]
+    }
+
+    fn along(&self, query: AlongQuery<'_>) -> Along {
+        match query.axis == self.axis {
+            true => Along::Unknown,
+            false => query.same_axis(),
+        }
     }
 
     fn row_wise(&self, inputs: &[Type], outputs: &[Type]) -> RowWise {

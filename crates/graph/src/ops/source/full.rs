@@ -1,7 +1,10 @@
 //! Full: one number everywhere.
 
+use std::sync::Arc;
+
 use lessen_base::Result;
 
+use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::attrs::{Attr, Attrs};
 use crate::named::Named;
@@ -51,6 +54,16 @@ impl Op for Full {
 
     fn eval(&self, _: &[&Array], _: &[Type]) -> Vec<Array> {
         vec![Array::full(self.ty.clone(), self.value)]
+    }
+
+    fn along(&self, _: AlongQuery<'_>) -> Along {
+        Along::Constant
+    }
+
+    fn with_extent(&self, axis: usize, extent: usize) -> Option<Arc<dyn Op>> {
+        let mut ty = self.ty.clone();
+        ty.shape[axis] = extent;
+        Some(Arc::new(Full { ty, ..self.clone() }))
     }
 
     fn vjp<'g>(&self, _: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {

@@ -11,7 +11,7 @@ impl<'g> Writer<'g> {
     pub(super) fn rows(&mut self) {
         let (x, _) = self.ranked(1);
         let n = x.dim(-1);
-        let y = match self.random.below(5) {
+        let y = match self.random.below(6) {
             0 => x.softmax(),
             1 => x.log_softmax() * 0.3,
             // Without the floor, two almost equal elements would magnify errors.
@@ -22,6 +22,10 @@ impl<'g> Writer<'g> {
             3 => {
                 let (gamma, beta) = (self.leaf(&[n]), self.leaf(&[n]));
                 x.layer_norm(gamma, beta, 0.05)
+            }
+            4 => {
+                let gamma = self.leaf(&[n]);
+                x.crms_norm(gamma, 0.05)
             }
             _ => {
                 let gamma = self.leaf(&[n]);
