@@ -33,11 +33,13 @@ mod dump;
 mod host;
 mod indices;
 mod memory;
+mod norms;
 mod offsets;
 mod operations;
 mod options;
 mod order;
 pub mod passes;
+mod patterns;
 mod place;
 mod plan;
 mod planned;
@@ -57,9 +59,14 @@ pub use compiler::{in_slices, plan_as_it_is};
 pub use dump::{dump_memory, dump_schedule};
 pub use host::Host;
 pub use indices::{IndexSource, IndexUse};
+pub use norms::{
+    Conversion, ConvertedNorm, LeftNorm, NormOptions, NormTarget, Number, Parameter, ParameterChanges, ParameterStep,
+    Runs, Shift, Stop, Use, convert_norms,
+};
 pub use offsets::{ALIGNMENT, Buffer, aligned, lower_bound, pack};
 pub use operations::Operation;
 pub use options::{CostModel, Options, Placement, Policy, Precision};
+pub use patterns::{recognize, recognize_attention, recognize_norms};
 pub use place::{Place, RowLayout, natural_rows, places, row_layout};
 pub use plan::Plan;
 pub use planned::{Partial, PlannedStep, RowsPlan, StepScratch, Storage};

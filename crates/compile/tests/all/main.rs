@@ -4,5 +4,6 @@ mod cost;
 mod delay;
 mod folding;
 mod merging;
+mod norms;
 mod outside;
 mod text_cases;

@@ -1,0 +1,248 @@
+//! The converted graph.
+
+use std::collections::{BTreeMap, HashMap};
+
+use lessen_graph::ops::Full;
+use lessen_graph::{Graph, InputKind, Node, NodeId, Tensor, Trace, Type, ValueId, concat};
+
+use super::conversion::{Conversion, ConvertedNorm, NormTarget, Shift};
+use super::facts::{Runs, Use};
+
+/// Builds the converted graph. States that nothing reads any more are left out.
+pub(crate) fn rewritten(graph: &Graph, conversion: &Conversion) -> Graph {
+    let trace = Trace::new();
+    let mut rewriting = Rewriting {
+        trace: &trace,
+        graph,
+        conversion,
+        converted: conversion.converted.iter().map(|norm| (norm.node, norm)).collect(),
+        axes: conversion
+            .compressed
+            .iter()
+            .map(|runs| (runs.value, runs.axis))
+            .collect(),
+        values: vec![None; graph.values.len()],
+        made: HashMap::new(),
+    };
+    rewriting.inputs();
+    for (i, node) in graph.nodes.iter().enumerate() {
+        trace.in_phase(node.phase, || {
+            let _inside = trace.enter_scope(&node.scope);
+            rewriting.node(NodeId(i as u32), node);
+        });
+    }
+    for output in &graph.outputs {
+        trace.output(&output.name, rewriting.get(output.value));
+    }
+    for assign in &graph.assigns {
+        trace.assign(rewriting.get(assign.target), rewriting.get(assign.value));
+    }
+    drop(rewriting);
+    trace.finish()
+}
+
+/// What a use reads in place of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Form {
+    Recentred,
+    Compressed,
+    Whole,
+}
+
+struct Rewriting<'a, 'g> {
+    trace: &'g Trace,
+    graph: &'a Graph,
+    conversion: &'a Conversion,
+    converted: BTreeMap<NodeId, &'a ConvertedNorm>,
+    /// The axis along which a value lacks its last element; a weight may lack one along each of two.
+    axes: BTreeMap<ValueId, usize>,
+    values: Vec<Option<Tensor<'g>>>,
+    /// Values in other forms, which are made once.
+    made: HashMap<(Runs, Form), Tensor<'g>>,
+}
+
+impl<'g> Rewriting<'_, 'g> {
+    /// Declares the inputs that something reads.
+    fn inputs(&mut self) {
+        let is_read = self.read_states();
+        for input in &self.graph.inputs {
+            let ty = self.graph.ty(input.value);
+            let value = match input.kind {
+                InputKind::Data => self.trace.input(&input.name, ty.dtype, &ty.shape),
+                InputKind::State if is_read[input.value.index()] => {
+                    let shape = self.conversion.parameters.shape(input.value, &ty.shape);
+                    self.trace.state(&input.name, ty.dtype, &shape)
+                }
+                InputKind::State => continue,
+            };
+            self.values[input.value.index()] = Some(value);
+        }
+    }
+
+    /// Which values results follow from, when the conversion is done.
+    fn read_states(&self) -> Vec<bool> {
+        let mut is_read = vec![false; self.graph.values.len()];
+        let outputs = self.graph.outputs.iter().map(|output| output.value);
+        let assigned = self
+            .graph
+            .assigns
+            .iter()
+            .flat_map(|assign| [assign.target, assign.value]);
+        outputs.chain(assigned).for_each(|value| is_read[value.index()] = true);
+        for (i, node) in self.graph.nodes.iter().enumerate().rev() {
+            if !node.outputs.iter().any(|output| is_read[output.index()]) {
+                continue;
+            }
+            let id = NodeId(i as u32);
+            let inputs = match (self.converted.get(&id), self.conversion.absorbed.get(&id)) {
+                (_, Some(&kept)) => vec![kept],
+                (Some(norm), _) => self.inputs_of(node, norm),
+                (None, None) => node.inputs.clone(),
+            };
+            inputs.iter().for_each(|value| is_read[value.index()] = true);
+        }
+        is_read
+    }
+
+    /// What a converted norm reads.
+    fn inputs_of(&self, node: &Node, norm: &ConvertedNorm) -> Vec<ValueId> {
+        let centred = node.op.when_centred().expect("a norm");
+        let mut inputs = vec![node.inputs[0]];
+        if !norm.is_compressed {
+            inputs.push(node.inputs[centred.scale]);
+        }
+        if norm.shift == Shift::Added {
+            inputs.push(node.inputs[centred.shift]);
+        }
+        inputs
+    }
+
+    fn get(&self, value: ValueId) -> Tensor<'g> {
+        self.values[value.index()].expect("defined before it is read")
+    }
+
+    fn set(&mut self, value: ValueId, tensor: Tensor<'g>) {
+        self.values[value.index()] = Some(tensor);
+    }
+
+    fn node(&mut self, id: NodeId, node: &Node) {
+        let is_needed = |value: &ValueId| self.values[value.index()].is_some();
+        if let Some(&kept) = self.conversion.absorbed.get(&id) {
+            self.set(node.outputs[0], self.get(kept));
+        } else if let Some(&norm) = self.converted.get(&id) {
+            let result = self.norm(id, node, norm);
+            self.set(node.outputs[0], result);
+        } else if node.inputs.iter().all(is_needed) {
+            let inputs: Vec<Tensor<'g>> = (0..node.inputs.len())
+                .map(|input| self.operand(Use { node: id, input }))
+                .collect();
+            let op = self.resized(node);
+            for (&old, new) in node.outputs.iter().zip(self.trace.apply_shared(op, &inputs)) {
+                self.set(old, new);
+            }
+        }
+    }
+
+    /// The operation of a node whose result may lack an element along an axis.
+    fn resized(&self, node: &Node) -> std::sync::Arc<dyn lessen_graph::Op> {
+        let value = node.outputs[0];
+        let mut op = node.op.clone();
+        let all = self
+            .conversion
+            .compressed
+            .range(Runs::of(value, 0)..=Runs::of(value, usize::MAX));
+        for runs in all {
+            let extent = self.graph.ty(value).shape[runs.axis] - 1;
+            op = op.with_extent(runs.axis, extent).unwrap_or(op);
+        }
+        op
+    }
+
+    /// What a use reads.
+    fn operand(&mut self, at: Use) -> Tensor<'g> {
+        let value = self.graph.nodes[at.node.index()].inputs[at.input];
+        let of_value = Runs::of(value, 0)..=Runs::of(value, usize::MAX);
+        let conversion = self.conversion;
+        let recentred = conversion
+            .recentred
+            .range(of_value)
+            .find(|(_, uses)| uses.contains(&at));
+        if let Some((&runs, _)) = recentred {
+            return self.form(runs, Form::Recentred);
+        }
+        if conversion.compresses.contains(&at) {
+            let last = self.graph.ty(value).rank() - 1;
+            return self.form(Runs::of(value, last), Form::Compressed);
+        }
+        match self.axes.get(&value) {
+            Some(&axis) if !conversion.reads_compressed.contains(&at) => self.form(Runs::of(value, axis), Form::Whole),
+            _ => self.get(value),
+        }
+    }
+
+    fn form(&mut self, runs: Runs, form: Form) -> Tensor<'g> {
+        if let Some(&made) = self.made.get(&(runs, form)) {
+            return made;
+        }
+        let (x, axis) = (self.get(runs.value), runs.axis);
+        let made = match form {
+            Form::Recentred => {
+                let centred = recentred(x, axis);
+                match self.conversion.target {
+                    NormTarget::Rms => centred,
+                    NormTarget::Crms => compressed(centred, axis),
+                }
+            }
+            Form::Compressed => compressed(x, axis),
+            Form::Whole => completed(x, axis),
+        };
+        self.made.insert((runs, form), made);
+        made
+    }
+
+    /// The result of a converted norm.
+    fn norm(&mut self, id: NodeId, node: &Node, norm: &ConvertedNorm) -> Tensor<'g> {
+        let centred = node.op.when_centred().expect("a norm");
+        let x = self.operand(Use { node: id, input: 0 });
+        let scale = |this: &Self| this.get(node.inputs[centred.scale]);
+        let y = match self.conversion.target {
+            NormTarget::Rms => self.trace.apply_shared(centred.norm, &[x, scale(self)])[0],
+            NormTarget::Crms => {
+                let ty = Type::new(x.dtype(), &[x.ty().last()]);
+                let ones = self.trace.apply1(Full { ty, value: 1.0 }, &[]);
+                let y = self.trace.apply_shared(centred.compressed, &[x, ones])[0];
+                match norm.is_compressed {
+                    true => y,
+                    false => completed(y, y.rank() - 1) * scale(self),
+                }
+            }
+        };
+        match norm.shift {
+            Shift::Gone => y,
+            Shift::Added => y + self.get(node.inputs[centred.shift]),
+        }
+    }
+}
+
+/// The sum along an axis, which keeps an extent of 1.
+fn sum_along<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
+    let mut shape = x.shape();
+    shape[axis] = 1;
+    x.sum_axes(&[axis]).reshape(&shape)
+}
+
+/// The value less its mean along an axis.
+fn recentred<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
+    let extent = x.shape()[axis] as f64;
+    x - sum_along(x, axis) * (1.0 / extent)
+}
+
+/// All but the last element along an axis.
+fn compressed<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
+    x.slice(axis as isize, 0, x.shape()[axis] - 1)
+}
+
+/// The value with one more element along an axis, which makes its sum zero.
+fn completed<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
+    concat(&[x, -sum_along(x, axis)], axis as isize)
+}

@@ -1,0 +1,333 @@
+//! LayerNorm that is written in primitive operations, as older exporters of models write it.
+//!
+//! Each value gets a *form*: what it is of the runs of another value, its base, along the last axis. Operations lead
+//! from form to form, so the order of factors, casts in between and values that are computed twice do not matter.
+
+use std::sync::Arc;
+
+use lessen_graph::ops::{
+    Binary, BinaryKind, Broadcast, Cast, Full, Identity, LayerNorm, Reduce, ReduceKind, Reshape, Unary, UnaryKind,
+};
+use lessen_graph::{Fold, Graph, Node, Op, Type, ValueId};
+
+use crate::rewrite::Rewriter;
+
+/// What a value is of the runs of its base. The first four have one number for each run.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Kind {
+    /// The sum of the elements.
+    Sum,
+    /// Their mean.
+    Mean,
+    /// The sum of the squares of what differs from the mean.
+    SquareSum,
+    /// The variance, and what is added to it.
+    Variance(f64),
+    /// The square root of a variance with what is added to it.
+    Deviation(f64),
+    /// The reciprocal of that.
+    Reciprocal(f64),
+    /// What differs from the mean.
+    Centred,
+    /// The square of that.
+    Square,
+    /// What differs from the mean, divided by the deviation.
+    Normal(f64),
+    /// The same, times a number for each position.
+    Scaled(f64, ValueId),
+    /// The same, and another one added.
+    Shifted(f64, ValueId, Option<ValueId>),
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+struct Form {
+    base: ValueId,
+    kind: Kind,
+}
+
+/// The graph in which LayerNorms of primitive operations are operations, without what nothing reads any more, and for
+/// each old value the new one, if it is there.
+pub fn recognize_norms(graph: &Graph) -> (Graph, Vec<Option<ValueId>>) {
+    let forms = Forms::of(graph);
+    let is_live = live(graph, &forms);
+    let mut rewriter = Rewriter::new(graph);
+    for node in graph
+        .nodes
+        .iter()
+        .filter(|node| node.outputs.iter().any(|v| is_live[v.index()]))
+    {
+        match forms.norm(node.outputs[0]) {
+            Some(norm) => write(&mut rewriter, graph, node, norm),
+            None => rewriter.copy(node),
+        }
+    }
+    let values = (0..graph.values.len()).map(|i| ValueId(i as u32));
+    let map = values
+        .map(|value| rewriter.has(value).then(|| rewriter.get(value)))
+        .collect();
+    (rewriter.finish(graph), map)
+}
+
+/// A norm of a base.
+#[derive(Clone, Copy)]
+struct Norm {
+    base: ValueId,
+    eps: f64,
+    scale: Option<ValueId>,
+    shift: Option<ValueId>,
+}
+
+/// Which values results follow from, where norms are operations.
+fn live(graph: &Graph, forms: &Forms<'_>) -> Vec<bool> {
+    let mut is_live = vec![false; graph.values.len()];
+    let outputs = graph.outputs.iter().map(|output| output.value);
+    let assigned = graph.assigns.iter().flat_map(|assign| [assign.target, assign.value]);
+    outputs.chain(assigned).for_each(|value| is_live[value.index()] = true);
+    for node in graph.nodes.iter().rev() {
+        if !node.outputs.iter().any(|v| is_live[v.index()]) {
+            continue;
+        }
+        let inputs = match forms.norm(node.outputs[0]) {
+            Some(norm) => [Some(norm.base), norm.scale, norm.shift]
+                .into_iter()
+                .flatten()
+                .collect(),
+            None => node.inputs.clone(),
+        };
+        inputs.iter().for_each(|v| is_live[v.index()] = true);
+    }
+    is_live
+}
+
+/// Writes a norm in place of the node that ends it.
+fn write(rewriter: &mut Rewriter, graph: &Graph, node: &Node, norm: Norm) {
+    let (phase, scope) = (node.phase, &node.scope);
+    let ty = graph.ty(norm.base).clone();
+    let row = Type::new(ty.dtype, &[ty.last()]);
+    let mut parameter = |value: Option<ValueId>, absent: f64| match value {
+        Some(value) => {
+            let mut new = rewriter.get(value);
+            if graph.ty(value).shape != row.shape {
+                let reshape = Reshape {
+                    shape: row.shape.clone(),
+                };
+                new = rewriter.push(Arc::new(reshape), &[new], phase, scope)[0];
+            }
+            new
+        }
+        None => {
+            let full = Full {
+                ty: row.clone(),
+                value: absent,
+            };
+            rewriter.push(Arc::new(full), &[], phase, scope)[0]
+        }
+    };
+    let (scale, shift) = (parameter(norm.scale, 1.0), parameter(norm.shift, 0.0));
+    let base = rewriter.get(norm.base);
+    let op: Arc<dyn Op> = Arc::new(LayerNorm { eps: norm.eps });
+    let y = rewriter.push(op, &[base, scale, shift], phase, scope)[0];
+    rewriter.set(node.outputs[0], y);
+}
+
+struct Forms<'g> {
+    graph: &'g Graph,
+    forms: Vec<Option<Form>>,
+    known: Vec<Option<f64>>,
+}
+
+impl Forms<'_> {
+    fn of(graph: &Graph) -> Forms<'_> {
+        let mut forms = Forms {
+            graph,
+            forms: vec![None; graph.values.len()],
+            known: vec![None; graph.values.len()],
+        };
+        for node in &graph.nodes {
+            let known: Vec<Option<f64>> = node.inputs.iter().map(|v| forms.known[v.index()]).collect();
+            let output = node.outputs[0].index();
+            forms.known[output] = match node
+                .op
+                .fold(&known, &graph.input_types(node), &graph.output_types(node))
+            {
+                Fold::Splat(number) => Some(number),
+                Fold::Input(input) => known[input],
+                Fold::No => None,
+            };
+            forms.forms[output] = forms.form(node);
+        }
+        forms
+    }
+
+    fn get(&self, value: ValueId) -> Option<Form> {
+        self.forms[value.index()]
+    }
+
+    /// The norm that a value is.
+    fn norm(&self, value: ValueId) -> Option<Norm> {
+        let Form { base, kind } = self.get(value)?;
+        let (eps, scale, shift) = match kind {
+            Kind::Normal(eps) => (eps, None, None),
+            Kind::Scaled(eps, scale) => (eps, Some(scale), None),
+            Kind::Shifted(eps, shift, scale) => (eps, scale, Some(shift)),
+            _ => return None,
+        };
+        let is_same = self.graph.ty(value) == self.graph.ty(base);
+        is_same.then_some(Norm {
+            base,
+            eps,
+            scale,
+            shift,
+        })
+    }
+
+    fn form(&self, node: &Node) -> Option<Form> {
+        let op = node.op.as_ref();
+        let first = *node.inputs.first()?;
+        if let Some(reduce) = op.downcast_ref::<Reduce>() {
+            return self.reduced(reduce, first);
+        }
+        if let Some(unary) = op.downcast_ref::<Unary>() {
+            let Form { base, kind } = self.get(first)?;
+            let kind = match (unary.kind, kind) {
+                (UnaryKind::Sqrt, Kind::Variance(eps)) => Kind::Deviation(eps),
+                (UnaryKind::Rsqrt, Kind::Variance(eps)) => Kind::Reciprocal(eps),
+                (UnaryKind::Recip, Kind::Deviation(eps)) => Kind::Reciprocal(eps),
+                _ => return None,
+            };
+            return Some(Form { base, kind });
+        }
+        if let Some(binary) = op.downcast_ref::<Binary>() {
+            return self.binary(binary.kind, first, node.inputs[1]);
+        }
+        let is_moved = op.is::<Broadcast>() || op.is::<Reshape>();
+        let form = self.get(first)?;
+        let is_number = matches!(
+            form.kind,
+            Kind::Sum | Kind::Mean | Kind::SquareSum | Kind::Variance(_) | Kind::Deviation(_) | Kind::Reciprocal(_)
+        );
+        let is_same = op.is::<Cast>() || op.is::<Identity>();
+        // A number for each run stays one where its axis of extent 1 is added or widened.
+        let keeps_runs = is_moved && is_number && self.keeps_runs(form.base, node.outputs[0]);
+        (is_same || keeps_runs).then_some(form)
+    }
+
+    /// Whether a value's leading axes are those of the runs of a base.
+    fn keeps_runs(&self, base: ValueId, value: ValueId) -> bool {
+        let (base, shape) = (&self.graph.ty(base).shape, &self.graph.ty(value).shape);
+        let Some((width, lead)) = base.split_last() else {
+            return false;
+        };
+        shape == lead
+            || shape
+                .split_last()
+                .is_some_and(|(last, front)| front == lead && (*last == 1 || last == width))
+    }
+
+    fn reduced(&self, reduce: &Reduce, of: ValueId) -> Option<Form> {
+        let rank = self.graph.ty(of).rank();
+        if reduce.kind != ReduceKind::Sum || rank == 0 || reduce.axes != [rank - 1] {
+            return None;
+        }
+        match self.get(of) {
+            Some(Form {
+                base,
+                kind: Kind::Square,
+            }) => Some(Form {
+                base,
+                kind: Kind::SquareSum,
+            }),
+            _ => Some(Form {
+                base: of,
+                kind: Kind::Sum,
+            }),
+        }
+    }
+
+    fn binary(&self, kind: BinaryKind, a: ValueId, b: ValueId) -> Option<Form> {
+        match kind {
+            BinaryKind::Add => self.sum(a, b).or_else(|| self.sum(b, a)),
+            BinaryKind::Sub => {
+                let Form { base, kind } = self.get(b)?;
+                let is_centred = kind == Kind::Mean && self.origin(a) == self.origin(base);
+                is_centred.then_some(Form {
+                    base,
+                    kind: Kind::Centred,
+                })
+            }
+            BinaryKind::Mul => self.product(a, b).or_else(|| self.product(b, a)),
+            BinaryKind::Div => self.quotient(a, b),
+            BinaryKind::Pow => {
+                let Form { base, kind } = self.get(a)?;
+                let is_square = kind == Kind::Centred && self.known[b.index()] == Some(2.0);
+                is_square.then_some(Form {
+                    base,
+                    kind: Kind::Square,
+                })
+            }
+            BinaryKind::Max | BinaryKind::Min => None,
+        }
+    }
+
+    fn sum(&self, a: ValueId, b: ValueId) -> Option<Form> {
+        let Form { base, kind } = self.get(a)?;
+        let kind = match kind {
+            Kind::Variance(eps) => Kind::Variance(eps + self.known[b.index()]?),
+            Kind::Normal(eps) => Kind::Shifted(eps, self.row(base, b)?, None),
+            Kind::Scaled(eps, scale) => Kind::Shifted(eps, self.row(base, b)?, Some(scale)),
+            _ => return None,
+        };
+        Some(Form { base, kind })
+    }
+
+    fn product(&self, a: ValueId, b: ValueId) -> Option<Form> {
+        let Form { base, kind } = self.get(a)?;
+        let other = self.get(b).filter(|other| other.base == base);
+        let width = self.graph.ty(base).last() as f64;
+        let is_share = || self.known[b.index()].is_some_and(|x| (x * width - 1.0).abs() < 1e-6);
+        let kind = match (kind, other.map(|other| other.kind)) {
+            (Kind::Centred, Some(Kind::Centred)) => Kind::Square,
+            (Kind::Centred, Some(Kind::Reciprocal(eps))) => Kind::Normal(eps),
+            (Kind::Sum, None) if is_share() => Kind::Mean,
+            (Kind::SquareSum, None) if is_share() => Kind::Variance(0.0),
+            (Kind::Normal(eps), None) => Kind::Scaled(eps, self.row(base, b)?),
+            _ => return None,
+        };
+        Some(Form { base, kind })
+    }
+
+    fn quotient(&self, a: ValueId, b: ValueId) -> Option<Form> {
+        let Form { base, kind } = self.get(a)?;
+        let width = self.graph.ty(base).last() as f64;
+        let is_width = self.known[b.index()] == Some(width);
+        let other = self.get(b).filter(|other| other.base == base);
+        let kind = match (kind, other.map(|other| other.kind)) {
+            (Kind::Centred, Some(Kind::Deviation(eps))) => Kind::Normal(eps),
+            (Kind::Sum, None) if is_width => Kind::Mean,
+            (Kind::SquareSum, None) if is_width => Kind::Variance(0.0),
+            _ => return None,
+        };
+        Some(Form { base, kind })
+    }
+
+    /// The value before casts.
+    fn origin(&self, mut value: ValueId) -> ValueId {
+        while let Some(node) = self.graph.producer(value) {
+            let node = &self.graph.nodes[node.index()];
+            if !node.op.is::<Cast>() && !node.op.is::<Identity>() {
+                break;
+            }
+            value = node.inputs[0];
+        }
+        value
+    }
+
+    /// The value of as many elements as a run of a base has, which a value repeats for each run.
+    fn row(&self, base: ValueId, value: ValueId) -> Option<ValueId> {
+        let width = self.graph.ty(base).last();
+        let node = &self.graph.nodes[self.graph.producer(value)?.index()];
+        let from = self.graph.ty(*node.inputs.first()?);
+        let is_row = node.op.is::<Broadcast>() && from.numel() == width && from.last() == width;
+        is_row.then(|| node.inputs[0])
+    }
+}
