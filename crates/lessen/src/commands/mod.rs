@@ -2,6 +2,7 @@
 
 mod bench;
 mod completions;
+mod convert;
 mod device_args;
 mod eval;
 mod experiment;
@@ -10,6 +11,7 @@ mod generate;
 mod lines;
 mod man;
 mod model_args;
+mod model_sizes;
 mod plan;
 mod precision_args;
 mod predict;
@@ -36,6 +38,8 @@ pub enum Command {
     Generate(generate::Generate),
     /// Write a model as a Hugging Face folder of its own
     Export(export::Export),
+    /// Turn the LayerNorms of an ONNX file into RMSNorm or CRMSNorm, with the same results
+    Convert(convert::Convert),
     /// Write a page with curves, memory, settings and results of one or several runs
     Report(report::Report),
     /// Say what a recipe would take in memory and time, without running it
@@ -60,6 +64,7 @@ impl Command {
             Command::Predict(command) => command.run(),
             Command::Generate(command) => command.run(),
             Command::Export(command) => command.run(),
+            Command::Convert(command) => command.run(),
             Command::Report(command) => command.run(),
             Command::Plan(command) => command.run(),
             Command::Bench(command) => command.run(),

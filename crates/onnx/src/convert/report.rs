@@ -1,0 +1,105 @@
+//! What a conversion found, changed and left.
+
+use lessen_compile::{LeftNorm, Shift, Stop};
+use lessen_graph::{InputKind, ValueId};
+
+use super::Converter;
+
+/// A norm that is left as it is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LeftAsItIs {
+    /// The name of its result.
+    pub norm: String,
+    /// What stopped the conversion.
+    pub why: String,
+}
+
+/// What a conversion found, changed and left.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Report {
+    /// Names of the results of norms that are converted.
+    pub converted: Vec<String>,
+    /// Norms that are left.
+    pub left: Vec<LeftAsItIs>,
+    /// Parameters that are changed ahead of time.
+    pub changed: usize,
+    /// Values from which a mean is subtracted, by name.
+    pub recentred: Vec<String>,
+    /// Norms whose shift is in the biases of the layers that read them.
+    pub folded: usize,
+    /// Nodes of the model that are not known, each with the reason.
+    pub unknown: Vec<(String, String)>,
+    /// Elements of all parameters before and after.
+    pub parameters: [usize; 2],
+}
+
+impl Converter<'_> {
+    /// What the conversion finds, changes and leaves.
+    pub fn report(&self) -> Report {
+        let conversion = &self.conversion;
+        let name = |value: ValueId| self.shown(value);
+        let result = |node: lessen_graph::NodeId| name(self.graph.nodes[node.index()].outputs[0]);
+        let states = self.graph.inputs.iter().filter(|input| input.kind == InputKind::State);
+        let count = |is_new: bool| -> usize {
+            let size = |value: ValueId| {
+                let shape = &self.graph.ty(value).shape;
+                match is_new {
+                    true => conversion.parameters.shape(value, shape).iter().product::<usize>(),
+                    false => shape.iter().product(),
+                }
+            };
+            let states = states
+                .clone()
+                .filter(|input| self.model.initializers.contains_key(&input.name));
+            states.map(|input| size(input.value)).sum()
+        };
+        let opaque = &self.imported.opaque;
+        Report {
+            converted: conversion.converted.iter().map(|norm| result(norm.node)).collect(),
+            left: conversion.left.iter().map(|left| self.left(left)).collect(),
+            changed: conversion.parameters.iter().count(),
+            recentred: conversion.recentred.keys().map(|runs| name(runs.value)).collect(),
+            folded: conversion
+                .converted
+                .iter()
+                .filter(|norm| norm.shift == Shift::Gone)
+                .count(),
+            unknown: opaque
+                .iter()
+                .map(|(node, why)| (self.model.nodes[*node].shown(), why.clone()))
+                .collect(),
+            parameters: [count(false), count(true)],
+        }
+    }
+
+    /// How people call a value: its name in the model.
+    fn shown(&self, value: ValueId) -> String {
+        let input = self.graph.input(value).map(|input| input.name.clone());
+        let name = self.names.first(value).map(str::to_string).or(input);
+        name.unwrap_or_else(|| format!("%{}", value.0))
+    }
+
+    fn left(&self, left: &LeftNorm) -> LeftAsItIs {
+        let norm = self.shown(self.graph.nodes[left.node.index()].outputs[0]);
+        let reasons: Vec<String> = left
+            .stopped_by
+            .iter()
+            .map(|&(value, stop)| {
+                let value = self.shown(value);
+                match stop {
+                    Stop::Reader(reader) => match self.names.node(reader) {
+                        Some(reader) => format!("`{value}` also leads to {}", self.model.nodes[reader].shown()),
+                        None => format!("`{value}` also leads to another operation"),
+                    },
+                    Stop::Result(result) if self.shown(result) == value => format!("`{value}` is an output"),
+                    Stop::Result(result) => format!("`{value}` also leads to the output `{}`", self.shown(result)),
+                    Stop::Nothing => format!("`{value}` may have any mean"),
+                }
+            })
+            .collect();
+        LeftAsItIs {
+            norm,
+            why: reasons.join(", "),
+        }
+    }
+}

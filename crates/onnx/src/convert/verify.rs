@@ -1,0 +1,147 @@
+//! Checks a converted model against the original one: both on the same random inputs.
+
+use std::collections::HashMap;
+
+use lessen_base::{Result, SplitMix64};
+use lessen_graph::{Array, DType, Graph, InputKind, ValueId, evaluate_exactly};
+
+use super::Converter;
+use crate::import::{Imported, Sizes};
+use crate::model::Model;
+
+/// How far the results of two models are apart.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Difference {
+    /// The output where they differ most.
+    pub output: String,
+    /// The largest difference of an element, over the largest magnitude of the output.
+    pub relative: f64,
+}
+
+/// Random values of the data inputs of a graph: floats of mean 0 and deviation 1,
+/// indices below `most_index`, truth.
+pub fn random_inputs(graph: &Graph, seed: u64, most_index: u64) -> HashMap<String, Array> {
+    let mut random = SplitMix64::new(seed);
+    let mut data = |dtype: DType, count: usize| -> Vec<f64> {
+        (0..count)
+            .map(|_| match dtype {
+                DType::I32 | DType::U32 | DType::U8 => random.below(most_index.max(1)) as f64,
+                DType::Bool => 1.0,
+                _ => 3f64.sqrt() * (2.0 * random.unit() - 1.0),
+            })
+            .collect()
+    };
+    let inputs = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
+    let inputs = inputs.map(|input| {
+        let ty = graph.ty(input.value).clone();
+        let values = data(ty.dtype, ty.numel());
+        (input.name.clone(), Array::new(ty, values))
+    });
+    inputs.collect()
+}
+
+/// The largest difference of two sets of outputs; none where one of them is missing or not finite in one set alone.
+pub fn difference(expected: &HashMap<String, Array>, found: &HashMap<String, Array>) -> Option<Difference> {
+    let mut largest = Difference {
+        output: String::new(),
+        relative: 0.0,
+    };
+    for (name, expected) in expected {
+        let found = found.get(name).filter(|found| found.ty.shape == expected.ty.shape)?;
+        let scale = expected
+            .data
+            .iter()
+            .fold(0f64, |scale, x| scale.max(x.abs()))
+            .max(f64::MIN_POSITIVE);
+        for (a, b) in expected.data.iter().zip(&found.data) {
+            let apart = if a == b || (a.is_nan() && b.is_nan()) {
+                0.0
+            } else {
+                (a - b).abs() / scale
+            };
+            if apart.is_nan() {
+                return None;
+            }
+            if apart > largest.relative || largest.output.is_empty() {
+                largest.relative = largest.relative.max(apart);
+                largest.output.clone_from(name);
+            }
+        }
+    }
+    Some(largest)
+}
+
+impl Converter<'_> {
+    /// The difference of the converted graph, with parameters that are computed in `f64`, from the original one, both
+    /// evaluated in `f64`. None where a node is not known.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn difference_in_f64(&self, seed: u64, most_index: u64) -> Result<Option<Difference>> {
+        if !self.imported.is_complete() {
+            return Ok(None);
+        }
+        let new = &self.converted;
+        let mut given = random_inputs(&self.graph, seed, most_index);
+        let mut changed = given.clone();
+        for input in self.graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
+            let original = self.parameter(input.value, |x| x)?;
+            let ty = self.graph.ty(input.value).clone();
+            given.insert(input.name.clone(), Array::new(ty, original.data));
+        }
+        for input in new.inputs.iter().filter(|input| input.kind == InputKind::State) {
+            let state = self.state_of(&input.name);
+            let mut parameter = self.parameter(state, |x| x)?;
+            parameter.apply(self.conversion.parameters.of(state), &mut |other| {
+                self.parameter(other, |x| x)
+            })?;
+            let ty = new.ty(input.value).clone();
+            changed.insert(input.name.clone(), Array::new(ty, parameter.data));
+        }
+        let expected = evaluate_exactly(&self.graph, &given)?;
+        let found = evaluate_exactly(new, &changed)?;
+        Ok(difference(&expected, &found))
+    }
+
+    /// The state of this name.
+    fn state_of(&self, name: &str) -> ValueId {
+        let input = self.graph.inputs.iter().find(|input| input.name == name);
+        input.expect("a converted graph has no states of its own").value
+    }
+}
+
+/// The difference of the results of two models' graphs, both evaluated in `f64` with the elements in their files.
+///
+/// # Errors
+/// A file that cannot be read, an input whose sizes are not known.
+pub fn difference_of_files(
+    a: &Model,
+    b: &Model,
+    sizes: &Sizes,
+    seed: u64,
+    most_index: u64,
+) -> Result<Option<Difference>> {
+    let (first, second) = (Imported::of(a, sizes)?, Imported::of(b, sizes)?);
+    if !first.is_complete() || !second.is_complete() {
+        return Ok(None);
+    }
+    let data = random_inputs(&first.graph, seed, most_index);
+    let evaluated = |model: &Model, imported: &Imported| {
+        let mut given = data.clone();
+        for input in imported
+            .graph
+            .inputs
+            .iter()
+            .filter(|input| input.kind == InputKind::State)
+        {
+            let ty = imported.graph.ty(input.value).clone();
+            let elements = match model.initializers.get(&input.name) {
+                Some(tensor) => tensor.elements(&model.source, |x| x)?,
+                None => imported.constants[&input.name].data.clone(),
+            };
+            given.insert(input.name.clone(), Array::new(ty, elements));
+        }
+        evaluate_exactly(&imported.graph, &given)
+    };
+    Ok(difference(&evaluated(a, &first)?, &evaluated(b, &second)?))
+}

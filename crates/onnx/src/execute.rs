@@ -1,0 +1,127 @@
+//! Runs a model on a device.
+
+use lessen_base::{Error, Result};
+use lessen_compile::{Backend, Host, Options, ProgramId};
+use lessen_graph::{DType, InputKind, Type};
+
+use crate::import::{Imported, Sizes};
+use crate::model::Model;
+
+/// A model that a device has loaded, for inputs of some sizes.
+pub struct Executable {
+    backend: Box<dyn Backend>,
+    program: ProgramId,
+    /// Names and types of the inputs.
+    inputs: Vec<(String, Type)>,
+    /// Names and types of the outputs.
+    outputs: Vec<(String, Type)>,
+}
+
+/// Elements that are copied to the device at once.
+const BLOCK: usize = 1 << 18;
+
+impl Executable {
+    /// Compiles a model for inputs of these sizes and loads it with its parameters, which are read block by block.
+    ///
+    /// # Errors
+    /// A model with a node that is not known; a file that cannot be read; memory that the device does not have.
+    pub fn load(mut backend: Box<dyn Backend>, model: &Model, sizes: &Sizes) -> Result<Executable> {
+        let imported = Imported::of(model, sizes)?;
+        if let Some((node, why)) = imported.opaque.first() {
+            let node = model.nodes[*node].shown();
+            let sentence = format!("the node {node} cannot be run, since {why}");
+            return Err(model.error(&sentence));
+        }
+        let graph = lessen_compile::recognize(&imported.graph, &imported.constants);
+        let plan = backend.compile(&graph, &Options::default())?;
+        for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
+            let ty = graph.ty(input.value);
+            backend.allocate(&input.name, ty)?;
+            upload(backend.as_mut(), model, &imported, &input.name, ty)?;
+        }
+        let types = |kind: InputKind| {
+            let inputs = graph.inputs.iter().filter(move |input| input.kind == kind);
+            inputs.map(|input| (input.name.clone(), graph.ty(input.value).clone()))
+        };
+        let inputs = types(InputKind::Data).collect();
+        let outputs = graph
+            .outputs
+            .iter()
+            .map(|output| (output.name.clone(), graph.ty(output.value).clone()));
+        let outputs = outputs.collect();
+        let program = backend.load(plan)?;
+        Ok(Executable {
+            backend,
+            program,
+            inputs,
+            outputs,
+        })
+    }
+
+    /// Names and types of the inputs.
+    pub fn inputs(&self) -> &[(String, Type)] {
+        &self.inputs
+    }
+
+    /// Names and types of the outputs.
+    pub fn outputs(&self) -> &[(String, Type)] {
+        &self.outputs
+    }
+
+    /// Runs the model.
+    ///
+    /// # Errors
+    /// An input that is missing or of another type, an index out of range.
+    pub fn run(&mut self, inputs: &[(&str, Host<'_>)]) -> Result<()> {
+        self.backend.run(self.program, inputs)
+    }
+
+    /// An output of the last run.
+    pub fn output(&self, name: &str) -> Option<Host<'_>> {
+        self.backend.output(self.program, name)
+    }
+}
+
+/// Copies a parameter to the device.
+fn upload(backend: &mut dyn Backend, model: &Model, imported: &Imported, name: &str, ty: &Type) -> Result<()> {
+    if let Some(array) = imported.constants.get(name) {
+        return upload_part(backend, name, ty.dtype, 0, &array.data);
+    }
+    let Some(tensor) = model.initializers.get(name) else {
+        return Err(Error::internal(format!("the state `{name}` has no elements")));
+    };
+    let (mut at, element) = (0, tensor.element);
+    let mut numbers = Vec::with_capacity(BLOCK.min(tensor.numel()));
+    tensor.for_each_block(&model.source, &mut |bytes| {
+        for block in bytes.chunks(BLOCK * element.bytes()) {
+            numbers.clear();
+            numbers.extend(block.chunks_exact(element.bytes()).map(|bytes| element.read(bytes)));
+            upload_part(backend, name, ty.dtype, at, &numbers)?;
+            at += numbers.len();
+        }
+        Ok(())
+    })
+}
+
+fn upload_part(backend: &mut dyn Backend, name: &str, dtype: DType, first: usize, data: &[f64]) -> Result<()> {
+    match dtype {
+        DType::F32 => {
+            let data: Vec<f32> = data.iter().map(|x| *x as f32).collect();
+            backend.upload_part(name, first, Host::F32(&data))
+        }
+        DType::F64 => backend.upload_part(name, first, Host::F64(data)),
+        DType::I32 => {
+            let data: Vec<i32> = data.iter().map(|x| *x as i32).collect();
+            backend.upload_part(name, first, Host::I32(&data))
+        }
+        _ => {
+            let data: Vec<u8> = data.iter().map(|x| *x as u8).collect();
+            let host = if dtype == DType::Bool {
+                Host::Bool(&data)
+            } else {
+                Host::U8(&data)
+            };
+            backend.upload_part(name, first, host)
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! A node of a model while it is traced: its inputs and attributes.
+
+use std::collections::HashMap;
+
+use lessen_base::{Error, Result};
+use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
+
+use super::operators::Operator;
+use super::{MOST_INLINE, MOST_KNOWN, Value, known};
+use crate::model::Node;
+use crate::tensor::Tensor as Stored;
+use crate::wire::Source;
+
+/// A node, its inputs, and the trace that it appends to.
+pub(crate) struct Call<'a, 'g> {
+    pub node: &'a Node,
+    /// The version of the node's set of operators.
+    pub opset: i64,
+    pub trace: &'g Trace,
+    pub inputs: Vec<Option<Value<'g>>>,
+    /// Values of states that stand for large constants; none where all that is traced is a constant.
+    pub constants: Option<&'a mut HashMap<String, Array>>,
+    pub source: &'a Source,
+}
+
+/// The outputs of a node whose inputs are known.
+pub(crate) fn evaluated<'g>(
+    node: &Node,
+    opset: i64,
+    operator: Operator,
+    inputs: &[Option<&Array>],
+    source: &Source,
+) -> Result<Vec<Value<'g>>> {
+    let trace = Trace::new();
+    let values = inputs
+        .iter()
+        .map(|input| input.map(|array| Value::Known(array.clone())));
+    let values: Vec<Option<Value<'_>>> = values.collect();
+    let mut call = Call {
+        node,
+        opset,
+        trace: &trace,
+        inputs: values,
+        constants: None,
+        source,
+    };
+    let outputs = trace.attempt_described(|| operator(&mut call))??;
+    let mut known = Vec::with_capacity(outputs.len());
+    let mut traced = Vec::new();
+    for (i, output) in outputs.into_iter().enumerate() {
+        match output {
+            Value::Known(array) => known.push(Some(array)),
+            Value::Traced(tensor) => {
+                if tensor.ty().numel() > MOST_KNOWN {
+                    return Err(Error::user(format!("a constant of type {} is too large", tensor.ty())));
+                }
+                trace.output(&i.to_string(), tensor);
+                traced.push(i);
+                known.push(None);
+            }
+        }
+    }
+    let mut results = match traced.is_empty() {
+        true => HashMap::new(),
+        false => evaluate_exactly(&trace.finish(), &HashMap::new())?,
+    };
+    let outputs = known.into_iter().enumerate().map(|(i, array)| {
+        let array = array.or_else(|| results.remove(&i.to_string()));
+        Value::Known(array.expect("known, or an output of the graph"))
+    });
+    Ok(outputs.collect())
+}
+
+impl<'g> Call<'_, 'g> {
+    /// The error of a node that is not traced.
+    pub fn unknown<T>(&self, why: &str) -> Result<T> {
+        Err(Error::user(format!("{why} is not known")))
+    }
+
+    /// Whether an input is there.
+    pub fn has(&self, input: usize) -> bool {
+        self.inputs.get(input).is_some_and(Option::is_some)
+    }
+
+    /// The numbers of an input that is known.
+    pub fn known(&self, input: usize) -> Option<&Array> {
+        match self.inputs.get(input)? {
+            Some(Value::Known(array)) => Some(array),
+            _ => None,
+        }
+    }
+
+    /// The number of elements and the extents of an input.
+    pub fn ty(&self, input: usize) -> Result<Type> {
+        match self.inputs.get(input) {
+            Some(Some(Value::Known(array))) => Ok(array.ty.clone()),
+            Some(Some(Value::Traced(tensor))) => Ok(tensor.ty()),
+            _ => self.unknown(&format!("a node without its input {input}")),
+        }
+    }
+
+    /// An input as a value of the graph.
+    pub fn tensor(&mut self, input: usize) -> Result<Tensor<'g>> {
+        match self.inputs.get(input).cloned() {
+            Some(Some(Value::Traced(tensor))) => Ok(tensor),
+            Some(Some(Value::Known(array))) => {
+                let tensor = self.constant(array);
+                self.inputs[input] = Some(Value::Traced(tensor));
+                Ok(tensor)
+            }
+            _ => self.unknown(&format!("a node without its input {input}")),
+        }
+    }
+
+    /// Numbers as a value of the graph: a filled tensor, a constant, or a state.
+    pub fn constant(&mut self, array: Array) -> Tensor<'g> {
+        let first = array.data.first().copied();
+        if let Some(first) = first.filter(|first| array.data.iter().all(|x| x.to_bits() == first.to_bits())) {
+            return self.trace.full(array.ty.dtype, &array.ty.shape, first);
+        }
+        match &mut self.constants {
+            Some(constants) if array.data.len() > MOST_INLINE => {
+                let name = format!("constant {}", constants.len());
+                let tensor = self.trace.state(&name, array.ty.dtype, &array.ty.shape);
+                constants.insert(name, array);
+                tensor
+            }
+            _ => self.trace.constant(array),
+        }
+    }
+
+    /// The integers of an input that must be known, such as a shape or axes.
+    pub fn integers(&self, input: usize) -> Result<Vec<i64>> {
+        match self.known(input) {
+            Some(array) => Ok(array.data.iter().map(|x| *x as i64).collect()),
+            None => self.unknown(&format!("an input {input} that is computed")),
+        }
+    }
+
+    /// The integers of an attribute, or of an input in later versions; none where neither is there.
+    pub fn integers_of(&self, attribute: &str, input: usize) -> Result<Option<Vec<i64>>> {
+        if self.has(input) {
+            return self.integers(input).map(Some);
+        }
+        Ok(self.node.attribute(attribute).map(|attribute| attribute.ints.clone()))
+    }
+
+    /// An attribute that is an integer.
+    pub fn int(&self, name: &str, default: i64) -> i64 {
+        self.node.attribute(name).map_or(default, |attribute| attribute.i)
+    }
+
+    /// An attribute that is a float.
+    pub fn float(&self, name: &str, default: f64) -> f64 {
+        let shortest = |x: f32| x.to_string().parse().unwrap_or(f64::from(x));
+        self.node
+            .attribute(name)
+            .map_or(default, |attribute| shortest(attribute.f))
+    }
+
+    /// An attribute that is a text.
+    pub fn text(&self, name: &str) -> Option<String> {
+        let attribute = self.node.attribute(name)?;
+        Some(String::from_utf8_lossy(&attribute.s).into_owned())
+    }
+
+    /// An attribute that is a list of integers.
+    pub fn ints(&self, name: &str) -> Option<Vec<i64>> {
+        self.node.attribute(name).map(|attribute| attribute.ints.clone())
+    }
+
+    /// An attribute that is a tensor.
+    pub fn stored(&self, name: &str) -> Result<Option<(Stored, Array)>> {
+        let Some(message) = self.node.attribute(name).and_then(|attribute| attribute.t.as_ref()) else {
+            return Ok(None);
+        };
+        match Stored::of(message)? {
+            Some(tensor) if tensor.numel() <= MOST_KNOWN => {
+                let array = known(&tensor, self.source)?;
+                Ok(Some((tensor, array)))
+            }
+            Some(_) => self.unknown("a large tensor in an attribute"),
+            None => self.unknown("a tensor of this type"),
+        }
+    }
+
+    /// A non-negative axis of a rank.
+    pub fn axis(&self, axis: i64, rank: usize) -> Result<usize> {
+        let at = if axis < 0 { axis + rank as i64 } else { axis };
+        match usize::try_from(at).ok().filter(|at| *at < rank) {
+            Some(at) => Ok(at),
+            None => self.unknown(&format!("an axis {axis} of a value of {rank} axes")),
+        }
+    }
+
+    /// Non-negative axes of a rank, ascending, each once.
+    pub fn axes(&self, axes: &[i64], rank: usize) -> Result<Vec<usize>> {
+        let mut axes = axes
+            .iter()
+            .map(|axis| self.axis(*axis, rank))
+            .collect::<Result<Vec<usize>>>()?;
+        axes.sort_unstable();
+        axes.dedup();
+        Ok(axes)
+    }
+}
+
+/// One output.
+pub(crate) fn one(tensor: Tensor<'_>) -> Result<Vec<Value<'_>>> {
+    Ok(vec![Value::Traced(tensor)])
+}
+
+/// One output of integers that are known.
+pub(crate) fn integers<'g>(shape: &[usize], data: Vec<f64>) -> Result<Vec<Value<'g>>> {
+    Ok(vec![Value::Known(Array::new(Type::new(DType::I32, shape), data))])
+}

@@ -1,0 +1,157 @@
+//! Functions of single numbers.
+
+use lessen_base::Result;
+use lessen_graph::{DType, Tensor};
+
+use super::Value;
+use super::call::{Call, one};
+use super::operators::Operators;
+use crate::element::Element;
+
+pub(crate) const OPERATORS: Operators = &[
+    ("Abs", |call| unary(call, Tensor::abs)),
+    ("Add", |call| binary(call, |a, b| a + b)),
+    ("And", |call| binary(call, Tensor::and)),
+    ("Cast", cast),
+    ("CastLike", cast_like),
+    ("Clip", clip),
+    ("Cos", |call| unary(call, Tensor::cos)),
+    ("Div", |call| binary(call, |a, b| a / b)),
+    ("Dropout", |call| unary(call, |x| x)),
+    ("Equal", |call| binary(call, Tensor::eq)),
+    ("Erf", |call| unary(call, Tensor::erf)),
+    ("Exp", |call| unary(call, Tensor::exp)),
+    ("FastGelu", |call| unary(call, Tensor::gelu_tanh)),
+    ("Gelu", gelu),
+    ("Greater", |call| binary(call, Tensor::gt)),
+    ("GreaterOrEqual", |call| binary(call, Tensor::ge)),
+    ("HardSigmoid", hard_sigmoid),
+    ("HardSwish", |call| unary(call, |x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0))),
+    ("Identity", |call| unary(call, |x| x)),
+    ("IsNaN", |call| unary(call, |x| not(x.eq(x)))),
+    ("LeakyRelu", leaky_relu),
+    ("Less", |call| binary(call, Tensor::lt)),
+    ("LessOrEqual", |call| binary(call, Tensor::le)),
+    ("Log", |call| unary(call, Tensor::log)),
+    ("Max", |call| variadic(call, Tensor::maximum)),
+    ("Min", |call| variadic(call, Tensor::minimum)),
+    ("Mul", |call| binary(call, |a, b| a * b)),
+    ("Neg", |call| unary(call, |x| -x)),
+    ("Not", |call| unary(call, not)),
+    ("Or", |call| binary(call, |a, b| not(not(a).and(not(b))))),
+    ("Pow", pow),
+    ("QuickGelu", quick_gelu),
+    ("Reciprocal", |call| unary(call, Tensor::recip)),
+    ("Relu", |call| unary(call, Tensor::relu)),
+    ("Sigmoid", |call| unary(call, Tensor::sigmoid)),
+    ("Sign", |call| unary(call, Tensor::sign)),
+    ("Sin", |call| unary(call, Tensor::sin)),
+    ("Sqrt", |call| unary(call, Tensor::sqrt)),
+    ("Sub", |call| binary(call, |a, b| a - b)),
+    ("Sum", |call| variadic(call, |a, b| a + b)),
+    ("Tanh", |call| unary(call, Tensor::tanh)),
+    ("Where", select),
+];
+
+fn unary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+    one(f(call.tensor(0)?))
+}
+
+fn binary<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+    one(f(call.tensor(0)?, call.tensor(1)?))
+}
+
+fn variadic<'g>(call: &mut Call<'_, 'g>, f: impl Fn(Tensor<'g>, Tensor<'g>) -> Tensor<'g>) -> Result<Vec<Value<'g>>> {
+    let mut all = call.tensor(0)?;
+    for input in 1..call.inputs.len() {
+        all = f(all, call.tensor(input)?);
+    }
+    one(all)
+}
+
+/// The opposite of a truth value.
+fn not(x: Tensor<'_>) -> Tensor<'_> {
+    x.eq(x.scalar_like(0.0))
+}
+
+fn cast<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    match Element::of(call.int("to", 0) as i32) {
+        Some(element) => one(cast_to(call.tensor(0)?, element.dtype())),
+        None => call.unknown("a cast to this type"),
+    }
+}
+
+fn cast_like<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let dtype = call.ty(1)?.dtype;
+    one(cast_to(call.tensor(0)?, dtype))
+}
+
+/// A number is true unless it is zero.
+fn cast_to(x: Tensor<'_>, dtype: DType) -> Tensor<'_> {
+    match dtype {
+        DType::Bool if x.dtype() != DType::Bool => not(x.eq(x.scalar_like(0.0))),
+        _ => x.cast(dtype),
+    }
+}
+
+fn clip<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let x = call.tensor(0)?;
+    let bound = |call: &Call<'_, 'g>, input: usize, attribute: &str, default: f64| match call.has(input) {
+        true => call.known(input).and_then(|array| array.data.first().copied()),
+        false => Some(call.float(attribute, default)),
+    };
+    match (
+        bound(call, 1, "min", f64::NEG_INFINITY),
+        bound(call, 2, "max", f64::INFINITY),
+    ) {
+        (Some(low), Some(high)) => one(x.clamp(low, high)),
+        _ => call.unknown("a bound that is computed"),
+    }
+}
+
+fn gelu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    match call.text("approximate").as_deref() {
+        Some("tanh") => unary(call, Tensor::gelu_tanh),
+        _ => unary(call, Tensor::gelu),
+    }
+}
+
+fn hard_sigmoid<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let (alpha, beta) = (call.float("alpha", 0.2), call.float("beta", 0.5));
+    unary(call, |x| (x * alpha + beta).clamp(0.0, 1.0))
+}
+
+fn leaky_relu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let slope = call.float("alpha", 0.01);
+    unary(call, |x| x.leaky_relu(slope))
+}
+
+fn quick_gelu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let alpha = call.float("alpha", 1.702);
+    unary(call, |x| x * (x * alpha).sigmoid())
+}
+
+/// A power; squares and cubes are products.
+fn pow<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let x = call.tensor(0)?;
+    let exponent = call
+        .known(1)
+        .filter(|array| array.data.len() == 1)
+        .map(|array| array.data[0]);
+    match exponent {
+        Some(1.0) => one(x),
+        Some(2.0) => one(x * x),
+        Some(3.0) => one(x * x * x),
+        Some(0.5) if x.dtype().is_float() => one(x.sqrt()),
+        Some(exponent) if x.dtype().is_float() => one(x.pow(x.scalar_like(exponent))),
+        _ => {
+            let exponent = call.tensor(1)?.cast(x.dtype());
+            one(x.pow(exponent))
+        }
+    }
+}
+
+fn select<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let (condition, a, b) = (call.tensor(0)?, call.tensor(1)?, call.tensor(2)?);
+    one(condition.select(a, b))
+}

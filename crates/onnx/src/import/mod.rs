@@ -1,0 +1,349 @@
+//! The graph of a model: what its nodes compute, for sizes of its inputs.
+//!
+//! What follows from sizes and constants alone is computed while the graph is traced, so that no shapes are left in it.
+//! Nodes whose operators are not known are *opaque*: the graph has what they read as outputs and what they give as
+//! inputs, if the file says its type.
+
+mod attention;
+mod call;
+mod elementwise;
+mod indexing;
+mod integers;
+mod movement;
+mod norms;
+mod operators;
+mod products;
+mod reductions;
+mod sizes;
+
+use std::collections::{HashMap, HashSet};
+
+use lessen_base::{Error, Result};
+use lessen_graph::{Array, DType, Graph, NodeId, Tensor as Traced, Trace, Type, ValueId};
+
+use crate::element::Element;
+use crate::model::{Model, Node};
+use crate::proto::{Dimension, TypeProto, ValueInfoProto};
+use crate::tensor::Tensor;
+use call::Call;
+use operators::operator;
+pub use sizes::{Sizes, fitting_sizes, size_names};
+
+/// A model as a graph.
+#[derive(Debug)]
+pub struct Imported {
+    /// The graph. Its states are initializers, by name; its data inputs are those of the model and what opaque nodes
+    /// give.
+    pub graph: Graph,
+    /// The value of the graph for each value of the model that has one.
+    pub values: HashMap<String, ValueId>,
+    /// For each node of the graph the node of the model that it is of.
+    pub nodes: Vec<usize>,
+    /// Values of states that are no initializers: constants that were computed.
+    pub constants: HashMap<String, Array>,
+    /// Integers that follow from sizes and constants, by name: shapes above all.
+    pub known: HashMap<String, Array>,
+    /// The nodes of the model that are opaque, and why.
+    pub opaque: Vec<(usize, String)>,
+    /// The names of what opaque nodes read: outputs of the graph that are none of the model.
+    pub probes: Vec<String>,
+}
+
+impl Imported {
+    /// Traces a model for inputs of these sizes: a number for each extent that has a name.
+    ///
+    /// # Errors
+    /// An input whose type or rank is not known; an initializer that cannot be read.
+    pub fn of(model: &Model, sizes: &Sizes) -> Result<Imported> {
+        let trace = Trace::new();
+        let mut importer = Importer {
+            model,
+            trace: &trace,
+            values: HashMap::new(),
+            nodes: Vec::new(),
+            constants: HashMap::new(),
+            opaque: Vec::new(),
+            probes: Vec::new(),
+        };
+        importer.inputs(sizes)?;
+        for (i, node) in model.nodes.iter().enumerate() {
+            importer.node(i, node, sizes)?;
+        }
+        importer.outputs();
+        let Importer {
+            values,
+            nodes,
+            constants,
+            opaque,
+            probes,
+            ..
+        } = importer;
+        let known = values.iter().filter_map(|(name, value)| match value {
+            Value::Known(array) if array.data.len() <= MOST_INLINE => Some((name.to_string(), array.clone())),
+            _ => None,
+        });
+        let known = known.collect();
+        let ids = values.iter().filter_map(|(name, value)| match value {
+            Value::Traced(tensor) => Some((name.to_string(), tensor.id())),
+            Value::Known(_) => None,
+        });
+        Ok(Imported {
+            values: ids.collect(),
+            graph: trace.finish(),
+            nodes,
+            constants,
+            known,
+            opaque,
+            probes,
+        })
+    }
+
+    /// Whether the graph is all of the model.
+    pub fn is_complete(&self) -> bool {
+        self.opaque.is_empty()
+    }
+
+    /// The node of the model that a node of the graph is of.
+    pub fn node(&self, node: NodeId) -> usize {
+        self.nodes[node.index()]
+    }
+}
+
+/// The extents of a value; none where the file does not say them all, or an extent has a name without a size.
+pub(crate) fn extents(ty: &TypeProto, sizes: &Sizes) -> Option<(Element, Vec<usize>)> {
+    let tensor = ty.tensor_type.as_ref()?;
+    let dims = &tensor.shape.as_ref()?.dim;
+    let extent = |dim: &crate::proto::DimensionProto| match dim.value.as_ref()? {
+        Dimension::Value(extent) => usize::try_from(*extent).ok(),
+        Dimension::Param(name) => sizes.get(name).copied(),
+    };
+    let shape: Option<Vec<usize>> = dims.iter().map(extent).collect();
+    Some((Element::of(tensor.elem_type)?, shape?))
+}
+
+/// A value of the model while it is traced.
+#[derive(Clone, Debug)]
+pub(crate) enum Value<'g> {
+    /// A value of the graph.
+    Traced(Traced<'g>),
+    /// Numbers that follow from sizes and constants.
+    Known(Array),
+}
+
+/// Constants of at most so many elements are known while the graph is traced.
+const MOST_KNOWN: usize = 1 << 22;
+
+/// Constants of more elements than these are states.
+const MOST_INLINE: usize = 16;
+
+struct Importer<'m, 'g> {
+    model: &'m Model,
+    trace: &'g Trace,
+    values: HashMap<&'m str, Value<'g>>,
+    nodes: Vec<usize>,
+    constants: HashMap<String, Array>,
+    opaque: Vec<(usize, String)>,
+    probes: Vec<String>,
+}
+
+impl<'m, 'g> Importer<'m, 'g> {
+    fn inputs(&mut self, sizes: &Sizes) -> Result<()> {
+        for input in &self.model.inputs {
+            let ValueInfoProto { name, r#type: ty } = input;
+            let found = ty.as_ref().and_then(|ty| extents(ty, sizes));
+            let Some((element, shape)) = found else {
+                let sentence =
+                    format!("the input `{name}` has extents that are not known; give their sizes with --size");
+                return Err(self.model.error(&sentence));
+            };
+            self.check_size(name, element, &shape)?;
+            let tensor = self.trace.input(name, element.dtype(), &shape);
+            self.values.insert(name, Value::Traced(tensor));
+        }
+        Ok(())
+    }
+
+    /// Checks that a graph can have a value of this size.
+    fn check_size(&self, name: &str, element: Element, shape: &[usize]) -> Result<()> {
+        let bytes = shape
+            .iter()
+            .try_fold(element.bytes(), |bytes, &n| bytes.checked_mul(n.max(1)));
+        match bytes.is_some_and(|bytes| bytes < 1 << 48) {
+            true => Ok(()),
+            false => Err(self
+                .model
+                .error(&format!("the value `{name}` of extents {shape:?} is too large"))),
+        }
+    }
+
+    /// Traces a node. What cannot be traced is opaque.
+    fn node(&mut self, index: usize, node: &'m Node, sizes: &Sizes) -> Result<()> {
+        let before = self.trace.with_graph(|graph| graph.nodes.len());
+        let traced = self.trace_node(node);
+        let after = self.trace.with_graph(|graph| graph.nodes.len());
+        self.nodes.extend(std::iter::repeat_n(index, after - before));
+        match traced {
+            Ok(outputs) => {
+                let named = node
+                    .proto
+                    .output
+                    .iter()
+                    .zip(outputs)
+                    .filter(|(name, _)| !name.is_empty());
+                for (name, value) in named {
+                    let value = self.with_name(name, value);
+                    self.values.insert(name, value);
+                }
+                Ok(())
+            }
+            Err(why) => {
+                self.opaque.push((index, why.message().to_string()));
+                self.declare(node, sizes)
+            }
+        }
+    }
+
+    /// Floats that are known as a state of this name, so that they are a parameter like those of initializers.
+    fn with_name(&mut self, name: &str, value: Value<'g>) -> Value<'g> {
+        match value {
+            Value::Known(array) if array.ty.dtype.is_float() && array.data.len() > 1 => {
+                let state = self.trace.state(name, array.ty.dtype, &array.ty.shape);
+                self.constants.insert(name.to_string(), array);
+                Value::Traced(state)
+            }
+            other => other,
+        }
+    }
+
+    fn trace_node(&mut self, node: &'m Node) -> Result<Vec<Value<'g>>> {
+        let operator = operator(node)?;
+        let mut inputs = Vec::with_capacity(node.proto.input.len());
+        for position in 0..node.proto.input.len() {
+            let value = node.input(position).map(|name| self.value(name)).transpose()?;
+            inputs.push(value);
+        }
+        let known: Option<Vec<Option<&Array>>> = inputs
+            .iter()
+            .map(|input| match input {
+                None => Some(None),
+                Some(Value::Known(array)) => Some(Some(array)),
+                Some(Value::Traced(_)) => None,
+            })
+            .collect();
+        let domain = &node.proto.domain;
+        let opset = self.model.opset(domain).unwrap_or(1);
+        if let Some(known) = known {
+            return call::evaluated(node, opset, operator, &known, &self.model.source);
+        }
+        let _inside = self.trace.enter_scope(&node.shown());
+        let mut call = Call {
+            node,
+            opset,
+            trace: self.trace,
+            inputs,
+            constants: Some(&mut self.constants),
+            source: &self.model.source,
+        };
+        self.trace.attempt_described(|| operator(&mut call))?
+    }
+
+    /// A value that a node reads.
+    fn value(&mut self, name: &'m str) -> Result<Value<'g>> {
+        if let Some(value) = self.values.get(name) {
+            return Ok(value.clone());
+        }
+        let Some(tensor) = self.model.initializers.get(name) else {
+            return Err(Error::user(format!("`{name}` is not known")));
+        };
+        let value = self.initializer(tensor)?;
+        self.values.insert(name, value.clone());
+        Ok(value)
+    }
+
+    /// An initializer: known where it is small and no float, or one number; otherwise a state.
+    fn initializer(&self, tensor: &Tensor) -> Result<Value<'g>> {
+        let count = tensor.numel();
+        let is_known = count <= 1 || (!tensor.element.is_float() && count <= MOST_KNOWN);
+        if is_known {
+            return Ok(Value::Known(known(tensor, &self.model.source)?));
+        }
+        let dtype = tensor.element.dtype();
+        Ok(Value::Traced(self.trace.state(&tensor.name, dtype, &tensor.shape)))
+    }
+
+    /// Makes what an opaque node reads outputs of the graph, and what it gives inputs, as far as the file says the
+    /// types.
+    fn declare(&mut self, node: &'m Node, sizes: &Sizes) -> Result<()> {
+        let reads: Vec<&str> = node.reads().collect();
+        for name in reads {
+            let value = match self.values.get(name) {
+                Some(value) => Some(value.clone()),
+                None => match self.model.initializers.get(name) {
+                    Some(tensor) if tensor.element.is_float() => {
+                        let value = self.initializer(tensor)?;
+                        let key = tensor.name.as_str();
+                        let key = self
+                            .model
+                            .initializers
+                            .get_key_value(key)
+                            .map_or("", |(key, _)| key.as_str());
+                        self.values.insert(key, value.clone());
+                        Some(value)
+                    }
+                    _ => None,
+                },
+            };
+            if let Some(Value::Traced(tensor)) = value {
+                self.probe(name, tensor);
+            }
+        }
+        for name in node.proto.output.iter().filter(|name| !name.is_empty()) {
+            let ty = self.model.values.get(name).and_then(|value| value.r#type.as_ref());
+            let ty = ty.or_else(|| {
+                let output = self.model.outputs.iter().find(|output| output.name == *name);
+                output.and_then(|output| output.r#type.as_ref())
+            });
+            if let Some((element, shape)) = ty.and_then(|ty| extents(ty, sizes)) {
+                self.check_size(name, element, &shape)?;
+                let tensor = self.trace.input(name, element.dtype(), &shape);
+                self.values.insert(name, Value::Traced(tensor));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a value an output of the graph that is none of the model.
+    fn probe(&mut self, name: &str, tensor: Traced<'g>) {
+        let probe = format!("read by an opaque node: {name}");
+        if !self.probes.contains(&probe) {
+            self.trace.output(&probe, tensor);
+            self.probes.push(probe);
+        }
+    }
+
+    /// Declares the outputs of the model.
+    fn outputs(&mut self) {
+        let mut seen = HashSet::new();
+        for output in &self.model.outputs {
+            let value = self.value(&output.name).ok();
+            let tensor = match value {
+                Some(Value::Traced(tensor)) => tensor,
+                Some(Value::Known(array)) => self.trace.constant(array),
+                None => continue,
+            };
+            if seen.insert(&output.name) {
+                self.trace.output(&output.name, tensor);
+            }
+        }
+    }
+}
+
+/// All elements of a tensor as an array of the graph's dtype.
+fn known(tensor: &Tensor, source: &crate::wire::Source) -> Result<Array> {
+    let ty = Type::new(tensor.element.dtype(), &tensor.shape);
+    let data = match tensor.element.is_float() || ty.dtype == DType::Bool {
+        true => tensor.elements(source, |x| x)?,
+        false => tensor.integers(source)?.into_iter().map(|x| x as f64).collect(),
+    };
+    Ok(Array::new(ty, data))
+}

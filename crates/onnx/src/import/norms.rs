@@ -1,0 +1,89 @@
+//! Normalizations.
+
+use lessen_base::Result;
+use lessen_graph::Tensor;
+
+use super::Value;
+use super::call::{Call, one};
+use super::operators::Operators;
+
+pub(crate) const OPERATORS: Operators = &[
+    ("LayerNormalization", layer_norm),
+    ("RMSNormalization", rms_norm),
+    ("SimplifiedLayerNormalization", rms_norm),
+    ("SkipLayerNormalization", skip_layer_norm),
+    ("SkipSimplifiedLayerNormalization", skip_rms_norm),
+];
+
+/// The extents of the axes that are normalized together, which must be the last ones.
+fn normalized<'g>(call: &Call<'_, 'g>, x: Tensor<'g>) -> Result<usize> {
+    let axis = call.axis(call.int("axis", -1), x.rank())?;
+    Ok(x.shape()[axis..].iter().product())
+}
+
+/// A function of rows of so many elements.
+fn by_rows<'g>(x: Tensor<'g>, width: usize, f: impl FnOnce(Tensor<'g>) -> Tensor<'g>) -> Tensor<'g> {
+    let shape = x.shape();
+    if shape.last() == Some(&width) {
+        return f(x);
+    }
+    let rows = x.ty().numel() / width.max(1);
+    f(x.reshape(&[rows, width])).reshape(&shape)
+}
+
+/// An input as a row of so many elements; numbers where it is absent.
+fn row<'g>(call: &mut Call<'_, 'g>, input: usize, width: usize, x: Tensor<'g>, absent: f64) -> Result<Tensor<'g>> {
+    match call.has(input) {
+        true => Ok(call.tensor(input)?.cast(x.dtype()).broadcast_to(&[width])),
+        false => Ok(call.trace.full(x.dtype(), &[width], absent)),
+    }
+}
+
+fn layer_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let x = call.tensor(0)?;
+    let width = normalized(call, x)?;
+    let (gamma, beta) = (row(call, 1, width, x, 1.0)?, row(call, 2, width, x, 0.0)?);
+    let eps = call.float("epsilon", 1e-5);
+    one(by_rows(x, width, |x| x.layer_norm(gamma, beta, eps)))
+}
+
+fn rms_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    let x = call.tensor(0)?;
+    let width = normalized(call, x)?;
+    let gamma = row(call, 1, width, x, 1.0)?;
+    let eps = call.float("epsilon", 1e-5);
+    one(by_rows(x, width, |x| x.rms_norm(gamma, eps)))
+}
+
+/// The sum of inputs 0, 1 and perhaps 4, and what `f` makes of it. Outputs are the norm, two statistics and the sum.
+fn skip<'g>(
+    call: &mut Call<'_, 'g>,
+    bias: usize,
+    f: impl FnOnce(&mut Call<'_, 'g>, Tensor<'g>) -> Result<Tensor<'g>>,
+) -> Result<Vec<Value<'g>>> {
+    let mut x = call.tensor(0)? + call.tensor(1)?;
+    if call.has(bias) {
+        x = x + call.tensor(bias)?;
+    }
+    let y = f(call, x)?;
+    let is_wanted = |output: usize| call.node.proto.output.get(output).is_some_and(|name| !name.is_empty());
+    if is_wanted(1) || is_wanted(2) {
+        return call.unknown("a statistic of a norm");
+    }
+    Ok([y, y, y, x].into_iter().map(Value::Traced).collect())
+}
+
+fn skip_layer_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    skip(call, 4, |call, x| {
+        let width = x.ty().last();
+        let (gamma, beta) = (row(call, 2, width, x, 1.0)?, row(call, 3, width, x, 0.0)?);
+        Ok(x.layer_norm(gamma, beta, call.float("epsilon", 1e-12)))
+    })
+}
+
+fn skip_rms_norm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
+    skip(call, 3, |call, x| {
+        let gamma = row(call, 2, x.ty().last(), x, 1.0)?;
+        Ok(x.rms_norm(gamma, call.float("epsilon", 1e-12)))
+    })
+}

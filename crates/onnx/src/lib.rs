@@ -1,0 +1,28 @@
+//! ONNX files: what they compute as a graph, and the conversion of their norms.
+//!
+//! [`Model`] reads a file without the elements of its tensors. [`Imported`] is the graph of its nodes, for sizes of its
+//! inputs. What is not understood stays as it is, byte by byte, when a converted model is written.
+
+#![forbid(unsafe_code)]
+
+mod convert;
+mod edit;
+mod element;
+mod execute;
+mod external;
+mod import;
+mod model;
+pub mod proto;
+mod tensor;
+mod wire;
+mod write;
+
+pub use convert::{
+    Converter, Difference, LeftAsItIs, NormOperators, Report, difference, difference_of_files, random_inputs,
+};
+pub use element::Element;
+pub use execute::Executable;
+pub use import::{Imported, Sizes, fitting_sizes, size_names};
+pub use lessen_compile::NormTarget;
+pub use model::{Model, Node};
+pub use tensor::{Elements, Tensor};

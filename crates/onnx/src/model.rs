@@ -1,0 +1,292 @@
+//! An ONNX model as it lies in its file: nodes and types are read, elements of tensors stay where they are, and what is
+//! not understood is kept as bytes.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use lessen_base::{Error, Result};
+use prost::Message;
+
+use crate::proto::{AttributeProto, GraphProto, NodeProto, OperatorSetIdProto, ValueInfoProto};
+use crate::tensor::Tensor;
+use crate::wire::{Field, Source, Span};
+
+/// Numbers of fields in the schema.
+pub(crate) mod number {
+    pub const MODEL_GRAPH: u32 = 7;
+    pub const MODEL_OPSETS: u32 = 8;
+    pub const MODEL_METADATA: u32 = 14;
+    pub const MODEL_FUNCTIONS: u32 = 25;
+    pub const GRAPH_NODES: u32 = 1;
+    pub const GRAPH_INITIALIZERS: u32 = 5;
+    pub const GRAPH_INPUTS: u32 = 11;
+    pub const GRAPH_OUTPUTS: u32 = 12;
+    pub const GRAPH_VALUES: u32 = 13;
+    pub const GRAPH_SPARSE: u32 = 15;
+}
+
+/// A node of the graph.
+#[derive(Clone, Debug)]
+pub struct Node {
+    /// What it says.
+    pub proto: NodeProto,
+    /// Names that its branches and bodies read from around it.
+    pub captured: Vec<String>,
+    /// Where it lies in the file.
+    pub span: Span,
+}
+
+impl Node {
+    /// The attribute of this name.
+    pub fn attribute(&self, name: &str) -> Option<&AttributeProto> {
+        self.proto.attribute.iter().find(|attribute| attribute.name == name)
+    }
+
+    /// The name of an input; none where it is absent.
+    pub fn input(&self, position: usize) -> Option<&str> {
+        self.proto
+            .input
+            .get(position)
+            .map(String::as_str)
+            .filter(|name| !name.is_empty())
+    }
+
+    /// All names that it reads.
+    pub fn reads(&self) -> impl Iterator<Item = &str> {
+        let own = self.proto.input.iter().filter(|name| !name.is_empty());
+        own.chain(&self.captured).map(String::as_str)
+    }
+
+    /// How people call it: its operator and its name, or that of its first output.
+    pub fn shown(&self) -> String {
+        let NodeProto {
+            op_type, name, output, ..
+        } = &self.proto;
+        let name = if name.is_empty() { output.first() } else { Some(name) };
+        format!("{op_type} `{}`", name.map_or("", String::as_str))
+    }
+}
+
+/// An ONNX model.
+#[derive(Debug)]
+pub struct Model {
+    /// The file.
+    pub source: Source,
+    /// The fields of the model.
+    pub(crate) fields: Vec<Field>,
+    /// The fields of its graph.
+    pub(crate) graph_fields: Vec<Field>,
+    /// The sets of operators and their versions.
+    pub opsets: Vec<OperatorSetIdProto>,
+    /// Nodes, each behind what it reads.
+    pub nodes: Vec<Node>,
+    /// Initializers by name.
+    pub initializers: HashMap<String, Tensor>,
+    /// Initializers that are no tensors of numbers, such as sparse ones and texts.
+    pub opaque: HashSet<String>,
+    /// Inputs that the caller gives, in order.
+    pub inputs: Vec<ValueInfoProto>,
+    /// Outputs, in order.
+    pub outputs: Vec<ValueInfoProto>,
+    /// Types of other values, as far as the file says them.
+    pub values: HashMap<String, ValueInfoProto>,
+    /// Whether nodes call functions of the file.
+    pub has_functions: bool,
+}
+
+impl Model {
+    /// Opens a model.
+    ///
+    /// # Errors
+    /// A sentence that names the file and what is wrong with it: no file, fields that are cut off or contradict each
+    /// other, values that are defined twice or read before they are defined, circles.
+    pub fn open(path: &Path) -> Result<Model> {
+        let source = Source::open(path)?;
+        let fields = source.fields(source.all())?;
+        let mut graphs = fields.iter().filter(|field| field.number == number::MODEL_GRAPH);
+        let graph = graphs.next_back().and_then(Field::bytes);
+        let Some(graph) = graph.filter(|_| graphs.next().is_none()) else {
+            return Err(source.damaged(0, "it holds no graph"));
+        };
+        let opsets = decoded(&source, &fields, number::MODEL_OPSETS)?;
+        let graph_fields = source.fields(graph)?;
+        let mut model = Model {
+            opsets,
+            nodes: Vec::new(),
+            initializers: HashMap::new(),
+            opaque: HashSet::new(),
+            inputs: decoded(&source, &graph_fields, number::GRAPH_INPUTS)?,
+            outputs: decoded(&source, &graph_fields, number::GRAPH_OUTPUTS)?,
+            values: HashMap::new(),
+            has_functions: fields.iter().any(|field| field.number == number::MODEL_FUNCTIONS),
+            source,
+            fields,
+            graph_fields,
+        };
+        model.read_values()?;
+        model.read_initializers()?;
+        model.read_nodes()?;
+        model
+            .inputs
+            .retain(|input| !model.initializers.contains_key(&input.name));
+        model.check()?;
+        Ok(model)
+    }
+
+    /// The version of the operators of a domain; none where the model has none of it.
+    pub fn opset(&self, domain: &str) -> Option<i64> {
+        let is_of = |opset: &&OperatorSetIdProto| same_domain(&opset.domain, domain);
+        self.opsets.iter().find(is_of).map(|opset| opset.version)
+    }
+
+    /// The error of a model that cannot be used.
+    pub fn error(&self, sentence: &str) -> Error {
+        Error::user(format!("{}: {sentence}", self.source.path().display()))
+    }
+
+    fn read_values(&mut self) -> Result<()> {
+        let values: Vec<ValueInfoProto> = decoded(&self.source, &self.graph_fields, number::GRAPH_VALUES)?;
+        self.values = values.into_iter().map(|value| (value.name.clone(), value)).collect();
+        Ok(())
+    }
+
+    fn read_initializers(&mut self) -> Result<()> {
+        for field in &self.graph_fields {
+            let Some(span) = field.bytes() else { continue };
+            match field.number {
+                number::GRAPH_INITIALIZERS => match Tensor::read(&self.source, span)? {
+                    Some(tensor) if self.initializers.contains_key(&tensor.name) => {
+                        return Err(self.error(&format!(
+                            "two initializers are called `{}`; export it again",
+                            tensor.name
+                        )));
+                    }
+                    Some(tensor) => {
+                        self.initializers.insert(tensor.name.clone(), tensor);
+                    }
+                    None => {
+                        let name = name_of(&self.source, span, 8)?;
+                        self.opaque.extend(name);
+                    }
+                },
+                number::GRAPH_SPARSE => {
+                    let fields = self.source.fields(span)?;
+                    let values = fields.iter().find(|field| field.number == 1).and_then(Field::bytes);
+                    if let Some(values) = values {
+                        self.opaque.extend(name_of(&self.source, values, 8)?);
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn read_nodes(&mut self) -> Result<()> {
+        for field in self
+            .graph_fields
+            .iter()
+            .filter(|field| field.number == number::GRAPH_NODES)
+        {
+            let Some(span) = field.bytes() else { continue };
+            let proto = NodeProto::decode(&self.source.read(span)?[..]);
+            let proto = proto.map_err(|_| self.source.damaged(span.start, "a node is not one of the schema"))?;
+            let captured = captured(&proto);
+            self.nodes.push(Node { proto, captured, span });
+        }
+        Ok(())
+    }
+
+    /// Checks that each value is defined once, before it is read.
+    fn check(&self) -> Result<()> {
+        let mut defined: HashSet<&str> = self.inputs.iter().map(|input| input.name.as_str()).collect();
+        defined.extend(self.initializers.keys().map(String::as_str));
+        defined.extend(self.opaque.iter().map(String::as_str));
+        for node in &self.nodes {
+            if let Some(name) = node.reads().find(|name| !defined.contains(name)) {
+                let sentence = format!(
+                    "the node {} reads `{name}`, which nothing before it defines; its nodes are in no valid order, or form a \
+                     circle",
+                    node.shown()
+                );
+                return Err(self.error(&sentence));
+            }
+            for output in node.proto.output.iter().filter(|name| !name.is_empty()) {
+                if !defined.insert(output) {
+                    return Err(self.error(&format!("the value `{output}` is defined twice; export it again")));
+                }
+            }
+        }
+        match self
+            .outputs
+            .iter()
+            .find(|output| !defined.contains(output.name.as_str()))
+        {
+            Some(output) => Err(self.error(&format!(
+                "nothing defines the output `{}`; export it again",
+                output.name
+            ))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether two names of domains are the same: ONNX itself has two.
+fn same_domain(a: &str, b: &str) -> bool {
+    let plain = |name: &str| name.is_empty() || name == "ai.onnx";
+    a == b || (plain(a) && plain(b))
+}
+
+/// The messages in the fields of this number.
+fn decoded<M: Message + Default>(source: &Source, fields: &[Field], number: u32) -> Result<Vec<M>> {
+    let spans = fields
+        .iter()
+        .filter(|field| field.number == number)
+        .filter_map(Field::bytes);
+    spans
+        .map(|span| {
+            let message = M::decode(&source.read(span)?[..]);
+            message.map_err(|_| source.damaged(span.start, "a message is not one of the schema"))
+        })
+        .collect()
+}
+
+/// The text in the field of this number of a message.
+fn name_of(source: &Source, message: Span, number: u32) -> Result<Option<String>> {
+    let fields = source.fields(message)?;
+    let Some(span) = fields
+        .iter()
+        .find(|field| field.number == number)
+        .and_then(Field::bytes)
+    else {
+        return Ok(None);
+    };
+    Ok(String::from_utf8(source.read(span)?).ok())
+}
+
+/// The names that the graphs in a node's attributes read from around it. Names are unique in a model and the graphs
+/// inside it, so a name that one of them defines is not one from around.
+fn captured(node: &NodeProto) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut open: Vec<&GraphProto> = graphs(node).collect();
+    let mut own = HashSet::new();
+    while let Some(graph) = open.pop() {
+        for inner in &graph.node {
+            names.extend(inner.input.iter().filter(|name| !name.is_empty()).cloned());
+            own.extend(inner.output.iter().cloned());
+            open.extend(graphs(inner));
+        }
+        names.extend(graph.output.iter().map(|output| output.name.clone()));
+        own.extend(graph.initializer.iter().map(|tensor| tensor.name.clone()));
+        own.extend(graph.input.iter().map(|input| input.name.clone()));
+    }
+    names.retain(|name| !own.contains(name));
+    names
+}
+
+/// The graphs in a node's attributes.
+fn graphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
+    node.attribute
+        .iter()
+        .flat_map(|attribute| attribute.g.iter().chain(&attribute.graphs))
+}

@@ -1,0 +1,213 @@
+//! What operators compute, against numbers that their definitions give.
+
+use std::collections::HashMap;
+
+use lessen_graph::{Array, evaluate_exactly};
+use lessen_onnx::proto::AttributeProto;
+use lessen_onnx::{Imported, Model, Sizes};
+
+use crate::builder::{Builder, Extent, F32, float, int, ints};
+
+/// The result of one operator on inputs `a`, `b` and so on; integers are initializers.
+fn result(
+    op_type: &str,
+    opset: i64,
+    floats: &[(&[i64], &[f64])],
+    integers: &[&[i64]],
+    attributes: Vec<AttributeProto>,
+) -> Array {
+    let mut b = Builder::new(opset);
+    let mut given = HashMap::new();
+    let mut names = Vec::new();
+    for (i, (shape, data)) in floats.iter().enumerate() {
+        let name = format!("x{i}");
+        let extents: Vec<Extent> = shape.iter().map(|n| Extent::Size(*n)).collect();
+        b.input(&name, F32, &extents);
+        let shape: Vec<usize> = shape.iter().map(|n| *n as usize).collect();
+        given.insert(name.clone(), Array::f32(&shape, data.to_vec()));
+        names.push(name);
+    }
+    for (i, data) in integers.iter().enumerate() {
+        names.push(b.integers(&format!("i{i}"), data));
+    }
+    let inputs: Vec<&str> = names.iter().map(String::as_str).collect();
+    b.node(op_type, "y", &inputs, attributes);
+    b.output("y");
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::open(&b.write(folder.path(), "model.onnx")).unwrap();
+    let imported = Imported::of(&model, &Sizes::new()).unwrap();
+    assert!(imported.is_complete(), "{op_type}: {:?}", imported.opaque);
+    evaluate_exactly(&imported.graph, &given).unwrap().remove("y").unwrap()
+}
+
+fn check(found: &Array, shape: &[usize], expected: &[f64]) {
+    assert_eq!(found.ty.shape, shape);
+    for (a, b) in found.data.iter().zip(expected) {
+        assert!((a - b).abs() < 1e-9, "{found:?} and {expected:?}");
+    }
+}
+
+const SIX: &[f64] = &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+
+#[test]
+fn shapes_and_parts() {
+    check(
+        &result("Reshape", 14, &[(&[2, 3], SIX)], &[&[0, -1, 1]], vec![]),
+        &[2, 3, 1],
+        SIX,
+    );
+    check(
+        &result("Transpose", 14, &[(&[2, 3], SIX)], &[], vec![]),
+        &[3, 2],
+        &[1.0, 4.0, 2.0, 5.0, 3.0, 6.0],
+    );
+    check(
+        &result("Unsqueeze", 13, &[(&[6], SIX)], &[&[0, -1]], vec![]),
+        &[1, 6, 1],
+        SIX,
+    );
+    check(
+        &result("Squeeze", 12, &[(&[1, 6, 1], SIX)], &[], vec![ints("axes", &[-1])]),
+        &[1, 6],
+        SIX,
+    );
+    check(
+        &result("Flatten", 14, &[(&[1, 2, 3], SIX)], &[], vec![int("axis", 2)]),
+        &[2, 3],
+        SIX,
+    );
+    let slice = result(
+        "Slice",
+        13,
+        &[(&[2, 3], SIX)],
+        &[&[0, -1], &[i64::MAX, i64::MIN], &[0, 1], &[1, -2]],
+        vec![],
+    );
+    check(&slice, &[2, 2], &[3.0, 1.0, 6.0, 4.0]);
+    check(
+        &result("Expand", 13, &[(&[2, 1], &[1.0, 2.0])], &[&[1, 2]], vec![]),
+        &[2, 2],
+        &[1.0, 1.0, 2.0, 2.0],
+    );
+    check(
+        &result("Tile", 13, &[(&[2], &[1.0, 2.0])], &[&[2]], vec![]),
+        &[4],
+        &[1.0, 2.0, 1.0, 2.0],
+    );
+    check(
+        &result("Gather", 13, &[(&[2, 3], SIX)], &[&[-1, 0]], vec![int("axis", 1)]),
+        &[2, 2],
+        &[3.0, 1.0, 6.0, 4.0],
+    );
+    check(
+        &result("Split", 13, &[(&[2, 3], SIX)], &[&[3]], vec![int("axis", 1)]),
+        &[2, 3],
+        SIX,
+    );
+}
+
+#[test]
+fn reductions_and_norms() {
+    check(
+        &result("ReduceMean", 13, &[(&[2, 3], SIX)], &[], vec![ints("axes", &[-1])]),
+        &[2, 1],
+        &[2.0, 5.0],
+    );
+    check(
+        &result("ReduceSum", 13, &[(&[2, 3], SIX)], &[&[0]], vec![int("keepdims", 0)]),
+        &[3],
+        &[5.0, 7.0, 9.0],
+    );
+    check(
+        &result("ReduceSumSquare", 18, &[(&[3], &[1.0, 2.0, 2.0])], &[], vec![]),
+        &[1],
+        &[9.0],
+    );
+    let softmax = result(
+        "Softmax",
+        13,
+        &[(&[2, 1], &[0.0, 3f64.ln()])],
+        &[],
+        vec![int("axis", 0)],
+    );
+    check(&softmax, &[2, 1], &[0.25, 0.75]);
+    let old = result(
+        "Softmax",
+        11,
+        &[(&[1, 2, 1], &[0.0, 3f64.ln()])],
+        &[],
+        vec![int("axis", 1)],
+    );
+    check(&old, &[1, 2, 1], &[0.25, 0.75]);
+    let norm = result(
+        "LayerNormalization",
+        17,
+        &[(&[1, 2], &[1.0, 3.0]), (&[2], &[2.0, 3.0])],
+        &[],
+        vec![float("epsilon", 0.0)],
+    );
+    check(&norm, &[1, 2], &[-2.0, 3.0]);
+    let norm = result(
+        "RMSNormalization",
+        23,
+        &[(&[1, 2], &[3.0, 4.0]), (&[2], &[1.0, 2.0])],
+        &[],
+        vec![float("epsilon", 0.0)],
+    );
+    check(&norm, &[1, 2], &[3.0 / 12.5f64.sqrt(), 8.0 / 12.5f64.sqrt()]);
+}
+
+#[test]
+fn products() {
+    let identity: &[f64] = &[1.0, 0.0, 0.0, 1.0];
+    let gemm = result(
+        "Gemm",
+        13,
+        &[
+            (&[1, 2], &[1.0, 2.0]),
+            (&[2, 2], &[1.0, 2.0, 3.0, 4.0]),
+            (&[2], &[1.0, 1.0]),
+        ],
+        &[],
+        vec![int("transB", 1), float("alpha", 2.0), float("beta", 3.0)],
+    );
+    check(&gemm, &[1, 2], &[13.0, 25.0]);
+    check(
+        &result("MatMul", 13, &[(&[2], &[1.0, 2.0]), (&[2, 2], identity)], &[], vec![]),
+        &[2],
+        &[1.0, 2.0],
+    );
+    check(
+        &result("MatMul", 13, &[(&[2, 2], identity), (&[2], &[1.0, 2.0])], &[], vec![]),
+        &[2],
+        &[1.0, 2.0],
+    );
+    let image: Vec<f64> = (0..9).map(f64::from).collect();
+    let conv = result(
+        "Conv",
+        13,
+        &[(&[1, 1, 3, 3], &image), (&[2, 1, 1, 1], &[1.0, 2.0])],
+        &[],
+        vec![ints("strides", &[2, 2])],
+    );
+    check(&conv, &[1, 2, 2, 2], &[0.0, 2.0, 6.0, 8.0, 0.0, 4.0, 12.0, 16.0]);
+}
+
+#[test]
+fn shapes_are_computed_while_a_graph_is_traced() {
+    let mut b = Builder::new(17);
+    let x = b.input("x", F32, &[Extent::Named("batch"), Extent::Size(6)]);
+    let shape = b.node("Shape", "shape", &[&x], vec![]);
+    let zero = b.integers("zero", &[0]);
+    let batch = b.node("Gather", "rows", &[&shape, &zero], vec![]);
+    let rest = b.integers("rest", &[2, 3]);
+    let new = b.node("Concat", "new", &[&batch, &rest], vec![int("axis", 0)]);
+    b.node("Reshape", "y", &[&x, &new], vec![]);
+    b.output("y");
+    let folder = tempfile::tempdir().unwrap();
+    let model = Model::open(&b.write(folder.path(), "model.onnx")).unwrap();
+    let sizes = Sizes::from([("batch".to_string(), 5)]);
+    let imported = Imported::of(&model, &sizes).unwrap();
+    assert_eq!(imported.graph.nodes.len(), 1);
+    assert_eq!(imported.graph.ty(imported.graph.outputs[0].value).shape, [5, 2, 3]);
+}
