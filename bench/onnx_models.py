@@ -2,10 +2,10 @@
 """Writes ONNX files of Transformers with random weights, as PyTorch's exporters write them.
 
     python3 bench/onnx_models.py FOLDER [--models gpt2,vit,bert,deit,clip,neox,encoder] [--exporters script,dynamo]
-                                 [--opsets 12,17,18,23] [--size tiny|small] [--batch 2] [--external]
+                                 [--opsets 12,17,18,23] [--size test|tiny|small] [--batch 2] [--external]
 
 Weights are random, and shifted so that the means that LayerNorm subtracts are far from zero. A file is called
-MODEL-EXPORTER-OPSET.onnx; one that the exporter does not write for an opset is left out, with a line that says why. `tiny`
+MODEL-EXPORTER-OPSET.onnx; one that the exporter does not write for an opset is left out, with a line that says why. `test`
 is what the tests read; `small` is of usual widths. Needs torch, transformers, onnx and onnxscript.
 """
 
@@ -17,7 +17,7 @@ import warnings
 warnings.filterwarnings("ignore")
 
 # Layers, width, heads; the feed-forward layers are four times as wide.
-SIZES = {"tiny": (2, 16, 2), "small": (4, 192, 3)}
+SIZES = {"test": (2, 8, 2), "tiny": (2, 16, 2), "small": (4, 192, 3)}
 IMAGE, PATCH, WORDS, LENGTH = 16, 8, 40, 12
 
 
@@ -189,6 +189,20 @@ def export(model, x, dynamic, exporter, opset, path, external):
         )
 
 
+def stripped(path):
+    """Leaves out what tells where a model came from: texts, stack traces, types of values that follow from others."""
+    import onnx
+
+    model = onnx.load(path)
+    parts = [model, model.graph, *model.graph.node, *model.graph.input, *model.graph.output, *model.graph.initializer]
+    for part in parts:
+        for field in ("doc_string", "metadata_props"):
+            if field in part.DESCRIPTOR.fields_by_name:
+                part.ClearField(field)
+    model.graph.ClearField("value_info")
+    onnx.save(model, path)
+
+
 def check(path):
     """Whether a file is what its version allows; exporters write some that are not."""
     import onnx
@@ -217,6 +231,8 @@ def main():
                 for is_last in (False, True):
                     try:
                         export(model, x, dynamic, exporter, opset, path, args.external)
+                        if args.size == "test":
+                            stripped(path)
                         check(path)
                         print(f"{path}: {os.path.getsize(path):,} bytes")
                         break

@@ -64,6 +64,7 @@ impl Imported {
             constants: HashMap::new(),
             opaque: Vec::new(),
             probes: Vec::new(),
+            known: 0,
         };
         importer.inputs(sizes)?;
         for (i, node) in model.nodes.iter().enumerate() {
@@ -133,6 +134,9 @@ pub(crate) enum Value<'g> {
 /// Constants of at most so many elements are known while the graph is traced.
 const MOST_KNOWN: usize = 1 << 22;
 
+/// The same for all of a model together: beyond that, nodes that would give more are opaque.
+const MOST_KNOWN_TOGETHER: usize = 1 << 25;
+
 /// Constants of more elements than these are states.
 const MOST_INLINE: usize = 16;
 
@@ -144,6 +148,8 @@ struct Importer<'m, 'g> {
     constants: HashMap<String, Array>,
     opaque: Vec<(usize, String)>,
     probes: Vec<String>,
+    /// Elements of constants that are known.
+    known: usize,
 }
 
 impl<'m, 'g> Importer<'m, 'g> {
@@ -179,7 +185,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     /// Traces a node. What cannot be traced is opaque.
     fn node(&mut self, index: usize, node: &'m Node, sizes: &Sizes) -> Result<()> {
         let before = self.trace.with_graph(|graph| graph.nodes.len());
-        let traced = self.trace_node(node);
+        let traced = self.trace_node(node).and_then(|outputs| self.counted(outputs));
         let after = self.trace.with_graph(|graph| graph.nodes.len());
         self.nodes.extend(std::iter::repeat_n(index, after - before));
         match traced {
@@ -200,6 +206,19 @@ impl<'m, 'g> Importer<'m, 'g> {
                 self.opaque.push((index, why.message().to_string()));
                 self.declare(node, sizes)
             }
+        }
+    }
+
+    /// Outputs of a node, if all constants together are not too large.
+    fn counted(&mut self, outputs: Vec<Value<'g>>) -> Result<Vec<Value<'g>>> {
+        let elements = |value: &Value<'g>| match value {
+            Value::Known(array) => array.data.len(),
+            Value::Traced(_) => 0,
+        };
+        self.known += outputs.iter().map(elements).sum::<usize>();
+        match self.known <= MOST_KNOWN_TOGETHER {
+            true => Ok(outputs),
+            false => Err(Error::user("its constants are too large")),
         }
     }
 

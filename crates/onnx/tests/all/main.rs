@@ -1,7 +1,8 @@
-//! Tests of ONNX files: models that the tests write, and damaged ones.
+//! Tests of ONNX files: models that the tests write, those of exporters, and damaged ones.
 
 mod builder;
 mod conversions;
+mod exported;
 mod files;
 mod mutations;
 mod operators;

@@ -42,12 +42,17 @@ fn mutated(bytes: &[u8], random: &mut SplitMix64) -> Vec<u8> {
 fn damaged_files_cause_no_panic() {
     let seed = 11;
     let mut random = SplitMix64::new(seed);
-    let originals = [transformer(12).bytes(), transformer(18).bytes()];
+    let exported = ["encoder-dynamo-23", "vit-script-12"].map(|name| {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+        std::fs::read(format!("{folder}/{name}.onnx")).unwrap()
+    });
+    let mut originals = vec![transformer(12).bytes(), transformer(18).bytes()];
+    originals.extend(exported);
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.onnx");
     let (mut read, mut refused) = (0, 0);
     for i in 0..count() {
-        let bytes = mutated(&originals[i as usize % 2], &mut random);
+        let bytes = mutated(&originals[i as usize % originals.len()], &mut random);
         std::fs::write(&path, &bytes).unwrap();
         let target = if i % 3 == 0 { NormTarget::Crms } else { NormTarget::Rms };
         let converted = Model::open(&path).and_then(|model| {

@@ -211,3 +211,65 @@ fn shapes_are_computed_while_a_graph_is_traced() {
     assert_eq!(imported.graph.nodes.len(), 1);
     assert_eq!(imported.graph.ty(imported.graph.outputs[0].value).shape, [5, 2, 3]);
 }
+
+#[test]
+fn attention_and_rotary_positions() {
+    let zero: (&[i64], &[f64]) = (&[1, 1, 1, 1], &[0.0]);
+    let (k, v): ((&[i64], &[f64]), (&[i64], &[f64])) = ((&[1, 1, 2, 1], &[1.0, 5.0]), (&[1, 1, 2, 1], &[2.0, 4.0]));
+    check(
+        &result("Attention", 23, &[zero, k, v], &[], vec![]),
+        &[1, 1, 1, 1],
+        &[3.0],
+    );
+    let mask: (&[i64], &[f64]) = (&[1, 2], &[0.0, -1e9]);
+    check(
+        &result("Attention", 23, &[zero, k, v, mask], &[], vec![]),
+        &[1, 1, 1, 1],
+        &[2.0],
+    );
+    let zeros: (&[i64], &[f64]) = (&[1, 1, 2, 1], &[0.0, 0.0]);
+    let causal = result("Attention", 23, &[zeros, k, v], &[], vec![int("is_causal", 1)]);
+    check(&causal, &[1, 1, 2, 1], &[2.0, 3.0]);
+    // Two heads of queries in one row, which share keys and values.
+    let flat: (&[i64], &[f64]) = (&[1, 1, 2], &[0.0, 0.0]);
+    let (k, v): ((&[i64], &[f64]), (&[i64], &[f64])) = ((&[1, 2, 1], &[1.0, 5.0]), (&[1, 2, 1], &[2.0, 4.0]));
+    let heads = vec![int("q_num_heads", 2), int("kv_num_heads", 1)];
+    check(
+        &result("Attention", 23, &[flat, k, v], &[], heads),
+        &[1, 1, 2],
+        &[3.0, 3.0],
+    );
+    let rotated = result(
+        "RotaryEmbedding",
+        23,
+        &[
+            (&[1, 1, 1, 3], &[1.0, 2.0, 7.0]),
+            (&[1, 1, 1], &[0.6]),
+            (&[1, 1, 1], &[0.8]),
+        ],
+        &[],
+        vec![],
+    );
+    check(&rotated, &[1, 1, 1, 3], &[-1.0, 2.0, 7.0]);
+}
+
+#[test]
+fn functions_of_known_integers() {
+    check(
+        &result("CumSum", 14, &[], &[&[1, 2, 3], &[0]], vec![]),
+        &[3],
+        &[1.0, 3.0, 6.0],
+    );
+    let behind = vec![int("exclusive", 1), int("reverse", 1)];
+    check(
+        &result("CumSum", 14, &[], &[&[1, 2, 3], &[0]], behind),
+        &[3],
+        &[5.0, 3.0, 0.0],
+    );
+    check(&result("Mod", 13, &[], &[&[-5, 5], &[3]], vec![]), &[2], &[1.0, 2.0]);
+    check(
+        &result("Mod", 13, &[], &[&[-5, 5], &[3]], vec![int("fmod", 1)]),
+        &[2],
+        &[-2.0, 2.0],
+    );
+}
