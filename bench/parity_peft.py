@@ -21,6 +21,10 @@ from transformers import (
     GPT2Config,
     GPT2LMHeadModel,
     GPT2Tokenizer,
+    GPTJConfig,
+    GPTJForCausalLM,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
     LlamaConfig,
     LlamaForCausalLM,
 )
@@ -177,6 +181,22 @@ class Llama(Decoder):
         return LlamaForCausalLM(config)
 
 
+class GptNeox(Decoder):
+    recipe, targets, regex = "llama-lm", "query_key_value", r".*mlp\.dense_(h_to_4h|4h_to_h)"
+
+    def make(self, vocab):
+        sizes = dict(hidden_size=64, num_hidden_layers=2, num_attention_heads=4, intermediate_size=96)
+        return GPTNeoXForCausalLM(GPTNeoXConfig(vocab_size=vocab, initializer_range=0.1, **sizes))
+
+
+class Gptj(Decoder):
+    recipe, targets, regex = "llama-lm", "q_proj,v_proj", r".*mlp\.fc_(in|out)"
+
+    def make(self, vocab):
+        sizes = dict(n_embd=64, n_layer=2, n_head=4, n_positions=64, rotary_dim=8)
+        return GPTJForCausalLM(GPTJConfig(vocab_size=vocab, initializer_range=0.1, **sizes))
+
+
 def trained_here(side):
     """Adapters that Lessen trained: `peft`'s model with them, and their folder."""
     from peft import PeftModel
@@ -224,7 +244,7 @@ def cases(side):
 def compare(args, folder, say, check):
     """All cases; true where everything is met."""
     met = True
-    for kind in (Classifier, Gpt2, Llama):
+    for kind in (Classifier, Gpt2, Llama, GptNeox, Gptj):
         torch.manual_seed(1)
         side = kind(args, os.path.join(folder, kind.__name__.lower()))
         say(f"adapters of {kind.__name__}, with peft")

@@ -60,8 +60,8 @@ pub use dump::{dump_memory, dump_schedule};
 pub use host::Host;
 pub use indices::{IndexSource, IndexUse};
 pub use norms::{
-    Conversion, ConvertedNorm, LeftNorm, NormOptions, NormTarget, Number, Parameter, ParameterChanges, ParameterStep,
-    Runs, Shift, Stop, Use, convert_norms,
+    Conversion, ConvertedNorm, LeftNorm, Means, NormOptions, NormTarget, Number, Parameter, ParameterChanges,
+    ParameterStep, Runs, Shift, Stop, Use, convert_norms, convert_norms_in_place,
 };
 pub use offsets::{ALIGNMENT, Buffer, aligned, lower_bound, pack};
 pub use operations::Operation;

@@ -50,6 +50,28 @@ impl CpuBackend {
         }
     }
 
+    /// Starts or stops collecting where the time of a loaded plan goes, as [`Executable::set_profiling`].
+    ///
+    /// # Panics
+    /// If the program is not loaded.
+    pub fn set_profiling(&mut self, program: ProgramId, on: bool) {
+        let program = self.programs.get_mut(&program).expect("the program is loaded");
+        program.set_profiling(on);
+    }
+
+    /// Where the time of a loaded plan went, in seconds for each node of its graph, as [`Executable::node_seconds`].
+    ///
+    /// # Panics
+    /// If the program is not loaded.
+    pub fn node_seconds(&self, program: ProgramId) -> Vec<f64> {
+        self.program(program).node_seconds()
+    }
+
+    /// Threads of the device.
+    pub fn threads(&self) -> usize {
+        self.device.threads()
+    }
+
     fn program(&self, program: ProgramId) -> &Executable {
         self.programs.get(&program).expect("the program is loaded")
     }

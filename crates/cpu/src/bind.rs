@@ -7,6 +7,7 @@ use lessen_base::{Error, Result};
 use lessen_compile::{ALIGNMENT, Plan, PlannedStep, RowsPlan, Scratch, StepScratch, Storage, aligned};
 use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, Type, ValueId};
 
+use crate::clock::Timed;
 use crate::group::{Context, Group, GroupScratch, RowNode, RowOutput, Sum};
 use crate::kernels::kernel::{Kernel, MAX_OPERANDS, Phase, RowKernel, Types, Work};
 use crate::kernels::reference::reference;
@@ -33,7 +34,7 @@ struct Whole {
     phases: Vec<Phase>,
     inputs: Vec<Location>,
     outputs: Vec<Location>,
-    product: bool,
+    timed: Timed,
 }
 
 /// What binding a plan needs: the plan, and the byte of each constant.
@@ -149,7 +150,7 @@ impl Binder<'_> {
             phases,
             inputs: locations(&node.inputs),
             outputs: locations(&node.outputs),
-            product: node.op.is_contraction(),
+            timed: Timed::of(self.plan, step.nodes[0]),
         })
     }
 
@@ -210,7 +211,7 @@ impl Binder<'_> {
             inputs: inputs.collect::<Result<_>>()?,
             outputs: outputs.collect::<Result<_>>()?,
             shared: 0,
-            product: node.op.is_contraction(),
+            timed: Timed::of(self.plan, id),
         })
     }
 
@@ -293,7 +294,7 @@ impl Whole {
                     index_errors: context.index_errors,
                     clock: context.clock,
                 };
-                context.clock.time(self.product, || (phase.run)(&work, task));
+                context.clock.time(self.timed, || (phase.run)(&work, task));
             });
         }
     }

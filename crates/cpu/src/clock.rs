@@ -1,8 +1,11 @@
-//! Profiling: the time of a run, split into products and all kernels, and what ReLU attention leaves out.
+//! Profiling: the time of a run, split into products and all kernels and by nodes, and what ReLU attention leaves out.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+
+use lessen_compile::Plan;
+use lessen_graph::NodeId;
 
 use crate::kernels::attention::TileCounts;
 
@@ -17,21 +20,47 @@ pub struct Profile {
     pub tiles: TileCounts,
 }
 
+/// The node whose kernels are timed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Timed {
+    pub(crate) node: NodeId,
+    pub(crate) product: bool,
+}
+
+impl Timed {
+    /// A node of a plan.
+    pub(crate) fn of(plan: &Plan, node: NodeId) -> Timed {
+        let product = plan.graph().nodes[node.index()].op.is_contraction();
+        Timed { node, product }
+    }
+}
+
 /// Nanoseconds that all threads spent, collected while profiling.
 #[derive(Debug, Default)]
 pub(crate) struct Clock {
     pub(crate) on: bool,
     pub(crate) products: AtomicU64,
     pub(crate) kernels: AtomicU64,
+    /// In the kernels of each node of the plan's graph.
+    pub(crate) nodes: Vec<AtomicU64>,
     pub(crate) tiles: Mutex<TileCounts>,
     /// Seconds of each step, in order, all runs together.
     pub(crate) steps: Mutex<Vec<f64>>,
 }
 
 impl Clock {
-    /// Runs `f` and adds its time to the profile.
+    /// A clock that is on, for the nodes of a plan.
+    pub(crate) fn started(plan: &Plan) -> Clock {
+        Clock {
+            on: true,
+            nodes: plan.graph().nodes.iter().map(|_| AtomicU64::new(0)).collect(),
+            ..Clock::default()
+        }
+    }
+
+    /// Runs a kernel of a node and adds its time to the profile.
     #[inline]
-    pub(crate) fn time(&self, product: bool, f: impl FnOnce()) {
+    pub(crate) fn time(&self, timed: Timed, f: impl FnOnce()) {
         if !self.on {
             return f();
         }
@@ -39,7 +68,8 @@ impl Clock {
         f();
         let nanos = start.elapsed().as_nanos() as u64;
         self.kernels.fetch_add(nanos, Ordering::Relaxed);
-        if product {
+        self.nodes[timed.node.index()].fetch_add(nanos, Ordering::Relaxed);
+        if timed.product {
             self.products.fetch_add(nanos, Ordering::Relaxed);
         }
     }
@@ -70,11 +100,18 @@ impl Clock {
 
     /// Returns the profile so far.
     pub(crate) fn profile(&self) -> Profile {
-        let seconds = |nanos: &AtomicU64| nanos.load(Ordering::Relaxed) as f64 * 1e-9;
         Profile {
             products: seconds(&self.products),
             kernels: seconds(&self.kernels),
             tiles: *self.tiles.lock().unwrap_or_else(PoisonError::into_inner),
         }
     }
+    /// Seconds in the kernels of each node so far.
+    pub(crate) fn node_seconds(&self) -> Vec<f64> {
+        self.nodes.iter().map(seconds).collect()
+    }
+}
+
+fn seconds(nanos: &AtomicU64) -> f64 {
+    nanos.load(Ordering::Relaxed) as f64 * 1e-9
 }

@@ -268,12 +268,22 @@ impl Executable {
 
     /// Starts or stops collecting where the time goes; starting forgets what was collected.
     pub fn set_profiling(&mut self, on: bool) {
-        self.clock = Clock { on, ..Clock::default() };
+        self.clock = if on {
+            Clock::started(&self.plan)
+        } else {
+            Clock::default()
+        };
     }
 
     /// Where the time went since profiling was started.
     pub fn profile(&self) -> Profile {
         self.clock.profile()
+    }
+
+    /// Seconds in the kernels of each node of the plan's graph since profiling was started, summed over all threads and
+    /// all runs.
+    pub fn node_seconds(&self) -> Vec<f64> {
+        self.clock.node_seconds()
     }
 
     /// Seconds of each step of the plan since profiling was started, all runs together; empty before the first one.

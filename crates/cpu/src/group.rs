@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use lessen_compile::RowsPlan;
 
-use crate::clock::Clock;
+use crate::clock::{Clock, Timed};
 use crate::index_errors::IndexErrors;
 use crate::kernels::kernel::{Arg, Cut, MAX_OPERANDS, RowKernel, Run};
 use crate::kernels::stack::SLICE_ROWS;
@@ -32,7 +32,7 @@ pub(crate) struct RowNode {
     pub(crate) outputs: Vec<RowOutput>,
     /// Byte of the step's shared scratch where that of the node begins.
     pub(crate) shared: usize,
-    pub(crate) product: bool,
+    pub(crate) timed: Timed,
 }
 
 /// An output of a node of a group.
@@ -270,7 +270,7 @@ impl RowNode {
                 shared: memory.shared.wrapping_add(self.shared),
                 index_errors: context.index_errors,
             };
-            context.clock.time(self.product, || (prepare.run)(&run, task));
+            context.clock.time(self.timed, || (prepare.run)(&run, task));
         });
     }
 
@@ -319,7 +319,7 @@ impl RowNode {
                 shared: memory.shared.wrapping_add(self.shared),
                 index_errors: context.index_errors,
             };
-            context.clock.time(self.product, || (self.kernel.run)(&run));
+            context.clock.time(self.timed, || (self.kernel.run)(&run));
             first += n;
         }
     }

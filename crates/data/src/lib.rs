@@ -16,6 +16,7 @@
 //! - [`Source`] gives the batch of any step as a pure function of the seed and the step number, so that a run resumes
 //!   exactly from the number of its next step.
 //! - [`images`] reads labelled images and augments them.
+//! - [`arrays`] reads and writes NumPy's files.
 //! - [`Prefetch`] makes batches ahead on a thread.
 //! - [`Metric`] scores predictions, and [`Confusion`] and [`LabelCounts`] each class; [`Answers`] finds answers to
 //!   questions, and [`AnswerScores`] scores them.
@@ -44,6 +45,7 @@ pub mod adder;
 mod answer_scores;
 mod answers;
 mod array_batches;
+pub mod arrays;
 mod batch;
 mod batching;
 mod blocks;

@@ -14,10 +14,25 @@ const DEVICES: [Named; 1] = [("cpu", cpu)];
 const MOST_THREADS: usize = 1024;
 
 fn cpu(threads: Option<usize>) -> Result<Box<dyn Backend>> {
-    Ok(Box::new(match threads {
-        Some(threads) => CpuBackend::new(threads)?,
-        None => CpuBackend::from_env()?,
-    }))
+    Ok(Box::new(cpu_with(threads)?))
+}
+
+/// A CPU with a number of threads; none stands for `LESSEN_THREADS`, or as many as there are cores.
+pub(crate) fn cpu_with(threads: Option<usize>) -> Result<CpuBackend> {
+    check_threads(threads)?;
+    match threads {
+        Some(threads) => CpuBackend::new(threads),
+        None => CpuBackend::from_env(),
+    }
+}
+
+fn check_threads(threads: Option<usize>) -> Result<()> {
+    match threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
+        Some(threads) => Err(Error::user(format!(
+            "--threads {threads} cannot be; choose a number from 1 to {MOST_THREADS}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The default device: the CPU with `LESSEN_THREADS` threads, or as many as there are cores.
@@ -41,11 +56,7 @@ pub fn device_named(name: &str) -> Result<Box<dyn Backend>> {
 /// # Errors
 /// As [`device_named`], and a number of threads that is not from 1 to 1024.
 pub fn device_with(name: &str, threads: Option<usize>) -> Result<Box<dyn Backend>> {
-    if let Some(threads) = threads.filter(|threads| !(1..=MOST_THREADS).contains(threads)) {
-        return Err(Error::user(format!(
-            "--threads {threads} cannot be; choose a number from 1 to {MOST_THREADS}"
-        )));
-    }
+    check_threads(threads)?;
     match DEVICES.iter().find(|(known, _)| *known == name) {
         Some((_, new)) => new(threads),
         None => {

@@ -66,6 +66,7 @@
 
 pub mod bench;
 mod devices;
+pub mod onnx;
 
 pub use devices::{device, device_named, device_with};
 

@@ -5,7 +5,9 @@ use serde_json::Value;
 use crate::config::Fields;
 use crate::models::bert::{Family, Head};
 use crate::models::encoder::LessenEncoder;
+use crate::models::gpt_neox::GPTNeoXForCausalLM;
 use crate::models::gpt2::GPT2LMHeadModel;
+use crate::models::gptj::GPTJForCausalLM;
 use crate::models::llama::LlamaFamily;
 use crate::models::vision::ImageClassifier;
 use crate::models::vit::VitFamily;
@@ -18,6 +20,10 @@ pub enum Architecture {
     Bert(Family, Head),
     /// GPT-2 with a language-model head.
     GPT2LMHeadModel,
+    /// GPT-NeoX with a language-model head.
+    GPTNeoXForCausalLM,
+    /// GPT-J with a language-model head.
+    GPTJForCausalLM,
     /// Llama, Mistral or Qwen2 with a language-model head.
     Llama(LlamaFamily),
     /// Lessen's small encoder with a classification or regression head.
@@ -36,6 +42,8 @@ impl Architecture {
         let llamas = LlamaFamily::ALL.map(Architecture::Llama);
         let others = [
             Architecture::GPT2LMHeadModel,
+            Architecture::GPTNeoXForCausalLM,
+            Architecture::GPTJForCausalLM,
             Architecture::LessenEncoder,
             Architecture::ImageClassifier,
         ];
@@ -48,6 +56,8 @@ impl Architecture {
         match self {
             Architecture::Bert(family, head) => family.class(head),
             Architecture::GPT2LMHeadModel => GPT2LMHeadModel::ARCHITECTURE,
+            Architecture::GPTNeoXForCausalLM => GPTNeoXForCausalLM::ARCHITECTURE,
+            Architecture::GPTJForCausalLM => GPTJForCausalLM::ARCHITECTURE,
             Architecture::Llama(family) => family.class(),
             Architecture::LessenEncoder => LessenEncoder::ARCHITECTURE,
             Architecture::Vit(family) => family.class(),
@@ -60,6 +70,8 @@ impl Architecture {
         match self {
             Architecture::Bert(family, _) => family.model_type(),
             Architecture::GPT2LMHeadModel => "gpt2",
+            Architecture::GPTNeoXForCausalLM => GPTNeoXForCausalLM::MODEL_TYPE,
+            Architecture::GPTJForCausalLM => GPTJForCausalLM::MODEL_TYPE,
             Architecture::Llama(family) => family.model_type(),
             Architecture::LessenEncoder => "lessen-encoder",
             Architecture::Vit(family) => family.model_type(),
@@ -82,7 +94,12 @@ impl Architecture {
     /// The class of a family, by its `model_type`, that continues texts.
     pub fn language_model(family: &str) -> Option<Architecture> {
         let llamas = LlamaFamily::ALL.map(Architecture::Llama);
-        let mut all = [Architecture::GPT2LMHeadModel].into_iter().chain(llamas);
+        let gpts = [
+            Architecture::GPT2LMHeadModel,
+            Architecture::GPTNeoXForCausalLM,
+            Architecture::GPTJForCausalLM,
+        ];
+        let mut all = gpts.into_iter().chain(llamas);
         all.find(|architecture| architecture.model_type() == family)
     }
 

@@ -17,7 +17,7 @@ use lessen_base::{Error, Result};
 const FIRE_C: f64 = 0.1;
 
 const OWN_WEIGHTING: &str = "lessen_attention";
-const OWN_POSITION: &str = "lessen_position";
+pub(crate) const OWN_POSITION: &str = "lessen_position";
 const OWN_FIRE_WIDTH: &str = "lessen_fire_width";
 const OWN_FIRE_SHARED: &str = "lessen_fire_shared";
 
@@ -58,13 +58,18 @@ impl AttentionConfig {
     /// Checks that heads of this width can have it.
     ///
     /// # Errors
-    /// Rotary position embeddings with an odd width.
+    /// Rotary position embeddings of an odd number of elements, of none, or of more than a head has.
     pub fn check(&self, head_width: usize) -> Result<()> {
-        if self.position != Position::Rope || head_width.is_multiple_of(2) {
+        if self.position != Position::Rope || self.rotary.fits(head_width) {
             return Ok(());
         }
+        let which = self
+            .rotary
+            .width
+            .map_or(String::new(), |width| format!(", {width} to rotate"));
         Err(Error::user(format!(
-            "rope rotates pairs of elements, but heads have {head_width}; choose another number of heads or position"
+            "rope rotates pairs of elements, but heads have {head_width}{which}; choose another number of heads or \
+             position"
         )))
     }
 

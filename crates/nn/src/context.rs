@@ -6,8 +6,9 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use lessen_base::Result;
-use lessen_graph::{DType, Scope, Tensor, Trace, Type, ValueId};
+use lessen_graph::{DType, InputKind, Scope, Tensor, Trace, Type, ValueId};
 
+use crate::held::Held;
 use crate::init::Init;
 use crate::lora::Lora;
 use crate::loss::Criterion;
@@ -96,27 +97,6 @@ pub struct Context<'g> {
     held: Held,
 }
 
-/// How the parameters of a model are held in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Held {
-    /// As `f32`, as training needs them.
-    #[default]
-    Wide,
-    /// Matrices and kernels as `bf16`, the rest, such as biases and statistics, as `f32`: for inference, in which each
-    /// token reads them all.
-    Narrow,
-}
-
-impl Held {
-    /// The type in which a parameter of this shape is held.
-    pub fn ty(self, shape: &[usize]) -> Type {
-        match self {
-            Held::Narrow if shape.len() > 1 => Type::new(DType::BF16, shape),
-            _ => Type::f32(shape),
-        }
-    }
-}
-
 /// A context in a scope that ends when this is dropped.
 pub(crate) struct Inside<'g> {
     cx: Context<'g>,
@@ -144,6 +124,20 @@ impl<'g> Context<'g> {
             criterion: Rc::default(),
             held: Held::default(),
         }
+    }
+
+    /// A context without a prefix over a graph that is to go on, which declares `params` and its data inputs.
+    pub fn resumed(trace: &'g Trace, training: bool, params: Vec<ParamSpec>) -> Context<'g> {
+        let cx = Context::new(trace, training);
+        let mut declared = cx.declared.borrow_mut();
+        declared.params = params;
+        declared.inputs = trace.with_graph(|graph| {
+            let data = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
+            data.map(|input| (input.name.clone(), trace.tensor(input.value)))
+                .collect()
+        });
+        drop(declared);
+        cx
     }
 
     /// The same context, in which parameters are held so and widened where they are read.

@@ -152,13 +152,13 @@ impl<'g> Attend<'g> {
     /// Rotates the heads of queries or keys, `[B, T, H, D]`, by their positions, if there are any.
     #[track_caller]
     pub fn rotate(&self, x: Tensor<'g>) -> Tensor<'g> {
-        self.rotary.map_or(x, |(positions, Rotary { base, scaling })| {
+        self.rotary.map_or(x, |(positions, rotary)| {
             let shape = x.shape();
             if positions.dim(0) == shape[1] {
-                return x.rope(positions, base, scaling);
+                return rotary.rotate(x, positions);
             }
             let all = [1, shape[0] * shape[1], shape[2], shape[3]];
-            x.reshape(&all).rope(positions, base, scaling).reshape(&shape)
+            rotary.rotate(x.reshape(&all), positions).reshape(&shape)
         })
     }
 }

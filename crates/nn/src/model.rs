@@ -14,6 +14,8 @@ macro_rules! of_each {
         match $any {
             Model::Bert($model) => $value,
             Model::GPT2LMHeadModel($model) => $value,
+            Model::GPTNeoXForCausalLM($model) => $value,
+            Model::GPTJForCausalLM($model) => $value,
             Model::LlamaForCausalLM($model) => $value,
             Model::LessenEncoder($model) => $value,
             Model::Vit($model) => $value,
@@ -33,7 +35,9 @@ use crate::lora::Lora;
 use crate::models::bert::{Bert, Head};
 use crate::models::decoder::Decoder;
 use crate::models::encoder::LessenEncoder;
+use crate::models::gpt_neox::GPTNeoXForCausalLM;
 use crate::models::gpt2::GPT2LMHeadModel;
+use crate::models::gptj::GPTJForCausalLM;
 use crate::models::llama::LlamaForCausalLM;
 use crate::models::vision::ImageClassifier;
 use crate::models::vit::Vit;
@@ -47,6 +51,10 @@ pub enum Model {
     Bert(Bert),
     /// GPT-2 with a language-model head.
     GPT2LMHeadModel(GPT2LMHeadModel),
+    /// GPT-NeoX with a language-model head.
+    GPTNeoXForCausalLM(GPTNeoXForCausalLM),
+    /// GPT-J with a language-model head.
+    GPTJForCausalLM(GPTJForCausalLM),
     /// Llama, Mistral or Qwen2 with a language-model head.
     LlamaForCausalLM(LlamaForCausalLM),
     /// Lessen's small encoder with a classification or regression head.
@@ -63,6 +71,8 @@ impl Model {
         match self {
             Model::Bert(model) => Architecture::Bert(model.config.family, model.head),
             Model::GPT2LMHeadModel(_) => Architecture::GPT2LMHeadModel,
+            Model::GPTNeoXForCausalLM(_) => Architecture::GPTNeoXForCausalLM,
+            Model::GPTJForCausalLM(_) => Architecture::GPTJForCausalLM,
             Model::LlamaForCausalLM(model) => Architecture::Llama(model.config.family),
             Model::LessenEncoder(_) => Architecture::LessenEncoder,
             Model::Vit(model) => Architecture::Vit(model.config.family),
@@ -78,7 +88,10 @@ impl Model {
             Model::Bert(model) if model.head == Head::TokenClassification => Task::TokenClassification {
                 classes: model.config.labels.len(),
             },
-            Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => Task::LanguageModelling,
+            Model::GPT2LMHeadModel(_)
+            | Model::GPTNeoXForCausalLM(_)
+            | Model::GPTJForCausalLM(_)
+            | Model::LlamaForCausalLM(_) => Task::LanguageModelling,
             Model::Bert(_) | Model::LessenEncoder(_) | Model::Vit(_) | Model::ImageClassifier(_) => {
                 match self.labels().len() {
                     classes if self.is_multi_label() => Task::MultiLabelClassification { classes },
@@ -93,6 +106,8 @@ impl Model {
     pub fn decoder(&self) -> Option<Decoder> {
         match self {
             Model::GPT2LMHeadModel(model) => Some(model.decoder()),
+            Model::GPTNeoXForCausalLM(model) => Some(model.decoder()),
+            Model::GPTJForCausalLM(model) => Some(model.decoder()),
             Model::LlamaForCausalLM(model) => Some(model.decoder()),
             Model::Bert(_) | Model::LessenEncoder(_) | Model::Vit(_) | Model::ImageClassifier(_) => None,
         }
@@ -112,6 +127,8 @@ impl Model {
         match self {
             Model::Bert(model) => model.forward(cx, batch),
             Model::GPT2LMHeadModel(model) => model.decoder().forward(cx, batch),
+            Model::GPTNeoXForCausalLM(model) => model.decoder().forward(cx, batch),
+            Model::GPTJForCausalLM(model) => model.decoder().forward(cx, batch),
             Model::LlamaForCausalLM(model) => model.decoder().forward(cx, batch),
             Model::LessenEncoder(model) => model.forward(cx, batch),
             Model::Vit(model) => model.forward(cx, batch),
@@ -129,6 +146,8 @@ impl Model {
         match self {
             Model::Bert(model) => model.logits(cx, batch),
             Model::GPT2LMHeadModel(model) => model.decoder().logits(cx, batch),
+            Model::GPTNeoXForCausalLM(model) => model.decoder().logits(cx, batch),
+            Model::GPTJForCausalLM(model) => model.decoder().logits(cx, batch),
             Model::LlamaForCausalLM(model) => model.decoder().logits(cx, batch),
             Model::LessenEncoder(model) => model.logits(cx, batch),
             Model::Vit(model) => model.logits(cx, batch),
@@ -145,16 +164,20 @@ impl Model {
     pub fn parameters_with(&self, lora: Option<&Lora>) -> Vec<ParamSpec> {
         let trace = Trace::new();
         let cx = Context::new(&trace, false).with_lora(lora);
-        let one = match self.image() {
+        self.logits(&cx, self.smallest_batch());
+        cx.params()
+    }
+
+    /// The layout of a batch of one token, or of one image: for what does not depend on the batch.
+    pub fn smallest_batch(&self) -> BatchShape {
+        match self.image() {
             Some(image) => BatchShape::Images {
                 size: 1,
                 image,
                 mixed: false,
             },
             None => BatchShape::Padded { size: 1, length: 1 },
-        };
-        self.logits(&cx, one);
-        cx.params()
+        }
     }
 
     /// Whether the weights of its linear layers have the shape `[in, out]`; see [`Lora::fan_in_fan_out`].
@@ -164,15 +187,15 @@ impl Model {
 
     /// Whether a parameter belongs to the task head, which checkpoints of other tasks lack.
     pub fn is_head(&self, name: &str) -> bool {
+        let is_of = |layer: &str| name.strip_prefix(layer).is_some_and(|rest| rest.starts_with('.'));
         match self {
             Model::Bert(model) => model.is_head(name),
             Model::GPT2LMHeadModel(_) => false,
             Model::LlamaForCausalLM(_) => name == "lm_head.weight",
-            Model::LessenEncoder(_) | Model::Vit(_) => name.starts_with("classifier."),
-            Model::ImageClassifier(model) => {
-                let rest = name.strip_prefix(model.config.model().head());
-                rest.is_some_and(|rest| rest.starts_with('.'))
-            }
+            Model::GPTNeoXForCausalLM(_) => is_of(GPTNeoXForCausalLM::HEAD),
+            Model::GPTJForCausalLM(_) => is_of(GPTJForCausalLM::HEAD),
+            Model::LessenEncoder(_) | Model::Vit(_) => is_of("classifier"),
+            Model::ImageClassifier(model) => is_of(model.config.model().head()),
         }
     }
 }
@@ -190,6 +213,8 @@ macro_rules! into_model {
 into_model!(
     Bert,
     GPT2LMHeadModel,
+    GPTNeoXForCausalLM,
+    GPTJForCausalLM,
     LlamaForCausalLM,
     LessenEncoder,
     Vit,

@@ -1,16 +1,19 @@
 //! Runs a model on a device.
 
+use std::time::{Duration, Instant};
+
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Host, Options, ProgramId};
+use lessen_compile::{Backend, Host, Options, Plan, ProgramId};
 use lessen_graph::{DType, InputKind, Type};
 
 use crate::import::{Imported, Sizes};
 use crate::model::Model;
 
 /// A model that a device has loaded, for inputs of some sizes.
-pub struct Executable {
-    backend: Box<dyn Backend>,
+pub struct Executable<B: Backend + ?Sized = dyn Backend> {
+    backend: Box<B>,
     program: ProgramId,
+    compile_time: Duration,
     /// Names and types of the inputs.
     inputs: Vec<(String, Type)>,
     /// Names and types of the outputs.
@@ -20,12 +23,13 @@ pub struct Executable {
 /// Elements that are copied to the device at once.
 const BLOCK: usize = 1 << 18;
 
-impl Executable {
+impl<B: Backend + ?Sized> Executable<B> {
     /// Compiles a model for inputs of these sizes and loads it with its parameters, which are read block by block.
     ///
     /// # Errors
     /// A model with a node that is not known; a file that cannot be read; memory that the device does not have.
-    pub fn load(mut backend: Box<dyn Backend>, model: &Model, sizes: &Sizes) -> Result<Executable> {
+    pub fn load(mut backend: Box<B>, model: &Model, sizes: &Sizes) -> Result<Executable<B>> {
+        let begun = Instant::now();
         let imported = Imported::of(model, sizes)?;
         if let Some((node, why)) = imported.opaque.first() {
             let node = model.nodes[*node].shown();
@@ -33,29 +37,52 @@ impl Executable {
             return Err(model.error(&sentence));
         }
         let graph = lessen_compile::recognize(&imported.graph, &imported.constants);
-        let plan = backend.compile(&graph, &Options::default())?;
+        let plan = lessen_compile::compile(&graph, &Options::default(), backend.target())?;
+        let program = backend.load(plan)?;
+        let compile_time = begun.elapsed();
         for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
             let ty = graph.ty(input.value);
             backend.allocate(&input.name, ty)?;
             upload(backend.as_mut(), model, &imported, &input.name, ty)?;
         }
-        let types = |kind: InputKind| {
-            let inputs = graph.inputs.iter().filter(move |input| input.kind == kind);
-            inputs.map(|input| (input.name.clone(), graph.ty(input.value).clone()))
-        };
-        let inputs = types(InputKind::Data).collect();
+        let inputs = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
+        let inputs = inputs.map(|input| (input.name.clone(), graph.ty(input.value).clone()));
         let outputs = graph
             .outputs
             .iter()
             .map(|output| (output.name.clone(), graph.ty(output.value).clone()));
-        let outputs = outputs.collect();
-        let program = backend.load(plan)?;
         Ok(Executable {
+            inputs: inputs.collect(),
+            outputs: outputs.collect(),
             backend,
             program,
-            inputs,
-            outputs,
+            compile_time,
         })
+    }
+
+    /// The device.
+    pub fn backend(&self) -> &B {
+        &self.backend
+    }
+
+    /// The device.
+    pub fn backend_mut(&mut self) -> &mut B {
+        &mut self.backend
+    }
+
+    /// What the device has loaded.
+    pub fn program(&self) -> ProgramId {
+        self.program
+    }
+
+    /// The plan of the model.
+    pub fn plan(&self) -> &Plan {
+        self.backend.plan(self.program)
+    }
+
+    /// How long it took from the model's nodes to kernels, without its parameters.
+    pub fn compile_time(&self) -> Duration {
+        self.compile_time
     }
 
     /// Names and types of the inputs.
@@ -83,7 +110,13 @@ impl Executable {
 }
 
 /// Copies a parameter to the device.
-fn upload(backend: &mut dyn Backend, model: &Model, imported: &Imported, name: &str, ty: &Type) -> Result<()> {
+fn upload<B: Backend + ?Sized>(
+    backend: &mut B,
+    model: &Model,
+    imported: &Imported,
+    name: &str,
+    ty: &Type,
+) -> Result<()> {
     if let Some(array) = imported.constants.get(name) {
         return upload_part(backend, name, ty.dtype, 0, &array.data);
     }
@@ -103,7 +136,13 @@ fn upload(backend: &mut dyn Backend, model: &Model, imported: &Imported, name: &
     })
 }
 
-fn upload_part(backend: &mut dyn Backend, name: &str, dtype: DType, first: usize, data: &[f64]) -> Result<()> {
+fn upload_part<B: Backend + ?Sized>(
+    backend: &mut B,
+    name: &str,
+    dtype: DType,
+    first: usize,
+    data: &[f64],
+) -> Result<()> {
     match dtype {
         DType::F32 => {
             let data: Vec<f32> = data.iter().map(|x| *x as f32).collect();

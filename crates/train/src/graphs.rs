@@ -1,13 +1,17 @@
 //! The graphs of training: tracing, derivative, update.
 
+use crate::norms;
 use crate::options::TrainerOptions;
 use crate::reading::Reading;
 use crate::recording::recording_graph;
 use lessen_base::{Error, Result};
 use lessen_compile::{Placement, passes};
-use lessen_graph::{Graph, InputKind, Tensor, Trace, Type};
-use lessen_nn::{BatchShape, Context, ParamSpec, Selection, StateSpec, Update, optimizer};
+use lessen_graph::{DType, Graph, InputKind, Tensor, Trace, Type};
+use lessen_nn::{BatchShape, Centred, Context, ParamSpec, Selection, StateSpec, Update, UpdateRule, optimizer};
 use std::collections::BTreeSet;
+
+/// The name of the step's result.
+const LOSS: &str = "loss";
 
 /// The graphs of training before they are compiled.
 #[derive(Clone)]
@@ -56,11 +60,20 @@ impl StepGraphs {
     /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function;
     /// forward-fused updates of gradients that are accumulated.
     pub fn new(options: &TrainerOptions, loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>) -> Result<StepGraphs> {
-        let (step, params, sums) = step_graph(options, loss)?;
+        let Traced {
+            graph: step,
+            params,
+            sums,
+            centred,
+        } = step_graph(options, None, loss)?;
         let apply = (options.accumulate > 1).then(|| {
             let trace = Trace::new();
             let cx = Context::new(&trace, true);
-            finish_update(&trace, optimizer::apply(&cx, &params, &options.update_rule()));
+            let rule = UpdateRule {
+                centred: centred.clone(),
+                ..options.update_rule()
+            };
+            finish_update(&trace, optimizer::apply(&cx, &params, &rule));
             drop(cx);
             trace.finish()
         });
@@ -74,7 +87,7 @@ impl StepGraphs {
         let late = all_or_none(options, &step)?;
         let (step, delayed) = delayed(step, &late)?;
         Ok(StepGraphs {
-            reading: Reading::of(options, &params),
+            reading: Reading::of(options, &params, centred),
             late,
             step,
             delayed,
@@ -139,30 +152,78 @@ impl StepGraphs {
     }
 }
 
-/// Traces the loss and adds derivative and update, or with accumulation the sums of gradients. Returns the graph, the
-/// parameters and the sums.
+/// The graph of a step, and what it is made of.
+pub(crate) struct Traced {
+    pub graph: Graph,
+    pub params: Vec<ParamSpec>,
+    /// With accumulation, the sums of gradients.
+    pub sums: Vec<StateSpec>,
+    /// The parameters that stay recentred.
+    pub centred: Centred,
+}
+
+/// Traces the loss, converts its norms, and adds derivative and update, or with accumulation the sums of gradients. Of a
+/// step for another layout, the parameters that stay recentred are known.
 ///
 /// # Errors
-/// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function.
+/// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; norms without a
+/// mean that the model does not have.
 pub(crate) fn step_graph(
     options: &TrainerOptions,
+    known: Option<&Centred>,
     loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
-) -> Result<(Graph, Vec<ParamSpec>, Vec<StateSpec>)> {
+) -> Result<Traced> {
     let trace = Trace::new();
     let cx = Context::new(&trace, true).with_lora(options.lora.as_ref());
     let value = trace.attempt(|| loss(&cx))?;
     check_loss(value)?;
-    trace.output("loss", value);
-    let rule = options.update_rule();
+    trace.output(LOSS, value);
+    let params = cx.params();
+    drop(cx);
+    let (graph, centred) = norms::of_step(trace.finish(), &params, options.norm, known)?;
+
+    let trace = Trace::of(graph);
+    let params = declared_in(&trace, params);
+    let value = trace.with_graph(|graph| graph.outputs.iter().find(|output| output.name == LOSS).map(|o| o.value));
+    let value = trace.tensor(value.ok_or_else(|| Error::internal("a graph without its loss"))?);
+    let cx = Context::resumed(&trace, true, params.clone());
+    let rule = UpdateRule {
+        centred: centred.clone(),
+        ..options.update_rule()
+    };
     let sums = if options.accumulate > 1 {
         optimizer::accumulate(&cx, value, &rule)
     } else {
         finish_update(&trace, optimizer::update(&cx, value, &rule));
         Vec::new()
     };
-    let params = cx.params();
     drop(cx);
-    Ok((trace.finish(), params, sums))
+    Ok(Traced {
+        graph: trace.finish(),
+        params,
+        sums,
+        centred,
+    })
+}
+
+/// The parameters with their states in this trace, which may lack those that nothing reads.
+fn declared_in(trace: &Trace, params: Vec<ParamSpec>) -> Vec<ParamSpec> {
+    let found = |name: &str| {
+        let value = |graph: &Graph| {
+            graph
+                .inputs
+                .iter()
+                .find(|input| input.name == name)
+                .map(|input| input.value)
+        };
+        trace.with_graph(value)
+    };
+    let declared = params.into_iter().map(|param| {
+        let declare = || trace.state(&param.name, DType::F32, &param.shape).id();
+        let value = found(&param.name).unwrap_or_else(declare);
+        ParamSpec { value, ..param }
+    });
+    declared.collect()
 }
 
 /// The states whose updates are delayed whatever plans say: all of them, or none.
@@ -225,7 +286,7 @@ pub(crate) fn function_graph(
 ) -> Result<Graph> {
     let (graph, own) = traced(reading, trace)?;
     check_params(params, &own)?;
-    Ok(graph)
+    Ok(reading.converted(graph))
 }
 
 /// The graph of a function without dropout, and the parameters that it declares.

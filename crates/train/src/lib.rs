@@ -48,6 +48,7 @@ mod array;
 mod generate;
 mod graphs;
 pub mod memory;
+mod norms;
 mod options;
 mod placement;
 mod plans;

@@ -1,7 +1,7 @@
 //! How to train: optimizer, schedule, clipping, accumulation, budget.
 
 use lessen_compile::{CostModel, Options, Placement, Policy, Precision};
-use lessen_nn::{Joined, Lora, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
+use lessen_nn::{Centred, Joined, Lora, NormKind, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
 use std::collections::BTreeMap;
 
 /// How to train.
@@ -36,6 +36,8 @@ pub struct TrainerOptions {
     pub clip_norm: Option<f64>,
     /// Batches that make one step.
     pub accumulate: usize,
+    /// How layer norms are computed; it changes results by their rounding alone.
+    pub norm: NormKind,
     /// When parameters are updated; it changes no result.
     pub placement: Placement,
     /// What products of matrices read, in the step and in functions beside it. Parameters and optimizer stay `f32`.
@@ -73,6 +75,7 @@ impl TrainerOptions {
             seed: 1,
             clip_norm: None,
             accumulate: 1,
+            norm: NormKind::default(),
             placement: Placement::default(),
             precision: Precision::default(),
             policy: Policy::default(),
@@ -117,6 +120,7 @@ impl TrainerOptions {
             no_decay: self.no_decay.clone(),
             layer_decay: self.layer_decay,
             ema: self.ema,
+            centred: Centred::new(),
         }
     }
 }

@@ -205,8 +205,8 @@ impl StepPlans {
         options: &TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Vec<Plan>> {
-        let (graph, ..) = step_graph(options, loss)?;
-        let (step, delayed) = delayed(graph, &self.late)?;
+        let traced = step_graph(options, Some(self.reading.centred()), loss)?;
+        let (step, delayed) = delayed(traced.graph, &self.late)?;
         let first = delayed.map(|delayed| delayed.first);
         let graphs = std::iter::once(step).chain(first);
         graphs

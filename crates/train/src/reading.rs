@@ -1,9 +1,10 @@
 //! How functions beside the step read the parameters of a training: with adapters, and with averages in their place.
 
+use crate::norms;
 use crate::options::TrainerOptions;
 use lessen_graph::{Graph, Trace};
 use lessen_nn::optimizer::average_of;
-use lessen_nn::{Adapter, Context, Held, Lora, ParamSpec};
+use lessen_nn::{Adapter, Centred, Context, Held, Lora, NormKind, ParamSpec};
 use std::collections::BTreeSet;
 
 /// How functions read parameters.
@@ -14,6 +15,8 @@ pub(crate) struct Reading {
     averaged: BTreeSet<String>,
     /// How they are held.
     pub held: Held,
+    /// How layer norms are computed, and the parameters that are recentred for it.
+    norm: (NormKind, Centred),
 }
 
 impl Reading {
@@ -25,8 +28,8 @@ impl Reading {
         }
     }
 
-    /// That of a training of these parameters.
-    pub fn of(options: &TrainerOptions, params: &[ParamSpec]) -> Reading {
+    /// That of a training of these parameters, of which it keeps some recentred.
+    pub fn of(options: &TrainerOptions, params: &[ParamSpec], centred: Centred) -> Reading {
         let rule = options.update_rule();
         let trained = params
             .iter()
@@ -40,7 +43,25 @@ impl Reading {
             },
             lora: rule.lora,
             held: Held::Wide,
+            norm: (options.norm, centred),
         }
+    }
+
+    /// Computes layer norms in another way, for which these parameters are recentred.
+    pub fn set_norm(&mut self, kind: NormKind, centred: Centred) {
+        self.norm = (kind, centred);
+    }
+
+    /// The parameters that are recentred.
+    pub fn centred(&self) -> &Centred {
+        &self.norm.1
+    }
+
+    /// The graph of a function that computes with what training results in, with its norms converted.
+    pub fn converted(&self, graph: Graph) -> Graph {
+        let (kind, centred) = &self.norm;
+        let states = centred.iter().map(|(name, axes)| (self.result_of(name), axes.clone()));
+        norms::of_function(graph, *kind, &states.collect())
     }
 
     /// The context of a function that computes with the parameters as the step does.

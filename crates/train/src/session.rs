@@ -12,11 +12,13 @@ mod states;
 pub(crate) use self::folder::PARAMETERS;
 pub use self::function::{Function, Inputs, Results};
 
+use crate::graphs::{check_params, traced};
+use crate::norms;
 use crate::reading::Reading;
 use lessen_base::{Error, Result};
 use lessen_compile::{Backend, DeviceMemory, Host, Options, Precision};
-use lessen_graph::Type;
-use lessen_nn::{Held, ParamSpec, Weights};
+use lessen_graph::{Tensor, Type};
+use lessen_nn::{Context, Held, NormKind, ParamSpec, Weights};
 use std::collections::BTreeSet;
 
 /// A model on a device: its parameters, and functions over them.
@@ -176,6 +178,34 @@ impl Session {
             self.unload(function);
         }
         self.reading = Reading::default();
+        Ok(())
+    }
+
+    /// Lets functions that are added from now on subtract no mean in a layer norm where that spares means; their results
+    /// are the same up to rounding. Parameters are recentred for it as `trace` allows, a function over them, on which
+    /// the results of all others depend in the same way: those of other batches of the same model.
+    ///
+    /// # Errors
+    /// Shapes that do not fit each other, with the line of the function; a parameter that the model does not have.
+    pub fn convert_norms(
+        &mut self,
+        norm: NormKind,
+        trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
+    ) -> Result<()> {
+        let (graph, own) = traced(&self.reading, trace)?;
+        check_params(&self.params, &own)?;
+        self.reading
+            .set_norm(norm, norms::centred_for(&graph, &self.params, norm));
+        self.recentre()
+    }
+
+    /// Recentres the parameters for norms that subtract no mean.
+    pub(crate) fn recentre(&mut self) -> Result<()> {
+        if let Some(graph) = norms::recentring(&self.params, &self.reading) {
+            let function = self.add(&graph, &Options::default())?;
+            self.run(function, &[])?;
+            self.unload(function);
+        }
         Ok(())
     }
 

@@ -20,7 +20,7 @@ use crate::session::{Function, Session};
 use lessen_base::Result;
 use lessen_compile::Backend;
 use lessen_graph::Tensor;
-use lessen_nn::{BatchShape, Context, ParamSpec, Weights};
+use lessen_nn::{BatchShape, Centred, Context, ParamSpec, Weights};
 use std::collections::HashMap;
 
 /// The planned and the measured most bytes of a run.
@@ -76,7 +76,8 @@ impl Trainer {
     }
 
     /// [`Trainer::new`] from plans made with [`StepPlans::new`] for the same device and options, in a session with
-    /// their parameters. Its other states keep their values, too.
+    /// their parameters. Its other states keep their values, too. Where norms subtract no mean, the parameters are
+    /// recentred for it.
     ///
     /// # Errors
     /// States that the device's memory cannot hold, or that the session has in another type.
@@ -94,6 +95,7 @@ impl Trainer {
         let apply = plans.apply.map(|plan| session.load(plan)).transpose()?;
         let functions = plans.functions.into_iter().map(|plan| session.load(plan));
         let functions = functions.collect::<Result<_>>()?;
+        session.recentre()?;
         Ok(Trainer {
             session,
             states: plans.states.into_iter().map(|(name, _)| name).collect(),
@@ -150,7 +152,8 @@ impl Trainer {
     /// A name that the model does not have, or a wrong shape.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         self.flush()?;
-        self.session.set_weights(weights)
+        self.session.set_weights(weights)?;
+        self.session.recentre()
     }
 
     /// The name of a parameter with a value that is NaN or infinite.
@@ -160,6 +163,11 @@ impl Trainer {
     pub fn broken_parameter(&mut self) -> Result<Option<&str>> {
         self.flush()?;
         self.session.broken_parameter()
+    }
+
+    /// The parameters that are kept recentred for norms that subtract no mean, and along which axes.
+    pub fn centred(&self) -> &Centred {
+        self.session.reading().centred()
     }
 
     /// Steps done.

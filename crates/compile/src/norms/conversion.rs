@@ -8,6 +8,7 @@ use super::demand::{Candidate, Centring, Demands, How, worthwhile};
 use super::facts::{Facts, Runs, Stop, Use};
 use super::parameters::{ParameterChanges, ParameterStep};
 use super::readers::{Destination, destinations};
+use super::{Means, NormOptions};
 
 /// What norms are converted to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,6 +54,8 @@ pub struct LeftNorm {
 pub struct Conversion {
     /// What norms are converted to.
     pub target: NormTarget,
+    /// Whether states keep their shapes; see [`convert_norms_in_place`](super::convert_norms_in_place).
+    pub keeps_states: bool,
     /// The norms that are converted, in the graph's order.
     pub converted: Vec<ConvertedNorm>,
     /// The norms that are not.
@@ -72,10 +75,9 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// The best conversion of a graph of a forward phase. Means are subtracted from values for which `can_recentre`
-    /// holds.
-    pub(crate) fn of(facts: &Facts<'_>, target: NormTarget, can_recentre: &dyn Fn(ValueId) -> bool) -> Conversion {
-        let demands = Demands::of(facts, can_recentre);
+    /// The conversion of a graph of a forward phase with so many means; states may have to keep their shapes.
+    pub(crate) fn of(facts: &Facts<'_>, options: &NormOptions<'_>, (means, keeps): (Means, bool)) -> Conversion {
+        let demands = Demands::of(facts, options.can_recentre, !keeps);
         let norms = norms(facts);
         let candidates: Vec<Candidate> = norms
             .iter()
@@ -84,9 +86,13 @@ impl Conversion {
                 Some(Candidate { node, explicit })
             })
             .collect();
-        let chosen = worthwhile(&candidates);
+        let chosen = match means {
+            Means::Fewer => worthwhile(&candidates),
+            Means::Any => candidates.iter().map(|candidate| candidate.node).collect(),
+        };
         let mut conversion = Conversion {
-            target,
+            target: options.target,
+            keeps_states: keeps,
             converted: Vec::new(),
             left: Vec::new(),
             parameters: ParameterChanges::default(),
@@ -144,7 +150,7 @@ impl Conversion {
     fn expand(&mut self, facts: &Facts<'_>, runs: Runs, how: &How, open: &mut Vec<(Runs, Use)>) {
         let is_compressing = self.is_compressing();
         match *how {
-            How::Ahead => self.parameters.centre(runs, is_compressing),
+            How::Ahead => self.parameters.centre(runs, is_compressing && !self.keeps_states),
             How::Scaled { of, by } => {
                 let node = facts.graph.producer(runs.value).expect("a product");
                 self.absorbed.insert(node, of.value);
@@ -185,8 +191,10 @@ impl Conversion {
         let [scale, shift] = [centred.scale, centred.shift].map(|input| norm.inputs[input]);
         let last = facts.graph.ty(norm.outputs[0]).rank() - 1;
         let destinations = destinations(facts, Runs::of(norm.outputs[0], last));
-        let is_compressed = self.is_compressing() && self.fold_scale(facts, scale, destinations.as_deref());
-        let is_gone = facts.known[shift.index()] == Some(0.0) || self.fold_shift(facts, shift, destinations.as_deref());
+        let folds = !self.keeps_states;
+        let is_compressed = folds && self.is_compressing() && self.fold_scale(facts, scale, destinations.as_deref());
+        let is_gone = facts.known[shift.index()] == Some(0.0)
+            || (folds && self.fold_shift(facts, shift, destinations.as_deref()));
         // A shift cannot be added to rows that lack an element, which has a shift, too.
         let is_compressed = is_compressed && is_gone;
         if let (true, Some(destinations)) = (is_compressed, &destinations) {

@@ -35,13 +35,16 @@ pub(crate) struct Centring {
 pub(crate) struct Demands<'a> {
     ways: HashMap<Runs, Centring>,
     can_recentre: &'a dyn Fn(ValueId) -> bool,
+    /// Whether a state may be multiplied ahead of time by another one.
+    can_scale: bool,
 }
 
 impl Demands<'_> {
-    pub fn of<'a>(facts: &Facts<'_>, can_recentre: &'a dyn Fn(ValueId) -> bool) -> Demands<'a> {
+    pub fn of<'a>(facts: &Facts<'_>, can_recentre: &'a dyn Fn(ValueId) -> bool, can_scale: bool) -> Demands<'a> {
         let mut demands = Demands {
             ways: HashMap::new(),
             can_recentre,
+            can_scale,
         };
         for (value, entry) in facts.graph.values.iter().enumerate() {
             if !entry.ty.dtype.is_float() {
@@ -91,7 +94,7 @@ impl Demands<'_> {
                     }
                 }
                 Along::Product => {
-                    if let Some((of, by)) = scaled(facts, runs) {
+                    if let Some((of, by)) = scaled(facts, runs).filter(|_| self.can_scale) {
                         return free(How::Scaled { of, by });
                     }
                 }

@@ -48,10 +48,28 @@ impl NormOptions<'_> {
     }
 }
 
+/// How many means may be subtracted in a converted graph.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Means {
+    /// Fewer than the norms spare that are converted for it.
+    Fewer,
+    /// Any number: each norm is converted for which it is possible.
+    Any,
+}
+
 /// Converts the norms of a graph of a forward phase, whose parameters are states. Returns the new graph and what was
 /// changed; the states of the new graph have the values that [`Conversion::parameters`] makes of those of the old one.
 pub fn convert_norms(graph: &Graph, options: &NormOptions<'_>) -> (Graph, Conversion) {
     let facts = facts::Facts::of(graph, &options.known, options.is_parameter);
-    let conversion = Conversion::of(&facts, options.target, options.can_recentre);
+    let conversion = Conversion::of(&facts, options, (Means::Fewer, false));
+    (rewrite::rewritten(graph, &conversion), conversion)
+}
+
+/// [`convert_norms`] for parameters that keep their shapes and what they are, as training needs it: the only steps of
+/// [`Conversion::parameters`] are [`ParameterStep::Centre`]. Scales and shifts of norms and of branches stay where they
+/// are, and for CRMSNorm the last element is left out of a state when it is read.
+pub fn convert_norms_in_place(graph: &Graph, options: &NormOptions<'_>, means: Means) -> (Graph, Conversion) {
+    let facts = facts::Facts::of(graph, &options.known, options.is_parameter);
+    let conversion = Conversion::of(&facts, options, (means, true));
     (rewrite::rewritten(graph, &conversion), conversion)
 }

@@ -71,12 +71,27 @@ impl<'g> Rewriting<'_, 'g> {
                 InputKind::Data => self.trace.input(&input.name, ty.dtype, &ty.shape),
                 InputKind::State if is_read[input.value.index()] => {
                     let shape = self.conversion.parameters.shape(input.value, &ty.shape);
-                    self.trace.state(&input.name, ty.dtype, &shape)
+                    let state = self.trace.state(&input.name, ty.dtype, &shape);
+                    self.less_last(input.value, state)
                 }
                 InputKind::State => continue,
             };
             self.values[input.value.index()] = Some(value);
         }
+    }
+
+    /// What readers of a compressed value see of a state that keeps its shape.
+    fn less_last(&mut self, value: ValueId, state: Tensor<'g>) -> Tensor<'g> {
+        let of_value = Runs::of(value, 0)..=Runs::of(value, usize::MAX);
+        let all = self
+            .conversion
+            .compressed
+            .range(of_value)
+            .filter(|_| self.conversion.keeps_states);
+        all.fold(state, |part, &runs| {
+            self.made.insert((runs, Form::Whole), state);
+            compressed(part, runs.axis)
+        })
     }
 
     /// Which values results follow from, when the conversion is done.

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 
 use lessen_base::SplitMix64;
-use lessen_compile::{Conversion, NormOptions, NormTarget, Parameter, Shift, Stop, convert_norms, recognize_norms};
+use lessen_compile::{
+    Conversion, Means, NormOptions, NormTarget, Parameter, ParameterStep, Shift, Stop, convert_norms,
+    convert_norms_in_place, recognize_norms,
+};
 use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, Type, evaluate_exactly};
 
 const WIDTH: usize = 6;
@@ -340,4 +343,53 @@ fn states_are_not_taken_for_data() {
         new.inputs.iter().filter(|input| input.kind == InputKind::State).count(),
         states - 3
     );
+}
+
+/// Recentres the states that a conversion in place asks for.
+fn recentred(graph: &Graph, conversion: &Conversion, values: &HashMap<String, Array>) -> HashMap<String, Array> {
+    let mut values = values.clone();
+    for (id, steps) in conversion.parameters.iter() {
+        assert!(steps.iter().all(|step| matches!(step, ParameterStep::Centre { .. })));
+        let array = values.get_mut(&graph.input(id).unwrap().name).unwrap();
+        let mut parameter = Parameter {
+            shape: array.ty.shape.clone(),
+            data: array.data.clone(),
+        };
+        parameter
+            .apply(steps, &mut |_| unreachable!("means need no other state"))
+            .unwrap();
+        array.data = parameter.data;
+    }
+    values
+}
+
+#[test]
+fn in_place_parameters_keep_shapes_and_are_recentred_alone() {
+    let tied = traced(|net| {
+        let ids = net.trace.input("ids", DType::I32, &[2, TOKENS]);
+        let words = net.state("words", &[WORDS, WIDTH]);
+        let scale = net.state("scale", &[WIDTH]);
+        let x = net.layer("a", words.gather(ids));
+        let x = net.layer("b", x + net.linear("mixed", x.tanh(), WIDTH) * scale);
+        net.trace.output("logits", net.norm("final", x).matmul_t(words));
+    });
+    for (graph, means) in [(transformer(), Means::Fewer), (tied, Means::Any)] {
+        for target in [NormTarget::Rms, NormTarget::Crms] {
+            let (new, conversion) = convert_norms_in_place(&graph, &NormOptions::of(target), means);
+            lessen_graph::verify(&new).unwrap();
+            assert_eq!(conversion.converted.len(), 3);
+            assert!(conversion.converted.iter().all(|norm| norm.shift == Shift::Added));
+            for input in &new.inputs {
+                let old = graph.inputs.iter().find(|old| old.name == input.name).unwrap();
+                assert_eq!(graph.ty(old.value), new.ty(input.value), "{}", input.name);
+            }
+            assert_eq!(new.inputs.len(), graph.inputs.len());
+            let values = values(&graph, 11);
+            let expected = evaluate_exactly(&graph, &values).unwrap();
+            let found = evaluate_exactly(&new, &recentred(&graph, &conversion, &values)).unwrap();
+            for (a, b) in expected["logits"].data.iter().zip(&found["logits"].data) {
+                assert!((a - b).abs() <= 1e-10 * a.abs().max(1.0), "{target:?}: {a} and {b}");
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use lessen_base::{Error, Result};
 use super::idx;
 use super::npy::{self, Npy};
 use super::parts::{DEV, Part, Parts};
-use super::zip::Archive;
+use crate::arrays::zip::Archive;
 
 /// The split that something belongs to by its name; one without such a word is for training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -200,8 +200,9 @@ fn splits(arrays: Vec<Array<'_>>, place: &Path, is_one: bool) -> Result<Parts> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::arrays::zip;
+    use crate::images::npy;
     use crate::images::parts::PartLabels;
-    use crate::images::{npy, zip};
     use std::fs;
 
     #[test]

@@ -31,7 +31,6 @@ mod resize;
 mod set;
 mod tones;
 mod unpack;
-mod zip;
 
 pub use self::augment::{Augmentation, NoAugmentation};
 pub use self::batches::{Augment, ImageBatches};

@@ -1,11 +1,11 @@
-//! Arrays as NumPy saves them (`.npy`): a magic word, a version, a header in the form of a Python dictionary, the
-//! elements. Integers and truth values are read.
+//! Whole numbers as NumPy saves them (`.npy`): images and labels.
 
 use std::path::Path;
 
 use lessen_base::{Error, Result};
 
-use super::idx::product;
+use crate::arrays::header::Header;
+use crate::arrays::{Array, Dtype};
 use crate::files::quoted;
 
 /// An array of whole numbers in row-major order.
@@ -59,102 +59,29 @@ pub fn read(path: &Path) -> Result<Npy> {
 
 /// Reads the content of a file; what is wrong with it otherwise, as the end of a sentence.
 pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Npy, String> {
-    let other = || "is no NumPy array; save it with numpy.save".to_string();
-    let cut_off = || "ends within its header; it is cut off, so save it again".to_string();
-    let rest = bytes.strip_prefix(b"\x93NUMPY").ok_or_else(other)?;
-    let (size, rest) = match rest {
-        [1, _, a, b, rest @ ..] => (usize::from(u16::from_le_bytes([*a, *b])), rest),
-        [2 | 3, _, a, b, c, d, rest @ ..] => (u32::from_le_bytes([*a, *b, *c, *d]) as usize, rest),
-        [1..=3, ..] | [] => return Err(cut_off()),
-        _ => return Err(other()),
-    };
-    let (header, data) = rest.split_at_checked(size).ok_or_else(cut_off)?;
-    let header = std::str::from_utf8(header).map_err(|_| other())?;
-    let Header { kind, size, shape } = Header::parse(header)?;
-    let said = product(&shape).and_then(|count| count.checked_mul(size));
-    if said != Some(data.len()) {
-        return Err(format!(
-            "says that it holds an array of shape {shape:?} with {size} bytes for each element, but {} bytes follow; save it \
-             again",
-            data.len()
-        ));
+    let header = Header::parse(bytes)?;
+    let dtype = Dtype::of(&header.descr).filter(|dtype| !matches!(dtype, Dtype::Float(_)));
+    let dtype = dtype.ok_or_else(|| {
+        format!(
+            "has elements of the type {}; save images with values from 0 to 255 and labels, both as \
+             array.astype(\"uint8\") or wider integers",
+            quoted(&header.descr)
+        )
+    })?;
+    if header.is_fortran && header.shape.iter().filter(|size| **size > 1).count() > 1 {
+        return Err("has its first axis innermost; save numpy.ascontiguousarray(array)".to_string());
     }
-    let elements = match (kind, size) {
-        (Kind::Unsigned, 1) => Elements::Bytes(data.to_vec()),
-        _ => Elements::Integers(
-            data.chunks_exact(size)
-                .map(|element| integer(kind, element))
-                .collect::<Option<_>>()
-                .ok_or("has numbers beyond 2^63; save smaller ones")?,
-        ),
-    };
-    Ok(Npy { shape, elements })
-}
-
-/// A kind of whole numbers. Bytes of more than one have their lowest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Unsigned,
-    Signed,
-}
-
-/// A number of up to 8 bytes, the lowest first; none above the greatest one with sign.
-fn integer(kind: Kind, bytes: &[u8]) -> Option<i64> {
-    let negative = kind == Kind::Signed && bytes.last().is_some_and(|last| last >> 7 == 1);
-    let mut all = [if negative { 0xFF } else { 0 }; 8];
-    all[..bytes.len()].copy_from_slice(bytes);
-    let value = i64::from_le_bytes(all);
-    (negative || value >= 0).then_some(value)
-}
-
-/// What the header says.
-struct Header {
-    kind: Kind,
-    /// Bytes of an element.
-    size: usize,
-    shape: Vec<usize>,
-}
-
-impl Header {
-    /// Reads `{'descr': '<i8', 'fortran_order': False, 'shape': (2, 3), }`.
-    fn parse(text: &str) -> std::result::Result<Header, String> {
-        let unclear = || "has a header that cannot be understood; save it with numpy.save".to_string();
-        let value = |key: &str| -> Option<&str> {
-            let after = text.split_once(&format!("'{key}'"))?.1;
-            Some(after.trim_start().strip_prefix(':')?.trim_start())
-        };
-        let descr = value("descr").ok_or_else(unclear)?;
-        let descr = descr.strip_prefix('\'').and_then(|rest| rest.split_once('\''));
-        let descr = descr.ok_or("is an array of records; save an array of plain numbers")?.0;
-        let is_fortran = value("fortran_order").ok_or_else(unclear)?.starts_with("True");
-        let shape = value("shape").and_then(|rest| rest.strip_prefix('(')?.split_once(')'));
-        let sizes = shape.ok_or_else(unclear)?.0.split(',').map(str::trim);
-        let sizes = sizes.filter(|size| !size.is_empty());
-        let shape: Vec<usize> = sizes
-            .map(|size| size.parse().map_err(|_| unclear()))
-            .collect::<std::result::Result<_, _>>()?;
-        let (kind, size) = match descr {
-            "|u1" | "|b1" => (Kind::Unsigned, 1),
-            "|i1" => (Kind::Signed, 1),
-            "<u2" => (Kind::Unsigned, 2),
-            "<i2" => (Kind::Signed, 2),
-            "<u4" => (Kind::Unsigned, 4),
-            "<i4" => (Kind::Signed, 4),
-            "<u8" => (Kind::Unsigned, 8),
-            "<i8" => (Kind::Signed, 8),
-            _ => {
-                return Err(format!(
-                    "has elements of the type {}; save images with values from 0 to 255 and labels, both as \
-                     array.astype(\"uint8\") or wider integers",
-                    quoted(descr)
-                ));
-            }
-        };
-        if is_fortran && shape.iter().filter(|size| **size > 1).count() > 1 {
-            return Err("has its first axis innermost; save numpy.ascontiguousarray(array)".to_string());
+    let data = &bytes[header.end..];
+    header.check(dtype, data.len())?;
+    let elements = match dtype {
+        Dtype::Unsigned(1) | Dtype::Bool => Elements::Bytes(data.to_vec()),
+        _ => {
+            let array = Array::of_bytes(header.shape.clone(), dtype, data.to_vec());
+            Elements::Integers(array.integers().ok_or("has numbers beyond 2^63; save smaller ones")?)
         }
-        Ok(Header { kind, size, shape })
-    }
+    };
+    let shape = header.shape;
+    Ok(Npy { shape, elements })
 }
 
 #[cfg(test)]

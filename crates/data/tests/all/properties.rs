@@ -5,7 +5,7 @@ use std::path::Path;
 
 use lessen_base::Error;
 use lessen_data::images::{self, idx, npy};
-use lessen_data::{Tokenizer, labelled, squad};
+use lessen_data::{Tokenizer, arrays, labelled, squad};
 
 /// Texts that every tokenizer which can be read is tried on.
 const TEXTS: [&str; 4] = [
@@ -129,6 +129,7 @@ const RATIO_OF_PICTURES: usize = 3 * 8 * RATIO;
 pub fn image_file_is_read_or_refused(dir: &Path, name: &str, bytes: &[u8]) -> bool {
     let path = dir.join(name);
     fs::write(&path, bytes).unwrap();
+    arrays_are_read_or_refused(&path, bytes.len());
     let (ratio, read) = match name {
         "images-idx3-ubyte" => (RATIO, idx::read(&path).map(|array| array.bytes.len())),
         "array.npy" => (RATIO, npy::read(&path).map(|array| size_of_elements(&array.elements))),
@@ -147,6 +148,21 @@ pub fn image_file_is_read_or_refused(dir: &Path, name: &str, bytes: &[u8]) -> bo
             check_refusal(&error);
             assert!(!error.to_string().contains('\n'), "{error} is one sentence");
             false
+        }
+    }
+}
+
+/// Any file is refused with one sentence as arrays of numbers, or gives no more than its bytes can stand for.
+fn arrays_are_read_or_refused(path: &Path, bytes: usize) {
+    let one = arrays::npy::read(path).map(|array| array.bytes().len());
+    let all = arrays::npz::read(path).map(|all| all.iter().map(|(_, array)| array.bytes().len()).sum());
+    for read in [one, all] {
+        match read {
+            Ok(size) => assert!(size <= bytes * RATIO, "{size} of {bytes} bytes"),
+            Err(error) => {
+                check_refusal(&error);
+                assert!(!error.to_string().contains('\n'), "{error} is one sentence");
+            }
         }
     }
 }

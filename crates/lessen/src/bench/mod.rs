@@ -4,6 +4,7 @@ pub mod activation;
 pub mod attention;
 mod matching;
 pub mod memory;
+pub mod onnx;
 pub mod step;
 mod step_cases;
 pub mod update;

@@ -18,6 +18,7 @@ mod predict;
 mod recipe_args;
 mod recipes;
 mod report;
+mod run;
 mod train;
 
 use clap::Subcommand;
@@ -40,6 +41,8 @@ pub enum Command {
     Export(export::Export),
     /// Turn the LayerNorms of an ONNX file into RMSNorm or CRMSNorm, with the same results
     Convert(convert::Convert),
+    /// Run an ONNX file on inputs from NumPy's files, or on random ones
+    Run(run::Run),
     /// Write a page with curves, memory, settings and results of one or several runs
     Report(report::Report),
     /// Say what a recipe would take in memory and time, without running it
@@ -65,6 +68,7 @@ impl Command {
             Command::Generate(command) => command.run(),
             Command::Export(command) => command.run(),
             Command::Convert(command) => command.run(),
+            Command::Run(command) => command.run(),
             Command::Report(command) => command.run(),
             Command::Plan(command) => command.run(),
             Command::Bench(command) => command.run(),

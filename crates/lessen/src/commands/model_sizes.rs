@@ -7,17 +7,28 @@ use lessen_run::{Error, Result};
 /// the model's constants ask for.
 ///
 /// # Errors
-/// A name that no input has, or a size that is no whole number from 1 on.
-pub fn sizes(model: &Model, given: &[String]) -> Result<Sizes> {
-    let names = size_names(model);
+/// As [`given_sizes`].
+pub fn sizes(model: &Model, words: &[String]) -> Result<Sizes> {
     let default = |i: usize| if i == 0 { 2 } else { 8 };
-    let mut sizes: Sizes = names
-        .iter()
-        .enumerate()
-        .map(|(i, name)| (name.clone(), default(i)))
+    let names = size_names(model).into_iter().enumerate();
+    let mut sizes: Sizes = names.map(|(i, name)| (name, default(i))).collect();
+    let given = given_sizes(model, words)?;
+    let free: Vec<String> = sizes
+        .keys()
+        .filter(|name| !given.contains_key(*name))
+        .cloned()
         .collect();
-    let mut free = names.clone();
-    for word in given {
+    sizes.extend(given);
+    fitting_sizes(model, &sizes, &free)
+}
+
+/// The sizes from `NAME=N` alone.
+///
+/// # Errors
+/// A name that no input has, or a size that is no whole number from 1 on.
+pub fn given_sizes(model: &Model, words: &[String]) -> Result<Sizes> {
+    let names = size_names(model);
+    let size = |word: &String| {
         let parts = word
             .split_once('=')
             .and_then(|(name, size)| Some((name, size.parse::<usize>().ok()?)));
@@ -26,18 +37,16 @@ pub fn sizes(model: &Model, given: &[String]) -> Result<Sizes> {
                 "--size: `{word}` is not as NAME=N, such as batch=2"
             )));
         };
-        match sizes.get_mut(name) {
-            Some(known) => {
-                *known = size;
-                free.retain(|other| other != name);
-            }
-            None => {
-                return Err(Error::user(format!(
-                    "--size: no extent of the inputs is called `{name}`; the names are {}",
-                    names.join(", ")
-                )));
-            }
+        match names.iter().any(|known| known == name) {
+            true => Ok((name.to_string(), size)),
+            false if names.is_empty() => Err(Error::user(format!(
+                "--size: no extent of the inputs is called `{name}`; all of them have fixed sizes"
+            ))),
+            false => Err(Error::user(format!(
+                "--size: no extent of the inputs is called `{name}`; the names are {}",
+                names.join(", ")
+            ))),
         }
-    }
-    fitting_sizes(model, &sizes, &free)
+    };
+    words.iter().map(size).collect()
 }

@@ -4,8 +4,9 @@ use crate::models::bert::Family;
 use crate::models::vit::VitFamily;
 
 /// Returns the names that a parameter may have, in order of precedence: its own, the one without `bert.`, `vit.`,
-/// `transformer.` or `model.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT converted
-/// from TensorFlow), and that of a tied copy.
+/// `transformer.`, `gpt_neox.` or `model.` (checkpoints of models without a head), the one with `gamma` or `beta` (BERT
+/// converted from TensorFlow), `lm_head` for `embed_out` (GPT-NeoX in the memory of transformers 5), and that of a tied
+/// copy.
 pub(super) fn candidates(name: &str) -> Vec<String> {
     let mut names = vec![name.to_string()];
     names.extend(without_prefix(name).map(str::to_string));
@@ -19,6 +20,7 @@ pub(super) fn candidates(name: &str) -> Vec<String> {
             .collect();
         names.extend(older);
     }
+    names.extend((name == "embed_out.weight").then(|| "lm_head.weight".to_string()));
     let copies = tied().into_iter().filter(|tied| tied.source == name);
     names.extend(copies.map(|tied| tied.copy.to_string()));
     names
@@ -30,7 +32,7 @@ pub(super) fn without_prefix(name: &str) -> Option<&str> {
         .into_iter()
         .map(|family| family.description().prefix)
         .chain(VitFamily::ALL.map(VitFamily::model_type))
-        .chain(["transformer", "model"]);
+        .chain(["transformer", "gpt_neox", "model"]);
     prefixes.find_map(|prefix| name.strip_prefix(prefix)?.strip_prefix('.'))
 }
 
@@ -46,13 +48,17 @@ pub(super) struct Tied {
 
 /// All tensors that models tie to others.
 pub(super) fn tied() -> Vec<Tied> {
-    let mut all: Vec<Tied> = ["transformer.wte.weight", "model.embed_tokens.weight"]
-        .map(|words| Tied {
-            copy: "lm_head.weight",
-            source: words.to_string(),
-            user: words,
-        })
-        .into();
+    let decoders = [
+        ("lm_head.weight", "transformer.wte.weight"),
+        ("lm_head.weight", "model.embed_tokens.weight"),
+        ("embed_out.weight", "gpt_neox.embed_in.weight"),
+    ];
+    let tied = |(copy, words): (_, &'static str)| Tied {
+        copy,
+        source: words.to_string(),
+        user: words,
+    };
+    let mut all: Vec<Tied> = decoders.map(tied).into();
     for description in Family::ALL.map(Family::description) {
         let names = &description.masked;
         all.push(Tied {
@@ -75,6 +81,8 @@ pub(super) fn is_redundant(name: &str) -> bool {
     name.ends_with("position_ids")
         || name.ends_with(".attn.bias")
         || name.ends_with(".attn.masked_bias")
+        || name.ends_with(".attention.bias")
+        || name.ends_with(".attention.masked_bias")
         || name.ends_with(".rotary_emb.inv_freq")
         || name.ends_with(".num_batches_tracked")
         || tied().iter().any(|tied| tied.copy == name)

@@ -9,7 +9,9 @@ use crate::config::Fields;
 use crate::loss::Loss;
 use crate::models::bert::{Bert, Family, Head};
 use crate::models::encoder::{EncoderConfig, LessenEncoder};
+use crate::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use crate::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use crate::models::gptj::{GPTJForCausalLM, GptjConfig};
 use crate::models::llama::{LlamaConfig, LlamaForCausalLM};
 use crate::models::vision::{ImageClassifier, ImageClassifierConfig};
 use crate::models::vit::{Vit, VitConfig};
@@ -82,6 +84,14 @@ impl Model {
             Architecture::Bert(family, head) => Bert::from_fields(fields, family, head)?.into(),
             Architecture::GPT2LMHeadModel => GPT2LMHeadModel {
                 config: Gpt2Config::from_fields(fields)?,
+            }
+            .into(),
+            Architecture::GPTNeoXForCausalLM => GPTNeoXForCausalLM {
+                config: GptNeoxConfig::from_fields(fields)?,
+            }
+            .into(),
+            Architecture::GPTJForCausalLM => GPTJForCausalLM {
+                config: GptjConfig::from_fields(fields)?,
             }
             .into(),
             Architecture::Llama(family) => LlamaForCausalLM {

@@ -4,6 +4,7 @@ use super::Model;
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
 use crate::loss::Loss;
+use crate::norm_kind::NormKind;
 use lessen_base::{Error, Result};
 
 impl Model {
@@ -14,7 +15,11 @@ impl Model {
             Model::LessenEncoder(model) => &model.config.labels,
             Model::Vit(model) => &model.config.labels,
             Model::ImageClassifier(model) => &model.config.labels,
-            Model::Bert(_) | Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => &[],
+            Model::Bert(_)
+            | Model::GPT2LMHeadModel(_)
+            | Model::GPTNeoXForCausalLM(_)
+            | Model::GPTJForCausalLM(_)
+            | Model::LlamaForCausalLM(_) => &[],
         }
     }
 
@@ -30,7 +35,11 @@ impl Model {
             Model::LessenEncoder(model) => model.config.labels = labels,
             Model::Vit(model) => model.config.labels = labels,
             Model::ImageClassifier(model) => model.config.labels = labels,
-            Model::Bert(_) | Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => {
+            Model::Bert(_)
+            | Model::GPT2LMHeadModel(_)
+            | Model::GPTNeoXForCausalLM(_)
+            | Model::GPTJForCausalLM(_)
+            | Model::LlamaForCausalLM(_) => {
                 panic!("a language model has no classes")
             }
         }
@@ -43,7 +52,10 @@ impl Model {
             Model::LessenEncoder(model) => model.config.multi_label,
             Model::Vit(model) => model.config.multi_label,
             Model::ImageClassifier(model) => model.config.multi_label,
-            Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => false,
+            Model::GPT2LMHeadModel(_)
+            | Model::GPTNeoXForCausalLM(_)
+            | Model::GPTJForCausalLM(_)
+            | Model::LlamaForCausalLM(_) => false,
         }
     }
 
@@ -54,7 +66,10 @@ impl Model {
             Model::LessenEncoder(model) => model.config.multi_label = is_multi_label,
             Model::Vit(model) => model.config.multi_label = is_multi_label,
             Model::ImageClassifier(model) => model.config.multi_label = is_multi_label,
-            Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) => {}
+            Model::GPT2LMHeadModel(_)
+            | Model::GPTNeoXForCausalLM(_)
+            | Model::GPTJForCausalLM(_)
+            | Model::LlamaForCausalLM(_) => {}
         }
     }
 
@@ -63,7 +78,12 @@ impl Model {
         match self {
             Model::Vit(model) => Some(model.config.image()),
             Model::ImageClassifier(model) => Some(model.config.image()),
-            Model::Bert(_) | Model::GPT2LMHeadModel(_) | Model::LlamaForCausalLM(_) | Model::LessenEncoder(_) => None,
+            Model::Bert(_)
+            | Model::GPT2LMHeadModel(_)
+            | Model::GPTNeoXForCausalLM(_)
+            | Model::GPTJForCausalLM(_)
+            | Model::LlamaForCausalLM(_)
+            | Model::LessenEncoder(_) => None,
         }
     }
 
@@ -90,6 +110,8 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.vocab_size,
             Model::GPT2LMHeadModel(model) => model.config.vocab_size,
+            Model::GPTNeoXForCausalLM(model) => model.config.vocab_size,
+            Model::GPTJForCausalLM(model) => model.config.vocab_size,
             Model::LlamaForCausalLM(model) => model.config.vocab_size,
             Model::LessenEncoder(model) => model.config.vocab_size,
             Model::Vit(_) | Model::ImageClassifier(_) => 0,
@@ -101,6 +123,8 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.vocab_size = tokens,
             Model::GPT2LMHeadModel(model) => model.config.vocab_size = tokens,
+            Model::GPTNeoXForCausalLM(model) => model.config.vocab_size = tokens,
+            Model::GPTJForCausalLM(model) => model.config.vocab_size = tokens,
             Model::LlamaForCausalLM(model) => model.config.vocab_size = tokens,
             Model::LessenEncoder(model) => model.config.vocab_size = tokens,
             Model::Vit(_) | Model::ImageClassifier(_) => {}
@@ -140,6 +164,8 @@ impl Model {
                 (&mut model.config.max_position_embeddings, first)
             }
             Model::GPT2LMHeadModel(model) => (&mut model.config.n_positions, 0),
+            Model::GPTNeoXForCausalLM(model) => (&mut model.config.max_position_embeddings, 0),
+            Model::GPTJForCausalLM(model) => (&mut model.config.n_positions, 0),
             Model::LlamaForCausalLM(model) => (&mut model.config.max_position_embeddings, 0),
             Model::LessenEncoder(model) => (&mut model.config.max_length, 0),
             Model::Vit(_) | Model::ImageClassifier(_) => return,
@@ -152,6 +178,8 @@ impl Model {
         Some(match self {
             Model::Bert(model) => model.config.max_position_embeddings - model.config.first_position(),
             Model::GPT2LMHeadModel(model) => model.config.n_positions,
+            Model::GPTNeoXForCausalLM(model) => model.config.max_position_embeddings,
+            Model::GPTJForCausalLM(model) => model.config.n_positions,
             Model::LlamaForCausalLM(model) => model.config.max_position_embeddings,
             Model::LessenEncoder(model) => model.config.max_length,
             Model::Vit(_) | Model::ImageClassifier(_) => return None,
@@ -163,6 +191,8 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.attention,
             Model::GPT2LMHeadModel(model) => model.config.attention,
+            Model::GPTNeoXForCausalLM(model) => model.config.attention,
+            Model::GPTJForCausalLM(model) => model.config.attention,
             Model::LlamaForCausalLM(model) => model.config.attention,
             Model::LessenEncoder(model) => model.config.attention,
             Model::Vit(model) => model.config.attention,
@@ -183,6 +213,14 @@ impl Model {
             Model::GPT2LMHeadModel(model) => {
                 let c = &mut model.config;
                 (&mut c.attention, c.n_embd / c.n_head)
+            }
+            Model::GPTNeoXForCausalLM(model) => {
+                let head_width = model.config.head_width();
+                (&mut model.config.attention, head_width)
+            }
+            Model::GPTJForCausalLM(model) => {
+                let head_width = model.config.head_width();
+                (&mut model.config.attention, head_width)
             }
             Model::LlamaForCausalLM(model) => (&mut model.config.attention, model.config.head_dim),
             Model::LessenEncoder(model) => {
@@ -211,6 +249,8 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.hidden_act,
             Model::GPT2LMHeadModel(model) => model.config.activation_function,
+            Model::GPTNeoXForCausalLM(model) => model.config.hidden_act,
+            Model::GPTJForCausalLM(model) => model.config.activation_function,
             Model::LlamaForCausalLM(model) => model.config.hidden_act,
             Model::LessenEncoder(model) => model.config.activation,
             Model::Vit(model) => model.config.hidden_act,
@@ -223,6 +263,8 @@ impl Model {
         match self {
             Model::Bert(model) => model.config.hidden_act = activation,
             Model::GPT2LMHeadModel(model) => model.config.activation_function = activation,
+            Model::GPTNeoXForCausalLM(model) => model.config.hidden_act = activation,
+            Model::GPTJForCausalLM(model) => model.config.activation_function = activation,
             Model::LlamaForCausalLM(model) => model.config.hidden_act = activation,
             Model::LessenEncoder(model) => model.config.activation = activation,
             Model::Vit(model) => model.config.hidden_act = activation,
@@ -241,11 +283,23 @@ impl Model {
         of_each!(self, model => model.config.loss = loss);
     }
 
+    /// How the layer norms are computed.
+    pub fn norm(&self) -> NormKind {
+        of_each!(self, model => model.config.norm)
+    }
+
+    /// Replaces how the layer norms are computed, which changes neither parameters nor results.
+    pub fn set_norm(&mut self, norm: NormKind) {
+        of_each!(self, model => model.config.norm = norm);
+    }
+
     /// Sets every dropout of the model (of a Llama that of attention weights) to `p`, at least 0 and below 1.
     pub fn set_dropout(&mut self, p: f64) {
         match self {
             Model::Bert(model) => model.config.set_dropout(p),
             Model::GPT2LMHeadModel(model) => model.config.set_dropout(p),
+            Model::GPTNeoXForCausalLM(model) => model.config.set_dropout(p),
+            Model::GPTJForCausalLM(model) => model.config.set_dropout(p),
             Model::LlamaForCausalLM(model) => model.config.attention_dropout = p,
             Model::LessenEncoder(model) => model.config.dropout = p,
             Model::Vit(model) => model.config.set_dropout(p),

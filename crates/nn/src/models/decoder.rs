@@ -22,16 +22,20 @@ pub struct Decoder {
     pub(super) norm: Norm,
     /// What norms add to the variance or to the mean square.
     pub(super) norm_eps: f64,
+    pub(super) branches: Branches,
     pub(super) qkv: Qkv,
-    /// Of every product but those of queries, keys and values.
-    pub(super) linear: Linear,
+    /// Of the product that ends an attention.
+    pub(super) attention_out: Linear,
     pub(super) mlp: Mlp,
+    /// Of the products of the feed-forward layers.
+    pub(super) mlp_linear: Linear,
     pub(super) activation: Activation,
     pub(super) dropout: Dropout,
     /// Of the initial values of matrices.
     pub(super) init: Init,
     /// The same of matrices that end a residual branch.
     pub(super) residual_init: Init,
+    pub(super) head: Head,
     pub(super) names: Names,
     pub(super) loss: Loss,
 }
@@ -59,6 +63,17 @@ pub(super) enum Norm {
     Rms,
 }
 
+/// What the residual branches of a block read.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) enum Branches {
+    /// The feed-forward layers what attention gives: `y = x + attention(norm(x))`, then `y + mlp(norm(y))`.
+    Sequential,
+    /// Both the same, each by its own norm: `x + attention(norm(x)) + mlp(norm(x))`.
+    Parallel,
+    /// Both the same, by one norm, the first name of [`Names::norms`].
+    ParallelWithOneNorm,
+}
+
 /// How a matrix is stored, and whether a bias is added to its product.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Linear {
@@ -75,6 +90,8 @@ pub(super) enum Linear {
 pub(super) enum Qkv {
     /// One of this name.
     Joined(&'static str, Linear),
+    /// One of this name, with the queries, keys and values of a head side by side: its rows are `[H, 3, D]`.
+    JoinedByHead(&'static str, Linear),
     /// One for each, of these names.
     Separate([&'static str; 3], Linear),
 }
@@ -116,8 +133,15 @@ pub(super) struct Names {
     pub(super) mlp: &'static str,
     /// The norms before attention and feed-forward layers, and the last one.
     pub(super) norms: [&'static str; 3],
-    /// The head; none where it is tied to the token embeddings.
-    pub(super) head: Option<&'static str>,
+    pub(super) head: &'static str,
+}
+
+/// The product with the vocabulary.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Head {
+    /// Whether its matrix is the table of token embeddings.
+    pub(super) tied: bool,
+    pub(super) biased: bool,
 }
 
 /// The tokens that a decoder reads.
@@ -220,14 +244,18 @@ impl Decoder {
             };
             let how = shared.of_layer(cx, how);
             let y = attend(cx, [how.rotate(q), how.rotate(k), v], how);
-            self.linear
+            self.attention_out
                 .apply(cx, names.attention_out, merge_heads(y), width, self.residual_init)
         });
-        let x = x + cx.dropout(y, self.dropout.residual);
+        let attended = x + cx.dropout(y, self.dropout.residual);
 
-        let h = self.norm(cx, names.norms[1], x);
+        let h = match self.branches {
+            Branches::Sequential => self.norm(cx, names.norms[1], attended),
+            Branches::Parallel => self.norm(cx, names.norms[1], x),
+            Branches::ParallelWithOneNorm => h,
+        };
         let y = cx.scope(names.mlp, |cx| self.feed_forward(cx, h, batch));
-        x + cx.dropout(y, self.dropout.residual)
+        attended + cx.dropout(y, self.dropout.residual)
     }
 
     /// Heads of queries, keys and values, `[B, T, H, D]`.
@@ -241,6 +269,11 @@ impl Decoder {
         let heads = [heads, kv_heads, kv_heads];
         let widths = heads.map(|heads| heads * head_width);
         let parts = match self.qkv {
+            Qkv::JoinedByHead(name, linear) => {
+                let joined = linear.apply(cx, name, h, widths.iter().sum(), self.init);
+                let parts = split_heads(joined, heads[0]).split(-1, &[head_width; 3]);
+                return [parts[0], parts[1], parts[2]];
+            }
             Qkv::Joined(name, linear) => linear
                 .apply(cx, name, h, widths.iter().sum(), self.init)
                 .split(-1, &widths),
@@ -254,13 +287,13 @@ impl Decoder {
 
     fn feed_forward<'g>(&self, cx: &Context<'g>, h: Tensor<'g>, batch: BatchShape) -> Tensor<'g> {
         let Sizes { width, ffn, .. } = self.sizes;
-        let product = |name: &str| self.linear.apply(cx, name, h, ffn, self.init);
+        let product = |name: &str| self.mlp_linear.apply(cx, name, h, ffn, self.init);
         let active = |x: Tensor<'g>| activate(cx, self.activation, x, |cx| batch.in_segments(cx));
         let (inner, down) = match self.mlp {
             Mlp::Plain { up, down } => (active(product(up)), down),
             Mlp::Gated { gate, up, down } => (active(product(gate)) * product(up), down),
         };
-        self.linear.apply(cx, down, inner, width, self.residual_init)
+        self.mlp_linear.apply(cx, down, inner, width, self.residual_init)
     }
 
     fn norm<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
@@ -273,12 +306,17 @@ impl Decoder {
     /// Logits of the next token, `[.., vocabulary]`, from hidden states `[.., width]`.
     pub(super) fn head<'g>(&self, cx: &Context<'g>, x: Tensor<'g>) -> Tensor<'g> {
         let Sizes { vocab, width, .. } = self.sizes;
-        let (scope, name) = match self.names.head {
-            Some(head) => (head, head.to_string()),
-            None => ("lm_head", format!("{}.{}", self.names.body, self.names.words)),
+        let (Names { body, words, head, .. }, Head { tied, biased }) = (self.names, self.head);
+        let matrix = match tied {
+            true => format!("{body}.{words}.weight"),
+            false => format!("{head}.weight"),
         };
-        let weight = cx.param(&format!("{name}.weight"), &[vocab, width], self.init);
-        cx.trace().in_scope(scope, || self.loss.normalize(x.matmul_t(weight)))
+        let weight = cx.param(&matrix, &[vocab, width], self.init);
+        let bias = biased.then(|| cx.param(&format!("{head}.bias"), &[vocab], Init::Zeros));
+        cx.trace().in_scope(head, || {
+            let logits = x.matmul_t(weight);
+            self.loss.normalize(bias.map_or(logits, |bias| logits + bias))
+        })
     }
 }
 

@@ -13,6 +13,7 @@ use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::layers::{Attend, embedding, layer_norm, linear, multi_head};
 use crate::loss::Loss;
+use crate::norm_kind::NormKind;
 use crate::observations::activate;
 use lessen_base::Result;
 
@@ -52,6 +53,8 @@ pub struct EncoderConfig {
     pub attention: AttentionConfig,
     /// What the cross entropy is taken of.
     pub loss: Loss,
+    /// How its layer norms are computed.
+    pub norm: NormKind,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each text can have several of the classes, or none.
@@ -79,6 +82,7 @@ impl Default for EncoderConfig {
             reversible: false,
             attention: AttentionConfig::default(),
             loss: Loss::default(),
+            norm: NormKind::default(),
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
@@ -111,6 +115,7 @@ impl EncoderConfig {
             reversible: fields.switch_or("reversible", default.reversible)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
+            norm: NormKind::of_fields(fields)?,
             labels: fields.labels()?,
             multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
@@ -216,6 +221,7 @@ impl LessenEncoder {
         put_own(&mut map, "reversible", c.reversible.then_some(true.into()));
         c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, c.loss);
+        c.norm.put(&mut map);
         put_labels(&mut map, &c.labels, c.multi_label);
         map
     }

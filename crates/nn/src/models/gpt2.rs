@@ -3,12 +3,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::decoder::{Decoder, Dropout, Linear, Mlp, Names, Norm, Qkv, Sizes};
+use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
 use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::init::Init;
 use crate::loss::Loss;
+use crate::norm_kind::NormKind;
 use lessen_base::Result;
 
 /// The configuration of a GPT-2; fields are named as in transformers' `config.json`.
@@ -42,6 +43,8 @@ pub struct Gpt2Config {
     pub attention: AttentionConfig,
     /// What the cross entropy is taken of.
     pub loss: Loss,
+    /// How its layer norms are computed.
+    pub norm: NormKind,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -64,6 +67,7 @@ impl Default for Gpt2Config {
             initializer_range: 0.02,
             attention: AttentionConfig::default(),
             loss: Loss::default(),
+            norm: NormKind::default(),
             fields: Map::new(),
         }
     }
@@ -97,6 +101,7 @@ impl Gpt2Config {
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
+            norm: NormKind::of_fields(fields)?,
             fields: fields.clone().into_map(),
         };
         Ok(config)
@@ -145,12 +150,14 @@ impl GPT2LMHeadModel {
             attention: c.attention,
             norm: Norm::Layer,
             norm_eps: c.layer_norm_epsilon,
+            branches: Branches::Sequential,
             qkv: Qkv::Joined("c_attn", linear),
-            linear,
+            attention_out: linear,
             mlp: Mlp::Plain {
                 up: "c_fc",
                 down: "c_proj",
             },
+            mlp_linear: linear,
             activation: c.activation_function,
             dropout: Dropout {
                 embeddings: c.embd_pdrop,
@@ -161,6 +168,10 @@ impl GPT2LMHeadModel {
                 std: c.initializer_range,
             },
             residual_init: c.residual_weight(),
+            head: Head {
+                tied: true,
+                biased: false,
+            },
             names: Names {
                 body: "transformer",
                 words: "wte",
@@ -170,7 +181,7 @@ impl GPT2LMHeadModel {
                 attention_out: "c_proj",
                 mlp: "mlp",
                 norms: ["ln_1", "ln_2", "ln_f"],
-                head: None,
+                head: "lm_head",
             },
             loss: c.loss,
         }
@@ -199,6 +210,7 @@ impl GPT2LMHeadModel {
         put_activation(&mut map, "activation_function", c.activation_function);
         c.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, c.loss);
+        c.norm.put(&mut map);
         map
     }
 }

@@ -3,14 +3,15 @@
 
 use serde_json::{Map, Value, json};
 
-use super::decoder::{Decoder, Dropout, Linear, Mlp, Names, Norm, Qkv, Sizes};
+use super::decoder::{Branches, Decoder, Dropout, Head, Linear, Mlp, Names, Norm, Qkv, Sizes};
 use crate::activation::Activation;
 use crate::attention::AttentionConfig;
 use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::init::Init;
 use crate::loss::Loss;
+use crate::norm_kind::NormKind;
 use crate::position::Position;
-use crate::rotary::Rotary;
+use crate::rotary::{Rotary, RotaryFields};
 use lessen_base::Result;
 
 /// Llama or a relative with the same body.
@@ -96,6 +97,8 @@ pub struct LlamaConfig {
     pub attention: AttentionConfig,
     /// What the cross entropy is taken of.
     pub loss: Loss,
+    /// How its layer norms are computed.
+    pub norm: NormKind,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -128,6 +131,7 @@ impl Default for LlamaConfig {
             attention_dropout: 0.0,
             attention: LlamaConfig::ATTENTION,
             loss: Loss::default(),
+            norm: NormKind::default(),
             fields: Map::new(),
         }
     }
@@ -152,7 +156,7 @@ impl LlamaConfig {
         let kv_heads = fields.size_or("num_key_value_heads", heads)?;
         fields.divides("num_attention_heads", heads, "num_key_value_heads", kv_heads)?;
         let attention = AttentionConfig {
-            rotary: Rotary::from_fields(fields)?,
+            rotary: Rotary::from_fields(fields, &RotaryFields::LLAMA, head_dim)?,
             ..LlamaConfig::ATTENTION
         };
         Ok(LlamaConfig {
@@ -172,6 +176,7 @@ impl LlamaConfig {
             attention_dropout: fields.dropout_or("attention_dropout", default.attention_dropout)?,
             attention: attention.with_fields(fields, head_dim)?,
             loss: fields.loss()?,
+            norm: NormKind::of_fields(fields)?,
             fields: fields.clone().into_map(),
         })
     }
@@ -209,13 +214,15 @@ impl LlamaForCausalLM {
             attention: c.attention,
             norm: Norm::Rms,
             norm_eps: c.rms_norm_eps,
+            branches: Branches::Sequential,
             qkv: Qkv::Separate(["q_proj", "k_proj", "v_proj"], qkv),
-            linear: Linear::Plain,
+            attention_out: Linear::Plain,
             mlp: Mlp::Gated {
                 gate: "gate_proj",
                 up: "up_proj",
                 down: "down_proj",
             },
+            mlp_linear: Linear::Plain,
             activation: c.hidden_act,
             dropout: Dropout {
                 embeddings: 0.0,
@@ -224,6 +231,10 @@ impl LlamaForCausalLM {
             },
             init,
             residual_init: init,
+            head: Head {
+                tied: c.tie_word_embeddings,
+                biased: false,
+            },
             names: Names {
                 body: "model",
                 words: "embed_tokens",
@@ -233,7 +244,7 @@ impl LlamaForCausalLM {
                 attention_out: "o_proj",
                 mlp: "mlp",
                 norms: ["input_layernorm", "post_attention_layernorm", "norm"],
-                head: (!c.tie_word_embeddings).then_some("lm_head"),
+                head: "lm_head",
             },
             loss: c.loss,
         }
@@ -261,9 +272,10 @@ impl LlamaForCausalLM {
             map.insert(field.into(), value);
         }
         put_activation(&mut map, "hidden_act", c.hidden_act);
-        c.attention.rotary.put(&mut map);
+        c.attention.rotary.put(&RotaryFields::LLAMA, c.head_dim, &mut map);
         c.attention.put(&LlamaConfig::ATTENTION, &mut map);
         put_loss(&mut map, c.loss);
+        c.norm.put(&mut map);
         map
     }
 }

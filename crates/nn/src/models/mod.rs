@@ -5,6 +5,8 @@ pub mod decoder;
 mod decoder_cache;
 pub mod encoder;
 pub mod gpt2;
+pub mod gpt_neox;
+pub mod gptj;
 pub mod llama;
 pub mod vision;
 pub mod vit;

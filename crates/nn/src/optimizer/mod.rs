@@ -5,11 +5,13 @@
 
 mod adafactor;
 mod algorithms;
+mod centring;
 mod config;
 mod rule;
 
+pub use centring::{less_means, mean_along};
 pub use config::OptimizerConfig;
-pub use rule::{Joined, UpdateRule, average_of, steps_input};
+pub use rule::{Centred, Joined, UpdateRule, average_of, steps_input};
 
 use lessen_graph::ops::clip::{clip_coefficient, global_norm};
 use lessen_graph::{DType, Phase, Tensor};
@@ -106,6 +108,10 @@ fn update_with<'g>(
 ) -> Update<'g> {
     let trace = cx.trace();
     trace.in_phase(Phase::Update, || {
+        let axes = |param: &ParamSpec| rule.centred.get(&param.name);
+        for ((param, _), gradient) in params.iter().zip(&mut gradients) {
+            *gradient = axes(param).map_or(*gradient, |axes| less_means(*gradient, axes));
+        }
         let gradient_norm = rule.clip_norm.map(|most| {
             let norm = global_norm(&gradients);
             let factor = clip_coefficient(norm, most);
@@ -116,6 +122,7 @@ fn update_with<'g>(
         for ((param, factor), gradient) in params.iter().zip(gradients) {
             let p = trace.tensor(param.value);
             let new = update_one(cx, (param, *factor), gradient, rule, &mut states);
+            let new = axes(param).map_or(new, |axes| less_means(new, axes));
             trace.assign(p, new);
             if let Some(decay) = rule.ema {
                 average(cx, param, new, decay, rule, &mut states);

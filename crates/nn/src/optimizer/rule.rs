@@ -1,6 +1,6 @@
 //! How the parameters of a model are updated: which are trained, how fast, by which optimizer.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::config::OptimizerConfig;
 use crate::context::ParamSpec;
@@ -10,6 +10,9 @@ use crate::patterns::Patterns;
 /// After how many steps parameters joined the training, for those that were not there from the first step on. An
 /// optimizer that counts steps counts those since then, by which AdamW corrects the bias of its moments.
 pub type Joined = BTreeMap<String, u64>;
+
+/// Parameters that have mean zero along axes, which an update keeps.
+pub type Centred = BTreeMap<String, BTreeSet<usize>>;
 
 /// How the parameters of a model are updated.
 #[derive(Clone, PartialEq, Debug)]
@@ -35,6 +38,10 @@ pub struct UpdateRule {
     /// `a := a + (p - a) (1 - d) / (1 - d^t)` after step `t`, which is the mean of the parameters after the steps up to
     /// `t`, weighted by `d` to the power of the steps since.
     pub ema: Option<f64>,
+    /// Parameters that stay recentred, since norms of the graph subtract no mean (Jiang et al. 2023). Their gradients are
+    /// projected, and they are recentred after the update, so that both are those of LayerNorm but for a mean, on which
+    /// nothing depends.
+    pub centred: Centred,
 }
 
 impl UpdateRule {
@@ -49,6 +56,7 @@ impl UpdateRule {
             no_decay: Patterns::default(),
             layer_decay: None,
             ema: None,
+            centred: Centred::new(),
         }
     }
 

@@ -126,6 +126,18 @@ fn check(what: &str, model: &Decoder, weights: &Arrays) {
 }
 
 #[test]
+fn parts_of_heads_and_interleaved_pairs_are_cached_too() {
+    for name in ["gpt-neox-tiny", "gpt-neox-sequential-tiny", "gptj-tiny"] {
+        let own = model(name).0.attention();
+        assert!(own.rotary.width.is_some() && own.rotary.interleaved == (name == "gptj-tiny"));
+        for position in Position::ALL {
+            let (model, weights) = decoder_with(name, AttentionConfig { position, ..own });
+            check(&format!("{name}, {position}"), &model, &weights);
+        }
+    }
+}
+
+#[test]
 fn grouped_queries_and_scaled_angles_are_cached_too() {
     for name in ["llama-tiny", "qwen2-tiny"] {
         for position in Position::ALL {

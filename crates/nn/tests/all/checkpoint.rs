@@ -166,6 +166,8 @@ fn names_of_older_and_headless_checkpoints_are_understood() {
         assert!(loaded.extra.is_empty());
     };
     rename("gpt2-tiny", &|n| n.replace("transformer.", ""));
+    rename("gpt-neox-tiny", &|n| n.replace("gpt_neox.", ""));
+    rename("gptj-tiny", &|n| n.replace("transformer.", ""));
     rename("gpt2-tiny", &|n| n.replace("transformer.wte.weight", "lm_head.weight"));
     rename("bert-tiny-cls", &|n| {
         n.replace("LayerNorm.weight", "LayerNorm.gamma")

@@ -1,6 +1,6 @@
 //! Derivatives of whole models agree with differences: every attention, position, loss and activation.
 
-use crate::small_models::{WEIGHTINGS, attention, given, loss_and_gradients, models};
+use crate::small_models::{WEIGHTINGS, all_models, attention, given, loss_and_gradients};
 use crate::support::Arrays;
 use lessen_nn::{Activation, AttentionConfig, Model, Position};
 
@@ -32,7 +32,7 @@ fn check_derivative(what: &str, model: &Model) {
 fn derivatives_agree_with_differences() {
     for position in Position::ALL {
         for (i, weighting) in WEIGHTINGS.into_iter().enumerate() {
-            for model in models(attention(weighting, position, i % 2 == 0)) {
+            for model in all_models(attention(weighting, position, i % 2 == 0)) {
                 let what = format!("{} with {weighting} and {position}", model.architecture().name());
                 check_derivative(&what, &model);
             }
@@ -48,7 +48,7 @@ fn derivatives_of_normalized_losses_agree_with_differences() {
         "norm_softmax:floor=0.1",
         "logit_norm",
     ] {
-        for mut model in models(AttentionConfig::default()) {
+        for mut model in all_models(AttentionConfig::default()) {
             model.set_loss(loss.parse().unwrap());
             check_derivative(&format!("{} with {loss}", model.architecture().name()), &model);
         }
@@ -58,13 +58,13 @@ fn derivatives_of_normalized_losses_agree_with_differences() {
 #[test]
 fn activations_are_those_that_the_model_names() {
     for activation in [Activation::Elu(0.5), Activation::Silu] {
-        for mut model in models(AttentionConfig::default()) {
+        for mut model in all_models(AttentionConfig::default()) {
             model.set_activation(activation);
             check_derivative(&format!("{} with {activation}", model.architecture().name()), &model);
         }
     }
     // HeLU has the values of ReLU, and derivatives of its own.
-    for mut model in models(AttentionConfig::default()) {
+    for mut model in all_models(AttentionConfig::default()) {
         let given = given(&model);
         let mut with = |activation| {
             model.set_activation(activation);

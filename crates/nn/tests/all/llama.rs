@@ -50,6 +50,7 @@ fn the_base_and_the_scaling_of_angles_are_read_in_both_forms() {
     let linear = Rotary {
         base: 5e5,
         scaling: RopeScaling::Linear { factor: 2.0 },
+        ..Rotary::DEFAULT
     };
     let old = json!({ "rope_theta": 5e5, "rope_scaling": { "type": "linear", "factor": 2.0 } });
     let new = json!({ "rope_theta": 5e5, "rope_scaling": { "rope_type": "linear", "factor": 2 } });
@@ -61,7 +62,12 @@ fn the_base_and_the_scaling_of_angles_are_read_in_both_forms() {
         high: 4.0,
         length: 32.0,
     };
-    assert_eq!(llama3, Rotary { base: 500.0, scaling });
+    let expected = Rotary {
+        base: 500.0,
+        scaling,
+        ..Rotary::DEFAULT
+    };
+    assert_eq!(llama3, expected);
     // What is written without the form of transformers 5 is the form before it.
     for rotary in [Rotary::DEFAULT, linear, llama3] {
         let mut config = LlamaConfig {

@@ -12,6 +12,7 @@ mod criterion;
 mod derivatives;
 mod encoder;
 mod fine_tuning;
+mod gpt_neox;
 mod image_classifier;
 mod init;
 mod layers;

@@ -44,7 +44,13 @@ fn mutated_safetensors_headers_are_read_or_refused() {
 #[test]
 fn mutated_configs_are_read_or_refused() {
     let folder = Folder::new();
-    for name in ["bert-tiny-cls", "bert-tiny-mlm", "gpt2-tiny"] {
+    for name in [
+        "bert-tiny-cls",
+        "bert-tiny-mlm",
+        "gpt2-tiny",
+        "gpt-neox-tiny",
+        "gptj-tiny",
+    ] {
         let sound = fs::read(fixture(name).join("config.json")).unwrap();
         assert!(config_is_read_or_refused(&folder.0, &sound), "{name}");
         let mut read = 0;

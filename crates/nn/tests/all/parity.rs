@@ -162,3 +162,14 @@ fn llama_language_model() {
 fn qwen2_language_model() {
     check("qwen2-tiny");
 }
+
+#[test]
+fn gpt_neox_language_models() {
+    check("gpt-neox-tiny");
+    check("gpt-neox-sequential-tiny");
+}
+
+#[test]
+fn gptj_language_model() {
+    check("gptj-tiny");
+}

@@ -4,8 +4,10 @@ use crate::support::Arrays;
 use lessen_graph::{Array, DType, Trace, Type, evaluate_exactly};
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+use lessen_nn::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
-use lessen_nn::{AttentionConfig, BatchShape, Context, Model, Position, initialize, numbered_labels};
+use lessen_nn::models::gptj::{GPTJForCausalLM, GptjConfig};
+use lessen_nn::{AttentionConfig, BatchShape, Context, Model, Position, Rotary, initialize, numbered_labels};
 
 pub const WEIGHTINGS: [&str; 6] = [
     "softmax",
@@ -81,6 +83,44 @@ pub fn models(attention: AttentionConfig) -> Vec<Model> {
         .into(),
         GPT2LMHeadModel { config: gpt2 }.into(),
     ]
+}
+
+/// [`models`], and those whose positions are rotary unless something else is said, here in half of each head.
+pub fn all_models(attention: AttentionConfig) -> Vec<Model> {
+    let half = |interleaved| AttentionConfig {
+        rotary: Rotary {
+            width: Some(2),
+            interleaved,
+            ..attention.rotary
+        },
+        ..attention
+    };
+    let gpt_neox = GptNeoxConfig {
+        vocab_size: 9,
+        hidden_size: 8,
+        intermediate_size: 6,
+        num_hidden_layers: 2,
+        num_attention_heads: 2,
+        max_position_embeddings: 5,
+        initializer_range: 0.5,
+        attention: half(false),
+        ..GptNeoxConfig::default()
+    };
+    let gptj = GptjConfig {
+        vocab_size: 9,
+        n_positions: 5,
+        n_embd: 8,
+        n_layer: 2,
+        n_head: 2,
+        n_inner: Some(6),
+        initializer_range: 0.5,
+        attention: half(true),
+        ..GptjConfig::default()
+    };
+    let mut all = models(attention);
+    all.push(GPTNeoXForCausalLM { config: gpt_neox }.into());
+    all.push(GPTJForCausalLM { config: gptj }.into());
+    all
 }
 
 /// Two texts of five and three tokens with labels of both kinds, and the model's first parameters.

@@ -262,7 +262,8 @@ mod tests {
             "mine.toml line 2: model.heads = 3 does not divide model.width = 128; choose a divisor"
         );
         assert!(message("model.dropout = 1").starts_with("mine.toml line 2: model.dropout = 1 would drop"));
-        assert!(message("model.kind = \"bert\"").ends_with("cannot learn data.format = text; choose gpt2 or llama"));
+        let kinds = "cannot learn data.format = text; choose gpt2 or llama or gpt_neox or gptj";
+        assert!(message("model.kind = \"bert\"").ends_with(kinds));
         for (key, most) in [
             ("model.layers", 1 << 10),
             ("model.classes", 1 << 16),

@@ -20,7 +20,7 @@ use lessen_compile::{CostModel, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_nn::{Activation, Loss, Patterns, Position, ScheduleKind};
+use lessen_nn::{Activation, Loss, NormKind, Patterns, Position, ScheduleKind};
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -144,17 +144,21 @@ keys! {
             "how scores become weights, also of a checkpoint's model (default: the checkpoint's, else softmax)";
         position: Option<Position> [Kind::Choice(Position::WORDS)],
             "how the order of tokens is known, also of a checkpoint's model; a length is limited with learned ones only \
-             (default: the checkpoint's, else rope for llama and learned for the others)";
+             (default: the checkpoint's, else rope for llama, gpt_neox and gptj, and learned for the others)";
         fire_width: Option<usize> [Kind::Count(1)],
             "hidden size of the function of model.position = \"fire\" (default: the checkpoint's, else 32)";
         fire_shared: Option<bool> [Kind::Switch],
             "whether all layers share that function (default: the checkpoint's, else true)";
+        norm: Option<NormKind> [Kind::Choice(NormKind::WORDS)],
+            "how layer norms are computed, also of a checkpoint's model: rms and crms subtract no mean and keep parameters recentred \
+             instead, auto does where that spares means; the function of the model is the same (default: the checkpoint's, else layer)";
         activation: Option<Activation> [ACTIVATION],
             "function of the feed-forward layers, or of all layers of a convolutional network, also of a checkpoint's model \
-             (default: the checkpoint's, else gelu_new for gpt2, silu for llama, the network's own, and gelu for the others)";
+             (default: the checkpoint's, else gelu_new for gpt2 and gptj, silu for llama, the network's own, and gelu for the \
+             others)";
         dropout: Option<f64> [SHARE],
             "share of dropped values, for llama of attention weights, also of a checkpoint's model (default: the checkpoint's, \
-             else 0 for llama, vit and deit, the convolutional network's own, and 0.1 for the others)";
+             else 0 for llama, gpt_neox, gptj, vit and deit, the convolutional network's own, and 0.1 for the others)";
         vocab: usize [Kind::Count(1)] = "4096", "tokens that `plan` assumes when it is given no data";
         classes: usize [Kind::Count(2)] = "2", "classes that `plan` assumes when it is given no data";
     }

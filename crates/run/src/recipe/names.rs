@@ -29,6 +29,7 @@ pub(crate) const OTHER_NAMES: &[(&str, &[&str])] = &[
             "positional_encoding",
         ],
     ),
+    ("model.norm", &["norm_type", "normalization", "layer_norm"]),
     (
         "model.activation",
         &["hidden_act", "activation_function", "act_fn", "nonlinearity"],

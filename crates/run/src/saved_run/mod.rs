@@ -137,6 +137,7 @@ impl<'a> SavedRun<'a> {
             }
         };
         first_weights::read(&mut session, &parameters, self.saved.folder(), &|_| false, places)?;
+        first_weights::convert_norms(&mut session, model)?;
         Ok(session)
     }
 

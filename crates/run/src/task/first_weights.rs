@@ -2,7 +2,9 @@
 
 use lessen_base::Result;
 use lessen_nn::checkpoint::ModelFolder;
-use lessen_nn::{Model, ParamSpec, Weight, Weights, checkpoint, has_class_rows, reorder_classes, same_classes};
+use lessen_nn::{
+    Model, NormKind, ParamSpec, Weight, Weights, checkpoint, has_class_rows, reorder_classes, same_classes,
+};
 use lessen_train::Session;
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -81,6 +83,17 @@ pub(crate) fn fill(session: &mut Session, model: &Model, origin: Origin<'_>, see
         grown,
         unused: rest.extra,
     })
+}
+
+/// Computes the layer norms of a model, whose parameters a session has, as the model says.
+///
+/// # Errors
+/// A device that fails.
+pub(crate) fn convert_norms(session: &mut Session, model: &Model) -> Result<()> {
+    match model.norm() {
+        NormKind::Layer => Ok(()),
+        kind => session.convert_norms(kind, |cx| vec![("logits", model.logits(cx, model.smallest_batch()))]),
+    }
 }
 
 /// A parameter for people.

@@ -236,6 +236,7 @@ impl RunTask {
             seed: train.seed,
             clip_norm: (train.clip_norm > 0.0).then_some(train.clip_norm),
             accumulate: train.accumulate,
+            norm: self.model.norm(),
             placement: self.config.placement,
             precision: self.config.train.precision,
             policy: Policy::default(),

@@ -13,7 +13,9 @@ use lessen_data::images::Preprocessing;
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::models::bert::{Bert, BertConfig, Family, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
+use lessen_nn::models::gpt_neox::{GPTNeoXForCausalLM, GptNeoxConfig};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::models::gptj::{GPTJForCausalLM, GptjConfig};
 use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
 use lessen_nn::models::vision::{ImageClassifier, ImageClassifierConfig};
 use lessen_nn::models::vit::{Vit, VitConfig, VitFamily};
@@ -77,6 +79,9 @@ pub(crate) fn build(config: &Config, goal: &Goal, sizes: Sizes) -> Result<Model>
     }
     set_labels(&mut model, goal);
     model.set_loss(config.train.loss);
+    if let Some(norm) = config.model.norm {
+        model.set_norm(norm);
+    }
     Ok(model)
 }
 
@@ -145,10 +150,12 @@ pub(crate) fn check_unchanged(init: &Path, before: &Config, now: &Config) -> Res
 }
 
 impl ModelKind {
-    /// The attention of a model from scratch whose recipe says nothing of it.
-    pub(crate) fn attention(self) -> AttentionConfig {
+    /// The attention of a model from scratch, with heads of this width, whose recipe says nothing of it.
+    pub(crate) fn attention(self, head_width: usize) -> AttentionConfig {
         match self {
             ModelKind::Transformer(Transformer::Llama) => LlamaConfig::ATTENTION,
+            ModelKind::Transformer(Transformer::GptNeox) => GptNeoxConfig::attention(head_width),
+            ModelKind::Transformer(Transformer::Gptj) => GptjConfig::attention(head_width),
             _ => AttentionConfig::DEFAULT,
         }
     }
@@ -193,11 +200,11 @@ fn transformer(config: &Config, kind: Transformer, sizes: Sizes) -> Model {
         image,
     } = sizes;
     let dropout = m.dropout.unwrap_or(match kind {
-        Transformer::Llama | Transformer::Vit | Transformer::Deit => 0.0,
+        Transformer::Llama | Transformer::GptNeox | Transformer::Gptj | Transformer::Vit | Transformer::Deit => 0.0,
         _ => DROPOUT,
     });
     let pad = usize::try_from(pad).unwrap_or(0);
-    let attention = attention_over(config, ModelKind::from(kind).attention());
+    let attention = attention_over(config, ModelKind::from(kind).attention(m.width / m.heads));
     match kind {
         Transformer::Gpt2 => {
             let mut config = Gpt2Config {
@@ -230,6 +237,41 @@ fn transformer(config: &Config, kind: Transformer, sizes: Sizes) -> Model {
                 ..LlamaConfig::default()
             };
             LlamaForCausalLM { config }.into()
+        }
+        Transformer::GptNeox => {
+            let mut config = GptNeoxConfig {
+                vocab_size: vocab,
+                hidden_size: m.width,
+                intermediate_size: m.ffn,
+                num_hidden_layers: m.layers,
+                num_attention_heads: m.heads,
+                max_position_embeddings: length,
+                attention,
+                fields: special_tokens(pad),
+                ..GptNeoxConfig::default()
+            };
+            config.set_dropout(dropout);
+            GPTNeoXForCausalLM { config }.into()
+        }
+        Transformer::Gptj => {
+            let default = GptjConfig::default();
+            let mut config = GptjConfig {
+                vocab_size: vocab,
+                // transformers has no angles behind the last position.
+                n_positions: match attention.position.is_limited() {
+                    true => length,
+                    false => length.max(default.n_positions),
+                },
+                n_embd: m.width,
+                n_layer: m.layers,
+                n_head: m.heads,
+                n_inner: Some(m.ffn),
+                attention,
+                fields: special_tokens(pad),
+                ..default
+            };
+            config.set_dropout(dropout);
+            GPTJForCausalLM { config }.into()
         }
         Transformer::Bert | Transformer::Roberta | Transformer::DistilBert => {
             let family = match kind {

@@ -377,6 +377,7 @@ impl Run {
             if let Some(dir) = best {
                 first_weights::read(&mut session, &parameters, (&dir).into(), &|_| false, None)?;
             }
+            first_weights::convert_norms(&mut session, &task.model)?;
             Generator::new(session, &task.model, most)
         };
         showcase(

@@ -2,6 +2,7 @@
 
 mod attention_keys;
 mod mutations;
+mod norm_keys;
 mod other_device;
 mod placements;
 mod properties;

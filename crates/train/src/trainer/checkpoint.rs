@@ -81,6 +81,7 @@ impl Trainer {
         self.pending = None;
         self.session.load_states(&mut parameters, &names)?;
         self.session.load_states(&mut states, &self.states)?;
+        self.session.recentre()?;
         self.done = done;
         Ok(done)
     }

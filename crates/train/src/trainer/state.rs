@@ -75,12 +75,14 @@ impl Trainer {
         if !has_all || found.len() != file.names().len() {
             return Err(other_optimizer());
         }
+        self.session.recentre()?;
         self.done = done;
         Ok(())
     }
 
     /// Goes on after `done` steps of another model with what [`Trainer::save_state`] wrote of it then. States that this
     /// trainer does not have, or in another dtype or shape, are left out; those that it has beside them begin as zeros.
+    /// Where norms subtract no mean, the parameters are recentred for it.
     /// Returns the names of what was read.
     ///
     /// # Errors
@@ -89,6 +91,7 @@ impl Trainer {
         self.flush()?;
         let all = self.states_and_params();
         let found = self.session.load_states(&mut TensorFile::open(path)?, &all)?;
+        self.session.recentre()?;
         self.done = done;
         Ok(found)
     }

@@ -117,9 +117,9 @@ impl Trainer {
         if self.steps.contains_key(&Some(shape)) {
             return Ok(());
         }
-        let (graph, params, _) = step_graph(&self.options, loss)?;
-        check_params(self.session.params(), &params)?;
-        let (step, delayed) = delayed(graph, &self.late)?;
+        let traced = step_graph(&self.options, Some(self.session.reading().centred()), loss)?;
+        check_params(self.session.params(), &traced.params)?;
+        let (step, delayed) = delayed(traced.graph, &self.late)?;
         let step = self.add(&step, self.options.placement)?;
         let first = delayed.map(|delayed| self.add(&delayed.first, self.options.placement));
         let first = first.transpose()?;

@@ -7,6 +7,7 @@ mod generator;
 mod inversion;
 mod memory_planner;
 mod mistakes;
+mod norms;
 mod parity;
 mod placements;
 mod precision;

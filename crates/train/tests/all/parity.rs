@@ -351,6 +351,17 @@ fn qwen2_language_model() {
     check("qwen2-tiny");
 }
 
+#[test]
+fn gpt_neox_language_models() {
+    check("gpt-neox-tiny");
+    check("gpt-neox-sequential-tiny");
+}
+
+#[test]
+fn gptj_language_model() {
+    check("gptj-tiny");
+}
+
 /// Greedy generation of several prompts at once, with and without a repetition penalty, against that of transformers
 /// for each prompt alone.
 fn check_generation(name: &str) {
@@ -386,7 +397,14 @@ fn check_generation(name: &str) {
 
 #[test]
 fn greedy_generation() {
-    ["gpt2-tiny", "llama-tiny", "qwen2-tiny"]
-        .iter()
-        .for_each(|name| check_generation(name));
+    [
+        "gpt2-tiny",
+        "llama-tiny",
+        "qwen2-tiny",
+        "gpt-neox-tiny",
+        "gpt-neox-sequential-tiny",
+        "gptj-tiny",
+    ]
+    .iter()
+    .for_each(|name| check_generation(name));
 }

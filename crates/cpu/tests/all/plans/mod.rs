@@ -14,6 +14,7 @@ mod memory_planner;
 mod networks;
 mod outside_operation;
 mod packed_products;
+mod profiles;
 pub mod programs;
 mod promises;
 mod recomputed_block;

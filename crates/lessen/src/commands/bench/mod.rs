@@ -3,6 +3,7 @@
 mod activation;
 mod attention;
 mod memory;
+mod onnx;
 mod planning_args;
 mod step;
 mod update;
@@ -30,6 +31,8 @@ enum What {
     Activation(activation::Activation),
     /// One attention layer, forward or with its derivative, fused or as a graph of simple operations
     Attention(attention::Attention),
+    /// An ONNX model on random inputs, and the share of its norms
+    Onnx(onnx::Onnx),
 }
 
 impl Bench {
@@ -41,6 +44,7 @@ impl Bench {
             What::Update(update) => update.run(),
             What::Activation(activation) => activation.run(),
             What::Attention(attention) => attention.run(),
+            What::Onnx(onnx) => onnx.run(),
         }
     }
 }

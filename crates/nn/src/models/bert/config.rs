@@ -9,6 +9,7 @@ use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::init::Init;
 use crate::labels::numbered_labels;
 use crate::loss::Loss;
+use crate::norm_kind::NormKind;
 use lessen_base::Result;
 
 /// The configuration of a BERT, RoBERTa or DistilBERT; fields are named as in transformers' `config.json` of BERT.
@@ -51,6 +52,8 @@ pub struct BertConfig {
     pub attention: AttentionConfig,
     /// What the cross entropy is taken of.
     pub loss: Loss,
+    /// How its layer norms are computed.
+    pub norm: NormKind,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each text can have several of the classes, or none.
@@ -81,6 +84,7 @@ impl Default for BertConfig {
             pad_token_id: 0,
             attention: AttentionConfig::default(),
             loss: Loss::default(),
+            norm: NormKind::default(),
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
@@ -162,6 +166,7 @@ impl BertConfig {
             pad_token_id: fields.index_or("pad_token_id", description.pad_token_id)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
+            norm: NormKind::of_fields(fields)?,
             labels: fields.labels()?,
             multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
@@ -211,6 +216,7 @@ impl BertConfig {
         put_activation(&mut map, names.hidden_act, self.hidden_act);
         self.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, self.loss);
+        self.norm.put(&mut map);
         map
     }
 

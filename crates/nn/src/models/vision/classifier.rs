@@ -13,6 +13,7 @@ use crate::labels::{numbered_labels, put_labels};
 use crate::loss::Loss;
 use crate::models::vit::VitConfig;
 use crate::models::{BatchShape, Outputs, classifier_loss};
+use crate::norm_kind::NormKind;
 
 /// The configuration of a classifier; fields are named as in its `config.json`.
 #[derive(Clone, PartialEq, Debug)]
@@ -29,6 +30,8 @@ pub struct ImageClassifierConfig {
     pub dropout: Option<f64>,
     /// What the cross entropy is taken of.
     pub loss: Loss,
+    /// How its layer norms are computed.
+    pub norm: NormKind,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each image can have several of the classes, or none.
@@ -47,6 +50,7 @@ impl ImageClassifierConfig {
             activation: None,
             dropout: None,
             loss: Loss::default(),
+            norm: NormKind::default(),
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
@@ -76,6 +80,7 @@ impl ImageClassifierConfig {
             activation: activation.transpose()?,
             dropout: dropout.transpose()?,
             loss: fields.loss()?,
+            norm: NormKind::of_fields(fields)?,
             labels: fields.labels()?,
             multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
@@ -168,6 +173,7 @@ impl ImageClassifier {
         put_own(&mut map, "activation", c.activation.map(|a| Value::from(a.to_string())));
         put_own(&mut map, "dropout", c.dropout.map(Value::from));
         put_loss(&mut map, c.loss);
+        c.norm.put(&mut map);
         put_labels(&mut map, &c.labels, c.multi_label);
         map
     }

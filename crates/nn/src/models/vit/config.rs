@@ -8,6 +8,7 @@ use crate::config::{Fields, extents_json, put_activation, put_identity, put_loss
 use crate::init::Init;
 use crate::labels::{numbered_labels, put_labels};
 use crate::loss::Loss;
+use crate::norm_kind::NormKind;
 use lessen_base::Result;
 
 /// ViT or a relative with the same body.
@@ -113,6 +114,8 @@ pub struct VitConfig {
     pub attention: AttentionConfig,
     /// What the cross entropy is taken of.
     pub loss: Loss,
+    /// How its layer norms are computed.
+    pub norm: NormKind,
     /// Names of the classes; one class means a regression.
     pub labels: Vec<String>,
     /// Whether each image can have several of the classes, or none.
@@ -141,6 +144,7 @@ impl Default for VitConfig {
             qkv_bias: true,
             attention: AttentionConfig::default(),
             loss: Loss::default(),
+            norm: NormKind::default(),
             labels: numbered_labels(2),
             multi_label: false,
             fields: Map::new(),
@@ -205,6 +209,7 @@ impl VitConfig {
             qkv_bias: fields.switch_or("qkv_bias", default.qkv_bias)?,
             attention: AttentionConfig::DEFAULT.with_fields(fields, width / heads)?,
             loss: fields.loss()?,
+            norm: NormKind::of_fields(fields)?,
             labels: fields.labels()?,
             multi_label: fields.is_multi_label()?,
             fields: fields.clone().into_map(),
@@ -256,6 +261,7 @@ impl VitConfig {
         put_activation(&mut map, "hidden_act", self.hidden_act);
         self.attention.put(&AttentionConfig::DEFAULT, &mut map);
         put_loss(&mut map, self.loss);
+        self.norm.put(&mut map);
         put_labels(&mut map, &self.labels, self.multi_label);
         map
     }

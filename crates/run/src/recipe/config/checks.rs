@@ -110,11 +110,13 @@ impl Config {
                 model.kind
             )));
         }
+        let head_width = model.width / model.heads;
+        let own = model.kind.attention(head_width);
         let attention = AttentionConfig {
-            position: model.position.unwrap_or(model.kind.attention().position),
-            ..AttentionConfig::default()
+            position: model.position.unwrap_or(own.position),
+            ..own
         };
-        let checked = attention.check(model.width / model.heads);
+        let checked = attention.check(head_width);
         checked.map_err(|error| Error::user(format!("{}: {error}", self.place("model.position"))))
     }
 
@@ -238,7 +240,12 @@ impl Config {
     /// or of images.
     fn check_kind(&self) -> Result<()> {
         let transformers: &[Transformer] = match self.data.format {
-            DataFormat::Adder | DataFormat::Text => &[Transformer::Gpt2, Transformer::Llama],
+            DataFormat::Adder | DataFormat::Text => &[
+                Transformer::Gpt2,
+                Transformer::Llama,
+                Transformer::GptNeox,
+                Transformer::Gptj,
+            ],
             DataFormat::Masked | DataFormat::Tagged | DataFormat::Squad => &BERTS,
             DataFormat::Images => &[Transformer::Vit, Transformer::Deit],
             DataFormat::Labelled | DataFormat::Glue => &[

@@ -134,6 +134,7 @@ impl Config {
                 "model.position",
                 "model.fire_width",
                 "model.fire_shared",
+                "model.norm",
             ];
             let given = of_transformers.into_iter().find(|key| self.is_given(key));
             if let Some(key) = given {

@@ -4,7 +4,7 @@ use crate::recipe::words::words;
 use lessen_compile::{CostModel, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_nn::{Position, ScheduleKind};
+use lessen_nn::{NormKind, Position, ScheduleKind};
 
 words! {
     /// What the data is.
@@ -91,6 +91,13 @@ words!(Position {
     Rope = "rope",
     Alibi = "alibi",
     Fire = "fire",
+});
+
+words!(NormKind {
+    Layer = "layer",
+    Rms = "rms",
+    Crms = "crms",
+    Auto = "auto",
 });
 
 words!(WeightDtype {

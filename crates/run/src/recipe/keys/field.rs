@@ -11,7 +11,7 @@ use lessen_compile::{CostModel, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
-use lessen_nn::{Activation, Loss, Patterns, Position, ScheduleKind};
+use lessen_nn::{Activation, Loss, NormKind, Patterns, Position, ScheduleKind};
 use std::path::PathBuf;
 
 /// A type that a setting can have.
@@ -134,6 +134,7 @@ word_fields!(
     CostModel,
     DataFormat,
     Documents,
+    NormKind,
     OptimizerKind,
     Position,
     Problem,

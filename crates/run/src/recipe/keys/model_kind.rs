@@ -11,6 +11,10 @@ words! {
         Gpt2 = "gpt2",
         /// A language model with RMSNorm, rotary positions, SwiGLU and grouped queries.
         Llama = "llama",
+        /// A language model with rotary positions, whose attention and feed-forward layers read the same.
+        GptNeox = "gpt_neox",
+        /// The same with one norm for both.
+        Gptj = "gptj",
         /// A classifier or masked language model, post-LN, as in transformers.
         Bert = "bert",
         /// The same without token types.

@@ -11,7 +11,7 @@ use lessen_base::{Error, Result};
 use crate::files::{quoted, unreadable};
 
 /// An archive in memory.
-pub(super) struct Archive {
+pub(crate) struct Archive {
     path: PathBuf,
     bytes: Vec<u8>,
     members: Vec<Member>,
@@ -47,7 +47,7 @@ impl Archive {
     ///
     /// # Errors
     /// A file that cannot be read, or is no sound archive.
-    pub(super) fn read(path: &Path) -> Result<Archive> {
+    pub(crate) fn read(path: &Path) -> Result<Archive> {
         let bytes = std::fs::read(path).map_err(|error| unreadable(path, &error))?;
         let members = directory(&bytes).ok_or_else(|| {
             Error::user(format!(
@@ -69,7 +69,7 @@ impl Archive {
     }
 
     /// The names of the members in order.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.members.iter().map(|member| &member.name[..])
     }
 
@@ -77,7 +77,7 @@ impl Archive {
     ///
     /// # Errors
     /// No such member, or one that is packed in another way or damaged.
-    pub(super) fn content(&self, name: &str) -> Result<Vec<u8>> {
+    pub(crate) fn content(&self, name: &str) -> Result<Vec<u8>> {
         let wrong = |what: &str| {
             let shown = self.path.display();
             Error::user(format!("{shown}: its member {} {what}", quoted(name)))
@@ -143,7 +143,12 @@ fn directory(bytes: &[u8]) -> Option<Vec<Member>> {
         });
         at += ENTRY + name + number(entry, 30, 2)? + number(entry, 32, 2)?;
     }
-    Some(members)
+    // Members that lie over each other would stand for more than a file of this length can.
+    let packed = members
+        .iter()
+        .map(|member| member.packed)
+        .filter(|size| *size != ELSEWHERE);
+    (packed.sum::<usize>() <= bytes.len()).then_some(members)
 }
 
 /// A number of so many bytes, the lowest first.
@@ -158,7 +163,7 @@ fn number(bytes: &[u8], at: usize, size: usize) -> Option<usize> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::io::Write;
 
@@ -219,6 +224,20 @@ pub(super) mod tests {
         assert_eq!(found.content("b.npy").unwrap(), long);
         let sentence = found.content("c.npy").unwrap_err().to_string();
         assert!(sentence.contains("its member 'c.npy' does not exist"), "{sentence}");
+    }
+
+    #[test]
+    fn members_that_lie_over_each_other_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.npz");
+        let mut bytes = archive(&[("a.npy", &[5; 1000], false), ("b.npy", &[5; 200], false)]);
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(Archive::read(&path).is_ok());
+        // The second one says that it has as many bytes as both.
+        let entry = bytes.windows(4).rposition(|bytes| bytes == b"PK\x01\x02").unwrap();
+        bytes[entry + 20..entry + 24].copy_from_slice(&1000u32.to_le_bytes());
+        std::fs::write(&path, &bytes).unwrap();
+        assert!(Archive::read(&path).is_err());
     }
 
     #[test]

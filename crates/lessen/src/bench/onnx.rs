@@ -1,0 +1,140 @@
+//! The benchmark of ONNX models: times of runs on random inputs, and the share of norms in them. `bench/norms.py` runs
+//! the same files in ONNX Runtime beside it.
+
+use std::collections::HashSet;
+use std::time::Instant;
+
+use lessen_base::Result;
+use lessen_compile::Host;
+use lessen_cpu::CpuBackend;
+use lessen_graph::Op;
+use lessen_graph::ops::LayerNorm;
+use lessen_onnx::{Executable, Model, Sizes};
+use serde_json::{Value, json};
+
+use crate::devices::cpu_with;
+use crate::onnx::random_inputs;
+
+/// What was measured of a model.
+#[derive(Clone, Debug)]
+pub struct Measured {
+    /// Times of the runs in milliseconds, ascending.
+    pub run_ms: Vec<f64>,
+    /// The part of the time in kernels, summed over all threads, that goes to norms.
+    pub norm_share: f64,
+    /// Norms of the plan; those of primitive operations that the compiler does not recognize are none.
+    pub norms: usize,
+    /// From the model's nodes to kernels.
+    pub compile_ms: f64,
+    /// Bytes of the arena.
+    pub arena_bytes: usize,
+    /// Bytes of the parameters.
+    pub parameter_bytes: usize,
+    /// Threads.
+    pub threads: usize,
+}
+
+impl Measured {
+    /// The median run in milliseconds.
+    pub fn median_ms(&self) -> f64 {
+        self.run_ms[self.run_ms.len() / 2]
+    }
+
+    /// The quickest and the slowest run in milliseconds.
+    pub fn spread_ms(&self) -> [f64; 2] {
+        [self.run_ms[0], self.run_ms[self.run_ms.len() - 1]]
+    }
+
+    /// What `--json` prints.
+    pub fn to_json(&self) -> Value {
+        let [min, max] = self.spread_ms();
+        json!({
+            "ms": { "median": self.median_ms(), "min": min, "max": max },
+            "runs": self.run_ms.len(),
+            "threads": self.threads,
+            "norm_share": self.norm_share,
+            "norm_share_of": "time in kernels, all threads together",
+            "norms": self.norms,
+            "compile_ms": self.compile_ms,
+            "arena_bytes": self.arena_bytes,
+            "parameter_bytes": self.parameter_bytes,
+        })
+    }
+}
+
+/// Runs a model on random inputs: twice to warm up, `runs` timed runs, then two that are profiled.
+///
+/// # Errors
+/// A model with a node that is not known, a file that cannot be read, memory that the device does not have.
+///
+/// # Panics
+/// If there are no runs.
+pub fn measure(model: &Model, sizes: &Sizes, runs: usize, threads: Option<usize>) -> Result<Measured> {
+    let (warm_up, profiled) = (2, 2);
+    assert!(runs > 0, "a median needs a run");
+    let backend = cpu_with(threads)?;
+    let threads = backend.threads();
+    let mut executable = Executable::load(Box::new(backend), model, sizes)?;
+    let inputs = random_inputs(&executable, 1);
+    let data: Vec<(&str, Host<'_>)> = inputs
+        .iter()
+        .map(|(name, array)| (name.as_str(), array.host()))
+        .collect();
+    for _ in 0..warm_up {
+        executable.run(&data)?;
+    }
+    let mut run_ms = Vec::with_capacity(runs);
+    for _ in 0..runs {
+        let start = Instant::now();
+        executable.run(&data)?;
+        run_ms.push(1e3 * start.elapsed().as_secs_f64());
+    }
+    run_ms.sort_by(f64::total_cmp);
+    let program = executable.program();
+    executable.backend_mut().set_profiling(program, true);
+    for _ in 0..profiled {
+        executable.run(&data)?;
+    }
+    let (norm_share, norms) = share_of_norms(&executable);
+    let plan = executable.plan();
+    Ok(Measured {
+        run_ms,
+        norm_share,
+        norms,
+        compile_ms: 1e3 * executable.compile_time().as_secs_f64(),
+        arena_bytes: plan.arena_bytes(),
+        parameter_bytes: plan.state_bytes(),
+        threads,
+    })
+}
+
+/// The part of the time in kernels that norms take, and how many there are.
+fn share_of_norms(executable: &Executable<CpuBackend>) -> (f64, usize) {
+    let seconds = executable.backend().node_seconds(executable.program());
+    let (norms, nodes) = (Norms::new(), &executable.plan().graph().nodes);
+    let of_norms = nodes
+        .iter()
+        .zip(&seconds)
+        .filter(|(node, _)| norms.has(node.op.as_ref()));
+    let (count, sum) = of_norms.fold((0, 0.0), |(count, sum), (_, seconds)| (count + 1, sum + seconds));
+    (sum / seconds.iter().sum::<f64>().max(f64::MIN_POSITIVE), count)
+}
+
+/// What a norm is: an operation that subtracts the mean of a row, or what such a one becomes where that mean is zero.
+struct Norms {
+    without_mean: HashSet<&'static str>,
+}
+
+impl Norms {
+    fn new() -> Norms {
+        let rule = LayerNorm { eps: 0.0 }.when_centred();
+        let operations = rule.iter().flat_map(|rule| [rule.norm.name(), rule.compressed.name()]);
+        Norms {
+            without_mean: operations.collect(),
+        }
+    }
+
+    fn has(&self, op: &dyn Op) -> bool {
+        op.when_centred().is_some() || self.without_mean.contains(op.name())
+    }
+}

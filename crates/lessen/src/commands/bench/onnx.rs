@@ -1,0 +1,70 @@
+//! `lessen bench onnx`
+
+use std::path::PathBuf;
+
+use clap::Args;
+use lessen::bench::onnx::{Measured, measure};
+use lessen_onnx::Model;
+use lessen_run::Result;
+use lessen_train::show_size;
+use serde_json::json;
+
+use crate::commands::model_sizes::sizes;
+use crate::say;
+
+/// Flags of `lessen bench onnx`.
+#[derive(Args)]
+pub struct Onnx {
+    /// ONNX file of a model
+    file: PathBuf,
+    /// The size of an extent of the inputs that has a name
+    #[arg(long, value_name = "NAME=N")]
+    size: Vec<String>,
+    /// Timed runs
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..))]
+    runs: u32,
+    /// Threads to use [default: LESSEN_THREADS, else the number of cores]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    threads: Option<usize>,
+    /// Print one JSON object and nothing else on stdout
+    #[arg(long)]
+    json: bool,
+}
+
+impl Onnx {
+    /// Measures; the exit code.
+    pub fn run(self) -> Result<u8> {
+        let model = Model::open(&self.file)?;
+        let sizes = sizes(&model, &self.size)?;
+        let m = measure(&model, &sizes, self.runs as usize, self.threads)?;
+        let file = self.file.display().to_string();
+        if self.json {
+            let mut object = m.to_json();
+            (object["file"], object["sizes"]) = (json!(file), json!(sizes));
+            say(&format!("{object}\n"));
+        } else {
+            let sizes: Vec<String> = sizes.iter().map(|(name, size)| format!("{name}={size}")).collect();
+            say(&format!("{file}  {}\n{}", sizes.join(" "), to_text(&m)));
+        }
+        Ok(0)
+    }
+}
+
+fn to_text(m: &Measured) -> String {
+    let ([least, most], runs) = (m.spread_ms(), m.run_ms.len());
+    [
+        format!("   compile        {:>9.1} ms\n", m.compile_ms),
+        format!(
+            "   run            {:>9.2} ms   ({least:.2} .. {most:.2}, {runs} runs)\n",
+            m.median_ms()
+        ),
+        format!(
+            "   in norms       {:>9.1} %    ({} of them; of the time in kernels)\n",
+            100.0 * m.norm_share,
+            m.norms
+        ),
+        format!("   arena          {:>12}\n", show_size(m.arena_bytes)),
+        format!("   parameters     {:>12}\n", show_size(m.parameter_bytes)),
+    ]
+    .concat()
+}

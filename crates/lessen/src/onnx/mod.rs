@@ -1,0 +1,11 @@
+//! What `lessen run` does with an ONNX model: inputs from NumPy's files or random ones, outputs to such a file.
+
+mod elements;
+mod inputs;
+mod outputs;
+mod random;
+
+pub use elements::HostArray;
+pub use inputs::{Given, Inputs, dtype_of_input};
+pub use outputs::{check, of_outputs, write};
+pub use random::random_inputs;

@@ -1,0 +1,86 @@
+//! How the layer norms of a model are computed: with the mean that they subtract, or without where it is redundant.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde_json::{Map, Value};
+
+use crate::config::{Fields, put_own};
+use lessen_base::{Error, Result};
+
+/// The field for how norms are computed.
+const OWN_NORM: &str = "lessen_norm";
+
+/// How the layer norms of a model are computed. All of them are the same function of the same parameters: a stream whose
+/// mean is zero needs no mean subtracted (Jiang et al. 2023, section 3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum NormKind {
+    /// LayerNorm, as the model says.
+    #[default]
+    Layer,
+    /// RMSNorm, on parameters that are recentred after each update; a mean that stays needed is subtracted where it
+    /// arises.
+    Rms,
+    /// CRMSNorm, on the same parameters: values lack their last element, which follows from the others.
+    Crms,
+    /// RMSNorm where that spares means, else LayerNorm.
+    Auto,
+}
+
+impl NormKind {
+    /// All kinds.
+    pub const ALL: [NormKind; 4] = [NormKind::Layer, NormKind::Rms, NormKind::Crms, NormKind::Auto];
+
+    /// The word of this kind.
+    pub fn name(self) -> &'static str {
+        match self {
+            NormKind::Layer => "layer",
+            NormKind::Rms => "rms",
+            NormKind::Crms => "crms",
+            NormKind::Auto => "auto",
+        }
+    }
+
+    /// Reads what [`NormKind::put`] writes.
+    pub(crate) fn of_fields(fields: &Fields) -> Result<NormKind> {
+        let word = fields.word(OWN_NORM)?;
+        word.map_or(Ok(NormKind::default()), |word| {
+            word.parse().map_err(|_| {
+                let known = NormKind::ALL.map(NormKind::name).join(", ");
+                fields.error(
+                    OWN_NORM,
+                    format!("is `{word}`, which Lessen does not have; it has {known}"),
+                )
+            })
+        })
+    }
+
+    /// Writes a field that transformers ignores, unless norms are as the model says.
+    pub(crate) fn put(self, map: &mut Map<String, Value>) {
+        put_own(
+            map,
+            OWN_NORM,
+            (self != NormKind::Layer).then(|| Value::from(self.name())),
+        );
+    }
+}
+
+impl fmt::Display for NormKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for NormKind {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<NormKind> {
+        let found = NormKind::ALL.into_iter().find(|kind| kind.name() == word);
+        found.ok_or_else(|| {
+            Error::user(format!(
+                "`{word}` is none of {}",
+                NormKind::ALL.map(NormKind::name).join(", ")
+            ))
+        })
+    }
+}

@@ -1,0 +1,25 @@
+//! Recentring of parameters and of their gradients.
+
+use std::collections::BTreeSet;
+
+use lessen_graph::Tensor;
+
+/// The mean along an axis, which keeps an extent of 1.
+///
+/// # Panics
+/// If there is no such axis.
+#[track_caller]
+pub fn mean_along(x: Tensor<'_>, axis: usize) -> Tensor<'_> {
+    let mut shape = x.shape();
+    let extent = std::mem::replace(&mut shape[axis], 1);
+    x.sum_axes(&[axis]).reshape(&shape) * (1.0 / extent as f64)
+}
+
+/// The value less its means along these axes: the orthogonal projection onto what has mean zero along each of them.
+///
+/// # Panics
+/// If there is no such axis.
+#[track_caller]
+pub fn less_means<'g>(x: Tensor<'g>, axes: &BTreeSet<usize>) -> Tensor<'g> {
+    axes.iter().fold(x, |x, &axis| x - mean_along(x, axis))
+}
