@@ -162,8 +162,8 @@ pub(crate) struct Traced {
     pub centred: Centred,
 }
 
-/// Traces the loss, converts its norms, and adds derivative and update, or with accumulation the sums of gradients. Of a
-/// step for another layout, the parameters that stay recentred are known.
+/// Traces the loss, converts its norms, and adds derivative and update, or with accumulation the sums of gradients. Of
+/// a step for another layout, the parameters that stay recentred are known.
 ///
 /// # Errors
 /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; norms without a

@@ -1,5 +1,5 @@
-//! Norms without a mean (Jiang et al. 2023): the converted graphs of training and inference, and the parameters that are
-//! kept recentred for them.
+//! Norms without a mean (Jiang et al. 2023): the converted graphs of training and inference, and the parameters that
+//! are kept recentred for them.
 
 use crate::reading::Reading;
 use lessen_base::{Error, Result};
@@ -12,8 +12,8 @@ use std::collections::{BTreeSet, HashMap};
 /// The graph of a step's loss with its norms converted, and the parameters that have to stay recentred for it. Where
 /// that is decided already, `known` says which; a graph that needs others stays as it is.
 ///
-/// Tables that are read by indices stay as they are, since their gradients have a few rows alone: the mean of each row is
-/// subtracted where it has been read.
+/// Tables that are read by indices stay as they are, since their gradients have a few rows alone: the mean of each row
+/// is subtracted where it has been read.
 ///
 /// # Errors
 /// RMSNorm or CRMSNorm that is asked for in a graph without LayerNorm.
@@ -52,8 +52,8 @@ pub(crate) fn centred_for(graph: &Graph, params: &[ParamSpec], kind: NormKind) -
     converted(graph, kind, Means::Fewer, &is_param).map_or_else(Centred::new, |(_, centred)| centred)
 }
 
-/// The graph of a function with its norms converted, as far as these states have been recentred; it stays as it is where
-/// that spares nothing.
+/// The graph of a function with its norms converted, as far as these states have been recentred; it stays as it is
+/// where that spares nothing.
 pub(crate) fn of_function(graph: Graph, kind: NormKind, centred: &Centred) -> Graph {
     match converted(&graph, kind, Means::Fewer, &|name| centred.contains_key(name)) {
         Some((new, needed)) if contains(centred, &needed) => new,

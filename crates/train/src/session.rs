@@ -181,9 +181,9 @@ impl Session {
         Ok(())
     }
 
-    /// Lets functions that are added from now on subtract no mean in a layer norm where that spares means; their results
-    /// are the same up to rounding. Parameters are recentred for it as `trace` allows, a function over them, on which
-    /// the results of all others depend in the same way: those of other batches of the same model.
+    /// Lets functions that are added from now on subtract no mean in a layer norm where that spares means; their
+    /// results are the same up to rounding. Parameters are recentred for it as `trace` allows, a function over them, on
+    /// which the results of all others depend in the same way: those of other batches of the same model.
     ///
     /// # Errors
     /// Shapes that do not fit each other, with the line of the function; a parameter that the model does not have.

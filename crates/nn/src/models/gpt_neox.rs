@@ -9,6 +9,7 @@ use crate::attention::AttentionConfig;
 use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::init::Init;
 use crate::loss::Loss;
+use crate::norm_kind::NormKind;
 use crate::position::Position;
 use crate::rotary::{Rotary, RotaryFields};
 use lessen_base::Result;
@@ -48,6 +49,8 @@ pub struct GptNeoxConfig {
     pub attention: AttentionConfig,
     /// What the cross entropy is taken of.
     pub loss: Loss,
+    /// How its layer norms are computed.
+    pub norm: NormKind,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -72,6 +75,7 @@ impl Default for GptNeoxConfig {
             tie_word_embeddings: false,
             attention: GptNeoxConfig::attention(96),
             loss: Loss::default(),
+            norm: NormKind::default(),
             fields: Map::new(),
         }
     }
@@ -123,6 +127,7 @@ impl GptNeoxConfig {
             tie_word_embeddings: fields.switch_or("tie_word_embeddings", default.tie_word_embeddings)?,
             attention: attention.with_fields(fields, head_width)?,
             loss: fields.loss()?,
+            norm: NormKind::of_fields(fields)?,
             fields: fields.clone().into_map(),
         })
     }
@@ -240,6 +245,7 @@ impl GPTNeoXForCausalLM {
             .put(&RotaryFields::GPT_NEOX, c.head_width(), &mut map);
         c.attention.put(&GptNeoxConfig::attention(c.head_width()), &mut map);
         put_loss(&mut map, c.loss);
+        c.norm.put(&mut map);
         map
     }
 }

@@ -9,6 +9,7 @@ use crate::attention::AttentionConfig;
 use crate::config::{Fields, put_activation, put_identity, put_loss};
 use crate::init::Init;
 use crate::loss::Loss;
+use crate::norm_kind::NormKind;
 use crate::position::Position;
 use crate::rotary::Rotary;
 use lessen_base::Result;
@@ -49,6 +50,8 @@ pub struct GptjConfig {
     pub attention: AttentionConfig,
     /// What the cross entropy is taken of.
     pub loss: Loss,
+    /// How its layer norms are computed.
+    pub norm: NormKind,
     /// All fields of the `config.json` that this was read from; the typed fields above take precedence.
     pub fields: Map<String, Value>,
 }
@@ -72,6 +75,7 @@ impl Default for GptjConfig {
             tie_word_embeddings: false,
             attention: GptjConfig::attention(256),
             loss: Loss::default(),
+            norm: NormKind::default(),
             fields: Map::new(),
         }
     }
@@ -127,6 +131,7 @@ impl GptjConfig {
             tie_word_embeddings: fields.switch_or("tie_word_embeddings", default.tie_word_embeddings)?,
             attention: attention.with_fields(fields, head_width)?,
             loss: fields.loss()?,
+            norm: NormKind::of_fields(fields)?,
             fields: fields.clone().into_map(),
         })
     }
@@ -232,6 +237,7 @@ impl GPTJForCausalLM {
         put_activation(&mut map, "activation_function", c.activation_function);
         c.attention.put(&GptjConfig::attention(c.head_width()), &mut map);
         put_loss(&mut map, c.loss);
+        c.norm.put(&mut map);
         map
     }
 }

@@ -38,9 +38,9 @@ pub struct UpdateRule {
     /// `a := a + (p - a) (1 - d) / (1 - d^t)` after step `t`, which is the mean of the parameters after the steps up to
     /// `t`, weighted by `d` to the power of the steps since.
     pub ema: Option<f64>,
-    /// Parameters that stay recentred, since norms of the graph subtract no mean (Jiang et al. 2023). Their gradients are
-    /// projected, and they are recentred after the update, so that both are those of LayerNorm but for a mean, on which
-    /// nothing depends.
+    /// Parameters that stay recentred, since norms of the graph subtract no mean (Jiang et al. 2023). Their gradients
+    /// are projected, and they are recentred after the update, so that both are those of LayerNorm but for a mean, on
+    /// which nothing depends.
     pub centred: Centred,
 }
 

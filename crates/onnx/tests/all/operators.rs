@@ -8,11 +8,14 @@ use lessen_onnx::{Imported, Model, Sizes};
 
 use crate::builder::{Builder, Extent, F32, float, int, ints};
 
+/// The extents and the elements of an input.
+type Given<'a> = (&'a [i64], &'a [f64]);
+
 /// The result of one operator on inputs `a`, `b` and so on; integers are initializers.
 fn result(
     op_type: &str,
     opset: i64,
-    floats: &[(&[i64], &[f64])],
+    floats: &[Given<'_>],
     integers: &[&[i64]],
     attributes: Vec<AttributeProto>,
 ) -> Array {
@@ -214,25 +217,25 @@ fn shapes_are_computed_while_a_graph_is_traced() {
 
 #[test]
 fn attention_and_rotary_positions() {
-    let zero: (&[i64], &[f64]) = (&[1, 1, 1, 1], &[0.0]);
-    let (k, v): ((&[i64], &[f64]), (&[i64], &[f64])) = ((&[1, 1, 2, 1], &[1.0, 5.0]), (&[1, 1, 2, 1], &[2.0, 4.0]));
+    let zero: Given<'_> = (&[1, 1, 1, 1], &[0.0]);
+    let (k, v): (Given<'_>, Given<'_>) = ((&[1, 1, 2, 1], &[1.0, 5.0]), (&[1, 1, 2, 1], &[2.0, 4.0]));
     check(
         &result("Attention", 23, &[zero, k, v], &[], vec![]),
         &[1, 1, 1, 1],
         &[3.0],
     );
-    let mask: (&[i64], &[f64]) = (&[1, 2], &[0.0, -1e9]);
+    let mask: Given<'_> = (&[1, 2], &[0.0, -1e9]);
     check(
         &result("Attention", 23, &[zero, k, v, mask], &[], vec![]),
         &[1, 1, 1, 1],
         &[2.0],
     );
-    let zeros: (&[i64], &[f64]) = (&[1, 1, 2, 1], &[0.0, 0.0]);
+    let zeros: Given<'_> = (&[1, 1, 2, 1], &[0.0, 0.0]);
     let causal = result("Attention", 23, &[zeros, k, v], &[], vec![int("is_causal", 1)]);
     check(&causal, &[1, 1, 2, 1], &[2.0, 3.0]);
     // Two heads of queries in one row, which share keys and values.
-    let flat: (&[i64], &[f64]) = (&[1, 1, 2], &[0.0, 0.0]);
-    let (k, v): ((&[i64], &[f64]), (&[i64], &[f64])) = ((&[1, 2, 1], &[1.0, 5.0]), (&[1, 2, 1], &[2.0, 4.0]));
+    let flat: Given<'_> = (&[1, 1, 2], &[0.0, 0.0]);
+    let (k, v): (Given<'_>, Given<'_>) = ((&[1, 2, 1], &[1.0, 5.0]), (&[1, 2, 1], &[2.0, 4.0]));
     let heads = vec![int("q_num_heads", 2), int("kv_num_heads", 1)];
     check(
         &result("Attention", 23, &[flat, k, v], &[], heads),
