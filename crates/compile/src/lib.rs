@@ -31,6 +31,7 @@ mod compiler;
 mod cost;
 mod dump;
 mod host;
+mod host_array;
 mod indices;
 mod memory;
 mod norms;
@@ -58,6 +59,7 @@ pub use compiler::{compile, floor_bytes};
 pub use compiler::{in_slices, plan_as_it_is};
 pub use dump::{dump_memory, dump_schedule};
 pub use host::Host;
+pub use host_array::HostArray;
 pub use indices::{IndexSource, IndexUse};
 pub use norms::{
     Conversion, ConvertedNorm, LeftNorm, Means, NormOptions, NormTarget, Number, Parameter, ParameterChanges,

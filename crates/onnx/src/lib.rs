@@ -18,7 +18,8 @@ mod wire;
 mod write;
 
 pub use convert::{
-    Converter, Difference, LeftAsItIs, NormOperators, Report, difference, difference_of_files, random_inputs,
+    Converter, Difference, LeftAsItIs, NormOperators, Report, difference, difference_of_files, difference_on,
+    random_inputs,
 };
 pub use element::Element;
 pub use execute::Executable;

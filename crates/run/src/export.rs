@@ -31,14 +31,7 @@ pub struct Form<'a> {
 pub fn export(root: &Path, which: Which, out: &Path, form: Form<'_>) -> Result<PathBuf> {
     let dir = model_dir(root, which)?;
     let source = with_base(&dir, form.base)?;
-    let shown = out.display();
-    let is_empty = |out: &Path| fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
-    if out.exists() && !is_empty(out) {
-        let what = if out.is_dir() { "is not empty" } else { "is a file" };
-        return Err(Error::user(format!(
-            "{shown} {what}; name a folder that does not exist yet"
-        )));
-    }
+    must_be_empty(out)?;
     let model = Model::from_dir(source)?;
     let reader = Reader::of(source, &model)?;
     let generation = match model.decoder() {
@@ -57,4 +50,20 @@ pub fn export(root: &Path, which: Which, out: &Path, form: Form<'_>) -> Result<P
         generation.map_or(Ok(()), |generation| generation.save(aside))
     })?;
     Ok(dir)
+}
+
+/// Checks that a folder to write does not exist, or is empty.
+///
+/// # Errors
+/// A file, or a folder that holds something.
+pub(crate) fn must_be_empty(out: &Path) -> Result<()> {
+    let is_empty = |out: &Path| fs::read_dir(out).is_ok_and(|mut entries| entries.next().is_none());
+    if out.exists() && !is_empty(out) {
+        let what = if out.is_dir() { "is not empty" } else { "is a file" };
+        return Err(Error::user(format!(
+            "{} {what}; name a folder that does not exist yet",
+            out.display()
+        )));
+    }
+    Ok(())
 }

@@ -50,6 +50,7 @@ pub mod folder;
 pub mod forecast;
 pub mod generation_config;
 pub mod lengths;
+pub mod norm_conversion;
 pub mod op_sample;
 mod plot;
 pub mod recipe;

@@ -1,98 +1,12 @@
-//! Arrays that the host owns, of every dtype: what a checkpoint holds of a state.
+//! What a checkpoint holds of a state.
 
-use lessen_compile::Host;
-use lessen_graph::{DType, Type};
+use lessen_compile::{Host, HostArray};
+use lessen_graph::Type;
 use std::borrow::Cow;
 use std::io::{self, Write};
 
 /// Elements that are converted at once.
 const BLOCK: usize = 1 << 14;
-
-/// A dense row-major array in the host's memory.
-#[derive(Clone, PartialEq, Debug)]
-pub enum HostArray {
-    /// `f32` elements.
-    F32(Vec<f32>),
-    /// `f64` elements.
-    F64(Vec<f64>),
-    /// `bf16` elements, as their bits.
-    BF16(Vec<u16>),
-    /// `i32` elements.
-    I32(Vec<i32>),
-    /// `u32` elements.
-    U32(Vec<u32>),
-    /// `u8` elements.
-    U8(Vec<u8>),
-    /// Booleans, 0 or 1.
-    Bool(Vec<u8>),
-}
-
-impl HostArray {
-    /// The array as devices take it.
-    pub fn host(&self) -> Host<'_> {
-        match self {
-            HostArray::F32(x) => Host::F32(x),
-            HostArray::F64(x) => Host::F64(x),
-            HostArray::BF16(x) => Host::BF16(x),
-            HostArray::I32(x) => Host::I32(x),
-            HostArray::U32(x) => Host::U32(x),
-            HostArray::U8(x) => Host::U8(x),
-            HostArray::Bool(x) => Host::Bool(x),
-        }
-    }
-
-    /// The element type.
-    pub fn dtype(&self) -> DType {
-        self.host().dtype()
-    }
-
-    /// The elements of an `f32` array; none for another dtype.
-    pub fn as_f32(&self) -> Option<&[f32]> {
-        self.host().as_f32()
-    }
-
-    /// The elements' bytes, little-endian.
-    pub fn to_le_bytes(&self) -> Vec<u8> {
-        match self {
-            HostArray::F32(x) => x.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            HostArray::F64(x) => x.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            HostArray::BF16(x) => x.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            HostArray::I32(x) => x.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            HostArray::U32(x) => x.iter().flat_map(|v| v.to_le_bytes()).collect(),
-            HostArray::U8(x) | HostArray::Bool(x) => x.clone(),
-        }
-    }
-
-    /// An array from its elements' bytes, little-endian. Bytes behind the last whole element are left out.
-    pub fn from_le_bytes(dtype: DType, bytes: &[u8]) -> HostArray {
-        fn elements<const N: usize, T>(bytes: &[u8], one: fn([u8; N]) -> T) -> Vec<T> {
-            bytes.as_chunks::<N>().0.iter().map(|&bytes| one(bytes)).collect()
-        }
-        match dtype {
-            DType::F32 => HostArray::F32(elements(bytes, f32::from_le_bytes)),
-            DType::F64 => HostArray::F64(elements(bytes, f64::from_le_bytes)),
-            DType::BF16 => HostArray::BF16(elements(bytes, u16::from_le_bytes)),
-            DType::I32 => HostArray::I32(elements(bytes, i32::from_le_bytes)),
-            DType::U32 => HostArray::U32(elements(bytes, u32::from_le_bytes)),
-            DType::U8 => HostArray::U8(bytes.to_vec()),
-            DType::Bool => HostArray::Bool(bytes.to_vec()),
-        }
-    }
-}
-
-impl From<Host<'_>> for HostArray {
-    fn from(host: Host<'_>) -> HostArray {
-        match host {
-            Host::F32(x) => HostArray::F32(x.to_vec()),
-            Host::F64(x) => HostArray::F64(x.to_vec()),
-            Host::BF16(x) => HostArray::BF16(x.to_vec()),
-            Host::I32(x) => HostArray::I32(x.to_vec()),
-            Host::U32(x) => HostArray::U32(x.to_vec()),
-            Host::U8(x) => HostArray::U8(x.to_vec()),
-            Host::Bool(x) => HostArray::Bool(x.to_vec()),
-        }
-    }
-}
 
 /// A state by name: the optimizer's, or one that the model function declared beside its parameters.
 #[derive(Clone, PartialEq, Debug)]

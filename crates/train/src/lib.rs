@@ -60,10 +60,11 @@ mod size;
 mod text_stream;
 mod trainer;
 
-pub use array::{HostArray, StateArray};
+pub use array::StateArray;
 pub use generate::{Each, Generator};
 pub use graphs::{Delayed, StepGraphs};
 pub use lessen_base::{Error, Result};
+pub use lessen_compile::HostArray;
 pub use options::TrainerOptions;
 pub use plans::StepPlans;
 pub use recording::Statistics;

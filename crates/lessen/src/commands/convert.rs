@@ -3,10 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use lessen_onnx::{Converter, Difference, Model, NormOperators, NormTarget, Report, Sizes, difference_of_files};
+use lessen::device;
+use lessen_nn::NormKind;
+use lessen_onnx::{
+    Converter, Difference, Model, NormOperators, NormTarget, Report, Sizes, difference_of_files, difference_on,
+};
 use lessen_run::{Error, Result};
 use serde_json::{Value, json};
 
+use super::converted_folder::converted;
 use super::model_sizes::sizes;
 use crate::say;
 
@@ -31,9 +36,9 @@ enum Target {
 /// Flags of `lessen convert`.
 #[derive(Args)]
 pub struct Convert {
-    /// ONNX file of a model
+    /// ONNX file of a model, or Hugging Face folder
     input: PathBuf,
-    /// File to write
+    /// File or folder to write
     #[arg(long, short, value_name = "FILE", required_unless_present = "dry_run")]
     output: Option<PathBuf>,
     /// What LayerNorms become where the mean that they subtract is redundant
@@ -59,17 +64,23 @@ pub struct Convert {
     json: bool,
 }
 
-/// The results of both models on random inputs.
+/// The differences of both models' results on random inputs.
+#[derive(Default)]
 struct Check {
     /// In `f64`, with parameters that are not rounded.
     exact: Option<Difference>,
-    /// Of the files.
+    /// Of the files, in `f64`.
     files: Option<Difference>,
+    /// Of the files, in `f32`.
+    on_device: Option<Difference>,
 }
 
 impl Convert {
     /// Converts; the exit code.
     pub fn run(self) -> Result<u8> {
+        if self.input.is_dir() {
+            return self.run_folder();
+        }
         let model = Model::open(&self.input)?;
         let sizes = sizes(&model, &self.size)?;
         let target = match self.norm {
@@ -96,6 +107,24 @@ impl Convert {
         Ok(0)
     }
 
+    /// Converts a folder; the exit code.
+    fn run_folder(&self) -> Result<u8> {
+        if let Some(size) = self.size.first() {
+            return Err(Error::user(format!(
+                "--size {size} is for ONNX files, and {} is a folder; leave it out",
+                self.input.display()
+            )));
+        }
+        let norm = match self.norm {
+            Norm::Rmsnorm => NormKind::Rms,
+            Norm::Crmsnorm => NormKind::Crms,
+        };
+        let output = self.output.as_deref().filter(|_| !self.dry_run);
+        let check = (!self.no_verify).then_some(self.seed);
+        say(&converted(&self.input, output, norm, check, self.json)?);
+        Ok(0)
+    }
+
     fn write(&self, converter: &Converter<'_>, path: &Path) -> Result<u64> {
         let is_same = |path: &Path| path.canonicalize().ok();
         if is_same(path).is_some() && is_same(path) == is_same(&self.input) {
@@ -107,7 +136,8 @@ impl Convert {
         converter.write(path)
     }
 
-    /// Runs both models, if they are small and all of their operators are known.
+    /// Runs both models, if all of their operators are known: small ones in `f64`, large ones in `f32`, one after the
+    /// other.
     fn check(
         &self,
         model: &Model,
@@ -116,20 +146,24 @@ impl Convert {
         path: &Path,
         report: &Report,
     ) -> Result<Check> {
-        /// Models of more parameters take too long in the evaluator.
+        /// Models of more parameters take too long in `f64`.
         const MOST: usize = 1 << 24;
         /// Indices that every table has.
         const INDICES: u64 = 2;
-        if report.parameters[0] > MOST || !report.unknown.is_empty() {
-            return Ok(Check {
-                exact: None,
-                files: None,
-            });
+        if !report.unknown.is_empty() {
+            return Ok(Check::default());
         }
         let written = Model::open(path)?;
+        if report.parameters[0] > MOST || converter.largest_value() > MOST {
+            return Ok(Check {
+                on_device: difference_on(&device, [model, &written], sizes, self.seed, INDICES)?,
+                ..Check::default()
+            });
+        }
         Ok(Check {
             exact: converter.difference_in_f64(self.seed, INDICES)?,
             files: difference_of_files(model, &written, sizes, self.seed, INDICES)?,
+            on_device: None,
         })
     }
 
@@ -168,11 +202,21 @@ impl Convert {
             Some(Check {
                 exact: Some(exact),
                 files: Some(files),
+                ..
             }) => lines.push(format!(
                 "checked on random inputs: results differ by {:.1e} of their largest in f64, and by {:.1e} as the files are",
                 exact.relative, files.relative
             )),
-            Some(_) => lines.push("not checked: the model is large, or has operators that are not known".to_string()),
+            Some(Check {
+                on_device: Some(rounded),
+                ..
+            }) => lines.push(format!(
+                "checked on random inputs: results differ by {:.1e} of their largest in f32, which rounds",
+                rounded.relative
+            )),
+            Some(_) => lines.push(
+                "not checked: there are operators that are not known, or results that are not finite".to_string(),
+            ),
             None => {}
         }
         lines.join("\n") + "\n"
@@ -204,6 +248,7 @@ impl Convert {
             "bytes": [Some(before), after],
             "output": self.output.as_ref().filter(|_| !self.dry_run).map(|path| path.display().to_string()),
             "difference_f64": check.map_or(Value::Null, |check| difference(&check.exact)),
+            "difference_f32": check.map_or(Value::Null, |check| difference(&check.on_device)),
             "difference_files": check.map_or(Value::Null, |check| difference(&check.files)),
         })
     }

@@ -3,6 +3,7 @@
 mod bench;
 mod completions;
 mod convert;
+mod converted_folder;
 mod device_args;
 mod eval;
 mod experiment;

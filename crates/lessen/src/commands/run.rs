@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use lessen::onnx::{HostArray, Inputs, check, dtype_of_input, of_outputs, random_inputs, write};
-use lessen_compile::Host;
+use lessen::onnx::{Inputs, check, dtype_of_input, of_outputs, random_inputs, write};
+use lessen_compile::{Host, HostArray};
 use lessen_data::arrays::Array;
 use lessen_onnx::{Executable, Model};
 use lessen_run::Result;
@@ -96,7 +96,7 @@ impl Run {
 
     fn to_text(&self, ran: &Ran) -> String {
         let mut lines = Vec::new();
-        if self.input.is_empty() {
+        if self.input.is_empty() && !ran.inputs.is_empty() {
             lines.push("inputs are random, since there is no --input".to_string());
         }
         for input in &ran.inputs {

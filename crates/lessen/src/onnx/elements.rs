@@ -1,62 +1,27 @@
 //! Arrays as a model's graph takes them.
 
-use lessen_compile::Host;
+use lessen_compile::HostArray;
 use lessen_data::arrays::{Array, Dtype};
 use lessen_graph::DType;
 use lessen_onnx::Element;
 
-/// A dense array of a dtype that inputs of models have.
-#[derive(Clone, Debug, PartialEq)]
-pub enum HostArray {
-    /// Floats.
-    F32(Vec<f32>),
-    /// Floats.
-    F64(Vec<f64>),
-    /// Integers, of whatever width in the model.
-    I32(Vec<i32>),
-    /// Truth values, 0 or 1.
-    Bool(Vec<u8>),
-}
-
-impl HostArray {
-    /// Numbers that this dtype represents exactly, or that are rounded to it.
-    pub fn of(dtype: DType, data: &[f64]) -> HostArray {
-        match dtype {
-            DType::F64 => HostArray::F64(data.to_vec()),
-            DType::F32 | DType::BF16 => HostArray::F32(data.iter().map(|x| *x as f32).collect()),
-            DType::I32 | DType::U32 | DType::U8 => HostArray::I32(data.iter().map(|x| *x as i32).collect()),
-            DType::Bool => HostArray::Bool(data.iter().map(|x| u8::from(*x != 0.0)).collect()),
-        }
+/// The elements of an array for an input of such elements; what is wrong otherwise, as the end of a sentence. Floats
+/// are never rounded, and integers may have any width.
+pub(super) fn taken(array: &Array, element: Element) -> Result<HostArray, String> {
+    let fits = match (array.dtype(), element.dtype()) {
+        (Dtype::Float(bytes), dtype @ (DType::F32 | DType::F64)) => usize::from(bytes) <= dtype.bytes(),
+        (Dtype::Signed(_) | Dtype::Unsigned(_), DType::I32) | (Dtype::Bool, DType::Bool) => true,
+        _ => false,
+    };
+    if !fits {
+        let (is, takes) = (array.dtype(), dtype(element));
+        return Err(format!(
+            "holds {is}, but the input takes {takes}; save it as array.astype(\"{takes}\")"
+        ));
     }
-
-    /// The elements of an array for an input of such elements; what is wrong otherwise, as the end of a sentence.
-    /// Floats are never rounded, and integers may have any width.
-    pub(super) fn of_array(array: &Array, element: Element) -> Result<HostArray, String> {
-        let fits = match (array.dtype(), element.dtype()) {
-            (Dtype::Float(bytes), dtype @ (DType::F32 | DType::F64)) => usize::from(bytes) <= dtype.bytes(),
-            (Dtype::Signed(_) | Dtype::Unsigned(_), DType::I32) | (Dtype::Bool, DType::Bool) => true,
-            _ => false,
-        };
-        if !fits {
-            let (is, takes) = (array.dtype(), dtype(element));
-            return Err(format!(
-                "holds {is}, but the input takes {takes}; save it as array.astype(\"{takes}\")"
-            ));
-        }
-        match element.dtype() {
-            DType::I32 => integers(array, element).map(HostArray::I32),
-            dtype => Ok(HostArray::of(dtype, &array.floats().collect::<Vec<f64>>())),
-        }
-    }
-
-    /// The elements for a device.
-    pub fn host(&self) -> Host<'_> {
-        match self {
-            HostArray::F32(data) => Host::F32(data),
-            HostArray::F64(data) => Host::F64(data),
-            HostArray::I32(data) => Host::I32(data),
-            HostArray::Bool(data) => Host::Bool(data),
-        }
+    match element.dtype() {
+        DType::I32 => integers(array, element).map(HostArray::I32),
+        dtype => Ok(HostArray::of(dtype, &array.floats().collect::<Vec<f64>>())),
     }
 }
 
@@ -105,7 +70,7 @@ mod tests {
     use super::*;
 
     fn taken(array: Array, element: Element) -> Result<HostArray, String> {
-        HostArray::of_array(&array, element)
+        taken(&array, element)
     }
 
     #[test]

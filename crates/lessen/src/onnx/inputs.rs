@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lessen_base::{Error, Result};
+use lessen_compile::HostArray;
 use lessen_data::arrays::{Array, Dtype, npy, npz};
 use lessen_onnx::proto::{Dimension, DimensionProto, ValueInfoProto};
 use lessen_onnx::{Element, Model, Sizes};
 
-use super::elements::{HostArray, dtype};
+use super::elements::{dtype, taken};
 
 /// An array for an input.
 #[derive(Clone, Debug)]
@@ -154,7 +155,7 @@ impl Inputs {
                     input.name
                 ))
             })?;
-            let taken = HostArray::of_array(array, element);
+            let taken = taken(array, element);
             let taken = taken.map_err(|fault| Error::user(format!("--input {}={place}: it {fault}", input.name)))?;
             Ok((input.name.clone(), taken))
         });

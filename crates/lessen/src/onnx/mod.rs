@@ -5,7 +5,6 @@ mod inputs;
 mod outputs;
 mod random;
 
-pub use elements::HostArray;
 pub use inputs::{Given, Inputs, dtype_of_input};
 pub use outputs::{check, of_outputs, write};
 pub use random::random_inputs;

@@ -1,10 +1,8 @@
 //! Random inputs.
 
-use lessen_compile::{Backend, IndexSource, Plan};
+use lessen_compile::{Backend, HostArray, IndexSource, Plan};
 use lessen_graph::InputKind;
 use lessen_onnx::Executable;
-
-use super::elements::HostArray;
 
 /// Integers of inputs that are no indices are below this: masks are, and tables have so many rows.
 const MOST_INTEGER: u64 = 2;

@@ -3,9 +3,11 @@
 use std::collections::HashMap;
 
 use lessen_base::{Result, SplitMix64};
+use lessen_compile::{Backend, Host, HostArray};
 use lessen_graph::{Array, DType, Graph, InputKind, ValueId, evaluate_exactly};
 
 use super::Converter;
+use crate::execute::Executable;
 use crate::import::{Imported, Sizes};
 use crate::model::Model;
 
@@ -72,6 +74,12 @@ pub fn difference(expected: &HashMap<String, Array>, found: &HashMap<String, Arr
 }
 
 impl Converter<'_> {
+    /// Elements of the largest value of both graphs.
+    pub fn largest_value(&self) -> usize {
+        let values = self.graph.values.iter().chain(&self.converted.values);
+        values.map(|value| value.ty.numel()).max().unwrap_or(0)
+    }
+
     /// The difference of the converted graph, with parameters that are computed in `f64`, from the original one, both
     /// evaluated in `f64`. None where a node is not known.
     ///
@@ -144,4 +152,55 @@ pub fn difference_of_files(
         evaluate_exactly(&imported.graph, &given)
     };
     Ok(difference(&evaluated(a, &first)?, &evaluated(b, &second)?))
+}
+
+/// The difference of two models' results on a device that `open` gives, one after the other, so that the parameters of
+/// one alone are in memory; none where a node is not known.
+///
+/// # Errors
+/// A file that cannot be read, an input whose sizes are not known, memory that the device does not have.
+pub fn difference_on(
+    open: &dyn Fn() -> Result<Box<dyn Backend>>,
+    models: [&Model; 2],
+    sizes: &Sizes,
+    seed: u64,
+    most_index: u64,
+) -> Result<Option<Difference>> {
+    let mut results = Vec::new();
+    for model in models {
+        let imported = Imported::of(model, sizes)?;
+        if !imported.is_complete() {
+            return Ok(None);
+        }
+        let data = random_inputs(&imported.graph, seed, most_index);
+        results.push(run_on(open()?, model, sizes, &data)?);
+    }
+    Ok(difference(&results[0], &results[1]))
+}
+
+/// The outputs of a model of floats for inputs by name.
+fn run_on(
+    backend: Box<dyn Backend>,
+    model: &Model,
+    sizes: &Sizes,
+    data: &HashMap<String, Array>,
+) -> Result<HashMap<String, Array>> {
+    let mut executable = Executable::load(backend, model, sizes)?;
+    let held: Vec<(&str, HostArray)> = data
+        .iter()
+        .map(|(name, array)| (name.as_str(), HostArray::of(array.ty.dtype, &array.data)))
+        .collect();
+    let inputs: Vec<(&str, Host<'_>)> = held.iter().map(|(name, array)| (*name, array.host())).collect();
+    executable.run(&inputs)?;
+    let outputs = executable
+        .outputs()
+        .iter()
+        .filter_map(|(name, ty)| match executable.output(name)? {
+            Host::F32(found) => {
+                let numbers = found.iter().map(|x| f64::from(*x)).collect();
+                Some((name.clone(), Array::new(ty.clone(), numbers)))
+            }
+            _ => None,
+        });
+    Ok(outputs.collect())
 }

@@ -1,8 +1,9 @@
 //! The states of a session, parameters among them: reading and replacing them, and files of them.
 
 use super::Session;
-use crate::array::{HostArray, StateArray, write_le};
+use crate::array::{StateArray, write_le};
 use lessen_base::{Error, Result};
+use lessen_compile::HostArray;
 use lessen_graph::Type;
 use lessen_nn::checkpoint::{self, Entry, TensorFile};
 use std::cmp::Reverse;

@@ -1,0 +1,78 @@
+//! `lessen convert` of a Hugging Face folder.
+
+use std::path::Path;
+
+use lessen::device;
+use lessen_nn::NormKind;
+use lessen_run::Result;
+use lessen_run::norm_conversion::{Check, ConvertedFolder, convert_folder};
+use serde_json::{Value, json};
+
+/// Converts a folder; what is printed of it.
+///
+/// # Errors
+/// As [`convert_folder`].
+pub fn converted(
+    source: &Path,
+    out: Option<&Path>,
+    norm: NormKind,
+    check: Option<u64>,
+    as_json: bool,
+) -> Result<String> {
+    let check = check.map(|seed| Check { seed, device: &device });
+    let found = convert_folder(source, out, norm, check)?;
+    Ok(match as_json {
+        true => format!("{}\n", to_json(source, out, norm, &found)),
+        false => to_text(source, out, norm, &found),
+    })
+}
+
+fn to_text(source: &Path, out: Option<&Path>, norm: NormKind, found: &ConvertedFolder) -> String {
+    let all = found.converted.len() + found.left.len();
+    let mut lines = vec![format!(
+        "{}: {all} LayerNorms, {} of them are computed as {}",
+        source.display(),
+        found.converted.len(),
+        match norm {
+            NormKind::Crms => "CRMSNorm",
+            _ => "RMSNorm",
+        }
+    )];
+    let left = found
+        .left
+        .iter()
+        .map(|(place, why)| format!("  left: {place}, since {why}"));
+    lines.extend(left);
+    lines.push(format!(
+        "parameters recentred ahead of time: {}; means subtracted elsewhere: {}",
+        found.recentred.len(),
+        found.means
+    ));
+    if let Some(out) = out {
+        lines.push(format!("written to {}", out.display()));
+    }
+    if let Some((difference, dtype)) = found.difference {
+        lines.push(format!(
+            "checked on random inputs: logits differ by {difference:.1e} of the largest in {}",
+            dtype.name()
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn to_json(source: &Path, out: Option<&Path>, norm: NormKind, found: &ConvertedFolder) -> Value {
+    let left = found.left.iter().map(|(norm, why)| json!({"norm": norm, "why": why}));
+    json!({
+        "input": source.display().to_string(),
+        "norm": norm.name(),
+        "found": found.converted.len() + found.left.len(),
+        "converted": found.converted,
+        "left": left.collect::<Vec<Value>>(),
+        "changed_parameters": found.recentred.len(),
+        "recentred": found.means,
+        "output": out.map(|path| path.display().to_string()),
+        "difference": found.difference.map(|(difference, dtype)| {
+            json!({"relative": difference, "dtype": dtype.name()})
+        }),
+    })
+}

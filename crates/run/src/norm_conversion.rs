@@ -1,0 +1,247 @@
+//! A Hugging Face folder whose layer norms need no mean: the parameters of the residual streams are recentred, which
+//! changes no result, and `config.json` says how the norms are computed from now on.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+
+use lessen_base::atomic::{unwritable, write_folder};
+use lessen_base::{Error, Result, SplitMix64};
+use lessen_compile::{
+    Backend, Conversion, Host, HostArray, Means, NormOptions, NormTarget, Options, Parameter, Stop,
+    convert_norms_in_place,
+};
+use lessen_graph::{Array, DType, Graph, InputKind, NodeId, Trace, Type, ValueId, evaluate_exactly};
+use lessen_nn::checkpoint;
+use lessen_nn::{BatchShape, Context, Model, NormKind, Weights};
+
+use crate::export::must_be_empty;
+use crate::generation_config::GenerationConfig;
+use crate::task::reader::Reader;
+
+/// Opens a device.
+type Open<'a> = dyn Fn() -> Result<Box<dyn Backend>> + 'a;
+
+/// How both models are compared.
+pub struct Check<'a> {
+    /// The seed of random inputs.
+    pub seed: u64,
+    /// Opens a device, for large models.
+    pub device: &'a Open<'a>,
+}
+
+/// What a conversion found, changed and left.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ConvertedFolder {
+    /// Places of the norms that are converted.
+    pub converted: Vec<String>,
+    /// Places of those that are left, each with the reason.
+    pub left: Vec<(String, String)>,
+    /// Names of the parameters that are recentred.
+    pub recentred: Vec<String>,
+    /// Values from which a mean is subtracted elsewhere.
+    pub means: usize,
+    /// The largest difference of a logit, over the largest one, and the dtype in which both models were computed; none
+    /// where nothing was written or checked.
+    pub difference: Option<(f64, DType)>,
+}
+
+/// Converts the model in `source`, a Hugging Face folder, and writes it to `out` if one is given, which must not exist
+/// or be empty. The parameters of the written model are those of an ordinary model with LayerNorm and the same results.
+/// Small models are checked in `f64`, large ones on a device in `f32`.
+///
+/// # Errors
+/// A folder without a model, a damaged one, a model without LayerNorm, an `out` that holds something or cannot be
+/// written to. Nothing is written then.
+pub fn convert_folder(
+    source: &Path,
+    out: Option<&Path>,
+    norm: NormKind,
+    check: Option<Check<'_>>,
+) -> Result<ConvertedFolder> {
+    out.map_or(Ok(()), must_be_empty)?;
+    let mut model = Model::from_dir(source)?;
+    let params = model.parameters();
+    let graph = logits(&model);
+    let target = match norm {
+        NormKind::Crms => NormTarget::Crms,
+        _ => NormTarget::Rms,
+    };
+    let is_parameter = |value: ValueId| {
+        let name = graph.input(value).map(|input| input.name.as_str());
+        params
+            .iter()
+            .any(|param| Some(param.name.as_str()) == name && !param.is_buffer)
+    };
+    let options = NormOptions {
+        is_parameter: &is_parameter,
+        ..NormOptions::of(target)
+    };
+    let (new, conversion) = convert_norms_in_place(&graph, &options, Means::Fewer);
+    if conversion.converted.is_empty() && conversion.left.is_empty() {
+        return Err(Error::user(format!(
+            "the model in {} has no LayerNorm; there is nothing to convert",
+            source.display()
+        )));
+    }
+    let mut found = report(&graph, &conversion);
+    let Some(out) = out else { return Ok(found) };
+    let before = checkpoint::load(source, &params, &|_| false)?.weights;
+    let after = recentred(&graph, &conversion, before.clone())?;
+    if let Some(check) = check {
+        found.difference = Some(difference([(&graph, &before), (&new, &after)], &check)?);
+    }
+    model.set_norm(norm);
+    write(&model, source, out, &after)?;
+    Ok(found)
+}
+
+/// The graph of a model's logits for two short texts, or two images.
+fn logits(model: &Model) -> Graph {
+    let batch = match model.smallest_batch() {
+        BatchShape::Images { image, mixed, .. } => BatchShape::Images { size: 2, image, mixed },
+        _ => BatchShape::Padded {
+            size: 2,
+            length: model.max_length().map_or(8, |most| most.min(8)),
+        },
+    };
+    let trace = Trace::new();
+    let cx = Context::new(&trace, false);
+    trace.output("logits", model.logits(&cx, batch));
+    drop(cx);
+    trace.finish()
+}
+
+fn report(graph: &Graph, conversion: &Conversion) -> ConvertedFolder {
+    let place = |node: NodeId| graph.nodes[node.index()].scope.to_string();
+    let name = |value: ValueId| match (graph.input(value), graph.producer(value)) {
+        (Some(input), _) => input.name.clone(),
+        (None, Some(node)) => format!("{} of {}", graph.nodes[node.index()].op.name(), place(node)),
+        (None, None) => "a value".to_string(),
+    };
+    let why = |&(value, stop): &(ValueId, Stop)| match stop {
+        Stop::Reader(reader) => format!(
+            "the {} also leads to the {}",
+            name(value),
+            name(graph.nodes[reader.index()].outputs[0])
+        ),
+        Stop::Result(_) => format!("the {} is a result", name(value)),
+        Stop::Nothing => format!("the {} may have any mean", name(value)),
+    };
+    let left = conversion.left.iter().map(|left| {
+        let reasons: Vec<String> = left.stopped_by.iter().map(why).collect();
+        (place(left.node), reasons.join(", "))
+    });
+    ConvertedFolder {
+        converted: conversion.converted.iter().map(|norm| place(norm.node)).collect(),
+        left: left.collect(),
+        recentred: conversion.parameters.iter().map(|(value, _)| name(value)).collect(),
+        means: conversion.recentred.len(),
+        difference: None,
+    }
+}
+
+/// The weights with the means of the conversion subtracted.
+fn recentred(graph: &Graph, conversion: &Conversion, mut weights: Weights) -> Result<Weights> {
+    for (value, steps) in conversion.parameters.iter() {
+        let name = graph.input(value).map(|input| input.name.as_str()).unwrap_or_default();
+        let Some(weight) = weights.get_mut(name) else { continue };
+        let mut parameter = Parameter {
+            shape: weight.shape.clone(),
+            data: std::mem::take(&mut weight.data),
+        };
+        let none = |_| Err(Error::internal("a mean depends on no other parameter"));
+        parameter.apply(steps, &mut { none })?;
+        weight.data = parameter.data;
+    }
+    Ok(weights)
+}
+
+/// Writes the model with its tokenizer, or what it has in place of one.
+fn write(model: &Model, source: &Path, out: &Path, weights: &Weights) -> Result<()> {
+    let reader = Reader::of(source.into(), model)?;
+    let generation = match model.decoder() {
+        Some(_) => GenerationConfig::read(source.into())?,
+        None => None,
+    };
+    if let Some(parent) = out.parent() {
+        fs::create_dir_all(parent).map_err(|error| unwritable(out, &error))?;
+    }
+    write_folder(out, |aside| {
+        checkpoint::save(aside, &model.config_json(), weights)?;
+        reader.save(aside)?;
+        generation.map_or(Ok(()), |generation| generation.save(aside))
+    })
+}
+
+/// The largest difference of the logits of two graphs with their weights on the same random inputs.
+fn difference(models: [(&Graph, &Weights); 2], check: &Check<'_>) -> Result<(f64, DType)> {
+    /// Models of more elements take too long in `f64`.
+    const MOST: usize = 1 << 24;
+    let elements: usize = models[0].1.values().map(|weight| weight.data.len()).sum();
+    let dtype = if elements <= MOST { DType::F64 } else { DType::F32 };
+    let data = random_inputs(models[0].0, check.seed);
+    let mut results = Vec::with_capacity(models.len());
+    for (graph, weights) in models {
+        results.push(match dtype {
+            DType::F64 => exactly(graph, weights, &data)?,
+            _ => on_device((check.device)()?, graph, weights, &data)?,
+        });
+    }
+    let largest = results[0].iter().fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()));
+    let apart = results[0].iter().zip(&results[1]).map(|(a, b)| (a - b).abs() / largest);
+    Ok((apart.fold(0.0, f64::max), dtype))
+}
+
+/// Random texts of the first few tokens, or images, for the data inputs of a graph.
+fn random_inputs(graph: &Graph, seed: u64) -> BTreeMap<String, Array> {
+    let mut random = SplitMix64::new(seed);
+    let inputs = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
+    let inputs = inputs.map(|input| {
+        let ty = graph.ty(input.value).clone();
+        let number = |random: &mut SplitMix64| match ty.dtype {
+            dtype if dtype.is_float() => 3f64.sqrt() * (2.0 * random.unit() - 1.0),
+            DType::Bool => 1.0,
+            _ => random.below(2) as f64,
+        };
+        let data = (0..ty.numel()).map(|_| number(&mut random)).collect();
+        (input.name.clone(), Array::new(ty.clone(), data))
+    });
+    inputs.collect()
+}
+
+fn exactly(graph: &Graph, weights: &Weights, data: &BTreeMap<String, Array>) -> Result<Vec<f64>> {
+    let mut given: HashMap<String, Array> = data.clone().into_iter().collect();
+    for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
+        let numbers = weights[&input.name].data.iter().map(|x| f64::from(*x)).collect();
+        let ty = graph.ty(input.value).clone();
+        given.insert(input.name.clone(), Array::new(ty, numbers));
+    }
+    let mut results = evaluate_exactly(graph, &given)?;
+    Ok(results.remove("logits").map_or_else(Vec::new, |array| array.data))
+}
+
+fn on_device(
+    mut backend: Box<dyn Backend>,
+    graph: &Graph,
+    weights: &Weights,
+    data: &BTreeMap<String, Array>,
+) -> Result<Vec<f64>> {
+    let plan = backend.compile(graph, &Options::default())?;
+    for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
+        let weight = &weights[&input.name];
+        backend.allocate(&input.name, &Type::f32(&weight.shape))?;
+        backend.upload(&input.name, Host::F32(&weight.data))?;
+    }
+    let program = backend.load(plan)?;
+    let held: Vec<(&str, HostArray)> = data
+        .iter()
+        .map(|(name, array)| (name.as_str(), HostArray::of(array.ty.dtype, &array.data)))
+        .collect();
+    let inputs: Vec<(&str, Host<'_>)> = held.iter().map(|(name, array)| (*name, array.host())).collect();
+    backend.run(program, &inputs)?;
+    match backend.output(program, "logits") {
+        Some(Host::F32(logits)) => Ok(logits.iter().map(|x| f64::from(*x)).collect()),
+        _ => Err(Error::internal("a model has no logits")),
+    }
+}
