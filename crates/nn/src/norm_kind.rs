@@ -11,8 +11,8 @@ use lessen_base::{Error, Result};
 /// The field for how norms are computed.
 const OWN_NORM: &str = "lessen_norm";
 
-/// How the layer norms of a model are computed. All of them are the same function of the same parameters: a stream
-/// whose mean is zero needs no mean subtracted (Jiang et al. 2023, section 3.1).
+/// How the layer norms of a model are computed. All kinds are the same function of the same parameters: a stream of
+/// mean zero needs no mean subtracted (Jiang et al. 2023, section 3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum NormKind {
     /// LayerNorm, as the model says.

@@ -152,8 +152,7 @@ impl Trainer {
     /// A name that the model does not have, or a wrong shape.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         self.flush()?;
-        self.session.set_weights(weights)?;
-        self.session.recentre()
+        self.session.set_weights(weights)
     }
 
     /// The name of a parameter with a value that is NaN or infinite.

@@ -54,7 +54,8 @@ impl Session {
         Ok(weights)
     }
 
-    /// Gives parameters other values; those that `weights` lacks keep theirs.
+    /// Gives parameters other values; those that `weights` lacks keep theirs. Where norms subtract no mean, parameters
+    /// are recentred for it.
     ///
     /// # Errors
     /// A name that the model does not have, or a wrong shape; no parameter has changed then.
@@ -69,10 +70,11 @@ impl Session {
             }
         }
         let mut all = weights.iter();
-        all.try_for_each(|(name, weight)| self.set_part(name, 0, &weight.data))
+        all.try_for_each(|(name, weight)| self.set_part(name, 0, &weight.data))?;
+        self.recentre()
     }
 
-    /// Gives elements of a parameter from number `first` on other values.
+    /// Gives elements of a parameter from number `first` on other values, before [`Session::convert_norms`].
     ///
     /// # Errors
     /// A parameter that the model does not have, or that ends sooner.

@@ -7,6 +7,7 @@ mod generator;
 mod inversion;
 mod memory_planner;
 mod mistakes;
+mod norm_cases;
 mod norms;
 mod parity;
 mod placements;
