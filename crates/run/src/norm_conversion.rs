@@ -2,8 +2,8 @@
 //! changes no result, and `config.json` says how the norms are computed from now on.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fs;
 use std::path::Path;
+use std::{fs, io};
 
 use lessen_base::atomic::{unwritable, write_folder};
 use lessen_base::{Error, Result, SplitMix64};
@@ -16,8 +16,6 @@ use lessen_nn::checkpoint;
 use lessen_nn::{BatchShape, Context, Model, NormKind, Weights};
 
 use crate::export::must_be_empty;
-use crate::generation_config::GenerationConfig;
-use crate::task::reader::Reader;
 
 /// Opens a device.
 type Open<'a> = dyn Fn() -> Result<Box<dyn Backend>> + 'a;
@@ -157,21 +155,33 @@ fn recentred(graph: &Graph, conversion: &Conversion, mut weights: Weights) -> Re
     Ok(weights)
 }
 
-/// Writes the model with its tokenizer, or what it has in place of one.
+/// Writes the model, with all other files of its folder, such as its tokenizer.
 fn write(model: &Model, source: &Path, out: &Path, weights: &Weights) -> Result<()> {
-    let reader = Reader::of(source.into(), model)?;
-    let generation = match model.decoder() {
-        Some(_) => GenerationConfig::read(source.into())?,
-        None => None,
-    };
     if let Some(parent) = out.parent() {
         fs::create_dir_all(parent).map_err(|error| unwritable(out, &error))?;
     }
+    let unreadable = |error: io::Error| Error::user(format!("{} cannot be read: {error}", source.display()));
     write_folder(out, |aside| {
-        checkpoint::save(aside, &model.config_json(), weights)?;
-        reader.save(aside)?;
-        generation.map_or(Ok(()), |generation| generation.save(aside))
+        for entry in fs::read_dir(source).map_err(unreadable)? {
+            let path = entry.map_err(unreadable)?.path();
+            if let Some(name) = path.file_name().filter(|_| path.is_file() && !holds_model(&path)) {
+                fs::copy(&path, aside.join(name)).map_err(|error| unwritable(out, &error))?;
+            }
+        }
+        checkpoint::save(aside, &model.config_json(), weights)
     })
+}
+
+/// Whether a file is the configuration, or holds weights.
+fn holds_model(path: &Path) -> bool {
+    const WEIGHTS: [&str; 7] = ["safetensors", "bin", "pt", "pth", "h5", "msgpack", "onnx"];
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default();
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    let is_weights = extension.is_some_and(|extension| WEIGHTS.contains(&extension));
+    name == "config.json" || name.ends_with(".index.json") || is_weights
 }
 
 /// The largest difference of the logits of two graphs with their weights on the same random inputs.

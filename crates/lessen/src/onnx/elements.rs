@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn taken(array: Array, element: Element) -> Result<HostArray, String> {
-        taken(&array, element)
+        super::taken(&array, element)
     }
 
     #[test]
