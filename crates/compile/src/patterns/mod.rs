@@ -1,11 +1,15 @@
 //! Operations that a graph from outside has in primitive ones: norms, attention. A device computes them faster as one.
 
 mod attention;
+mod mean_squares;
 mod norms;
+mod runs;
 
 use std::collections::HashMap;
 
 use lessen_graph::{Array, Graph, ValueId};
+
+use mean_squares::recognize_mean_squares;
 
 pub use attention::recognize_attention;
 pub use norms::recognize_norms;
@@ -19,5 +23,5 @@ pub fn recognize(graph: &Graph, constants: &HashMap<String, Array>) -> Graph {
         .filter_map(|input| Some((input.value, constants.get(&input.name)?)))
         .collect();
     let graph = recognize_attention(graph, &known);
-    recognize_norms(&graph).0
+    recognize_mean_squares(&recognize_norms(&graph).0)
 }

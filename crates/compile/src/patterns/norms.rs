@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use lessen_graph::ops::{
-    Binary, BinaryKind, Broadcast, Cast, Full, Identity, LayerNorm, Reduce, ReduceKind, Reshape, Unary, UnaryKind,
+    Binary, BinaryKind, Broadcast, Cast, Identity, LayerNorm, Reduce, ReduceKind, Reshape, Unary, UnaryKind,
 };
-use lessen_graph::{Fold, Graph, Node, Op, Type, ValueId};
+use lessen_graph::{Graph, Node, ValueId};
 
-use crate::rewrite::Rewriter;
+use super::runs::{Norm, known_numbers, row, with_norms};
 
 /// What a value is of the runs of its base. The first four have one number for each run.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,85 +49,7 @@ struct Form {
 /// each old value the new one, if it is there.
 pub fn recognize_norms(graph: &Graph) -> (Graph, Vec<Option<ValueId>>) {
     let forms = Forms::of(graph);
-    let is_live = live(graph, &forms);
-    let mut rewriter = Rewriter::new(graph);
-    for node in graph
-        .nodes
-        .iter()
-        .filter(|node| node.outputs.iter().any(|v| is_live[v.index()]))
-    {
-        match forms.norm(node.outputs[0]) {
-            Some(norm) => write(&mut rewriter, graph, node, norm),
-            None => rewriter.copy(node),
-        }
-    }
-    let values = (0..graph.values.len()).map(|i| ValueId(i as u32));
-    let map = values
-        .map(|value| rewriter.has(value).then(|| rewriter.get(value)))
-        .collect();
-    (rewriter.finish(graph), map)
-}
-
-/// A norm of a base.
-#[derive(Clone, Copy)]
-struct Norm {
-    base: ValueId,
-    eps: f64,
-    scale: Option<ValueId>,
-    shift: Option<ValueId>,
-}
-
-/// Which values results follow from, where norms are operations.
-fn live(graph: &Graph, forms: &Forms<'_>) -> Vec<bool> {
-    let mut is_live = vec![false; graph.values.len()];
-    let outputs = graph.outputs.iter().map(|output| output.value);
-    let assigned = graph.assigns.iter().flat_map(|assign| [assign.target, assign.value]);
-    outputs.chain(assigned).for_each(|value| is_live[value.index()] = true);
-    for node in graph.nodes.iter().rev() {
-        if !node.outputs.iter().any(|v| is_live[v.index()]) {
-            continue;
-        }
-        let inputs = match forms.norm(node.outputs[0]) {
-            Some(norm) => [Some(norm.base), norm.scale, norm.shift]
-                .into_iter()
-                .flatten()
-                .collect(),
-            None => node.inputs.clone(),
-        };
-        inputs.iter().for_each(|v| is_live[v.index()] = true);
-    }
-    is_live
-}
-
-/// Writes a norm in place of the node that ends it.
-fn write(rewriter: &mut Rewriter, graph: &Graph, node: &Node, norm: Norm) {
-    let (phase, scope) = (node.phase, &node.scope);
-    let ty = graph.ty(norm.base).clone();
-    let row = Type::new(ty.dtype, &[ty.last()]);
-    let mut parameter = |value: Option<ValueId>, absent: f64| match value {
-        Some(value) => {
-            let mut new = rewriter.get(value);
-            if graph.ty(value).shape != row.shape {
-                let reshape = Reshape {
-                    shape: row.shape.clone(),
-                };
-                new = rewriter.push(Arc::new(reshape), &[new], phase, scope)[0];
-            }
-            new
-        }
-        None => {
-            let full = Full {
-                ty: row.clone(),
-                value: absent,
-            };
-            rewriter.push(Arc::new(full), &[], phase, scope)[0]
-        }
-    };
-    let (scale, shift) = (parameter(norm.scale, 1.0), parameter(norm.shift, 0.0));
-    let base = rewriter.get(norm.base);
-    let op: Arc<dyn Op> = Arc::new(LayerNorm { eps: norm.eps });
-    let y = rewriter.push(op, &[base, scale, shift], phase, scope)[0];
-    rewriter.set(node.outputs[0], y);
+    with_norms(graph, |value| forms.norm(value))
 }
 
 struct Forms<'g> {
@@ -141,20 +63,10 @@ impl Forms<'_> {
         let mut forms = Forms {
             graph,
             forms: vec![None; graph.values.len()],
-            known: vec![None; graph.values.len()],
+            known: known_numbers(graph),
         };
         for node in &graph.nodes {
-            let known: Vec<Option<f64>> = node.inputs.iter().map(|v| forms.known[v.index()]).collect();
-            let output = node.outputs[0].index();
-            forms.known[output] = match node
-                .op
-                .fold(&known, &graph.input_types(node), &graph.output_types(node))
-            {
-                Fold::Splat(number) => Some(number),
-                Fold::Input(input) => known[input],
-                Fold::No => None,
-            };
-            forms.forms[output] = forms.form(node);
+            forms.forms[node.outputs[0].index()] = forms.form(node);
         }
         forms
     }
@@ -173,11 +85,10 @@ impl Forms<'_> {
             _ => return None,
         };
         let is_same = self.graph.ty(value) == self.graph.ty(base);
-        is_same.then_some(Norm {
+        is_same.then(|| Norm {
+            op: Arc::new(LayerNorm { eps }),
             base,
-            eps,
-            scale,
-            shift,
+            rows: vec![(scale, 1.0), (shift, 0.0)],
         })
     }
 
@@ -273,8 +184,8 @@ impl Forms<'_> {
         let Form { base, kind } = self.get(a)?;
         let kind = match kind {
             Kind::Variance(eps) => Kind::Variance(eps + self.known[b.index()]?),
-            Kind::Normal(eps) => Kind::Shifted(eps, self.row(base, b)?, None),
-            Kind::Scaled(eps, scale) => Kind::Shifted(eps, self.row(base, b)?, Some(scale)),
+            Kind::Normal(eps) => Kind::Shifted(eps, row(self.graph, base, b)?, None),
+            Kind::Scaled(eps, scale) => Kind::Shifted(eps, row(self.graph, base, b)?, Some(scale)),
             _ => return None,
         };
         Some(Form { base, kind })
@@ -290,7 +201,7 @@ impl Forms<'_> {
             (Kind::Centred, Some(Kind::Reciprocal(eps))) => Kind::Normal(eps),
             (Kind::Sum, None) if is_share() => Kind::Mean,
             (Kind::SquareSum, None) if is_share() => Kind::Variance(0.0),
-            (Kind::Normal(eps), None) => Kind::Scaled(eps, self.row(base, b)?),
+            (Kind::Normal(eps), None) => Kind::Scaled(eps, row(self.graph, base, b)?),
             _ => return None,
         };
         Some(Form { base, kind })
@@ -320,14 +231,5 @@ impl Forms<'_> {
             value = node.inputs[0];
         }
         value
-    }
-
-    /// The value of as many elements as a run of a base has, which a value repeats for each run.
-    fn row(&self, base: ValueId, value: ValueId) -> Option<ValueId> {
-        let width = self.graph.ty(base).last();
-        let node = &self.graph.nodes[self.graph.producer(value)?.index()];
-        let from = self.graph.ty(*node.inputs.first()?);
-        let is_row = node.op.is::<Broadcast>() && from.numel() == width && from.last() == width;
-        is_row.then(|| node.inputs[0])
     }
 }

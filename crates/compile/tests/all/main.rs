@@ -3,6 +3,7 @@
 mod cost;
 mod delay;
 mod folding;
+mod mean_squares;
 mod merging;
 mod norms;
 mod outside;
