@@ -134,6 +134,8 @@ pub(crate) fn write(model: &Model, edits: &Edits<'_>, path: &Path) -> Result<u64
         return Err(model.error(&sentence));
     }
     let rest = head_and_tail(model, edits);
+    let mut tag = Vec::new();
+    head(number::MODEL_GRAPH, graph_bytes, &mut tag);
     let written = |result: Result<()>| result.map_err(io::Error::other);
     if !pieces.beside.is_empty() {
         let data = path.with_file_name(&beside);
@@ -148,15 +150,14 @@ pub(crate) fn write(model: &Model, edits: &Edits<'_>, path: &Path) -> Result<u64
         for piece in &rest {
             written(piece.write(&model.source, out))?;
         }
-        let mut tag = Vec::new();
-        head(number::MODEL_GRAPH, graph_bytes, &mut tag);
         out.write_all(&tag)?;
         pieces
             .graph
             .iter()
             .try_for_each(|piece| written(piece.write(&model.source, out)))
     })?;
-    Ok(graph_bytes + pieces.beside_bytes + rest.iter().map(Piece::len).sum::<u64>())
+    let others = tag.len() as u64 + rest.iter().map(Piece::len).sum::<u64>();
+    Ok(graph_bytes + pieces.beside_bytes + others)
 }
 
 /// The fields of the model but its graph.

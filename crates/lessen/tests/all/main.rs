@@ -5,6 +5,7 @@ mod adapters;
 mod bad_input;
 mod command_line;
 mod commands;
+mod convert;
 mod data;
 mod early_stopping;
 mod examples;
