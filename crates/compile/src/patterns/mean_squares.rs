@@ -10,7 +10,7 @@ use lessen_graph::ops::{
 };
 use lessen_graph::{Graph, Node, NodeId, Op, ValueId};
 
-use super::runs::{Norm, known_numbers, row, with_norms};
+use super::runs::{Norm, keeps_runs, known_numbers, row, with_norms};
 
 /// What a value is of the runs of its base. All but the last three have one number for each run.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -184,25 +184,11 @@ impl Forms<'_> {
             // A narrower type than that of the base would round.
             self.graph.ty(output).dtype.holds_all_of(self.graph.ty(form.base).dtype)
         } else if op.is::<Broadcast>() || op.is::<Reshape>() {
-            form.kind.is_number() && self.keeps_runs(form.base, first, output, op.is::<Broadcast>())
+            form.kind.is_number() && keeps_runs(self.graph, form.base, (first, output), op.is::<Broadcast>())
         } else {
             op.is::<Identity>()
         };
         keeps.then_some(form)
-    }
-
-    /// Whether a number for each run of a base stays one: its axis of extent 1 is added, widened or left out.
-    fn keeps_runs(&self, base: ValueId, from: ValueId, to: ValueId, is_widened: bool) -> bool {
-        let shape = |value: ValueId| self.graph.ty(value).shape.as_slice();
-        let Some((width, lead)) = shape(base).split_last() else {
-            return false;
-        };
-        let is = |value: ValueId, extent: usize| shape(value).split_last() == Some((&extent, lead));
-        match is_widened {
-            // Shapes are aligned at the last axis, so that one has to be there.
-            true => is(from, 1) && is(to, *width) || shape(from) == shape(to),
-            false => shape(to) == lead || is(to, 1) || shape(from) == shape(to),
-        }
     }
 
     fn reduced(&self, reduce: &Reduce, of: ValueId) -> Option<Form> {

@@ -10,7 +10,7 @@ use lessen_graph::ops::{
 };
 use lessen_graph::{Graph, Node, ValueId};
 
-use super::runs::{Norm, known_numbers, row, with_norms};
+use super::runs::{Norm, keeps_runs, known_numbers, row, with_norms};
 
 /// What a value is of the runs of its base. The first four have one number for each run.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -117,22 +117,11 @@ impl Forms<'_> {
             form.kind,
             Kind::Sum | Kind::Mean | Kind::SquareSum | Kind::Variance(_) | Kind::Deviation(_) | Kind::Reciprocal(_)
         );
-        let is_same = op.is::<Cast>() || op.is::<Identity>();
-        // A number for each run stays one where its axis of extent 1 is added or widened.
-        let keeps_runs = is_moved && is_number && self.keeps_runs(form.base, node.outputs[0]);
-        (is_same || keeps_runs).then_some(form)
-    }
-
-    /// Whether a value's leading axes are those of the runs of a base.
-    fn keeps_runs(&self, base: ValueId, value: ValueId) -> bool {
-        let (base, shape) = (&self.graph.ty(base).shape, &self.graph.ty(value).shape);
-        let Some((width, lead)) = base.split_last() else {
-            return false;
-        };
-        shape == lead
-            || shape
-                .split_last()
-                .is_some_and(|(last, front)| front == lead && (*last == 1 || last == width))
+        // Casts to other floats round, as those of exporters do.
+        let output = node.outputs[0];
+        let is_cast = op.is::<Cast>() && self.graph.ty(output).dtype.is_float();
+        let keeps = || keeps_runs(self.graph, form.base, (first, output), op.is::<Broadcast>());
+        (is_cast || op.is::<Identity>() || (is_moved && is_number && keeps())).then_some(form)
     }
 
     fn reduced(&self, reduce: &Reduce, of: ValueId) -> Option<Form> {

@@ -117,3 +117,18 @@ pub(super) fn row(graph: &Graph, base: ValueId, value: ValueId) -> Option<ValueI
     let is_row = node.op.is::<Broadcast>() && from.numel() == width && from.last() == width;
     is_row.then(|| node.inputs[0])
 }
+
+/// Whether a number for each run of a base stays one between two values: its axis of extent 1 is added, widened or left
+/// out.
+pub(super) fn keeps_runs(graph: &Graph, base: ValueId, (from, to): (ValueId, ValueId), is_widened: bool) -> bool {
+    let shape = |value: ValueId| graph.ty(value).shape.as_slice();
+    let Some((width, lead)) = shape(base).split_last() else {
+        return false;
+    };
+    let is = |value: ValueId, extent: usize| shape(value).split_last() == Some((&extent, lead));
+    match is_widened {
+        // Shapes are aligned at the last axis, so that one has to be there.
+        true => is(from, 1) && is(to, *width) || shape(from) == shape(to),
+        false => shape(to) == lead || is(to, 1) || shape(from) == shape(to),
+    }
+}

@@ -240,3 +240,14 @@ fn conversions_do_not_take_mean_squares_for_norms() {
     assert_eq!(counts(&new), [0, 0, graph.nodes.len()]);
     assert_eq!(counts(&recognized(&graph))[..2], [1, 1]);
 }
+
+#[test]
+fn means_along_another_axis_of_equal_extent_are_no_layer_norm() {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F64, &[6, 6]);
+    let centred = x - x.mean_axes(&[1]);
+    let deviation = ((centred * centred).mean_axes(&[1]) + 1e-3).sqrt();
+    trace.output("y", centred / deviation);
+    let (new, _) = recognize_norms(&trace.finish());
+    assert!(new.nodes.iter().all(|node| node.op.name() != "layer_norm"));
+}
