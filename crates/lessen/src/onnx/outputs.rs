@@ -73,7 +73,7 @@ fn is_archive(path: &Path, names: &[&str]) -> Result<bool> {
 /// Checks that a model's outputs can be written to a path.
 ///
 /// # Errors
-/// As [`write`], but for the disk.
+/// As [`write()`], but for the disk.
 pub fn check(path: &Path, model: &Model) -> Result<()> {
     let names: Vec<&str> = model.outputs.iter().map(|output| output.name.as_str()).collect();
     is_archive(path, &names).map(|_| ())
