@@ -216,6 +216,16 @@ fn structure(r: &mut Prng) -> Vec<Case> {
         ),
         case(
             Pad {
+                axis: 1,
+                before: 2,
+                after: 0,
+                value: 0.0,
+            },
+            &[&x],
+            Twice,
+        ),
+        case(
+            Pad {
                 axis: 2,
                 before: 0,
                 after: 1,
