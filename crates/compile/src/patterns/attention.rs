@@ -6,8 +6,10 @@ use std::sync::Arc;
 use lessen_graph::ops::{
     Attention, Binary, BinaryKind, Broadcast, Cast, Compare, Identity, MatMul, Permute, Reshape, Select, Softmax,
 };
-use lessen_graph::{Array, Fold, Graph, Node, Op, ValueId};
+use lessen_graph::{Array, Graph, Node, Op, ValueId};
 
+use super::replace::{Pattern, replaced};
+use super::runs::known_numbers;
 use crate::rewrite::Rewriter;
 
 /// Scores below this have no weight in a softmax of `f32`.
@@ -17,27 +19,7 @@ const HIDDEN: f64 = -1e4;
 /// of states that never change: a mask of scores must be one of them.
 pub fn recognize_attention(graph: &Graph, constants: &HashMap<ValueId, &Array>) -> Graph {
     let finder = Finder::of(graph, constants);
-    let found: HashMap<ValueId, Found> = graph
-        .nodes
-        .iter()
-        .filter_map(|node| Some((node.outputs[0], finder.attention(node)?)))
-        .collect();
-    if found.is_empty() {
-        return graph.clone();
-    }
-    let is_live = live(graph, &found);
-    let mut rewriter = Rewriter::new(graph);
-    for node in graph
-        .nodes
-        .iter()
-        .filter(|node| node.outputs.iter().any(|v| is_live[v.index()]))
-    {
-        match found.get(&node.outputs[0]) {
-            Some(found) => write(&mut rewriter, graph, node, found),
-            None => rewriter.copy(node),
-        }
-    }
-    rewriter.finish(graph)
+    replaced(graph, |node| finder.attention(node)).0
 }
 
 /// An attention: queries, keys and values with the axes of heads before those of tokens, or without heads.
@@ -50,44 +32,30 @@ struct Found {
     causal: bool,
 }
 
-/// Which values results follow from, where attentions are operations.
-fn live(graph: &Graph, found: &HashMap<ValueId, Found>) -> Vec<bool> {
-    let mut is_live = vec![false; graph.values.len()];
-    let outputs = graph.outputs.iter().map(|output| output.value);
-    let assigned = graph.assigns.iter().flat_map(|assign| [assign.target, assign.value]);
-    outputs.chain(assigned).for_each(|value| is_live[value.index()] = true);
-    for node in graph.nodes.iter().rev() {
-        if !node.outputs.iter().any(|v| is_live[v.index()]) {
-            continue;
-        }
-        match found.get(&node.outputs[0]) {
-            Some(Found { q, k, v, .. }) => [q, &k.0, v].into_iter().for_each(|v| is_live[v.index()] = true),
-            None => node.inputs.iter().for_each(|v| is_live[v.index()] = true),
-        }
+impl Pattern for Found {
+    fn inputs(&self) -> Vec<ValueId> {
+        vec![self.q, self.k.0, self.v]
     }
-    is_live
-}
 
-/// Writes an attention in place of the product that ends it.
-fn write(rewriter: &mut Rewriter, graph: &Graph, node: &Node, found: &Found) {
-    let (phase, scope) = (node.phase, &node.scope);
-    let has_heads = graph.ty(found.q).rank() == 4;
-    let inputs = [(found.q, false), found.k, (found.v, false)];
-    let operands = inputs.map(|(value, is_exchanged)| operand(rewriter, graph, node, value, is_exchanged));
-    let op = Attention {
-        scale: found.scale,
-        causal: found.causal,
-        ..Attention::default()
-    };
-    let y = rewriter.push(Arc::new(op), &operands, phase, scope)[0];
-    let back: Arc<dyn Op> = match has_heads {
-        true => Arc::new(Permute { axes: vec![0, 2, 1, 3] }),
-        false => Arc::new(Reshape {
-            shape: graph.ty(node.outputs[0]).shape.clone(),
-        }),
-    };
-    let y = rewriter.push(back, &[y], phase, scope)[0];
-    rewriter.set(node.outputs[0], y);
+    fn write(&self, rewriter: &mut Rewriter, graph: &Graph, node: &Node) -> ValueId {
+        let (phase, scope) = (node.phase, &node.scope);
+        let has_heads = graph.ty(self.q).rank() == 4;
+        let inputs = [(self.q, false), self.k, (self.v, false)];
+        let operands = inputs.map(|(value, is_exchanged)| operand(rewriter, graph, node, value, is_exchanged));
+        let op = Attention {
+            scale: self.scale,
+            causal: self.causal,
+            ..Attention::default()
+        };
+        let y = rewriter.push(Arc::new(op), &operands, phase, scope)[0];
+        let back: Arc<dyn Op> = match has_heads {
+            true => Arc::new(Permute { axes: vec![0, 2, 1, 3] }),
+            false => Arc::new(Reshape {
+                shape: graph.ty(node.outputs[0]).shape.clone(),
+            }),
+        };
+        rewriter.push(back, &[y], phase, scope)[0]
+    }
 }
 
 /// An operand as attention reads it: tokens before heads, of which there is one where there are none.
@@ -126,23 +94,10 @@ struct Finder<'a> {
 
 impl Finder<'_> {
     fn of<'a>(graph: &'a Graph, constants: &'a HashMap<ValueId, &'a Array>) -> Finder<'a> {
-        let mut known: Vec<Option<f64>> = vec![None; graph.values.len()];
-        for node in &graph.nodes {
-            let inputs: Vec<Option<f64>> = node.inputs.iter().map(|v| known[v.index()]).collect();
-            known[node.outputs[0].index()] =
-                match node
-                    .op
-                    .fold(&inputs, &graph.input_types(node), &graph.output_types(node))
-                {
-                    Fold::Splat(number) => Some(number),
-                    Fold::Input(input) => inputs[input],
-                    Fold::No => None,
-                };
-        }
         Finder {
             graph,
             constants,
-            known,
+            known: known_numbers(graph),
         }
     }
 
@@ -204,13 +159,13 @@ impl Finder<'_> {
         loop {
             let node = self.producer(value)?;
             if let Some(product) = node.op.downcast_ref::<MatMul>() {
-                let (q, k) = (node.inputs[0], node.inputs[1]);
+                let [(q, of_q), (k, of_k)] = [0, 1].map(|input| self.unscaled(node.inputs[input]));
                 let fits = !product.transpose_a && !product.widens && self.graph.ty(k).rank() == rank;
                 return fits.then_some(Found {
                     q,
                     k: (k, !product.transpose_b),
                     v: k,
-                    scale,
+                    scale: scale * of_q * of_k,
                     causal: sight == Sight::Causal,
                 });
             }
@@ -235,6 +190,20 @@ impl Finder<'_> {
             if seen == Sight::Causal {
                 sight = Sight::Causal;
             }
+        }
+    }
+
+    /// What a value is a multiple of, and the number that it is multiplied by.
+    fn unscaled(&self, value: ValueId) -> (ValueId, f64) {
+        let factor = self.producer(value).and_then(|node| match node.op.downcast_ref::<Binary>()?.kind {
+            BinaryKind::Mul => self.with_number(node),
+            BinaryKind::Div => Some((node.inputs[0], 1.0 / self.known[node.inputs[1].index()]?)),
+            _ => None,
+        });
+        let has_heads = |x: &ValueId| self.graph.ty(*x) == self.graph.ty(value);
+        match factor.filter(|(x, _)| has_heads(x)) {
+            Some((x, number)) => (x, number),
+            None => (value, 1.0),
         }
     }
 
@@ -296,13 +265,13 @@ impl Finder<'_> {
         };
         let from = &array.ty.shape;
         let (rows, columns) = (*from.get(from.len().checked_sub(2)?)?, *from.last()?);
-        if array.data.len() != rows * columns || columns != keys || rows != queries {
+        if columns != keys || rows != queries {
             return None;
         }
         let (mut all, mut causal) = (true, true);
         for (i, &x) in array.data.iter().enumerate() {
             let visible = is_visible(x)?;
-            let is_past = i % columns + queries <= i / columns + keys;
+            let is_past = i % columns + queries <= i / columns % rows + keys;
             all &= visible;
             causal &= visible == is_past;
         }

@@ -10,7 +10,8 @@ use lessen_graph::ops::{
 };
 use lessen_graph::{Graph, Node, NodeId, Op, ValueId};
 
-use super::runs::{Norm, keeps_runs, known_numbers, row, with_norms};
+use super::replace::replaced;
+use super::runs::{Norm, keeps_runs, known_numbers, row};
 
 /// What a value is of the runs of its base. All but the last three have one number for each run.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -62,7 +63,7 @@ impl Form {
 /// The graph in which RMSNorms and CRMSNorms of primitive operations are operations.
 pub(super) fn recognize_mean_squares(graph: &Graph) -> Graph {
     let forms = Forms::of(graph);
-    with_norms(graph, |value| forms.norm(value)).0
+    replaced(graph, |node| forms.norm(node.outputs[0])).0
 }
 
 struct Forms<'g> {

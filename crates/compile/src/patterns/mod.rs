@@ -1,14 +1,17 @@
-//! Operations that a graph from outside has in primitive ones: norms, attention. A device computes them faster as one.
+//! Operations that a graph from outside has in primitive ones: norms, attention, GELU. A device computes them faster as one.
 
 mod attention;
+mod gelu;
 mod mean_squares;
 mod norms;
+mod replace;
 mod runs;
 
 use std::collections::HashMap;
 
 use lessen_graph::{Array, Graph, ValueId};
 
+use gelu::recognize_gelu;
 use mean_squares::recognize_mean_squares;
 
 pub use attention::recognize_attention;
@@ -23,5 +26,5 @@ pub fn recognize(graph: &Graph, constants: &HashMap<String, Array>) -> Graph {
         .filter_map(|input| Some((input.value, constants.get(&input.name)?)))
         .collect();
     let graph = recognize_attention(graph, &known);
-    recognize_mean_squares(&recognize_norms(&graph).0)
+    recognize_gelu(&recognize_mean_squares(&recognize_norms(&graph).0))
 }

@@ -10,7 +10,8 @@ use lessen_graph::ops::{
 };
 use lessen_graph::{Graph, Node, ValueId};
 
-use super::runs::{Norm, keeps_runs, known_numbers, row, with_norms};
+use super::replace::replaced;
+use super::runs::{Norm, keeps_runs, known_numbers, row};
 
 /// What a value is of the runs of its base. The first four have one number for each run.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -49,7 +50,7 @@ struct Form {
 /// each old value the new one, if it is there.
 pub fn recognize_norms(graph: &Graph) -> (Graph, Vec<Option<ValueId>>) {
     let forms = Forms::of(graph);
-    with_norms(graph, |value| forms.norm(value))
+    replaced(graph, |node| forms.norm(node.outputs[0]))
 }
 
 struct Forms<'g> {

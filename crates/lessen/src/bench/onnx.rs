@@ -1,7 +1,7 @@
 //! The benchmark of ONNX models: times of runs on random inputs, and the share of norms in them. `bench/norms.py` runs
 //! the same files in ONNX Runtime beside it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::time::Instant;
 
 use lessen_base::Result;
@@ -15,6 +15,17 @@ use serde_json::{Value, json};
 use crate::devices::cpu_with;
 use crate::onnx::random_inputs;
 
+/// The nodes of one operation.
+#[derive(Clone, PartialEq, Debug)]
+pub struct OperationTime {
+    /// The operation's name.
+    pub name: &'static str,
+    /// How many nodes there are.
+    pub nodes: usize,
+    /// The part of the time in kernels, summed over all threads.
+    pub share: f64,
+}
+
 /// What was measured of a model.
 #[derive(Clone, Debug)]
 pub struct Measured {
@@ -24,6 +35,8 @@ pub struct Measured {
     pub norm_share: f64,
     /// Norms of the plan; those of primitive operations that the compiler does not recognize are none.
     pub norms: usize,
+    /// What takes the time in kernels, the largest part first.
+    pub operations: Vec<OperationTime>,
     /// From the model's nodes to kernels.
     pub compile_ms: f64,
     /// Bytes of the arena.
@@ -48,6 +61,10 @@ impl Measured {
     /// What `--json` prints.
     pub fn to_json(&self) -> Value {
         let [min, max] = self.spread_ms();
+        let operations = self.operations.iter().map(|operation| {
+            let OperationTime { name, nodes, share } = operation;
+            json!({ "name": name, "nodes": nodes, "share": share })
+        });
         json!({
             "ms": { "median": self.median_ms(), "min": min, "max": max },
             "runs": self.run_ms.len(),
@@ -55,6 +72,7 @@ impl Measured {
             "norm_share": self.norm_share,
             "norm_share_of": "time in kernels, all threads together",
             "norms": self.norms,
+            "operations": operations.collect::<Vec<Value>>(),
             "compile_ms": self.compile_ms,
             "arena_bytes": self.arena_bytes,
             "parameter_bytes": self.parameter_bytes,
@@ -95,12 +113,14 @@ pub fn measure(model: &Model, sizes: &Sizes, runs: usize, threads: Option<usize>
     for _ in 0..profiled {
         executable.run(&data)?;
     }
+    if std::env::var("DUMP").is_ok() { eprintln!("{}", lessen_graph::print(executable.plan().graph())); }
     let (norm_share, norms) = share_of_norms(&executable);
     let plan = executable.plan();
     Ok(Measured {
         run_ms,
         norm_share,
         norms,
+        operations: by_operation(&executable),
         compile_ms: 1e3 * executable.compile_time().as_secs_f64(),
         arena_bytes: plan.arena_bytes(),
         parameter_bytes: plan.state_bytes(),
@@ -118,6 +138,27 @@ fn share_of_norms(executable: &Executable<CpuBackend>) -> (f64, usize) {
         .filter(|(node, _)| norms.has(node.op.as_ref()));
     let (count, sum) = of_norms.fold((0, 0.0), |(count, sum), (_, seconds)| (count + 1, sum + seconds));
     (sum / seconds.iter().sum::<f64>().max(f64::MIN_POSITIVE), count)
+}
+
+/// The parts of the time in kernels that operations take, the largest first.
+fn by_operation(executable: &Executable<CpuBackend>) -> Vec<OperationTime> {
+    let seconds = executable.backend().node_seconds(executable.program());
+    let all = seconds.iter().sum::<f64>().max(f64::MIN_POSITIVE);
+    let mut operations: BTreeMap<&'static str, OperationTime> = BTreeMap::new();
+    for (node, seconds) in executable.plan().graph().nodes.iter().zip(&seconds) {
+        let name = node.op.name();
+        let nothing = OperationTime {
+            name,
+            nodes: 0,
+            share: 0.0,
+        };
+        let operation = operations.entry(name).or_insert(nothing);
+        operation.nodes += 1;
+        operation.share += seconds / all;
+    }
+    let mut operations: Vec<OperationTime> = operations.into_values().collect();
+    operations.sort_by(|a, b| b.share.total_cmp(&a.share));
+    operations
 }
 
 /// What a norm is: an operation that subtracts the mean of a row, or what such a one becomes where that mean is zero.
