@@ -99,6 +99,16 @@ pub trait Backend: Send {
     /// Memory that the device does not have.
     fn reserve(&mut self, arena: usize) -> Result<()>;
 
+    /// Says that the states that a program reads, which are uploaded, do not change any more and that no other program
+    /// reads them, so that the device may lay them out as its kernels read them fastest. They can no longer be
+    /// downloaded or changed then.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    fn freeze(&mut self, _program: ProgramId) -> Result<()> {
+        Ok(())
+    }
+
     /// Runs a loaded plan on data inputs given by name; it reads and updates the states. `data` may hold more than the
     /// plan's inputs.
     ///

@@ -97,6 +97,10 @@ fn missing(state: &str) -> Error {
     Error::internal(format!("the state `{state}` is not allocated"))
 }
 
+fn packed(state: &str) -> Error {
+    Error::internal(format!("the state `{state}` is packed for a program"))
+}
+
 fn unfit(state: &str, ty: &Type, data: &Host<'_>) -> Error {
     let (has, n) = (data.dtype().name(), data.len());
     Error::user(format!("the state `{state}` takes {ty}, not {n} elements of {has}"))
@@ -153,6 +157,9 @@ impl Backend for CpuBackend {
     fn upload_part(&mut self, state: &str, first: usize, data: Host<'_>) -> Result<()> {
         let to = self.store.state(state).ok_or_else(|| missing(state))?;
         let end = first.checked_add(data.len());
+        if to.is_packed {
+            return Err(packed(state));
+        }
         if data.dtype() != to.ty.dtype || end.is_none_or(|end| end > to.ty.numel()) {
             return Err(unfit(state, &to.ty, &data));
         }
@@ -168,6 +175,9 @@ impl Backend for CpuBackend {
 
     fn download(&self, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
         let from = self.store.state(state).ok_or_else(|| missing(state))?;
+        if from.is_packed {
+            return Err(packed(state));
+        }
         // SAFETY: the state's memory holds the elements of its type, aligned to a page, and is borrowed with the store.
         visit(unsafe { host_array(&from.ty, from.memory.ptr()) });
         Ok(())
@@ -175,6 +185,12 @@ impl Backend for CpuBackend {
 
     fn reserve(&mut self, arena: usize) -> Result<()> {
         self.device.reserve(arena)
+    }
+
+    fn freeze(&mut self, program: ProgramId) -> Result<()> {
+        let executable = self.programs.get_mut(&program);
+        let executable = executable.ok_or_else(|| Error::internal("the program is not loaded"))?;
+        executable.freeze(&self.device, &mut self.store)
     }
 
     fn run(&mut self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {

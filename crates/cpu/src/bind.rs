@@ -247,6 +247,14 @@ pub(crate) fn end_of(plan: &Plan, value: ValueId) -> usize {
 }
 
 impl Bound {
+    /// The nodes that run by rows.
+    pub(crate) fn row_nodes(&mut self) -> &mut [RowNode] {
+        match &mut self.kind {
+            Kind::Group(group) => &mut group.nodes,
+            Kind::Whole(_) => &mut [],
+        }
+    }
+
     /// Runs the step.
     pub(crate) fn run(&self, pool: &Pool, context: &Context<'_>) {
         let arena = Address(context.bases.arena);

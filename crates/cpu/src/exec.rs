@@ -36,8 +36,10 @@ struct Copy {
 
 /// A plan bound to kernels.
 pub struct Executable {
-    plan: Plan,
-    bound: Vec<Bound>,
+    pub(crate) plan: Plan,
+    pub(crate) bound: Vec<Bound>,
+    /// Which of the graph's inputs are states that lie as kernels of this executable alone read them.
+    pub(crate) packed: Vec<bool>,
     constants: Constants,
     data: Vec<DataInput>,
     results: Vec<Returned>,
@@ -108,6 +110,7 @@ impl Executable {
             arena_reached,
             bound,
             constants,
+            packed: vec![false; plan.graph().inputs.len()],
             plan,
         })
     }
@@ -200,12 +203,17 @@ impl Executable {
     fn states(&self, store: &Store) -> Result<Vec<*mut u8>> {
         let graph = self.plan.graph();
         let mut states = vec![std::ptr::null_mut(); graph.inputs.len()];
-        for (to, input) in states.iter_mut().zip(&graph.inputs) {
+        for ((to, input), packed) in states.iter_mut().zip(&graph.inputs).zip(&self.packed) {
             if input.kind != InputKind::State {
                 continue;
             }
             let (ty, name) = (graph.ty(input.value), &input.name);
             *to = match store.state(name) {
+                Some(state) if state.is_packed != *packed => {
+                    return Err(Error::internal(format!(
+                        "the state `{name}` is packed for another program"
+                    )));
+                }
                 Some(state) if state.ty == *ty => state.memory.ptr(),
                 Some(state) => {
                     let is = &state.ty;

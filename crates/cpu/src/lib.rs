@@ -37,6 +37,7 @@
 //!   `kernels/table.rs` finds them. A new operation's kernel is a function there and a line of the table.
 //! - `target` answers the planner's questions from that table.
 //! - `bind` turns the steps of a plan into kernels with operands; `group` runs row-wise operations block by block.
+//! - `freeze` packs states that never change, for the kernels of one executable.
 //! - `exec` checks what a run is given, uploads it, runs the steps and downloads the results.
 //! - `times` measures what operations take and keeps it for the next process: plans may go by the times of a machine.
 //! - [`arena`], [`pool`] and [`simd`] are the ground that the rest stands on.
@@ -63,6 +64,7 @@ mod constants;
 mod counting;
 mod device;
 mod exec;
+mod freeze;
 mod group;
 mod host_arrays;
 mod index_checks;

@@ -121,6 +121,11 @@ impl RowOperand {
         self.whole_row.is_some()
     }
 
+    /// Whether the columns of a row follow each other.
+    pub(crate) fn has_dense_rows(&self) -> bool {
+        self.step == 1
+    }
+
     /// Columns.
     pub(crate) fn columns(&self) -> usize {
         self.columns

@@ -11,6 +11,22 @@ use crate::arena::Arena;
 pub(crate) struct State {
     pub(crate) ty: Type,
     pub(crate) memory: Arena,
+    /// Whether the elements lie as the kernels of one executable read them.
+    pub(crate) is_packed: bool,
+}
+
+impl State {
+    fn plain(ty: Type, memory: Arena) -> State {
+        State {
+            ty,
+            memory,
+            is_packed: false,
+        }
+    }
+
+    fn is_plain_f32(&self) -> bool {
+        self.ty.dtype == DType::F32 && !self.is_packed
+    }
 }
 
 /// Named states. All executables that are run with a store share them.
@@ -40,7 +56,7 @@ impl Store {
     /// A state that the memory cannot hold.
     pub fn insert_zeros(&mut self, name: &str, ty: &Type) -> Result<()> {
         let memory = Arena::new(ty.bytes())?;
-        self.states.insert(name.to_string(), State { ty: ty.clone(), memory });
+        self.states.insert(name.to_string(), State::plain(ty.clone(), memory));
         Ok(())
     }
 
@@ -59,9 +75,9 @@ impl Store {
         self.ty(name).map(|ty| ty.shape.as_slice())
     }
 
-    /// The values of an `f32` state, in row-major order.
+    /// The values of an `f32` state, in row-major order; none where they lie otherwise.
     pub fn f32(&self, name: &str) -> Option<&[f32]> {
-        let state = self.states.get(name).filter(|s| s.ty.dtype == DType::F32)?;
+        let state = self.states.get(name).filter(|s| s.is_plain_f32())?;
         // SAFETY: the memory holds `numel` zero-initialized `f32`s, aligned to more than 4 bytes, and is borrowed
         // with the store.
         Some(unsafe { std::slice::from_raw_parts(state.memory.ptr().cast(), state.ty.numel()) })
@@ -69,7 +85,7 @@ impl Store {
 
     /// The values of an `f32` state, to be changed.
     pub fn f32_mut(&mut self, name: &str) -> Option<&mut [f32]> {
-        let state = self.states.get_mut(name).filter(|s| s.ty.dtype == DType::F32)?;
+        let state = self.states.get_mut(name).filter(|s| s.is_plain_f32())?;
         // SAFETY: as above; the store is borrowed mutably.
         Some(unsafe { std::slice::from_raw_parts_mut(state.memory.ptr().cast(), state.ty.numel()) })
     }
@@ -87,6 +103,13 @@ impl Store {
     /// Bytes of all states.
     pub fn bytes(&self) -> usize {
         self.states.values().map(|s| s.memory.len()).sum()
+    }
+
+    /// Puts the packed elements of a state in place of those that it has.
+    pub(crate) fn pack(&mut self, name: &str, memory: Arena) {
+        if let Some(state) = self.states.get_mut(name) {
+            (state.memory, state.is_packed) = (memory, true);
+        }
     }
 
     pub(crate) fn state(&self, name: &str) -> Option<&State> {

@@ -45,6 +45,7 @@ impl<B: Backend + ?Sized> Executable<B> {
             backend.allocate(&input.name, ty)?;
             upload(backend.as_mut(), model, &imported, &input.name, ty)?;
         }
+        backend.freeze(program)?;
         let inputs = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
         let inputs = inputs.map(|input| (input.name.clone(), graph.ty(input.value).clone()));
         let outputs = graph

@@ -195,11 +195,13 @@ impl Finder<'_> {
 
     /// What a value is a multiple of, and the number that it is multiplied by.
     fn unscaled(&self, value: ValueId) -> (ValueId, f64) {
-        let factor = self.producer(value).and_then(|node| match node.op.downcast_ref::<Binary>()?.kind {
-            BinaryKind::Mul => self.with_number(node),
-            BinaryKind::Div => Some((node.inputs[0], 1.0 / self.known[node.inputs[1].index()]?)),
-            _ => None,
-        });
+        let factor = self
+            .producer(value)
+            .and_then(|node| match node.op.downcast_ref::<Binary>()?.kind {
+                BinaryKind::Mul => self.with_number(node),
+                BinaryKind::Div => Some((node.inputs[0], 1.0 / self.known[node.inputs[1].index()]?)),
+                _ => None,
+            });
         let has_heads = |x: &ValueId| self.graph.ty(*x) == self.graph.ty(value);
         match factor.filter(|(x, _)| has_heads(x)) {
             Some((x, number)) => (x, number),

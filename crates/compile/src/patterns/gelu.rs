@@ -30,7 +30,8 @@ pub(super) fn recognize_gelu(graph: &Graph) -> Graph {
     let gated = finder.gated();
     replaced(graph, |node| {
         let form = gated.get(&node.outputs[0])?;
-        form.gelu().filter(|found| graph.ty(found.x) == graph.ty(node.outputs[0]))
+        form.gelu()
+            .filter(|found| graph.ty(found.x) == graph.ty(node.outputs[0]))
     })
     .0
 }

@@ -15,10 +15,7 @@ pub(super) trait Pattern {
 
 /// The graph in which operations that are found stand in place of the nodes that end them, without what nothing reads
 /// any more, and for each old value the new one, if it is there.
-pub(super) fn replaced<P: Pattern>(
-    graph: &Graph,
-    find: impl Fn(&Node) -> Option<P>,
-) -> (Graph, Vec<Option<ValueId>>) {
+pub(super) fn replaced<P: Pattern>(graph: &Graph, find: impl Fn(&Node) -> Option<P>) -> (Graph, Vec<Option<ValueId>>) {
     let found: Vec<Option<P>> = graph.nodes.iter().map(find).collect();
     let is_live = live(graph, &found);
     let mut rewriter = Rewriter::new(graph);

@@ -93,10 +93,24 @@ pub(crate) struct Prepare {
     pub(crate) run: PrepareFn,
 }
 
+/// What a row kernel becomes where an input that is read whole never changes: that input is packed once.
+pub(crate) struct Fixed {
+    /// The input.
+    pub(crate) input: usize,
+    /// Bytes of the packed input.
+    pub(crate) bytes: usize,
+    /// Packs the input into the memory that a run calls shared.
+    pub(crate) pack: Prepare,
+    /// The loop that reads the packed input, and other operands whose columns follow each other.
+    pub(crate) run: RowLoop,
+    pub(crate) cut: Cut,
+}
+
 /// A kernel that runs on a block of rows.
 pub(crate) struct RowKernel {
     pub(crate) run: RowLoop,
     pub(crate) prepare: Option<Prepare>,
+    pub(crate) fixed: Option<Fixed>,
     pub(crate) scratch: Scratch,
     /// Whether the bits of a row depend on which rows are computed together.
     pub(crate) tiled: bool,
@@ -110,6 +124,7 @@ impl RowKernel {
         RowKernel {
             run: Box::new(run),
             prepare: None,
+            fixed: None,
             scratch: Scratch::default(),
             tiled: false,
             cut,
@@ -166,6 +181,18 @@ impl RowKernel {
             run: Box::new(move |r| run(r, &plain)),
             prepare: Some(prepare),
             ..self
+        }
+    }
+
+    /// The same, and what it becomes where an input never changes.
+    pub(crate) fn with_fixed(self, fixed: Option<Fixed>) -> RowKernel {
+        RowKernel { fixed, ..self }
+    }
+
+    /// Reads an input as it is packed from now on, if there is a loop for that.
+    pub(crate) fn freeze(&mut self) {
+        if let Some(Fixed { run, cut, .. }) = self.fixed.take() {
+            (self.run, self.cut, self.prepare) = (run, cut, None);
         }
     }
 

@@ -105,6 +105,7 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
     #[cfg(target_arch = "x86_64")]
     let kernel = {
         use super::panels::rows::{Shape, packed_bf16, packed_f32};
+        use super::words::fixed::fixed;
         use super::words::rows::by_words;
         let shape = Shape::new((rows, k, columns), transposed, columns.min(2 * cut - 1));
         let words = super::words::rows::Shape {
@@ -117,7 +118,7 @@ fn linear(op: &ops::MatMul, types: &Types<'_>) -> RowKernel {
         if of_bf16 {
             by_words::<Bf16>(words, packed_bf16(shape, kernel))
         } else {
-            packed_f32(shape, kernel)
+            packed_f32(shape, kernel).with_fixed(fixed::<f32>(words))
         }
     };
     kernel

@@ -113,7 +113,9 @@ pub fn measure(model: &Model, sizes: &Sizes, runs: usize, threads: Option<usize>
     for _ in 0..profiled {
         executable.run(&data)?;
     }
-    if std::env::var("DUMP").is_ok() { eprintln!("{}", lessen_graph::print(executable.plan().graph())); }
+    if std::env::var("DUMP").is_ok() {
+        eprintln!("{}", lessen_graph::print(executable.plan().graph()));
+    }
     let (norm_share, norms) = share_of_norms(&executable);
     let plan = executable.plan();
     Ok(Measured {

@@ -23,6 +23,8 @@ pub(crate) struct Runs {
     /// The first word of the panel, and bytes from one of its runs to the next.
     pub(super) panel: *const u8,
     pub(super) panel_apart: usize,
+    /// Bytes from one word of the panel to the next.
+    pub(super) panel_row: usize,
 }
 
 impl Runs {
@@ -159,7 +161,7 @@ macro_rules! products {
                         let mut panel = terms.panel.add(run * terms.panel_apart);
                         for word in 0..terms.words {
                             let right: [__m512; V] = read(panel, !0);
-                            panel = panel.add(V * VECTOR * WORD);
+                            panel = panel.add(terms.panel_row);
                             for (left, sums) in left.iter().zip(&mut sums) {
                                 let $left = _mm512_set1_ps(left.add(word * WORD).cast::<f32>().read_unaligned());
                                 for (sum, &$right) in sums.iter_mut().zip(&right) {

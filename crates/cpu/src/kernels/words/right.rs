@@ -101,6 +101,7 @@ impl Right {
                         zeros: left.zeros,
                         panel: packed.wrapping_add(begin),
                         panel_apart: self.run_bytes(),
+                        panel_row: width * WORD,
                     };
                     let to = Place::panel(Begins::Listed(c), first, self.columns);
                     // SAFETY: passed on.

@@ -117,7 +117,7 @@ impl Shape {
     }
 
     /// Packs a panel before the tiles.
-    fn prepare<N: Word>(&self, right: Right, r: &Run<'_>, panel: usize) {
+    pub(super) fn prepare<N: Word>(&self, right: Right, r: &Run<'_>, panel: usize) {
         let b = r.inputs[1].ptr.cast::<N>().cast_const();
         // SAFETY: see `Run`; the plan gives the product its shared memory, of which each task writes its own part.
         unsafe { right.pack((0, panel..panel + 1), b, self.strides(r), r.shared) };

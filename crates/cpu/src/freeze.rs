@@ -1,0 +1,115 @@
+//! States that never change: those that one product reads are packed once, in place of what was uploaded.
+
+use lessen_base::Result;
+use lessen_compile::{Plan, Storage};
+use lessen_graph::ValueId;
+
+use crate::arena::Arena;
+use crate::bind::Bound;
+use crate::device::Device;
+use crate::exec::Executable;
+use crate::group::{RowNode, RowOutput};
+use crate::index_errors::IndexErrors;
+use crate::kernels::kernel::{Arg, MAX_OPERANDS, Run};
+use crate::operand::Bases;
+use crate::store::Store;
+
+impl Executable {
+    /// Packs the states that only one kernel reads, if it has a loop for that, one after another: a state's elements lie
+    /// in memory twice meanwhile.
+    ///
+    /// # Errors
+    /// Memory that the system does not give; what is packed until then can be run.
+    pub(crate) fn freeze(&mut self, device: &Device, store: &mut Store) -> Result<()> {
+        let uses = uses_of_states(&self.plan);
+        for node in self.bound.iter_mut().flat_map(Bound::row_nodes) {
+            let Some((state, bytes)) = packable(&self.plan, &uses, node) else {
+                continue;
+            };
+            let name = &self.plan.graph().inputs[state].name;
+            let Some(from) = store.state(name).filter(|from| !from.is_packed) else {
+                continue;
+            };
+            let memory = Arena::new(bytes)?;
+            pack(device, node, state, from.memory.ptr(), memory.ptr());
+            store.pack(name, memory);
+            self.packed[state] = true;
+            node.kernel.freeze();
+        }
+        Ok(())
+    }
+}
+
+/// How many operands, outputs and assignments lie in each of the graph's inputs.
+fn uses_of_states(plan: &Plan) -> Vec<usize> {
+    let graph = plan.graph();
+    let mut uses = vec![0; graph.inputs.len()];
+    let mut count = |value: ValueId| {
+        if let Storage::State(state) = plan.storage(plan.place(value).base) {
+            uses[state] += 1;
+        }
+    };
+    for step in plan.steps() {
+        for node in step.nodes.iter().map(|id| &graph.nodes[id.index()]) {
+            node.inputs.iter().chain(&node.outputs).for_each(|&v| count(v));
+        }
+    }
+    graph.outputs.iter().for_each(|output| count(output.value));
+    for assign in &graph.assigns {
+        [assign.target, assign.value].into_iter().for_each(&mut count);
+    }
+    uses
+}
+
+/// The state that a node can read packed, and the bytes that it takes then.
+fn packable(plan: &Plan, uses: &[usize], node: &RowNode) -> Option<(usize, usize)> {
+    let fixed = node.kernel.fixed.as_ref()?;
+    let others = node.inputs.iter().enumerate().filter(|(i, _)| *i != fixed.input);
+    let outputs = node.outputs.iter().map(|output| match output {
+        RowOutput::Rows(operand) => operand.has_dense_rows(),
+        RowOutput::Sum(_) => false,
+    });
+    if !others
+        .map(|(_, operand)| operand.has_dense_rows())
+        .chain(outputs)
+        .all(|x| x)
+    {
+        return None;
+    }
+    let value = plan.graph().nodes[node.timed.node.index()].inputs[fixed.input];
+    let place = plan.place(value);
+    let Storage::State(state) = plan.storage(place.base) else {
+        return None;
+    };
+    let is_whole = plan.graph().ty(value).numel() == plan.graph().ty(place.base).numel();
+    (is_whole && uses[state] == 1).then_some((state, fixed.bytes))
+}
+
+/// Packs the state of a node.
+fn pack(device: &Device, node: &RowNode, state: usize, from: *mut u8, to: *mut u8) {
+    let Some(fixed) = &node.kernel.fixed else {
+        return;
+    };
+    let mut states = vec![std::ptr::null_mut(); state + 1];
+    states[state] = from;
+    let bases = Bases {
+        arena: to,
+        constants: std::ptr::null_mut(),
+        states,
+    };
+    device.pool.run(fixed.pack.tasks, &|task, _| {
+        let mut inputs = [Arg::NONE; MAX_OPERANDS];
+        inputs[fixed.input] = node.inputs[fixed.input].arg(&bases, std::ptr::null_mut(), 0, 0);
+        let run = Run {
+            n: 0,
+            first: 0,
+            columns: (0, 0),
+            inputs: &inputs[..node.inputs.len()],
+            outputs: &[],
+            scratch: std::ptr::null_mut(),
+            shared: bases.arena,
+            index_errors: &IndexErrors::default(),
+        };
+        (fixed.pack.run)(&run, task);
+    });
+}
