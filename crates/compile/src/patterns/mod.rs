@@ -8,23 +8,44 @@ mod replace;
 mod runs;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
-use lessen_graph::{Array, Graph, ValueId};
+use lessen_graph::{Array, Graph, InputKind, ValueId};
 
 use gelu::recognize_gelu;
 use mean_squares::recognize_mean_squares;
 
+use crate::rewrite::Rewriter;
+
 pub use attention::recognize_attention;
 pub use norms::recognize_norms;
 
-/// The graph of a model from outside with its operations in place of primitive ones. `constants` holds the elements of
-/// states that never change, such as masks, by name.
-pub fn recognize(graph: &Graph, constants: &HashMap<String, Array>) -> Graph {
+/// The graph of a model from outside with its operations in place of primitive ones, without states that nothing reads
+/// any more. `constants` holds the elements of states that never change, such as masks, by name.
+pub fn recognize(graph: &Graph, constants: &HashMap<String, Arc<Array>>) -> Graph {
     let known: HashMap<ValueId, &Array> = graph
         .inputs
         .iter()
-        .filter_map(|input| Some((input.value, constants.get(&input.name)?)))
+        .filter_map(|input| Some((input.value, constants.get(&input.name)?.as_ref())))
         .collect();
     let graph = recognize_attention(graph, &known);
-    recognize_gelu(&recognize_mean_squares(&recognize_norms(&graph).0))
+    without_unread_states(&recognize_gelu(&recognize_mean_squares(&recognize_norms(&graph).0)))
+}
+
+/// The graph without states that nothing reads.
+fn without_unread_states(graph: &Graph) -> Graph {
+    let mut is_read = vec![false; graph.values.len()];
+    let by_nodes = graph.nodes.iter().flat_map(|node| node.inputs.iter().copied());
+    let outputs = graph.outputs.iter().map(|output| output.value);
+    let assigned = graph.assigns.iter().flat_map(|assign| [assign.target, assign.value]);
+    let all = by_nodes.chain(outputs).chain(assigned);
+    all.for_each(|value| is_read[value.index()] = true);
+    let mut rewriter = Rewriter::without_inputs(graph);
+    for input in &graph.inputs {
+        if input.kind == InputKind::Data || is_read[input.value.index()] {
+            rewriter.input(&input.name, input.kind, input.value, graph);
+        }
+    }
+    graph.nodes.iter().for_each(|node| rewriter.copy(node));
+    rewriter.finish(graph)
 }

@@ -1,6 +1,7 @@
 //! A node of a model while it is traced: its inputs and attributes.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
@@ -19,22 +20,22 @@ pub(crate) struct Call<'a, 'g> {
     pub trace: &'g Trace,
     pub inputs: Vec<Option<Value<'g>>>,
     /// Values of states that stand for large constants; none where all that is traced is a constant.
-    pub constants: Option<&'a mut HashMap<String, Array>>,
+    pub constants: Option<&'a mut HashMap<String, Arc<Array>>>,
     pub source: &'a Source,
 }
 
 /// The outputs of a node whose inputs are known.
-pub(crate) fn evaluated<'g>(
+pub(crate) fn evaluated(
     node: &Node,
     opset: i64,
     operator: Operator,
-    inputs: &[Option<&Array>],
+    inputs: &[Option<Arc<Array>>],
     source: &Source,
-) -> Result<Vec<Value<'g>>> {
+) -> Result<Vec<Arc<Array>>> {
     let trace = Trace::new();
     let values = inputs
         .iter()
-        .map(|input| input.map(|array| Value::Known(array.clone())));
+        .map(|input| input.as_ref().map(|array| Value::Known(array.clone())));
     let values: Vec<Option<Value<'_>>> = values.collect();
     let mut call = Call {
         node,
@@ -65,8 +66,8 @@ pub(crate) fn evaluated<'g>(
         false => evaluate_exactly(&trace.finish(), &HashMap::new())?,
     };
     let outputs = known.into_iter().enumerate().map(|(i, array)| {
-        let array = array.or_else(|| results.remove(&i.to_string()));
-        Value::Known(array.expect("known, or an output of the graph"))
+        let array = array.or_else(|| Some(Arc::new(results.remove(&i.to_string())?)));
+        array.expect("known, or an output of the graph")
     });
     Ok(outputs.collect())
 }
@@ -104,7 +105,7 @@ impl<'g> Call<'_, 'g> {
         match self.inputs.get(input).cloned() {
             Some(Some(Value::Traced(tensor))) => Ok(tensor),
             Some(Some(Value::Known(array))) => {
-                let tensor = self.constant(array);
+                let tensor = self.constant(Arc::unwrap_or_clone(array));
                 self.inputs[input] = Some(Value::Traced(tensor));
                 Ok(tensor)
             }
@@ -122,7 +123,7 @@ impl<'g> Call<'_, 'g> {
             Some(constants) if array.data.len() > MOST_INLINE => {
                 let name = format!("constant {}", constants.len());
                 let tensor = self.trace.state(&name, array.ty.dtype, &array.ty.shape);
-                constants.insert(name, array);
+                constants.insert(name, Arc::new(array));
                 tensor
             }
             _ => self.trace.constant(array),
@@ -212,5 +213,5 @@ pub(crate) fn one(tensor: Tensor<'_>) -> Result<Vec<Value<'_>>> {
 
 /// One output of integers that are known.
 pub(crate) fn integers<'g>(shape: &[usize], data: Vec<f64>) -> Result<Vec<Value<'g>>> {
-    Ok(vec![Value::Known(Array::new(Type::new(DType::I32, shape), data))])
+    Ok(vec![Value::known(Array::new(Type::new(DType::I32, shape), data))])
 }

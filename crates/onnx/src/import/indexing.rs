@@ -25,10 +25,10 @@ pub(crate) const OPERATORS: Operators = &[
 fn constant<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let known = |dtype: DType, shape: &[usize], data: Vec<f64>| {
         let array = Array::new(Type::new(dtype, shape), data);
-        Ok(vec![Value::Known(array)])
+        Ok(vec![Value::known(array)])
     };
     if let Some((_, array)) = call.stored("value")? {
-        return Ok(vec![Value::Known(array)]);
+        return Ok(vec![Value::known(array)]);
     }
     let wide = |numbers: &[i64]| numbers.iter().map(|number| *number as f64).collect::<Vec<f64>>();
     if let Some(attribute) = call.node.attribute("value_int") {
@@ -81,7 +81,7 @@ fn gather<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
             shape.splice(axis..=axis, ids_shape);
             return one(part.reshape(&shape));
         }
-        call.inputs[1] = Some(Value::Known(Array::new(ids.ty, positions)));
+        call.inputs[1] = Some(Value::known(Array::new(ids.ty, positions)));
     }
     let ids = call.tensor(1)?;
     let (there, _) = front(x.rank(), axis);
@@ -112,7 +112,7 @@ fn gather_elements<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         from[axis] = (if id < 0.0 { id + extent } else { id }) as usize;
         x.at(&from)
     });
-    Ok(vec![Value::Known(array)])
+    Ok(vec![Value::known(array)])
 }
 
 /// Parts by their positions along the first axes.
@@ -160,7 +160,7 @@ fn range<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let count = count as usize;
     let data = (0..count).map(|i| start + delta * i as f64).collect();
     let dtype = call.ty(0)?.dtype;
-    Ok(vec![Value::Known(Array::new(Type::new(dtype, &[count]), data))])
+    Ok(vec![Value::known(Array::new(Type::new(dtype, &[count]), data))])
 }
 
 /// Parts replaced at positions along the first axes, computed where all is known.
@@ -190,7 +190,7 @@ fn scatter_nd<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         };
         result.data[at * block..][..block].copy_from_slice(part);
     }
-    Ok(vec![Value::Known(result)])
+    Ok(vec![Value::known(result)])
 }
 
 fn shape<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
@@ -224,5 +224,5 @@ fn trilu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         let is_kept = if is_upper { beyond >= 0 } else { beyond <= 0 };
         if is_kept { x.at(index) } else { 0.0 }
     });
-    Ok(vec![Value::Known(array)])
+    Ok(vec![Value::known(array)])
 }

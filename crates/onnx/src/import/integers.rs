@@ -27,7 +27,7 @@ fn sums_so_far<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
             sum += own;
         }
     }
-    Ok(vec![Value::Known(Array::new(x.ty.clone(), data))])
+    Ok(vec![Value::known(Array::new(x.ty.clone(), data))])
 }
 
 /// The remainder of a division: of the divisor's sign or, by the attribute `fmod`, of the dividend's.
@@ -47,5 +47,5 @@ fn remainder<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
         rest => rest + by,
     };
     let data = a.data.iter().map(of).collect();
-    Ok(vec![Value::Known(Array::new(a.ty.clone(), data))])
+    Ok(vec![Value::known(Array::new(a.ty.clone(), data))])
 }

@@ -9,6 +9,7 @@ mod call;
 mod elementwise;
 mod indexing;
 mod integers;
+mod memo;
 mod movement;
 mod norms;
 mod operators;
@@ -17,6 +18,7 @@ mod reductions;
 mod sizes;
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 use lessen_graph::{Array, DType, Graph, NodeId, Tensor as Traced, Trace, Type, ValueId};
@@ -26,6 +28,7 @@ use crate::model::{Model, Node};
 use crate::proto::{Dimension, TypeProto, ValueInfoProto};
 use crate::tensor::Tensor;
 use call::Call;
+use memo::Memo;
 use operators::operator;
 pub use sizes::{Sizes, fitting_sizes, size_names};
 
@@ -40,9 +43,9 @@ pub struct Imported {
     /// For each node of the graph the node of the model that it is of.
     pub nodes: Vec<usize>,
     /// Values of states that are no initializers: constants that were computed.
-    pub constants: HashMap<String, Array>,
+    pub constants: HashMap<String, Arc<Array>>,
     /// Integers that follow from sizes and constants, by name: shapes above all.
-    pub known: HashMap<String, Array>,
+    pub known: HashMap<String, Arc<Array>>,
     /// The nodes of the model that are opaque, and why.
     pub opaque: Vec<(usize, String)>,
     /// The names of what opaque nodes read: outputs of the graph that are none of the model.
@@ -65,6 +68,7 @@ impl Imported {
             opaque: Vec::new(),
             probes: Vec::new(),
             known: 0,
+            memo: Memo::default(),
         };
         importer.inputs(sizes)?;
         for (i, node) in model.nodes.iter().enumerate() {
@@ -128,7 +132,14 @@ pub(crate) enum Value<'g> {
     /// A value of the graph.
     Traced(Traced<'g>),
     /// Numbers that follow from sizes and constants.
-    Known(Array),
+    Known(Arc<Array>),
+}
+
+impl Value<'_> {
+    /// Numbers that are known.
+    pub(crate) fn known(array: Array) -> Self {
+        Value::Known(Arc::new(array))
+    }
 }
 
 /// Constants of at most so many elements are known while the graph is traced.
@@ -145,11 +156,12 @@ struct Importer<'m, 'g> {
     trace: &'g Trace,
     values: HashMap<&'m str, Value<'g>>,
     nodes: Vec<usize>,
-    constants: HashMap<String, Array>,
+    constants: HashMap<String, Arc<Array>>,
     opaque: Vec<(usize, String)>,
     probes: Vec<String>,
     /// Elements of constants that are known.
     known: usize,
+    memo: Memo<'m>,
 }
 
 impl<'m, 'g> Importer<'m, 'g> {
@@ -185,7 +197,7 @@ impl<'m, 'g> Importer<'m, 'g> {
     /// Traces a node. What cannot be traced is opaque.
     fn node(&mut self, index: usize, node: &'m Node, sizes: &Sizes) -> Result<()> {
         let before = self.trace.with_graph(|graph| graph.nodes.len());
-        let traced = self.trace_node(node).and_then(|outputs| self.counted(outputs));
+        let traced = self.trace_node(node);
         let after = self.trace.with_graph(|graph| graph.nodes.len());
         self.nodes.extend(std::iter::repeat_n(index, after - before));
         match traced {
@@ -209,15 +221,15 @@ impl<'m, 'g> Importer<'m, 'g> {
         }
     }
 
-    /// Outputs of a node, if all constants together are not too large.
-    fn counted(&mut self, outputs: Vec<Value<'g>>) -> Result<Vec<Value<'g>>> {
+    /// Counts the elements of a node's outputs that are known, which may be too many for all nodes together.
+    fn count(&mut self, outputs: &[Value<'g>]) -> Result<()> {
         let elements = |value: &Value<'g>| match value {
             Value::Known(array) => array.data.len(),
             Value::Traced(_) => 0,
         };
         self.known += outputs.iter().map(elements).sum::<usize>();
         match self.known <= MOST_KNOWN_TOGETHER {
-            true => Ok(outputs),
+            true => Ok(()),
             false => Err(Error::user("its constants are too large")),
         }
     }
@@ -241,18 +253,26 @@ impl<'m, 'g> Importer<'m, 'g> {
             let value = node.input(position).map(|name| self.value(name)).transpose()?;
             inputs.push(value);
         }
-        let known: Option<Vec<Option<&Array>>> = inputs
+        let known: Option<Vec<Option<Arc<Array>>>> = inputs
             .iter()
             .map(|input| match input {
                 None => Some(None),
-                Some(Value::Known(array)) => Some(Some(array)),
+                Some(Value::Known(array)) => Some(Some(array.clone())),
                 Some(Value::Traced(_)) => None,
             })
             .collect();
         let domain = &node.proto.domain;
         let opset = self.model.opset(domain).unwrap_or(1);
         if let Some(known) = known {
-            return call::evaluated(node, opset, operator, &known, &self.model.source);
+            if let Some(outputs) = self.memo.get(node, &known) {
+                return Ok(outputs.into_iter().map(Value::Known).collect());
+            }
+            let outputs = call::evaluated(node, opset, operator, &known, &self.model.source)?;
+            let outputs: Vec<Arc<Array>> = outputs.into_iter().map(|array| self.memo.shared(array)).collect();
+            self.memo.insert(node, &known, &outputs);
+            let outputs: Vec<Value<'g>> = outputs.into_iter().map(Value::Known).collect();
+            self.count(&outputs)?;
+            return Ok(outputs);
         }
         let _inside = self.trace.enter_scope(&node.shown());
         let mut call = Call {
@@ -263,7 +283,9 @@ impl<'m, 'g> Importer<'m, 'g> {
             constants: Some(&mut self.constants),
             source: &self.model.source,
         };
-        self.trace.attempt_described(|| operator(&mut call))?
+        let outputs = self.trace.attempt_described(|| operator(&mut call))??;
+        self.count(&outputs)?;
+        Ok(outputs)
     }
 
     /// A value that a node reads.
@@ -284,7 +306,7 @@ impl<'m, 'g> Importer<'m, 'g> {
         let count = tensor.numel();
         let is_known = count <= 1 || (!tensor.element.is_float() && count <= MOST_KNOWN);
         if is_known {
-            return Ok(Value::Known(known(tensor, &self.model.source)?));
+            return Ok(Value::known(known(tensor, &self.model.source)?));
         }
         let dtype = tensor.element.dtype();
         Ok(Value::Traced(self.trace.state(&tensor.name, dtype, &tensor.shape)))
@@ -347,7 +369,7 @@ impl<'m, 'g> Importer<'m, 'g> {
             let value = self.value(&output.name).ok();
             let tensor = match value {
                 Some(Value::Traced(tensor)) => tensor,
-                Some(Value::Known(array)) => self.trace.constant(array),
+                Some(Value::Known(array)) => self.trace.constant(Arc::unwrap_or_clone(array)),
                 None => continue,
             };
             if seen.insert(&output.name) {

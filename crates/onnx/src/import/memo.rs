@@ -1,0 +1,60 @@
+//! Constants that were computed: exporters repeat what follows from sizes, such as a mask, in every layer.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use lessen_graph::{Array, DType};
+
+use crate::model::Node;
+
+/// Constants of at most so many elements are the same one where they are equal.
+const SMALL: usize = 64;
+
+/// Type and bits of a small constant.
+type Bits = (DType, Vec<usize>, Vec<u64>);
+
+/// What nodes gave for inputs that are known.
+#[derive(Default)]
+pub(super) struct Memo<'m> {
+    small: HashMap<Bits, Arc<Array>>,
+    /// By the operator and the addresses of the inputs, which stay alive in `kept`.
+    results: HashMap<(&'m str, Vec<usize>), Vec<(&'m Node, Vec<Arc<Array>>)>>,
+    kept: Vec<Arc<Array>>,
+}
+
+impl<'m> Memo<'m> {
+    /// A constant, or an equal one that was there before.
+    pub fn shared(&mut self, array: Arc<Array>) -> Arc<Array> {
+        if array.data.len() > SMALL {
+            return array;
+        }
+        let bits = array.data.iter().map(|x| x.to_bits()).collect();
+        let key = (array.ty.dtype, array.ty.shape.clone(), bits);
+        self.small.entry(key).or_insert(array).clone()
+    }
+
+    /// What an equal node gave for the same inputs.
+    pub fn get(&self, node: &Node, inputs: &[Option<Arc<Array>>]) -> Option<Vec<Arc<Array>>> {
+        let found = self.results.get(&(node.proto.op_type.as_str(), addresses(inputs)))?;
+        let (_, outputs) = found.iter().find(|(other, _)| is_same(node, other))?;
+        Some(outputs.clone())
+    }
+
+    /// Remembers what a node gives.
+    pub fn insert(&mut self, node: &'m Node, inputs: &[Option<Arc<Array>>], outputs: &[Arc<Array>]) {
+        self.kept.extend(inputs.iter().flatten().cloned());
+        let key = (node.proto.op_type.as_str(), addresses(inputs));
+        self.results.entry(key).or_default().push((node, outputs.to_vec()));
+    }
+}
+
+fn addresses(inputs: &[Option<Arc<Array>>]) -> Vec<usize> {
+    let address = |input: &Option<Arc<Array>>| input.as_ref().map_or(0, |array| Arc::as_ptr(array) as usize);
+    inputs.iter().map(address).collect()
+}
+
+/// Whether two nodes of an operator compute the same.
+fn is_same(a: &Node, b: &Node) -> bool {
+    let (a, b) = (&a.proto, &b.proto);
+    a.domain == b.domain && a.output.len() == b.output.len() && a.attribute == b.attribute
+}
