@@ -7,4 +7,5 @@ mod mean_squares;
 mod merging;
 mod norms;
 mod outside;
+mod recognized;
 mod text_cases;

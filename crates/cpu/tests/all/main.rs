@@ -1,5 +1,6 @@
 //! Tests of the CPU: kernels against plain `f64`, the pool and the arena, and whole graphs.
 
+mod frozen;
 mod kernels;
 mod plans;
 mod pool;

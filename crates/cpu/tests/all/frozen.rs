@@ -1,0 +1,126 @@
+//! States that never change: products read them packed, with the results and the errors that a backend promises.
+
+use std::collections::HashMap;
+
+use lessen_base::SplitMix64;
+use lessen_compile::{Backend, Host, Options, ProgramId};
+use lessen_cpu::CpuBackend;
+use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate_exactly};
+
+/// Rows, `k` and columns of products: of one tile and of many, with columns that fill no vector, panel or task.
+const SIZES: [(usize, usize, usize); 7] = [
+    (17, 40, 64),
+    (197, 192, 192),
+    (96, 70, 130),
+    (300, 33, 1000),
+    (513, 64, 48),
+    (1030, 96, 17),
+    (40, 5000, 70),
+];
+
+fn values(seed: u64, count: usize) -> Vec<f32> {
+    let mut random = SplitMix64::new(seed);
+    (0..count).map(|_| random.below(2001) as f32 / 1000.0 - 1.0).collect()
+}
+
+/// `y = x w` or `x w^T`, and with `shares` the sum of `w` beside it.
+fn product((rows, k, columns): (usize, usize, usize), is_transposed: bool, shares: bool) -> Graph {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &[rows, k]);
+    let shape = if is_transposed { [columns, k] } else { [k, columns] };
+    let w = trace.state("w", DType::F32, &shape);
+    trace.output("y", if is_transposed { x.matmul_t(w) } else { x.matmul(w) });
+    if shares {
+        trace.output("sum", w.sum());
+    }
+    trace.finish()
+}
+
+fn loaded(graph: &Graph, threads: usize, w: &[f32]) -> (CpuBackend, ProgramId) {
+    let mut cpu = CpuBackend::new(threads).unwrap();
+    let plan = lessen_compile::compile(graph, &Options::default(), cpu.target()).unwrap();
+    let program = cpu.load(plan).unwrap();
+    let state = graph.inputs.iter().find(|input| input.name == "w").unwrap();
+    cpu.allocate("w", graph.ty(state.value)).unwrap();
+    cpu.upload("w", Host::F32(w)).unwrap();
+    (cpu, program)
+}
+
+fn run(cpu: &mut CpuBackend, program: ProgramId, x: &[f32]) -> Vec<f32> {
+    cpu.run(program, &[("x", Host::F32(x))]).unwrap();
+    let Some(Host::F32(y)) = cpu.output(program, "y") else {
+        panic!("a product is f32");
+    };
+    y.to_vec()
+}
+
+#[test]
+fn frozen_products_are_near_exact_ones_and_their_bits_do_not_depend_on_threads() {
+    for (rows, k, columns) in SIZES {
+        for is_transposed in [false, true] {
+            let what = format!("{rows} x {k} x {columns}, transposed: {is_transposed}");
+            let graph = product((rows, k, columns), is_transposed, false);
+            let (x, w) = (values(1, rows * k), values(2, k * columns));
+            let given = graph.inputs.iter().map(|input| {
+                let from = if input.name == "x" { &x } else { &w };
+                let data = from.iter().map(|x| f64::from(*x)).collect();
+                (input.name.clone(), Array::new(graph.ty(input.value).clone(), data))
+            });
+            let given: HashMap<String, Array> = given.collect();
+            let expected = &evaluate_exactly(&graph, &given).unwrap()["y"].data;
+            let found = [1, 2, 3].map(|threads| {
+                let (mut cpu, program) = loaded(&graph, threads, &w);
+                cpu.freeze(program).unwrap();
+                let first = run(&mut cpu, program, &x);
+                assert_eq!(first, run(&mut cpu, program, &x), "{what}: a second run");
+                first
+            });
+            assert!(found[0] == found[1] && found[1] == found[2], "{what}: threads");
+            for (i, (&found, &expected)) in found[0].iter().zip(expected).enumerate() {
+                let bound = 2e-7 * k as f64;
+                assert!(
+                    (f64::from(found) - expected).abs() < bound,
+                    "{what}, element {i}: {found}, not {expected}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_state_that_another_operation_reads_stays_as_it_is() {
+    let size = (64, 48, 64);
+    let graph = product(size, false, true);
+    let (x, w) = (values(1, 64 * 48), values(2, 48 * 64));
+    let (mut cpu, program) = loaded(&graph, 2, &w);
+    let before = run(&mut cpu, program, &x);
+    cpu.freeze(program).unwrap();
+    assert_eq!(run(&mut cpu, program, &x), before);
+    let mut same = false;
+    cpu.download("w", &mut |host| same = host == Host::F32(&w)).unwrap();
+    assert!(same);
+}
+
+#[test]
+fn what_is_packed_is_neither_shown_nor_changed_nor_read_by_another_program() {
+    let size = (64, 48, 64);
+    let graph = product(size, false, false);
+    let (x, w) = (values(1, 64 * 48), values(2, 48 * 64));
+    let (mut cpu, program) = loaded(&graph, 2, &w);
+    cpu.freeze(program).unwrap();
+    let mut is_plain = false;
+    if cpu.download("w", &mut |host| is_plain = host == Host::F32(&w)).is_ok() {
+        // Machines without AVX-512, or with AMX, leave states as they are.
+        assert!(is_plain);
+        return;
+    }
+    assert!(cpu.upload("w", Host::F32(&w)).is_err());
+    let plan = lessen_compile::compile(&graph, &Options::default(), cpu.target()).unwrap();
+    let other = cpu.load(plan).unwrap();
+    let error = cpu.run(other, &[("x", Host::F32(&x))]).unwrap_err();
+    assert!(error.to_string().contains("`w`"), "{error}");
+    // A state that is allocated again is a plain one, which the frozen program does not read.
+    cpu.allocate("w", &Type::f32(&[48, 64])).unwrap();
+    assert!(cpu.run(other, &[("x", Host::F32(&x))]).is_ok());
+    assert!(cpu.run(program, &[("x", Host::F32(&x))]).is_err());
+}
