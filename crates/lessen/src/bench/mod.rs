@@ -5,6 +5,7 @@ pub mod attention;
 mod matching;
 pub mod memory;
 pub mod onnx;
+pub mod onnxruntime;
 pub mod step;
 mod step_cases;
 pub mod update;

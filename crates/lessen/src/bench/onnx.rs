@@ -1,8 +1,9 @@
-//! The benchmark of ONNX models: times of runs on random inputs, and the share of norms in them. `bench/norms.py` runs
-//! the same files in ONNX Runtime beside it.
+//! The benchmark of ONNX models: times of runs on random inputs, beside those of ONNX Runtime, and what takes the time.
 
 use std::collections::{BTreeMap, HashSet};
-use std::time::Instant;
+use std::path::Path;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use lessen_base::Result;
 use lessen_compile::Host;
@@ -12,8 +13,9 @@ use lessen_graph::ops::LayerNorm;
 use lessen_onnx::{Executable, Model, Sizes};
 use serde_json::{Value, json};
 
+use super::onnxruntime::{OnnxRuntime, Rival};
 use crate::devices::cpu_with;
-use crate::onnx::random_inputs;
+use crate::onnx::{array, random_inputs};
 
 /// The nodes of one operation.
 #[derive(Clone, PartialEq, Debug)]
@@ -26,11 +28,24 @@ pub struct OperationTime {
     pub share: f64,
 }
 
+/// Times of ONNX Runtime on the same inputs.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Beside {
+    /// The version of ONNX Runtime.
+    pub version: String,
+    /// Times of the runs in milliseconds, ascending.
+    pub run_ms: Vec<f64>,
+    /// The ratios of Lessen's time to that of the run behind it, ascending.
+    pub ratios: Vec<f64>,
+}
+
 /// What was measured of a model.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// Times of the runs in milliseconds, ascending.
     pub run_ms: Vec<f64>,
+    /// ONNX Runtime beside it, or why it is not there; none where it was not asked for.
+    pub beside: Option<std::result::Result<Beside, String>>,
     /// The part of the time in kernels, summed over all threads, that goes to norms.
     pub norm_share: f64,
     /// Norms of the plan; those of primitive operations that the compiler does not recognize are none.
@@ -60,15 +75,25 @@ impl Measured {
 
     /// What `--json` prints.
     pub fn to_json(&self) -> Value {
-        let [min, max] = self.spread_ms();
+        let onnxruntime = self.beside.as_ref().map(|beside| match beside {
+            Ok(Beside {
+                version,
+                run_ms,
+                ratios,
+            }) => {
+                json!({ "version": version, "ms": of_sorted(run_ms), "ratio": of_sorted(ratios) })
+            }
+            Err(why) => json!({ "absent": why }),
+        });
         let operations = self.operations.iter().map(|operation| {
             let OperationTime { name, nodes, share } = operation;
             json!({ "name": name, "nodes": nodes, "share": share })
         });
         json!({
-            "ms": { "median": self.median_ms(), "min": min, "max": max },
+            "ms": of_sorted(&self.run_ms),
             "runs": self.run_ms.len(),
             "threads": self.threads,
+            "onnxruntime": onnxruntime,
             "norm_share": self.norm_share,
             "norm_share_of": "time in kernels, all threads together",
             "norms": self.norms,
@@ -80,14 +105,30 @@ impl Measured {
     }
 }
 
-/// Runs a model on random inputs: twice to warm up, `runs` timed runs, then two that are profiled.
+/// Median, least and greatest of ascending numbers.
+fn of_sorted(numbers: &[f64]) -> Value {
+    json!({ "median": numbers[numbers.len() / 2], "min": numbers[0], "max": numbers[numbers.len() - 1] })
+}
+
+/// Runs a model on random inputs: twice to warm up, `runs` timed runs, then two that are profiled. If `beside` is given
+/// and Python has ONNX Runtime, each timed run is followed by one of the same file there, and an untimed run comes
+/// before each of them.
 ///
 /// # Errors
-/// A model with a node that is not known, a file that cannot be read, memory that the device does not have.
+/// A model with a node that is not known, a file that cannot be read, memory that the device does not have; ONNX Runtime
+/// ending during a run.
 ///
 /// # Panics
 /// If there are no runs.
-pub fn measure(model: &Model, sizes: &Sizes, runs: usize, threads: Option<usize>) -> Result<Measured> {
+pub fn measure(
+    model: &Model,
+    sizes: &Sizes,
+    runs: usize,
+    threads: Option<usize>,
+    beside: Option<&Path>,
+) -> Result<Measured> {
+    /// Threads of either side have come to rest before the other side runs.
+    const REST: Duration = Duration::from_millis(20);
     let (warm_up, profiled) = (2, 2);
     assert!(runs > 0, "a median needs a run");
     let backend = cpu_with(threads)?;
@@ -101,13 +142,41 @@ pub fn measure(model: &Model, sizes: &Sizes, runs: usize, threads: Option<usize>
     for _ in 0..warm_up {
         executable.run(&data)?;
     }
-    let mut run_ms = Vec::with_capacity(runs);
+    let given = data.iter().zip(executable.inputs()).map(|((name, host), (_, ty))| {
+        let array = array(&ty.shape, *host, None);
+        (name.to_string(), array)
+    });
+    let given: Vec<_> = given.collect();
+    let mut rival = beside
+        .map(|path| OnnxRuntime::start(path, &given, threads))
+        .transpose()?;
+    let (mut run_ms, mut their_ms) = (Vec::with_capacity(runs), Vec::new());
     for _ in 0..runs {
+        if rival.is_some() {
+            executable.run(&data)?;
+        }
         let start = Instant::now();
         executable.run(&data)?;
         run_ms.push(1e3 * start.elapsed().as_secs_f64());
+        if let Some(Rival::Runs(rival)) = &mut rival {
+            sleep(REST);
+            rival.run()?;
+            their_ms.push(rival.run()?);
+            sleep(REST);
+        }
     }
-    run_ms.sort_by(f64::total_cmp);
+    let mut ratios: Vec<f64> = run_ms.iter().zip(&their_ms).map(|(own, theirs)| own / theirs).collect();
+    [&mut run_ms, &mut their_ms, &mut ratios]
+        .into_iter()
+        .for_each(|numbers| numbers.sort_by(f64::total_cmp));
+    let beside = rival.map(|rival| match rival {
+        Rival::Runs(rival) => Ok(Beside {
+            version: rival.version().to_string(),
+            run_ms: their_ms,
+            ratios,
+        }),
+        Rival::Absent(why) => Err(why),
+    });
     let program = executable.program();
     executable.backend_mut().set_profiling(program, true);
     for _ in 0..profiled {
@@ -120,6 +189,7 @@ pub fn measure(model: &Model, sizes: &Sizes, runs: usize, threads: Option<usize>
     let plan = executable.plan();
     Ok(Measured {
         run_ms,
+        beside,
         norm_share,
         norms,
         operations: by_operation(&executable),

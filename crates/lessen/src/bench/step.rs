@@ -7,7 +7,7 @@ use lessen_base::{Result, SplitMix64};
 use lessen_compile::{CostModel, Host, Policy, Precision};
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_graph::{DType, Type};
-use lessen_nn::initialize;
+use lessen_nn::{NormKind, initialize};
 use lessen_run::recipe::words::Word;
 use lessen_train::memory::ResidentGrowth;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions};
@@ -109,6 +109,8 @@ pub struct Planning {
     pub cost: CostModel,
     /// Examples in a batch, instead of the case's own.
     pub batch: Option<usize>,
+    /// How layer norms are computed.
+    pub norm: NormKind,
 }
 
 impl Planning {
@@ -121,6 +123,7 @@ impl Planning {
             allowed_error: self.allowed_error,
             cost: self.cost,
             frozen: case.frozen(),
+            norm: self.norm,
             ..TrainerOptions::new(5e-4)
         }
     }

@@ -128,21 +128,12 @@ pub fn cases() -> Vec<Case> {
             budget: None,
         },
     ];
-    let small = VitConfig {
-        labels: numbered_labels(1000),
-        ..VitConfig::of(VitFamily::Vit, VitSize::Small)
-    };
     all.extend([
         of_images("d", "ResNet-18 for CIFAR, batch 128", "resnet18-cifar", 128),
         of_images("e", "ResNet-50, 224 x 224, batch 8", "resnet50", 8),
         of_images("f", "MobileNetV2, 224 x 224, batch 16", "mobilenet-v2", 16),
         of_images("g", "RevNet-38 for CIFAR, batch 128", "revnet-38", 128),
-        Case {
-            letter: "h",
-            title: "ViT-S/16, 224 x 224, batch 8",
-            work: Work::Model(Box::new(Vit { config: small.clone() }.into()), images(8, small.image())),
-            budget: None,
-        },
+        vit("h", "ViT-S/16, 224 x 224, batch 8", VitSize::Small, 8),
         Case {
             letter: "i",
             title: "ConvNet-3, gradient matching of one class: 256 real images, 10 synthetic ones, 32 x 32",
@@ -164,8 +155,55 @@ pub fn cases() -> Vec<Case> {
         of_images("l", "RevNet-104 for images of CIFAR's size, batch 64", "revnet-104", 64),
         of_images("m", "RevNet-104, 224 x 224, batch 8", "revnet-104", 8),
         of_images("n", "ResNeXt-101 32x8d, 224 x 224, batch 8", "resnext101-32x8d", 8),
+        vit("o", "ViT-Ti/16, 224 x 224, batch 8", VitSize::Tiny, 8),
+        vit("p", "ViT-B/16, 224 x 224, batch 8", VitSize::Base, 8),
+        vit("q", "ViT-L/16, 224 x 224, batch 4", VitSize::Large, 4),
+        gpt2("r", "GPT-2 small, 512 tokens, batch 2, no dropout", (768, 12, 12), 2),
+        gpt2("s", "GPT-2 medium, 512 tokens, batch 1, no dropout", (1024, 24, 16), 1),
     ]);
     all
+}
+
+/// A ViT on images of ImageNet's size and classes.
+fn vit(letter: &'static str, title: &'static str, vit: VitSize, size: usize) -> Case {
+    let config = VitConfig {
+        labels: numbered_labels(1000),
+        ..VitConfig::of(VitFamily::Vit, vit)
+    };
+    let image = config.image();
+    Case {
+        letter,
+        title,
+        work: Work::Model(Box::new(Vit { config }.into()), images(size, image)),
+        budget: None,
+    }
+}
+
+/// A GPT-2 of this width and numbers of layers and heads, on texts of 512 tokens.
+fn gpt2(
+    letter: &'static str,
+    title: &'static str,
+    (n_embd, n_layer, n_head): (usize, usize, usize),
+    size: usize,
+) -> Case {
+    let config = Gpt2Config {
+        n_embd,
+        n_layer,
+        n_head,
+        embd_pdrop: 0.0,
+        attn_pdrop: 0.0,
+        resid_pdrop: 0.0,
+        ..Gpt2Config::default()
+    };
+    Case {
+        letter,
+        title,
+        work: Work::Model(
+            Box::new(GPT2LMHeadModel { config }.into()),
+            BatchShape::Padded { size, length: 512 },
+        ),
+        budget: None,
+    }
 }
 
 /// BERT-base for single texts of two classes.

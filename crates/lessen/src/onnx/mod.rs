@@ -6,5 +6,6 @@ mod outputs;
 mod random;
 
 pub use inputs::{Given, Inputs, dtype_of_input};
+pub(crate) use outputs::array;
 pub use outputs::{check, of_outputs, write};
 pub use random::random_inputs;

@@ -23,8 +23,8 @@ pub fn of_outputs<B: Backend + ?Sized>(model: &Model, executable: &Executable<B>
     arrays.collect()
 }
 
-/// An output as an array.
-fn array(shape: &[usize], host: Host<'_>, element: Option<Element>) -> Array {
+/// A value as an array.
+pub(crate) fn array(shape: &[usize], host: Host<'_>, element: Option<Element>) -> Array {
     let is_wide = matches!(element, Some(Element::Int(8) | Element::Unsigned(4 | 8)));
     match host {
         Host::F32(data) => Array::new(shape, data.iter().copied()),

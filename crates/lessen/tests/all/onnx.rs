@@ -301,6 +301,7 @@ fn a_benchmark_has_times_and_the_share_of_norms() {
         "5",
         "--threads",
         "2",
+        "--alone",
     ];
     let found = json(dir, &[&args[..], &["--json"]].concat());
     let ms = ["min", "median", "max"].map(|key| found["ms"][key].as_f64().unwrap());
@@ -315,13 +316,36 @@ fn a_benchmark_has_times_and_the_share_of_norms() {
     assert_eq!(found["parameter_bytes"], 4 * (4 + 4 + 12));
     assert!(found["arena_bytes"].as_u64().unwrap() >= 300 * 4 * (4 + 3), "{found}");
     assert!(found["compile_ms"].as_f64().unwrap() > 0.0 && found["norm_share_of"].is_string());
-    let table = json(dir, &["bench", "onnx", "table.onnx", "--runs", "1", "--json"]);
+    let table = json(
+        dir,
+        &["bench", "onnx", "table.onnx", "--runs", "1", "--alone", "--json"],
+    );
     assert_eq!((&table["norms"], &table["norm_share"]), (&0.into(), &0.0.into()));
     let printed = succeed(dir, &args);
     assert!(
         printed.contains("norm.onnx  batch=300\n") && printed.contains("in norms"),
         "{printed}"
     );
+}
+
+#[test]
+fn a_benchmark_says_why_onnx_runtime_is_not_beside_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
+    norm_model(dir);
+    let args = ["bench", "onnx", "norm.onnx", "--runs", "2"];
+    let without = |args: &[&str]| {
+        let got = command(dir, args).env("PYTHON", "no-such-python").output().unwrap();
+        assert!(got.status.success(), "{got:?}");
+        String::from_utf8(got.stdout).unwrap()
+    };
+    let printed = without(&args);
+    assert!(
+        printed.contains("ONNX Runtime is not measured: no-such-python cannot be started"),
+        "{printed}"
+    );
+    let found: serde_json::Value = serde_json::from_str(&without(&[&args[..], &["--json"]].concat())).unwrap();
+    assert!(found["onnxruntime"]["absent"].is_string(), "{found}");
 }
 
 #[test]
@@ -356,7 +380,7 @@ fn a_converted_model_gives_the_same_and_its_norms_count() {
         }
     }
     for file in ["rmsnorm.onnx", "crmsnorm.onnx"] {
-        let measured = json(dir, &["bench", "onnx", file, "--runs", "1", "--json"]);
+        let measured = json(dir, &["bench", "onnx", file, "--runs", "1", "--alone", "--json"]);
         assert_eq!(measured["norms"], 1, "{file}: {measured}");
     }
 }

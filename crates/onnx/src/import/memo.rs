@@ -13,12 +13,18 @@ const SMALL: usize = 64;
 /// Type and bits of a small constant.
 type Bits = (DType, Vec<usize>, Vec<u64>);
 
+/// The operator and the addresses of inputs.
+type Call<'m> = (&'m str, Vec<usize>);
+
+/// Nodes with what they gave.
+type Given<'m> = Vec<(&'m Node, Vec<Arc<Array>>)>;
+
 /// What nodes gave for inputs that are known.
 #[derive(Default)]
 pub(super) struct Memo<'m> {
     small: HashMap<Bits, Arc<Array>>,
-    /// By the operator and the addresses of the inputs, which stay alive in `kept`.
-    results: HashMap<(&'m str, Vec<usize>), Vec<(&'m Node, Vec<Arc<Array>>)>>,
+    /// By call; the inputs stay alive in `kept`.
+    results: HashMap<Call<'m>, Given<'m>>,
     kept: Vec<Arc<Array>>,
 }
 

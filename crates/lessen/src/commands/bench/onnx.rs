@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lessen::bench::onnx::{Measured, measure};
+use lessen::bench::onnx::{Beside, Measured, OperationTime, measure};
 use lessen_onnx::Model;
 use lessen_run::Result;
 use lessen_train::show_size;
@@ -26,6 +26,9 @@ pub struct Onnx {
     /// Threads to use [default: LESSEN_THREADS, else the number of cores]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     threads: Option<usize>,
+    /// Do not run ONNX Runtime beside it, which is done where Python ($PYTHON, or python3) has it
+    #[arg(long)]
+    alone: bool,
     /// Print one JSON object and nothing else on stdout
     #[arg(long)]
     json: bool,
@@ -36,7 +39,8 @@ impl Onnx {
     pub fn run(self) -> Result<u8> {
         let model = Model::open(&self.file)?;
         let sizes = sizes(&model, &self.size)?;
-        let m = measure(&model, &sizes, self.runs as usize, self.threads)?;
+        let beside = (!self.alone).then_some(self.file.as_path());
+        let m = measure(&model, &sizes, self.runs as usize, self.threads, beside)?;
         let file = self.file.display().to_string();
         if self.json {
             let mut object = m.to_json();
@@ -52,17 +56,42 @@ impl Onnx {
 
 fn to_text(m: &Measured) -> String {
     let ([least, most], runs) = (m.spread_ms(), m.run_ms.len());
+    let beside = match &m.beside {
+        Some(Ok(Beside {
+            version,
+            run_ms,
+            ratios,
+        })) => {
+            let [middle, ratio] = [run_ms, ratios].map(|all| all[all.len() / 2]);
+            let (least, most) = (run_ms[0], run_ms[run_ms.len() - 1]);
+            format!(
+                "   ONNX Runtime   {middle:>9.2} ms   ({least:.2} .. {most:.2}; version {version}); Lessen's time is \
+                 {ratio:.3} of it ({:.3} .. {:.3})\n",
+                ratios[0],
+                ratios[ratios.len() - 1]
+            )
+        }
+        Some(Err(why)) => format!("   ONNX Runtime is not measured: {why}\n"),
+        None => String::new(),
+    };
+    let operations = m.operations.iter().filter(|operation| operation.share > 0.01);
+    let operations = operations.map(|operation| {
+        let OperationTime { name, nodes, share } = operation;
+        format!("   in {name:<15} {:>6.1} %    ({nodes} of them)\n", 100.0 * share)
+    });
     [
         format!("   compile        {:>9.1} ms\n", m.compile_ms),
         format!(
             "   run            {:>9.2} ms   ({least:.2} .. {most:.2}, {runs} runs)\n",
             m.median_ms()
         ),
+        beside,
         format!(
             "   in norms       {:>9.1} %    ({} of them; of the time in kernels)\n",
             100.0 * m.norm_share,
             m.norms
         ),
+        operations.collect(),
         format!("   arena          {:>12}\n", show_size(m.arena_bytes)),
         format!("   parameters     {:>12}\n", show_size(m.parameter_bytes)),
     ]

@@ -23,6 +23,9 @@ pub struct PlanningArgs {
     /// Examples in a batch, instead of the case's own
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..))]
     batch: Option<u32>,
+    /// How layer norms are computed: layer, rms, crms or auto
+    #[arg(long, default_value = "layer", value_parser = ["layer", "rms", "crms", "auto"])]
+    norm: String,
 }
 
 impl PlanningArgs {
@@ -36,6 +39,7 @@ impl PlanningArgs {
             allowed_error: self.allow_error,
             cost: CostModel::from_word(&self.cost).expect("the word is one of the choices"),
             batch: self.batch.map(|batch| batch as usize),
+            norm: self.norm.parse().expect("the word is one of the choices"),
             ..Planning::default()
         }
     }
