@@ -9,6 +9,9 @@ use lessen_graph::{DType, InputKind, Type};
 use crate::import::{Imported, Sizes};
 use crate::model::Model;
 
+/// Refuses a number of bytes that a plan may not take.
+pub type Check<'a> = dyn Fn(usize) -> Result<()> + 'a;
+
 /// A model that a device has loaded, for inputs of some sizes.
 pub struct Executable<B: Backend + ?Sized = dyn Backend> {
     backend: Box<B>,
@@ -25,10 +28,12 @@ const BLOCK: usize = 1 << 18;
 
 impl<B: Backend + ?Sized> Executable<B> {
     /// Compiles a model for inputs of these sizes and loads it with its parameters, which are read block by block.
+    /// `check` refuses a plan of too many bytes before memory is allocated.
     ///
     /// # Errors
-    /// A model with a node that is not known; a file that cannot be read; memory that the device does not have.
-    pub fn load(mut backend: Box<B>, model: &Model, sizes: &Sizes) -> Result<Executable<B>> {
+    /// A model with a node that is not known; a file that cannot be read; memory that the device does not have; what
+    /// `check` refuses.
+    pub fn load(mut backend: Box<B>, model: &Model, sizes: &Sizes, check: &Check<'_>) -> Result<Executable<B>> {
         let begun = Instant::now();
         let imported = Imported::of(model, sizes)?;
         if let Some((node, why)) = imported.opaque.first() {
@@ -38,6 +43,7 @@ impl<B: Backend + ?Sized> Executable<B> {
         }
         let graph = lessen_compile::recognize(&imported.graph, &imported.constants);
         let plan = lessen_compile::compile(&graph, &Options::default(), backend.target())?;
+        check(plan.peak_bytes())?;
         let program = backend.load(plan)?;
         let compile_time = begun.elapsed();
         for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {

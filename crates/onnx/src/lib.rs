@@ -22,7 +22,7 @@ pub use convert::{
     random_inputs,
 };
 pub use element::Element;
-pub use execute::Executable;
+pub use execute::{Check, Executable};
 pub use import::{Imported, Sizes, fitting_sizes, size_names};
 pub use lessen_compile::NormTarget;
 pub use model::{Model, Node};

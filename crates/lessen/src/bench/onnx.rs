@@ -11,6 +11,7 @@ use lessen_cpu::CpuBackend;
 use lessen_graph::Op;
 use lessen_graph::ops::LayerNorm;
 use lessen_onnx::{Executable, Model, Sizes};
+use lessen_train::memory::check_memory;
 use serde_json::{Value, json};
 
 use super::onnxruntime::{OnnxRuntime, Rival};
@@ -133,7 +134,7 @@ pub fn measure(
     assert!(runs > 0, "a median needs a run");
     let backend = cpu_with(threads)?;
     let threads = backend.threads();
-    let mut executable = Executable::load(Box::new(backend), model, sizes)?;
+    let mut executable = Executable::load(Box::new(backend), model, sizes, &check_memory)?;
     let inputs = random_inputs(&executable, 1);
     let data: Vec<(&str, Host<'_>)> = inputs
         .iter()

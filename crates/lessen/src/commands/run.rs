@@ -7,8 +7,9 @@ use clap::Args;
 use lessen::onnx::{Inputs, check, dtype_of_input, of_outputs, random_inputs, write};
 use lessen_compile::{Host, HostArray};
 use lessen_data::arrays::Array;
-use lessen_onnx::{Executable, Model};
+use lessen_onnx::{Executable, Model, Sizes};
 use lessen_run::Result;
+use lessen_train::memory::check_memory;
 use serde_json::{Value, json};
 
 use super::device_args::DeviceArgs;
@@ -57,7 +58,7 @@ impl Run {
         }
         let ran = match self.input.is_empty() {
             true => {
-                let executable = Executable::load(self.device.open()?, &model, &sizes(&model, &self.size)?)?;
+                let executable = self.loaded(&model, &sizes(&model, &self.size)?)?;
                 let inputs = random_inputs(&executable, self.seed);
                 ran(&model, executable, &inputs)?
             }
@@ -65,7 +66,7 @@ impl Run {
                 let inputs = Inputs::read(&model, &self.input)?;
                 let sizes = inputs.sizes(&model, &given_sizes(&model, &self.size)?)?;
                 let inputs = inputs.arrays(&model)?;
-                ran(&model, Executable::load(self.device.open()?, &model, &sizes)?, &inputs)?
+                ran(&model, self.loaded(&model, &sizes)?, &inputs)?
             }
         };
         if let Some(path) = &self.output {
@@ -76,6 +77,10 @@ impl Run {
             false => self.to_text(&ran),
         });
         Ok(0)
+    }
+
+    fn loaded(&self, model: &Model, sizes: &Sizes) -> Result<Executable> {
+        Executable::load(self.device.open()?, model, sizes, &check_memory)
     }
 
     fn to_json(&self, ran: &Ran) -> Value {

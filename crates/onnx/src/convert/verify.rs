@@ -7,7 +7,7 @@ use lessen_compile::{Backend, Host, HostArray};
 use lessen_graph::{Array, DType, Graph, InputKind, ValueId, evaluate_exactly};
 
 use super::Converter;
-use crate::execute::Executable;
+use crate::execute::{Check, Executable};
 use crate::import::{Imported, Sizes};
 use crate::model::Model;
 
@@ -160,7 +160,7 @@ pub fn difference_of_files(
 /// # Errors
 /// A file that cannot be read, an input whose sizes are not known, memory that the device does not have.
 pub fn difference_on(
-    open: &dyn Fn() -> Result<Box<dyn Backend>>,
+    (open, check): (&dyn Fn() -> Result<Box<dyn Backend>>, &Check<'_>),
     models: [&Model; 2],
     sizes: &Sizes,
     seed: u64,
@@ -173,7 +173,7 @@ pub fn difference_on(
             return Ok(None);
         }
         let data = random_inputs(&imported.graph, seed, most_index);
-        results.push(run_on(open()?, model, sizes, &data)?);
+        results.push(run_on(open()?, (model, sizes, check), &data)?);
     }
     Ok(difference(&results[0], &results[1]))
 }
@@ -181,11 +181,10 @@ pub fn difference_on(
 /// The outputs of a model of floats for inputs by name.
 fn run_on(
     backend: Box<dyn Backend>,
-    model: &Model,
-    sizes: &Sizes,
+    (model, sizes, check): (&Model, &Sizes, &Check<'_>),
     data: &HashMap<String, Array>,
 ) -> Result<HashMap<String, Array>> {
-    let mut executable = Executable::load(backend, model, sizes)?;
+    let mut executable = Executable::load(backend, model, sizes, check)?;
     let held: Vec<(&str, HostArray)> = data
         .iter()
         .map(|(name, array)| (name.as_str(), HostArray::of(array.ty.dtype, &array.data)))

@@ -6,3 +6,6 @@ mod exported;
 mod files;
 mod mutations;
 mod operators;
+
+#[global_allocator]
+static ALLOCATOR: lessen_cpu::CountingAllocator = lessen_cpu::CountingAllocator;

@@ -1,7 +1,14 @@
-//! Damaged files cause errors, never a panic.
+//! Damaged files cause errors, never a panic, and take no more time and memory than others.
 
-use lessen_base::SplitMix64;
-use lessen_onnx::{Converter, Model, NormOperators, NormTarget, Sizes, size_names};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use lessen_base::{Error, Result, SplitMix64, allocated};
+use lessen_compile::{Host, HostArray};
+use lessen_cpu::CpuBackend;
+use lessen_onnx::{
+    Converter, Executable, Model, NormOperators, NormTarget, Sizes, fitting_sizes, random_inputs, size_names,
+};
 
 use crate::builder::transformer;
 
@@ -16,7 +23,9 @@ fn count() -> u64 {
 /// A damaged copy: bytes that are changed, left out, repeated or cut off.
 fn mutated(bytes: &[u8], random: &mut SplitMix64) -> Vec<u8> {
     let mut bytes = bytes.to_vec();
-    for _ in 0..=random.below(4) {
+    // Half of them have one change, so that many are read.
+    let changes = 1 + random.below(2) * random.below(4);
+    for _ in 0..changes {
         if bytes.is_empty() {
             break;
         }
@@ -38,6 +47,47 @@ fn mutated(bytes: &[u8], random: &mut SplitMix64) -> Vec<u8> {
     bytes
 }
 
+/// The most bytes of a plan that is run.
+const MOST_PLANNED: usize = 16 << 20;
+
+/// The most bytes that reading, converting and running a file takes: a few constants of the most elements that one can
+/// have, whatever the file.
+const MOST_ALLOCATED: usize = 320 << 20;
+
+/// The longest that a file takes; all but the worst ones take milliseconds.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// Reads and converts a file.
+fn convert(path: &Path, to: &Path, target: NormTarget) -> Result<()> {
+    let model = Model::open(path)?;
+    let sizes: Sizes = size_names(&model).into_iter().map(|name| (name, 2)).collect();
+    let converter = Converter::of(&model, &sizes, target, NormOperators::OnnxRuntime)?;
+    converter.report();
+    converter.write(to).map(drop)
+}
+
+/// Runs a file on random inputs, if its plan is small.
+fn run(path: &Path) -> Result<()> {
+    let model = Model::open(path)?;
+    let names = size_names(&model);
+    let sizes: Sizes = names.iter().map(|name| (name.clone(), 2)).collect();
+    let sizes = fitting_sizes(&model, &sizes, &names)?;
+    let check = |bytes: usize| match bytes <= MOST_PLANNED {
+        true => Ok(()),
+        false => Err(Error::user("the plan is too large for this test")),
+    };
+    let mut executable = Executable::load(Box::new(CpuBackend::new(1)?), &model, &sizes, &check)?;
+    let inputs: Vec<(String, HostArray)> = random_inputs(executable.plan().graph(), 3, 2)
+        .into_iter()
+        .map(|(name, array)| (name, HostArray::of(array.ty.dtype, &array.data)))
+        .collect();
+    let data: Vec<(&str, Host<'_>)> = inputs
+        .iter()
+        .map(|(name, array)| (name.as_str(), array.host()))
+        .collect();
+    executable.run(&data)
+}
+
 #[test]
 fn damaged_files_cause_no_panic() {
     let seed = 11;
@@ -49,25 +99,29 @@ fn damaged_files_cause_no_panic() {
     let mut originals = vec![transformer(12).bytes(), transformer(18).bytes()];
     originals.extend(exported);
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("model.onnx");
-    let (mut read, mut refused) = (0, 0);
+    let [path, new] = ["model.onnx", "new.onnx"].map(|name| folder.path().join(name));
+    let (mut done, mut refused, mut most, mut longest) = (0, 0, 0, Duration::ZERO);
     for i in 0..count() {
         let bytes = mutated(&originals[i as usize % originals.len()], &mut random);
         std::fs::write(&path, &bytes).unwrap();
         let target = if i % 3 == 0 { NormTarget::Crms } else { NormTarget::Rms };
-        let converted = Model::open(&path).and_then(|model| {
-            let sizes: Sizes = size_names(&model).into_iter().map(|name| (name, 2)).collect();
-            let converter = Converter::of(&model, &sizes, target, NormOperators::OnnxRuntime)?;
-            converter.report();
-            converter.write(&folder.path().join("new.onnx"))
-        });
-        match converted {
-            Ok(_) => read += 1,
-            Err(error) => {
-                assert_eq!(error.exit_code(), 2, "seed {seed}, mutation {i}: {error}");
-                refused += 1;
+        let begun = Instant::now();
+        allocated::reset_peak();
+        let before = allocated::current().unwrap();
+        for result in [convert(&path, &new, target), run(&path)] {
+            match result {
+                Ok(()) => done += 1,
+                Err(error) => {
+                    assert_eq!(error.exit_code(), 2, "seed {seed}, mutation {i}: {error}");
+                    refused += 1;
+                }
             }
         }
+        let (bytes, time) = (allocated::peak().unwrap().saturating_sub(before), begun.elapsed());
+        assert!(bytes < MOST_ALLOCATED, "seed {seed}, mutation {i}: {bytes} bytes");
+        assert!(time < LONGEST, "seed {seed}, mutation {i}: {time:?}");
+        (most, longest) = (most.max(bytes), longest.max(time));
     }
-    assert!(read > 0 && refused > 0, "seed {seed}: {read} read, {refused} refused");
+    println!("{done} done, {refused} refused, at most {most} bytes and {longest:?}");
+    assert!(done > 0 && refused > 0, "seed {seed}: {done} done, {refused} refused");
 }
