@@ -15,8 +15,8 @@ use crate::operand::Bases;
 use crate::store::Store;
 
 impl Executable {
-    /// Packs the states that only one kernel reads, if it has a loop for that, one after another: a state's elements lie
-    /// in memory twice meanwhile.
+    /// Packs the states that only one kernel reads, if it has a loop for that, one after another: a state's elements
+    /// lie in memory twice meanwhile.
     ///
     /// # Errors
     /// Memory that the system does not give; what is packed until then can be run.

@@ -24,7 +24,7 @@ pub enum Architecture {
     GPTNeoXForCausalLM,
     /// GPT-J with a language-model head.
     GPTJForCausalLM,
-    /// Llama, Mistral or Qwen2 with a language-model head.
+    /// Llama, Mistral, Qwen2 or OLMo with a language-model head.
     Llama(LlamaFamily),
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder,

@@ -63,6 +63,13 @@ pub fn layer_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> 
     x.layer_norm(weight, cx.param("bias", &[x.dim(-1)], Init::Zeros), eps)
 }
 
+/// [`layer_norm`] without parameters: `y = (x - mean) / sqrt(variance + eps)` over the last axis.
+#[track_caller]
+pub fn plain_layer_norm(x: Tensor<'_>, eps: f64) -> Tensor<'_> {
+    let every = |number: f64| x.trace().full(x.dtype(), &[x.dim(-1)], number);
+    x.layer_norm(every(1.0), every(0.0), eps)
+}
+
 /// RMSNorm (Zhang and Sennrich 2019): `y = x / sqrt(mean(x²) + eps) · weight` over the last axis.
 #[track_caller]
 pub fn rms_norm<'g>(cx: &Context<'g>, name: &str, x: Tensor<'g>, eps: f64) -> Tensor<'g> {

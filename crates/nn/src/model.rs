@@ -55,7 +55,7 @@ pub enum Model {
     GPTNeoXForCausalLM(GPTNeoXForCausalLM),
     /// GPT-J with a language-model head.
     GPTJForCausalLM(GPTJForCausalLM),
-    /// Llama, Mistral or Qwen2 with a language-model head.
+    /// Llama, Mistral, Qwen2 or OLMo with a language-model head.
     LlamaForCausalLM(LlamaForCausalLM),
     /// Lessen's small encoder with a classification or regression head.
     LessenEncoder(LessenEncoder),

@@ -1,5 +1,5 @@
-//! GELU that is written in primitive operations: `x/2 (1 + erf(x / sqrt 2))`, or in the tanh form `x/2 (1 + tanh(sqrt(2/pi)
-//! (x + 0.044715 x^3)))`, with factors in any order.
+//! GELU that is written in primitive operations: `x/2 (1 + erf(x / sqrt 2))`, or in the tanh form
+//! `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`, with factors in any order.
 
 use std::collections::HashMap;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};

@@ -1,4 +1,5 @@
-//! Operations that a graph from outside has in primitive ones: norms, attention, GELU. A device computes them faster as one.
+//! Operations that a graph from outside has in primitive ones: norms, attention, GELU. A device computes them faster
+//! as one.
 
 mod attention;
 mod gelu;

@@ -116,8 +116,8 @@ fn of_sorted(numbers: &[f64]) -> Value {
 /// before each of them.
 ///
 /// # Errors
-/// A model with a node that is not known, a file that cannot be read, memory that the device does not have; ONNX Runtime
-/// ending during a run.
+/// A model with a node that is not known, a file that cannot be read, memory that the device does not have; ONNX
+/// Runtime ending during a run.
 ///
 /// # Panics
 /// If there are no runs.

@@ -12,7 +12,7 @@ use lessen_run::{Error, Result};
 use lessen_train::memory::check_memory;
 use serde_json::{Value, json};
 
-use super::converted_folder::converted;
+use super::converted_folder::{Wanted, converted};
 use super::model_sizes::sizes;
 use crate::say;
 
@@ -23,6 +23,13 @@ enum Norm {
     Rmsnorm,
     /// CRMSNorm: rows without their last element
     Crmsnorm,
+}
+
+/// What a folder is written as.
+#[derive(Clone, Copy, ValueEnum)]
+enum Form {
+    /// A Llama of transformers
+    Llama,
 }
 
 /// The operators of the file that is written.
@@ -48,6 +55,10 @@ pub struct Convert {
     /// The operators that are written
     #[arg(long, value_name = "TARGET", default_value = "onnxruntime")]
     target: Target,
+    /// Write a folder as this model of transformers, where that computes the same (GPT-NeoX without parallel branches,
+    /// OLMo)
+    #[arg(long = "as", value_name = "MODEL")]
+    form: Option<Form>,
     /// Only say what would be converted
     #[arg(long)]
     dry_run: bool,
@@ -81,6 +92,12 @@ impl Convert {
     pub fn run(self) -> Result<u8> {
         if self.input.is_dir() {
             return self.run_folder();
+        }
+        if self.form.is_some() && self.input.exists() {
+            return Err(Error::user(format!(
+                "--as llama is for Hugging Face folders, and {} is none; leave it out",
+                self.input.display()
+            )));
         }
         let model = Model::open(&self.input)?;
         let sizes = sizes(&model, &self.size)?;
@@ -116,13 +133,19 @@ impl Convert {
                 self.input.display()
             )));
         }
-        let norm = match self.norm {
-            Norm::Rmsnorm => NormKind::Rms,
-            Norm::Crmsnorm => NormKind::Crms,
+        let wanted = match (self.form, self.norm) {
+            (None, Norm::Rmsnorm) => Wanted::Norm(NormKind::Rms),
+            (None, Norm::Crmsnorm) => Wanted::Norm(NormKind::Crms),
+            (Some(Form::Llama), Norm::Rmsnorm) => Wanted::Llama,
+            (Some(Form::Llama), Norm::Crmsnorm) => {
+                return Err(Error::user(
+                    "--norm crmsnorm does not go with --as llama, since a Llama has RMSNorm; leave one of them out",
+                ));
+            }
         };
         let output = self.output.as_deref().filter(|_| !self.dry_run);
         let check = (!self.no_verify).then_some(self.seed);
-        say(&converted(&self.input, output, norm, check, self.json)?);
+        say(&converted(&self.input, output, wanted, check, self.json)?);
         Ok(0)
     }
 

@@ -5,35 +5,56 @@ use std::path::Path;
 use lessen::device;
 use lessen_nn::NormKind;
 use lessen_run::Result;
-use lessen_run::norm_conversion::{Check, ConvertedFolder, convert_folder};
+use lessen_run::norm_conversion::{Check, ConvertedFolder, convert_folder, convert_folder_to_llama};
 use serde_json::{Value, json};
+
+/// What a folder becomes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// The same model with other norms.
+    Norm(NormKind),
+    /// A Llama, with RMSNorm.
+    Llama,
+}
+
+impl Wanted {
+    fn norm(self) -> NormKind {
+        match self {
+            Wanted::Norm(norm) => norm,
+            Wanted::Llama => NormKind::Rms,
+        }
+    }
+}
 
 /// Converts a folder; what is printed of it.
 ///
 /// # Errors
-/// As [`convert_folder`].
+/// As [`convert_folder`] and [`convert_folder_to_llama`].
 pub fn converted(
     source: &Path,
     out: Option<&Path>,
-    norm: NormKind,
+    wanted: Wanted,
     check: Option<u64>,
     as_json: bool,
 ) -> Result<String> {
     let check = check.map(|seed| Check { seed, device: &device });
-    let found = convert_folder(source, out, norm, check)?;
+    let found = match wanted {
+        Wanted::Norm(norm) => convert_folder(source, out, norm, check)?,
+        Wanted::Llama => convert_folder_to_llama(source, out, check)?,
+    };
     Ok(match as_json {
-        true => format!("{}\n", to_json(source, out, norm, &found)),
-        false => to_text(source, out, norm, &found),
+        true => format!("{}\n", to_json(source, out, wanted, &found)),
+        false => to_text(source, out, wanted, &found),
     })
 }
 
-fn to_text(source: &Path, out: Option<&Path>, norm: NormKind, found: &ConvertedFolder) -> String {
+fn to_text(source: &Path, out: Option<&Path>, wanted: Wanted, found: &ConvertedFolder) -> String {
     let all = found.converted.len() + found.left.len();
     let mut lines = vec![format!(
         "{}: {all} LayerNorms, {} of them are computed as {}",
         source.display(),
         found.converted.len(),
-        match norm {
+        match wanted.norm() {
             NormKind::Crms => "CRMSNorm",
             _ => "RMSNorm",
         }
@@ -49,7 +70,8 @@ fn to_text(source: &Path, out: Option<&Path>, norm: NormKind, found: &ConvertedF
         found.means
     ));
     if let Some(out) = out {
-        lines.push(format!("written to {}", out.display()));
+        let form = if wanted == Wanted::Llama { " as a Llama" } else { "" };
+        lines.push(format!("written to {}{form}", out.display()));
     }
     if let Some((difference, dtype)) = found.difference {
         lines.push(format!(
@@ -60,11 +82,12 @@ fn to_text(source: &Path, out: Option<&Path>, norm: NormKind, found: &ConvertedF
     lines.join("\n") + "\n"
 }
 
-fn to_json(source: &Path, out: Option<&Path>, norm: NormKind, found: &ConvertedFolder) -> Value {
+fn to_json(source: &Path, out: Option<&Path>, wanted: Wanted, found: &ConvertedFolder) -> Value {
     let left = found.left.iter().map(|(norm, why)| json!({"norm": norm, "why": why}));
     json!({
         "input": source.display().to_string(),
-        "norm": norm.name(),
+        "norm": wanted.norm().name(),
+        "as": (wanted == Wanted::Llama).then_some("llama"),
         "found": found.converted.len() + found.left.len(),
         "converted": found.converted,
         "left": left.collect::<Vec<Value>>(),

@@ -40,7 +40,7 @@ pub enum Command {
     Generate(generate::Generate),
     /// Write a model as a Hugging Face folder of its own
     Export(export::Export),
-    /// Turn the LayerNorms of an ONNX file into RMSNorm or CRMSNorm, with the same results
+    /// Turn the LayerNorms of an ONNX file or a Hugging Face folder into RMSNorm or CRMSNorm, with the same results
     Convert(convert::Convert),
     /// Run an ONNX file on inputs from NumPy's files, or on random ones
     Run(run::Run),

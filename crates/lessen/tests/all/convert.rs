@@ -50,7 +50,12 @@ fn files_are_converted_and_checked() {
 fn folders_are_converted_and_stay_ordinary_models() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
-    for (model, norms) in [("gpt2-tiny", 5), ("gpt-neox-tiny", 5), ("gptj-tiny", 3)] {
+    for (model, norms) in [
+        ("gpt2-tiny", 5),
+        ("gpt-neox-tiny", 5),
+        ("gptj-tiny", 3),
+        ("olmo-tiny", 5),
+    ] {
         let source = fixture(&format!("nn/tests/fixtures/{model}"));
         for (norm, word) in [("rmsnorm", "rms"), ("crmsnorm", "crms")] {
             let out = format!("{model}-{norm}");

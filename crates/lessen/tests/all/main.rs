@@ -6,6 +6,7 @@ mod bad_input;
 mod command_line;
 mod commands;
 mod convert;
+mod convert_llama;
 mod data;
 mod early_stopping;
 mod examples;

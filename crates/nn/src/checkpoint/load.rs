@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use safetensors::Dtype;
 use serde_json::{Map, Value};
 
 use super::WANTED_FOLDER;
@@ -130,6 +131,13 @@ impl Found {
             used,
             missing,
         })
+    }
+
+    /// The dtypes of the tensors that the parameters are read from.
+    pub(super) fn dtypes(&self) -> Vec<Dtype> {
+        let tensors = self.checkpoint.tensors().into_iter();
+        let used = tensors.filter(|tensor| self.used.values().any(|name| *name == tensor.name));
+        used.map(|tensor| tensor.dtype).collect()
     }
 
     /// Shows the elements of a parameter to `take`, some after others; none where it is missing.

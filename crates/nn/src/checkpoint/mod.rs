@@ -9,6 +9,7 @@ mod file;
 mod folder;
 mod load;
 mod names;
+mod reader;
 mod save;
 mod tensor_names;
 
@@ -18,6 +19,7 @@ pub use dtype::WeightDtype;
 pub use file::TensorFile;
 pub use folder::ModelFolder;
 pub use load::{Loaded, Rest, Take, load, load_with};
+pub use reader::Reader;
 pub use save::{Entry, Sink, save, save_with, write_tensors};
 
 /// The remedy in errors about folders that are no checkpoint.

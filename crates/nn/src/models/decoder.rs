@@ -9,7 +9,8 @@ use crate::attention::{AttentionConfig, SharedAttention};
 use crate::context::Context;
 use crate::init::Init;
 use crate::layers::{
-    Attend, attend, conv1d, embedding, layer_norm, linear, merge_heads, projection, rms_norm, split_heads,
+    Attend, attend, conv1d, embedding, layer_norm, linear, merge_heads, plain_layer_norm, projection, rms_norm,
+    split_heads,
 };
 use crate::loss::Loss;
 use crate::observations::activate;
@@ -60,6 +61,8 @@ pub(super) struct Sizes {
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) enum Norm {
     Layer,
+    /// LayerNorm without a scale and a shift.
+    LayerWithoutParameters,
     Rms,
 }
 
@@ -299,6 +302,7 @@ impl Decoder {
     fn norm<'g>(&self, cx: &Context<'g>, name: &str, x: Tensor<'g>) -> Tensor<'g> {
         match self.norm {
             Norm::Layer => layer_norm(cx, name, x, self.norm_eps),
+            Norm::LayerWithoutParameters => cx.trace().in_scope(name, || plain_layer_norm(x, self.norm_eps)),
             Norm::Rms => rms_norm(cx, name, x, self.norm_eps),
         }
     }

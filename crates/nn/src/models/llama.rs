@@ -1,5 +1,5 @@
-//! Llama (Touvron et al. 2023) and its relatives Mistral and Qwen2: pre-norm Transformer decoders with RMSNorm, rotary
-//! positions, SwiGLU and grouped queries. Parameters are named as in transformers.
+//! Llama (Touvron et al. 2023) and its relatives Mistral, Qwen2 and OLMo: pre-norm Transformer decoders with RMSNorm
+//! (OLMo with LayerNorm), rotary positions, SwiGLU and grouped queries. Parameters are named as in transformers.
 
 use serde_json::{Map, Value, json};
 
@@ -24,11 +24,21 @@ pub enum LlamaFamily {
     Mistral,
     /// Qwen2 and Qwen2.5, whose queries, keys and values have biases.
     Qwen2,
+    /// OLMo without clipped queries, keys and values; its norms are LayerNorms without parameters.
+    Olmo,
 }
 
 impl LlamaFamily {
     /// All of them.
-    pub const ALL: [LlamaFamily; 3] = [LlamaFamily::Llama, LlamaFamily::Mistral, LlamaFamily::Qwen2];
+    pub const ALL: [LlamaFamily; 4] = [
+        LlamaFamily::Llama,
+        LlamaFamily::Mistral,
+        LlamaFamily::Qwen2,
+        LlamaFamily::Olmo,
+    ];
+
+    /// Epsilon of the norms of OLMo, which has no field for it.
+    pub const OLMO_EPS: f64 = 1e-5;
 
     /// The name in `model_type`.
     pub fn model_type(self) -> &'static str {
@@ -36,6 +46,7 @@ impl LlamaFamily {
             LlamaFamily::Llama => "llama",
             LlamaFamily::Mistral => "mistral",
             LlamaFamily::Qwen2 => "qwen2",
+            LlamaFamily::Olmo => "olmo",
         }
     }
 
@@ -45,20 +56,23 @@ impl LlamaFamily {
             LlamaFamily::Llama => "LlamaForCausalLM",
             LlamaFamily::Mistral => "MistralForCausalLM",
             LlamaFamily::Qwen2 => "Qwen2ForCausalLM",
+            LlamaFamily::Olmo => "OlmoForCausalLM",
         }
     }
 
     /// Refuses what transformers computes for these fields and Lessen does not.
     fn check(self, fields: &Fields) -> Result<()> {
         match self {
-            LlamaFamily::Llama => {
-                fields.must_be("attention_bias", &json!(false))?;
-                fields.must_be("mlp_bias", &json!(false))?;
-                fields.must_be("pretraining_tp", &json!(1))
-            }
+            LlamaFamily::Llama => fields.must_be("pretraining_tp", &json!(1)),
             LlamaFamily::Mistral => fields.must_be_null("sliding_window"),
             LlamaFamily::Qwen2 => fields.must_be("use_sliding_window", &json!(false)),
+            LlamaFamily::Olmo => fields.must_be("clip_qkv", &Value::Null),
         }
+    }
+
+    /// Whether `config.json` says if all products of attention have biases.
+    fn may_bias_attention(self) -> bool {
+        matches!(self, LlamaFamily::Llama | LlamaFamily::Olmo)
     }
 }
 
@@ -87,8 +101,12 @@ pub struct LlamaConfig {
     pub max_position_embeddings: usize,
     /// Standard deviation of the initial values of matrices.
     pub initializer_range: f64,
-    /// Epsilon that norms add to the mean square.
+    /// Epsilon that norms add to the mean square; in an OLMo [`LlamaFamily::OLMO_EPS`], to the variance.
     pub rms_norm_eps: f64,
+    /// Whether the products of attention have biases; of a Llama and an OLMo alone, whatever it says of others.
+    pub attention_bias: bool,
+    /// Whether the products of the feed-forward layers have biases; of a Llama alone.
+    pub mlp_bias: bool,
     /// Whether the head is the table of token embeddings.
     pub tie_word_embeddings: bool,
     /// Dropout probability of attention weights, in `[0, 1)`.
@@ -127,6 +145,8 @@ impl Default for LlamaConfig {
             max_position_embeddings: 2048,
             initializer_range: 0.02,
             rms_norm_eps: 1e-6,
+            attention_bias: false,
+            mlp_bias: false,
             tie_word_embeddings: false,
             attention_dropout: 0.0,
             attention: LlamaConfig::ATTENTION,
@@ -159,6 +179,11 @@ impl LlamaConfig {
             rotary: Rotary::from_fields(fields, &RotaryFields::LLAMA, head_dim)?,
             ..LlamaConfig::ATTENTION
         };
+        let switch = |field: &str, is_read: bool| match is_read {
+            true => fields.switch_or(field, false),
+            false => Ok(false),
+        };
+        let is_llama = family == LlamaFamily::Llama;
         Ok(LlamaConfig {
             family,
             vocab_size: fields.size("vocab_size")?,
@@ -171,7 +196,12 @@ impl LlamaConfig {
             hidden_act: fields.activation_or("hidden_act", default.hidden_act)?,
             max_position_embeddings: fields.size_or("max_position_embeddings", default.max_position_embeddings)?,
             initializer_range: fields.positive_or("initializer_range", default.initializer_range)?,
-            rms_norm_eps: fields.positive_or("rms_norm_eps", default.rms_norm_eps)?,
+            rms_norm_eps: match family {
+                LlamaFamily::Olmo => LlamaFamily::OLMO_EPS,
+                _ => fields.positive_or("rms_norm_eps", default.rms_norm_eps)?,
+            },
+            attention_bias: switch("attention_bias", family.may_bias_attention())?,
+            mlp_bias: switch("mlp_bias", is_llama)?,
             tie_word_embeddings: fields.switch_or("tie_word_embeddings", default.tie_word_embeddings)?,
             attention_dropout: fields.dropout_or("attention_dropout", default.attention_dropout)?,
             attention: attention.with_fields(fields, head_dim)?,
@@ -179,6 +209,14 @@ impl LlamaConfig {
             norm: NormKind::of_fields(fields)?,
             fields: fields.clone().into_map(),
         })
+    }
+}
+
+/// The products with biases, or without.
+fn products(are_biased: bool) -> Linear {
+    match are_biased {
+        true => Linear::Biased,
+        false => Linear::Plain,
     }
 }
 
@@ -196,10 +234,8 @@ impl LlamaForCausalLM {
         let init = Init::Normal {
             std: c.initializer_range,
         };
-        let qkv = match c.family {
-            LlamaFamily::Qwen2 => Linear::Biased,
-            LlamaFamily::Llama | LlamaFamily::Mistral => Linear::Plain,
-        };
+        let has_attention_bias = c.attention_bias && c.family.may_bias_attention();
+        let qkv = products(has_attention_bias || c.family == LlamaFamily::Qwen2);
         Decoder {
             sizes: Sizes {
                 vocab: c.vocab_size,
@@ -212,17 +248,20 @@ impl LlamaForCausalLM {
                 ffn: c.intermediate_size,
             },
             attention: c.attention,
-            norm: Norm::Rms,
+            norm: match c.family {
+                LlamaFamily::Olmo => Norm::LayerWithoutParameters,
+                _ => Norm::Rms,
+            },
             norm_eps: c.rms_norm_eps,
             branches: Branches::Sequential,
             qkv: Qkv::Separate(["q_proj", "k_proj", "v_proj"], qkv),
-            attention_out: Linear::Plain,
+            attention_out: products(has_attention_bias),
             mlp: Mlp::Gated {
                 gate: "gate_proj",
                 up: "up_proj",
                 down: "down_proj",
             },
-            mlp_linear: Linear::Plain,
+            mlp_linear: products(c.mlp_bias && c.family == LlamaFamily::Llama),
             activation: c.hidden_act,
             dropout: Dropout {
                 embeddings: 0.0,
@@ -265,11 +304,19 @@ impl LlamaForCausalLM {
             ("head_dim", json!(c.head_dim)),
             ("max_position_embeddings", json!(c.max_position_embeddings)),
             ("initializer_range", json!(c.initializer_range)),
-            ("rms_norm_eps", json!(c.rms_norm_eps)),
             ("tie_word_embeddings", json!(c.tie_word_embeddings)),
             ("attention_dropout", json!(c.attention_dropout)),
         ] {
             map.insert(field.into(), value);
+        }
+        if c.family != LlamaFamily::Olmo {
+            map.insert("rms_norm_eps".into(), json!(c.rms_norm_eps));
+        }
+        if c.family.may_bias_attention() {
+            map.insert("attention_bias".into(), json!(c.attention_bias));
+        }
+        if c.family == LlamaFamily::Llama {
+            map.insert("mlp_bias".into(), json!(c.mlp_bias));
         }
         put_activation(&mut map, "hidden_act", c.hidden_act);
         c.attention.rotary.put(&RotaryFields::LLAMA, c.head_dim, &mut map);

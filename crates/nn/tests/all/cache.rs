@@ -139,7 +139,7 @@ fn parts_of_heads_and_interleaved_pairs_are_cached_too() {
 
 #[test]
 fn grouped_queries_and_scaled_angles_are_cached_too() {
-    for name in ["llama-tiny", "qwen2-tiny"] {
+    for name in ["llama-tiny", "olmo-tiny", "qwen2-tiny"] {
         for position in Position::ALL {
             let attention = AttentionConfig {
                 position,

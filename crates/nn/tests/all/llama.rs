@@ -26,7 +26,12 @@ fn changed(name: &str, changes: Value, removed: &[&str]) -> Result<LlamaConfig, 
 
 #[test]
 fn every_field_is_read_and_kept() {
-    for (name, family) in [("llama-tiny", LlamaFamily::Llama), ("qwen2-tiny", LlamaFamily::Qwen2)] {
+    for (name, family) in [
+        ("llama-tiny", LlamaFamily::Llama),
+        ("llama-biased-tiny", LlamaFamily::Llama),
+        ("olmo-tiny", LlamaFamily::Olmo),
+        ("qwen2-tiny", LlamaFamily::Qwen2),
+    ] {
         let (model, _) = model(name);
         assert_eq!(
             (model.architecture(), model.task()),
@@ -35,7 +40,7 @@ fn every_field_is_read_and_kept() {
         assert_eq!(model.max_length(), None, "rotary positions have no limit");
         let (mut own, theirs) = (model.config_json(), fields(name));
         // What transformers leaves out because it follows from other fields.
-        if family == LlamaFamily::Qwen2 {
+        if matches!(family, LlamaFamily::Olmo | LlamaFamily::Qwen2) {
             assert_eq!(own.remove("head_dim"), Some(json!(8)));
         }
         assert_eq!(own, theirs);
@@ -87,8 +92,8 @@ fn the_base_and_the_scaling_of_angles_are_read_in_both_forms() {
 fn what_transformers_would_compute_otherwise_is_refused() {
     let fault = |changes: Value| changed("llama-tiny", changes, &[]).unwrap_err();
     assert_eq!(
-        fault(json!({ "attention_bias": true })),
-        "DIR/config.json: the field `attention_bias` is true, and Lessen computes this model only with false"
+        fault(json!({ "pretraining_tp": 2 })),
+        "DIR/config.json: the field `pretraining_tp` is 2, and Lessen computes this model only with 1"
     );
     assert_eq!(
         fault(json!({ "rope_parameters": { "rope_type": "yarn", "factor": 4.0 } })),
@@ -123,6 +128,27 @@ fn what_transformers_would_compute_otherwise_is_refused() {
     );
     let window = changed("qwen2-tiny", json!({ "use_sliding_window": true }), &[]);
     assert!(window.unwrap_err().contains("`use_sliding_window` is true"));
+    let clipped = changed("olmo-tiny", json!({ "clip_qkv": 8.0 }), &[]);
+    assert_eq!(
+        clipped.unwrap_err(),
+        "DIR/config.json: the field `clip_qkv` is 8.0, and Lessen computes this model only with null"
+    );
+}
+
+#[test]
+fn biases_are_those_of_the_family() {
+    let biases = |name: &str, changes: Value| {
+        let config = changed(name, changes, &[]).unwrap();
+        let params = Model::from(LlamaForCausalLM { config }).parameters().into_iter();
+        let biases = params.filter(|param| param.name.starts_with("model.layers.0.") && param.name.ends_with(".bias"));
+        biases.count()
+    };
+    let all = json!({ "attention_bias": true, "mlp_bias": true });
+    assert_eq!(biases("llama-tiny", json!({})), 0);
+    assert_eq!(biases("llama-tiny", all.clone()), 7);
+    assert_eq!(biases("olmo-tiny", all.clone()), 4);
+    assert_eq!(biases("olmo-tiny", json!({ "attention_bias": false })), 0);
+    assert_eq!(biases("qwen2-tiny", all), 3);
 }
 
 #[test]

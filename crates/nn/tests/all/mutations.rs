@@ -50,6 +50,7 @@ fn mutated_configs_are_read_or_refused() {
         "gpt2-tiny",
         "gpt-neox-tiny",
         "gptj-tiny",
+        "olmo-tiny",
     ] {
         let sound = fs::read(fixture(name).join("config.json")).unwrap();
         assert!(config_is_read_or_refused(&folder.0, &sound), "{name}");

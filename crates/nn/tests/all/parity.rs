@@ -156,6 +156,12 @@ fn gpt2_language_model() {
 #[test]
 fn llama_language_model() {
     check("llama-tiny");
+    check("llama-biased-tiny");
+}
+
+#[test]
+fn olmo_language_model() {
+    check("olmo-tiny");
 }
 
 #[test]

@@ -6,6 +6,7 @@ use lessen_compile::Host;
 use lessen_nn::models::bert::{Bert, BertConfig, Family, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
+use lessen_nn::models::llama::{LlamaConfig, LlamaFamily, LlamaForCausalLM};
 use lessen_nn::models::vit::{Vit, VitConfig};
 use lessen_nn::{BatchShape, Model, NormKind, OptimizerConfig, numbered_labels};
 use lessen_train::{HostArray, Trainer, TrainerOptions};
@@ -30,6 +31,33 @@ pub fn gpt2(dropout: f64) -> Model {
     };
     config.set_dropout(dropout);
     GPT2LMHeadModel { config }.into()
+}
+
+pub fn olmo() -> Model {
+    let config = LlamaConfig {
+        family: LlamaFamily::Olmo,
+        rms_norm_eps: LlamaFamily::OLMO_EPS,
+        attention_bias: true,
+        // Norms without a scale follow the stream more closely, so that rounding grows faster from step to step.
+        initializer_range: 0.2,
+        ..llama()
+    };
+    LlamaForCausalLM { config }.into()
+}
+
+pub fn llama() -> LlamaConfig {
+    LlamaConfig {
+        vocab_size: WORDS,
+        hidden_size: WIDTH,
+        intermediate_size: WIDTH,
+        num_hidden_layers: 3,
+        num_attention_heads: 2,
+        num_key_value_heads: 2,
+        head_dim: WIDTH / 2,
+        max_position_embeddings: LENGTH,
+        initializer_range: 0.3,
+        ..LlamaConfig::default()
+    }
 }
 
 pub fn encoder() -> Model {

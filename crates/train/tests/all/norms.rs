@@ -1,11 +1,11 @@
 //! Training without the means of layer norms: the trajectory of LayerNorm, and its parameters but for their means.
 
-use crate::norm_cases::{LENGTH, STEPS, WIDTH, WORDS, batch, bert, encoder, gpt2, hosts, options, shape, trainer, vit};
+use crate::norm_cases::{STEPS, batch, bert, encoder, gpt2, hosts, llama, olmo, options, shape, trainer, vit};
 use crate::support::device;
 use lessen_base::SplitMix64;
 use lessen_compile::Placement;
 use lessen_graph::{Array, Graph, InputKind, Tensor, evaluate_exactly};
-use lessen_nn::models::llama::{LlamaConfig, LlamaForCausalLM};
+use lessen_nn::models::llama::LlamaForCausalLM;
 use lessen_nn::{Centred, Context, Model, NormKind, OptimizerConfig, Weights};
 use lessen_train::{Part, Session, StepGraphs, Trainer, TrainerOptions};
 use std::collections::HashMap;
@@ -109,7 +109,13 @@ fn step_of(model: &Model, options: &TrainerOptions) -> Graph {
 
 #[test]
 fn trajectories_are_those_of_layer_norm() {
-    for (name, model) in [("gpt2", gpt2(0.0)), ("encoder", encoder()), ("vit", vit())] {
+    let models = [
+        ("gpt2", gpt2(0.0)),
+        ("olmo", olmo()),
+        ("encoder", encoder()),
+        ("vit", vit()),
+    ];
+    for (name, model) in models {
         let (losses, weights) = trained(&mut trainer(&model, options(NormKind::Layer), 2), &model, 0..STEPS, 1);
         for kind in KINDS {
             let what = format!("{name}, {kind}");
@@ -264,18 +270,7 @@ fn only_means_that_are_redundant_leave_a_bert() {
 
 #[test]
 fn norms_that_a_model_does_not_have_are_refused() {
-    let config = LlamaConfig {
-        vocab_size: WORDS,
-        hidden_size: WIDTH,
-        intermediate_size: WIDTH,
-        num_hidden_layers: 1,
-        num_attention_heads: 2,
-        num_key_value_heads: 2,
-        head_dim: WIDTH / 2,
-        max_position_embeddings: LENGTH,
-        ..LlamaConfig::default()
-    };
-    let model = Model::from(LlamaForCausalLM { config });
+    let model = Model::from(LlamaForCausalLM { config: llama() });
     let traced = |norm| StepGraphs::new(&options(norm), |cx| model.forward(cx, shape(&model)).loss);
     let error = traced(NormKind::Rms).err().unwrap().to_string();
     assert_eq!(
@@ -318,7 +313,7 @@ fn projected_gradients_are_those_of_layer_norm_by_differences() {
         norm,
         ..TrainerOptions::new(1.0)
     };
-    for model in [gpt2(0.0), vit()] {
+    for model in [gpt2(0.0), olmo(), vit()] {
         let layer = step_of(&model, &with(NormKind::Layer));
         let loss = |values: &HashMap<String, Array>| evaluate_exactly(&layer, values).unwrap()["loss"].data[0];
         for kind in [NormKind::Rms, NormKind::Crms] {

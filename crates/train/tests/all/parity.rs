@@ -344,6 +344,12 @@ fn gpt2_language_model() {
 #[test]
 fn llama_language_model() {
     check("llama-tiny");
+    check("llama-biased-tiny");
+}
+
+#[test]
+fn olmo_language_model() {
+    check("olmo-tiny");
 }
 
 #[test]
@@ -400,6 +406,8 @@ fn greedy_generation() {
     [
         "gpt2-tiny",
         "llama-tiny",
+        "llama-biased-tiny",
+        "olmo-tiny",
         "qwen2-tiny",
         "gpt-neox-tiny",
         "gpt-neox-sequential-tiny",

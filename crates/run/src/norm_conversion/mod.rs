@@ -1,32 +1,24 @@
 //! A Hugging Face folder whose layer norms need no mean: the parameters of the residual streams are recentred, which
 //! changes no result, and `config.json` says how the norms are computed from now on.
 
-use std::collections::{BTreeMap, HashMap};
+mod check;
+mod llama;
+mod source;
+mod tensors;
+
 use std::path::Path;
 use std::{fs, io};
 
 use lessen_base::atomic::{unwritable, write_folder};
-use lessen_base::{Error, Result, SplitMix64};
-use lessen_compile::{
-    Backend, Conversion, Host, HostArray, Means, NormOptions, NormTarget, Options, Parameter, Stop,
-    convert_norms_in_place,
-};
-use lessen_graph::{Array, DType, Graph, InputKind, NodeId, Trace, Type, ValueId, evaluate_exactly};
+use lessen_base::{Error, Result};
+use lessen_compile::{Conversion, Means, NormOptions, NormTarget, Parameter, Stop, convert_norms_in_place};
+use lessen_graph::{DType, Graph, NodeId, Trace, ValueId};
 use lessen_nn::checkpoint;
 use lessen_nn::{BatchShape, Context, Model, NormKind, Weights};
 
 use crate::export::must_be_empty;
-
-/// Opens a device.
-type Open<'a> = dyn Fn() -> Result<Box<dyn Backend>> + 'a;
-
-/// How both models are compared.
-pub struct Check<'a> {
-    /// The seed of random inputs.
-    pub seed: u64,
-    /// Opens a device, for large models.
-    pub device: &'a Open<'a>,
-}
+pub use check::Check;
+pub use llama::convert_folder_to_llama;
 
 /// What a conversion found, changed and left.
 #[derive(Clone, PartialEq, Debug)]
@@ -59,8 +51,30 @@ pub fn convert_folder(
 ) -> Result<ConvertedFolder> {
     out.map_or(Ok(()), must_be_empty)?;
     let mut model = Model::from_dir(source)?;
+    let (graph, new, conversion) = analysed(&model, norm, source)?;
+    let mut found = report(&graph, &conversion);
+    let Some(out) = out else { return Ok(found) };
+    let before = checkpoint::load(source, &model.parameters(), &|_| false)?.weights;
+    let after = recentred(&graph, &conversion, before.clone())?;
+    if let Some(check) = check {
+        let comparison = check.comparison(&graph, &before);
+        let logits = comparison.logits(&graph, &before)?;
+        found.difference = Some(comparison.difference(&logits, &comparison.logits(&new, &after)?));
+    }
+    model.set_norm(norm);
+    write(source, out, |aside| {
+        checkpoint::save(aside, &model.config_json(), &after)
+    })?;
+    Ok(found)
+}
+
+/// The graph of a model's logits, that with its norms converted, and what the conversion changes.
+///
+/// # Errors
+/// A model without LayerNorm.
+fn analysed(model: &Model, norm: NormKind, source: &Path) -> Result<(Graph, Graph, Conversion)> {
     let params = model.parameters();
-    let graph = logits(&model);
+    let graph = logits(model);
     let target = match norm {
         NormKind::Crms => NormTarget::Crms,
         _ => NormTarget::Rms,
@@ -82,16 +96,7 @@ pub fn convert_folder(
             source.display()
         )));
     }
-    let mut found = report(&graph, &conversion);
-    let Some(out) = out else { return Ok(found) };
-    let before = checkpoint::load(source, &params, &|_| false)?.weights;
-    let after = recentred(&graph, &conversion, before.clone())?;
-    if let Some(check) = check {
-        found.difference = Some(difference([(&graph, &before), (&new, &after)], &check)?);
-    }
-    model.set_norm(norm);
-    write(&model, source, out, &after)?;
-    Ok(found)
+    Ok((graph, new, conversion))
 }
 
 /// The graph of a model's logits for two short texts, or two images.
@@ -155,8 +160,8 @@ fn recentred(graph: &Graph, conversion: &Conversion, mut weights: Weights) -> Re
     Ok(weights)
 }
 
-/// Writes the model, with all other files of its folder, such as its tokenizer.
-fn write(model: &Model, source: &Path, out: &Path, weights: &Weights) -> Result<()> {
+/// Writes a folder: what `save` writes of the model, and all other files of its folder, such as its tokenizer.
+fn write(source: &Path, out: &Path, save: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     if let Some(parent) = out.parent() {
         fs::create_dir_all(parent).map_err(|error| unwritable(out, &error))?;
     }
@@ -168,7 +173,7 @@ fn write(model: &Model, source: &Path, out: &Path, weights: &Weights) -> Result<
                 fs::copy(&path, aside.join(name)).map_err(|error| unwritable(out, &error))?;
             }
         }
-        checkpoint::save(aside, &model.config_json(), weights)
+        save(aside)
     })
 }
 
@@ -182,76 +187,4 @@ fn holds_model(path: &Path) -> bool {
     let extension = path.extension().and_then(|extension| extension.to_str());
     let is_weights = extension.is_some_and(|extension| WEIGHTS.contains(&extension));
     name == "config.json" || name.ends_with(".index.json") || is_weights
-}
-
-/// The largest difference of the logits of two graphs with their weights on the same random inputs.
-fn difference(models: [(&Graph, &Weights); 2], check: &Check<'_>) -> Result<(f64, DType)> {
-    /// Models of more elements take too long in `f64`.
-    const MOST: usize = 1 << 24;
-    let elements: usize = models[0].1.values().map(|weight| weight.data.len()).sum();
-    let dtype = if elements <= MOST { DType::F64 } else { DType::F32 };
-    let data = random_inputs(models[0].0, check.seed);
-    let mut results = Vec::with_capacity(models.len());
-    for (graph, weights) in models {
-        results.push(match dtype {
-            DType::F64 => exactly(graph, weights, &data)?,
-            _ => on_device((check.device)()?, graph, weights, &data)?,
-        });
-    }
-    let largest = results[0].iter().fold(f64::MIN_POSITIVE, |most, x| most.max(x.abs()));
-    let apart = results[0].iter().zip(&results[1]).map(|(a, b)| (a - b).abs() / largest);
-    Ok((apart.fold(0.0, f64::max), dtype))
-}
-
-/// Random texts of the first few tokens, or images, for the data inputs of a graph.
-fn random_inputs(graph: &Graph, seed: u64) -> BTreeMap<String, Array> {
-    let mut random = SplitMix64::new(seed);
-    let inputs = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
-    let inputs = inputs.map(|input| {
-        let ty = graph.ty(input.value).clone();
-        let number = |random: &mut SplitMix64| match ty.dtype {
-            dtype if dtype.is_float() => 3f64.sqrt() * (2.0 * random.unit() - 1.0),
-            DType::Bool => 1.0,
-            _ => random.below(2) as f64,
-        };
-        let data = (0..ty.numel()).map(|_| number(&mut random)).collect();
-        (input.name.clone(), Array::new(ty.clone(), data))
-    });
-    inputs.collect()
-}
-
-fn exactly(graph: &Graph, weights: &Weights, data: &BTreeMap<String, Array>) -> Result<Vec<f64>> {
-    let mut given: HashMap<String, Array> = data.clone().into_iter().collect();
-    for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
-        let numbers = weights[&input.name].data.iter().map(|x| f64::from(*x)).collect();
-        let ty = graph.ty(input.value).clone();
-        given.insert(input.name.clone(), Array::new(ty, numbers));
-    }
-    let mut results = evaluate_exactly(graph, &given)?;
-    Ok(results.remove("logits").map_or_else(Vec::new, |array| array.data))
-}
-
-fn on_device(
-    mut backend: Box<dyn Backend>,
-    graph: &Graph,
-    weights: &Weights,
-    data: &BTreeMap<String, Array>,
-) -> Result<Vec<f64>> {
-    let plan = backend.compile(graph, &Options::default())?;
-    for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
-        let weight = &weights[&input.name];
-        backend.allocate(&input.name, &Type::f32(&weight.shape))?;
-        backend.upload(&input.name, Host::F32(&weight.data))?;
-    }
-    let program = backend.load(plan)?;
-    let held: Vec<(&str, HostArray)> = data
-        .iter()
-        .map(|(name, array)| (name.as_str(), HostArray::of(array.ty.dtype, &array.data)))
-        .collect();
-    let inputs: Vec<(&str, Host<'_>)> = held.iter().map(|(name, array)| (*name, array.host())).collect();
-    backend.run(program, &inputs)?;
-    match backend.output(program, "logits") {
-        Some(Host::F32(logits)) => Ok(logits.iter().map(|x| f64::from(*x)).collect()),
-        _ => Err(Error::internal("a model has no logits")),
-    }
 }
