@@ -41,7 +41,10 @@ fn recognized(graph: &Graph, constants: &HashMap<String, Arc<Array>>) -> Graph {
     new
 }
 
-fn written(way: fn(Tensor<'_>) -> Tensor<'_>) -> Graph {
+/// A function of a value.
+type Way = fn(Tensor<'_>) -> Tensor<'_>;
+
+fn written(way: Way) -> Graph {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[3, 5]);
     trace.output("y", way(x));
@@ -64,7 +67,7 @@ fn bent(x: Tensor<'_>) -> Tensor<'_> {
 
 #[test]
 fn gelus_of_primitive_operations_are_recognized() {
-    let ways: [(fn(Tensor<'_>) -> Tensor<'_>, bool); 8] = [
+    let ways: [(Way, bool); 8] = [
         (|x| x * ((x / 2f64.sqrt()).erf() + 1.0) * 0.5, false),
         (|x| x * (((x * FRAC_1_SQRT_2).erf() + 1.0) * 0.5), false),
         (|x| x * 0.5 * (1.0 + (x / 2f64.sqrt()).erf()), false),
@@ -101,7 +104,7 @@ fn gelus_of_primitive_operations_are_recognized() {
 
 #[test]
 fn what_is_no_gelu_is_left() {
-    let ways: [fn(Tensor<'_>) -> Tensor<'_>; 6] = [
+    let ways: [Way; 6] = [
         |x| x * ((x / 2.0).erf() + 1.0) * 0.5,
         |x| x * ((x / 2f64.sqrt()).erf() + 1.0),
         |x| x * ((x / 2f64.sqrt()).erf() + 0.9) * 0.5,

@@ -57,6 +57,28 @@ const MOST_ALLOCATED: usize = 320 << 20;
 /// The longest that a file takes; all but the worst ones take milliseconds.
 const LONGEST: Duration = Duration::from_secs(20);
 
+/// Tells which mutation caused a panic, and keeps its file.
+struct Mutation<'a> {
+    seed: u64,
+    number: u64,
+    bytes: &'a [u8],
+}
+
+impl Drop for Mutation<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let kept = std::env::temp_dir().join(format!("lessen-mutation-{}-{}.onnx", self.seed, self.number));
+            let is_kept = std::fs::write(&kept, self.bytes).is_ok();
+            let at = if is_kept {
+                kept.display().to_string()
+            } else {
+                "nowhere".to_string()
+            };
+            eprintln!("seed {}, mutation {}, kept at {at}", self.seed, self.number);
+        }
+    }
+}
+
 /// Reads and converts a file.
 fn convert(path: &Path, to: &Path, target: NormTarget) -> Result<()> {
     let model = Model::open(path)?;
@@ -104,6 +126,11 @@ fn damaged_files_cause_no_panic() {
     for i in 0..count() {
         let bytes = mutated(&originals[i as usize % originals.len()], &mut random);
         std::fs::write(&path, &bytes).unwrap();
+        let _told = Mutation {
+            seed,
+            number: i,
+            bytes: &bytes,
+        };
         let target = if i % 3 == 0 { NormTarget::Crms } else { NormTarget::Rms };
         let begun = Instant::now();
         allocated::reset_peak();
@@ -117,10 +144,10 @@ fn damaged_files_cause_no_panic() {
                 }
             }
         }
-        let (bytes, time) = (allocated::peak().unwrap().saturating_sub(before), begun.elapsed());
-        assert!(bytes < MOST_ALLOCATED, "seed {seed}, mutation {i}: {bytes} bytes");
+        let (size, time) = (allocated::peak().unwrap().saturating_sub(before), begun.elapsed());
+        assert!(size < MOST_ALLOCATED, "seed {seed}, mutation {i}: {size} bytes");
         assert!(time < LONGEST, "seed {seed}, mutation {i}: {time:?}");
-        (most, longest) = (most.max(bytes), longest.max(time));
+        (most, longest) = (most.max(size), longest.max(time));
     }
     println!("{done} done, {refused} refused, at most {most} bytes and {longest:?}");
     assert!(done > 0 && refused > 0, "seed {seed}: {done} done, {refused} refused");

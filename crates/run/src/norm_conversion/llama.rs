@@ -24,8 +24,8 @@ use crate::export::must_be_empty;
 /// after another. The written folder is loaded and compared with the model.
 ///
 /// # Errors
-/// A model that no Llama is, a folder without a model, a damaged one, an `out` that holds something or cannot be written
-/// to. Nothing is written then.
+/// A model that no Llama is, a folder without a model, a damaged one, an `out` that holds something or cannot be
+/// written to. Nothing is written then.
 pub fn convert_folder_to_llama(source: &Path, out: Option<&Path>, check: Option<Check<'_>>) -> Result<ConvertedFolder> {
     out.map_or(Ok(()), must_be_empty)?;
     let model = Model::from_dir(source)?;
