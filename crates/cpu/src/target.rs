@@ -25,7 +25,7 @@ pub(crate) fn is_one_tile(rows: usize) -> bool {
 
 /// Rows of one tile of a group with products or sums. It depends on the number of rows alone: the same operation may be
 /// in another group where it is recomputed. Between one tile and many, there are a multiple of 4 of about the same
-/// size, so that no worker waits for long, where rounding to 16 rows leaves that many.
+/// size, so that no worker waits for long; they are multiples of 16 rows where that leaves so many.
 pub(crate) fn tile_rows(rows: usize) -> usize {
     if rows <= ONE_TILE {
         return rows.max(1);
@@ -33,11 +33,10 @@ pub(crate) fn tile_rows(rows: usize) -> usize {
     if rows > 16 * TILE_ROWS {
         return TILE_ROWS;
     }
-    let fours = rows.div_ceil(5 * TILE_ROWS);
-    let tile = |fours: usize| rows.div_ceil(4 * fours).next_multiple_of(16);
-    let is_even = |fours: &usize| *fours > 0 && rows.div_ceil(tile(*fours)).is_multiple_of(4);
-    let best = [fours, fours - 1, fours + 1].into_iter().find(is_even);
-    tile(best.unwrap_or(fours))
+    let tiles = 4 * rows.div_ceil(5 * TILE_ROWS);
+    let tile = |multiple: usize| rows.div_ceil(tiles).next_multiple_of(multiple);
+    let is_even = |multiple: &usize| rows.div_ceil(tile(*multiple)) == tiles;
+    tile([16, 8, 4, 2].into_iter().find(is_even).unwrap_or(1))
 }
 
 /// Bytes of the private second-level cache of present server cores; plans must not depend on the machine.

@@ -70,8 +70,9 @@ pub struct Conversion {
     pub compressed: BTreeSet<Runs>,
     /// The uses that read a compressed value as it is; others read it with the element that was left out.
     pub reads_compressed: BTreeSet<Use>,
-    /// Uses that read a value of mean zero without its last element, which the value itself has.
-    pub compresses: BTreeSet<Use>,
+    /// Uses that read a value without its last element along an axis, which the value itself has: one of mean zero, or
+    /// one whose runs are constant, beside an operand that lacks that element.
+    pub compresses: BTreeMap<Use, usize>,
 }
 
 impl Conversion {
@@ -100,7 +101,7 @@ impl Conversion {
             absorbed: BTreeMap::new(),
             compressed: BTreeSet::new(),
             reads_compressed: BTreeSet::new(),
-            compresses: BTreeSet::new(),
+            compresses: BTreeMap::new(),
         };
         let mut seen = BTreeSet::new();
         for (node, runs) in norms {
@@ -127,7 +128,7 @@ impl Conversion {
             let is_compressing = self.is_compressing();
             match &way.how {
                 How::Centred if is_compressing => {
-                    self.compresses.insert(at);
+                    self.compresses.insert(at, runs.axis);
                 }
                 How::Centred => {}
                 How::Explicit => {
@@ -163,6 +164,33 @@ impl Conversion {
                     let places = inputs.iter().enumerate().filter(|(_, value)| **value == term.value);
                     open.extend(places.map(|(input, _)| (term, Use { node, input })));
                 }
+                if is_compressing {
+                    self.compress_constants(facts, node, runs);
+                }
+            }
+        }
+    }
+
+    /// Lets a node whose result lacks an element along an axis read operands without it whose runs are constant, such
+    /// as a number that is broadcast, if their extents have to be the same.
+    fn compress_constants(&mut self, facts: &Facts<'_>, id: NodeId, runs: Runs) {
+        let node = &facts.graph.nodes[id.index()];
+        let terms = facts.terms(runs);
+        let mut types = facts.graph.input_types(node);
+        for (ty, &value) in types.iter_mut().zip(&node.inputs) {
+            for term in terms.iter().filter(|term| term.value == value) {
+                ty.shape[term.axis] -= 1;
+            }
+        }
+        if node.op.infer(&types).is_ok() {
+            return;
+        }
+        let shape = &facts.graph.ty(runs.value).shape;
+        for (input, &value) in node.inputs.iter().enumerate() {
+            let constant = Runs::of(value, runs.axis);
+            let is_beside = facts.graph.ty(value).shape == *shape && facts.is_constant(constant);
+            if is_beside && !terms.contains(&constant) {
+                self.compresses.insert(Use { node: id, input }, runs.axis);
             }
         }
     }

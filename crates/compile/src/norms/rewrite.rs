@@ -185,9 +185,8 @@ impl<'g> Rewriting<'_, 'g> {
         if let Some((&runs, _)) = recentred {
             return self.form(runs, Form::Recentred);
         }
-        if conversion.compresses.contains(&at) {
-            let last = self.graph.ty(value).rank() - 1;
-            return self.form(Runs::of(value, last), Form::Compressed);
+        if let Some(&axis) = conversion.compresses.get(&at) {
+            return self.form(Runs::of(value, axis), Form::Compressed);
         }
         match self.axes.get(&value) {
             Some(&axis) if !conversion.reads_compressed.contains(&at) => self.form(Runs::of(value, axis), Form::Whole),

@@ -242,6 +242,22 @@ fn scales_of_branches_and_parallel_branches_are_converted() {
 }
 
 #[test]
+fn branches_that_are_multiplied_by_numbers_are_converted() {
+    for target in [NormTarget::Rms, NormTarget::Crms] {
+        let graph = traced(|net| {
+            let mut x = net.embedded();
+            for name in ["a", "b"] {
+                let y = net.norm(&format!("{name}.norm"), x);
+                let hidden = net.linear(&format!("{name}.in"), y, 2 * WIDTH).tanh();
+                x = x + net.linear(&format!("{name}.out"), hidden, WIDTH) * 0.5;
+            }
+            net.trace.output("y", net.linear("head", net.norm("final", x), WORDS));
+        });
+        assert_eq!(check(&graph, target).1.converted.len(), 3);
+    }
+}
+
+#[test]
 fn class_tokens_and_patches_are_converted() {
     for target in [NormTarget::Rms, NormTarget::Crms] {
         let graph = traced(|net| {

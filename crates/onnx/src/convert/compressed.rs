@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lessen_base::Result;
 use lessen_compile::{Runs, Use};
+use lessen_graph::ops::Broadcast;
 use lessen_graph::{NodeId, ValueId};
 
 use super::Converter;
@@ -28,20 +29,36 @@ impl Converter<'_> {
             }
         }
         self.complete(edits)?;
-        for at in &self.conversion.compresses {
+        for (at, &axis) in &self.conversion.compresses {
             let value = self.graph.nodes[at.node.index()].inputs[at.input];
-            let runs = Runs::of(value, self.graph.ty(value).rank() - 1);
-            let name = self.name(value)?.to_string();
+            let Some(runs) = self.with_name(Runs::of(value, axis)) else {
+                continue;
+            };
+            let name = self.name(runs.value)?.to_string();
             let short = format!("{name}/compressed");
             if edits.made.insert(short.clone()) {
                 let slice = self.without_last(&name, &short, runs, edits);
                 self.put_behind(&name, vec![slice], edits);
             }
             if !self.is_norm(at.node) {
-                self.rename(value, *at, &short, edits)?;
+                self.rename(runs.value, *at, &short, edits)?;
             }
         }
         Ok(())
+    }
+
+    /// The value with a name that runs are broadcast from by their reader, and its axis; none where that has no such
+    /// axis, or one of extent 1, so that the reader broadcasts it to any extent.
+    fn with_name(&self, runs: Runs) -> Option<Runs> {
+        let shape = |value: ValueId| &self.graph.ty(value).shape;
+        if self.names.first(runs.value).is_some() {
+            return Some(runs);
+        }
+        let node = &self.graph.nodes[self.graph.producer(runs.value)?.index()];
+        let &from = node.inputs.first().filter(|_| node.op.is::<Broadcast>())?;
+        let axis = (runs.axis + shape(from).len()).checked_sub(shape(runs.value).len())?;
+        let is_whole = shape(from)[axis] == shape(runs.value)[runs.axis];
+        is_whole.then(|| self.with_name(Runs::of(from, axis))).flatten()
     }
 
     fn is_norm(&self, node: NodeId) -> bool {
@@ -149,7 +166,7 @@ impl Converter<'_> {
         let is_recentred = recentred
             .iter()
             .any(|(runs, uses)| runs.value == value && uses.contains(&at));
-        is_recentred || self.conversion.compresses.contains(&at)
+        is_recentred || self.conversion.compresses.contains_key(&at)
     }
 
     /// A slice that leaves out the last element of runs.

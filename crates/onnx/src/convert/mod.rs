@@ -10,10 +10,11 @@ mod verify;
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 use lessen_compile::{Conversion, NormOptions, NormTarget, Parameter, ParameterStep, convert_norms, recognize_norms};
-use lessen_graph::{Graph, InputKind, ValueId};
+use lessen_graph::{Array, Graph, InputKind, ValueId};
 
 use crate::edit::{ChangedTensor, Edits};
 use crate::element::Element;
@@ -88,7 +89,7 @@ impl<'m> Converter<'m> {
             .filter(|input| input.kind == InputKind::State)
             .map(|input| (input.value, input.name.as_str()))
             .collect();
-        let known = filled_rows(model, &graph)?;
+        let known = filled(model, &graph, &imported.constants)?;
         let is_constant = |name: &str| {
             let node = names.definition(name).map(|node| &model.nodes[node]);
             node.is_some_and(|node| node.proto.op_type == "Constant")
@@ -185,20 +186,25 @@ impl<'m> Converter<'m> {
     }
 }
 
-/// The states of one axis whose elements all equal one number, such as the scale of a norm that has none of its own.
-fn filled_rows(model: &Model, graph: &Graph) -> Result<HashMap<ValueId, f64>> {
+/// The states of one axis, and those of computed constants, whose elements all equal one number, such as the scale of a
+/// norm that has none of its own.
+fn filled(model: &Model, graph: &Graph, constants: &HashMap<String, Arc<Array>>) -> Result<HashMap<ValueId, f64>> {
+    let first = |elements: &[f64]| {
+        let first = *elements.first()?;
+        elements.iter().all(|x| *x == first).then_some(first)
+    };
     let mut known = HashMap::new();
     for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
         let Some(tensor) = model.initializers.get(&input.name) else {
+            let constant = constants.get(&input.name).and_then(|array| first(&array.data));
+            known.extend(constant.map(|number| (input.value, number)));
             continue;
         };
         if tensor.shape.len() != 1 || !tensor.element.is_float() {
             continue;
         }
         let elements = tensor.elements(&model.source, |x| x)?;
-        if let Some(first) = elements.first().filter(|first| elements.iter().all(|x| x == *first)) {
-            known.insert(input.value, *first);
-        }
+        known.extend(first(&elements).map(|number| (input.value, number)));
     }
     Ok(known)
 }

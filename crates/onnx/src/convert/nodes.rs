@@ -102,7 +102,7 @@ impl Converter<'_> {
             .recentred
             .iter()
             .find(|(runs, uses)| runs.value == x && uses.contains(&at));
-        let compressed = self.conversion.compresses.contains(&at);
+        let compressed = self.conversion.compresses.contains_key(&at);
         let x = match recentred {
             Some((runs, _)) => self.centred(*runs)?,
             None if compressed => format!("{}/compressed", self.name(x)?),

@@ -89,6 +89,37 @@ fn norms_of_primitive_operators_are_converted() {
 }
 
 #[test]
+fn branches_are_multiplied_by_numbers() {
+    for target in [NormTarget::Rms, NormTarget::Crms] {
+        for opset in [12, 17] {
+            let mut b = Builder::new(opset);
+            let ids = b.input("ids", I64, &[Extent::Named("batch"), Extent::Named("length")]);
+            let words = b.weight("words", &[11, 6], 0.4);
+            let mut x = b.node("Gather", "embedded", &[&words, &ids], vec![]);
+            // One number, the same one for each position, for each row, and expanded.
+            let one = b.floats("one", &[], vec![0.5]);
+            let all = b.floats("all", &[6], vec![0.75; 6]);
+            let rows = b.floats("rows", &[2, 1, 1], vec![0.5, 2.0]);
+            let shape = b.integers("shape", &[1, 1, 6]);
+            let wide = b.node("Expand", "wide", &[&one, &shape], vec![]);
+            for factor in [one, all, rows, wide] {
+                let part = |part: &str| format!("{factor}.{part}");
+                let h = b.norm(&part("norm"), &x, 6);
+                let h = b.linear(&part("in"), &h, 6, 8);
+                let h = b.node("Tanh", &part("tanh"), &[&h], vec![]);
+                let h = b.linear(&part("out"), &h, 8, 6);
+                let h = b.node("Mul", &part("scaled"), &[&h, &factor], vec![]);
+                x = b.node("Add", &part("sum"), &[&x, &h], vec![]);
+            }
+            let h = b.norm("final", &x, 6);
+            b.linear("y", &h, 6, 4);
+            b.output("y");
+            assert_eq!(check(&b, target), (5, 0), "{target:?}, {opset}");
+        }
+    }
+}
+
+#[test]
 fn reshapes_that_say_extents_follow_a_compression() {
     let mut b = transformer(17);
     // Exporters write the rows of a product under their sizes again.
