@@ -247,11 +247,11 @@ pub(crate) fn end_of(plan: &Plan, value: ValueId) -> usize {
 }
 
 impl Bound {
-    /// The nodes that run by rows.
-    pub(crate) fn row_nodes(&mut self) -> &mut [RowNode] {
+    /// The nodes of a group, which run by rows.
+    pub(crate) fn row_nodes(&mut self) -> Option<&mut Vec<RowNode>> {
         match &mut self.kind {
-            Kind::Group(group) => &mut group.nodes,
-            Kind::Whole(_) => &mut [],
+            Kind::Group(group) => Some(&mut group.nodes),
+            Kind::Whole(_) => None,
         }
     }
 

@@ -1,8 +1,10 @@
-//! States that never change: those that one product reads are packed once, in place of what was uploaded.
+//! States that never change: those that one product reads are packed once, in place of what was uploaded. Such a
+//! product also adds the row that the next node would add to it.
 
 use lessen_base::Result;
 use lessen_compile::{Plan, Storage};
 use lessen_graph::ValueId;
+use lessen_graph::ops::{Binary, BinaryKind};
 
 use crate::arena::Arena;
 use crate::bind::Bound;
@@ -11,7 +13,7 @@ use crate::exec::Executable;
 use crate::group::{RowNode, RowOutput};
 use crate::index_errors::IndexErrors;
 use crate::kernels::kernel::{Arg, MAX_OPERANDS, Run};
-use crate::operand::Bases;
+use crate::operand::{Bases, RowOperand};
 use crate::store::Store;
 
 impl Executable {
@@ -22,7 +24,7 @@ impl Executable {
     /// Memory that the system does not give; what is packed until then can be run.
     pub(crate) fn freeze(&mut self, device: &Device, store: &mut Store) -> Result<()> {
         let uses = uses_of_states(&self.plan);
-        for node in self.bound.iter_mut().flat_map(Bound::row_nodes) {
+        for node in self.bound.iter_mut().filter_map(Bound::row_nodes).flatten() {
             let Some((state, bytes)) = packable(&self.plan, &uses, node) else {
                 continue;
             };
@@ -35,6 +37,16 @@ impl Executable {
             store.pack(name, memory);
             self.packed[state] = true;
             node.kernel.freeze();
+        }
+        let uses = uses_of_values(&self.plan);
+        for nodes in self.bound.iter_mut().filter_map(Bound::row_nodes) {
+            for i in (1..nodes.len()).rev() {
+                if let Some(row) = added_row(&self.plan, &uses, &nodes[i - 1], &nodes[i]) {
+                    let sum = nodes.remove(i);
+                    nodes[i - 1].inputs.push(row);
+                    nodes[i - 1].outputs = sum.outputs;
+                }
+            }
         }
         Ok(())
     }
@@ -59,6 +71,39 @@ fn uses_of_states(plan: &Plan) -> Vec<usize> {
         [assign.target, assign.value].into_iter().for_each(&mut count);
     }
     uses
+}
+
+/// How many nodes and outputs read each value, views of it included.
+fn uses_of_values(plan: &Plan) -> Vec<usize> {
+    let graph = plan.graph();
+    let mut uses = vec![0; graph.values.len()];
+    let by_nodes = plan.steps().iter().flat_map(|step| &step.nodes);
+    let by_nodes = by_nodes.flat_map(|id| graph.nodes[id.index()].inputs.iter().copied());
+    let outputs = graph.outputs.iter().map(|output| output.value);
+    let assigned = graph.assigns.iter().map(|assign| assign.value);
+    by_nodes
+        .chain(outputs)
+        .chain(assigned)
+        .for_each(|value| uses[plan.place(value).base.index()] += 1);
+    uses
+}
+
+/// The row that a node adds to each row of the frozen product before it, if nothing else reads that and the product can
+/// be written where the sum lies.
+fn added_row(plan: &Plan, uses: &[usize], product: &RowNode, sum: &RowNode) -> Option<RowOperand> {
+    let node = |node: &RowNode| &plan.graph().nodes[node.timed.node.index()];
+    let is_sum = node(sum).op.downcast_ref::<Binary>()?.kind == BinaryKind::Add;
+    let value = node(product).outputs[0];
+    let of_product = node(sum).inputs.iter().position(|input| *input == value)?;
+    let ([RowOutput::Rows(from)], [RowOutput::Rows(to)]) = (&product.outputs[..], &sum.outputs[..]) else {
+        return None;
+    };
+    let is_free = is_sum && product.kernel.is_frozen && uses[value.index()] == 1;
+    // The sum may lie where the product's rows do, which end before it begins.
+    let is_apart = from == to || product.inputs.iter().all(|input| input.is_apart(to));
+    let row = sum.inputs[1 - of_product].as_one_row()?;
+    let fits = to.has_dense_rows() && row.columns() == from.columns() && to.columns() == from.columns();
+    (is_free && is_apart && fits).then_some(row)
 }
 
 /// The state that a node can read packed, and the bytes that it takes then.

@@ -1,12 +1,14 @@
 //! Operands: from a value's place in the plan to pointers at run time.
 
+use std::ops::Range;
+
 use lessen_compile::{Plan, Storage, row_layout};
 use lessen_graph::ValueId;
 
 use crate::kernels::kernel::Arg;
 
 /// Where the memory of a value begins at run time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Region {
     Arena,
     State(usize),
@@ -45,7 +47,7 @@ impl Bases {
 }
 
 /// A value's first byte and element size.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Location {
     pub(crate) region: Region,
     pub(crate) byte: usize,
@@ -71,7 +73,7 @@ pub(crate) fn location(plan: &Plan, constant_offsets: &[usize], value: ValueId) 
 }
 
 /// An operand of a node of a group.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct RowOperand {
     location: Location,
     /// Axes that enumerate the rows; empty for an operand that is read whole.
@@ -124,6 +126,36 @@ impl RowOperand {
     /// Whether the columns of a row follow each other.
     pub(crate) fn has_dense_rows(&self) -> bool {
         self.step == 1
+    }
+
+    /// Whether no element lies where one of another operand does, as far as that is known of rows: values in a worker's
+    /// own memory may lie in the same place one after another.
+    pub(crate) fn is_apart(&self, other: &RowOperand) -> bool {
+        let [own, others] = [self, other].map(|operand| operand.location.region);
+        match (own, others) {
+            (Region::Arena, Region::Arena) => {
+                let [own, others] = [self, other].map(RowOperand::span);
+                own.end <= others.start || others.end <= own.start
+            }
+            _ => own != others,
+        }
+    }
+
+    /// The bytes from the first element of all rows to the last one.
+    fn span(&self) -> Range<usize> {
+        let Location { byte, size, .. } = self.location;
+        let last = |(extent, stride): &(usize, usize)| (extent - 1) * stride;
+        let elements = self.lead.iter().map(last).sum::<usize>() + (self.columns - 1) * self.step + 1;
+        byte..byte + elements * size
+    }
+
+    /// The operand as one row that any number of rows read; none where they read others.
+    pub(crate) fn as_one_row(&self) -> Option<RowOperand> {
+        let is_one = !self.is_whole() && self.has_dense_rows() && self.lead.iter().all(|(_, stride)| *stride == 0);
+        is_one.then(|| RowOperand {
+            lead: vec![(usize::MAX, 0)],
+            ..self.clone()
+        })
     }
 
     /// Columns.

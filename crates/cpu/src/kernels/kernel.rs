@@ -101,7 +101,8 @@ pub(crate) struct Fixed {
     pub(crate) bytes: usize,
     /// Packs the input into the memory that a run calls shared.
     pub(crate) pack: Prepare,
-    /// The loop that reads the packed input, and other operands whose columns follow each other.
+    /// The loop that reads the packed input, and other operands whose columns follow each other. A row behind the
+    /// operation's inputs is added to each row of the result.
     pub(crate) run: RowLoop,
     pub(crate) cut: Cut,
 }
@@ -111,6 +112,8 @@ pub(crate) struct RowKernel {
     pub(crate) run: RowLoop,
     pub(crate) prepare: Option<Prepare>,
     pub(crate) fixed: Option<Fixed>,
+    /// Whether it is what [`Fixed`] says.
+    pub(crate) is_frozen: bool,
     pub(crate) scratch: Scratch,
     /// Whether the bits of a row depend on which rows are computed together.
     pub(crate) tiled: bool,
@@ -125,6 +128,7 @@ impl RowKernel {
             run: Box::new(run),
             prepare: None,
             fixed: None,
+            is_frozen: false,
             scratch: Scratch::default(),
             tiled: false,
             cut,
@@ -192,7 +196,7 @@ impl RowKernel {
     /// Reads an input as it is packed from now on, if there is a loop for that.
     pub(crate) fn freeze(&mut self) {
         if let Some(Fixed { run, cut, .. }) = self.fixed.take() {
-            (self.run, self.cut, self.prepare) = (run, cut, None);
+            (self.run, self.cut, self.prepare, self.is_frozen) = (run, cut, None, true);
         }
     }
 

@@ -87,6 +87,66 @@ fn frozen_products_are_near_exact_ones_and_their_bits_do_not_depend_on_threads()
     }
 }
 
+/// Two layers with biases, the second one of which reads what the first gives, and a residual sum; with `keeps` the
+/// first product is a result, too.
+fn layers(rows: usize, keeps: bool) -> Graph {
+    let trace = Trace::new();
+    let x = trace.input("x", DType::F32, &[rows, 48]);
+    let state = |name: &str, shape: &[usize]| trace.state(name, DType::F32, shape);
+    let product = x.matmul(state("w1", &[48, 90]));
+    let hidden = (product + state("b1", &[90])).gelu();
+    let y = state("b2", &[48]) + hidden.matmul(state("w2", &[90, 48]));
+    trace.output("y", x + y);
+    if keeps {
+        trace.output("product", product);
+    }
+    trace.finish()
+}
+
+#[test]
+fn rows_that_are_added_to_frozen_products_are_part_of_them() {
+    for rows in [20, 197, 600, 1576] {
+        for keeps in [false, true] {
+            let graph = layers(rows, keeps);
+            let mut seed = 0;
+            let given: HashMap<String, Array> = graph
+                .inputs
+                .iter()
+                .map(|input| {
+                    seed += 1;
+                    let ty = graph.ty(input.value).clone();
+                    let data = values(seed, ty.numel()).iter().map(|x| f64::from(*x)).collect();
+                    (input.name.clone(), Array::new(ty, data))
+                })
+                .collect();
+            let data = |name: &str| given[name].data.iter().map(|x| *x as f32).collect::<Vec<f32>>();
+            let expected = evaluate_exactly(&graph, &given).unwrap();
+            let found = [1, 2].map(|threads| {
+                let mut cpu = CpuBackend::new(threads).unwrap();
+                let plan = lessen_compile::compile(&graph, &Options::default(), cpu.target()).unwrap();
+                let program = cpu.load(plan).unwrap();
+                for input in graph.inputs.iter().filter(|input| input.name != "x") {
+                    cpu.allocate(&input.name, graph.ty(input.value)).unwrap();
+                    cpu.upload(&input.name, Host::F32(&data(&input.name))).unwrap();
+                }
+                cpu.freeze(program).unwrap();
+                let y = run(&mut cpu, program, &data("x"));
+                for (name, expected) in &expected {
+                    let Some(Host::F32(found)) = cpu.output(program, name) else {
+                        panic!("{name} is f32");
+                    };
+                    for (i, (found, expected)) in found.iter().zip(&expected.data).enumerate() {
+                        let is_near = (f64::from(*found) - expected).abs() < 1e-4;
+                        assert!(is_near, "{rows} rows, {name}, element {i}: {found}, not {expected}");
+                    }
+                }
+                y
+            });
+            assert!(found[0] == found[1], "{rows} rows: threads");
+        }
+    }
+}
+
 #[test]
 fn a_state_that_another_operation_reads_stays_as_it_is() {
     let size = (64, 48, 64);

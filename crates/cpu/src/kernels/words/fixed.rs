@@ -39,10 +39,15 @@ pub(crate) fn fixed<N: Word>(shape: Shape) -> Option<Fixed> {
     })
 }
 
-/// Computes some rows and columns, which begin at a vector. The rows' numbers follow each other.
+/// Computes some rows and columns, which begin at a vector. The rows' numbers follow each other. Where there is a third
+/// operand, it is a row that the sums begin with.
 fn run<N: Word>(words: usize, columns: usize, r: &Run<'_>) {
     let (a, y) = (r.inputs[0], r.outputs[0]);
     let packed = r.inputs[1].ptr.cast_const();
+    let bias = r
+        .inputs
+        .get(2)
+        .map_or(std::ptr::null(), |bias| bias.ptr.cast::<f32>().cast_const());
     let mut pointers = [std::ptr::null::<u8>(); ROWS];
     for from in (0..r.n).step_by(ROWS) {
         let rows = ROWS.min(r.n - from);
@@ -68,7 +73,10 @@ fn run<N: Word>(words: usize, columns: usize, r: &Run<'_>) {
                     panel_row,
                 };
                 let first = y.ptr.cast::<f32>().wrapping_add(from * y.row);
-                let to = Place::panel(Begins::Apart(first, y.row), column, next);
+                let to = Place {
+                    bias,
+                    ..Place::panel(Begins::Apart(first, y.row), column, next)
+                };
                 // SAFETY: see `Run`; the factor is packed as `fixed` says, and the columns are this task's.
                 unsafe { N::rows(rows, (next - column).next_multiple_of(VECTOR), terms, to, word > 0) };
                 column = next;

@@ -77,6 +77,8 @@ pub(crate) struct Place {
     pub(super) column: usize,
     /// Which columns of the last vector there are.
     pub(super) last: __mmask16,
+    /// A row that the sums of products of rows begin with, from its first column on; null where they begin with zeros.
+    pub(super) bias: *const f32,
 }
 
 /// Calls a function for tiles of `R` rows, and for smaller ones that are left.
@@ -146,6 +148,8 @@ macro_rules! products {
                     let mut sums = [[_mm512_setzero_ps(); V]; R];
                     if accumulate {
                         to.load(&mut sums);
+                    } else if !to.bias.is_null() {
+                        sums = [read(to.bias.add(to.column).cast(), to.last); R];
                     }
                     for run in 0..terms.runs {
                         let mut left = [std::ptr::null::<u8>(); R];
@@ -267,6 +271,7 @@ impl Place {
             begins,
             column,
             last: ((1u32 << last) - 1) as __mmask16,
+            bias: std::ptr::null(),
         }
     }
 
