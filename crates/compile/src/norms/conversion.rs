@@ -178,8 +178,8 @@ impl Conversion {
         let terms = facts.terms(runs);
         let mut types = facts.graph.input_types(node);
         for (ty, &value) in types.iter_mut().zip(&node.inputs) {
-            for term in terms.iter().filter(|term| term.value == value) {
-                ty.shape[term.axis] -= 1;
+            if let Some(term) = terms.iter().find(|term| term.value == value) {
+                ty.shape[term.axis] = ty.shape[term.axis].saturating_sub(1);
             }
         }
         if node.op.infer(&types).is_ok() {
