@@ -7,10 +7,11 @@
 Models with random weights (ViT: table B.1 of the dissertation; GPT-2 on 512 tokens, as its figure 3.5) are exported by
 PyTorch and converted by `lessen convert`. In each round every file runs in ONNX Runtime and in Lessen, in turn, every
 other round in the opposite order; a ratio is taken within a round. A file that takes long has fewer runs in a round, at
-least one; one whose run takes over ten seconds has one round. With --work, what is measured is kept in norms.json there,
-and the same command goes on where it was interrupted. The share of norms is that of the time of their nodes, by the profile of ONNX Runtime, and that of the time in
-all kernels in Lessen. Training steps are those of the same models in `lessen bench step`, with AdamW, in rounds of their
-own. Needs torch, transformers, onnx and onnxruntime.
+least one. With --work, what is measured is kept in norms.json there, and the same command goes on where it was
+interrupted. The share of norms is that of the time of their nodes, by the profile of ONNX Runtime, and that of the time
+in all kernels in Lessen. The share of the peak is that of matrix products, the same number of operations for both, in
+the whole time of a run. Training steps are those of the same models in `lessen bench step`, with AdamW, in rounds of
+their own. Needs torch, transformers, onnx and onnxruntime.
 """
 
 import argparse
@@ -33,8 +34,6 @@ TOKENS = 512
 THREADS = 2
 # Milliseconds of the timed runs of a file in a round, about.
 ROUND_MS = 2000
-# A file whose run takes longer has one round.
-SLOW_MS = 10000
 # The cases of `lessen bench step` that train these models.
 STEPS = {"vit-tiny": "o", "vit-small": "h", "vit-base": "p", "vit-large": "q", "gpt2-small": "r", "gpt2-medium": "s"}
 NORMS = ("layernorm", "rmsnorm", "crmsnorm")
@@ -137,13 +136,17 @@ def share_of_norms(path, x, work):
 
 
 def run_ours(lessen, path, batch, runs, expected_ms):
-    """Median milliseconds of a run in Lessen, and the share of norms; `expected_ms` says how many runs there are."""
+    """A run in Lessen: median milliseconds, share of norms, GFLOP of products and the machine's peak in GFLOP/s.
+
+    `expected_ms` says how many runs there are.
+    """
     runs = max(1, min(runs, round(ROUND_MS / expected_ms))) if expected_ms else runs
     command = [lessen, "bench", "onnx", path, "--size", f"batch={batch}", "--runs", str(runs)]
     command += ["--threads", str(THREADS), "--alone", "--json"]
     got = json.loads(step.output_of(command, "lessen bench onnx"))
     # Norms of primitive operations are not told apart.
-    return got["ms"]["median"], got["norm_share"] if got["norms"] else None
+    share = got["norm_share"] if got["norms"] else None
+    return got["ms"]["median"], share, got["flops"] / 1e9, got["peak_gflops"]
 
 
 class Kept:
@@ -191,13 +194,11 @@ def measure(lessen, args, work, kept):
             times = {key: [] for key in sides}
             expected_ms = None
             for round_ in range(args.rounds):
-                if round_ > 0 and expected_ms > SLOW_MS:
-                    break
                 for side, norm in sides if round_ % 2 == 0 else reversed(sides):
                     print(f"{name}, batch {batch}, round {round_ + 1}, {side}, {norm} ...", file=sys.stderr)
                     if side == "ort":
                         expected_ms = run_theirs(files[norm], x, args.runs)
-                        times[side, norm].append((expected_ms, None))
+                        times[side, norm].append([expected_ms])
                     else:
                         times[side, norm].append(run_ours(lessen, files[norm], batch, args.runs, expected_ms))
             shares = {norm: share_of_norms(files[norm], x, work) for norm in NORMS}
@@ -209,12 +210,11 @@ def measure(lessen, args, work, kept):
 
 def restored(found):
     """Times and shares as they were measured."""
-    times = {(side, norm): [tuple(one) for one in own] for side, norm, own in found["times"]}
-    return times, found["shares"]
+    return {(side, norm): own for side, norm, own in found["times"]}, found["shares"]
 
 
 def measure_steps(lessen, args, kept):
-    """{model: (title, {norm: [(milliseconds, planned bytes), one for each round]})}"""
+    """{model: (title, {norm: [(milliseconds, planned bytes, share of the peak), one for each round]})}"""
     results = {}
     environment = dict(os.environ, LESSEN_THREADS=str(THREADS))
     for name in args.models.split(","):
@@ -227,8 +227,9 @@ def measure_steps(lessen, args, kept):
                 print(f"{name}, training, round {round_ + 1}, {norm} ...", file=sys.stderr)
                 command = [lessen, "bench", "step", "--case", case, "--steps", str(args.steps), "--json"]
                 command += ["--norm", norm.removesuffix("norm")]
-                got = json.loads(step.output_of(command, "lessen bench step", environment))["cases"][case]
-                times[norm].append((got["step_ms"], got["planned_peak_bytes"]))
+                all_ = json.loads(step.output_of(command, "lessen bench step", environment))
+                got, peak = all_["cases"][case], all_["peak_gflops"]
+                times[norm].append((got["step_ms"], got["planned_peak_bytes"], got["gflops"] / peak))
                 title = got["title"]
         results[name] = (title, times)
         kept.put(f"{name} {args.step_rounds} steps", results[name])
@@ -236,13 +237,16 @@ def measure_steps(lessen, args, kept):
 
 
 def table_of_steps(results):
-    lines = ["| step | norm | ms | to LayerNorm | memory planned, MiB |", "|---|---|---|---|---|"]
+    lines = ["| step | norm | ms | to LayerNorm | of the peak | memory planned, MiB |", "|---|---|---|---|---|---|"]
     for title, times in results.values():
         for norm in NORMS:
-            own = [ms for ms, _ in times[norm]]
-            ratios = [a / b for a, (b, _) in zip(own, times["layernorm"])]
+            own = [step_[0] for step_ in times[norm]]
+            ratios = [a / b[0] for a, b in zip(own, times["layernorm"])]
+            share = 100 * statistics.median(step_[2] for step_ in times[norm])
             memory = times[norm][0][1] / 2**20
-            lines.append(f"| {title} | {norm} | {step.spread(own, 1)} | {step.spread(ratios, 3)} | {memory:,.0f} |")
+            lines.append(
+                f"| {title} | {norm} | {step.spread(own, 1)} | {step.spread(ratios, 3)} | {share:.0f} % | {memory:,.0f} |"
+            )
     return lines
 
 
@@ -252,7 +256,7 @@ def verdict(results):
     for (name, batch), (times, _) in results.items():
         for norm in NORMS:
             pairs = zip(times["lessen", norm], times["ort", norm])
-            ratios[f"{name}, batch {batch}, {norm}"] = statistics.median([a / b for (a, _), (b, _) in pairs])
+            ratios[f"{name}, batch {batch}, {norm}"] = statistics.median([a[0] / b[0] for a, b in pairs])
     slowest = max(ratios, key=ratios.get)
     count = sum(ratio <= 1 for ratio in ratios.values())
     fast = f"Lessen is at least as fast as ONNX Runtime on {count} of {len(ratios)}"
@@ -261,21 +265,25 @@ def verdict(results):
 
 def table(results):
     lines = ["| model | batch | norm | ONNX Runtime, ms | to LayerNorm | norms' share | Lessen, ms | to LayerNorm "
-             "| norms' share | Lessen / ONNX Runtime |"]
-    lines += ["|" + "---|" * 10]
+             "| norms' share | Lessen / ONNX Runtime | of the peak, Lessen and ONNX Runtime |"]
+    lines += ["|" + "---|" * 11]
     for (name, batch), (times, shares) in results.items():
         for norm in NORMS:
-            theirs = [ms for ms, _ in times["ort", norm]]
-            ours = [ms for ms, _ in times["lessen", norm]]
-            of_theirs = [a / b for a, (b, _) in zip(theirs, times["ort", "layernorm"])]
-            of_ours = [a / b for a, (b, _) in zip(ours, times["lessen", "layernorm"])]
+            theirs = [run[0] for run in times["ort", norm]]
+            ours = [run[0] for run in times["lessen", norm]]
+            of_theirs = [a / b[0] for a, b in zip(theirs, times["ort", "layernorm"])]
+            of_ours = [a / b[0] for a, b in zip(ours, times["lessen", "layernorm"])]
             between = [a / b for a, b in zip(ours, theirs)]
-            own = [share for _, share in times["lessen", norm] if share is not None]
+            # Milliseconds of the products at the peak.
+            at_peak = [1e3 * gflop / peak for _, _, gflop, peak in times["lessen", norm]]
+            peaks = [100 * statistics.median(a / b for a, b in zip(at_peak, runs)) for runs in (theirs, ours)]
+            own = [run[1] for run in times["lessen", norm] if run[1] is not None]
             own = f"{100 * statistics.median(own):.1f} %" if own else ""
             share = f"{100 * shares[norm]:.1f} %" if norm != "crmsnorm" else ""
             lines.append(
                 f"| {name} | {batch} | {norm} | {step.spread(theirs, 1)} | {step.spread(of_theirs, 3)} | {share}"
-                f" | {step.spread(ours, 1)} | {step.spread(of_ours, 3)} | {own} | {step.spread(between, 3)} |"
+                f" | {step.spread(ours, 1)} | {step.spread(of_ours, 3)} | {own} | {step.spread(between, 3)}"
+                f" | {peaks[1]:.0f}, {peaks[0]:.0f} % |"
             )
     return lines
 
@@ -306,6 +314,8 @@ def main():
     command += f" --runs {args.runs} --step-rounds {args.step_rounds} --steps {args.steps}"
     text += ["", "```", command, "```", "", f"- Date: {datetime.date.today().isoformat()}"]
     text += [f"- Machine: {step.machine()}; load before the first round {load:.2f}; {THREADS} threads"]
+    peaks = [run[3] for times, _ in results.values() for norm in NORMS for run in times["lessen", norm]]
+    text += [f"- The machine's peak of products in float32, measured beside each file: {step.spread(peaks, 0)} GFLOP/s"]
     text += [f"- ONNX Runtime {onnxruntime.__version__}, float32; a figure is the median over the rounds, with the smallest and"
              " largest in brackets"]
     text += ["- CRMSNorm has no kernel in ONNX Runtime: it is eight nodes there, whose share is not told apart; where Lessen does not"]

@@ -10,6 +10,7 @@ use lessen_graph::Type;
 use crate::device::Device;
 use crate::exec::Executable;
 use crate::host_arrays::{host_array, host_ptr};
+use crate::probe::peak_flops;
 use crate::store::Store;
 use crate::target::TimedTarget;
 use crate::times::{self, Times};
@@ -65,6 +66,11 @@ impl CpuBackend {
     /// If the program is not loaded.
     pub fn node_seconds(&self, program: ProgramId) -> Vec<f64> {
         self.program(program).node_seconds()
+    }
+
+    /// The most floating-point operations per second of the device, as [`peak_flops`].
+    pub fn peak_flops(&self) -> f64 {
+        peak_flops(&self.device)
     }
 
     /// Threads of the device.
@@ -157,7 +163,7 @@ impl Backend for CpuBackend {
     fn upload_part(&mut self, state: &str, first: usize, data: Host<'_>) -> Result<()> {
         let to = self.store.state(state).ok_or_else(|| missing(state))?;
         let end = first.checked_add(data.len());
-        if to.is_packed {
+        if to.packed_for.is_some() {
             return Err(packed(state));
         }
         if data.dtype() != to.ty.dtype || end.is_none_or(|end| end > to.ty.numel()) {
@@ -175,7 +181,7 @@ impl Backend for CpuBackend {
 
     fn download(&self, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
         let from = self.store.state(state).ok_or_else(|| missing(state))?;
-        if from.is_packed {
+        if from.packed_for.is_some() {
             return Err(packed(state));
         }
         // SAFETY: the state's memory holds the elements of its type, aligned to a page, and is borrowed with the store.
@@ -190,7 +196,7 @@ impl Backend for CpuBackend {
     fn freeze(&mut self, program: ProgramId) -> Result<()> {
         let executable = self.programs.get_mut(&program);
         let executable = executable.ok_or_else(|| Error::internal("the program is not loaded"))?;
-        executable.freeze(&self.device, &mut self.store)
+        executable.freeze(program, &self.device, &mut self.store)
     }
 
     fn run(&mut self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {

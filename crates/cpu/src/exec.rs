@@ -3,7 +3,7 @@
 use std::sync::PoisonError;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Host, Plan, Storage};
+use lessen_compile::{Host, Plan, ProgramId, Storage};
 use lessen_graph::{InputKind, Type};
 
 use crate::bind::{Binder, Bound, end_of};
@@ -38,8 +38,8 @@ struct Copy {
 pub struct Executable {
     pub(crate) plan: Plan,
     pub(crate) bound: Vec<Bound>,
-    /// Which of the graph's inputs are states that lie as kernels of this executable alone read them.
-    pub(crate) packed: Vec<bool>,
+    /// For each of the graph's inputs, this program, if it is a state that was packed for it.
+    pub(crate) packed: Vec<Option<ProgramId>>,
     constants: Constants,
     data: Vec<DataInput>,
     results: Vec<Returned>,
@@ -110,7 +110,7 @@ impl Executable {
             arena_reached,
             bound,
             constants,
-            packed: vec![false; plan.graph().inputs.len()],
+            packed: vec![None; plan.graph().inputs.len()],
             plan,
         })
     }
@@ -209,7 +209,7 @@ impl Executable {
             }
             let (ty, name) = (graph.ty(input.value), &input.name);
             *to = match store.state(name) {
-                Some(state) if state.is_packed != *packed => {
+                Some(state) if state.packed_for != *packed => {
                     return Err(Error::internal(format!(
                         "the state `{name}` is packed for another program"
                     )));

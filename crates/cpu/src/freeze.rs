@@ -2,7 +2,7 @@
 //! product also adds the row that the next node would add to it.
 
 use lessen_base::Result;
-use lessen_compile::{Plan, Storage};
+use lessen_compile::{Plan, ProgramId, Storage};
 use lessen_graph::ValueId;
 use lessen_graph::ops::{Binary, BinaryKind};
 
@@ -17,25 +17,25 @@ use crate::operand::{Bases, RowOperand};
 use crate::store::Store;
 
 impl Executable {
-    /// Packs the states that only one kernel reads, if it has a loop for that, one after another: a state's elements
-    /// lie in memory twice meanwhile.
+    /// Packs the states that only one kernel of this `program` reads, if it has a loop for that, one after another: a
+    /// state's elements lie in memory twice meanwhile.
     ///
     /// # Errors
     /// Memory that the system does not give; what is packed until then can be run.
-    pub(crate) fn freeze(&mut self, device: &Device, store: &mut Store) -> Result<()> {
+    pub(crate) fn freeze(&mut self, program: ProgramId, device: &Device, store: &mut Store) -> Result<()> {
         let uses = uses_of_states(&self.plan);
         for node in self.bound.iter_mut().filter_map(Bound::row_nodes).flatten() {
             let Some((state, bytes)) = packable(&self.plan, &uses, node) else {
                 continue;
             };
             let name = &self.plan.graph().inputs[state].name;
-            let Some(from) = store.state(name).filter(|from| !from.is_packed) else {
+            let Some(from) = store.state(name).filter(|from| from.packed_for.is_none()) else {
                 continue;
             };
             let memory = Arena::new(bytes)?;
             pack(device, node, state, from.memory.ptr(), memory.ptr());
-            store.pack(name, memory);
-            self.packed[state] = true;
+            store.pack(name, program, memory);
+            self.packed[state] = Some(program);
             node.kernel.freeze();
         }
         let uses = uses_of_values(&self.plan);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use lessen_base::Result;
+use lessen_compile::ProgramId;
 use lessen_graph::{DType, Type};
 
 use crate::arena::Arena;
@@ -11,8 +12,8 @@ use crate::arena::Arena;
 pub(crate) struct State {
     pub(crate) ty: Type,
     pub(crate) memory: Arena,
-    /// Whether the elements lie as the kernels of one executable read them.
-    pub(crate) is_packed: bool,
+    /// The program whose kernels alone can read the elements as they lie; none for row-major order.
+    pub(crate) packed_for: Option<ProgramId>,
 }
 
 impl State {
@@ -20,12 +21,12 @@ impl State {
         State {
             ty,
             memory,
-            is_packed: false,
+            packed_for: None,
         }
     }
 
     fn is_plain_f32(&self) -> bool {
-        self.ty.dtype == DType::F32 && !self.is_packed
+        self.ty.dtype == DType::F32 && self.packed_for.is_none()
     }
 }
 
@@ -105,10 +106,10 @@ impl Store {
         self.states.values().map(|s| s.memory.len()).sum()
     }
 
-    /// Puts the packed elements of a state in place of those that it has.
-    pub(crate) fn pack(&mut self, name: &str, memory: Arena) {
+    /// Puts the elements of a state, packed for a program, in place of those that it has.
+    pub(crate) fn pack(&mut self, name: &str, program: ProgramId, memory: Arena) {
         if let Some(state) = self.states.get_mut(name) {
-            (state.memory, state.is_packed) = (memory, true);
+            (state.memory, state.packed_for) = (memory, Some(program));
         }
     }
 

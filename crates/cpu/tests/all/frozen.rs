@@ -183,4 +183,10 @@ fn what_is_packed_is_neither_shown_nor_changed_nor_read_by_another_program() {
     cpu.allocate("w", &Type::f32(&[48, 64])).unwrap();
     assert!(cpu.run(other, &[("x", Host::F32(&x))]).is_ok());
     assert!(cpu.run(program, &[("x", Host::F32(&x))]).is_err());
+    // Nor does it read one that is packed for the other program.
+    cpu.upload("w", Host::F32(&w)).unwrap();
+    cpu.freeze(other).unwrap();
+    assert!(cpu.run(other, &[("x", Host::F32(&x))]).is_ok());
+    let error = cpu.run(program, &[("x", Host::F32(&x))]).unwrap_err();
+    assert!(error.to_string().contains("packed for another program"), "{error}");
 }

@@ -47,6 +47,10 @@ pub struct Measured {
     pub run_ms: Vec<f64>,
     /// ONNX Runtime beside it, or why it is not there; none where it was not asked for.
     pub beside: Option<std::result::Result<Beside, String>>,
+    /// Floating-point operations of matrix products in one run.
+    pub flops: f64,
+    /// The machine's peak, floating-point operations per second of `f32` products, measured behind the runs.
+    pub peak_flops: f64,
     /// The part of the time in kernels, summed over all threads, that goes to norms.
     pub norm_share: f64,
     /// Norms of the plan; those of primitive operations that the compiler does not recognize are none.
@@ -67,6 +71,11 @@ impl Measured {
     /// The median run in milliseconds.
     pub fn median_ms(&self) -> f64 {
         self.run_ms[self.run_ms.len() / 2]
+    }
+
+    /// The part of the machine's peak that products reach in a run of this many milliseconds.
+    pub fn share_of_peak(&self, run_ms: f64) -> f64 {
+        1e3 * self.flops / run_ms / self.peak_flops
     }
 
     /// The quickest and the slowest run in milliseconds.
@@ -95,6 +104,8 @@ impl Measured {
             "runs": self.run_ms.len(),
             "threads": self.threads,
             "onnxruntime": onnxruntime,
+            "flops": self.flops,
+            "peak_gflops": self.peak_flops / 1e9,
             "norm_share": self.norm_share,
             "norm_share_of": "time in kernels, all threads together",
             "norms": self.norms,
@@ -111,9 +122,9 @@ fn of_sorted(numbers: &[f64]) -> Value {
     json!({ "median": numbers[numbers.len() / 2], "min": numbers[0], "max": numbers[numbers.len() - 1] })
 }
 
-/// Runs a model on random inputs: twice to warm up, `runs` timed runs, then two that are profiled. If `beside` is given
-/// and Python has ONNX Runtime, each timed run is followed by one of the same file there, and an untimed run comes
-/// before each of them.
+/// Runs a model on random inputs: twice to warm up, `runs` timed runs, then two that are profiled; where one run is
+/// timed, one of each. If `beside` is given and Python has ONNX Runtime, each timed run is followed by one of the same
+/// file there, and untimed runs come before each of them.
 ///
 /// # Errors
 /// A model with a node that is not known, a file that cannot be read, memory that the device does not have; ONNX
@@ -128,9 +139,9 @@ pub fn measure(
     threads: Option<usize>,
     beside: Option<&Path>,
 ) -> Result<Measured> {
-    /// Threads of either side have come to rest before the other side runs.
-    const REST: Duration = Duration::from_millis(20);
-    let (warm_up, profiled) = (2, 2);
+    /// Threads of either side have come to rest before the other side runs: those of ONNX Runtime spin for 40 ms.
+    const REST: Duration = Duration::from_millis(100);
+    let (warm_up, profiled) = (runs.min(2), runs.min(2));
     assert!(runs > 0, "a median needs a run");
     let backend = cpu_with(threads)?;
     let threads = backend.threads();
@@ -154,14 +165,14 @@ pub fn measure(
     let (mut run_ms, mut their_ms) = (Vec::with_capacity(runs), Vec::new());
     for _ in 0..runs {
         if rival.is_some() {
-            executable.run(&data)?;
+            warmed_up(|| executable.run(&data))?;
         }
         let start = Instant::now();
         executable.run(&data)?;
         run_ms.push(1e3 * start.elapsed().as_secs_f64());
         if let Some(Rival::Runs(rival)) = &mut rival {
             sleep(REST);
-            rival.run()?;
+            warmed_up(|| rival.run().map(|_| ()))?;
             their_ms.push(rival.run()?);
             sleep(REST);
         }
@@ -183,14 +194,13 @@ pub fn measure(
     for _ in 0..profiled {
         executable.run(&data)?;
     }
-    if std::env::var("DUMP").is_ok() {
-        eprintln!("{}", lessen_graph::print(executable.plan().graph()));
-    }
     let (norm_share, norms) = share_of_norms(&executable);
     let plan = executable.plan();
     Ok(Measured {
         run_ms,
         beside,
+        flops: plan.flops().0,
+        peak_flops: executable.backend().peak_flops(),
         norm_share,
         norms,
         operations: by_operation(&executable),
@@ -199,6 +209,16 @@ pub fn measure(
         parameter_bytes: plan.state_bytes(),
         threads,
     })
+}
+
+/// Runs something for 50 ms, at least once: cores that were idle have their clock rate, threads their cores.
+fn warmed_up(mut run: impl FnMut() -> Result<()>) -> Result<()> {
+    let start = Instant::now();
+    run()?;
+    while start.elapsed() < Duration::from_millis(50) {
+        run()?;
+    }
+    Ok(())
 }
 
 /// The part of the time in kernels that norms take, and how many there are.

@@ -66,9 +66,10 @@ fn to_text(m: &Measured) -> String {
             let (least, most) = (run_ms[0], run_ms[run_ms.len() - 1]);
             format!(
                 "   ONNX Runtime   {middle:>9.2} ms   ({least:.2} .. {most:.2}; version {version}); Lessen's time is \
-                 {ratio:.3} of it ({:.3} .. {:.3})\n",
+                 {ratio:.3} of it ({:.3} .. {:.3})\n   products       {:>9.0} % of the peak in ONNX Runtime\n",
                 ratios[0],
-                ratios[ratios.len() - 1]
+                ratios[ratios.len() - 1],
+                100.0 * m.share_of_peak(middle),
             )
         }
         Some(Err(why)) => format!("   ONNX Runtime is not measured: {why}\n"),
@@ -84,6 +85,11 @@ fn to_text(m: &Measured) -> String {
         format!(
             "   run            {:>9.2} ms   ({least:.2} .. {most:.2}, {runs} runs)\n",
             m.median_ms()
+        ),
+        format!(
+            "   products       {:>9.0} % of the machine's peak, {:.0} GFLOP/s in f32\n",
+            100.0 * m.share_of_peak(m.median_ms()),
+            m.peak_flops / 1e9
         ),
         beside,
         format!(
