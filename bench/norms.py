@@ -53,7 +53,7 @@ Jiang et al. measured on A100 GPUs, where norms are bound by memory and products
 - Figure 3.5, inference of GPT-3 models on 512 tokens, batch 1: up to 10 % less time in small models, under 1 % from XL on.
 
 An upper bound of what conversion can win is the share of norms in the first column of shares.
-On a CPU that is a few percent in the smallest model and under 1 % from ViT-Base on, so that most of the paper's gain does not
+On a CPU that is a few percent in the smaller models and about 1 % at most from ViT-Base on, so that most of the paper's gain does not
 show: ratios to LayerNorm are 1 within the spread of rounds, and training with RMSNorm or CRMSNorm is not faster.
 """.strip().splitlines()
 
