@@ -19,7 +19,6 @@ mod write;
 
 pub use convert::{
     Converter, Difference, LeftAsItIs, NormOperators, Report, difference, difference_of_files, difference_on,
-    random_inputs,
 };
 pub use element::Element;
 pub use execute::{Check, Executable};

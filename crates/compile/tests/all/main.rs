@@ -7,5 +7,6 @@ mod mean_squares;
 mod merging;
 mod norms;
 mod outside;
+mod random_inputs;
 mod recognized;
 mod text_cases;

@@ -172,21 +172,19 @@ impl Convert {
     ) -> Result<Check> {
         /// Models of more parameters take too long in `f64`.
         const MOST: usize = 1 << 24;
-        /// Indices that every table has.
-        const INDICES: u64 = 2;
         if !report.unknown.is_empty() {
             return Ok(Check::default());
         }
         let written = Model::open(path)?;
         if report.parameters[0] > MOST || converter.largest_value() > MOST {
             return Ok(Check {
-                on_device: difference_on((&device, &check_memory), [model, &written], sizes, self.seed, INDICES)?,
+                on_device: difference_on((&device, &check_memory), [model, &written], sizes, self.seed)?,
                 ..Check::default()
             });
         }
         Ok(Check {
-            exact: converter.difference_in_f64(self.seed, INDICES)?,
-            files: difference_of_files(model, &written, sizes, self.seed, INDICES)?,
+            exact: converter.difference_in_f64(self.seed)?,
+            files: difference_of_files(model, &written, sizes, self.seed)?,
             on_device: None,
         })
     }

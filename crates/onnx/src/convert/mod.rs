@@ -23,7 +23,7 @@ use crate::model::Model;
 use crate::write;
 use names::Names;
 pub use report::{LeftAsItIs, Report};
-pub use verify::{Difference, difference, difference_of_files, difference_on, random_inputs};
+pub use verify::{Difference, difference, difference_of_files, difference_on};
 
 /// The operators that stand for norms without a mean.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use lessen_base::{Result, SplitMix64};
-use lessen_compile::{Backend, Host, HostArray};
-use lessen_graph::{Array, DType, Graph, InputKind, ValueId, evaluate_exactly};
+use lessen_base::Result;
+use lessen_compile::{Backend, Host, HostArray, random_inputs};
+use lessen_graph::{Array, InputKind, ValueId, evaluate_exactly};
 
 use super::Converter;
 use crate::execute::{Check, Executable};
@@ -18,28 +18,6 @@ pub struct Difference {
     pub output: String,
     /// The largest difference of an element, over the largest magnitude of the output.
     pub relative: f64,
-}
-
-/// Random values of the data inputs of a graph: floats of mean 0 and deviation 1,
-/// indices below `most_index`, truth.
-pub fn random_inputs(graph: &Graph, seed: u64, most_index: u64) -> HashMap<String, Array> {
-    let mut random = SplitMix64::new(seed);
-    let mut data = |dtype: DType, count: usize| -> Vec<f64> {
-        (0..count)
-            .map(|_| match dtype {
-                DType::I32 | DType::U32 | DType::U8 => random.below(most_index.max(1)) as f64,
-                DType::Bool => 1.0,
-                _ => 3f64.sqrt() * (2.0 * random.unit() - 1.0),
-            })
-            .collect()
-    };
-    let inputs = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
-    let inputs = inputs.map(|input| {
-        let ty = graph.ty(input.value).clone();
-        let values = data(ty.dtype, ty.numel());
-        (input.name.clone(), Array::new(ty, values))
-    });
-    inputs.collect()
 }
 
 /// The largest difference of two sets of outputs; none where one of them is missing or not finite in one set alone.
@@ -85,12 +63,12 @@ impl Converter<'_> {
     ///
     /// # Errors
     /// A file that cannot be read.
-    pub fn difference_in_f64(&self, seed: u64, most_index: u64) -> Result<Option<Difference>> {
+    pub fn difference_in_f64(&self, seed: u64) -> Result<Option<Difference>> {
         if !self.imported.is_complete() {
             return Ok(None);
         }
         let new = &self.converted;
-        let mut given = random_inputs(&self.graph, seed, most_index);
+        let mut given: HashMap<String, Array> = random_inputs(&self.graph, seed).into_iter().collect();
         let mut changed = given.clone();
         for input in self.graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
             let original = self.parameter(input.value, |x| x)?;
@@ -122,18 +100,12 @@ impl Converter<'_> {
 ///
 /// # Errors
 /// A file that cannot be read, an input whose sizes are not known.
-pub fn difference_of_files(
-    a: &Model,
-    b: &Model,
-    sizes: &Sizes,
-    seed: u64,
-    most_index: u64,
-) -> Result<Option<Difference>> {
+pub fn difference_of_files(a: &Model, b: &Model, sizes: &Sizes, seed: u64) -> Result<Option<Difference>> {
     let (first, second) = (Imported::of(a, sizes)?, Imported::of(b, sizes)?);
     if !first.is_complete() || !second.is_complete() {
         return Ok(None);
     }
-    let data = random_inputs(&first.graph, seed, most_index);
+    let data: HashMap<String, Array> = random_inputs(&first.graph, seed).into_iter().collect();
     let evaluated = |model: &Model, imported: &Imported| {
         let mut given = data.clone();
         for input in imported
@@ -164,15 +136,17 @@ pub fn difference_on(
     models: [&Model; 2],
     sizes: &Sizes,
     seed: u64,
-    most_index: u64,
 ) -> Result<Option<Difference>> {
     let mut results = Vec::new();
+    let mut data = Vec::new();
     for model in models {
         let imported = Imported::of(model, sizes)?;
         if !imported.is_complete() {
             return Ok(None);
         }
-        let data = random_inputs(&imported.graph, seed, most_index);
+        if results.is_empty() {
+            data = random_inputs(&imported.graph, seed);
+        }
         results.push(run_on(open()?, (model, sizes, check), &data)?);
     }
     Ok(difference(&results[0], &results[1]))
@@ -182,7 +156,7 @@ pub fn difference_on(
 fn run_on(
     backend: Box<dyn Backend>,
     (model, sizes, check): (&Model, &Sizes, &Check<'_>),
-    data: &HashMap<String, Array>,
+    data: &[(String, Array)],
 ) -> Result<HashMap<String, Array>> {
     let mut executable = Executable::load(backend, model, sizes, check)?;
     let held: Vec<(&str, HostArray)> = data

@@ -4,11 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use lessen_base::{Error, Result, SplitMix64, allocated};
-use lessen_compile::{Host, HostArray};
+use lessen_compile::{Host, HostArray, random_inputs};
 use lessen_cpu::CpuBackend;
-use lessen_onnx::{
-    Converter, Executable, Model, NormOperators, NormTarget, Sizes, fitting_sizes, random_inputs, size_names,
-};
+use lessen_onnx::{Converter, Executable, Model, NormOperators, NormTarget, Sizes, fitting_sizes, size_names};
 
 use crate::builder::transformer;
 
@@ -99,7 +97,7 @@ fn run(path: &Path) -> Result<()> {
         false => Err(Error::user("the plan is too large for this test")),
     };
     let mut executable = Executable::load(Box::new(CpuBackend::new(1)?), &model, &sizes, &check)?;
-    let inputs: Vec<(String, HostArray)> = random_inputs(executable.plan().graph(), 3, 2)
+    let inputs: Vec<(String, HostArray)> = random_inputs(executable.plan().graph(), 3)
         .into_iter()
         .map(|(name, array)| (name, HostArray::of(array.ty.dtype, &array.data)))
         .collect();

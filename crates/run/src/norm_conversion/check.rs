@@ -1,9 +1,9 @@
 //! Running two models on the same random inputs.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 
-use lessen_base::{Error, Result, SplitMix64};
-use lessen_compile::{Backend, Host, HostArray, Options};
+use lessen_base::{Error, Result};
+use lessen_compile::{Backend, Host, HostArray, Options, random_inputs};
 use lessen_graph::{Array, DType, Graph, InputKind, Type, evaluate_exactly};
 use lessen_nn::Weights;
 
@@ -21,7 +21,7 @@ pub struct Check<'a> {
 /// What the models of a comparison read, and how they are computed.
 pub(super) struct Comparison<'a> {
     device: &'a Open<'a>,
-    data: BTreeMap<String, Array>,
+    data: Vec<(String, Array)>,
     dtype: DType,
 }
 
@@ -56,25 +56,8 @@ impl Comparison<'_> {
     }
 }
 
-/// Random texts of the first few tokens, or images, for the data inputs of a graph.
-fn random_inputs(graph: &Graph, seed: u64) -> BTreeMap<String, Array> {
-    let mut random = SplitMix64::new(seed);
-    let inputs = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
-    let inputs = inputs.map(|input| {
-        let ty = graph.ty(input.value).clone();
-        let number = |random: &mut SplitMix64| match ty.dtype {
-            dtype if dtype.is_float() => 3f64.sqrt() * (2.0 * random.unit() - 1.0),
-            DType::Bool => 1.0,
-            _ => random.below(2) as f64,
-        };
-        let data = (0..ty.numel()).map(|_| number(&mut random)).collect();
-        (input.name.clone(), Array::new(ty.clone(), data))
-    });
-    inputs.collect()
-}
-
-fn exactly(graph: &Graph, weights: &Weights, data: &BTreeMap<String, Array>) -> Result<Vec<f64>> {
-    let mut given: HashMap<String, Array> = data.clone().into_iter().collect();
+fn exactly(graph: &Graph, weights: &Weights, data: &[(String, Array)]) -> Result<Vec<f64>> {
+    let mut given: HashMap<String, Array> = data.iter().cloned().collect();
     for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
         let numbers = weights[&input.name].data.iter().map(|x| f64::from(*x)).collect();
         let ty = graph.ty(input.value).clone();
@@ -88,7 +71,7 @@ fn on_device(
     mut backend: Box<dyn Backend>,
     graph: &Graph,
     weights: &Weights,
-    data: &BTreeMap<String, Array>,
+    data: &[(String, Array)],
 ) -> Result<Vec<f64>> {
     let plan = backend.compile(graph, &Options::default())?;
     for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
