@@ -229,7 +229,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
     // SAFETY: the rows of lanes exist.
     unsafe {
         scores::<L, W>(head, block, bias, tile, keys, operands.queries, weights);
-        tile.times_lanes::<W>(values, operands.d_o, cotangents);
+        tile.times_lanes::<W>(block.n, values, operands.d_o, cotangents);
         let kept = kept(head, block, tile);
         weigh::<L, W>(head, tile, operands, kept.as_ref(), weights, cotangents);
         if has_hidden::<W>(head, block, tile) {

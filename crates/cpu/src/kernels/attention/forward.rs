@@ -10,14 +10,14 @@ use lessen_graph::ops::Weighting;
 use super::super::rows::Rows;
 use super::dropout::kept;
 use super::head::{BLOCK, Block, Head, TILE};
-use super::lanes::{from_rows, load, scale_rows, store, to_lanes, to_rows};
+use super::lanes::{from_rows, load, repeated, scale_rows, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
 use super::scores::{BlockBias, scores};
 use super::sequences::GROUP;
 use super::tile::{Packed, Tile, Tiles, packed_scratch};
 use super::weights::{counts, weights_of};
 use crate::math::{exp_below_zero, log};
-use crate::simd::{Level, dispatch, larger};
+use crate::simd::{self, LANES, Level, chunks, dispatch, larger};
 
 /// Number of `f32` that [`forward`] needs as scratch for this many blocks of queries.
 pub(super) fn forward_scratch(blocks: usize, d: usize, dv: usize) -> usize {
@@ -135,7 +135,11 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
         let values = keys.wrapping_add(packed_scratch(head.d));
         let mut tiles = Tiles::new(head, head.visible(queries.end - 1));
         while let Some(tile) = tiles.next() {
-            let packed = [tile.pack(head.k, head.d, keys), tile.pack(head.v, head.dv, values)];
+            // One block alone reads the rows too seldom for copies to pay.
+            let packed = [(head.k, head.d, keys), (head.v, head.dv, values)].map(|(x, c, to)| {
+                let in_place = if blocks == 1 { tile.in_place(x, c) } else { None };
+                in_place.unwrap_or_else(|| tile.pack(x, c, to))
+            });
             for b in 0..blocks {
                 let sums = sums(b);
                 if tile.first() < head.visible_to(sums.block) {
@@ -204,17 +208,21 @@ unsafe fn add_tile<L: Level, const W: usize>(
         } else {
             load::<W>(sums.largest)
         };
-        let mut powers = [0.0; W];
-        for r in 0..tile.n {
-            let p = weights_of::<L, W>(&head.weighting, load::<W>(weights.add(r * W)), &shift);
-            for i in 0..W {
+        let shift = repeated(&shift);
+        let mut powers = [0.0; LANES];
+        chunks!(tile.n * W, |j, len| {
+            let s = simd::load(weights.add(j), 1, len, f32::NEG_INFINITY);
+            let p = weights_of::<L, LANES>(&head.weighting, s, &shift);
+            for i in 0..LANES {
                 powers[i] += p[i];
             }
-            store(weights.add(r * W), p);
-        }
+            simd::store(weights.add(j), 1, len, &p);
+        });
         let mut total = load::<W>(sums.total);
-        for i in 0..W {
-            total[i] += powers[i];
+        for rows in powers.chunks_exact(W) {
+            for i in 0..W {
+                total[i] += rows[i];
+            }
         }
         store(sums.total, total);
         if let Some(kept) = kept(head, sums.block, tile) {
@@ -230,11 +238,17 @@ unsafe fn grow<L: Level, const W: usize>(tile: &Tile, sums: &Sums, scores: *cons
     // SAFETY: the rows of lanes exist.
     unsafe {
         let before = load::<W>(sums.largest);
+        let mut all = repeated(&before);
+        chunks!(tile.n * W, |j, len| {
+            let s = simd::load(scores.add(j), 1, len, f32::NEG_INFINITY);
+            for i in 0..LANES {
+                all[i] = larger(s[i], all[i]);
+            }
+        });
         let mut largest = before;
-        for r in 0..tile.n {
-            let s = load::<W>(scores.add(r * W));
+        for rows in all.chunks_exact(W) {
             for i in 0..W {
-                largest[i] = larger(s[i], largest[i]);
+                largest[i] = larger(rows[i], largest[i]);
             }
         }
         store(sums.largest, largest);

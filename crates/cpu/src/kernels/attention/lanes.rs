@@ -3,6 +3,7 @@
 use super::super::rows::Rows;
 use super::head::Block;
 use super::product::Panel;
+use crate::simd::LANES;
 
 /// `W` elements.
 #[inline(always)]
@@ -16,6 +17,16 @@ pub(super) unsafe fn load<const W: usize>(x: *const f32) -> [f32; W] {
 pub(super) unsafe fn store<const W: usize>(x: *mut f32, lanes: [f32; W]) {
     // SAFETY: the caller's elements exist.
     unsafe { x.cast::<[f32; W]>().write_unaligned(lanes) }
+}
+
+/// Lanes of `W` rows again and again, as they lie in a chunk of rows.
+#[inline(always)]
+pub(super) fn repeated<const W: usize>(lanes: &[f32; W]) -> [f32; LANES] {
+    let mut all = [0.0; LANES];
+    for rows in all.chunks_exact_mut(W) {
+        rows.copy_from_slice(lanes);
+    }
+    all
 }
 
 /// Some of the lanes, from `first` on.
@@ -100,23 +111,26 @@ pub(super) unsafe fn to_rows<const W: usize>(block: Block, c: usize, factors: &[
 /// Writes element `j` of each of `W` rows of `c` elements side by side, for all `j`.
 #[inline(always)]
 pub(super) unsafe fn to_lanes<const W: usize>(c: usize, rows: Panel, to: *mut f32) {
-    let mut j = 0;
-    while j < c {
-        for i in (0..W).step_by(4) {
-            // SAFETY: rows are a multiple of four elements wide; what is behind column `c` is not written.
-            unsafe {
-                let part = |r: usize| rows.at(i + r).ptr.add(j).cast::<[f32; 4]>().read_unaligned();
-                let [a, b, c0, d] = [part(0), part(1), part(2), part(3)];
+    for i in (0..W).step_by(4) {
+        let mut j = 0;
+        // SAFETY: the elements exist.
+        unsafe {
+            while j + 4 <= c {
+                let part = |r: usize| load::<4>(rows.at(i + r).ptr.add(j));
+                let parts = [part(0), part(1), part(2), part(3)];
                 for l in 0..4 {
-                    if j + l < c {
-                        to.add((j + l) * W + i)
-                            .cast::<[f32; 4]>()
-                            .write_unaligned([a[l], b[l], c0[l], d[l]]);
-                    }
+                    store(to.add((j + l) * W + i), parts.map(|part| part[l]));
                 }
+                j += 4;
+            }
+            while j < c {
+                store(
+                    to.add(j * W + i),
+                    [0, 1, 2, 3].map(|r| *rows.at(i + r).ptr.add(j)),
+                );
+                j += 1;
             }
         }
-        j += 4;
     }
 }
 

@@ -103,7 +103,7 @@ unsafe fn moments_lanes<L: Level, const W: usize>(
                     of_block.queries,
                     weights,
                 );
-                tile.times_lanes::<W>(packed[1], of_block.d_o, cotangents);
+                tile.times_lanes::<W>(block.n, packed[1], of_block.d_o, cotangents);
                 let kept = kept(head, block, &tile);
                 let numbers = Numbers {
                     center: rows.load(RowNumber::Center, block),

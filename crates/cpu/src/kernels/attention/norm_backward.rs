@@ -110,7 +110,7 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
         while let Some(tile) = tiles.next() {
             let values = tile.pack(head.v, head.dv, packed);
             let rows = [all_scores, all_cotangents].map(|x| x.add(row * W));
-            tile.times_lanes::<W>(values, operands.d_o, rows[1]);
+            tile.times_lanes::<W>(block.n, values, operands.d_o, rows[1]);
             let kept = kept(head, block, &tile);
             if has_hidden::<W>(head, block, &tile) {
                 // What is behind a hidden key may be NaN.

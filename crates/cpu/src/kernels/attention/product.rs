@@ -10,6 +10,9 @@ use crate::simd::{Level, dispatch, fma};
 /// Rows of `B` and `C` have a multiple of this many elements.
 pub(super) const PANEL: usize = 32;
 
+/// Products have a multiple of this many columns.
+pub(super) const LEAST: usize = 16;
+
 /// Elements of a row of at least `c` in an operand.
 pub(super) fn wide(c: usize) -> usize {
     c.next_multiple_of(PANEL)
@@ -41,7 +44,7 @@ impl Panel {
 
 dispatch! {
     /// `c = a b`, or `c += a b` when accumulating, for `m x k` elements of `a`, `k x n` of `b` and `m x n` of `c`; `n`
-    /// is a multiple of [`PANEL`].
+    /// is a multiple of [`LEAST`].
     ///
     /// # Safety
     /// The operands cover these elements, and `c` overlaps nothing.
@@ -95,6 +98,12 @@ unsafe fn all_columns<L: Level, const ROWS: bool>(n: usize, product: Product) {
                     let i = columns.rows::<L, ROWS, 64, 2>(i);
                     columns.rows::<L, ROWS, 64, 1>(i);
                     64
+                }
+                16 if n - j < 32 => {
+                    let i = columns.rows::<L, ROWS, 16, 8>(0);
+                    let i = columns.rows::<L, ROWS, 16, 4>(i);
+                    columns.rows::<L, ROWS, 16, 1>(i);
+                    16
                 }
                 16 => {
                     let i = columns.rows::<L, ROWS, 32, 12>(0);

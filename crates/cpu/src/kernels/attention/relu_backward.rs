@@ -121,7 +121,7 @@ unsafe fn add_tile<L: Level, const W: usize>(
             return;
         }
         let (keys, values) = (keys.packed(tile), values.packed(tile));
-        tile.times_lanes::<W>(values, operands.d_o, cotangents);
+        tile.times_lanes::<W>(block.n, values, operands.d_o, cotangents);
         weigh::<L, W>(head, tile, operands, kept.as_ref(), weights, cotangents);
         if has_hidden::<W>(head, block, tile) {
             // What is behind a hidden key may be NaN.

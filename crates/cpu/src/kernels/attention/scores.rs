@@ -5,7 +5,7 @@ use super::fire_rows::{FireBlock, FireSums};
 use super::head::{Bias, Block, Head};
 use super::lanes::{load, store};
 use super::tile::{Packed, Tile};
-use crate::simd::{Level, fma};
+use crate::simd::{self, LANES, Level, chunks, fma};
 
 /// What positions add to the scores of a block of queries.
 #[derive(Clone, Copy)]
@@ -99,7 +99,7 @@ pub(super) unsafe fn scores<L: Level, const W: usize>(
 ) {
     // SAFETY: passed on.
     unsafe {
-        tile.times_lanes::<W>(keys, queries, scores);
+        tile.times_lanes::<W>(block.n, keys, queries, scores);
         match bias {
             BlockBias::None => {}
             BlockBias::Alibi { slope } => add_alibi::<L, W>(head, block, tile, *slope, scores),
@@ -120,18 +120,24 @@ pub(super) fn has_hidden<const W: usize>(head: &Head, block: Block, tile: &Tile)
 /// Writes `value` where a lane does not see a key.
 #[inline(always)]
 pub(super) unsafe fn hide<const W: usize>(head: &Head, block: Block, tile: &Tile, rows: *mut f32, value: f32) {
-    for r in 0..tile.n {
-        let (from, end) = head.lanes_that_see(block, tile.key(r));
-        let (from, n) = (from as u32, (end - from) as u32);
-        // SAFETY: the row exists.
-        unsafe {
-            let mut x = load::<W>(rows.add(r * W));
-            for i in 0..W {
-                x[i] = if (i as u32).wrapping_sub(from) < n { x[i] } else { value };
-            }
-            store(rows.add(r * W), x);
+    chunks!(tile.n * W, |j, len| {
+        // The first lane that sees the key of each row, and how many do.
+        let (mut from, mut seeing) = ([0; LANES], [0; LANES]);
+        for row in 0..len / W {
+            let (first, end) = head.lanes_that_see(block, tile.key(j / W + row));
+            from[row * W..][..W].fill(first as u32);
+            seeing[row * W..][..W].fill((end - first) as u32);
         }
-    }
+        // SAFETY: the rows exist.
+        unsafe {
+            let mut x = simd::load(rows.add(j), 1, len, value);
+            for i in 0..LANES {
+                let lane = (i % W) as u32;
+                x[i] = if lane.wrapping_sub(from[i]) < seeing[i] { x[i] } else { value };
+            }
+            simd::store(rows.add(j), 1, len, &x);
+        }
+    });
 }
 
 #[inline(always)]

@@ -4,7 +4,7 @@
 use super::super::rows::Rows;
 use super::head::{Block, Head, TILE};
 use super::lanes::copy_row;
-use super::product::{Left, Panel, product, wide};
+use super::product::{LEAST, Left, Panel, product, wide};
 use crate::simd::prefetch;
 
 /// Elements of a cache line.
@@ -147,10 +147,13 @@ impl Packed {
     /// Whether all elements of the first `n` rows are finite.
     #[inline(always)]
     unsafe fn is_finite(self, n: usize) -> bool {
-        // SAFETY: the rows exist.
-        let elements = unsafe { std::slice::from_raw_parts(self.panel.ptr, n * self.panel.row) };
-        // Numbers have the order of their bits, and infinities and NaN follow.
-        let largest = elements.iter().fold(0, |largest, x| x.abs().to_bits().max(largest));
+        let mut largest = 0;
+        for r in 0..n {
+            // SAFETY: the rows exist.
+            let elements = unsafe { std::slice::from_raw_parts(self.panel.at(r).ptr, self.c) };
+            // Numbers have the order of their bits, and infinities and NaN follow.
+            largest = elements.iter().fold(largest, |largest, x| x.abs().to_bits().max(largest));
+        }
         largest < f32::INFINITY.to_bits()
     }
 }
@@ -163,10 +166,10 @@ impl Tile {
     #[inline(always)]
     pub(super) unsafe fn pack(&self, x: Rows<f32>, c: usize, to: *mut f32) -> Packed {
         let row = wide(c);
-        if self.last() - self.first() == self.n - 1 && (x.row, x.col) == (row, 1) {
-            let ptr = x.at(self.first());
-            let panel = Panel { ptr, row };
-            return Packed { panel, c };
+        if x.row == row
+            && let Some(packed) = self.in_place(x, c)
+        {
+            return packed;
         }
         let panel = Panel { ptr: to, row };
         for r in 0..self.n {
@@ -174,6 +177,16 @@ impl Tile {
             unsafe { copy_row(c, 1.0, x.from(self.key(r)), panel.at(r)) };
         }
         Packed { panel, c }
+    }
+
+    /// The rows of `x` at the tile's keys where they lie, if these are as wide as a product needs and evenly apart.
+    #[inline(always)]
+    pub(super) fn in_place(&self, x: Rows<f32>, c: usize) -> Option<Packed> {
+        let panel = Panel {
+            ptr: x.at(self.first()),
+            row: x.row,
+        };
+        (self.last() - self.first() == self.n - 1 && x.col == 1 && c == wide(c)).then_some(Packed { panel, c })
     }
 
     /// The key of a row.
@@ -214,7 +227,7 @@ impl Tile {
     /// # Safety
     /// `x` is one of the tile's, `y` has a row for each of its columns and `to` for each of its rows, of `W` lanes.
     #[inline(always)]
-    pub(super) unsafe fn times_lanes<const W: usize>(&self, x: Packed, y: *mut f32, to: *mut f32) {
+    pub(super) unsafe fn times_lanes<const W: usize>(&self, queries: usize, x: Packed, y: *mut f32, to: *mut f32) {
         let rows = Left::Rows {
             ptr: x.panel.ptr,
             row: x.panel.row,
@@ -224,7 +237,7 @@ impl Tile {
             product(
                 self.n,
                 x.c,
-                W,
+                queries.next_multiple_of(LEAST),
                 rows,
                 Panel { ptr: y, row: W },
                 Panel { ptr: to, row: W },
@@ -253,7 +266,7 @@ impl Tile {
                 return self.add_visible::<W>(head, block, x, w, to);
             }
             let lanes = Left::Columns { ptr: w, column: W };
-            product(block.n, self.n, x.panel.row, lanes, x.panel, to, true);
+            product(block.n, self.n, wide(x.c), lanes, x.panel, to, true);
         }
     }
 
