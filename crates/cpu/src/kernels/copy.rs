@@ -114,6 +114,22 @@ impl CopyPlan {
     }
 }
 
+/// Rows and columns of a tile of a transpose.
+const TILE: usize = 16;
+
+/// Transposes a tile: columns of elements side by side become rows of such.
+#[inline(always)]
+unsafe fn whole_tile<T: Copy>((x, x_col): (*const T, usize), (y, y_row): (*mut T, usize)) {
+    // SAFETY: the caller's tile exists on both sides.
+    unsafe {
+        let columns: [[T; TILE]; TILE] = std::array::from_fn(|j| x.add(j * x_col).cast::<[T; TILE]>().read_unaligned());
+        for i in 0..TILE {
+            let row: [T; TILE] = std::array::from_fn(|j| columns[j][i]);
+            y.add(i * y_row).cast::<[T; TILE]>().write_unaligned(row);
+        }
+    }
+}
+
 /// Copies `n` rows of `c` elements; each side has a pointer, a row stride and a column stride.
 unsafe fn matrix<T: Copy>(
     n: usize,
@@ -132,10 +148,14 @@ unsafe fn matrix<T: Copy>(
         }
     } else if n > 1 && x_row < x_col && x_row != 0 {
         // A transpose: in square tiles, so that each cache line of either side is used up while it is there.
-        const TILE: usize = 16;
         for i0 in (0..n).step_by(TILE) {
             for j0 in (0..c).step_by(TILE) {
                 let (i1, j1) = ((i0 + TILE).min(n), (j0 + TILE).min(c));
+                if x_row == 1 && y_col == 1 && i1 - i0 == TILE && j1 - j0 == TILE {
+                    // SAFETY: as said above.
+                    unsafe { whole_tile((x_at(i0, j0), x_col), (y_at(i0, j0), y_row)) };
+                    continue;
+                }
                 for i in i0..i1 {
                     for j in j0..j1 {
                         // SAFETY: as said above.
