@@ -209,20 +209,20 @@ unsafe fn add_tile<L: Level, const W: usize>(
             load::<W>(sums.largest)
         };
         let shift = repeated(&shift);
-        let mut powers = [0.0; LANES];
+        let mut powers = [0.0; W];
         chunks!(tile.n * W, |j, len| {
             let s = simd::load(weights.add(j), 1, len, f32::NEG_INFINITY);
             let p = weights_of::<L, LANES>(&head.weighting, s, &shift);
-            for i in 0..LANES {
-                powers[i] += p[i];
+            for rows in p.chunks_exact(W) {
+                for i in 0..W {
+                    powers[i] += rows[i];
+                }
             }
             simd::store(weights.add(j), 1, len, &p);
         });
         let mut total = load::<W>(sums.total);
-        for rows in powers.chunks_exact(W) {
-            for i in 0..W {
-                total[i] += rows[i];
-            }
+        for i in 0..W {
+            total[i] += powers[i];
         }
         store(sums.total, total);
         if let Some(kept) = kept(head, sums.block, tile) {

@@ -124,10 +124,7 @@ pub(super) unsafe fn to_lanes<const W: usize>(c: usize, rows: Panel, to: *mut f3
                 j += 4;
             }
             while j < c {
-                store(
-                    to.add(j * W + i),
-                    [0, 1, 2, 3].map(|r| *rows.at(i + r).ptr.add(j)),
-                );
+                store(to.add(j * W + i), [0, 1, 2, 3].map(|r| *rows.at(i + r).ptr.add(j)));
                 j += 1;
             }
         }

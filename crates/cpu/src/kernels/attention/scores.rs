@@ -133,7 +133,11 @@ pub(super) unsafe fn hide<const W: usize>(head: &Head, block: Block, tile: &Tile
             let mut x = simd::load(rows.add(j), 1, len, value);
             for i in 0..LANES {
                 let lane = (i % W) as u32;
-                x[i] = if lane.wrapping_sub(from[i]) < seeing[i] { x[i] } else { value };
+                x[i] = if lane.wrapping_sub(from[i]) < seeing[i] {
+                    x[i]
+                } else {
+                    value
+                };
             }
             simd::store(rows.add(j), 1, len, &x);
         }

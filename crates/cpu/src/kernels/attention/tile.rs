@@ -152,7 +152,9 @@ impl Packed {
             // SAFETY: the rows exist.
             let elements = unsafe { std::slice::from_raw_parts(self.panel.at(r).ptr, self.c) };
             // Numbers have the order of their bits, and infinities and NaN follow.
-            largest = elements.iter().fold(largest, |largest, x| x.abs().to_bits().max(largest));
+            largest = elements
+                .iter()
+                .fold(largest, |largest, x| x.abs().to_bits().max(largest));
         }
         largest < f32::INFINITY.to_bits()
     }

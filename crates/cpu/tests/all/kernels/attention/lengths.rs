@@ -1,6 +1,7 @@
 //! Lengths around the tiles, and long ones.
 
 use super::case::Case;
+use crate::kernels::support::at_all_levels;
 
 #[test]
 fn odd_lengths() {
@@ -31,6 +32,24 @@ fn lengths_that_differ() {
             .check();
         }
     }
+}
+
+#[test]
+fn blocks_of_every_number_of_registers() {
+    at_all_levels(|_| {
+        for queries in [5, 16, 17, 37, 49, 64, 69, 101] {
+            for (keys, (d, dv)) in [(70, (32, 64)), (69, (7, 9))] {
+                Case {
+                    queries,
+                    keys,
+                    d,
+                    dv,
+                    ..Case::default()
+                }
+                .check();
+            }
+        }
+    });
 }
 
 #[test]
