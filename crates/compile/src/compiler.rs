@@ -74,16 +74,16 @@ pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Targ
 
 /// The passes that decide nothing about memory.
 fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Graph {
-    let graph = checked(passes::lower(graph, &|op| target.supports(op)));
+    let graph = checked(lessen_rewrite::lower(graph, &|op| target.supports(op)));
     let graph = match options.precision {
         Precision::F32 => graph,
         Precision::Bf16 => checked(passes::mixed(&graph, target)),
     };
-    let graph = checked(passes::eliminate_dead_code(&graph));
-    let graph = checked(passes::fold_constants(&graph));
-    let graph = checked(passes::eliminate_common_subexpressions(&graph));
+    let graph = checked(lessen_rewrite::eliminate_dead_code(&graph));
+    let graph = checked(lessen_rewrite::fold_constants(&graph));
+    let graph = checked(lessen_rewrite::eliminate_common_subexpressions(&graph));
     let graph = checked(passes::read_narrow(&graph, target));
-    let graph = checked(passes::eliminate_dead_code(&graph));
+    let graph = checked(lessen_rewrite::eliminate_dead_code(&graph));
     let graph = checked(passes::sparsify(&graph, target));
     checked(passes::materialize(&graph, target))
 }
@@ -245,7 +245,7 @@ impl Variant {
         } else {
             what.bits = packed.iter().map(|packed| packed.value).collect();
             let graph = checked(passes::recompute_by_stages(&self.graph, &what));
-            checked(passes::eliminate_dead_code(&graph))
+            checked(lessen_rewrite::eliminate_dead_code(&graph))
         };
         let in_slices = passes::by_slices(&graph, &what.sliced_stages(), target).map(checked);
         let sliced = in_slices.as_ref().map_or(0, |_| what.sliced.len());

@@ -4,7 +4,6 @@
 //!
 //! [`compile`] is the entry point. Nothing here knows a device: what a plan must know of one is behind [`Target`], and
 //! what runs a plan is a [`Backend`].
-
 //!
 //! ```
 //! use lessen_compile::{Options, compile, dump_schedule};
@@ -34,20 +33,17 @@ mod host;
 mod host_array;
 mod indices;
 mod memory;
-mod norms;
 mod offsets;
 mod operations;
 mod options;
 mod order;
 pub mod passes;
-mod patterns;
 mod place;
 mod plan;
 mod planned;
 mod planner;
 mod random_inputs;
 mod report;
-mod rewrite;
 mod schedule;
 mod state;
 mod storage;
@@ -62,14 +58,9 @@ pub use dump::{dump_memory, dump_schedule};
 pub use host::Host;
 pub use host_array::HostArray;
 pub use indices::{IndexSource, IndexUse};
-pub use norms::{
-    Conversion, ConvertedNorm, LeftNorm, Means, NormOptions, NormTarget, Number, Parameter, ParameterChanges,
-    ParameterStep, Runs, Shift, Stop, Use, convert_norms, convert_norms_in_place,
-};
 pub use offsets::{ALIGNMENT, Buffer, aligned, lower_bound, pack};
 pub use operations::Operation;
 pub use options::{CostModel, Options, Placement, Policy, Precision};
-pub use patterns::{recognize, recognize_attention, recognize_norms};
 pub use place::{Place, RowLayout, natural_rows, places, row_layout};
 pub use plan::Plan;
 pub use planned::{Partial, PlannedStep, RowsPlan, StepScratch, Storage};

@@ -59,9 +59,9 @@
 //! # Ok::<(), Error>(())
 //! ```
 //!
-//! The crates behind it: [`graph`] (programs), [`compile`] (passes and plans), [`cpu`] (kernels), [`nn`] (layers,
-//! models, optimizers, checkpoints), [`data`] (batches), [`train`] (trainer, session, generation), [`run`] (recipes,
-//! folders, the training loop).
+//! The crates that it stands on: [`graph`] (programs), [`rewrite`] (rewrites), [`compile`] (passes and plans), [`cpu`]
+//! (kernels), [`nn`] (layers, models, optimizers, checkpoints), [`data`] (batches), [`train`] (trainer, session,
+//! generation), [`run`] (recipes, folders, the training loop).
 #![forbid(unsafe_code)]
 
 pub mod bench;
@@ -75,6 +75,7 @@ pub use lessen_cpu as cpu;
 pub use lessen_data as data;
 pub use lessen_graph as graph;
 pub use lessen_nn as nn;
+pub use lessen_rewrite as rewrite;
 pub use lessen_run as run;
 pub use lessen_train as train;
 

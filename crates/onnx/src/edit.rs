@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use lessen_base::Result;
-use lessen_compile::Parameter;
+use lessen_rewrite::Parameter;
 use prost::Message;
 
 use crate::element::Element;

@@ -41,7 +41,7 @@ impl<B: Backend + ?Sized> Executable<B> {
             let sentence = format!("the node {node} cannot be run, since {why}");
             return Err(model.error(&sentence));
         }
-        let graph = lessen_compile::recognize(&imported.graph, &imported.constants);
+        let graph = lessen_rewrite::recognize(&imported.graph, &imported.constants);
         let plan = lessen_compile::compile(&graph, &Options::default(), backend.target())?;
         check(plan.peak_bytes())?;
         let program = backend.load(plan)?;

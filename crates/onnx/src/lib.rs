@@ -23,6 +23,6 @@ pub use convert::{
 pub use element::Element;
 pub use execute::{Check, Executable};
 pub use import::{Imported, Sizes, fitting_sizes, size_names};
-pub use lessen_compile::NormTarget;
+pub use lessen_rewrite::NormTarget;
 pub use model::{Model, Node};
 pub use tensor::{Elements, Tensor};

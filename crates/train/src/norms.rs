@@ -3,10 +3,10 @@
 
 use crate::reading::Reading;
 use lessen_base::{Error, Result};
-use lessen_compile::{Means, NormOptions, NormTarget, ParameterStep, convert_norms_in_place};
 use lessen_graph::{DType, Graph, InputKind, Tensor, Trace, ValueId};
 use lessen_nn::optimizer::mean_along;
 use lessen_nn::{Centred, NormKind, ParamSpec};
+use lessen_rewrite::{Means, NormOptions, NormTarget, ParameterStep, convert_norms_in_place};
 use std::collections::{BTreeSet, HashMap};
 
 /// The graph of a step's loss with its norms converted, and the parameters that have to stay recentred for it. Where

@@ -204,7 +204,7 @@ impl Measuring<'_> {
                 ..Recomputation::default()
             },
         );
-        passes::eliminate_dead_code(&graph)
+        lessen_rewrite::eliminate_dead_code(&graph)
     }
 
     /// A way with the figures of its plan, and the seconds of the forward part.

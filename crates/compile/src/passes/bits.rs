@@ -16,8 +16,8 @@ use lessen_graph::{DType, Graph, Node, NodeId, Phase, RowWise, Type, ValueId};
 use super::remat::Forward;
 use crate::place::is_view;
 use crate::report::describe;
-use crate::rewrite::Rewriter;
 use crate::target::{KernelKind, Target};
+use lessen_rewrite::Rewriter;
 
 /// The least bytes that keeping bits instead of truth values has to save.
 const LEAST_SAVED: usize = 2 << 10;

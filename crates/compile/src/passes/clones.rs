@@ -8,7 +8,7 @@ use lessen_graph::{Graph, Node, Op, Phase, ValueId};
 
 use super::remat::Forward;
 use super::rounded::Form;
-use crate::rewrite::Rewriter;
+use lessen_rewrite::Rewriter;
 
 /// What backward recomputes, and for whom.
 #[derive(Default)]

@@ -9,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use lessen_base::{Error, Result};
 use lessen_graph::{Assign, Graph, Input, InputKind, Node, NodeId, OnRows, Output, Phase, ValueId};
 
-use super::eliminate_dead_code;
 use super::updates::Groups;
 use crate::place::{Place, is_view, places};
-use crate::rewrite::Rewriter;
+use lessen_rewrite::Rewriter;
+use lessen_rewrite::eliminate_dead_code;
 
 /// What names of pending states begin with, and those of data inputs that a delayed update reads.
 const PREFIX: &str = "pending.";

@@ -7,8 +7,8 @@ use lessen_graph::ops::Identity;
 use lessen_graph::{Graph, Layout, Phase};
 
 use crate::place::places as places_of;
-use crate::rewrite::Rewriter;
 use crate::target::Target;
+use lessen_rewrite::Rewriter;
 
 /// Inserts the copies that the layouts of views make necessary.
 pub fn materialize(graph: &Graph, target: &dyn Target) -> Graph {

@@ -17,8 +17,8 @@ use lessen_graph::{DType, Graph, Node, Phase, Type, ValueId, ops};
 
 use super::narrow::{view_again, views, widened_from};
 use crate::place::{Place, places};
-use crate::rewrite::Rewriter;
 use crate::target::{KernelKind, Target};
+use lessen_rewrite::Rewriter;
 
 /// The graph whose products read `bf16`.
 pub fn mixed(graph: &Graph, target: &dyn Target) -> Graph {

@@ -2,11 +2,7 @@
 
 pub(crate) mod bits;
 pub(crate) mod clones;
-mod cse;
-mod dead_code;
 mod delay;
-mod fold;
-mod lower;
 mod materialize;
 mod mixed;
 pub(crate) mod narrow;
@@ -19,11 +15,7 @@ mod updates;
 pub use bits::{Hoisted, Packed, hoist};
 pub use clones::recompute;
 pub(crate) use clones::{Inverted, Recomputation, recompute_by_stages};
-pub use cse::eliminate_common_subexpressions;
-pub use dead_code::eliminate_dead_code;
 pub use delay::{Delayed, delay, pending};
-pub use fold::fold_constants;
-pub use lower::lower;
 pub use materialize::materialize;
 pub use mixed::mixed;
 pub use narrow::read_narrow;

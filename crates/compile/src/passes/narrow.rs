@@ -7,9 +7,9 @@ use std::sync::Arc;
 use lessen_graph::{DType, Graph, Node, NodeId, Role, RowWise, ValueId, ops};
 
 use crate::place::{Place, places};
-use crate::rewrite::Rewriter;
 use crate::schedule::Step;
 use crate::target::{KernelKind, Target};
+use lessen_rewrite::Rewriter;
 
 /// What a value is widened from: the input of a cast from `bf16` to `f32`.
 pub(crate) fn widened_from(graph: &Graph, value: ValueId) -> Option<ValueId> {
@@ -129,7 +129,7 @@ pub(crate) fn widen_where_read(graph: &Graph, row_wise: &[RowWise], steps: &[Ste
             rewriter.set(old, new);
         }
     }
-    Some(super::eliminate_dead_code(&rewriter.finish(graph)))
+    Some(lessen_rewrite::eliminate_dead_code(&rewriter.finish(graph)))
 }
 
 /// For each value that is widened, and that several steps read, all of them row by row, what it is widened from.

@@ -9,8 +9,8 @@ use lessen_graph::ops::{Broadcast, Reshape};
 use lessen_graph::{Graph, Node, OnRows, Op, ValueId, numel};
 
 use crate::place::{Place, places as places_of};
-use crate::rewrite::Rewriter;
 use crate::target::Target;
+use lessen_rewrite::Rewriter;
 
 /// How many times larger than its rows a value is at least.
 const RATIO: usize = 4;

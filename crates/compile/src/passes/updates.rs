@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lessen_graph::{Assign, Graph, Node, Phase, ValueId};
 
-use super::eliminate_dead_code;
+use lessen_rewrite::eliminate_dead_code;
 
 /// An update that runs as a whole: that of a parameter with the states of its optimizer, or of several parameters whose
 /// updates depend on each other.

@@ -3,10 +3,6 @@
 mod cost;
 mod delay;
 mod folding;
-mod mean_squares;
-mod merging;
-mod norms;
 mod outside;
 mod random_inputs;
-mod recognized;
 mod text_cases;

@@ -51,13 +51,13 @@ fn value(word: &str) -> ValueId {
 
 fn run_pass(words: &[&str], graph: &Graph) -> Graph {
     match words {
-        ["dead_code"] => passes::eliminate_dead_code(graph),
-        ["cse"] => passes::eliminate_common_subexpressions(graph),
-        ["fold"] => passes::fold_constants(graph),
-        ["lower"] => passes::lower(graph, &standard),
+        ["dead_code"] => lessen_rewrite::eliminate_dead_code(graph),
+        ["cse"] => lessen_rewrite::eliminate_common_subexpressions(graph),
+        ["fold"] => lessen_rewrite::fold_constants(graph),
+        ["lower"] => lessen_rewrite::lower(graph, &standard),
         ["sparsify"] => passes::sparsify(graph, &TARGET),
         ["mixed"] => passes::mixed(graph, &TARGET),
-        ["read_narrow"] => passes::eliminate_dead_code(&passes::read_narrow(graph, &TARGET)),
+        ["read_narrow"] => lessen_rewrite::eliminate_dead_code(&passes::read_narrow(graph, &TARGET)),
         ["materialize"] => passes::materialize(graph, &TARGET),
         ["hoist"] | ["hoist", "even"] => {
             let hoisted = passes::hoist(graph, 0, words.len() > 1);
@@ -81,7 +81,7 @@ fn derivative(words: &[&str], graph: Graph) -> Graph {
     for (i, gradient) in trace.tensor(value(of)).grad(&wrt).into_iter().enumerate() {
         trace.output(&format!("d{i}"), gradient);
     }
-    passes::eliminate_dead_code(&trace.finish())
+    lessen_rewrite::eliminate_dead_code(&trace.finish())
 }
 
 /// What a call makes of a graph, as text.

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lessen_base::Result;
-use lessen_compile::{Runs, Use};
 use lessen_graph::ops::Broadcast;
 use lessen_graph::{NodeId, ValueId};
+use lessen_rewrite::{Runs, Use};
 
 use super::Converter;
 use super::attributes::{float_tensor, int, ints};

@@ -13,8 +13,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Conversion, NormOptions, NormTarget, Parameter, ParameterStep, convert_norms, recognize_norms};
 use lessen_graph::{Array, Graph, InputKind, ValueId};
+use lessen_rewrite::{Conversion, NormOptions, NormTarget, Parameter, ParameterStep, convert_norms, recognize_norms};
 
 use crate::edit::{ChangedTensor, Edits};
 use crate::element::Element;

@@ -1,8 +1,8 @@
 //! The nodes of a converted model that the original one has not.
 
 use lessen_base::{Error, Result};
-use lessen_compile::{ConvertedNorm, NormTarget, Runs, Shift, Use};
 use lessen_graph::ValueId;
+use lessen_rewrite::{ConvertedNorm, NormTarget, Runs, Shift, Use};
 
 use super::Converter;
 use super::attributes::{float, int};

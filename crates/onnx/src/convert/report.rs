@@ -1,7 +1,7 @@
 //! What a conversion found, changed and left.
 
-use lessen_compile::{LeftNorm, Shift, Stop};
 use lessen_graph::{InputKind, ValueId};
+use lessen_rewrite::{LeftNorm, Shift, Stop};
 
 use super::Converter;
 

@@ -7,11 +7,11 @@ use std::io;
 use std::path::Path;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Conversion, Parameter, ParameterStep};
 use lessen_graph::{Graph, Type, ValueId};
 use lessen_nn::checkpoint::{self, Entry, Reader};
 use lessen_nn::models::llama::LlamaForCausalLM;
 use lessen_nn::{Model, NormKind, ParamSpec, Weights};
+use lessen_rewrite::{Conversion, Parameter, ParameterStep};
 
 use super::check::Check;
 use super::source::{Source, refused};

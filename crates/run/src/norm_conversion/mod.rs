@@ -11,10 +11,10 @@ use std::{fs, io};
 
 use lessen_base::atomic::{unwritable, write_folder};
 use lessen_base::{Error, Result};
-use lessen_compile::{Conversion, Means, NormOptions, NormTarget, Parameter, Stop, convert_norms_in_place};
 use lessen_graph::{DType, Graph, NodeId, Trace, ValueId};
 use lessen_nn::checkpoint;
 use lessen_nn::{BatchShape, Context, Model, NormKind, Weights};
+use lessen_rewrite::{Conversion, Means, NormOptions, NormTarget, Parameter, Stop, convert_norms_in_place};
 
 use crate::export::must_be_empty;
 pub use check::Check;

@@ -7,7 +7,7 @@ use lessen_graph::ops::{Binary, BinaryKind, Concat, Slice};
 use lessen_graph::{Graph, Node, NodeId, Phase, ValueId};
 
 use super::cut::{Cut, Kind, Slicing};
-use crate::rewrite::Rewriter;
+use lessen_rewrite::Rewriter;
 
 /// A graph under construction beside the one that is sliced.
 pub(super) struct Writer<'a> {

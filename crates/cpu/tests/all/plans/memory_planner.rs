@@ -31,12 +31,12 @@ fn options(placement: Placement, budget: Option<usize>) -> Options {
 
 /// The passes before the planner's choices.
 fn simplified(graph: &Graph) -> Graph {
-    let graph = passes::lower(graph, &|op| CPU.supports(op));
-    let graph = passes::eliminate_dead_code(&graph);
-    let graph = passes::fold_constants(&graph);
-    let graph = passes::eliminate_common_subexpressions(&graph);
+    let graph = lessen_rewrite::lower(graph, &|op| CPU.supports(op));
+    let graph = lessen_rewrite::eliminate_dead_code(&graph);
+    let graph = lessen_rewrite::fold_constants(&graph);
+    let graph = lessen_rewrite::eliminate_common_subexpressions(&graph);
     let graph = passes::read_narrow(&graph, &CPU);
-    let graph = passes::eliminate_dead_code(&graph);
+    let graph = lessen_rewrite::eliminate_dead_code(&graph);
     let graph = passes::sparsify(&graph, &CPU);
     passes::materialize(&graph, &CPU)
 }
@@ -191,7 +191,7 @@ fn beaten(example: &Example, placement: Placement) -> (Vec<f64>, Duration) {
             let chosen = values.iter().enumerate().filter(|(i, _)| set >> i & 1 == 1);
             let chosen: Vec<ValueId> = chosen.map(|(_, &value)| value).collect();
             let graph = passes::recompute(&simple, &chosen, &[]);
-            let plan = plan_as_it_is(&passes::eliminate_dead_code(&graph), &plan_options, &CPU);
+            let plan = plan_as_it_is(&lessen_rewrite::eliminate_dead_code(&graph), &plan_options, &CPU);
             (plan.peak_bytes(), plan.estimated_seconds())
         })
         .collect();

@@ -64,16 +64,16 @@ fn checked(
 fn check_passes(program: &Program, expected: &Results, random: &mut Random) -> Result<(), String> {
     let run = |name: &str, graph: &Graph, pass: &dyn Fn(&Graph) -> Graph| checked(name, graph, pass, program, expected);
     let graph = run("lowering", &program.graph, &|g: &Graph| {
-        passes::lower(g, &|op| CPU.supports(op))
+        lessen_rewrite::lower(g, &|op| CPU.supports(op))
     })?;
-    let graph = run("dead code", &graph, &passes::eliminate_dead_code)?;
-    let graph = run("folding", &graph, &passes::fold_constants)?;
+    let graph = run("dead code", &graph, &lessen_rewrite::eliminate_dead_code)?;
+    let graph = run("folding", &graph, &lessen_rewrite::fold_constants)?;
     let graph = run(
         "common subexpressions",
         &graph,
-        &passes::eliminate_common_subexpressions,
+        &lessen_rewrite::eliminate_common_subexpressions,
     )?;
-    let graph = run("dead code", &graph, &passes::eliminate_dead_code)?;
+    let graph = run("dead code", &graph, &lessen_rewrite::eliminate_dead_code)?;
     let graph = run("sparse gradients", &graph, &|g: &Graph| passes::sparsify(g, &CPU))?;
     let graph = run("materialization", &graph, &|g: &Graph| passes::materialize(g, &CPU))?;
     let chosen: Vec<ValueId> = graph

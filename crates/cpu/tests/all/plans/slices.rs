@@ -23,13 +23,13 @@ const TWO_SLICES: Size = Size {
 
 /// The graph of a step that recomputes all of its blocks in backward.
 fn recomputing(training: &Training) -> Graph {
-    let graph = passes::eliminate_dead_code(&training.graph);
+    let graph = lessen_rewrite::eliminate_dead_code(&training.graph);
     let forward = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
     let values: Vec<ValueId> = forward
         .filter(|node| node.scope.starts_with("h."))
         .flat_map(|node| node.outputs.clone())
         .collect();
-    passes::eliminate_dead_code(&passes::recompute(&graph, &values, &[]))
+    lessen_rewrite::eliminate_dead_code(&passes::recompute(&graph, &values, &[]))
 }
 
 fn plan(graph: &Graph) -> Plan {

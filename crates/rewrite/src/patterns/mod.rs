@@ -16,7 +16,7 @@ use lessen_graph::{Array, Graph, InputKind, ValueId};
 use gelu::recognize_gelu;
 use mean_squares::recognize_mean_squares;
 
-use crate::rewrite::Rewriter;
+use crate::rewriter::Rewriter;
 
 pub use attention::recognize_attention;
 pub use norms::recognize_norms;

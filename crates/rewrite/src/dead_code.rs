@@ -2,7 +2,7 @@
 
 use lessen_graph::Graph;
 
-use crate::rewrite::Rewriter;
+use crate::rewriter::Rewriter;
 
 /// Removes every node that no output and no assignment depends on. All inputs stay.
 pub fn eliminate_dead_code(graph: &Graph) -> Graph {

@@ -6,7 +6,7 @@ use lessen_graph::ops::{Broadcast, Full, Reshape};
 use lessen_graph::{Fold, Graph, Node, Op, Type, ValueId};
 
 use super::replace::Pattern;
-use crate::rewrite::Rewriter;
+use crate::rewriter::Rewriter;
 
 /// A norm of the runs of a base along its last axis.
 pub(super) struct Norm {

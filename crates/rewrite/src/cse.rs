@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use lessen_graph::{Graph, Node, Op, Phase, ValueId};
 
-use crate::rewrite::Rewriter;
+use crate::rewriter::Rewriter;
 
 /// What nodes must share before their operations are compared.
 #[derive(PartialEq, Eq, Hash)]

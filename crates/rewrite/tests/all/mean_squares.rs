@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use lessen_base::SplitMix64;
-use lessen_compile::{recognize, recognize_norms};
 use lessen_graph::ops::{CrmsNorm, RmsNorm};
 use lessen_graph::{Array, DType, Graph, Tensor, Trace, evaluate_exactly};
+use lessen_rewrite::{recognize, recognize_norms};
 
 const WIDTH: usize = 6;
 const EPS: f64 = 1e-3;

@@ -5,9 +5,9 @@ use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
 use std::sync::Arc;
 
 use lessen_base::SplitMix64;
-use lessen_compile::recognize;
 use lessen_graph::ops::{Attention, Gelu};
 use lessen_graph::{Array, DType, Graph, Tensor, Trace, Type, evaluate_exactly};
+use lessen_rewrite::recognize;
 
 /// Graph and recognized graph of a function of inputs, whose results are compared; `constants` are the elements of
 /// states.

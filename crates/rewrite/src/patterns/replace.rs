@@ -2,7 +2,7 @@
 
 use lessen_graph::{Graph, Node, ValueId};
 
-use crate::rewrite::Rewriter;
+use crate::rewriter::Rewriter;
 
 /// An operation that computes the result of a node.
 pub(super) trait Pattern {

@@ -10,7 +10,7 @@ use lessen_graph::{Array, Graph, Node, Op, ValueId};
 
 use super::replace::{Pattern, replaced};
 use super::runs::known_numbers;
-use crate::rewrite::Rewriter;
+use crate::rewriter::Rewriter;
 
 /// Scores below this have no weight in a softmax of `f32`.
 const HIDDEN: f64 = -1e4;

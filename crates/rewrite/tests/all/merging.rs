@@ -1,8 +1,8 @@
 //! Common subexpressions among operations from outside.
 
 use lessen_base::Result;
-use lessen_compile::passes::eliminate_common_subexpressions;
 use lessen_graph::{DType, Op, Tensor, Trace, Type};
+use lessen_rewrite::eliminate_common_subexpressions;
 
 /// An operation from outside that does not tell its field as an attribute.
 #[derive(PartialEq, Debug)]

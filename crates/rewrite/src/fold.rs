@@ -7,7 +7,7 @@ use std::sync::Arc;
 use lessen_graph::ops::{Broadcast, Full};
 use lessen_graph::{Fold, Graph, Node, Op, Type, ValueId};
 
-use crate::rewrite::Rewriter;
+use crate::rewriter::Rewriter;
 
 /// Folds constants and neutral elements.
 pub fn fold_constants(graph: &Graph) -> Graph {

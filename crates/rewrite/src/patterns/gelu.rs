@@ -10,7 +10,7 @@ use lessen_graph::{Graph, Node, ValueId};
 
 use super::replace::{Pattern, replaced};
 use super::runs::known_numbers;
-use crate::rewrite::Rewriter;
+use crate::rewriter::Rewriter;
 
 /// Coefficients of `1`, `x`, `x^2`, `x^3`.
 type Polynomial = [f64; 4];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lessen_graph::{Assign, Graph, InputKind, Node, Op, Output, Phase, ValueId};
 
 /// A graph under construction beside the one that it replaces.
-pub(crate) struct Rewriter {
+pub struct Rewriter {
     /// The graph so far.
     pub new: Graph,
     map: Vec<Option<ValueId>>,

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use lessen_base::SplitMix64;
-use lessen_compile::{
+use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, Type, evaluate_exactly};
+use lessen_rewrite::{
     Conversion, Means, NormOptions, NormTarget, Parameter, ParameterStep, Shift, Stop, convert_norms,
     convert_norms_in_place, recognize_norms,
 };
-use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, Type, evaluate_exactly};
 
 const WIDTH: usize = 6;
 const TOKENS: usize = 3;

@@ -1,0 +1,6 @@
+//! Tests of rewrites: common subexpressions, patterns, norm conversion.
+
+mod mean_squares;
+mod merging;
+mod norms;
+mod recognized;
