@@ -118,7 +118,7 @@ def softmax_table(sides):
 
 
 def flare_table(sides):
-    """ReLU attention with FIRE: fused, unfused, and PyTorch's softmax with the bias as a mask."""
+    """ReLU attention with FIRE: fused, unfused, and PyTorch's softmax with the bias as a mask, and without one."""
     weights = ["random"] + (["trained"] if sides.args.run else [])
     cases = {}
     for weight in weights:
@@ -141,20 +141,29 @@ def flare_table(sides):
     lines = [
         "## ReLU attention with FIRE",
         "",
-        "PyTorch's side is softmax attention with the bias as a float mask. Required at 2,048 tokens, of trained inputs"
+        "PyTorch's side is softmax attention with the bias as a dense float mask, since it has no fused form of FIRE: that"
+        " takes it longer than its causal softmax without a bias, which computes half of the scores. The column after it"
+        " has that softmax from the table above, as a ratio of medians. Trained inputs are those of layer 0 of the first"
+        " run; the next table says how its zeros compare with those of the other layers, of which nothing is timed here."
+        " Required at 2,048 tokens, of trained inputs"
         " against PyTorch. A bias is skipped where a bound shows a whole tile to be zeros before its scores are computed; its"
         " value product also where all its scores come out zero; a tile with few weights sums over these alone."
         " A dash: not run, as forms that hold all scores at once take too long or too much there.",
         "",
-        "| inputs | tokens | heads | pass | fused, ms | unfused, ms | PyTorch, ms | fused / unfused speed"
-        " | fused / PyTorch speed | required | zeros | biases skipped | tiles skipped | value products skipped | few weights | fused, MiB beside operands"
+        "| inputs | tokens | heads | pass | fused, ms | unfused, ms | PyTorch with the mask, ms | unfused / fused"
+        " | PyTorch with the mask / fused | PyTorch's causal softmax / fused | required | zeros | biases skipped | tiles skipped | value products skipped | few weights | fused, MiB beside operands"
         " | unfused, MiB beside operands |",
-        "|---" * 17 + "|",
+        "|---" * 18 + "|",
     ]
     for name, case in cases.items():
         fused = sides.found[name, "fused"][-1]
         own = sides.ratios(name, "unfused", "fused") if "unfused" in case else []
         other = sides.ratios(name, "torch", "fused") if "torch" in case else []
+        causal = sides.found.get((("causal", *name[1:]), "torch"))
+        plain = "–"
+        if causal:
+            ms = statistics.median(got["ms"] for got in causal)
+            plain = f"{ms / statistics.median(sides.ms(name, 'fused')):.1f}"
         needs = []
         if name[1] == 2048:
             needs += [required(own, 2.0)]
@@ -167,7 +176,7 @@ def flare_table(sides):
             f"| {name[0]} | {name[1]} | {name[2]} | {name[3]} | {spread(sides.ms(name, 'fused'), 2)}"
             f" | {spread(sides.ms(name, 'unfused'), 2) if own else '–'}"
             f" | {spread(sides.ms(name, 'torch'), 2) if other else '–'}"
-            f" | {spread(own, 2) if own else '–'} | {spread(other, 2) if other else '–'} | {'; '.join(needs)}"
+            f" | {spread(own, 2) if own else '–'} | {spread(other, 2) if other else '–'} | {plain} | {'; '.join(needs)}"
             f" | {share('zeros')} | {share('biases_skipped')} | {share('tiles_skipped')} | {share('values_skipped')}"
             f" | {share('tiles_sparse')} | {fused['scratch_bytes'] / 2**20:.2f} | {unfused} |"
         )
@@ -207,7 +216,17 @@ def shares_table(sides):
                 deviation = f" ± {statistics.stdev(values):.1f}" if len(values) > 1 else ""
                 cells.append(f"{statistics.mean(values):.1f}{deviation}")
             lines.append("| " + " | ".join(cells) + " |")
-    return lines
+    return [*lines, "", said_of_layers(sides.args.layers.split(","), found)]
+
+
+def said_of_layers(layers, found):
+    """How sparse the timed layer is beside the others."""
+    zeros = {layer: statistics.mean(found[layer, 2048, "zeros"]) for layer in layers}
+    said = f"At 2,048 tokens zeros are {', '.join(f'{share:.1f} % in layer {layer}' for layer, share in zeros.items())}."
+    if "0" not in zeros or len(zeros) < 2:
+        return said
+    sparsest = max(zeros, key=zeros.get) == "0"
+    return said + f" The times above are of layer 0, {'the sparsest' if sparsest else 'not the sparsest'} of them."
 
 
 KINDS = (
@@ -235,7 +254,7 @@ def kinds_table(sides):
             cases[(tokens, title)] = case
     sides.measure(cases)
     lines = [
-        "## Kinds of attention beside softmax",
+        "## Other attentions beside softmax",
         "",
         "Twelve heads, causal, random inputs; time over that of softmax without a bias. NormSoftmax must take at most 1.1"
         " times as long.",

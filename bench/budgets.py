@@ -163,6 +163,13 @@ def table(case, rows):
     return text
 
 
+def said_of_rounds(rounds):
+    """What the number of rounds means for a figure."""
+    if rounds == 1:
+        return "- One round: a figure is a single run's median over its steps, without a spread"
+    return f"- {rounds} rounds in which the sides take turns; a figure is the median over them"
+
+
 def markdown(results, args):
     command = f"python3 bench/budgets.py --cases {','.join(args.cases)} --modes {','.join(args.modes)}"
     command += f" --rounds {args.rounds} --steps {args.steps}"
@@ -182,8 +189,11 @@ def markdown(results, args):
         "- `checkpoint` is torch.utils.checkpoint around each block, `compile_half` torch.compile with an activation memory"
         " budget of 0.5",
     ]
+    text += [said_of_rounds(args.rounds)]
+    head = len(text)
     for case, rows in results.items():
         text += ["", f"## ({case}) {step.CASES[case]}", "", *table(case, rows)]
+    text.insert(head, step.missed(text))
     return "\n".join(text) + "\n"
 
 

@@ -5,8 +5,8 @@
                               [--data data] [--write FILE] [--resume]
 
 Every job runs with the same data, checkpoint and settings on both sides, in turns, each in a process of its own; every
-other round in the opposite order. The checkpoints have random weights of a fixed seed, so quality only shows that both
-sides learn. transformers' side is bench/torch_finetune.py, run by $PYTHON or by the Python that runs this file.
+other round in the opposite order. The checkpoints have random weights of a fixed seed, so quality says no more than
+whether a side learns at all; the page says where none does. transformers' side is bench/torch_finetune.py, run by $PYTHON or by the Python that runs this file.
 
 A ratio is Lessen's figure over the other side's in the same round; tables show its median, smallest and largest value.
 Peak memory is the growth of the highest resident size, for PyTorch over its size after the imports. With --write, other
@@ -245,6 +245,12 @@ def rows(name, job, sides, modes, peak):
     return lines
 
 
+def nothing_learned(job, sides):
+    """Whether the Matthews correlation is 0 on all sides: every example got the same class."""
+    scores = [score for runs in sides.values() for score in step.column(runs, "quality")]
+    return job["metric"] == "matthews" and all(abs(score) < 5e-5 for score in scores)
+
+
 def markdown(results, jobs, modes, args, python, peak, other):
     command = f"python3 bench/finetune.py --jobs {','.join(results)} --modes {','.join(modes)} --rounds {args.rounds}"
     text = [
@@ -261,12 +267,19 @@ def markdown(results, jobs, modes, args, python, peak, other):
         f"- Versions: {step.versions(python)}",
         f"- Both sides: {args.threads} threads, the same data, checkpoint (random weights), batch, AdamW, schedule and"
         " clipping, an evaluation at the end, the model saved; from the start of the process to its end",
+        "- The weights are random and the jobs short, so the scores at the end are far from those of a pre-trained checkpoint"
+        " and say no more than whether a side learns at all. Order of examples and dropout differ between the sides, and their"
+        " scores with them",
         "- Rounds in which the sides take turns, with the other first in each second one; figures are medians with smallest"
-        " and largest",
+        " and largest. A job of one round has no spread",
     ]
+    head = len(text)
     for name, sides in results.items():
         text += ["", f"## {JOBS[name]}", "", f"Rounds: {len(sides['lessen'])}.", "", "| | | required |", "|---|---|---|"]
         text += [f"| {what} | {value} | {needs} |" for what, value, needs in rows(name, jobs[name], sides, modes, peak)]
+        if nothing_learned(jobs[name], sides):
+            text += ["", "No side learns anything here: the score is that of one answer for all. The times are of the work alone."]
+    text.insert(head, step.missed(text))
     return "\n".join(text) + "\n"
 
 

@@ -36,7 +36,7 @@ def table(case, rows):
 
 def markdown(results, args):
     command = f"python3 bench/optimizer_fusion.py --cases {args.cases} --batches {args.batches} --steps {args.steps}"
-    text = ["# When updates run: behind backward, within it, before the next forward phase, or as planned", ""]
+    text = ["# When updates run: after backward, within it, before the next forward phase, or as planned", ""]
     text += ["Written by `bench/optimizer_fusion.py`, which anyone can run again:", "", "```", command, "```", ""]
     text += [f"- Machine: {step.machine()}"]
     text += [

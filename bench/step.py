@@ -7,8 +7,8 @@
 Builds lessen in release, then measures in rounds: within a round each case runs in Lessen and in every
 PyTorch mode, in turn, each in a process of its own, and every other round in the opposite order. A ratio is
 Lessen's median step time over PyTorch's in the same round; the table shows its median over the rounds and its
-smallest and largest value. The rival of a precision is the fastest of PyTorch's modes in it: in bf16 those
-that begin with bfloat16, in f32 all others. A mode in which PyTorch cannot run a case is reported with the first line of
+smallest and largest value. The rival of a precision is the fastest of the PyTorch modes that ran in it: in bf16 those
+that begin with bfloat16, in f32 all others. Where only one ran, the table calls it by its name and not the fastest. A mode in which PyTorch cannot run a case is reported with the first line of
 its error. BUDGETS says to how much memory Lessen is held. PyTorch's side is bench/torch_step.py, run by $PYTHON or,
 where that is not set, by the Python that runs this file.
 
@@ -163,10 +163,39 @@ def ratios_to(ours, theirs, mine, other):
     return [a / b for a, b in zip(column(ours, mine), column(theirs, other))]
 
 
-def fastest(sides, modes, precision):
-    """The mode of PyTorch with the shortest median step; none where no mode with this precision runs."""
-    own = [mode for mode in modes if mode.startswith("bfloat16") == (precision == "bf16") and does_run(sides[mode])]
-    return min(own, key=lambda mode: statistics.median(column(sides[mode], "step_ms")), default=None)
+def modes_in(precision, modes):
+    """The modes of PyTorch that compute in a precision."""
+    return [mode for mode in modes if mode.startswith("bfloat16") == (precision == "bf16")]
+
+
+def rivals(sides, modes, precision):
+    """The modes of PyTorch that run a case in a precision, the one with the shortest median step first."""
+    own = [mode for mode in modes_in(precision, modes) if does_run(sides[mode])]
+    return sorted(own, key=lambda mode: statistics.median(column(sides[mode], "step_ms")))
+
+
+def missed(text):
+    """A line of a page that names the limits which its tables miss: cells that say NO, by section and row."""
+    section, names, count = "", [], 0
+    for line in text:
+        if line.startswith("## "):
+            section = line[3:].split(":")[0].split(",")[0]
+        cells = [cell.strip() for cell in line.strip("|").split(" | ")]
+        found = [cell for cell in cells if re.search(r"\b(yes|NO)\b", cell)]
+        count += sum(len(re.findall(r"\b(?:yes|NO)\b", cell)) for cell in found)
+        for cell in found:
+            limits = [part.replace(": NO", "").strip() for part in cell.split(";") if "NO" in part]
+            names += [f"{section}: {cells[0]} ({limit.removeprefix('NO (').removesuffix(')')})" for limit in limits]
+    return f"- Limits missed, {len(names)} of {count}: {'; '.join(names) or 'none'}"
+
+
+def said_of_modes(precisions, modes):
+    """How many modes of PyTorch a ratio has to choose from."""
+    counts = [(precision, modes_in(precision, modes)) for precision in precisions]
+    ran = "; ".join(f"{precision}: {', '.join(own) or 'none'}" for precision, own in counts)
+    alone = " and ".join(precision for precision, own in counts if len(own) == 1)
+    more = f". In {alone} one mode alone ran, so nothing here says how fast PyTorch's others are" if alone else ""
+    return f"- PyTorch's modes that ran: {ran}{more}"
 
 
 def rows(case, sides, precisions, modes):
@@ -196,13 +225,14 @@ def lessen_rows(case, sides, modes, precision):
     last = ours[-1]
     name = f"Lessen {precision}"
     lines = [(f"{name} step, ms", spread(column(ours, "step_ms"), 1), "")]
-    rival = fastest(sides, modes, precision)
-    for mode in modes:
-        if mode == rival:
-            ratios = ratios_to(ours, sides[mode], "step_ms", "step_ms")
-            limit = REQUIRED_RATIO[precision].get(case)
-            needs = verdict(statistics.median(ratios), limit, ".2f") if limit else ""
-            lines.append((f"step time, {name} / PyTorch's fastest, {mode}", spread(ratios, 3), needs))
+    ran = rivals(sides, modes, precision)
+    rival = ran[0] if ran else None
+    if rival:
+        ratios = ratios_to(ours, sides[rival], "step_ms", "step_ms")
+        limit = REQUIRED_RATIO[precision].get(case)
+        needs = verdict(statistics.median(ratios), limit, ".2f") if limit else ""
+        whose = f"PyTorch's fastest of {len(ran)}, {rival}" if len(ran) > 1 else f"PyTorch {rival}"
+        lines.append((f"step time, {name} / {whose}", spread(ratios, 3), needs))
     lines.append((f"{name} compile, ms", spread(column(ours, "compile_ms"), 1), ""))
     shares = [100 * share for share in column(ours, "matmul_share")]
     lines.append((f"matrix products' share of the step, {precision}", spread(shares, 0) + " %", ""))
@@ -318,7 +348,9 @@ def markdown(results, precisions, modes, args, python, load):
         " with what that takes in the process; Lessen's"
         " resident growth is the same of its process, which also holds code, first values and the products'"
         " packed operands",
+        said_of_modes(precisions, modes),
     ]
+    head = len(text)
     for case, sides in results.items():
         text += ["", f"## ({case}) {CASES[case]}", "", "| | | required |", "|---|---|---|"]
         headings = [side_name(precision, case) for precision in precisions]
@@ -331,6 +363,7 @@ def markdown(results, precisions, modes, args, python, load):
         for round_ in range(args.rounds):
             each = [f"{sides[side][round_]['step_ms']:.1f}" if does_run(sides[side]) else "–" for side in sides]
             text.append(f"| {round_ + 1} | " + " | ".join(each) + " |")
+    text.insert(head, missed(text))
     return "\n".join(text) + "\n"
 
 
