@@ -9,7 +9,7 @@ use lessen_graph::{Node, NodeId, OutRole, Role, RowWise, Type, ValueId};
 
 use crate::clock::Timed;
 use crate::group::{Context, Group, GroupScratch, RowNode, RowOutput, Sum};
-use crate::kernels::kernel::{Kernel, MAX_OPERANDS, Phase, RowKernel, Types, Work};
+use crate::kernels::kernel::{Kernel, MAX_OPERANDS, Round, RowKernel, Types, Work};
 use crate::kernels::reference::reference;
 use crate::kernels::table;
 use crate::operand::{Location, RowOperand, location};
@@ -31,7 +31,7 @@ enum Kind {
 
 /// A node that runs by itself.
 struct Whole {
-    phases: Vec<Phase>,
+    rounds: Vec<Round>,
     inputs: Vec<Location>,
     outputs: Vec<Location>,
     timed: Timed,
@@ -136,18 +136,18 @@ impl Binder<'_> {
         let node_types = self.types(node);
         let types = node_types.types();
         let locations = |values: &[ValueId]| values.iter().map(|&v| self.location(v)).collect();
-        let phases = match table::kernel(node.op.as_ref(), &types) {
+        let rounds = match table::kernel(node.op.as_ref(), &types) {
             None => reference(node.op.clone(), types, &strides),
             Some(kernel) => {
                 let accepted = self.accepts(&kernel, node, types);
                 match kernel {
-                    Kernel::Whole(kernel) if accepted && has_scratch(step, kernel.scratch) => (kernel.phases)(&strides),
+                    Kernel::Whole(kernel) if accepted && has_scratch(step, kernel.scratch) => (kernel.rounds)(&strides),
                     _ => return Err(foreign(node)),
                 }
             }
         };
         Ok(Whole {
-            phases,
+            rounds,
             inputs: locations(&node.inputs),
             outputs: locations(&node.outputs),
             timed: Timed::of(self.plan, step.nodes[0]),
@@ -291,8 +291,8 @@ impl Whole {
             many = all.collect();
             Operands(&many)
         };
-        for phase in &self.phases {
-            pool.run(phase.tasks, &|task, worker| {
+        for round in &self.rounds {
+            pool.run(round.tasks, &|task, worker| {
                 let (inputs, outputs) = operands.get().split_at(self.inputs.len());
                 let work = Work {
                     inputs,
@@ -302,7 +302,7 @@ impl Whole {
                     index_errors: context.index_errors,
                     clock: context.clock,
                 };
-                context.clock.time(self.timed, || (phase.run)(&work, task));
+                context.clock.time(self.timed, || (round.run)(&work, task));
             });
         }
     }
@@ -345,7 +345,7 @@ mod tests {
 
     const THREADS: usize = 4;
 
-    /// The most tasks that a phase of each step, or a node of it, is cut into.
+    /// The most tasks that a round of each step, or a node of it, is cut into.
     fn tasks(program: impl for<'g> Fn(&'g Trace) -> Tensor<'g>) -> Vec<usize> {
         let trace = Trace::new();
         trace.output("y", program(&trace));
@@ -358,7 +358,7 @@ mod tests {
         let steps = binder.bind().unwrap();
         let tasks = |step: &Bound| match &step.kind {
             Kind::Group(group) => group.tasks(THREADS),
-            Kind::Whole(whole) => whole.phases.iter().map(|p| p.tasks).max(),
+            Kind::Whole(whole) => whole.rounds.iter().map(|p| p.tasks).max(),
         };
         steps.iter().filter_map(tasks).collect()
     }

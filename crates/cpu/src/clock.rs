@@ -7,7 +7,7 @@ use std::time::Instant;
 use lessen_compile::Plan;
 use lessen_graph::NodeId;
 
-use crate::kernels::attention::TileCounts;
+use crate::tile_counts::TileCounts;
 
 /// The profile of a run; times are in seconds, summed over all threads.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

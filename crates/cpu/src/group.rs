@@ -8,9 +8,9 @@ use lessen_compile::RowsPlan;
 use crate::clock::{Clock, Timed};
 use crate::index_errors::IndexErrors;
 use crate::kernels::kernel::{Arg, Cut, MAX_OPERANDS, RowKernel, Run};
-use crate::kernels::stack::SLICE_ROWS;
 use crate::operand::{Bases, Location, RowOperand};
 use crate::pool::Pool;
+use crate::tiles::SLICE_ROWS;
 
 /// Columns of the sums over rows that one task adds up.
 const SUM_CHUNK: usize = 512;

@@ -5,39 +5,10 @@ use lessen_graph::{Layout, Op, Type};
 
 use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
-use crate::kernels::stack::SLICE_ROWS;
 use crate::kernels::table::{is_listed, kernel};
 use crate::simd::CpuLevel;
+use crate::tiles::{SLICE_ROWS, tile_rows};
 use crate::times::Times;
-
-/// Rows of one tile of many: products and sums over rows are cut at multiples of it, whatever block a group runs in, so
-/// that their bits depend on shapes alone.
-const TILE_ROWS: usize = 128;
-
-/// The most rows that are one tile of products and of sums. These are cut by columns, so that the shared matrix is
-/// packed once, and sums have no parts.
-const ONE_TILE: usize = 512;
-
-/// Whether the rows of a product are one tile.
-pub(crate) fn is_one_tile(rows: usize) -> bool {
-    rows <= ONE_TILE
-}
-
-/// Rows of one tile of a group with products or sums. It depends on the number of rows alone: the same operation may be
-/// in another group where it is recomputed. Between one tile and many, there are a multiple of 4 of about the same
-/// size, so that no worker waits for long; they are multiples of 16 rows where that leaves so many.
-pub(crate) fn tile_rows(rows: usize) -> usize {
-    if rows <= ONE_TILE {
-        return rows.max(1);
-    }
-    if rows > 16 * TILE_ROWS {
-        return TILE_ROWS;
-    }
-    let tiles = 4 * rows.div_ceil(5 * TILE_ROWS);
-    let tile = |multiple: usize| rows.div_ceil(tiles).next_multiple_of(multiple);
-    let is_even = |multiple: &usize| rows.div_ceil(tile(*multiple)) == tiles;
-    tile([16, 8, 4, 2].into_iter().find(is_even).unwrap_or(1))
-}
 
 /// Bytes of the private second-level cache of present server cores; plans must not depend on the machine.
 const CACHE_BYTES: usize = 1 << 20;

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use lessen_graph::ops;
 
-use super::kernel::{Kernel, Phase, RowKernel, TaskFn, Types, WholeKernel};
+use super::kernel::{Kernel, Round, RowKernel, TaskFn, Types, WholeKernel};
 use super::rows::{Element, Rows};
 use crate::simd::{LANES, Level, chunks, dispatch, load, store};
 
@@ -180,7 +180,7 @@ pub(super) fn combine_rows_kernel(op: &ops::CombineRows, types: &Types<'_>) -> O
     let (rows, ids) = (op.rows, types.inputs[0].numel());
     let width = types.outputs[0].numel() / ids.max(1);
     let part = width.div_ceil(2 * PARTS).next_multiple_of(LANES);
-    let kernel = WholeKernel::phases(move |_| {
+    let kernel = WholeKernel::rounds(move |_| {
         let first: TaskFn = Box::new(move |w, _| {
             // SAFETY: see `Work`; the scratch has a number for each row and for each id.
             unsafe {
@@ -201,18 +201,18 @@ pub(super) fn combine_rows_kernel(op: &ops::CombineRows, types: &Types<'_>) -> O
         });
         let sums: TaskFn = Box::new(move |w, task| {
             let columns = task * part..width.min((task + 1) * part);
-            // SAFETY: see `Work`; the phase before has written positions, and tasks write columns of their own.
+            // SAFETY: see `Work`; the round before has written positions, and tasks write columns of their own.
             unsafe {
                 let first = w.shared.cast::<i32>().add(rows).cast_const();
                 let (updates, y) = (Rows::dense(w.inputs[1].cast(), width), Rows::dense(w.y(0), width));
                 scatter_add(ids, first, updates, y, 0..ids, columns);
             }
         });
-        let sums = Phase {
+        let sums = Round {
             tasks: width.div_ceil(part),
             run: sums,
         };
-        vec![Phase { tasks: 1, run: first }, sums]
+        vec![Round { tasks: 1, run: first }, sums]
     });
     kernel.with_shared((rows + ids) * size_of::<i32>()).into()
 }

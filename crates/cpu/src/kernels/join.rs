@@ -4,7 +4,7 @@ use lessen_graph::{Layout, Type, numel, ops};
 
 use super::copy::CopyPlan;
 use super::elementwise::copy;
-use super::kernel::{Kernel, MAX_OPERANDS, Phase, Reads, RowKernel, Run, Types, WholeKernel};
+use super::kernel::{Kernel, MAX_OPERANDS, Reads, Round, RowKernel, Run, Types, WholeKernel};
 use super::reference::encode;
 use super::rows::Element;
 
@@ -21,11 +21,11 @@ fn outer_chunk(bytes: usize) -> usize {
 /// The kernel of [`ops::Identity`]: a dense copy of a strided array, a range of its rows for each task.
 pub(super) fn identity_kernel(_: &ops::Identity, types: &Types<'_>) -> Option<Kernel> {
     let ty = types.inputs[0].clone();
-    WholeKernel::phases(move |strides| {
+    WholeKernel::rounds(move |strides| {
         let plan = CopyPlan::new(&ty.shape, &strides[0], &Layout::dense(&ty.shape).strides);
         let (rows, bytes) = (plan.rows(), ty.dtype.bytes());
         let chunk = ((1 << 14) / plan.columns().max(1)).max(1);
-        vec![Phase {
+        vec![Round {
             tasks: rows.div_ceil(chunk),
             run: Box::new(move |w, task| {
                 let range = task * chunk..rows.min((task + 1) * chunk);

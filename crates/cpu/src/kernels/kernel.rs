@@ -1,14 +1,11 @@
 //! What a kernel is: a loop with what the planner and the executor must know of it.
 
-use lessen_compile::{Scratch, natural_rows, row_layout};
+use lessen_compile::{natural_rows, row_layout};
 use lessen_graph::{DType, Layout, Op, Role, RowWise, Type, numel};
 
-use super::rows::Rows;
-pub(crate) use super::whole::{Phase, TaskFn, WholeKernel, Work};
-use crate::index_errors::IndexErrors;
-
-/// The most operands of a row kernel.
-pub(crate) const MAX_OPERANDS: usize = 13;
+pub(crate) use super::layouts::Reads;
+pub(crate) use super::row_kernel::{Arg, Cut, Fixed, MAX_OPERANDS, Prepare, RowKernel, Run};
+pub(crate) use super::whole::{Round, TaskFn, WholeKernel, Work};
 
 /// The types that an operation is applied to.
 #[derive(Clone, Copy)]
@@ -45,187 +42,15 @@ pub(crate) enum Kernel {
     Nothing,
 }
 
-/// The layouts in which a kernel reads an input, besides dense ones.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Reads {
-    /// No others.
-    Dense,
-    /// Rows whose columns lie one stride apart.
-    Rows,
-    /// Such rows that lie one stride apart, too.
-    Matrix,
-    /// Those whose last axis is dense.
-    DenseLastAxis,
-    /// Matrices whose rows or columns are dense.
-    Runs,
-    /// All.
-    Any,
-}
-
-/// A loop over blocks of rows.
-pub(crate) type RowLoop = Box<dyn Fn(&Run<'_>) + Send + Sync>;
-
-/// How the work on a few rows is cut, where whole blocks of rows are too few tasks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Cut {
-    /// Not at all.
-    No,
-    /// At any row.
-    Rows,
-    /// At any element: each output element depends on the input elements at its position alone.
-    Elements,
-    /// At multiples of this many columns of the output, the remainder added to the last of them. A column's bits do not
-    /// depend on the cuts.
-    Columns(usize),
-    /// Into `parts` for each thread, as even as multiples of `width` columns are. A column's bits do not depend on the
-    /// cuts.
-    Even { parts: usize, width: usize },
-}
-
-/// A task of what runs before a row kernel.
-type PrepareFn = Box<dyn Fn(&Run<'_>, usize) + Send + Sync>;
-
-/// What runs before a row kernel, to fill the memory that its blocks share.
-pub(crate) struct Prepare {
-    /// Tasks, which run in any order.
-    pub(crate) tasks: usize,
-    /// Runs a task. Where all rows are one tile it is given all of them, elsewhere only what is read whole.
-    pub(crate) run: PrepareFn,
-}
-
-/// What a row kernel becomes where an input that is read whole never changes: that input is packed once.
-pub(crate) struct Fixed {
-    /// The input.
-    pub(crate) input: usize,
-    /// Bytes of the packed input.
-    pub(crate) bytes: usize,
-    /// Packs the input into the memory that a run calls shared.
-    pub(crate) pack: Prepare,
-    /// The loop that reads the packed input, and other operands whose columns follow each other. A row behind the
-    /// operation's inputs is added to each row of the result.
-    pub(crate) run: RowLoop,
-    pub(crate) cut: Cut,
-}
-
-/// A kernel that runs on a block of rows.
-pub(crate) struct RowKernel {
-    pub(crate) run: RowLoop,
-    pub(crate) prepare: Option<Prepare>,
-    pub(crate) fixed: Option<Fixed>,
-    /// Whether it is what [`Fixed`] says.
-    pub(crate) is_frozen: bool,
-    pub(crate) scratch: Scratch,
-    /// Whether the bits of a row depend on which rows are computed together.
-    pub(crate) tiled: bool,
-    pub(crate) cut: Cut,
-    /// What differs from [`Reads::Rows`] for what is read by rows, and [`Reads::Dense`] for what is read whole.
-    reads: Vec<(usize, Reads)>,
-}
-
-impl RowKernel {
-    fn new(cut: Cut, run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
-        RowKernel {
-            run: Box::new(run),
-            prepare: None,
-            fixed: None,
-            is_frozen: false,
-            scratch: Scratch::default(),
-            tiled: false,
-            cut,
-            reads: Vec::new(),
-        }
-    }
-
-    /// A kernel whose output elements depend on the input elements at the same position alone.
-    pub(crate) fn elementwise(run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
-        RowKernel::new(Cut::Elements, run)
-    }
-
-    /// A kernel whose output rows depend on the same rows of inputs alone.
-    pub(crate) fn rows(run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
-        RowKernel::new(Cut::Rows, run)
-    }
-
-    /// A kernel that adds up rows, or computes several at once, and whose columns may be cut at multiples of `width`.
-    pub(crate) fn columns(width: usize, run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
-        RowKernel::new(Cut::Columns(width), run)
-    }
-
-    /// A kernel that computes several rows at once, and whose columns are cut evenly; see [`Cut::Even`].
-    pub(crate) fn even(parts: usize, width: usize, run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
-        RowKernel::new(Cut::Even { parts, width }, run)
-    }
-
-    /// A kernel that adds up rows and cannot be cut otherwise.
-    pub(crate) fn sums(run: impl Fn(&Run<'_>) + Send + Sync + 'static) -> RowKernel {
-        RowKernel::new(Cut::No, run)
-    }
-
-    /// The same, to be run on tiles of a fixed number of rows.
-    pub(crate) fn tiled(self) -> RowKernel {
-        RowKernel { tiled: true, ..self }
-    }
-
-    /// The same, with so much scratch for each worker, and so much that all blocks share.
-    pub(crate) fn with_scratch(self, worker: usize, shared: usize) -> RowKernel {
-        RowKernel {
-            scratch: Scratch { worker, shared },
-            ..self
-        }
-    }
-
-    /// The same, with something to run before, and another loop, which is given the present one.
-    pub(crate) fn prepared(
-        self,
-        prepare: Prepare,
-        run: impl Fn(&Run<'_>, &RowLoop) + Send + Sync + 'static,
-    ) -> RowKernel {
-        let plain = self.run;
-        RowKernel {
-            run: Box::new(move |r| run(r, &plain)),
-            prepare: Some(prepare),
-            ..self
-        }
-    }
-
-    /// The same, and what it becomes where an input never changes.
-    pub(crate) fn with_fixed(self, fixed: Option<Fixed>) -> RowKernel {
-        RowKernel { fixed, ..self }
-    }
-
-    /// Reads an input as it is packed from now on, if there is a loop for that.
-    pub(crate) fn freeze(&mut self) {
-        if let Some(Fixed { run, cut, .. }) = self.fixed.take() {
-            (self.run, self.cut, self.prepare, self.is_frozen) = (run, cut, None, true);
-        }
-    }
-
-    /// The same, reading an input in these layouts.
-    pub(crate) fn reading(mut self, input: usize, reads: Reads) -> RowKernel {
-        self.reads.push((input, reads));
-        self
-    }
-
-    /// The same, reading these inputs densely.
-    pub(crate) fn dense<const N: usize>(self, inputs: [usize; N]) -> RowKernel {
-        inputs
-            .into_iter()
-            .fold(self, |kernel, input| kernel.reading(input, Reads::Dense))
-    }
-
-    fn reads(&self, input: usize, role: Role) -> Reads {
-        let exception = self.reads.iter().find(|(i, _)| *i == input);
-        match (exception, role) {
-            (Some(&(_, reads)), _) => reads,
-            (None, Role::Rows) => Reads::Rows,
-            (None, Role::Whole) => Reads::Dense,
-        }
-    }
-}
-
 impl From<RowKernel> for Option<Kernel> {
     fn from(kernel: RowKernel) -> Option<Kernel> {
         Some(Kernel::Rows(kernel))
+    }
+}
+
+impl From<WholeKernel> for Option<Kernel> {
+    fn from(kernel: WholeKernel) -> Option<Kernel> {
+        Some(Kernel::Whole(kernel))
     }
 }
 
@@ -258,102 +83,5 @@ impl Kernel {
             Reads::Runs => layout.strides.contains(&1),
             Reads::Any => true,
         }
-    }
-}
-
-/// One operand of a row kernel on a run of rows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Arg {
-    pub(crate) ptr: *mut u8,
-    /// Elements from row to row.
-    pub(crate) row: usize,
-    /// Elements from column to column.
-    pub(crate) col: usize,
-    /// Columns.
-    pub(crate) columns: usize,
-}
-
-impl Arg {
-    pub(crate) const NONE: Arg = Arg {
-        ptr: std::ptr::null_mut(),
-        row: 0,
-        col: 0,
-        columns: 0,
-    };
-
-    /// The operand as rows of `T`.
-    pub(crate) fn rows<T>(self) -> Rows<T> {
-        Rows {
-            ptr: self.ptr.cast(),
-            row: self.row,
-            col: self.col,
-        }
-    }
-}
-
-/// A run of rows that one call of a row kernel works on.
-///
-/// Kernels are `unsafe`; each call from a table entry is sound for the same reason. The plan gives every operand `n`
-/// rows of as many columns as its type has, in a layout that the entry accepts. Outputs overlap inputs only where
-/// [`Op::in_place`] allows it, and tasks write disjoint elements.
-pub(crate) struct Run<'a> {
-    /// Rows.
-    pub(crate) n: usize,
-    /// The position of the first output element in the whole value.
-    pub(crate) first: usize,
-    /// The columns to compute, for a kernel that is cut by [`Cut::Columns`] or [`Cut::Even`]; operands always begin at
-    /// column 0.
-    pub(crate) columns: (usize, usize),
-    pub(crate) inputs: &'a [Arg],
-    /// Rows to write; for a sum over rows the memory to add to.
-    pub(crate) outputs: &'a [Arg],
-    /// The worker's scratch.
-    pub(crate) scratch: *mut u8,
-    /// The scratch that all blocks share.
-    pub(crate) shared: *mut u8,
-    pub(crate) index_errors: &'a IndexErrors,
-}
-
-impl Run<'_> {
-    /// Columns of the first output.
-    pub(crate) fn c(&self) -> usize {
-        self.outputs[0].columns
-    }
-
-    pub(crate) fn x(&self, i: usize) -> Rows<f32> {
-        self.inputs[i].rows()
-    }
-
-    pub(crate) fn y(&self, i: usize) -> Rows<f32> {
-        self.outputs[i].rows()
-    }
-
-    /// An input that is read whole.
-    pub(crate) fn whole(&self, i: usize) -> *const f32 {
-        self.inputs[i].ptr.cast()
-    }
-
-    /// An output with one element for each row, or a sum over rows.
-    pub(crate) fn column(&self, i: usize) -> *mut f32 {
-        self.outputs[i].ptr.cast()
-    }
-
-    /// An input of one element.
-    pub(crate) fn scalar(&self, i: usize) -> f32 {
-        // SAFETY: the entry's operation has a scalar there, and a scalar has one element.
-        unsafe { *self.whole(i) }
-    }
-
-    /// The key of random numbers.
-    pub(crate) fn key(&self, i: usize) -> [u32; 2] {
-        // SAFETY: the entry's operation has a key there, which is two dense numbers.
-        unsafe { *self.inputs[i].ptr.cast() }
-    }
-
-    /// Dense `i32` rows.
-    pub(crate) fn indices(&self, i: usize) -> &[i32] {
-        let arg = self.inputs[i];
-        // SAFETY: the entry accepts dense layouts only here, and the plan gives `n` rows of `columns` elements.
-        unsafe { std::slice::from_raw_parts(arg.ptr.cast(), self.n * arg.columns) }
     }
 }

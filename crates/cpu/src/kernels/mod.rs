@@ -24,6 +24,7 @@ pub mod histogram;
 mod images;
 mod join;
 pub(crate) mod kernel;
+mod layouts;
 mod map;
 pub mod matmul;
 mod moments;
@@ -39,6 +40,7 @@ pub mod reduce;
 mod reduce_axes;
 pub(crate) mod reference;
 pub mod rope;
+mod row_kernel;
 mod rows;
 mod scale_shift;
 pub mod scale_shift_from_output;
@@ -49,5 +51,6 @@ mod whole;
 mod widths;
 #[cfg_attr(not(target_arch = "x86_64"), path = "no_words.rs")]
 mod words;
+mod zeros;
 
 pub use rows::{Element, Rows};

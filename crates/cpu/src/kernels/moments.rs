@@ -4,9 +4,9 @@
 use lessen_graph::{DType, ops};
 
 use super::cast::{Bf16, Float};
-use super::kernel::{Kernel, Phase, TaskFn, Types, WholeKernel};
-use super::table::zeros;
+use super::kernel::{Kernel, Round, TaskFn, Types, WholeKernel};
 use super::widths::{load, store, widths};
+use super::zeros::zeros;
 use crate::simd::{Level, dispatch, fma};
 
 /// Elements of a tile.
@@ -129,7 +129,7 @@ fn moments_of<T: Float>(types: &Types<'_>) -> WholeKernel {
     let batch = x.numel() / (rows * c);
     let tile = (TILE / c).clamp(4, 256);
     let parts = ((rows * c) >> 15).min(32usize.div_ceil(batch)).clamp(1, rows);
-    let kernel = WholeKernel::phases(move |_| {
+    let kernel = WholeKernel::rounds(move |_| {
         let sums = move |shared: *mut u8, index: usize, rows: usize| {
             let mean = shared.cast::<f32>().wrapping_add(2 * index * c);
             let squares = mean.wrapping_add(c);
@@ -160,7 +160,7 @@ fn moments_of<T: Float>(types: &Types<'_>) -> WholeKernel {
                     mean,
                     squares: variance,
                 };
-                // SAFETY: see `Work`; the phase before has written the sums of all parts.
+                // SAFETY: see `Work`; the round before has written the sums of all parts.
                 unsafe { merge(c, sums(w.shared, block * parts + part, end - first), to) };
             }
             for i in 0..c {
@@ -168,8 +168,8 @@ fn moments_of<T: Float>(types: &Types<'_>) -> WholeKernel {
                 unsafe { *variance.add(i) /= rows as f32 };
             }
         });
-        let phase = |tasks, run| Phase { tasks, run };
-        vec![phase(batch * parts, add), phase(batch, finish)]
+        let round = |tasks, run| Round { tasks, run };
+        vec![round(batch * parts, add), round(batch, finish)]
     });
     kernel.with_shared(2 * batch * parts * c * size_of::<f32>())
 }

@@ -3,7 +3,7 @@
 use lessen_graph::ops::{self, ReduceKind};
 use lessen_graph::{Op, RowWise};
 
-use super::kernel::{Kernel, Phase, RowKernel, TaskFn, Types, WholeKernel};
+use super::kernel::{Kernel, Round, RowKernel, TaskFn, Types, WholeKernel};
 use super::reduce::{extreme_cols, reduce_rows, sum_all, sum_cols};
 use super::rows::Rows;
 use crate::simd::{LANES, max, min};
@@ -200,7 +200,7 @@ fn over_rows(kind: ReduceKind, split: Split, n: usize) -> WholeKernel {
 fn over_all(kind: ReduceKind, n: usize) -> WholeKernel {
     let part = n.div_ceil(64).max(CHUNK).next_multiple_of(LANES);
     let parts = n.div_ceil(part);
-    WholeKernel::phases(move |_| {
+    WholeKernel::rounds(move |_| {
         let first: TaskFn = Box::new(move |w, task| {
             let first = task * part;
             // SAFETY: see `Work`; the shared scratch has an element for each part.
@@ -216,8 +216,8 @@ fn over_all(kind: ReduceKind, n: usize) -> WholeKernel {
                 *w.y(0) = parts.iter().fold(start(kind), |a, &b| combine(kind, a, b));
             }
         });
-        let phase = |tasks, run| Phase { tasks, run };
-        vec![phase(parts, first), phase(1, second)]
+        let round = |tasks, run| Round { tasks, run };
+        vec![round(parts, first), round(1, second)]
     })
     .with_shared(parts * size_of::<f32>())
 }

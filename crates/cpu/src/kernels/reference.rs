@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use lessen_graph::{Array, DType, IndexInput, Op, Type, bf16_bits};
 
-use super::kernel::{Phase, Types, Work};
+use super::kernel::{Round, Types, Work};
 
 /// One task that evaluates the operation in `f64`, for inputs with these strides.
-pub(crate) fn reference(op: Arc<dyn Op>, types: Types<'_>, strides: &[Vec<usize>]) -> Vec<Phase> {
+pub(crate) fn reference(op: Arc<dyn Op>, types: Types<'_>, strides: &[Vec<usize>]) -> Vec<Round> {
     let (inputs, outputs) = (types.inputs.to_vec(), types.outputs.to_vec());
     let strides = strides.to_vec();
     let run = Box::new(move |w: &Work<'_>, _| {
@@ -40,7 +40,7 @@ pub(crate) fn reference(op: Arc<dyn Op>, types: Types<'_>, strides: &[Vec<usize>
             }
         }
     });
-    vec![Phase { tasks: 1, run }]
+    vec![Round { tasks: 1, run }]
 }
 
 /// The first index that an operation does not admit.

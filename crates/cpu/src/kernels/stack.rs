@@ -11,15 +11,13 @@ use super::gemm::gemm;
 use super::gemm_bf16::{gemm_bf16, widened_bytes};
 #[cfg(target_arch = "x86_64")]
 use super::kernel::Work;
-use super::kernel::{Kernel, Phase, Reads, TaskFn, Types, WholeKernel};
+use super::kernel::{Kernel, Reads, Round, TaskFn, Types, WholeKernel};
 #[cfg(target_arch = "x86_64")]
 use super::panels;
 use super::rows::Rows;
 #[cfg(target_arch = "x86_64")]
 use super::words;
-
-/// Rows of a slice of a sum over rows. All sums of more rows are added up slice by slice.
-pub(crate) const SLICE_ROWS: usize = 1024;
+use crate::tiles::SLICE_ROWS;
 
 /// The fewest elements of a product over rows that is added up slice by slice: smaller ones are cut along the rows
 /// among threads.
@@ -90,7 +88,7 @@ impl Product {
         let (m, n, widens) = (self.m, self.n, self.op.widens);
         #[cfg(target_arch = "x86_64")]
         let scratch = self.packed_scratch();
-        let kernel = WholeKernel::phases(move |strides| self.phases(strides))
+        let kernel = WholeKernel::rounds(move |strides| self.rounds(strides))
             .reading(0, Reads::Any)
             .reading(1, Reads::Any);
         let kernel = if widens {
@@ -109,7 +107,7 @@ impl Product {
         kernel
     }
 
-    fn phases(&self, strides: &[Vec<usize>]) -> Vec<Phase> {
+    fn rounds(&self, strides: &[Vec<usize>]) -> Vec<Round> {
         if self.batch * self.m * self.n == 0 {
             return Vec::new();
         }
@@ -121,28 +119,28 @@ impl Product {
             matrix(&strides[0], self.op.transpose_a),
             matrix(&strides[1], self.op.transpose_b),
         );
-        let mut phases = Vec::new();
+        let mut rounds = Vec::new();
         if self.adds {
-            phases.push(self.copied());
+            rounds.push(self.copied());
         }
         let mut left = self.slices();
         #[cfg(target_arch = "x86_64")]
         while let Some(slice) = left.first()
             && let Some(packed) = self.packed(slice, a, b)
         {
-            phases.extend(packed);
+            rounds.extend(packed);
             left.remove(0);
         }
         if !left.is_empty() {
-            phases.push(self.tiled(left, strides, a, b));
+            rounds.push(self.tiled(left, strides, a, b));
         }
-        phases
+        rounds
     }
 
     /// Copies the sum to the result, unless it lies there.
-    fn copied(&self) -> Phase {
+    fn copied(&self) -> Round {
         let len = self.m * self.n;
-        Phase {
+        Round {
             tasks: len.div_ceil(COPIED),
             run: Box::new(move |w, task| {
                 let (from, first) = (w.x(2), task * COPIED);
@@ -157,9 +155,9 @@ impl Product {
         }
     }
 
-    /// The phases of a slice by a kernel that packs both factors, where there is one.
+    /// The rounds of a slice by a kernel that packs both factors, where there is one.
     #[cfg(target_arch = "x86_64")]
-    fn packed(&self, slice: &Range<usize>, a: Steps, b: Steps) -> Option<Vec<Phase>> {
+    fn packed(&self, slice: &Range<usize>, a: Steps, b: Steps) -> Option<Vec<Round>> {
         if self.batch != 1 {
             return None;
         }
@@ -177,17 +175,17 @@ impl Product {
             let of_bf16 = self
                 .op
                 .widens
-                .then(|| part.words().phases::<Bf16>(factors.0, factors.1, adds));
+                .then(|| part.words().rounds::<Bf16>(factors.0, factors.1, adds));
             of_bf16.flatten()
         };
         let by_panels = || {
             let factors = ((a.0 as usize, a.1 as usize), (b.0 as usize, b.1 as usize));
-            part.panels().phases(factors.0, factors.1, adds)
+            part.panels().rounds(factors.0, factors.1, adds)
         };
-        let phases = by_words().or_else(by_panels)?;
+        let rounds = by_words().or_else(by_panels)?;
         let size = self.a.dtype.bytes();
         let bytes = [a.1, b.0].map(|step| slice.start * step as usize * size);
-        Some(phases.into_iter().map(|phase| moved(phase, bytes)).collect())
+        Some(rounds.into_iter().map(|round| moved(round, bytes)).collect())
     }
 
     #[cfg(target_arch = "x86_64")]
@@ -227,7 +225,7 @@ impl Product {
     }
 
     /// Tiles of the result, each of which adds up some slices of `k`.
-    fn tiled(&self, slices: Vec<Range<usize>>, strides: &[Vec<usize>], a_steps: Steps, b_steps: Steps) -> Phase {
+    fn tiled(&self, slices: Vec<Range<usize>>, strides: &[Vec<usize>], a_steps: Steps, b_steps: Steps) -> Round {
         let (m, n, batch, widens) = (self.m, self.n, self.batch, self.op.widens);
         let lead: Vec<usize> = self.a.shape[..self.a.rank() - 2].to_vec();
         let a_lead = strides[0][..lead.len()].to_vec();
@@ -280,21 +278,21 @@ impl Product {
                 }
             }
         });
-        Phase {
+        Round {
             tasks: batch * rows * cols,
             run,
         }
     }
 }
 
-/// A phase whose factors begin so many bytes behind those of the step.
+/// A round whose factors begin so many bytes behind those of the step.
 #[cfg(target_arch = "x86_64")]
-fn moved(phase: Phase, bytes: [usize; 2]) -> Phase {
-    let Phase { tasks, run } = phase;
+fn moved(round: Round, bytes: [usize; 2]) -> Round {
+    let Round { tasks, run } = round;
     if bytes == [0, 0] {
-        return Phase { tasks, run };
+        return Round { tasks, run };
     }
-    Phase {
+    Round {
         tasks,
         run: Box::new(move |w, task| {
             let inputs = [0, 1].map(|i| w.inputs[i].wrapping_add(bytes[i]));

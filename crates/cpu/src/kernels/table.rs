@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 
 use lessen_graph::{Op, RowWise, ops};
 
-use super::kernel::{Kernel, Types, WholeKernel};
+use super::kernel::{Kernel, Types};
+use super::zeros::zeros;
 use super::{
     activation, activation_from_output, attention, bits, cast, compressed_norm, cross_entropy, elementwise, gather,
     histogram, images, join, matmul, moments, norm, norm_from_output, norm_logits, optimizer, quantize, random,
@@ -132,13 +133,4 @@ pub(crate) fn kernel(op: &dyn Op, types: &Types<'_>) -> Option<Kernel> {
         Kernel::Rows(_) if op.row_wise(types.inputs, types.outputs) == RowWise::No => None,
         kernel => Some(kernel),
     }
-}
-
-/// Where an operand is empty, and outputs are therefore empty, or sums of no elements.
-pub(super) fn zeros(types: &Types<'_>) -> WholeKernel {
-    let bytes: Vec<usize> = types.outputs.iter().map(|ty| ty.bytes()).collect();
-    WholeKernel::dense(bytes.len(), move |w, output| {
-        // SAFETY: see `Work`.
-        unsafe { w.outputs[output].write_bytes(0, bytes[output]) };
-    })
 }

@@ -1,26 +1,26 @@
-//! Kernels that compute whole values, in phases of tasks.
+//! Kernels that compute whole values, in rounds of tasks.
 
 use lessen_compile::Scratch;
 
-use super::kernel::{Kernel, Reads};
+use super::layouts::Reads;
 use crate::clock::Clock;
 use crate::index_errors::IndexErrors;
 
 /// What a task does, given its number.
 pub(crate) type TaskFn = Box<dyn Fn(&Work<'_>, usize) + Send + Sync>;
 
-/// Tasks that run in any order, when those of the phase before have run.
-pub(crate) struct Phase {
+/// Tasks that run in any order, when those of the round before have run.
+pub(crate) struct Round {
     pub(crate) tasks: usize,
     pub(crate) run: TaskFn,
 }
 
-/// Makes the phases of a kernel for inputs with these strides.
-type Phases = Box<dyn Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync>;
+/// Makes the rounds of a kernel for inputs with these strides.
+type Rounds = Box<dyn Fn(&[Vec<usize>]) -> Vec<Round> + Send + Sync>;
 
 /// A kernel that computes whole values.
 pub(crate) struct WholeKernel {
-    pub(crate) phases: Phases,
+    pub(crate) rounds: Rounds,
     pub(crate) scratch: Scratch,
     /// The rows of a slice, where it adds up slices of rows one after another.
     pub(crate) slice: Option<usize>,
@@ -31,10 +31,10 @@ pub(crate) struct WholeKernel {
 }
 
 impl WholeKernel {
-    /// A kernel of several phases.
-    pub(crate) fn phases(phases: impl Fn(&[Vec<usize>]) -> Vec<Phase> + Send + Sync + 'static) -> WholeKernel {
+    /// A kernel of several rounds.
+    pub(crate) fn rounds(rounds: impl Fn(&[Vec<usize>]) -> Vec<Round> + Send + Sync + 'static) -> WholeKernel {
         WholeKernel {
-            phases: Box::new(phases),
+            rounds: Box::new(rounds),
             scratch: Scratch::default(),
             slice: None,
             cut: 0,
@@ -44,8 +44,8 @@ impl WholeKernel {
 
     /// A kernel of `tasks` tasks over dense inputs.
     pub(crate) fn dense(tasks: usize, run: impl Fn(&Work<'_>, usize) + Clone + Send + Sync + 'static) -> WholeKernel {
-        WholeKernel::phases(move |_| {
-            vec![Phase {
+        WholeKernel::rounds(move |_| {
+            vec![Round {
                 tasks,
                 run: Box::new(run.clone()),
             }]
@@ -58,7 +58,7 @@ impl WholeKernel {
         self
     }
 
-    /// The same, with this much scratch that all workers share: a phase hands it to the next one.
+    /// The same, with this much scratch that all workers share: a round hands it to the next one.
     pub(crate) fn with_shared(mut self, bytes: usize) -> WholeKernel {
         self.scratch.shared = bytes;
         self
@@ -80,12 +80,6 @@ impl WholeKernel {
     pub(crate) fn reading(mut self, input: usize, reads: Reads) -> WholeKernel {
         self.reads.push((input, reads));
         self
-    }
-}
-
-impl From<WholeKernel> for Option<Kernel> {
-    fn from(kernel: WholeKernel) -> Option<Kernel> {
-        Some(Kernel::Whole(kernel))
     }
 }
 

@@ -9,7 +9,7 @@ use lessen_graph::{Graph, InputKind, Layout, Op, OutRole, Output, Phase, Role, R
 use super::Time;
 use crate::kernels::kernel::{Kernel, Types};
 use crate::kernels::table::kernel;
-use crate::target::is_one_tile;
+use crate::tiles::is_one_tile;
 
 /// Bytes of a sample for each worker, so that it stays in the cache of present server cores.
 const SAMPLE_BYTES: usize = 1 << 19;

@@ -4,9 +4,10 @@
 use super::super::rows::Rows;
 use super::dropout::{Kept, kept};
 use super::fire_rows::FireSums;
-use super::head::{BLOCK, Block, Head, TILE};
+use super::head::Head;
 use super::lanes::{from_rows, load, store, to_lanes, to_rows};
 use super::product::{Left, PANEL, Panel, product, wide};
+use super::query_block::{BLOCK, QueryBlock, TILE};
 use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::sequences::BACKWARD_GROUP;
 use super::tile::{Packed, Tile, Tiles, packed_scratch};
@@ -48,12 +49,12 @@ dispatch! {
     /// The operands of the head and of the gradients exist, `scratch` has [`backward_scratch`] elements; what is
     /// written overlaps nothing.
     pub(super) unsafe fn backward(
-        head: &Head, g: &Gradients, blocks: &[Block], wide: bool, scratch: *mut f32,
+        head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32,
     ) = backward_body;
 }
 
 #[inline(always)]
-unsafe fn backward_body<L: Level>(head: &Head, g: &Gradients, blocks: &[Block], wide: bool, scratch: *mut f32) {
+unsafe fn backward_body<L: Level>(head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32) {
     // SAFETY: passed on.
     unsafe {
         if wide {
@@ -66,7 +67,7 @@ unsafe fn backward_body<L: Level>(head: &Head, g: &Gradients, blocks: &[Block], 
 
 /// A block of queries with its operands.
 pub(super) struct Operands {
-    pub(super) block: Block,
+    pub(super) block: QueryBlock,
     /// In lanes, `d` rows, scaled.
     pub(super) queries: *mut f32,
     /// The same, in rows of `d` elements and zeros.
@@ -85,7 +86,7 @@ pub(super) struct Operands {
 
 impl Operands {
     #[inline(always)]
-    pub(super) fn at<const W: usize>(head: &Head, block: Block, scratch: *mut f32) -> Operands {
+    pub(super) fn at<const W: usize>(head: &Head, block: QueryBlock, scratch: *mut f32) -> Operands {
         let (d, dv) = (head.d, head.dv);
         let mut next = scratch;
         let mut take = |rows: usize| {
@@ -170,7 +171,12 @@ impl Operands {
 }
 
 #[inline(always)]
-unsafe fn backward_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, blocks: &[Block], scratch: *mut f32) {
+unsafe fn backward_lanes<L: Level, const W: usize>(
+    head: &Head,
+    g: &Gradients,
+    blocks: &[QueryBlock],
+    scratch: *mut f32,
+) {
     let size = operands_scratch(W, head.d, head.dv);
     let operands = |b: usize| Operands::at::<W>(head, blocks[b], scratch.wrapping_add(b * size));
     let weights = scratch.wrapping_add(blocks.len() * size);

@@ -6,20 +6,21 @@ use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::ops::{AttentionBias, Weighting};
 use lessen_graph::{Layout, ops};
 
-use super::super::kernel::{Kernel, Phase, Types, WholeKernel, Work};
+use super::super::kernel::{Kernel, Round, Types, WholeKernel, Work};
 use super::super::rows::Rows;
 use super::backward::{Gradients, backward, backward_scratch};
 use super::copies::copy_rows;
 use super::fire_parts::FireParts;
 use super::fire_rows::fire_lanes_scratch;
-use super::head::{BLOCK, Block, Head};
+use super::head::Head;
 use super::heads::{Heads, head_of, reading_heads};
 use super::moments::{RowMemory, RowNumber};
 use super::moments_backward::{moments_backward, moments_backward_scratch};
-use super::moments_phases::{FEW, MOMENTS};
+use super::moments_rounds::{FEW, KeyMoments, MOMENTS};
 use super::norm_backward::{KeptRows, norm_backward, norm_backward_scratch};
 use super::parts::Parts;
 use super::product::{Panel, wide};
+use super::query_block::{BLOCK, QueryBlock};
 use super::relu_backward::relu_backward;
 use super::row_moments::moments_scratch;
 use super::sequences::{BACKWARD_GROUP, wide_and_narrow};
@@ -31,24 +32,26 @@ pub(in super::super) fn attention_backward_kernel(op: &ops::AttentionBackward, t
     }
     let backward = Backward::new(op, types);
     let (scratch, shared, parts) = (backward.scratch(), backward.shared(), backward.parts.count);
-    let kernel = WholeKernel::phases(move |strides| {
+    let kernel = WholeKernel::rounds(move |strides| {
         let strides = strides[..3].to_vec();
-        let (first, sums) = (backward.clone(), backward.parts.sum_phase());
-        let norms = backward.all.norm_phase(&strides);
-        let [numbers, keys] = backward.moments_phases(&strides);
+        let (first, sums) = (backward.clone(), backward.parts.sum_round());
+        let norms = backward.all.norm_round(&strides);
+        let moments = backward.moments;
+        let moments = moments.map(|moments| moments.rounds(&backward.all, &backward.parts, &strides));
+        let [numbers, keys] = moments.map_or([None, None], |rounds| rounds.map(Some));
         let fire = backward.all.fire.iter();
-        let mut phases: Vec<Phase> = fire.clone().flat_map(FireParts::table_phases).collect();
-        phases.extend(norms);
-        phases.extend(numbers);
-        phases.push(Phase {
+        let mut rounds: Vec<Round> = fire.clone().flat_map(FireParts::table_rounds).collect();
+        rounds.extend(norms);
+        rounds.extend(numbers);
+        rounds.push(Round {
             tasks: first.parts.pairs * first.parts.count,
             run: Box::new(move |w, index| first.run(w, &strides, index)),
         });
-        phases.extend(sums);
-        phases.extend(keys);
-        phases.extend(backward.weight_phase());
-        phases.extend(fire.flat_map(|fire| fire.derivative_phases(backward.all.sizes.batch)));
-        phases
+        rounds.extend(sums);
+        rounds.extend(keys);
+        rounds.extend(backward.weight_round());
+        rounds.extend(fire.flat_map(|fire| fire.derivative_rounds(backward.all.sizes.batch)));
+        rounds
     });
     let bytes = |elements: usize| elements * size_of::<f32>();
     let kernel = kernel.with_scratch(bytes(scratch)).with_shared(bytes(shared));
@@ -101,16 +104,16 @@ impl OwnHead {
 
 /// The derivative of an attention.
 #[derive(Clone)]
-pub(super) struct Backward {
-    pub(super) all: Heads,
-    pub(super) parts: Parts,
+struct Backward {
+    all: Heads,
+    parts: Parts,
     /// Strides of `dq`, and of what has the shape of the result.
     dq: Vec<usize>,
     out: Vec<usize>,
     /// Inputs between `v` and those that the fields ask for.
     between: usize,
-    /// The element of shared scratch where the numbers of rows begin, if the temperatures come from moments of keys.
-    pub(super) moments: Option<usize>,
+    /// Where the temperatures come from moments of keys, these.
+    moments: Option<KeyMoments>,
     /// The output that is the derivative of the learned weights.
     dweight: Option<usize>,
 }
@@ -130,7 +133,7 @@ impl Backward {
         let normalized = forward.weighting.temperature().is_some();
         let moments = normalized && forward.bias == AttentionBias::None && !forward.segmented;
         let least = if forward.causal { 3 * MOMENTS } else { MOMENTS };
-        let moments = (moments && all.sizes.keys >= least).then_some(first);
+        let moments = (moments && all.sizes.keys >= least).then_some(KeyMoments { first });
         let AttentionSizes {
             batch,
             heads,
@@ -293,14 +296,17 @@ impl Backward {
         dweight: &mut f64,
     ) {
         let lanes = if wide { BLOCK } else { BLOCK / 2 };
-        let block = |first: usize| Block {
+        let block = |first: usize| QueryBlock {
             first,
             n: lanes.min(queries.end - first),
         };
         let blocks = || queries.clone().step_by(lanes).filter(|&first| mine(first)).map(block);
         let scratch = w.scratch.cast();
-        let (norm, rows) = (self.all.norm(w, h), self.rows(w, (b, h)));
-        let is_kept = |block: Block| match rows {
+        let (norm, rows) = (
+            self.all.norm(w, h),
+            self.moments.map(|moments| moments.rows(&self.all, w, (b, h))),
+        );
+        let is_kept = |block: QueryBlock| match rows {
             Some(_) => head.shown(0..head.visible_to(block)) <= FEW,
             None => norm.is_some(),
         };
@@ -318,7 +324,7 @@ impl Backward {
         }
         let mut blocks = blocks().filter(|&block| !is_kept(block)).peekable();
         while blocks.peek().is_some() {
-            let mut group = [Block { first: 0, n: 0 }; BACKWARD_GROUP];
+            let mut group = [QueryBlock { first: 0, n: 0 }; BACKWARD_GROUP];
             let n = group.iter_mut().zip(&mut blocks).map(|(to, block)| *to = block).count();
             // SAFETY: see `Work`; each task writes gradients of its own, and its worker has the scratch.
             unsafe {
@@ -331,11 +337,11 @@ impl Backward {
         }
     }
 
-    /// The phase that adds up the parts of the derivatives of learned weights, if there are any.
-    fn weight_phase(&self) -> Option<Phase> {
+    /// The round that adds up the parts of the derivatives of learned weights, if there are any.
+    fn weight_round(&self) -> Option<Round> {
         let (this, output) = (self.clone(), self.dweight?);
         let (batch, heads, parts) = (this.all.sizes.batch, this.all.sizes.heads, this.parts.count);
-        Some(Phase {
+        Some(Round {
             tasks: 1,
             run: Box::new(move |w, _| {
                 for h in 0..heads {

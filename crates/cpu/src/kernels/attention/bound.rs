@@ -6,8 +6,9 @@ use std::ops::Range;
 use super::super::rows::Rows;
 use super::fire::FireHead;
 use super::fire_rows::FireBlock;
-use super::head::{Block, Head};
+use super::head::Head;
 use super::product::Panel;
+use super::query_block::QueryBlock;
 use super::scores::BlockBias;
 use super::sparse::dot;
 use super::tile::Tile;
@@ -62,7 +63,7 @@ unsafe fn row_norms_body<L: Level>(rows: Range<usize>, c: usize, x: Rows<f32>, n
 impl<const W: usize> BlockBias<W> {
     /// Whether no score of a tile is above zero, since the largest bias outweighs the norms of all vectors.
     #[inline(always)]
-    pub(super) fn hides(&self, head: &Head, block: Block, tile: &Tile, query_norm: f32) -> bool {
+    pub(super) fn hides(&self, head: &Head, block: QueryBlock, tile: &Tile, query_norm: f32) -> bool {
         if head.key_norms.is_null() {
             return false;
         }
@@ -79,7 +80,7 @@ impl<const W: usize> BlockBias<W> {
 
     /// A bound of the biases of a tile.
     #[inline(always)]
-    fn largest(&self, head: &Head, block: Block, tile: &Tile) -> f32 {
+    fn largest(&self, head: &Head, block: QueryBlock, tile: &Tile) -> f32 {
         let position = head.first + block.first as i64;
         let last = position + block.n as i64 - 1;
         let (mut from, to) = (position - tile.last() as i64, last - tile.first() as i64);

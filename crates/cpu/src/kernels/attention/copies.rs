@@ -3,7 +3,7 @@
 
 use lessen_graph::ops::attention::AttentionSizes;
 
-use super::super::kernel::{Phase, TaskFn, Work};
+use super::super::kernel::{Round, TaskFn, Work};
 use super::super::rows::Rows;
 use super::heads::head_of;
 use super::lanes::copy_row;
@@ -54,8 +54,8 @@ impl Copies {
         ]
     }
 
-    /// The phase that makes them of operands with these strides.
-    pub(super) fn phase(&self, strides: &[Vec<usize>]) -> Phase {
+    /// The round that makes them of operands with these strides.
+    pub(super) fn round(&self, strides: &[Vec<usize>]) -> Round {
         let (this, strides) = (self.clone(), strides.to_vec());
         let AttentionSizes {
             batch, kv_heads, keys, ..
@@ -71,7 +71,7 @@ impl Copies {
                 unsafe { copy_rows(n, columns[which], from, to.from(first)) };
             }
         });
-        Phase {
+        Round {
             tasks: batch * kv_heads * chunks,
             run,
         }

@@ -1,8 +1,9 @@
 //! Dropout of the weights of a tile.
 
 use super::super::random::{random_halves, threshold_and_scale};
-use super::head::{Block, Head, TILE, WeightDropout};
+use super::head::{Head, WeightDropout};
 use super::lanes::{load, store};
+use super::query_block::{QueryBlock, TILE};
 use super::tile::Tile;
 
 /// Which weights of a tile dropout keeps: a word for each key, a bit for each query.
@@ -13,13 +14,13 @@ pub(super) struct Kept {
 
 /// Which weights of a tile dropout keeps, if there is dropout.
 #[inline(always)]
-pub(super) fn kept(head: &Head, block: Block, tile: &Tile) -> Option<Kept> {
+pub(super) fn kept(head: &Head, block: QueryBlock, tile: &Tile) -> Option<Kept> {
     let dropout = head.dropout?;
     Some(kept_by(dropout, block, tile))
 }
 
 #[inline(always)]
-fn kept_by(dropout: WeightDropout, block: Block, tile: &Tile) -> Kept {
+fn kept_by(dropout: WeightDropout, block: QueryBlock, tile: &Tile) -> Kept {
     let (threshold, scale) = threshold_and_scale(dropout.p);
     let mut words = [0u64; TILE];
     for i in 0..block.n {

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use lessen_graph::ops::attention::{FIRE_EPSILON, FIRE_LENGTH, Fire};
 
-use super::head::BLOCK;
+use super::query_block::BLOCK;
 use crate::simd::larger;
 
 /// Elements of a table that one task makes.
@@ -276,7 +276,7 @@ impl FireTables {
     pub(super) fn pieces(&self, head: usize) -> Pieces {
         let [slopes, values, changes] = self.head_pieces(head);
         Pieces {
-            // SAFETY: the number has been written by the phase before.
+            // SAFETY: the number has been written by the round before.
             kinks: unsafe { *self.kink_count() } as usize,
             kink: self.kinks(),
             slope: slopes,

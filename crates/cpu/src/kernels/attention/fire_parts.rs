@@ -1,8 +1,8 @@
-//! FIRE in the phases of a kernel: its tables before the others, and the derivatives of its parameters after them.
+//! FIRE in the rounds of a kernel: its tables before the others, and the derivatives of its parameters after them.
 
 use lessen_graph::ops::attention::Fire;
 
-use super::super::kernel::{Phase, Work};
+use super::super::kernel::{Round, Work};
 use super::fire::{CHUNK, FireSizes, FireTables, Parameters};
 use super::fire_rows::FireSums;
 
@@ -31,12 +31,12 @@ impl FireParts {
         FireTables::new(self.sizes, w.shared.cast::<f32>().wrapping_add(self.tables))
     }
 
-    /// The phases that make the tables.
-    pub(super) fn table_phases(&self) -> [Phase; 2] {
+    /// The rounds that make the tables.
+    pub(super) fn table_rounds(&self) -> [Round; 2] {
         let chunks = self.sizes.span.div_ceil(CHUNK);
         let (first, second) = (self.clone(), self.clone());
         [
-            Phase {
+            Round {
                 tasks: 1 + chunks,
                 run: Box::new(move |w, task| {
                     let (tables, parameters) = (first.tables(w), first.parameters(w));
@@ -49,11 +49,11 @@ impl FireParts {
                     }
                 }),
             },
-            Phase {
+            Round {
                 tasks: self.sizes.heads * chunks,
                 run: Box::new(move |w, task| {
                     let parameters = second.parameters(w);
-                    // SAFETY: as above; the phase before has made what is read.
+                    // SAFETY: as above; the round before has made what is read.
                     unsafe { second.tables(w).make_biases(&parameters, task / chunks, task % chunks) };
                 }),
             },
@@ -115,15 +115,15 @@ impl FireParts {
         }
     }
 
-    /// The phases that make the derivatives of the parameters of the sums.
-    pub(super) fn derivative_phases(&self, batch: usize) -> [Phase; 2] {
+    /// The rounds that make the derivatives of the parameters of the sums.
+    pub(super) fn derivative_rounds(&self, batch: usize) -> [Round; 2] {
         let (first, second) = (self.clone(), self.clone());
         [
-            Phase {
+            Round {
                 tasks: self.sizes.heads,
                 run: Box::new(move |w, head| first.head_derivatives(w, batch, head)),
             },
-            Phase {
+            Round {
                 tasks: 1,
                 run: Box::new(move |w, _| second.sum_heads(w, batch)),
             },

@@ -1,8 +1,9 @@
 //! Biases of FIRE for a tile of keys and a block of queries, and the sums that its derivative is made of.
 
 use super::fire::{FireHead, Pieces};
-use super::head::{BLOCK, Block, Head, TILE};
+use super::head::Head;
 use super::lanes::{load, store};
+use super::query_block::{BLOCK, QueryBlock, TILE};
 use super::tile::Tile;
 use crate::simd::{Level, fma, larger};
 
@@ -23,7 +24,7 @@ pub(super) struct FireBlock<const W: usize> {
 }
 
 impl<const W: usize> FireBlock<W> {
-    pub(super) fn new(head: &Head, fire: &FireHead, block: Block) -> FireBlock<W> {
+    pub(super) fn new(head: &Head, fire: &FireHead, block: QueryBlock) -> FireBlock<W> {
         let position = head.first + block.first as i64;
         let offsets = position + 1 - head.visible_to(block) as i64..position + W as i64;
         let uniform = fire.is_uniform(position + block.n as i64 - 1, offsets);
@@ -62,7 +63,14 @@ impl<const W: usize> FireBlock<W> {
     /// # Safety
     /// There are as many rows of `W` lanes as the tile has.
     #[inline(always)]
-    pub(super) unsafe fn add<L: Level>(&self, head: &Head, fire: &FireHead, block: Block, tile: &Tile, rows: *mut f32) {
+    pub(super) unsafe fn add<L: Level>(
+        &self,
+        head: &Head,
+        fire: &FireHead,
+        block: QueryBlock,
+        tile: &Tile,
+        rows: *mut f32,
+    ) {
         if self.uniform {
             for r in 0..tile.n {
                 // SAFETY: the row exists, and the table has the offsets of a uniform block.
@@ -89,7 +97,7 @@ impl<const W: usize> FireBlock<W> {
 
     /// For each row of a tile the pieces that the arguments of its lanes are in: the first and the last.
     #[inline(always)]
-    fn row_pieces(&self, head: &Head, fire: &FireHead, block: Block, tile: &Tile) -> [(u32, u32); TILE] {
+    fn row_pieces(&self, head: &Head, fire: &FireHead, block: QueryBlock, tile: &Tile) -> [(u32, u32); TILE] {
         let mut pieces = [(0, 0); TILE];
         let (mut first, mut last) = (0, 0);
         for r in 0..tile.n {
@@ -197,7 +205,7 @@ impl<const W: usize> FireBlock<W> {
         &mut self,
         head: &Head,
         fire: &FireHead,
-        block: Block,
+        block: QueryBlock,
         tile: &Tile,
         rows: *const f32,
         sums: &FireSums,
@@ -273,7 +281,7 @@ impl<const W: usize> FireBlock<W> {
     ///
     /// # Safety
     /// The memory of the sums exists.
-    pub(super) unsafe fn finish(&self, fire: &FireHead, block: Block, sums: &FireSums) {
+    pub(super) unsafe fn finish(&self, fire: &FireHead, block: QueryBlock, sums: &FireSums) {
         if self.uniform || self.touched.0 == usize::MAX {
             return;
         }

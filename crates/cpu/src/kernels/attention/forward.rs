@@ -9,9 +9,10 @@ use lessen_graph::ops::Weighting;
 
 use super::super::rows::Rows;
 use super::dropout::kept;
-use super::head::{BLOCK, Block, Head, TILE};
+use super::head::Head;
 use super::lanes::{from_rows, load, repeated, scale_rows, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
+use super::query_block::{BLOCK, QueryBlock, TILE};
 use super::scores::{BlockBias, scores};
 use super::sequences::GROUP;
 use super::tile::{Packed, Tile, Tiles, packed_scratch};
@@ -62,7 +63,7 @@ unsafe fn forward_body<L: Level>(
 
 /// What a block of queries collects.
 pub(super) struct Sums {
-    pub(super) block: Block,
+    pub(super) block: QueryBlock,
     /// In lanes, `d` rows.
     pub(super) queries: *mut f32,
     /// Wide rows of `dv` elements.
@@ -80,7 +81,7 @@ impl Sums {
         let first = queries.start + b * W;
         let at = scratch.wrapping_add(b * block_scratch::<W>(head.d, head.dv));
         Sums {
-            block: Block {
+            block: QueryBlock {
                 first,
                 n: W.min(queries.end - first),
             },
@@ -156,7 +157,7 @@ unsafe fn forward_lanes<L: Level, const W: usize>(
 
 /// The shift of a block's scores to begin with; see [`weights_of`].
 #[inline(always)]
-fn first_shift<const W: usize>(head: &Head, block: Block) -> [f32; W] {
+fn first_shift<const W: usize>(head: &Head, block: QueryBlock) -> [f32; W] {
     let mut shift = [0.0; W];
     match head.weighting {
         Weighting::Softmax | Weighting::Norm(_) => shift = [f32::NEG_INFINITY; W],

@@ -4,17 +4,17 @@ use lessen_graph::ops::Weighting;
 use lessen_graph::ops::attention::AttentionSizes;
 use lessen_graph::{Layout, ops};
 
-use super::super::kernel::{Kernel, Phase, Types, WholeKernel};
+use super::super::kernel::{Kernel, Round, Types, WholeKernel};
 use super::copies::Copies;
 use super::fire_parts::FireParts;
 use super::forward::{forward, forward_scratch};
-use super::head::BLOCK;
 use super::heads::{Heads, head_of, reading_heads};
 use super::norm_forward::{norm_forward, norm_scratch};
 use super::one_query::{is_one_query, one_query};
+use super::query_block::BLOCK;
 use super::relu_forward::relu_forward;
 use super::sequences::{lanes, wide_and_narrow};
-use super::tile_counts::TileCounts;
+use crate::tile_counts::TileCounts;
 
 /// Keys from which on copies of the rows of a head save more than they take.
 const COPIED: usize = 1024;
@@ -47,14 +47,14 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
     let relu = matches!(op.weighting, Weighting::Relu(_));
     let lanes = if normalized { lanes(1, keys) } else { BLOCK };
     let is_one = is_one_query(op, &all.sizes);
-    let kernel = WholeKernel::phases(move |strides| {
+    let kernel = WholeKernel::rounds(move |strides| {
         let (strides, out, all, copies) = (strides[..3].to_vec(), out.clone(), all.clone(), copies.clone());
         let size = all.group() * BLOCK;
         let groups = queries.div_ceil(size);
-        let mut phases: Vec<Phase> = all.fire.iter().flat_map(FireParts::table_phases).collect();
-        phases.extend(all.norm_phase(&strides));
-        phases.extend(copies.as_ref().map(|copies| copies.phase(&strides)));
-        phases.push(Phase {
+        let mut rounds: Vec<Round> = all.fire.iter().flat_map(FireParts::table_rounds).collect();
+        rounds.extend(all.norm_round(&strides));
+        rounds.extend(copies.as_ref().map(|copies| copies.round(&strides)));
+        rounds.push(Round {
             tasks: batch * heads * groups,
             run: Box::new(move |w, task| {
                 let (pair, group) = (task / groups, task % groups);
@@ -106,7 +106,7 @@ pub(in super::super) fn attention_kernel(op: &ops::Attention, types: &Types<'_>)
                 });
             }),
         });
-        phases
+        rounds
     });
     let scratch = if is_one {
         keys

@@ -6,12 +6,7 @@ use lessen_graph::ops::Weighting;
 
 use super::super::rows::Rows;
 use super::fire::FireHead;
-
-/// Queries in a block at most, one in each lane.
-pub(super) const BLOCK: usize = 64;
-
-/// Keys in a tile at most.
-pub(super) const TILE: usize = 64;
+use super::query_block::QueryBlock;
 
 /// One head.
 #[derive(Clone, Copy)]
@@ -70,15 +65,6 @@ pub(super) struct WeightDropout {
     pub(super) row: u64,
 }
 
-/// Queries that lie in the lanes of a vector.
-#[derive(Clone, Copy)]
-pub(super) struct Block {
-    /// The first query.
-    pub(super) first: usize,
-    /// Number of queries.
-    pub(super) n: usize,
-}
-
 impl Head {
     /// The keys that queries up to `i` see, but for the mask: the first this many.
     pub(super) fn visible(&self, i: usize) -> usize {
@@ -90,7 +76,7 @@ impl Head {
     }
 
     /// The keys that some query of a block sees, but for the mask.
-    pub(super) fn visible_to(&self, block: Block) -> usize {
+    pub(super) fn visible_to(&self, block: QueryBlock) -> usize {
         self.visible(block.first + block.n - 1)
     }
 
@@ -104,7 +90,7 @@ impl Head {
     }
 
     /// The lanes of a block that see key `j`, but for the mask.
-    pub(super) fn lanes_that_see(&self, block: Block, key: usize) -> (usize, usize) {
+    pub(super) fn lanes_that_see(&self, block: QueryBlock, key: usize) -> (usize, usize) {
         let hidden = key as i64 - self.first - block.first as i64;
         let from = if self.causal {
             hidden.clamp(0, block.n as i64)

@@ -6,7 +6,7 @@ use lessen_graph::ops;
 use lessen_graph::ops::attention::{AttentionSizes, Extras, alibi_slope};
 use lessen_graph::ops::{AttentionBias, Weighting};
 
-use super::super::kernel::{Phase, Reads, TaskFn, Types, WholeKernel, Work};
+use super::super::kernel::{Reads, Round, TaskFn, Types, WholeKernel, Work};
 use super::super::rows::Rows;
 use super::bound::row_norms;
 use super::fire::FireSizes;
@@ -88,8 +88,8 @@ impl Heads {
         if bounded { batch * kv_heads * keys } else { 0 }
     }
 
-    /// The phase that computes the norms of keys, if they are needed.
-    pub(super) fn norm_phase(&self, strides: &[Vec<usize>]) -> Option<Phase> {
+    /// The round that computes the norms of keys, if they are needed.
+    pub(super) fn norm_round(&self, strides: &[Vec<usize>]) -> Option<Round> {
         if self.norms_scratch() == 0 {
             return None;
         }
@@ -110,7 +110,7 @@ impl Heads {
             // SAFETY: see `Work`; each task writes norms of its own.
             unsafe { row_norms(rows, head, k, to) };
         });
-        Some(Phase {
+        Some(Round {
             tasks: batch * kv_heads * chunks,
             run,
         })

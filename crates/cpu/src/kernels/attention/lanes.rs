@@ -1,8 +1,8 @@
 //! Blocks of queries: in rows, and in lanes, where `W` queries lie side by side in one row for each coordinate.
 
 use super::super::rows::Rows;
-use super::head::Block;
 use super::product::Panel;
+use super::query_block::QueryBlock;
 use crate::simd::LANES;
 
 /// `W` elements.
@@ -95,7 +95,7 @@ pub(super) unsafe fn copy_row(c: usize, factor: f32, x: Rows<f32>, to: Panel) {
 
 /// Writes `W` rows: `factors` times the block's rows of `x`, zeros in the rows behind the block.
 #[inline(always)]
-pub(super) unsafe fn to_rows<const W: usize>(block: Block, c: usize, factors: &[f32; W], x: Rows<f32>, to: Panel) {
+pub(super) unsafe fn to_rows<const W: usize>(block: QueryBlock, c: usize, factors: &[f32; W], x: Rows<f32>, to: Panel) {
     for i in 0..W {
         // SAFETY: the rows exist.
         unsafe {
@@ -133,7 +133,13 @@ pub(super) unsafe fn to_lanes<const W: usize>(c: usize, rows: Panel, to: *mut f3
 
 /// Writes the block's rows of `y`: `factors` times the rows of a panel.
 #[inline(always)]
-pub(super) unsafe fn from_rows<const W: usize>(block: Block, c: usize, factors: &[f32; W], from: Panel, y: Rows<f32>) {
+pub(super) unsafe fn from_rows<const W: usize>(
+    block: QueryBlock,
+    c: usize,
+    factors: &[f32; W],
+    from: Panel,
+    y: Rows<f32>,
+) {
     for i in 0..block.n {
         // SAFETY: the rows exist.
         unsafe {

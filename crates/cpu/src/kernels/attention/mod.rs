@@ -14,12 +14,13 @@ mod heads;
 mod lanes;
 mod moments;
 mod moments_backward;
-mod moments_phases;
+mod moments_rounds;
 mod norm_backward;
 mod norm_forward;
 mod one_query;
 mod parts;
 mod product;
+mod query_block;
 mod relu_backward;
 mod relu_forward;
 mod row_moments;
@@ -30,8 +31,6 @@ mod statistics;
 mod tile;
 mod tile_counts;
 mod weights;
-
-pub use tile_counts::TileCounts;
 
 pub(super) use backward_entry::attention_backward_kernel;
 pub(super) use forward_entry::attention_kernel;

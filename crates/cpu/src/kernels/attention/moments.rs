@@ -2,9 +2,10 @@
 //! k_j - mean)^2 = q M q` with `M = sum_j (k_j - m)(k_j - m)^T`, and no score is computed for it. A causal query sees a
 //! prefix of the keys, so the moments grow from one block of queries to the next.
 
-use super::head::{Block, Head, TILE};
+use super::head::Head;
 use super::lanes::{load, store};
 use super::product::{Left, PANEL, Panel, product, wide};
+use super::query_block::{QueryBlock, TILE};
 use super::tile::Packed;
 use crate::simd::{LANES, Level, fma, sum};
 
@@ -107,7 +108,7 @@ impl KeyMoments {
     #[inline(always)]
     pub(super) unsafe fn of_queries<L: Level, const W: usize>(
         &self,
-        block: Block,
+        block: QueryBlock,
         queries: Panel,
         along: Panel,
     ) -> ScoreMoments<W> {
@@ -220,7 +221,7 @@ impl RowMemory {
         }
     }
 
-    fn number(&self, which: RowNumber, block: Block) -> *mut f32 {
+    fn number(&self, which: RowNumber, block: QueryBlock) -> *mut f32 {
         self.ptr.wrapping_add(which as usize * self.queries + block.first)
     }
 
@@ -229,7 +230,7 @@ impl RowMemory {
     /// # Safety
     /// The memory exists.
     #[inline(always)]
-    pub(super) unsafe fn load<const W: usize>(&self, which: RowNumber, block: Block) -> [f32; W] {
+    pub(super) unsafe fn load<const W: usize>(&self, which: RowNumber, block: QueryBlock) -> [f32; W] {
         let mut lanes = [0.0; W];
         // SAFETY: passed on.
         unsafe {
@@ -245,7 +246,7 @@ impl RowMemory {
     /// # Safety
     /// The memory exists.
     #[inline(always)]
-    pub(super) unsafe fn store<const W: usize>(&self, which: RowNumber, block: Block, lanes: &[f32; W]) {
+    pub(super) unsafe fn store<const W: usize>(&self, which: RowNumber, block: QueryBlock, lanes: &[f32; W]) {
         // SAFETY: passed on.
         unsafe {
             self.number(which, block)
@@ -254,7 +255,7 @@ impl RowMemory {
     }
 
     /// The wide rows of a block.
-    pub(super) fn rows(&self, block: Block) -> Panel {
+    pub(super) fn rows(&self, block: QueryBlock) -> Panel {
         Panel {
             ptr: self.ptr.wrapping_add(NUMBERS * self.queries + block.first * self.row),
             row: self.row,
@@ -264,7 +265,7 @@ impl RowMemory {
 
 impl Head {
     /// The keys that every query of a block sees, but for the mask: the first this many.
-    pub(super) fn seen_by_all(&self, block: Block) -> usize {
+    pub(super) fn seen_by_all(&self, block: QueryBlock) -> usize {
         self.visible(block.first)
     }
 }

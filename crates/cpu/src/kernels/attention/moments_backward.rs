@@ -4,9 +4,10 @@
 
 use super::backward::{Gradients, Operands, add_to_keys, operands_scratch};
 use super::dropout::{Kept, kept};
-use super::head::{BLOCK, Block, Head, TILE};
+use super::head::Head;
 use super::lanes::{from_rows, load, part_of, store};
 use super::moments::{RowMemory, RowNumber, add_row};
+use super::query_block::{BLOCK, QueryBlock, TILE};
 use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::sequences::BACKWARD_GROUP;
 use super::tile::{Tile, Tiles, packed_scratch};
@@ -27,7 +28,7 @@ dispatch! {
     /// The operands of the head and of the gradients and the other numbers of the rows exist, `scratch` has
     /// [`moments_backward_scratch`] elements; what is written overlaps nothing.
     pub(super) unsafe fn moments_backward(
-        head: &Head, rows: RowMemory, g: &Gradients, blocks: &[Block], wide: bool, dweight: &mut f64, scratch: *mut f32,
+        head: &Head, rows: RowMemory, g: &Gradients, blocks: &[QueryBlock], wide: bool, dweight: &mut f64, scratch: *mut f32,
     ) = moments_body;
 }
 
@@ -36,7 +37,7 @@ unsafe fn moments_body<L: Level>(
     head: &Head,
     rows: RowMemory,
     g: &Gradients,
-    blocks: &[Block],
+    blocks: &[QueryBlock],
     wide: bool,
     dweight: &mut f64,
     scratch: *mut f32,
@@ -70,7 +71,7 @@ unsafe fn moments_lanes<L: Level, const W: usize>(
     head: &Head,
     rows: RowMemory,
     g: &Gradients,
-    blocks: &[Block],
+    blocks: &[QueryBlock],
     dweight: &mut f64,
     scratch: *mut f32,
 ) {

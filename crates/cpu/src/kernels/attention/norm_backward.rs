@@ -6,9 +6,10 @@
 
 use super::backward::{Gradients, Operands, add_to_keys, operands_scratch};
 use super::dropout::{Kept, kept};
-use super::head::{BLOCK, Block, Head, TILE};
+use super::head::Head;
 use super::lanes::{from_rows, load, part_of, store};
 use super::norm_forward::Norm;
+use super::query_block::{BLOCK, QueryBlock, TILE};
 use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::statistics::{Normalizer, Statistics};
 use super::tile::{Tile, Tiles, packed_scratch};
@@ -36,7 +37,7 @@ dispatch! {
     /// The operands of the head and of the gradients exist, `scratch` has [`norm_backward_scratch`] elements; what is
     /// written overlaps nothing.
     pub(super) unsafe fn norm_backward(
-        head: &Head, kept: KeptRows, g: &Gradients, block: Block, wide: bool, dweight: &mut f64, scratch: *mut f32,
+        head: &Head, kept: KeptRows, g: &Gradients, block: QueryBlock, wide: bool, dweight: &mut f64, scratch: *mut f32,
     ) = norm_body;
 }
 
@@ -45,7 +46,7 @@ unsafe fn norm_body<L: Level>(
     head: &Head,
     kept: KeptRows,
     g: &Gradients,
-    block: Block,
+    block: QueryBlock,
     wide: bool,
     dweight: &mut f64,
     scratch: *mut f32,
@@ -74,7 +75,7 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
     head: &Head,
     KeptRows { norm, keys }: KeptRows,
     g: &Gradients,
-    block: Block,
+    block: QueryBlock,
     dweight: &mut f64,
     scratch: *mut f32,
 ) {

@@ -10,9 +10,10 @@ use lessen_graph::ops::norm::temperature::Temperature;
 
 use super::super::rows::Rows;
 use super::dropout::kept;
-use super::head::{BLOCK, Block, Head, TILE};
+use super::head::Head;
 use super::lanes::{from_rows, load, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
+use super::query_block::{BLOCK, QueryBlock, TILE};
 use super::scores::{BlockBias, has_hidden, scores};
 use super::sequences::GROUP;
 use super::statistics::Statistics;
@@ -71,7 +72,7 @@ unsafe fn norm_body<L: Level>(
 
 /// A block of queries with its memory.
 struct Strip<const W: usize> {
-    block: Block,
+    block: QueryBlock,
     /// In lanes, `d` rows.
     queries: *mut f32,
     /// Wide rows of `dv` elements.
@@ -98,7 +99,7 @@ unsafe fn norm_lanes<L: Level, const W: usize>(
         let at = scratch.wrapping_add(b * size);
         let scores = at.wrapping_add(head.d * W);
         let n = W.min(queries.end.saturating_sub(first));
-        let block = Block { first, n };
+        let block = QueryBlock { first, n };
         Strip {
             block,
             bias: match n {

@@ -1,17 +1,17 @@
 //! How the gradients of keys and values are collected: by one task for each head of them, or, where there are few
-//! heads, by several tasks that each add to a part of its own. A later phase adds the parts up in order, so that no bit
+//! heads, by several tasks that each add to a part of its own. A later round adds the parts up in order, so that no bit
 //! depends on the number of threads.
 
 use std::ops::Range;
 
 use lessen_graph::ops::attention::AttentionSizes;
 
-use super::super::kernel::{Phase, TaskFn, Work};
+use super::super::kernel::{Round, TaskFn, Work};
 use super::super::rows::Rows;
-use super::head::BLOCK;
 use super::heads::head_of;
 use super::lanes::scale_row;
 use super::product::{Panel, wide};
+use super::query_block::BLOCK;
 use crate::simd::{self, LANES, chunks, dispatch};
 
 /// Tasks that there are at least, where there are as many blocks of queries.
@@ -110,8 +110,8 @@ impl Parts {
         }
     }
 
-    /// The phase that adds up the parts, if there are any.
-    pub(super) fn sum_phase(&self) -> Option<Phase> {
+    /// The round that adds up the parts, if there are any.
+    pub(super) fn sum_round(&self) -> Option<Round> {
         if self.direct {
             return None;
         }
@@ -131,7 +131,7 @@ impl Parts {
             // SAFETY: see `Work`; the parts have been written, and each task writes rows of its own.
             unsafe { add_parts(sum, rows, from, to) };
         });
-        Some(Phase {
+        Some(Round {
             tasks: 2 * self.pairs * chunks,
             run,
         })

@@ -5,8 +5,9 @@ use super::backward::{Gradients, Operands, add_to_keys, operands_scratch, weigh}
 use super::bound::largest_norm;
 use super::dropout::kept;
 use super::fire_rows::FireSums;
-use super::head::{BLOCK, Block, Head, TILE};
+use super::head::Head;
 use super::lanes::from_rows;
+use super::query_block::{BLOCK, QueryBlock, TILE};
 use super::scores::{BlockBias, has_hidden, hide, scores};
 use super::sequences::BACKWARD_GROUP;
 use super::sparse::{NonZeros, axpy, dot};
@@ -21,12 +22,12 @@ dispatch! {
     /// The operands of the head and of the gradients exist, `scratch` has
     /// [`backward_scratch`](super::backward::backward_scratch) elements; what is written overlaps nothing.
     pub(super) unsafe fn relu_backward(
-        head: &Head, g: &Gradients, blocks: &[Block], wide: bool, scratch: *mut f32,
+        head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32,
     ) = relu_body;
 }
 
 #[inline(always)]
-unsafe fn relu_body<L: Level>(head: &Head, g: &Gradients, blocks: &[Block], wide: bool, scratch: *mut f32) {
+unsafe fn relu_body<L: Level>(head: &Head, g: &Gradients, blocks: &[QueryBlock], wide: bool, scratch: *mut f32) {
     // SAFETY: passed on.
     unsafe {
         if wide {
@@ -38,7 +39,7 @@ unsafe fn relu_body<L: Level>(head: &Head, g: &Gradients, blocks: &[Block], wide
 }
 
 #[inline(always)]
-unsafe fn relu_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, blocks: &[Block], scratch: *mut f32) {
+unsafe fn relu_lanes<L: Level, const W: usize>(head: &Head, g: &Gradients, blocks: &[QueryBlock], scratch: *mut f32) {
     let size = operands_scratch(W, head.d, head.dv);
     let operands = |b: usize| Operands::at::<W>(head, blocks[b], scratch.wrapping_add(b * size));
     let weights = scratch.wrapping_add(blocks.len() * size);

@@ -8,16 +8,18 @@ use super::super::rows::Rows;
 use super::bound::largest_norm;
 use super::dropout::kept;
 use super::forward::{Sums, finish};
-use super::head::{BLOCK, Head, TILE};
+use super::head::Head;
 use super::lanes::{load, store, to_lanes, to_rows};
 use super::product::{Panel, wide};
+use super::query_block::{BLOCK, TILE};
 use super::scores::{BlockBias, scores};
 use super::sequences::GROUP;
 use super::sparse::{NonZeros, axpy};
 use super::tile::{Tile, Tiles, Vectors, packed_scratch};
-use super::tile_counts::{Found, TileCounts};
+use super::tile_counts::Found;
 use super::weights::weights_of;
 use crate::simd::{Level, dispatch};
+use crate::tile_counts::TileCounts;
 
 dispatch! {
     /// Computes rows `queries` of `o`, which are one group of blocks, of half the lanes where `wide` is false.

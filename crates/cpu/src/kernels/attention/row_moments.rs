@@ -7,11 +7,12 @@
 use std::ops::Range;
 
 use super::super::rows::Rows;
-use super::head::{BLOCK, Block, Head, TILE};
+use super::head::Head;
 use super::lanes::{load, store, to_lanes, to_rows};
 use super::moments::{KeyMoments, RowMemory, RowNumber, add_row, dot};
 use super::norm_forward::Norm;
 use super::product::{Left, Panel, product, wide};
+use super::query_block::{BLOCK, QueryBlock, TILE};
 use super::scores::{BlockBias, hide, scores};
 use super::statistics::{Normalizer, Statistics};
 use super::tile::{Tile, Tiles, packed_scratch};
@@ -53,8 +54,8 @@ impl Scratch {
     }
 }
 
-fn blocks(queries: usize) -> impl DoubleEndedIterator<Item = Block> {
-    (0..queries.div_ceil(W)).map(move |b| Block {
+fn blocks(queries: usize) -> impl DoubleEndedIterator<Item = QueryBlock> {
+    (0..queries.div_ceil(W)).map(move |b| QueryBlock {
         first: b * W,
         n: W.min(queries - b * W),
     })
@@ -63,7 +64,7 @@ fn blocks(queries: usize) -> impl DoubleEndedIterator<Item = Block> {
 /// The queries of a block, scaled, in rows and lanes, and memory for the scores of a tile.
 struct Queries<'a> {
     head: &'a Head,
-    block: Block,
+    block: QueryBlock,
     rows: Panel,
     lanes: *mut f32,
     scores: *mut f32,
@@ -72,7 +73,7 @@ struct Queries<'a> {
 
 impl Queries<'_> {
     #[inline(always)]
-    unsafe fn fill(&mut self, block: Block) {
+    unsafe fn fill(&mut self, block: QueryBlock) {
         self.block = block;
         // SAFETY: the operands exist.
         unsafe {
@@ -156,7 +157,7 @@ unsafe fn row_numbers_body<L: Level>(head: &Head, norm: Norm, queries: usize, to
         let mut moments = KeyMoments::new(d, norm.temperature.centered, free.take(KeyMoments::scratch(d)));
         let mut of_block = Queries {
             head,
-            block: Block { first: 0, n: 0 },
+            block: QueryBlock { first: 0, n: 0 },
             rows: free.panel(W, d),
             lanes: free.take(W * d),
             scores: free.take(TILE * W),
@@ -244,7 +245,7 @@ unsafe fn derive_keys_body<L: Level>(
     let weighted = free.panel(W, d);
     let mut of_block = Queries {
         head,
-        block: Block { first: 0, n: 0 },
+        block: QueryBlock { first: 0, n: 0 },
         rows: free.panel(W, d),
         lanes: free.take(W * d),
         scores: free.take(TILE * W),

@@ -2,8 +2,9 @@
 
 use super::fire::FireHead;
 use super::fire_rows::{FireBlock, FireSums};
-use super::head::{Bias, Block, Head};
+use super::head::{Bias, Head};
 use super::lanes::{load, store};
+use super::query_block::QueryBlock;
 use super::tile::{Packed, Tile};
 use crate::simd::{self, LANES, Level, chunks, fma};
 
@@ -16,7 +17,7 @@ pub(super) enum BlockBias<const W: usize> {
 }
 
 impl<const W: usize> BlockBias<W> {
-    pub(super) fn new(head: &Head, block: Block) -> BlockBias<W> {
+    pub(super) fn new(head: &Head, block: QueryBlock) -> BlockBias<W> {
         match &head.bias {
             Bias::None => BlockBias::None,
             Bias::Alibi { slope } => BlockBias::Alibi { slope: *slope },
@@ -46,7 +47,7 @@ impl<const W: usize> BlockBias<W> {
     pub(super) unsafe fn collect<L: Level>(
         &mut self,
         head: &Head,
-        block: Block,
+        block: QueryBlock,
         tile: &Tile,
         rows: *const f32,
         sums: Option<&FireSums>,
@@ -74,7 +75,7 @@ impl<const W: usize> BlockBias<W> {
     /// # Safety
     /// The memory of the sums exists.
     #[inline(always)]
-    pub(super) unsafe fn finish(&self, block: Block, sums: Option<&FireSums>) {
+    pub(super) unsafe fn finish(&self, block: QueryBlock, sums: Option<&FireSums>) {
         if let (BlockBias::Fire(fire, rows), Some(sums)) = (self, sums) {
             // SAFETY: passed on.
             unsafe { rows.finish(fire, block, sums) };
@@ -90,7 +91,7 @@ impl<const W: usize> BlockBias<W> {
 #[inline(always)]
 pub(super) unsafe fn scores<L: Level, const W: usize>(
     head: &Head,
-    block: Block,
+    block: QueryBlock,
     bias: &BlockBias<W>,
     tile: &Tile,
     keys: Packed,
@@ -113,13 +114,13 @@ pub(super) unsafe fn scores<L: Level, const W: usize>(
 
 /// Whether some lane does not see some key of the tile.
 #[inline(always)]
-pub(super) fn has_hidden<const W: usize>(head: &Head, block: Block, tile: &Tile) -> bool {
+pub(super) fn has_hidden<const W: usize>(head: &Head, block: QueryBlock, tile: &Tile) -> bool {
     block.n < W || head.lanes_that_see(block, tile.last()).0 > 0
 }
 
 /// Writes `value` where a lane does not see a key.
 #[inline(always)]
-pub(super) unsafe fn hide<const W: usize>(head: &Head, block: Block, tile: &Tile, rows: *mut f32, value: f32) {
+pub(super) unsafe fn hide<const W: usize>(head: &Head, block: QueryBlock, tile: &Tile, rows: *mut f32, value: f32) {
     chunks!(tile.n * W, |j, len| {
         // The first lane that sees the key of each row, and how many do.
         let (mut from, mut seeing) = ([0; LANES], [0; LANES]);
@@ -145,7 +146,7 @@ pub(super) unsafe fn hide<const W: usize>(head: &Head, block: Block, tile: &Tile
 }
 
 #[inline(always)]
-unsafe fn add_alibi<L: Level, const W: usize>(head: &Head, block: Block, tile: &Tile, slope: f32, rows: *mut f32) {
+unsafe fn add_alibi<L: Level, const W: usize>(head: &Head, block: QueryBlock, tile: &Tile, slope: f32, rows: *mut f32) {
     for r in 0..tile.n {
         let distance = (head.first + block.first as i64 - tile.key(r) as i64) as f32;
         // SAFETY: the row exists.

@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use super::head::BLOCK;
+use super::query_block::BLOCK;
 
-/// Tasks that a phase has at least, where there are as many blocks of queries.
+/// Tasks that a round has at least, where there are as many blocks of queries.
 const TASKS: usize = 24;
 
 /// Blocks of queries of one task at most: a tile of keys meets them all while it is in the cache.

@@ -1,7 +1,7 @@
 //! Weights of a tile that are mostly zeros: which ones are not, and sums over those alone.
 
-use super::head::TILE;
 use super::lanes::load;
+use super::query_block::TILE;
 use crate::simd::{self, LANES, Level, chunks, fma, sum};
 
 /// A product is formed from the weights that are not zero where at most one in this many is not.

@@ -2,9 +2,10 @@
 //! queries.
 
 use super::super::rows::Rows;
-use super::head::{Block, Head, TILE};
+use super::head::Head;
 use super::lanes::copy_row;
 use super::product::{LEAST, Left, Panel, product, wide};
+use super::query_block::{QueryBlock, TILE};
 use crate::simd::prefetch;
 
 /// Elements of a cache line.
@@ -257,7 +258,7 @@ impl Tile {
     pub(super) unsafe fn add_weighted<const W: usize>(
         &self,
         head: &Head,
-        block: Block,
+        block: QueryBlock,
         x: Packed,
         w: *mut f32,
         to: Panel,
@@ -273,7 +274,7 @@ impl Tile {
     }
 
     /// [`Tile::add_weighted`] without the terms of queries that do not see a key.
-    unsafe fn add_visible<const W: usize>(&self, head: &Head, block: Block, x: Packed, w: *const f32, to: Panel) {
+    unsafe fn add_visible<const W: usize>(&self, head: &Head, block: QueryBlock, x: Packed, w: *const f32, to: Panel) {
         for r in 0..self.n {
             let (from, end) = head.lanes_that_see(block, self.key(r));
             for i in from..end {

@@ -2,7 +2,8 @@
 
 use lessen_graph::ops::{Divisor, Weighting};
 
-use super::head::{Block, Head};
+use super::head::Head;
+use super::query_block::QueryBlock;
 use crate::math::{exp_below_zero, sigmoid};
 use crate::simd::Level;
 
@@ -35,7 +36,7 @@ pub(super) fn weights_of<L: Level, const W: usize>(
 
 /// Calls `with` with each query of a block and the divisor of its weights.
 #[inline(always)]
-pub(super) fn counts<const W: usize>(head: &Head, block: Block, by: Divisor, mut with: impl FnMut(usize, f32)) {
+pub(super) fn counts<const W: usize>(head: &Head, block: QueryBlock, by: Divisor, mut with: impl FnMut(usize, f32)) {
     let (mut seen, mut from) = (0, 0);
     for i in 0..block.n {
         let by = match by {

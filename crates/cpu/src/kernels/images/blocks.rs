@@ -18,8 +18,8 @@ const TABLE: usize = 256 << 10;
 /// The fewest repetitions that are worth a table.
 const REPETITIONS: usize = 4;
 
-/// The most kinds of pixels that are told apart.
-const KINDS: usize = 64;
+/// The most classes of pixels.
+const CLASSES: usize = 64;
 
 /// How the pixels of results are cut into blocks: each image, or each few small ones, at the same places, so that what
 /// blocks read repeats itself. It depends on the shape alone.
@@ -83,12 +83,13 @@ pub(super) struct Blocks {
     /// Taps of a window along a row, and all of them.
     width: usize,
     taps: usize,
-    /// Pixels of a kind read by the same taps. Where there are several kinds, a block has those of one kind side by
-    /// side, so that the taps that read nothing can be left out: the kinds of rows and columns, and their number.
-    kinds: Option<Kinds>,
+    /// Classes of pixels, where there are several: a block has the pixels of one class side by side, so that taps that
+    /// read nothing can be left out.
+    classes: Option<PixelClasses>,
 }
 
-struct Kinds {
+/// Pixels of a class are read by the same taps. The class of a pixel is the sum of its row's and its column's number.
+struct PixelClasses {
     rows: Vec<usize>,
     columns: Vec<usize>,
     count: usize,
@@ -105,14 +106,14 @@ pub(super) struct Pointers {
 impl Blocks {
     /// Of what the pixels of a result read by the taps of windows of this height and width.
     pub(super) fn new(pixels: Pixels<usize>, taps: [usize; 2], cut: Cut) -> Blocks {
-        let (rows, row_kinds, common_rows) = kinds(&pixels.rows);
-        let (columns, column_kinds, common_columns) = kinds(&pixels.columns);
+        let (rows, row_classes, common_rows) = classes(&pixels.rows);
+        let (columns, column_classes, common_columns) = classes(&pixels.columns);
         let all = (rows.len() * columns.len()) as f64;
         let are_alike = (common_rows * common_columns) as f64 > 0.9 * all;
-        let count = row_kinds * column_kinds;
+        let count = row_classes * column_classes;
         Blocks {
-            kinds: (!are_alike && count <= KINDS).then(|| Kinds {
-                rows: rows.iter().map(|kind| kind * column_kinds).collect(),
+            classes: (!are_alike && count <= CLASSES).then(|| PixelClasses {
+                rows: rows.iter().map(|class| class * column_classes).collect(),
                 columns,
                 count,
             }),
@@ -216,7 +217,7 @@ impl Blocks {
             let to = columns.len().min(from + block.end - pixel);
             let of_line = self.pixels.row(line);
             for column in from..to {
-                let place = places.next(self.kinds.as_ref(), line % self.pixels.rows.len(), column);
+                let place = places.next(self.classes.as_ref(), line % self.pixels.rows.len(), column);
                 written(place, pixel - block.start + column - from);
                 for above in of_line.rows {
                     let line = of_line.image + above.at * of_line.line;
@@ -232,15 +233,15 @@ impl Blocks {
 
     /// Where the pixels of a block come in it.
     fn places(&self, block: &Range<usize>) -> Places {
-        let mut places = Places { next: [0; KINDS] };
-        let Some(kinds) = &self.kinds else {
+        let mut places = Places { next: [0; CLASSES] };
+        let Some(classes) = &self.classes else {
             return places;
         };
         let (height, width) = (self.pixels.rows.len(), self.pixels.columns.len());
-        let mut counts = [0; KINDS];
+        let mut counts = [0; CLASSES];
         let (mut line, mut column) = (block.start / width % height, block.start % width);
         for _ in block.clone() {
-            counts[kinds.rows[line] + kinds.columns[column]] += 1;
+            counts[classes.rows[line] + classes.columns[column]] += 1;
             column += 1;
             if column == width {
                 column = 0;
@@ -248,9 +249,9 @@ impl Blocks {
             }
         }
         let mut first = 0;
-        for kind in 0..kinds.count {
-            places.next[kind] = first;
-            first += counts[kind];
+        for class in 0..classes.count {
+            places.next[class] = first;
+            first += counts[class];
         }
         places
     }
@@ -278,31 +279,31 @@ unsafe fn pointers_body<L: Level>(count: usize, table: *const i32, x: *const u8,
     }
 }
 
-/// The next place for each kind.
+/// The next place of each class in a block.
 struct Places {
-    next: [usize; KINDS],
+    next: [usize; CLASSES],
 }
 
 impl Places {
-    fn next(&mut self, kinds: Option<&Kinds>, line: usize, column: usize) -> usize {
-        let next = &mut self.next[kinds.map_or(0, |kinds| kinds.rows[line] + kinds.columns[column])];
+    fn next(&mut self, classes: Option<&PixelClasses>, line: usize, column: usize) -> usize {
+        let next = &mut self.next[classes.map_or(0, |classes| classes.rows[line] + classes.columns[column])];
         *next += 1;
         *next - 1
     }
 }
 
-/// The kind of each row or column, the number of kinds, and how many are of the most common one.
-fn kinds(reads: &Reads<usize>) -> (Vec<usize>, usize, usize) {
+/// The class of each row or column, the number of classes, and the size of the largest one.
+fn classes(reads: &Reads<usize>) -> (Vec<usize>, usize, usize) {
     let (mut found, mut counts) = (HashMap::new(), Vec::new());
-    let kinds = (0..reads.len())
+    let classes = (0..reads.len())
         .map(|i| {
             let taps: Vec<usize> = reads.of(i).iter().map(|read| read.by).collect();
             let new = found.len();
-            let kind = *found.entry(taps).or_insert(new);
+            let class = *found.entry(taps).or_insert(new);
             counts.resize(found.len(), 0);
-            counts[kind] += 1;
-            kind
+            counts[class] += 1;
+            class
         })
         .collect();
-    (kinds, found.len(), counts.into_iter().max().unwrap_or(0))
+    (classes, found.len(), counts.into_iter().max().unwrap_or(0))
 }

@@ -8,9 +8,10 @@ use super::super::kernel::{Kernel, Types};
 use super::depthwise::depthwise;
 use super::depthwise_weight::depthwise_weight;
 use super::of_f32;
-use super::patches::{Products, patches};
+use super::patches::patches;
 use super::patches_weight::patches_weight;
-use super::reads::{Pixels, Reads};
+use super::products::Products;
+use super::reads::{Pixels, of_positions, of_windows};
 
 /// The kernel of [`ops::Conv2d`].
 pub(in super::super) fn conv2d_kernel(op: &ops::Conv2d, types: &Types<'_>) -> Option<Kernel> {
@@ -89,27 +90,5 @@ fn of_images(
         (true, _) if types.any_empty() => None,
         (true, true) => depthwise::<Bf16, f32>(sizes, read).into(),
         (true, false) => patches::<Bf16>(sizes, read, products, false).into(),
-    }
-}
-
-/// What the windows of a convolution read of its image.
-pub(super) fn of_windows(sizes: Conv2dSizes) -> Pixels<usize> {
-    Pixels {
-        rows: Reads::of_windows(sizes.rows),
-        columns: Reads::of_windows(sizes.columns),
-        images: sizes.images,
-        from: [sizes.rows.input, sizes.columns.input],
-        channels: sizes.inputs,
-    }
-}
-
-/// What the pixels of the image read of the result's cotangent.
-fn of_positions(sizes: Conv2dSizes) -> Pixels<usize> {
-    Pixels {
-        rows: Reads::of_positions(sizes.rows),
-        columns: Reads::of_positions(sizes.columns),
-        images: sizes.images,
-        from: [sizes.rows.windows, sizes.columns.windows],
-        channels: sizes.outputs,
     }
 }

@@ -4,7 +4,7 @@
 use lessen_graph::ops::Conv2dSizes;
 
 use super::super::cast::Float;
-use super::super::kernel::{Phase, WholeKernel};
+use super::super::kernel::{Round, WholeKernel};
 use super::super::widths::{load, store, widths};
 use super::reads::{Pixels, Read, Row};
 use crate::simd::{Level, dispatch, fma};
@@ -91,8 +91,8 @@ unsafe fn pixels<L: Level, X: Float, Y: Float, const P: usize, const W: usize>(
 pub(super) fn depthwise<X: Float, Y: Float>(sizes: Conv2dSizes, read: fn(Conv2dSizes) -> Pixels<usize>) -> WholeKernel {
     let (channels, width) = (sizes.inputs, sizes.columns.taps);
     let taps = sizes.rows.taps * width;
-    WholeKernel::phases(move |_| {
-        let turn = Phase {
+    WholeKernel::rounds(move |_| {
+        let turn = Round {
             tasks: taps,
             run: Box::new(move |w, tap| {
                 for c in 0..channels {
@@ -104,8 +104,8 @@ pub(super) fn depthwise<X: Float, Y: Float>(sizes: Conv2dSizes, read: fn(Conv2dS
                 }
             }),
         };
-        let rows = read(sizes).phase(move |w, row| {
-            // SAFETY: see `Work`; the phase before has written the weights.
+        let rows = read(sizes).round(move |w, row| {
+            // SAFETY: see `Work`; the round before has written the weights.
             unsafe {
                 let x = w.inputs[0].cast::<X>().add(row.image).cast_const();
                 let y = w.outputs[0].cast::<Y>().add(row.to);

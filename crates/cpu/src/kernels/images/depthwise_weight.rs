@@ -6,7 +6,7 @@ use std::ops::Range;
 use lessen_graph::ops::{Conv2dSizes, Slide};
 
 use super::super::cast::Float;
-use super::super::kernel::{Phase, TaskFn, WholeKernel};
+use super::super::kernel::{Round, TaskFn, WholeKernel};
 use super::super::widths::{load, store, widths};
 use crate::simd::{Level, dispatch, fma};
 
@@ -123,7 +123,7 @@ pub(super) fn depthwise_weight<X: Float>(sizes: Conv2dSizes) -> WholeKernel {
     let products = lines * columns.windows * channels * taps;
     let parts = (products >> 17).clamp(1, 32).min(lines);
     let len = taps * channels;
-    WholeKernel::phases(move |_| {
+    WholeKernel::rounds(move |_| {
         let add: TaskFn = Box::new(move |w, part| {
             // SAFETY: see `Work`; the shared scratch has room for each part.
             let sums = unsafe { w.shared.cast::<f32>().add(part * len) };
@@ -152,15 +152,15 @@ pub(super) fn depthwise_weight<X: Float>(sizes: Conv2dSizes) -> WholeKernel {
         });
         let gather: TaskFn = Box::new(move |w, tap| {
             for c in 0..channels {
-                // SAFETY: see `Work`; the phase before has written all parts.
+                // SAFETY: see `Work`; the round before has written all parts.
                 unsafe {
                     let part = |part: usize| *w.shared.cast::<f32>().add(part * len + tap * channels + c);
                     *w.y(0).add(c * taps + tap) = (0..parts).map(part).sum();
                 }
             }
         });
-        let phase = |tasks, run| Phase { tasks, run };
-        vec![phase(parts, add), phase(taps, gather)]
+        let round = |tasks, run| Round { tasks, run };
+        vec![round(parts, add), round(taps, gather)]
     })
     .with_shared(parts * len * size_of::<f32>())
 }

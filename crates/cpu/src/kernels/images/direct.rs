@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::super::kernel::{Phase, WholeKernel};
+use super::super::kernel::{Round, WholeKernel};
 use super::super::words::right::{Left, Right};
 use super::blocks::{BLOCK, Blocks, Cut};
 use super::factor::Factor;
-use super::patches::Products;
+use super::products::Products;
 use super::reads::Pixels;
 use super::sums::Sums;
 
@@ -45,15 +45,15 @@ impl Direct {
         self.zeros + self.products.groups * self.packed + self.table
     }
 
-    /// The phases: the weight is packed, tap by tap, a table is made of what blocks read, and blocks are multiplied.
-    fn phases<N: Factor>(self, read: Pixels<usize>) -> Vec<Phase> {
+    /// The rounds: the weight is packed, tap by tap, a table is made of what blocks read, and blocks are multiplied.
+    fn rounds<N: Factor>(self, read: Pixels<usize>) -> Vec<Round> {
         let p = self.products;
         let taps = p.count();
         let blocks = Arc::new(Blocks::new(read, p.taps, self.cut));
         let table_at = self.zeros + p.groups * self.packed;
         let has_table = blocks.table_tasks::<N>() > 0;
         let in_table = blocks.clone();
-        let pack = Phase {
+        let pack = Round {
             tasks: p.groups * taps + blocks.table_tasks::<N>(),
             run: Box::new(move |w, task| {
                 if let Some(block) = task.checked_sub(p.groups * taps) {
@@ -77,12 +77,12 @@ impl Direct {
                 }
             }),
         };
-        let multiply = Phase {
+        let multiply = Round {
             tasks: self.cut.count(),
             run: Box::new(move |w, task| {
                 let block = self.cut.block(task);
                 for group in 0..p.groups {
-                    // SAFETY: see `Work`; the scratch has room for the pointers of a block, and the phase before has
+                    // SAFETY: see `Work`; the scratch has room for the pointers of a block, and the round before has
                     // packed the weights.
                     unsafe {
                         let x = w.inputs[0].cast::<N>().add(group * p.inputs).cast_const();
@@ -123,7 +123,7 @@ pub(super) fn direct<N: Factor>(
     let own = Blocks::scratch(products.count()) + direct.sums.bytes(BLOCK);
     let worker = own.max(other.scratch.worker);
     let kernel = if N::is_used() {
-        WholeKernel::phases(move |_| direct.phases::<N>(read()))
+        WholeKernel::rounds(move |_| direct.rounds::<N>(read()))
     } else {
         other
     };

@@ -132,8 +132,8 @@ pub(in super::super) fn max_pool2d_kernel(op: &ops::MaxPool2d, types: &Types<'_>
     let shape = types.inputs[0].shape.clone();
     let slides = op.windows.slides([shape[1], shape[2]]).ok()?;
     let width = slides[1].taps;
-    let kernel = WholeKernel::phases(move |_| {
-        vec![of_windows(slides, &shape).phase(move |w, row| {
+    let kernel = WholeKernel::rounds(move |_| {
+        vec![of_windows(slides, &shape).round(move |w, row| {
             // SAFETY: see `Work`.
             unsafe {
                 let (y, taps) = (w.y(0).add(row.to), w.outputs[1].cast::<i32>().add(row.to));
@@ -148,7 +148,7 @@ pub(in super::super) fn max_pool2d_kernel(op: &ops::MaxPool2d, types: &Types<'_>
 pub(in super::super) fn max_pool2d_scatter_kernel(op: &ops::MaxPool2dScatter, types: &Types<'_>) -> Option<Kernel> {
     let [rows, columns] = op.windows.slides(op.size).ok()?;
     let (images, channels) = (types.inputs[0].shape[0], types.inputs[0].last());
-    let kernel = WholeKernel::phases(move |_| {
+    let kernel = WholeKernel::rounds(move |_| {
         let pixels = Pixels {
             rows: Reads::of_positions(rows),
             columns: Reads::of_positions(columns),
@@ -156,7 +156,7 @@ pub(in super::super) fn max_pool2d_scatter_kernel(op: &ops::MaxPool2dScatter, ty
             from: [rows.windows, columns.windows],
             channels,
         };
-        vec![pixels.phase(move |w, row| {
+        vec![pixels.round(move |w, row| {
             // SAFETY: see `Work`.
             unsafe {
                 let taps = w.inputs[1].cast::<i32>().add(row.image);
@@ -172,8 +172,8 @@ pub(in super::super) fn max_pool2d_gather_kernel(op: &ops::MaxPool2dGather, type
     let shape = types.inputs[0].shape.clone();
     let slides = op.windows.slides([shape[1], shape[2]]).ok()?;
     let width = slides[1].taps;
-    let kernel = WholeKernel::phases(move |_| {
-        vec![of_windows(slides, &shape).phase(move |w, row| {
+    let kernel = WholeKernel::rounds(move |_| {
+        vec![of_windows(slides, &shape).round(move |w, row| {
             // SAFETY: see `Work`.
             unsafe {
                 let taps = w.inputs[1].cast::<i32>().add(row.to);

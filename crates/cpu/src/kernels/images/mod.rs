@@ -14,6 +14,7 @@ mod max_pool;
 mod pairs;
 mod patches;
 mod patches_weight;
+mod products;
 mod reads;
 mod resample;
 mod sums;
@@ -23,7 +24,7 @@ pub(super) use max_pool::{max_pool2d_gather_kernel, max_pool2d_kernel, max_pool2
 pub(super) use resample::{resample2d_grad_kernel, resample2d_kernel};
 
 use super::kernel::{Kernel, Types, WholeKernel};
-use super::table::zeros;
+use super::zeros::zeros;
 
 /// The kernel for `f32` operands with elements; without elements results are zeros.
 fn of_f32(types: &Types<'_>, kernel: impl FnOnce() -> Option<WholeKernel>) -> Option<Kernel> {

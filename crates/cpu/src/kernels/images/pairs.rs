@@ -33,7 +33,7 @@ pub(super) struct Pairs {
 
 /// A block.
 #[derive(Clone)]
-pub(super) struct Block {
+pub(super) struct PixelBlock {
     images: Range<usize>,
     lines: Range<usize>,
     /// The rows of the images that it reads.
@@ -100,13 +100,13 @@ impl Pairs {
         self.sizes.images.div_ceil(self.images) * self.per_image()
     }
 
-    pub(super) fn block(&self, number: usize) -> Block {
+    pub(super) fn block(&self, number: usize) -> PixelBlock {
         let (image, line) = (
             number / self.per_image() * self.images,
             number % self.per_image() * self.lines,
         );
         let (slide, end) = (self.sizes.rows, self.sizes.rows.windows.min(line + self.lines));
-        Block {
+        PixelBlock {
             images: image..self.sizes.images.min(image + self.images),
             lines: line..end,
             rows: line.saturating_sub(slide.before)
@@ -115,7 +115,7 @@ impl Pairs {
     }
 
     /// The pixels of the result of a block.
-    pub(super) fn pixels_of(&self, block: &Block) -> Range<usize> {
+    pub(super) fn pixels_of(&self, block: &PixelBlock) -> Range<usize> {
         let (height, width) = (self.sizes.rows.windows, self.sizes.columns.windows);
         let pixel = |image: usize, line: usize| (image * height + line) * width;
         pixel(block.images.start, block.lines.start)..pixel(block.images.end - 1, block.lines.end)
@@ -125,7 +125,7 @@ impl Pairs {
     ///
     /// # Safety
     /// The CPU has AVX-512, `x` has the images, and `to` [`Pairs::bytes`].
-    pub(super) unsafe fn pack(&self, block: &Block, (first, count): (usize, usize), x: *const Bf16, to: *mut u8) {
+    pub(super) unsafe fn pack(&self, block: &PixelBlock, (first, count): (usize, usize), x: *const Bf16, to: *mut u8) {
         let (height, width, channels) = (self.sizes.rows.input, self.sizes.columns.input, self.sizes.inputs);
         // SAFETY: passed on; a row has a word for each two pixels and one more.
         unsafe {
@@ -160,7 +160,7 @@ impl Pairs {
     ///
     /// # Safety
     /// `packed` was written by [`Pairs::pack`], and `to` has room for half as many pointers as the block has pixels.
-    pub(super) unsafe fn point(&self, block: &Block, tap: usize, packed: *const u8, to: *mut *const u8) {
+    pub(super) unsafe fn point(&self, block: &PixelBlock, tap: usize, packed: *const u8, to: *mut *const u8) {
         let (rows, columns) = (self.sizes.rows, self.sizes.columns);
         let (down, right) = (tap / columns.taps, tap % columns.taps);
         let words = columns.windows / 2;

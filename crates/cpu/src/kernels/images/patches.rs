@@ -5,11 +5,12 @@ use std::ops::Range;
 
 use lessen_graph::ops::Conv2dSizes;
 
-use super::super::kernel::{Phase, WholeKernel};
+use super::super::kernel::{Round, WholeKernel};
 use super::super::panels::right::Right;
 use super::super::rows::Rows;
 use super::direct::direct;
 use super::factor::Factor;
+use super::products::Products;
 use super::reads::Pixels;
 use super::sums::Sums;
 
@@ -18,52 +19,6 @@ const BLOCK: usize = 128;
 
 /// The least channels of a group of the result that are computed on packed panels, whose columns are padded to 32.
 const LEAST: usize = 16;
-
-/// Elements of a patch that are written at once, as far as a tap of one group has not more.
-const PATCH: usize = 1024;
-
-/// The products of a convolution, or of its derivative for the image. The weight's element for a tap and two channels
-/// of a group is at `tap + group * group_stride + input * input_stride + output * output_stride`.
-#[derive(Clone, Copy)]
-pub(super) struct Products {
-    /// Number of results, and pixels of each.
-    pub(super) images: usize,
-    pub(super) image: usize,
-    /// Rows and columns of taps.
-    pub(super) taps: [usize; 2],
-    /// Groups of channels.
-    pub(super) groups: usize,
-    /// Channels of a group that are read.
-    pub(super) inputs: usize,
-    /// Channels of a group that are written.
-    pub(super) outputs: usize,
-    pub(super) group_stride: usize,
-    pub(super) input_stride: usize,
-    pub(super) output_stride: usize,
-}
-
-impl Products {
-    pub(super) fn count(&self) -> usize {
-        self.taps[0] * self.taps[1]
-    }
-
-    /// Taps of a patch that are written at once.
-    fn taps_at_once(&self) -> usize {
-        (PATCH / self.inputs).clamp(1, self.count())
-    }
-
-    /// The weight of a tap of a group, `[inputs, outputs]`.
-    ///
-    /// # Safety
-    /// `weight` has the weight, and `to` room for the tap's.
-    unsafe fn turn<N: Factor>(&self, group: usize, tap: usize, weight: *const N, to: *mut N) {
-        for (i, o) in (0..self.inputs).flat_map(|i| (0..self.outputs).map(move |o| (i, o))) {
-            let from = tap + group * self.group_stride + i * self.input_stride + o * self.output_stride;
-            // SAFETY: the caller's promise.
-            unsafe { *to.add(i * self.outputs + o) = *weight.add(from) };
-        }
-    }
-}
 
 /// Writes the channels from `first` on, `count` of them, of what the pixels of a block read by some taps: for each
 /// pixel the taps one after another.
@@ -161,8 +116,8 @@ pub(super) fn patches<N: Factor>(
     let behind = strips.max(N::product_bytes(BLOCK, p.outputs)).next_multiple_of(64);
     let sums = Sums::new(narrow, p);
     let (shared, scratch) = (turned_bytes + packed, patch_bytes + behind + sums.bytes(BLOCK));
-    let kernel = WholeKernel::phases(move |_| {
-        let turn = Phase {
+    let kernel = WholeKernel::rounds(move |_| {
+        let turn = Round {
             tasks: p.groups * taps,
             run: Box::new(move |w, task| {
                 // SAFETY: see `Work`; the shared scratch has as many elements as the weight.
@@ -173,7 +128,7 @@ pub(super) fn patches<N: Factor>(
             }),
         };
         let packed = chunks.clone();
-        let pack = Phase {
+        let pack = Round {
             tasks: if is_worth && Right::is_used() {
                 p.groups * packed.chunks.len()
             } else {
@@ -181,7 +136,7 @@ pub(super) fn patches<N: Factor>(
             },
             run: Box::new(move |w, task| {
                 let (group, chunk) = (task / packed.chunks.len(), &packed.chunks[task % packed.chunks.len()]);
-                // SAFETY: see `Work`; the phase before has written the weights.
+                // SAFETY: see `Work`; the round before has written the weights.
                 unsafe {
                     let turned = w.shared.cast::<N>().add((group * taps + chunk.taps.start) * weight);
                     chunk
@@ -191,7 +146,7 @@ pub(super) fn patches<N: Factor>(
             }),
         };
         let (read, chunks, on_tiles) = (read(sizes), chunks.clone(), is_worth && Right::is_used());
-        let multiply = Phase {
+        let multiply = Round {
             tasks: pixels.div_ceil(BLOCK),
             run: Box::new(move |w, task| {
                 let block = task * BLOCK..pixels.min((task + 1) * BLOCK);
@@ -201,7 +156,7 @@ pub(super) fn patches<N: Factor>(
                     let k = chunk.taps.len() * p.inputs;
                     let channels = (group * p.inputs, p.inputs);
                     // SAFETY: see `Work`; the scratch has room for the patches of a block and their strips, and the
-                    // phases before have written and packed the weights.
+                    // rounds before have written and packed the weights.
                     unsafe {
                         write_patches(
                             &read,

@@ -6,15 +6,14 @@ use std::ops::Range;
 use lessen_graph::ops::Conv2dSizes;
 
 use super::super::cast::Bf16;
-use super::super::kernel::{Phase, TaskFn, WholeKernel};
+use super::super::kernel::{Round, TaskFn, WholeKernel};
 use super::super::panels::both::Both;
 use super::super::rows::Rows;
 use super::super::words::outer::{Cotangents, Outer};
-use super::convolution::of_windows;
 use super::factor::Factor;
 use super::pairs::Pairs;
 use super::patches::write_patches;
-use super::reads::Pixels;
+use super::reads::{Pixels, of_windows};
 
 /// Tasks that there are to be at least, where the shape allows it.
 const TASKS: usize = 16;
@@ -169,7 +168,7 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
     let turned = GATHERED * slice * taps * size_of::<f32>();
     let scratch = (scratch.max(pointers + read_bytes + outer.scratch::<N>())).max(turned);
     let scratch = scratch.max(of_pairs.iter().sum());
-    WholeKernel::phases(move |_| {
+    WholeKernel::rounds(move |_| {
         let in_place = N::is_used();
         let (read, on_tiles) = (of_windows(sizes), is_worth && Both::is_used());
         let add: TaskFn = Box::new(move |w, task| {
@@ -288,7 +287,7 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
             let (first, count, at) = place(group, number);
             let (from, len) = (block * GATHERED, count * taps);
             let some = GATHERED.min(outputs - from);
-            // SAFETY: see `Work`; the phase before has written all parts, and the scratch has room for these outputs.
+            // SAFETY: see `Work`; the round before has written all parts, and the scratch has room for these outputs.
             unsafe {
                 let turned = w.scratch.cast::<f32>();
                 for (tap, c) in (0..taps).flat_map(|tap| (0..count).map(move |c| (tap, c))) {
@@ -309,10 +308,10 @@ pub(super) fn patches_weight<N: Factor>(sizes: Conv2dSizes) -> WholeKernel {
                 }
             }
         });
-        let phase = |tasks, run| Phase { tasks, run };
+        let round = |tasks, run| Round { tasks, run };
         vec![
-            phase(parts * groups * slices, add),
-            phase(groups * slices * blocks, gather),
+            round(parts * groups * slices, add),
+            round(groups * slices * blocks, gather),
         ]
     })
     .with_shared(parts * weight * size_of::<f32>())

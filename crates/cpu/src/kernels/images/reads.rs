@@ -1,8 +1,8 @@
 //! Which rows or columns of an image each row or column of a result reads, and the loop over the rows of a result.
 
-use lessen_graph::ops::Slide;
+use lessen_graph::ops::{Conv2dSizes, Slide};
 
-use super::super::kernel::{Phase, Work};
+use super::super::kernel::{Round, Work};
 
 /// A row or a column that is read.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -135,13 +135,13 @@ impl<T: Copy + PartialEq + Send + Sync + 'static> Pixels<T> {
     }
 
     /// Calls `run` for every row of the result, some rows in each task.
-    pub(super) fn phase(self, run: impl Fn(&Work<'_>, Row<'_, T>) + Send + Sync + 'static) -> Phase {
+    pub(super) fn round(self, run: impl Fn(&Work<'_>, Row<'_, T>) + Send + Sync + 'static) -> Round {
         /// Elements that a task reads, as often as they are read.
         const TASK: usize = 1 << 17;
         let rows = self.images * self.rows.len();
         let reads = self.rows.all.len() * self.columns.all.len() * self.channels;
         let chunk = (TASK * self.rows.len() / reads.max(1)).clamp(1, rows.div_ceil(16).max(1));
-        Phase {
+        Round {
             tasks: rows.div_ceil(chunk),
             run: Box::new(move |w, task| {
                 for i in task * chunk..rows.min((task + 1) * chunk) {
@@ -149,5 +149,27 @@ impl<T: Copy + PartialEq + Send + Sync + 'static> Pixels<T> {
                 }
             }),
         }
+    }
+}
+
+/// What the windows of a convolution read of its image.
+pub(super) fn of_windows(sizes: Conv2dSizes) -> Pixels<usize> {
+    Pixels {
+        rows: Reads::of_windows(sizes.rows),
+        columns: Reads::of_windows(sizes.columns),
+        images: sizes.images,
+        from: [sizes.rows.input, sizes.columns.input],
+        channels: sizes.inputs,
+    }
+}
+
+/// What the pixels of the image read of the result's cotangent.
+pub(super) fn of_positions(sizes: Conv2dSizes) -> Pixels<usize> {
+    Pixels {
+        rows: Reads::of_positions(sizes.rows),
+        columns: Reads::of_positions(sizes.columns),
+        images: sizes.images,
+        from: [sizes.rows.windows, sizes.columns.windows],
+        channels: sizes.outputs,
     }
 }

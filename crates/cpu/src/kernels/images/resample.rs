@@ -47,7 +47,7 @@ fn weights(sampling: Sampling, size: [usize; 2], axis: usize) -> Reads<f64> {
 /// The kernel of sums over what `read` says for rows (axis 0) and columns.
 fn sums(types: &Types<'_>, read: impl Fn(usize) -> Reads<f64> + Send + Sync + 'static) -> Option<Kernel> {
     let shape = types.inputs[0].shape.clone();
-    let kernel = WholeKernel::phases(move |_| {
+    let kernel = WholeKernel::rounds(move |_| {
         let pixels = Pixels {
             rows: read(0),
             columns: read(1),
@@ -55,7 +55,7 @@ fn sums(types: &Types<'_>, read: impl Fn(usize) -> Reads<f64> + Send + Sync + 's
             from: [shape[1], shape[2]],
             channels: shape[3],
         };
-        vec![pixels.phase(move |w, row| {
+        vec![pixels.round(move |w, row| {
             // SAFETY: see `Work`.
             unsafe { resample_row(&row, w.x(0).add(row.image), w.y(0).add(row.to)) };
         })]

@@ -6,7 +6,7 @@ use lessen_graph::DType;
 
 use super::super::cast::{Bf16, cast};
 use super::super::rows::Rows;
-use super::patches::Products;
+use super::products::Products;
 
 /// The sums of a convolution.
 #[derive(Clone, Copy)]

@@ -4,38 +4,12 @@
 
 use std::arch::asm;
 
-use super::number::Number;
-use super::{PANEL, STRIP, TILE_BYTES};
+use super::{STRIP, TILE_BYTES};
 
 /// Bytes of the tiles of a strip and of a panel at one step of `k`, of numbers in three parts and in one.
 const STRIP_OF_THREE: usize = 3 * TILE_BYTES;
 const PANEL_OF_THREE: usize = 6 * TILE_BYTES;
 const PANEL_OF_ONE: usize = 2 * TILE_BYTES;
-
-/// Whether the CPU has tiles of `bf16` and the system lets this process use them; asks the system for it.
-pub(crate) fn is_permitted() -> bool {
-    #[cfg(target_os = "linux")]
-    {
-        use std::arch::x86_64::__cpuid_count;
-        use std::sync::LazyLock;
-
-        /// Bits of EDX in leaf 7: `AMX-BF16` and `AMX-TILE`.
-        const TILES: u32 = 1 << 22 | 1 << 24;
-        /// From Linux's `asm/prctl.h`, and the number of the tiles' state.
-        const REQUEST_PERMISSION: libc::c_long = 0x1023;
-        const TILE_DATA: libc::c_long = 18;
-        static PERMITTED: LazyLock<bool> = LazyLock::new(|| {
-            let has_leaf = __cpuid_count(0, 0).eax >= 7;
-            has_leaf
-                && __cpuid_count(7, 0).edx & TILES == TILES
-                // SAFETY: the call only changes which state of the CPU the system saves for this process.
-                && unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) } == 0
-        });
-        *PERMITTED
-    }
-    #[cfg(not(target_os = "linux"))]
-    false
-}
 
 /// The tile registers of this thread, all of 16 rows of 64 bytes, until it is dropped.
 pub(crate) struct Tiles(());
@@ -54,7 +28,7 @@ impl Tiles {
     /// Configures the tile registers.
     ///
     /// # Safety
-    /// [`is_permitted`] has said so.
+    /// The level is [`Amx`](crate::simd::CpuLevel::Amx).
     pub(super) unsafe fn configure() -> Tiles {
         let mut configuration = Configuration {
             palette: 1,
@@ -259,74 +233,11 @@ impl Tiles {
             );
         }
     }
-
-    /// The product of up to 32 rows and 32 columns, of which `rows` and `columns` are stored, in any strides.
-    ///
-    /// # Safety
-    /// As for [`Tiles::two_strips`]; where there are at most 16 rows, the second strip is not read.
-    pub(super) unsafe fn block<N: Number>(
-        &self,
-        steps: usize,
-        a: [*const u8; 2],
-        b: *const u8,
-        c: &Corner,
-        accumulate: bool,
-    ) {
-        let whole = c.columns == PANEL && c.col == 1;
-        // SAFETY: passed on; a corner that is not whole goes through a block of its own.
-        unsafe {
-            if whole && c.rows == 2 * STRIP {
-                return N::two_strips(self, steps, a, b, (c.ptr, c.row), accumulate);
-            }
-            if whole && c.rows == STRIP {
-                return N::one_strip(self, steps, a[0], b, (c.ptr, c.row), accumulate);
-            }
-            let mut block = [0f32; 2 * STRIP * PANEL];
-            let at = (block.as_mut_ptr(), PANEL);
-            if accumulate {
-                c.each(|i, element| block[i] = *element);
-            }
-            if c.rows > STRIP {
-                N::two_strips(self, steps, a, b, at, accumulate);
-            } else {
-                N::one_strip(self, steps, a[0], b, at, accumulate);
-            }
-            c.each(|i, element| *element = block[i]);
-        }
-    }
 }
 
 impl Drop for Tiles {
     fn drop(&mut self) {
         // SAFETY: the CPU has tiles, since they were configured. Releasing them makes a switch of threads cheap again.
         unsafe { asm!("tilerelease", options(nostack, nomem, preserves_flags)) };
-    }
-}
-
-/// Where a block of a product lies.
-pub(super) struct Corner {
-    pub(super) ptr: *mut f32,
-    /// Elements from row to row, and from column to column.
-    pub(super) row: usize,
-    pub(super) col: usize,
-    /// At most 32 of either.
-    pub(super) rows: usize,
-    pub(super) columns: usize,
-}
-
-impl Corner {
-    /// Calls `f` with each element, and its position in a dense block of 32 columns.
-    ///
-    /// # Safety
-    /// The elements exist, and nobody else accesses them.
-    unsafe fn each(&self, mut f: impl FnMut(usize, &mut f32)) {
-        for i in 0..self.rows {
-            for j in 0..self.columns {
-                // SAFETY: the caller's promise.
-                f(i * PANEL + j, unsafe {
-                    &mut *self.ptr.add(i * self.row + j * self.col)
-                });
-            }
-        }
     }
 }

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::amx::{Corner, Tiles};
+use super::amx::Tiles;
+use super::corner::Corner;
 use super::number::Number;
 use super::source::{Order, Source};
 use super::{PANEL, STEP, STRIP, TILE_BYTES};

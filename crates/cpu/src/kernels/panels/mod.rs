@@ -9,10 +9,11 @@
 //! is left to `faer`: blocks with an infinity, NaN or a number of which the first part would be infinite. Numbers below
 //! 2^-126, and terms of a product below it, count as zeros.
 
-pub(crate) mod amx;
+mod amx;
 mod arrange;
 mod block;
 pub(super) mod both;
+mod corner;
 pub(super) mod number;
 pub(super) mod right;
 pub(super) mod rows;
@@ -35,7 +36,7 @@ const TILE_BYTES: usize = 1024;
 /// The least rows, columns and `k` of a product that is worth packing.
 const LEAST: (usize, usize, usize) = (32, 32, 32);
 
-/// The least multiplications of such a product: packing takes a phase of its own.
+/// The least multiplications of such a product: packing takes a round of its own.
 const LEAST_WORK: usize = 1 << 20;
 
 /// The most bytes of a packed factor that all tasks share.

@@ -10,7 +10,7 @@ use crate::kernels::cast::Bf16;
 use crate::kernels::kernel::{Prepare, RowKernel, Run};
 use lessen_compile::Scratch;
 
-use crate::target::{is_one_tile, tile_rows};
+use crate::tiles::{is_one_tile, tile_rows};
 
 /// The most steps of `k` of a tile's rows, so that they stay in the second-level cache with a panel.
 const MOST_STEPS: usize = 32;

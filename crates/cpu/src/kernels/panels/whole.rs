@@ -7,7 +7,7 @@ use super::number::Number;
 use super::{MOST_SHARED, PANEL, STEP, STRIP, TILE_BYTES, is_used, is_worth, steps_of_block};
 use crate::kernels::cast::Bf16;
 use crate::kernels::gemm::gemm;
-use crate::kernels::kernel::{Phase, TaskFn};
+use crate::kernels::kernel::{Round, TaskFn};
 
 /// The least steps of `k` that are packed at a time, and the most.
 const STEPS: (usize, usize) = (4, 16);
@@ -61,12 +61,12 @@ impl Extents {
         self.block().map_or(0, |block| self.flags() + block * self.step_bytes())
     }
 
-    /// The phases of the product, where it is computed here, for factors whose elements lie so far apart: along rows
+    /// The rounds of the product, where it is computed here, for factors whose elements lie so far apart: along rows
     /// and along columns; with `adds` it is added to what the result holds.
-    pub(crate) fn phases(self, a: (usize, usize), b: (usize, usize), adds: bool) -> Option<Vec<Phase>> {
+    pub(crate) fn rounds(self, a: (usize, usize), b: (usize, usize), adds: bool) -> Option<Vec<Round>> {
         let block = self.block().filter(|_| is_used())?;
         let steps = self.k.div_ceil(STEP);
-        let blocks = (0..steps).step_by(block).map(move |first| Block {
+        let blocks = (0..steps).step_by(block).map(move |first| StepBlock {
             extents: self,
             first,
             steps: block.min(steps - first),
@@ -75,16 +75,16 @@ impl Extents {
             adds,
         });
         Some(if self.of_bf16 {
-            blocks.flat_map(Block::phases::<Bf16>).collect()
+            blocks.flat_map(StepBlock::rounds::<Bf16>).collect()
         } else {
-            blocks.flat_map(Block::phases::<f32>).collect()
+            blocks.flat_map(StepBlock::rounds::<f32>).collect()
         })
     }
 }
 
 /// A block of `k` of a product.
 #[derive(Clone, Copy)]
-struct Block {
+struct StepBlock {
     extents: Extents,
     /// Its first step, and how many it has.
     first: usize,
@@ -95,8 +95,8 @@ struct Block {
     adds: bool,
 }
 
-impl Block {
-    fn phases<N: Number>(self) -> [Phase; 2] {
+impl StepBlock {
+    fn rounds<N: Number>(self) -> [Round; 2] {
         let Extents { m, n, .. } = self.extents;
         let (rows, columns) = (m.div_ceil(TASK.0), n.div_ceil(TASK.1));
         let pack: TaskFn =
@@ -106,11 +106,11 @@ impl Block {
             self.compute::<N>((w.inputs[0], w.inputs[1]), w.shared, (i, j), w.y(0));
         });
         [
-            Phase {
+            Round {
                 tasks: self.extents.panels() + self.extents.strips(),
                 run: pack,
             },
-            Phase {
+            Round {
                 tasks: rows * columns,
                 run: compute,
             },
@@ -171,7 +171,7 @@ impl Block {
         let mut flags = (i / STRIP..rows.end.div_ceil(STRIP))
             .map(|strip| first_strip + strip)
             .chain(j / PANEL..columns.end.div_ceil(PANEL));
-        // SAFETY: see `Work`; the phase before has packed all strips and panels, and tasks have rows and columns of
+        // SAFETY: see `Work`; the round before has packed all strips and panels, and tasks have rows and columns of
         // their own.
         unsafe {
             // Tiles hold every number of `bf16`, so the factors are `f32`.

@@ -6,6 +6,7 @@
 //! columns are cut nor on the number of threads. Instructions of `bf16` count numbers below 2^-126, and terms of a
 //! product below it, as zeros.
 
+mod extents;
 pub(super) mod fixed;
 mod number;
 pub(super) mod outer;

@@ -1,8 +1,8 @@
 //! What factors are made of.
 
-use super::VECTOR;
 use super::pack::{self, Lines};
 use super::products::{self, Columns, Place, Runs};
+use super::{VECTOR, WORD};
 use crate::kernels::cast::Bf16;
 use crate::simd::CpuLevel;
 
@@ -36,7 +36,21 @@ pub(crate) trait Word: Copy + 'static {
     ///
     /// # Safety
     /// [`Word::is_used`]; the lines are readable and the rows writable.
-    unsafe fn pack(lines: Lines<Self>, to: *mut u8, row: usize) -> usize;
+    unsafe fn pack_first(lines: Lines<Self>, to: *mut u8, row: usize) -> usize;
+
+    /// Packs lines up to `width`, a multiple of 16: a row of words for each word along `k`, rows `row` bytes apart.
+    /// Words of absent lines and numbers are zeros.
+    ///
+    /// # Safety
+    /// [`Word::is_used`]; the lines are readable and the rows writable.
+    unsafe fn pack(lines: Lines<Self>, width: usize, to: *mut u8, row: usize) {
+        let mut line = 0;
+        while line < width {
+            let to = to.wrapping_add(line * WORD);
+            // SAFETY: passed on.
+            line += unsafe { Self::pack_first(lines.from(line), to, row) };
+        }
+    }
 }
 
 impl Word for f32 {
@@ -53,7 +67,7 @@ impl Word for f32 {
         unsafe { products::columns_of_f32(rows, width, terms, to, accumulate) }
     }
 
-    unsafe fn pack(lines: Lines<f32>, to: *mut u8, row: usize) -> usize {
+    unsafe fn pack_first(lines: Lines<f32>, to: *mut u8, row: usize) -> usize {
         // SAFETY: passed on.
         unsafe { pack::words_of_f32(lines.at_most(VECTOR), to, row) };
         VECTOR
@@ -74,7 +88,7 @@ impl Word for Bf16 {
         unsafe { products::columns_of_bf16(rows, width, terms, to, accumulate) }
     }
 
-    unsafe fn pack(lines: Lines<Bf16>, to: *mut u8, row: usize) -> usize {
+    unsafe fn pack_first(lines: Lines<Bf16>, to: *mut u8, row: usize) -> usize {
         // SAFETY: passed on.
         unsafe {
             if lines.line == 1 && lines.lines >= 2 * VECTOR {

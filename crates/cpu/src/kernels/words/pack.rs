@@ -2,8 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::number::Word;
-use super::{VECTOR, WORD};
+use super::VECTOR;
 use crate::kernels::cast::Bf16;
 use crate::kernels::panels::source::transpose;
 
@@ -21,7 +20,7 @@ pub(crate) struct Lines<T> {
 
 impl<T> Lines<T> {
     /// The lines from one on.
-    fn from(self, line: usize) -> Lines<T> {
+    pub(super) fn from(self, line: usize) -> Lines<T> {
         Lines {
             ptr: self.ptr.wrapping_add(line * self.line),
             lines: self.lines.saturating_sub(line),
@@ -35,20 +34,6 @@ impl<T> Lines<T> {
             lines: self.lines.min(most),
             ..self
         }
-    }
-}
-
-/// Packs some lines, as many as fill vectors of 16: a row of words for each word along `k`, `row` bytes apart. What
-/// there is not is zeros.
-///
-/// # Safety
-/// [`Word::is_used`]; the lines are readable and the rows writable.
-pub(super) unsafe fn pack<N: Word>(lines: Lines<N>, width: usize, to: *mut u8, row: usize) {
-    let mut line = 0;
-    while line < width {
-        let to = to.wrapping_add(line * WORD);
-        // SAFETY: passed on.
-        line += unsafe { N::pack(lines.from(line), to, row) };
     }
 }
 

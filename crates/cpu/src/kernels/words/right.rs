@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::number::Word;
-use super::pack::{Lines, pack};
+use super::pack::Lines;
 use super::products::{Begins, Place, Runs};
 use super::{PANEL, VECTOR, WORD, width};
 
@@ -66,7 +66,7 @@ impl Right {
                 depth: self.words * N::NUMBERS,
             };
             // SAFETY: passed on; the panel lies within the run.
-            unsafe { pack(lines, width, to, width * WORD) };
+            unsafe { N::pack(lines, width, to, width * WORD) };
         }
     }
 

@@ -5,7 +5,7 @@ use super::number::Word;
 use super::right::{Left, Right};
 use super::{MOST_SHARED, PANEL, WORD, is_worth};
 use crate::kernels::kernel::{Prepare, RowKernel, Run};
-use crate::target::{is_one_tile, tile_rows};
+use crate::tiles::{is_one_tile, tile_rows};
 use lessen_compile::Scratch;
 
 /// The most numbers along `k` of the columns of a task that are packed at a time.

@@ -2,10 +2,10 @@
 //! parts of `k`, each of which one task adds up, and then the sum of these.
 
 use super::WORD;
+use super::extents::{Extents, TASK};
 use super::number::Word;
 use super::outer::{Cotangents, Outer};
-use super::whole::{Extents, TASK};
-use crate::kernels::kernel::{Phase, TaskFn};
+use crate::kernels::kernel::{Round, TaskFn};
 
 /// Parts of `k` at most, the least `k` of one, and the fewest that are worth it.
 const PARTS: usize = 16;
@@ -52,9 +52,9 @@ impl Split {
         (self.parts * m * n * WORD, pointers + self.outer(BLOCK).scratch::<N>())
     }
 
-    /// The phases, for factors whose elements for a `k` are side by side, and so many elements behind those of the one
+    /// The rounds, for factors whose elements for a `k` are side by side, and so many elements behind those of the one
     /// before.
-    pub(super) fn phases<N: Word>(self, [a_row, b_row]: [usize; 2]) -> Vec<Phase> {
+    pub(super) fn rounds<N: Word>(self, [a_row, b_row]: [usize; 2]) -> Vec<Round> {
         let Extents { m, k, n } = self.extents;
         let Split { parts, .. } = self;
         let add: TaskFn = Box::new(move |w, part| {
@@ -76,7 +76,7 @@ impl Split {
         });
         let gather: TaskFn = Box::new(move |w, task| {
             let some = task * GATHERED..(m * n).min((task + 1) * GATHERED);
-            // SAFETY: see `Work`; the phase before has written all parts, and tasks have elements of their own.
+            // SAFETY: see `Work`; the round before has written all parts, and tasks have elements of their own.
             unsafe {
                 let sums = w.shared.cast::<f32>();
                 for i in some {
@@ -84,7 +84,7 @@ impl Split {
                 }
             }
         });
-        let phase = |tasks, run| Phase { tasks, run };
-        vec![phase(parts, add), phase((m * n).div_ceil(GATHERED), gather)]
+        let round = |tasks, run| Round { tasks, run };
+        vec![round(parts, add), round((m * n).div_ceil(GATHERED), gather)]
     }
 }

@@ -3,26 +3,17 @@
 
 use std::ops::Range;
 
+pub(crate) use super::extents::Extents;
+use super::extents::TASK;
 use super::number::Word;
-use super::pack::{Lines, pack};
+use super::pack::Lines;
 use super::products::{Begins, Columns, Place};
 use super::split::Split;
 use super::{MOST_SHARED, PANEL, VECTOR, WORD, is_worth, width};
-use crate::kernels::kernel::{Phase, TaskFn};
+use crate::kernels::kernel::{Round, TaskFn};
 
 /// The most words along `k` that are packed at a time, and the least.
 const WORDS: (usize, usize) = (256, 64);
-
-/// Rows and columns of one task.
-pub(super) const TASK: usize = 2 * PANEL;
-
-/// The extents of a product.
-#[derive(Clone, Copy)]
-pub(crate) struct Extents {
-    pub(crate) m: usize,
-    pub(crate) k: usize,
-    pub(crate) n: usize,
-}
 
 /// Where the elements of a factor are: from line to line, which is a row of the left and a column of the right one, and
 /// from one `k` to the next.
@@ -59,26 +50,26 @@ impl Extents {
         (shared.max(split.0), worker.max(split.1))
     }
 
-    /// The phases of the product, where it is computed here; with `adds` it is added to what the result holds.
-    pub(crate) fn phases<N: Word>(self, a: Strides, b: Strides, adds: bool) -> Option<Vec<Phase>> {
+    /// The rounds of the product, where it is computed here; with `adds` it is added to what the result holds.
+    pub(crate) fn rounds<N: Word>(self, a: Strides, b: Strides, adds: bool) -> Option<Vec<Round>> {
         let block = self.block::<N>().filter(|_| N::is_used())?;
         if let Some(split) = Split::of(self).filter(|_| a.line == 1 && b.line == 1 && !adds) {
-            return Some(split.phases::<N>([a.k, b.k]));
+            return Some(split.rounds::<N>([a.k, b.k]));
         }
         let words = self.k.div_ceil(N::NUMBERS);
-        let blocks = (0..words).step_by(block).map(move |first| Block {
+        let blocks = (0..words).step_by(block).map(move |first| WordBlock {
             extents: self,
             words: first..words.min(first + block),
             factors: [a, b],
             adds,
         });
-        Some(blocks.flat_map(Block::phases::<N>).collect())
+        Some(blocks.flat_map(WordBlock::rounds::<N>).collect())
     }
 }
 
 /// A block of `k` of a product.
 #[derive(Clone)]
-struct Block {
+struct WordBlock {
     extents: Extents,
     words: Range<usize>,
     factors: [Strides; 2],
@@ -86,8 +77,8 @@ struct Block {
     adds: bool,
 }
 
-impl Block {
-    fn phases<N: Word>(self) -> [Phase; 2] {
+impl WordBlock {
+    fn rounds<N: Word>(self) -> [Round; 2] {
         let Extents { m, n, .. } = self.extents;
         let (rows, columns) = (m.div_ceil(PANEL), n.div_ceil(PANEL));
         let (packed, computed) = (self.clone(), self);
@@ -105,16 +96,16 @@ impl Block {
         let wide = n.div_ceil(TASK);
         let compute: TaskFn = Box::new(move |w, task| {
             let corner = (task / wide * TASK, task % wide * TASK);
-            // SAFETY: see `Work`; the phase before has packed both factors, and tasks have rows and columns of their
+            // SAFETY: see `Work`; the round before has packed both factors, and tasks have rows and columns of their
             // own.
             unsafe { computed.compute::<N>(w.shared, corner, w.y(0), w.scratch.cast()) };
         });
         [
-            Phase {
+            Round {
                 tasks: rows + columns,
                 run: pack,
             },
-            Phase {
+            Round {
                 tasks: m.div_ceil(TASK) * wide,
                 run: compute,
             },
@@ -144,7 +135,7 @@ impl Block {
             depth: (count * N::NUMBERS).min(self.extents.k - from_k),
         };
         // SAFETY: passed on; vectors without lines read nothing.
-        unsafe { pack(lines, width, to, width * WORD) };
+        unsafe { N::pack(lines, width, to, width * WORD) };
     }
 
     /// Computes the rows and columns of a task.

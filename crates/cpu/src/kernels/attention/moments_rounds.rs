@@ -1,10 +1,11 @@
-//! The phases of the derivative of NormSoftmax or LogitNorm attention whose temperatures come from moments of keys.
+//! The rounds of the derivative of NormSoftmax or LogitNorm attention whose temperatures come from moments of keys.
 
 use lessen_graph::ops::attention::AttentionSizes;
 
-use super::super::kernel::{Phase, TaskFn, Work};
-use super::backward_entry::Backward;
+use super::super::kernel::{Round, TaskFn, Work};
+use super::heads::Heads;
 use super::moments::RowMemory;
+use super::parts::Parts;
 use super::row_moments::{derive_keys, row_numbers};
 
 /// Keys from which on temperatures come from moments of keys, and three times as many where queries see half of them:
@@ -15,43 +16,49 @@ pub(super) const MOMENTS: usize = 1024;
 /// derivative large.
 pub(super) const FEW: usize = 256;
 
-impl Backward {
-    /// The numbers of the rows of a head, if the temperatures come from moments of keys.
-    pub(super) fn rows(&self, w: &Work<'_>, (b, h): (usize, usize)) -> Option<RowMemory> {
+/// Moments of keys in the scratch that all workers share.
+#[derive(Clone, Copy)]
+pub(super) struct KeyMoments {
+    /// The element where the numbers of rows begin.
+    pub(super) first: usize,
+}
+
+impl KeyMoments {
+    /// The numbers of the rows of a head.
+    pub(super) fn rows(&self, all: &Heads, w: &Work<'_>, (b, h): (usize, usize)) -> RowMemory {
         let AttentionSizes {
             heads, queries, head, ..
-        } = self.all.sizes;
+        } = all.sizes;
         let before = (b * heads + h) * RowMemory::scratch(queries, head);
-        let at = |first| w.shared.cast::<f32>().wrapping_add(first + before);
-        self.moments.map(|first| RowMemory::new(at(first), queries, head))
+        let first = w.shared.cast::<f32>().wrapping_add(self.first + before);
+        RowMemory::new(first, queries, head)
     }
 
-    /// The phases that compute temperatures from moments of keys, before the blocks of queries, and what these give to
-    /// keys, after them; if there are such.
-    pub(super) fn moments_phases(&self, strides: &[Vec<usize>]) -> [Option<Phase>; 2] {
-        if self.moments.is_none() {
-            return [None, None];
-        }
+    /// The round that computes temperatures from moments of keys, before the blocks of queries, and the one that adds
+    /// the derivatives of these to keys, after them.
+    pub(super) fn rounds(self, all: &Heads, parts: &Parts, strides: &[Vec<usize>]) -> [Round; 2] {
         [false, true].map(|after| {
-            let (this, strides) = (self.clone(), strides.to_vec());
+            let (all, parts, strides) = (all.clone(), parts.clone(), strides.to_vec());
+            let tasks = parts.pairs;
             let AttentionSizes {
                 heads,
                 kv_heads,
                 queries,
                 ..
-            } = this.all.sizes;
+            } = all.sizes;
             let run: TaskFn = Box::new(move |w, pair| {
                 let (b, kv) = (pair / kv_heads, pair % kv_heads);
                 let scratch = w.scratch.cast();
                 for h in kv * (heads / kv_heads)..(kv + 1) * (heads / kv_heads) {
-                    let head = this.all.head(w, &strides, (b, h), &(0..queries));
-                    let (Some(rows), Some(norm)) = (this.rows(w, (b, h)), this.all.norm(w, h)) else {
+                    let head = all.head(w, &strides, (b, h), &(0..queries));
+                    let rows = self.rows(&all, w, (b, h));
+                    let Some(norm) = all.norm(w, h) else {
                         continue;
                     };
                     // SAFETY: see `Work`; a task has heads of its own, and its worker has the scratch.
                     unsafe {
                         if after {
-                            let dk = this.parts.output(w, 0, pair);
+                            let dk = parts.output(w, 0, pair);
                             derive_keys(&head, norm.temperature.centered, queries, rows, dk, scratch);
                         } else {
                             row_numbers(&head, norm, queries, rows, scratch);
@@ -59,8 +66,7 @@ impl Backward {
                     }
                 }
             });
-            let tasks = self.parts.pairs;
-            Some(Phase { tasks, run })
+            Round { tasks, run }
         })
     }
 }

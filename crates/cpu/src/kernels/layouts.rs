@@ -1,0 +1,18 @@
+//! Layouts that a kernel reads.
+
+/// The layouts in which a kernel reads an input, besides dense ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Reads {
+    /// No others.
+    Dense,
+    /// Rows whose columns lie one stride apart.
+    Rows,
+    /// Such rows that lie one stride apart, too.
+    Matrix,
+    /// Those whose last axis is dense.
+    DenseLastAxis,
+    /// Matrices whose rows or columns are dense.
+    Runs,
+    /// All.
+    Any,
+}
