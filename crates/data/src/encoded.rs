@@ -4,7 +4,8 @@ use lessen_base::{Error, Result};
 
 use crate::cache::TokenCache;
 use crate::encoded_rows::{EncodedRows, Numbers, RowWriter};
-use crate::examples::{Examples, Labels, TextPair};
+use crate::examples::{Examples, TextPair};
+use crate::labels::Labels;
 use crate::parallel::in_parallel;
 use crate::tokenizer::Tokenizer;
 

@@ -4,11 +4,8 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use crate::batch::{Batch, Field, IGNORE};
-use crate::batching::{Batches, Batching, Members};
+use crate::batching::{Batches, Batching};
 use crate::epoch::Order;
-use crate::packed_texts::{PackedTexts, Turn};
-use crate::packing::Row;
 use crate::parallel::in_parallel;
 use crate::questions::{Question, Questions};
 use crate::tokenizer::{AroundPair, Tokenizer};
@@ -45,7 +42,7 @@ pub(crate) struct Window {
     /// The tokens of the context, numbered over all contexts.
     pub(crate) context: std::ops::Range<usize>,
     /// The first and the last token of the answer in the window; the window's first token where it has no answer.
-    answer: (usize, usize),
+    pub(crate) answer: (usize, usize),
 }
 
 /// Questions about texts, encoded once and served in batches of windows without padding; see [`Batch`] for the fields.
@@ -54,18 +51,18 @@ pub(crate) struct Window {
 /// an answer that one cuts is whole in another. Of a question longer than half a window the rest is cut.
 pub struct QuestionBatches {
     questions: Arc<Questions>,
-    around: AroundPair,
+    pub(crate) around: AroundPair,
     /// The tokens of each question.
-    asked: Vec<Vec<i32>>,
+    pub(crate) asked: Vec<Vec<i32>>,
     /// The tokens of all contexts, and the bytes of its context that each stands for.
-    ids: Vec<i32>,
+    pub(crate) ids: Vec<i32>,
     spans: Vec<(usize, usize)>,
-    windows: Vec<Window>,
+    pub(crate) windows: Vec<Window>,
     asking: Asking,
-    pad: i32,
+    pub(crate) pad: i32,
     /// How many tokens stand for what the vocabulary lacks, and how many there are.
-    unknown: Option<(u64, u64)>,
-    batches: Batches,
+    pub(crate) unknown: Option<(u64, u64)>,
+    pub(crate) batches: Batches,
 }
 
 impl QuestionBatches {
@@ -208,67 +205,11 @@ fn answer_in(question: &Question, spans: &[(usize, usize)]) -> Option<(usize, us
     Some((first, last))
 }
 
-impl PackedTexts for QuestionBatches {
-    fn batches(&self) -> &Batches {
-        &self.batches
-    }
-
-    fn tokens_of(&self, text: usize) -> usize {
-        self.length(&self.windows[text])
-    }
-
-    fn unknown(&self) -> Option<(u64, u64)> {
-        self.unknown
-    }
-
-    fn collect(&self, texts: &Members, _: Turn) -> Result<Batch> {
-        let (examples, real) = (texts.len(), self.tokens_of_all(texts));
-        let size = self.batches.room(examples);
-        let mut row = Row::new(size, real, self.pad);
-        let (mut answers, mut start) = (vec![IGNORE; 2 * size], 0);
-        let AroundPair {
-            before,
-            between,
-            after,
-            types: kinds,
-        } = &self.around;
-        for (place, window) in texts.iter().map(|window| &self.windows[window]).enumerate() {
-            let (question, context) = (&self.asked[window.question], &self.ids[window.context.clone()]);
-            let (tokens, types) = row.add(self.length(window));
-            let parts = [before, question, between, context, after];
-            let mut rest = 0..0;
-            for (part, kinds) in parts.into_iter().zip(kinds) {
-                rest = rest.end..rest.end + part.len();
-                tokens[rest.clone()].copy_from_slice(part);
-                // A text has one type; each special token its own.
-                let kinds = kinds.iter().chain(std::iter::repeat(kinds.last().unwrap_or(&0)));
-                types[rest.clone()]
-                    .iter_mut()
-                    .zip(kinds)
-                    .for_each(|(place, kind)| *place = *kind);
-            }
-            answers[place] = (start + window.answer.0) as i32;
-            answers[size + place] = (start + window.answer.1) as i32;
-            start += rest.end;
-        }
-        let mut fields = row.into_fields();
-        fields.push(("answers".into(), Field::i32([2, size], answers)));
-        Ok(Batch {
-            fields,
-            examples,
-            tokens: real,
-        })
-    }
-
-    fn as_questions(&self) -> Option<&QuestionBatches> {
-        Some(self)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Source;
+    use crate::batch::{Batch, IGNORE};
     use crate::questions::GivenAnswer;
 
     /// Characters a to h are 5 to 12.

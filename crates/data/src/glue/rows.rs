@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use super::{GlueTask, Layout};
+use super::task::{GlueTask, Layout};
 use crate::files::empty;
 use crate::lines::Lines;
 use crate::row::{RawLabel, Row};

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
-use super::{GlueTask, GlueTask::*, Layout, SCORES};
-use crate::examples::LabelKind;
+use super::task::{GlueTask, GlueTask::*, Layout, SCORES};
 use crate::files::{numbered_lines, read_text};
+use crate::labels::LabelKind;
 
 /// The diagnostic texts that answers of MNLI models are asked for, and the file of the answers.
 const DIAGNOSTIC: (&str, &str) = ("diagnostic.tsv", "AX.tsv");

@@ -1,4 +1,6 @@
+use super::GlueTask::*;
 use super::*;
+use crate::metrics::Metric;
 use std::fs;
 use std::ops::Deref;
 

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::image::Image;
 use super::resize::Filter;
-use super::set::ImageSet;
+use super::set::{ImageSet, count_bytes};
 use crate::files::unreadable;
 use crate::parallel::in_parallel;
 
@@ -265,15 +265,6 @@ impl Preprocessing {
             mean,
             std,
         })
-    }
-}
-
-/// Adds how often each byte is in each channel of pixels.
-pub(super) fn count_bytes(bytes: &[u8], counts: &mut [[u64; 256]]) {
-    for pixel in bytes.chunks_exact(counts.len()) {
-        for (counts, byte) in counts.iter_mut().zip(pixel) {
-            counts[usize::from(*byte)] += 1;
-        }
     }
 }
 

@@ -9,7 +9,6 @@ use lessen_base::Result;
 
 use super::decode;
 use super::image::Image;
-use super::preprocessing::count_bytes;
 use crate::files::unreadable;
 
 /// One split of a data set: images, with the number of a class each. Images of files are decoded when they are asked
@@ -170,6 +169,15 @@ impl ImageSet {
         match &self.chosen {
             Some(chosen) => chosen[number] as usize,
             None => number,
+        }
+    }
+}
+
+/// Adds how often each byte is in each channel of pixels.
+pub(super) fn count_bytes(bytes: &[u8], counts: &mut [[u64; 256]]) {
+    for pixel in bytes.chunks_exact(counts.len()) {
+        for (counts, byte) in counts.iter_mut().zip(pixel) {
+            counts[usize::from(*byte)] += 1;
         }
     }
 }

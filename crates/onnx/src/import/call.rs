@@ -6,7 +6,6 @@ use std::sync::Arc;
 use lessen_base::{Error, Result};
 use lessen_graph::{Array, DType, Tensor, Trace, Type, evaluate_exactly};
 
-use super::operators::Operator;
 use super::{MOST_INLINE, MOST_KNOWN, Value, known};
 use crate::model::Node;
 use crate::tensor::Tensor as Stored;
@@ -23,6 +22,12 @@ pub(crate) struct Call<'a, 'g> {
     pub constants: Option<&'a mut HashMap<String, Arc<Array>>>,
     pub source: &'a Source,
 }
+
+/// A function that traces a node and returns its outputs in order.
+pub(crate) type Operator = for<'a, 'g> fn(&mut Call<'a, 'g>) -> Result<Vec<Value<'g>>>;
+
+/// Names of operators, each with the function that traces its nodes.
+pub(crate) type Operators = &'static [(&'static str, Operator)];
 
 /// The outputs of a node whose inputs are known.
 pub(crate) fn evaluated(

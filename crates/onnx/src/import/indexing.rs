@@ -4,9 +4,8 @@ use lessen_base::Result;
 use lessen_graph::{Array, DType, Type};
 
 use super::Value;
-use super::call::{Call, integers, one};
+use super::call::{Call, Operators, integers, one};
 use super::movement::front;
-use super::operators::Operators;
 
 pub(crate) const OPERATORS: Operators = &[
     ("Constant", constant),

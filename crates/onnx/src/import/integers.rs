@@ -4,8 +4,7 @@ use lessen_base::Result;
 use lessen_graph::Array;
 
 use super::Value;
-use super::call::Call;
-use super::operators::Operators;
+use super::call::{Call, Operators};
 
 pub(crate) const OPERATORS: Operators = &[("CumSum", sums_so_far), ("Mod", remainder)];
 

@@ -4,8 +4,7 @@ use lessen_base::Result;
 use lessen_graph::Tensor;
 
 use super::Value;
-use super::call::{Call, one};
-use super::operators::Operators;
+use super::call::{Call, Operators, one};
 
 pub(crate) const OPERATORS: Operators = &[
     ("LayerNormalization", layer_norm),

@@ -5,18 +5,12 @@ use std::sync::LazyLock;
 
 use lessen_base::{Error, Result};
 
-use super::call::Call;
-use super::{Value, attention, elementwise, indexing, integers, movement, norms, products, reductions};
+use super::call::{Operator, Operators};
+use super::{attention, elementwise, indexing, integers, movement, norms, products, reductions};
 use crate::model::Node;
 
-/// Traces a node: its outputs, in order.
-pub(crate) type Operator = for<'a, 'g> fn(&mut Call<'a, 'g>) -> Result<Vec<Value<'g>>>;
-
-/// The operators of a kind: names and what traces them.
-pub(crate) type Operators = &'static [(&'static str, Operator)];
-
-/// The operators of ONNX itself, by kind.
-const KINDS: &[Operators] = &[
+/// The operators of ONNX itself, by file.
+const GROUPS: &[Operators] = &[
     attention::OPERATORS,
     elementwise::OPERATORS,
     indexing::OPERATORS,
@@ -28,7 +22,7 @@ const KINDS: &[Operators] = &[
 ];
 
 static BY_NAME: LazyLock<HashMap<&str, Operator>> =
-    LazyLock::new(|| KINDS.iter().copied().flatten().copied().collect());
+    LazyLock::new(|| GROUPS.iter().copied().flatten().copied().collect());
 
 /// Domains whose operators are known: ONNX itself, and the contributed operators of ONNX Runtime.
 const DOMAINS: [&str; 3] = ["", "ai.onnx", "com.microsoft"];

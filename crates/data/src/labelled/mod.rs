@@ -10,8 +10,9 @@ use lessen_base::{Error, Result};
 
 use crate::classes::{Classes, Found, score_of};
 pub use crate::columns::Columns;
-use crate::examples::{Dataset, Examples, LabelKind, Labels, Problem, TextPair};
+use crate::examples::{Dataset, Examples, TextPair};
 use crate::held_out;
+use crate::labels::{LabelKind, Labels, Problem};
 use crate::metrics::Metric;
 use crate::places::{Places, files_of};
 use crate::row::Row;
