@@ -12,7 +12,7 @@
 //! - [`experiment`] trains the runs of a grid and writes a page with what came out.
 //! - [`saved_run`] evaluates a run or a Hugging Face folder, also at other [`lengths`], and asks it;
 //!   [`op_sample`] takes an operation of it out; [`export`] writes its model in another dtype; [`forecast`] says
-//!   beforehand what a run would take.
+//!   beforehand what a run would take. Training and forecast plan memory in the same module, `planning`.
 //! - [`report`] makes a page of what runs have left in their folders.
 //!
 //! The device comes from the caller. Every mistake of a user is an [`Error::User`] of one sentence that names the
@@ -52,6 +52,7 @@ pub mod generation_config;
 pub mod lengths;
 pub mod norm_conversion;
 pub mod op_sample;
+mod planning;
 mod plot;
 pub mod recipe;
 pub mod report;

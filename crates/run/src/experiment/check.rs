@@ -6,13 +6,13 @@ use super::measure::{At, Measure, known_keys};
 use super::results::State;
 use crate::folder::Folder;
 use crate::lengths::Length;
+use crate::planning::budget_search::BudgetSearch;
+use crate::planning::phase_work::PhaseWork;
+use crate::planning::process_baseline::ProcessBaseline;
 use crate::recipe::keys::DataFormat;
-use crate::recipe::phases::Recipe;
+use crate::recipe::phases::{Recipe, in_phase_of};
 use crate::recipe::settings::Settings;
 use crate::task::{RunTask, Shapes, recording};
-use crate::training::planner::{Base, Planner};
-use crate::training::stage::in_place;
-use crate::training::work::Work;
 use crate::wording::counted;
 use lessen_base::{Error, Result, allocated};
 use lessen_compile::Backend;
@@ -94,17 +94,17 @@ fn planned(
         };
         let task = task.and_then(|task| {
             task.data()?;
-            let base = Base::of(allocated::current(), backend)?;
-            let work = Work {
+            let baseline = ProcessBaseline::measure(allocated::current(), backend)?;
+            let work = PhaseWork {
                 task: &task,
                 options: &task.options(1),
                 shapes: Shapes::assumed(&task),
                 batches: None,
             };
-            Planner::new(backend, (base, 0), work)?.chosen()?;
+            BudgetSearch::new(backend, (baseline, 0), work)?.under_recipe_budget()?;
             Ok(task)
         });
-        tasks.push(task.map_err(|error| in_place(config, error))?);
+        tasks.push(task.map_err(|error| in_phase_of(config, error))?);
     }
     let phases: Vec<&str> = recipe
         .phases

@@ -18,13 +18,14 @@ const LARGEST: usize = 12;
 /// The memory of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunMemory {
-    /// That of each phase; of a single one in a run without phases.
-    pub stages: Vec<StageMemory>,
+    /// The memory of each training phase; of a single one in a run without phases.
+    #[serde(rename = "stages")]
+    pub phases: Vec<PhaseMemory>,
 }
 
 /// The memory of the training step of a phase, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub(crate) struct StageMemory {
+pub(crate) struct PhaseMemory {
     /// Its name; none in a run without phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub phase: Option<String>,
@@ -74,10 +75,10 @@ impl RunMemory {
     /// A folder that cannot be written to.
     pub(crate) fn write(mut self, folder: &Folder) -> Result<()> {
         let before = RunMemory::read(folder.root()).unwrap_or_default().unwrap_or_default();
-        let is_new = |old: &StageMemory| self.stages.iter().any(|stage| stage.phase == old.phase);
-        let mut stages: Vec<StageMemory> = before.stages.into_iter().filter(|old| !is_new(old)).collect();
-        stages.append(&mut self.stages);
-        let text = serde_json::to_string(&RunMemory { stages });
+        let is_new = |old: &PhaseMemory| self.phases.iter().any(|phase| phase.phase == old.phase);
+        let mut phases: Vec<PhaseMemory> = before.phases.into_iter().filter(|old| !is_new(old)).collect();
+        phases.append(&mut self.phases);
+        let text = serde_json::to_string(&RunMemory { phases });
         let text = text.map_err(|error| Error::internal(format!("{MEMORY} cannot be written ({error})")))?;
         folder.write(MEMORY, &format!("{text}\n"))
     }
@@ -94,24 +95,24 @@ impl RunMemory {
         let unreadable = |reason: String| Error::user(format!("{} cannot be read ({reason})", path.display()));
         let text = fs::read_to_string(&path).map_err(|error| unreadable(error.to_string()))?;
         let memory: RunMemory = serde_json::from_str(&text).map_err(|error| unreadable(error.to_string()))?;
-        match memory.stages.iter().all(StageMemory::is_whole) {
+        match memory.phases.iter().all(PhaseMemory::is_whole) {
             true => Ok(Some(memory)),
             false => Err(unreadable("its lists differ in length".to_string())),
         }
     }
 }
 
-impl StageMemory {
+impl PhaseMemory {
     /// The memory of the step that was planned for a phase.
-    pub(crate) fn of(phase: Option<&str>, plans: &StepPlans) -> StageMemory {
+    pub(crate) fn of(phase: Option<&str>, plans: &StepPlans) -> PhaseMemory {
         let plan: &Plan = &plans.step;
-        let mut memory = StageMemory {
+        let mut memory = PhaseMemory {
             phase: phase.map(str::to_string),
             planned: plans.peak_bytes(),
             states: plans.state_bytes(),
             constants: plan.constant_bytes(),
             arena: plan.arena_bytes(),
-            ..StageMemory::default()
+            ..PhaseMemory::default()
         };
         for (number, step) in plan.usage().into_iter().enumerate() {
             let part = match step.phase {
@@ -161,11 +162,11 @@ impl StageMemory {
 mod tests {
     use super::*;
 
-    fn stage(phase: &str, planned: usize) -> StageMemory {
-        StageMemory {
+    fn phase(phase: &str, planned: usize) -> PhaseMemory {
+        PhaseMemory {
             phase: Some(phase.to_string()),
             planned,
-            ..StageMemory::default()
+            ..PhaseMemory::default()
         }
     }
 
@@ -175,19 +176,19 @@ mod tests {
         let (folder, guard) = Folder::create(&dir.path().join("run")).unwrap();
         guard.keep();
         assert_eq!(RunMemory::read(folder.root()).unwrap(), None);
-        for stages in [vec![stage("a", 1), stage("b", 2)], vec![stage("b", 3)]] {
-            RunMemory { stages }.write(&folder).unwrap();
+        for phases in [vec![phase("a", 1), phase("b", 2)], vec![phase("b", 3)]] {
+            RunMemory { phases }.write(&folder).unwrap();
         }
         let found = RunMemory::read(folder.root()).unwrap().unwrap();
-        assert_eq!(found.stages, [stage("a", 1), stage("b", 3)]);
+        assert_eq!(found.phases, [phase("a", 1), phase("b", 3)]);
     }
 
     #[test]
     fn lists_of_other_lengths_are_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let mut broken = stage("a", 1);
+        let mut broken = phase("a", 1);
         broken.operations.push("add".to_string());
-        let text = serde_json::to_string(&RunMemory { stages: vec![broken] }).unwrap();
+        let text = serde_json::to_string(&RunMemory { phases: vec![broken] }).unwrap();
         for (text, expected) in [(text.as_str(), "its lists differ in length"), ("{", "EOF")] {
             fs::write(dir.path().join(MEMORY), text).unwrap();
             let sentence = RunMemory::read(dir.path()).unwrap_err().to_string();

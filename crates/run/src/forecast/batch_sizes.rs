@@ -4,10 +4,10 @@ use super::Forecast;
 use super::phase::Asked;
 use super::time::show_ms;
 use crate::device::NewBackend;
+use crate::planning::account::Account;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;
 use crate::recipe::value::SettingValue;
-use crate::training::account::Parts;
 use lessen_base::{Error, Result};
 use lessen_train::show_size;
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ fn row(batch: usize, forecast: &Forecast) -> Row {
     let step_ms = phase.step_ms();
     Row {
         batch,
-        peak: phase.chosen.as_ref().map(Parts::total),
+        peak: phase.chosen.as_ref().map(Account::total),
         floor: phase.floor.smallest_budget(),
         step_ms,
         example_ms: step_ms.map(|ms| ms / examples as f64),

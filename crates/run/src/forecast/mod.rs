@@ -10,15 +10,18 @@ mod time;
 use self::batch_sizes::BatchSizes;
 use self::phase::{Asked, PhaseForecast};
 use crate::device::NewBackend;
-use crate::recipe::phases::Recipe;
+use crate::planning::account::Account;
+use crate::planning::budget_search::too_small;
+use crate::planning::joined::joined_after;
+use crate::planning::memory_watch::MemoryWatch;
+use crate::planning::phase_work::{PhaseBatches, PhaseWork};
+use crate::planning::process_baseline::ProcessBaseline;
+use crate::planning::sources::sources_of;
+use crate::planning::steps::Steps;
+use crate::recipe::phases::{Recipe, in_phase_of};
 use crate::recipe::settings::Settings;
 use crate::recipe::words::Word;
 use crate::task::{RunTask, Shapes};
-use crate::training::Steps;
-use crate::training::account::{Account, Parts};
-use crate::training::planner::{Base, too_small};
-use crate::training::stage::{in_place, joined_after, sources_of};
-use crate::training::work::{Batches, Work};
 use lessen_base::atomic::write_file;
 use lessen_base::{Error, Result, allocated};
 use lessen_compile::Plan;
@@ -50,9 +53,10 @@ impl Forecast {
     /// Settings, data or a checkpoint with a mistake; sizes of batches for a recipe that has no single one.
     pub fn new(settings: Settings, beside: &Beside, new_backend: NewBackend<'_>) -> Result<Forecast> {
         let recipe = Recipe::new(settings.clone())?;
-        let batch_sizes = match beside.batches.is_empty() {
-            true => None,
-            false => Some(BatchSizes::new(&settings, &beside.batches, new_backend)?),
+        let batch_sizes = if beside.batches.is_empty() {
+            None
+        } else {
+            Some(BatchSizes::new(&settings, &beside.batches, new_backend)?)
         };
         let asked = Asked {
             sweep: beside.sweep,
@@ -66,11 +70,12 @@ impl Forecast {
 
     /// Plans a recipe, and finds out what else is asked.
     fn of_recipe(recipe: Recipe, asked: Asked, new_backend: NewBackend<'_>) -> Result<Forecast> {
-        let account = Account::watch();
+        let watch = MemoryWatch::begin();
         let tasks = tasks(recipe)?;
-        let sources = match tasks[0].has_data() {
-            true => Some(sources_of(&tasks)?),
-            false => None,
+        let sources = if tasks[0].has_data() {
+            Some(sources_of(&tasks)?)
+        } else {
+            None
         };
         let (mut joined, mut batches, mut begun) = (Joined::new(), 0u64, 0u64);
         let mut prepared = Vec::with_capacity(tasks.len());
@@ -88,12 +93,12 @@ impl Forecast {
                 let own = &sources[number];
                 let steps = Steps::of(&task.config.train, own.training.as_ref());
                 let end = batches.saturating_add(steps.batches);
-                let found = Batches::of(own, batches..end, task, begun);
+                let found = PhaseBatches::of(own, batches..end, task, begun);
                 (batches, begun) = (end, begun.saturating_add(steps.total));
                 found
             });
             let shapes = match &batches {
-                Some(Batches {
+                Some(PhaseBatches {
                     sources: own, range, ..
                 }) => Shapes::of(task, own.training.as_ref(), own.dev.as_ref(), range.clone()),
                 None => Shapes::assumed(task),
@@ -101,19 +106,19 @@ impl Forecast {
             prepared.push((task, options, shapes, batches));
         }
         let mut backend = new_backend()?;
-        let base = Base::of(account.start(), backend.as_mut())?;
-        let (mut phases, mut waiting) = (Vec::with_capacity(tasks.len()), 0);
+        let baseline = ProcessBaseline::measure(watch.start(), backend.as_mut())?;
+        let (mut phases, mut later_plans) = (Vec::with_capacity(tasks.len()), 0);
         for (task, options, shapes, batches) in prepared.into_iter().rev() {
-            let work = Work {
+            let work = PhaseWork {
                 task,
                 options: &options,
                 shapes,
                 batches,
             };
             let (forecast, growth) =
-                allocated::growth(|| PhaseForecast::new(work, asked, (base, waiting), backend.as_mut()));
-            phases.push(forecast.map_err(|error| in_place(&task.config, error))?);
-            waiting += growth.lasting;
+                allocated::growth(|| PhaseForecast::new(work, asked, (baseline, later_plans), backend.as_mut()));
+            phases.push(forecast.map_err(|error| in_phase_of(&task.config, error))?);
+            later_plans += growth.lasting;
         }
         phases.reverse();
         Ok(Forecast {
@@ -157,7 +162,7 @@ impl Forecast {
         }
         let short = self.phases.iter().find(|forecast| forecast.chosen.is_none())?;
         let error = too_small(short.budget.unwrap_or_default(), &short.floor);
-        Some(in_place(&short.config, error))
+        Some(in_phase_of(&short.config, error))
     }
 
     /// A page of HTML that needs nothing else: memory over the steps of the schedule, the largest values, the choices,
@@ -192,7 +197,7 @@ impl Forecast {
             let all: Option<Vec<usize>> = self.phases.iter().map(of).collect();
             all.and_then(|all| all.into_iter().max())
         };
-        let peak = most(|forecast| forecast.chosen.as_ref().map(Parts::total));
+        let peak = most(|forecast| forecast.chosen.as_ref().map(Account::total));
         let slowest: Option<Vec<f64>> = self.phases.iter().map(PhaseForecast::step_ms).collect();
         let slowest = slowest.and_then(|all| all.into_iter().reduce(f64::max));
         json!({
@@ -200,7 +205,7 @@ impl Forecast {
             "feasible": peak.is_some(),
             "budget_bytes": self.phases[0].budget,
             "peak_bytes": peak,
-            "plans_bytes": most(|forecast| forecast.chosen.as_ref().map(Parts::plans)),
+            "plans_bytes": most(|forecast| forecast.chosen.as_ref().map(Account::plans)),
             "floor_bytes": most(|forecast| Some(forecast.floor.smallest_budget())),
             "unbounded_bytes": most(|forecast| Some(forecast.unbounded.total())),
             "cost": self.phases[0].cost.word(),
@@ -235,7 +240,7 @@ fn tasks(recipe: Recipe) -> Result<Vec<RunTask>> {
             Some(before) => before.later(config),
             None => RunTask::assemble(config, None),
         };
-        tasks.push(task.map_err(|error| in_place(&place, error))?);
+        tasks.push(task.map_err(|error| in_phase_of(&place, error))?);
     }
     Ok(tasks)
 }

@@ -7,7 +7,7 @@ use super::choices::{Group, by_operation, packed_by_operation};
 use super::phase::PhaseForecast;
 use super::sweep::{Sweep, show_mib};
 use super::time::show_ms;
-use crate::folder::memory::StageMemory;
+use crate::folder::memory::PhaseMemory;
 use crate::recipe::words::Word;
 use crate::report::figure::{Figure, Line, Look};
 use crate::report::html::{document, folded, grid, section, table};
@@ -21,19 +21,19 @@ const MIB: f64 = (1 << 20) as f64;
 /// The whole page.
 pub(super) fn page(forecast: &Forecast) -> String {
     let phases = &forecast.phases;
-    let stages: Vec<StageMemory> = phases
+    let memories: Vec<PhaseMemory> = phases
         .iter()
-        .map(|phase| StageMemory::of(phase.config.phase.as_deref(), &phase.plans))
+        .map(|phase| PhaseMemory::of(phase.config.phase.as_deref(), &phase.plans))
         .collect();
-    let most = stages.iter().map(memory::height).max().unwrap_or(0);
+    let most = memories.iter().map(memory::height).max().unwrap_or(0);
     let mut sections = section("overview", "Overview", &overview(phases));
-    for (index, (phase, stage)) in phases.iter().zip(&stages).enumerate() {
+    for (index, (phase, memory_of_phase)) in phases.iter().zip(&memories).enumerate() {
         let titled = |title: &str| match &phase.config.phase {
             Some(name) => format!("{title}, phase {name}"),
             None => title.to_string(),
         };
-        let picture = memory::figure(index, &titled("Memory over a step"), stage, most, "");
-        let values = memory::largest(&titled("Memory over a step"), stage);
+        let picture = memory::figure(index, &titled("Memory over a step"), memory_of_phase, most, "");
+        let values = memory::largest(&titled("Memory over a step"), memory_of_phase);
         let curves = phase.sweep.as_ref().map(|sweep| curves(index, phase, sweep));
         for (id, title, inside) in [
             ("memory", "Memory over a step, as planned", picture),
@@ -65,6 +65,8 @@ fn overview(phases: &[PhaseForecast]) -> String {
     };
     let rows = [
         row("Peak memory", &|phase| Some(show_size(phase.chosen?.total()))),
+        row("On the device", &|phase| Some(show_size(phase.chosen?.device.total()))),
+        row("On the host", &|phase| Some(show_size(phase.chosen?.host.total()))),
         row("Budget", &|phase| phase.budget.map(show_size)),
         row("Floor", &|phase| Some(show_size(phase.floor.smallest_budget()))),
         row("Without a budget", &|phase| Some(show_size(phase.unbounded.total()))),

@@ -3,12 +3,13 @@
 use super::choices::{by_operation, packed_by_operation, said};
 use super::sweep::Sweep;
 use super::time::{show_ms, step_ms};
+use crate::planning::account::Account;
+use crate::planning::budget_search::BudgetSearch;
+use crate::planning::phase_work::PhaseWork;
+use crate::planning::process_baseline::ProcessBaseline;
 use crate::recipe::config::Config;
 use crate::recipe::phases::in_phase;
 use crate::recipe::words::Word;
-use crate::training::account::Parts;
-use crate::training::planner::{Base, Planner};
-use crate::training::work::Work;
 use crate::wording::counted;
 use lessen_base::Result;
 use lessen_compile::passes::{Form, Packed};
@@ -40,10 +41,10 @@ pub(super) struct PhaseForecast {
     pub budget: Option<usize>,
     /// The times that the plans are made by.
     pub cost: CostModel,
-    pub floor: Parts,
-    pub unbounded: Parts,
+    pub floor: Account,
+    pub unbounded: Account,
     /// None where the budget is below the floor.
-    pub chosen: Option<Parts>,
+    pub chosen: Option<Account>,
     /// The plans that were chosen, or else those without a budget.
     pub plans: StepPlans,
     /// The plans under other budgets, if they were asked for.
@@ -53,32 +54,32 @@ pub(super) struct PhaseForecast {
 impl PhaseForecast {
     /// Plans a phase beside what the process has allocated and plans of so many bytes; finds out what else is asked.
     pub(super) fn new(
-        work: Work<'_>,
+        work: PhaseWork<'_>,
         asked: Asked,
-        beside: (Base, usize),
+        beside: (ProcessBaseline, usize),
         backend: &mut dyn Backend,
     ) -> Result<PhaseForecast> {
         let (config, shape) = (work.task.config.clone(), work.shapes.train);
         let budget = config.run.budget;
         let cost = work.options.cost;
         let examples = asked.examples.then(|| work.examples()).transpose()?;
-        let mut planner = Planner::new(backend, beside, work)?;
-        let unbounded = planner.free()?.parts;
-        let floor = planner.least()?;
+        let mut search = BudgetSearch::new(backend, beside, work)?;
+        let unbounded = search.without_budget()?.account;
+        let floor = search.floor()?;
         // Before the plans that are chosen, so that no others lie in memory beside those of the sweep.
         let sweep = asked
             .sweep
-            .then(|| Sweep::new(&mut planner, &config, (&floor, &unbounded)))
+            .then(|| Sweep::new(&mut search, &config, (&floor, &unbounded)))
             .transpose()?;
-        let within = budget.map(|budget| planner.within(budget)).transpose()?;
+        let within = budget.map(|budget| search.within(budget)).transpose()?;
         let chosen = match within {
             Some(Ok(planned)) => Some(planned),
             Some(Err(_)) => None,
-            None => Some(planner.free()?),
+            None => Some(search.without_budget()?),
         };
         let (chosen, plans) = match chosen {
-            Some(planned) => (Some(planned.parts), planned.plans),
-            None => (None, planner.free()?.plans),
+            Some(planned) => (Some(planned.account), planned.plans),
+            None => (None, search.without_budget()?.plans),
         };
         let sizes = plans.params.iter().map(|param| param.shape.iter().product::<usize>());
         Ok(PhaseForecast {
@@ -152,9 +153,10 @@ impl PhaseForecast {
             "recipe": self.config.recipe(),
             "feasible": self.chosen.is_some(),
             "budget_bytes": self.budget,
-            "peak_bytes": self.chosen.as_ref().map(Parts::total),
-            "account_bytes": self.chosen.map(Parts::to_json),
-            "plans_bytes": self.chosen.as_ref().map(Parts::plans),
+            "peak_bytes": self.chosen.as_ref().map(Account::total),
+            "account_bytes": self.chosen.map(Account::to_json),
+            "split_bytes": self.chosen.map(Account::split_to_json),
+            "plans_bytes": self.chosen.as_ref().map(Account::plans),
             "floor_bytes": self.floor.smallest_budget(),
             "unbounded_bytes": self.unbounded.total(),
             "state_bytes": plans.state_bytes(),
@@ -221,6 +223,8 @@ impl PhaseForecast {
             }
             (_, Some(chosen)) => {
                 text += &format!("peak memory   {:>10}\n", show_size(chosen.total()));
+                text += &format!("on the device {:>10}\n", show_size(chosen.device.total()));
+                text += &format!("on the host   {:>10}\n", show_size(chosen.host.total()));
                 for (name, bytes) in chosen.named() {
                     let shown = bytes.map_or("not counted: the recipe names none".to_string(), show_size);
                     text += &format!("  {name:<11} {shown:>10}\n");
@@ -228,11 +232,11 @@ impl PhaseForecast {
             }
             (None, None) => {}
         }
-        for (name, parts) in [
+        for (name, bytes) in [
             ("floor", self.floor.smallest_budget()),
             ("no budget", self.unbounded.total()),
         ] {
-            text += &format!("{name:<13} {:>10}\n", show_size(parts));
+            text += &format!("{name:<13} {:>10}\n", show_size(bytes));
         }
         if let Some(ms) = self.step_ms() {
             text += &format!("estimated step {:>9} by {} costs\n", show_ms(ms), self.cost.word());

@@ -1,9 +1,9 @@
 //! The sweep: what a step takes in memory and time under budgets from the floor to none.
 
 use super::time::{show_ms, step_ms};
+use crate::planning::account::Account;
+use crate::planning::budget_search::{BudgetSearch, PhasePlans};
 use crate::recipe::config::Config;
-use crate::training::account::Parts;
-use crate::training::planner::{Planned, Planner};
 use lessen_base::Result;
 use lessen_train::show_size;
 use serde_json::{Value, json};
@@ -32,11 +32,11 @@ pub(super) struct Row {
 }
 
 impl Row {
-    fn of(config: &Config, budget: usize, planned: &Planned) -> Row {
+    fn of(config: &Config, budget: usize, planned: &PhasePlans) -> Row {
         let recomputed = planned.plans.step.recomputed();
         Row {
             budget,
-            peak: planned.parts.total(),
+            peak: planned.account.total(),
             step_ms: step_ms(config, &planned.plans),
             recomputed: (recomputed.len(), recomputed.iter().map(|choice| choice.bytes).sum()),
         }
@@ -48,11 +48,11 @@ impl Sweep {
     ///
     /// # Errors
     /// Steps that cannot be compiled.
-    pub(super) fn new(planner: &mut Planner<'_>, config: &Config, ends: (&Parts, &Parts)) -> Result<Sweep> {
+    pub(super) fn new(search: &mut BudgetSearch<'_>, config: &Config, ends: (&Account, &Account)) -> Result<Sweep> {
         let mut falling = budgets(ends.0.smallest_budget(), ends.1.total());
         falling.reverse();
         let mut rows = Vec::with_capacity(falling.len());
-        planner.falling(&falling, |budget, planned| rows.push(Row::of(config, budget, planned)))?;
+        search.for_falling_budgets(&falling, |budget, planned| rows.push(Row::of(config, budget, planned)))?;
         rows.reverse();
         Ok(Sweep { rows })
     }

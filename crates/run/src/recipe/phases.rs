@@ -210,7 +210,15 @@ impl Recipe {
     }
 }
 
-/// How a message begins that is about a phase.
+/// An error with the training phase in front, where the recipe has several.
+pub(crate) fn in_phase_of(config: &Config, error: Error) -> Error {
+    match &config.phase {
+        Some(name) => error.at(in_phase(name)),
+        None => error,
+    }
+}
+
+/// The beginning of a message about a training phase.
 pub(crate) fn in_phase(name: &str) -> String {
     format!("phase {name}")
 }

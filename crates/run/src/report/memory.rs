@@ -3,7 +3,7 @@
 use super::figure::{Axes, Frame, frame, rounded};
 use super::html::{folded, table};
 use super::run::Run;
-use crate::folder::memory::StageMemory;
+use crate::folder::memory::PhaseMemory;
 use lessen_train::show_size;
 use serde_json::json;
 
@@ -12,38 +12,38 @@ const DRAWN: usize = 500;
 
 /// The figures of all runs and phases, with the same height for the same bytes.
 pub(super) fn figures(runs: &[Run]) -> String {
-    let stages = || {
+    let phases = || {
         runs.iter()
-            .flat_map(|run| run.memory.iter().map(move |stage| (run, stage)))
+            .flat_map(|run| run.memory.iter().map(move |phase| (run, phase)))
     };
-    let most = stages().map(|(_, stage)| height(stage)).max().unwrap_or(0);
-    let several = stages().count() > 1;
+    let most = phases().map(|(_, phase)| height(phase)).max().unwrap_or(0);
+    let several = phases().count() > 1;
     let mut html = String::new();
-    for (index, (run, stage)) in stages().enumerate() {
+    for (index, (run, phase)) in phases().enumerate() {
         let named = [
             (runs.len() > 1).then(|| run.name.clone()),
-            stage.phase.as_ref().map(|phase| format!("phase {phase}")),
+            phase.phase.as_ref().map(|phase| format!("phase {phase}")),
         ];
         let named: Vec<String> = named.into_iter().flatten().collect();
         let title = match several && !named.is_empty() {
             true => named.join(", "),
             false => "Memory over a step".to_string(),
         };
-        let values = folded("Largest values", &largest(&title, stage));
-        html += &figure(index, &title, stage, most, &values);
+        let values = folded("Largest values", &largest(&title, phase));
+        html += &figure(index, &title, phase, most, &values);
     }
     html
 }
 
 /// The bytes that a plot must reach.
-pub(crate) fn height(stage: &StageMemory) -> usize {
-    let greatest = (0..stage.operations.len()).map(|step| total(stage, step)).max();
-    stage.planned.max(greatest.unwrap_or(0))
+pub(crate) fn height(phase: &PhaseMemory) -> usize {
+    let greatest = (0..phase.operations.len()).map(|step| total(phase, step)).max();
+    phase.planned.max(greatest.unwrap_or(0))
 }
 
 /// Everything that lies in memory in a step of the schedule.
-fn total(stage: &StageMemory, step: usize) -> usize {
-    stage.states + stage.constants + stage.parts().iter().map(|(_, bytes)| bytes[step]).sum::<usize>()
+fn total(phase: &PhaseMemory, step: usize) -> usize {
+    phase.states + phase.constants + phase.parts().iter().map(|(_, bytes)| bytes[step]).sum::<usize>()
 }
 
 /// The unit in which so many bytes are easily read, and its bytes.
@@ -54,13 +54,13 @@ fn unit(bytes: usize) -> (&'static str, f64) {
 }
 
 /// The steps of the schedule that are drawn, each with what the pointer is to call it.
-fn drawn_steps(stage: &StageMemory) -> Vec<(usize, String)> {
-    let steps = stage.operations.len();
+fn drawn_steps(phase: &PhaseMemory) -> Vec<(usize, String)> {
+    let steps = phase.operations.len();
     let part = steps.div_ceil(DRAWN).max(1);
     let greatest = |first: usize| {
         let end = (first + part).min(steps);
-        let step = (first..end).max_by_key(|&step| (total(stage, step), std::cmp::Reverse(step)))?;
-        let name = &stage.operations[step];
+        let step = (first..end).max_by_key(|&step| (total(phase, step), std::cmp::Reverse(step)))?;
+        let name = &phase.operations[step];
         Some(match end - first {
             1 => (step, name.clone()),
             _ => (step, format!("{name}, the most of {first} to {}", end - 1)),
@@ -71,22 +71,22 @@ fn drawn_steps(stage: &StageMemory) -> Vec<(usize, String)> {
 
 /// What lies in memory in each step of the schedule, one part over the other, on an axis of so many bytes; beneath it
 /// what else is to be shown, as HTML.
-pub(crate) fn figure(index: usize, title: &str, stage: &StageMemory, most: usize, beneath: &str) -> String {
-    let (steps, names): (Vec<usize>, Vec<String>) = drawn_steps(stage).into_iter().unzip();
+pub(crate) fn figure(index: usize, title: &str, phase: &PhaseMemory, most: usize, beneath: &str) -> String {
+    let (steps, names): (Vec<usize>, Vec<String>) = drawn_steps(phase).into_iter().unzip();
     let (unit, size) = unit(most);
     let Some(&peak) = steps
         .iter()
-        .max_by_key(|&&step| (total(stage, step), std::cmp::Reverse(step)))
+        .max_by_key(|&&step| (total(phase, step), std::cmp::Reverse(step)))
     else {
         return String::new();
     };
-    let end = stage.operations.len() as f64;
+    let end = phase.operations.len() as f64;
     let mut axes = Axes::over([0.0, end].into_iter(), [0.0, most as f64 / size].into_iter(), false);
     axes.y.low = 0.0;
-    let lasting = vec![stage.states; stage.operations.len()];
-    let constants = vec![stage.constants; stage.operations.len()];
+    let lasting = vec![phase.states; phase.operations.len()];
+    let constants = vec![phase.constants; phase.operations.len()];
     let mut parts: Vec<(&str, &[usize])> = vec![("parameters and states", &lasting), ("constants", &constants)];
-    parts.extend(stage.parts());
+    parts.extend(phase.parts());
     parts.retain(|(_, bytes)| bytes.iter().any(|&bytes| bytes > 0));
 
     // Areas over each other, each a staircase: a value is constant during a step.
@@ -118,16 +118,16 @@ pub(crate) fn figure(index: usize, title: &str, stage: &StageMemory, most: usize
         }));
         below = above;
     }
-    let planned = axes.y.place(stage.planned as f64 / size);
+    let planned = axes.y.place(phase.planned as f64 / size);
     drawing += &format!("<path class=\"limit\" d=\"M0 {planned:.1}H1000\"/>\n");
     legend.push(("planned peak of the run".to_string(), "limit".to_string()));
     legend.reverse();
     let note = format!(
         "The peak of the step is {} at operation {peak} of {} ({}); with evaluation and gaps the plan takes {}.",
-        show_size(total(stage, peak)),
-        stage.operations.len(),
-        stage.operations[peak],
-        show_size(stage.planned)
+        show_size(total(phase, peak)),
+        phase.operations.len(),
+        phase.operations[peak],
+        show_size(phase.planned)
     );
     frame(&Frame {
         id: &format!("memory-{index}"),
@@ -137,12 +137,12 @@ pub(crate) fn figure(index: usize, title: &str, stage: &StageMemory, most: usize
         along: "operation of the schedule",
         axes: &axes,
         legend: &legend,
-        marks: &marks(stage),
+        marks: &marks(phase),
         drawing: &drawing,
         told: json!({
             "steps": steps,
             "names": names,
-            "totals": steps.iter().map(|&step| show_size(total(stage, step))).collect::<Vec<_>>(),
+            "totals": steps.iter().map(|&step| show_size(total(phase, step))).collect::<Vec<_>>(),
             "series": series,
         }),
         figures: beneath,
@@ -150,11 +150,11 @@ pub(crate) fn figure(index: usize, title: &str, stage: &StageMemory, most: usize
 }
 
 /// Where forward, backward and update begin, unless updates are in between everywhere.
-fn marks(stage: &StageMemory) -> Vec<(f64, String)> {
+fn marks(phase: &PhaseMemory) -> Vec<(f64, String)> {
     let mut seen: Vec<&str> = Vec::new();
     let mut marks = Vec::new();
-    for (step, part) in &stage.stretches {
-        if !seen.contains(&part.as_str()) && (stage.stretches.len() <= 4 || part != "update") {
+    for (step, part) in &phase.stretches {
+        if !seen.contains(&part.as_str()) && (phase.stretches.len() <= 4 || part != "update") {
             seen.push(part);
             marks.push((*step as f64, part.clone()));
         }
@@ -163,7 +163,7 @@ fn marks(stage: &StageMemory) -> Vec<(f64, String)> {
 }
 
 /// The table of the largest values.
-pub(crate) fn largest(title: &str, stage: &StageMemory) -> String {
+pub(crate) fn largest(title: &str, phase: &PhaseMemory) -> String {
     let heads = ["", "size", "type", "from operation", "to"].map(str::to_string);
     let row = |value: &crate::folder::memory::LargeValue| {
         let (first, last) = (value.first_step.to_string(), value.last_step.to_string());
@@ -172,7 +172,7 @@ pub(crate) fn largest(title: &str, stage: &StageMemory) -> String {
             vec![show_size(value.bytes), value.ty.clone(), first, last],
         )
     };
-    let rows: Vec<(String, Vec<String>)> = stage.largest.iter().map(row).collect();
+    let rows: Vec<(String, Vec<String>)> = phase.largest.iter().map(row).collect();
     table(&format!("{title}: largest values"), &heads, &rows)
 }
 
@@ -182,9 +182,9 @@ mod tests {
     use crate::folder::memory::Usage;
 
     /// The memory of a schedule of so many steps, of which one takes more than the others.
-    fn stage(steps: usize, peak: usize) -> StageMemory {
+    fn phase(steps: usize, peak: usize) -> PhaseMemory {
         let forward = (0..steps).map(|step| if step == peak { 900 } else { step % 100 });
-        StageMemory {
+        PhaseMemory {
             planned: 1000,
             operations: (0..steps).map(|step| format!("op{step}")).collect(),
             usage: Usage {
@@ -194,13 +194,13 @@ mod tests {
                 update: vec![0; steps],
                 scratch: vec![0; steps],
             },
-            ..StageMemory::default()
+            ..PhaseMemory::default()
         }
     }
 
     #[test]
     fn a_short_schedule_is_drawn_step_by_step() {
-        let drawn = drawn_steps(&stage(500, 7));
+        let drawn = drawn_steps(&phase(500, 7));
         assert!(
             drawn
                 .iter()
@@ -211,12 +211,12 @@ mod tests {
 
     #[test]
     fn a_long_schedule_is_drawn_as_stretches_with_their_peaks() {
-        let stage = stage(1001, 500);
-        let drawn = drawn_steps(&stage);
+        let phase = phase(1001, 500);
+        let drawn = drawn_steps(&phase);
         assert_eq!(drawn.len(), 334);
         assert!(drawn.contains(&(500, "op500, the most of 498 to 500".to_string())));
         assert_eq!(drawn.last(), Some(&(999, "op999, the most of 999 to 1000".to_string())));
-        let html = figure(0, "Memory", &stage, 1000, "<p>beneath</p>");
+        let html = figure(0, "Memory", &phase, 1000, "<p>beneath</p>");
         assert!(
             html.contains("op500, the most of") && html.contains("<p>beneath</p>"),
             "{html}"

@@ -1,6 +1,6 @@
 //! What the folder of a run says, read for a page: whatever is missing or damaged is left out and named in a sentence.
 
-use crate::folder::memory::{MEMORY, RunMemory, StageMemory};
+use crate::folder::memory::{MEMORY, PhaseMemory, RunMemory};
 use crate::folder::metrics;
 use crate::folder::pictures::{PICTURES, Pictures};
 use crate::folder::{CONFUSION, DIVERGED, Folder, LABELS};
@@ -34,7 +34,7 @@ pub(super) struct Run {
     /// The report of a run that has ended.
     pub outcome: Option<Outcome>,
     /// The memory of its phases.
-    pub memory: Vec<StageMemory>,
+    pub memory: Vec<PhaseMemory>,
     /// The confusion matrix of the last evaluation.
     pub confusion: Option<ConfusionFile>,
     /// The scores of each label of the last evaluation.
@@ -136,7 +136,7 @@ impl Run {
             ));
         }
         match RunMemory::read(root) {
-            Ok(Some(memory)) => run.memory = memory.stages,
+            Ok(Some(memory)) => run.memory = memory.phases,
             Ok(None) => run.note(&format!("has no {MEMORY}, so its memory over a step is not shown")),
             Err(error) => run.problems.push(format!("{error}.")),
         }

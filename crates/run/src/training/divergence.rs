@@ -8,9 +8,9 @@ use lessen_train::StepReport;
 
 impl Run {
     /// The error of a step without a finite loss. Going on from the parameters before it would lead there again, unless
-    /// they are those of the stage before.
+    /// they are those of the training phase before.
     pub(super) fn no_loss(&self, report: &StepReport) -> Error {
-        let is_first = report.step == self.stage.begun + 1 && self.stage.begun > 0;
+        let is_first = report.step == self.phase.begun + 1 && self.phase.begun > 0;
         let what = format!("the loss of step {} is {}", report.step, name_of(report.loss.into()));
         if is_first {
             return self.diverged(report.step, &what);
@@ -42,7 +42,7 @@ impl Run {
                 (none, "go on with --resume")
             }
         };
-        let place = self.stage.task.config.place("train.lr");
+        let place = self.phase.task.config.place("train.lr");
         let sentence = format!("{what}; {good}; lower {place} or clip the gradient with train.clip_norm, and {how}");
         if let Err(error) = self.folder.write(DIVERGED, &format!("{sentence}\n")) {
             self.log.note(&format!("warning: {error}"));

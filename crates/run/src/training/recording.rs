@@ -17,9 +17,9 @@ pub(super) type Recordings = HashMap<(RecordedSplit, BatchShape), Function>;
 /// # Errors
 /// Data that does not fit the model; files that cannot be written to.
 pub(super) fn record(run: &mut Run, batch: &Batch) -> Result<()> {
-    let task = &run.stage.task;
+    let task = &run.phase.task;
     let (step, keys) = (run.trainer.done() + 1, &task.config.record);
-    if !keys.is_due(step, run.stage.end()) {
+    if !keys.is_due(step, run.phase.end()) {
         return Ok(());
     }
     for (split, _) in keys.functions() {
@@ -27,7 +27,7 @@ pub(super) fn record(run: &mut Run, batch: &Batch) -> Result<()> {
         let batch = match split {
             RecordedSplit::Train => batch,
             RecordedSplit::Dev => {
-                first_of_dev = run.stage.sources.dev.eval_batch(0)?;
+                first_of_dev = run.phase.sources.dev.eval_batch(0)?;
                 &first_of_dev
             }
         };

@@ -1,6 +1,5 @@
 //! The report of a run: for people, as JSON and as Markdown. It covers all sessions of the run.
 
-use super::account::Parts;
 use super::course::Course;
 use super::phase_result::PhaseResult;
 use super::report_page;
@@ -9,6 +8,7 @@ use crate::folder::Folder;
 use crate::folder::history::{self, Change};
 use crate::folder::manifest::Best;
 use crate::folder::spent::Spent;
+use crate::planning::account::Account;
 use crate::recipe::phases::Recipe;
 use crate::task::evaluation::Scores;
 use crate::task::goal::Goal;
@@ -39,8 +39,8 @@ pub(crate) struct Outcome<'a> {
     pub spent: Spent,
     /// The most bytes of states, constants and arena that were planned.
     pub plans: usize,
-    /// What this process was planned to allocate, by parts.
-    pub parts: Parts,
+    /// The account of this process.
+    pub account: Account,
     /// What this process was planned to take and has taken.
     pub session: Peak,
     /// The most bytes that this process has grown by in resident memory.
@@ -81,7 +81,7 @@ impl Report {
             yields_best,
             spent,
             plans,
-            parts,
+            account,
             session,
             resident,
             interrupted,
@@ -161,7 +161,8 @@ impl Report {
             "session_bytes",
             json!({ "planned": session.planned, "measured": session.measured, "resident": resident }),
         );
-        put("account_bytes", parts.to_json());
+        put("account_bytes", account.to_json());
+        put("split_bytes", account.split_to_json());
         put("interrupted", json!(interrupted));
         put("out", json!(folder.root().display().to_string()));
         lines.push(format!(
@@ -178,8 +179,8 @@ impl Report {
                 show_size(resident)
             ))
         ));
-        if parts.total() > parts.plans() {
-            lines.push(format!("planned for {}", parts.show()));
+        if account.total() > account.plans() {
+            lines.push(format!("planned for {}", account.show()));
         }
         lines.push(format!("saved in {}", folder.root().display()));
         Ok(Report {

@@ -14,9 +14,9 @@ use std::time::Instant;
 impl Run {
     /// Saves the model as the best one, if it is. Where that fails, the one before stays the best.
     pub(super) fn keep_best(&mut self, step: u64, scores: &Scores) {
-        let score = scores.deciding(self.stage.task.config.train.best.as_deref());
+        let score = scores.deciding(self.phase.task.config.train.best.as_deref());
         if self.best.as_ref().is_none_or(|best| score > best.score) {
-            let phase = self.stage.task.config.phase.clone();
+            let phase = self.phase.task.config.phase.clone();
             let best = Best { step, score, phase };
             match self.save_model(&self.folder.best(), Some(&best)) {
                 Ok(()) => self.best = Some(best),
@@ -27,9 +27,9 @@ impl Run {
         }
     }
 
-    /// Counts the evaluations since the best one. The stage ends when there are enough of them.
+    /// Counts the evaluations since the best one. The training phase ends when there are enough of them.
     pub(super) fn wait(&mut self, scores: &Scores) {
-        let train = &self.stage.task.config.train;
+        let train = &self.phase.task.config.train;
         if train.patience == 0 {
             return;
         }
@@ -69,14 +69,14 @@ impl Run {
 
     fn save_checkpoint(&mut self, step: u64) -> Result<()> {
         self.log.sync()?;
-        let train = &self.stage.task.config.train;
+        let train = &self.phase.task.config.train;
         let (dtype, optimizer) = (train.save_dtype, train.save_optimizer);
-        let mut manifest = Manifest::new(step, self.stage.steps.total, self.data);
-        manifest.phase = self.stage.mark();
+        let mut manifest = Manifest::new(step, self.phase.steps.total, self.data);
+        manifest.phase = self.phase.mark();
         (manifest.waiting, manifest.stopped) = (self.waiting, self.stopped);
         (manifest.without_optimizer, manifest.optimizer_since) = (!optimizer, self.optimizer_since);
         self.folder.checkpoints().save(manifest, train.keep, |aside| {
-            model::save(aside, &self.stage.task, &mut self.trainer, &self.reader)?;
+            model::save(aside, &self.phase.task, &mut self.trainer, &self.reader)?;
             self.trainer.save_state(&aside.join(STATE), dtype, optimizer)
         })?;
         self.spent().write(&self.folder.sessions())
@@ -84,8 +84,7 @@ impl Run {
 
     /// What the run has taken by now, in all of its sessions.
     pub(super) fn spent(&self) -> Spent {
-        self.timing
-            .spent(self.account.peak(self.peak()), self.account.resident())
+        self.timing.spent(self.watch.peak(self.peak()), self.watch.resident())
     }
 
     /// The error of the newest checkpoint, if it could not be saved.
@@ -99,14 +98,14 @@ impl Run {
     /// Saves model and tokenizer, and the evaluation that they are the best of, if they are.
     fn save_model(&mut self, dir: &Path, best: Option<&Best>) -> Result<()> {
         write_folder(dir, |aside| {
-            model::save(aside, &self.stage.task, &mut self.trainer, &self.reader)?;
+            model::save(aside, &self.phase.task, &mut self.trainer, &self.reader)?;
             best.map_or(Ok(()), |best| write_best(aside, best))
         })
     }
 
     /// Whether the best model is what the run results in: where a score is named for that, or ends the run.
     pub(super) fn yields_best(&self) -> bool {
-        let train = &self.stage.task.config.train;
+        let train = &self.phase.task.config.train;
         self.best.is_some() && self.folder.best().is_dir() && (train.best.is_some() || train.patience > 0)
     }
 

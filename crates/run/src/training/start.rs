@@ -2,11 +2,11 @@
 //! interrupted, or that is to get further than it did.
 
 use super::report::Report;
-use super::steps::Steps;
 use crate::folder::history::{self, Change};
 use crate::folder::manifest::{self, Best, DataDigest, DataDigests, Manifest, PhaseMark, STATE, Waiting, check_states};
 use crate::folder::spent::Spent;
 use crate::folder::{Folder, NewFolderGuard};
+use crate::planning::steps::Steps;
 use crate::recipe::config::Config;
 use crate::recipe::phases::Recipe;
 use crate::recipe::settings::Settings;

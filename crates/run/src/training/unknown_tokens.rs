@@ -1,6 +1,6 @@
 //! How much of the data the vocabulary lacks.
 
-use super::stage::Sources;
+use crate::planning::sources::Sources;
 use serde_json::{Value, json};
 
 /// The share of unknown tokens from which on a tokenizer can hardly be meant for the data.
@@ -13,7 +13,7 @@ pub(super) struct UnknownTokens {
 }
 
 impl UnknownTokens {
-    /// Those of a stage's data.
+    /// Those of a training phase's data.
     pub(super) fn of(sources: &Sources) -> UnknownTokens {
         UnknownTokens {
             training: sources.training.unknown_tokens(),

@@ -1,19 +1,19 @@
-//! How many steps a run has.
+//! The number of steps of a training phase.
 
 use crate::recipe::keys::TrainKeys;
 use lessen_data::Source;
 
-/// The steps of a run and their batches.
+/// Numbers of steps and batches of a training phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Steps {
-    /// Steps in all.
+    /// All steps.
     pub total: u64,
-    /// Batches in all; the last step of the last epoch may have fewer than the others.
+    /// All batches; the last step of the last epoch may accumulate fewer than the others.
     pub batches: u64,
 }
 
 impl Steps {
-    /// As many steps as are asked for, or as the epochs take.
+    /// The recipe's number of steps, or else the steps of its epochs.
     pub(crate) fn of(train: &TrainKeys, source: &dyn Source) -> Steps {
         let accumulate = train.accumulate as u64;
         match train.steps {
@@ -31,7 +31,7 @@ impl Steps {
         }
     }
 
-    /// Batches of the step after `done` steps.
+    /// Number of batches of the step after `done` steps.
     pub(crate) fn batches_after(&self, done: u64, train: &TrainKeys) -> u64 {
         let accumulate = train.accumulate as u64;
         self.batches.saturating_sub(done * accumulate).min(accumulate)

@@ -1,6 +1,6 @@
-//! What a stage works on, as far as it decides how much memory its process takes: data, layouts and numbers of batches.
+//! The work of a training phase as far as it decides the memory of its process: data, layouts and numbers of batches.
 
-use super::stage::Sources;
+use super::sources::Sources;
 use crate::task::evaluation::packed_shape;
 use crate::task::{RunTask, Shapes};
 use lessen_base::Result;
@@ -10,67 +10,70 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Bytes that the report of a run takes for each step whose loss it holds, and the most of them.
+/// Bytes that the report of a run takes for each step whose loss it holds.
 const STEP_OF_REPORT: usize = 128;
+
+/// Most steps whose loss the report of a run holds.
 const STEPS_OF_REPORT: u64 = 16_384;
 
-/// Layouts that are compiled beforehand as their arena may be larger than that of the largest.
+/// Most layouts with nearly as many tokens as the largest whose arenas are measured.
 const NEAR: usize = 4;
 
 /// Most batches that are made ahead.
 const AHEAD: usize = 256;
 
-/// What decides how much memory a stage takes.
-pub(crate) struct Work<'a> {
-    /// What is trained.
+/// The work of a training phase as far as it decides the memory of its process.
+pub(crate) struct PhaseWork<'a> {
+    /// The task that is trained.
     pub task: &'a RunTask,
-    /// How. The budget is that of the recipe.
+    /// The trainer's options, with the budget of the recipe.
     pub options: &'a TrainerOptions,
     /// The layouts of the largest batches.
     pub shapes: Shapes,
-    /// The batches, and which of them training reads; none where the recipe names no data.
-    pub batches: Option<Batches<'a>>,
+    /// The batches; none where the recipe names no data.
+    pub batches: Option<PhaseBatches<'a>>,
 }
 
-/// The batches of a stage.
-pub(crate) struct Batches<'a> {
+/// The batches of a training phase.
+pub(crate) struct PhaseBatches<'a> {
+    /// The sources of training and evaluation.
     pub sources: &'a Sources,
-    /// Those that training reads.
+    /// Numbers of the batches that training reads.
     pub range: Range<u64>,
-    /// The first one after the first evaluation.
-    evaluated: u64,
+    /// Number of the first training batch after the first evaluation.
+    first_evaluated: u64,
 }
 
-impl<'a> Batches<'a> {
-    /// The batches `range` of a task, which goes on after `done` steps of the run.
-    pub(crate) fn of(sources: &'a Sources, range: Range<u64>, task: &RunTask, done: u64) -> Batches<'a> {
+impl<'a> PhaseBatches<'a> {
+    /// The batches `range` of a task that goes on after `done` steps of the run.
+    pub(crate) fn of(sources: &'a Sources, range: Range<u64>, task: &RunTask, done: u64) -> PhaseBatches<'a> {
         let train = &task.config.train;
         let steps = match train.eval_every {
             0 => u64::MAX,
             every => every - done % every,
         };
         let before = steps.saturating_mul(train.accumulate as u64);
-        Batches {
+        PhaseBatches {
             sources,
-            evaluated: range.start.saturating_add(before).min(range.end),
+            first_evaluated: range.start.saturating_add(before).min(range.end),
             range,
         }
     }
 
-    /// Whether all layouts of training have come before the first evaluation.
+    /// Whether all layouts of training occur before the first evaluation.
     pub(super) fn are_all_seen_before_evaluation(&self) -> bool {
         let layouts = |range| self.sources.training.layouts(range);
-        layouts(self.range.start..self.evaluated) == layouts(self.range.clone())
+        layouts(self.range.start..self.first_evaluated) == layouts(self.range.clone())
     }
 }
 
-impl Work<'_> {
-    /// Batches that are made ahead.
+impl PhaseWork<'_> {
+    /// Number of batches that are made ahead.
     pub(super) fn ahead(&self) -> usize {
         batches_ahead(self.options.accumulate)
     }
 
-    /// Bytes of the largest batch: what its source says, or at most four numbers for each token and each text.
+    /// Bytes of the largest batch: as its source says, or four numbers for each token and each text.
     pub(super) fn largest_batch(&self) -> usize {
         let sources = self.batches.as_ref().map(|batches| batches.sources);
         if let Some(bytes) = sources.and_then(|sources| sources.training.batch_bytes()) {
@@ -81,18 +84,18 @@ impl Work<'_> {
         4 * size_of::<i32>() * (tokens + shape.size())
     }
 
-    /// Examples of the first batch, as many as any has; without data as many as the largest layout has room for.
+    /// Number of examples in a full batch: that of the first one, or without data that of the largest layout.
     ///
     /// # Errors
     /// Data in a file that cannot be read any more.
     pub(crate) fn examples(&self) -> Result<usize> {
         match &self.batches {
-            Some(Batches { sources, range, .. }) => Ok(sources.training.batch(range.start)?.examples),
+            Some(PhaseBatches { sources, range, .. }) => Ok(sources.training.batch(range.start)?.examples),
             None => Ok(self.shapes.train.size()),
         }
     }
 
-    /// Bytes of what an evaluation collects of a model's answers: two numbers for each example.
+    /// Bytes of the predictions and labels that an evaluation collects: two numbers for each example.
     pub(super) fn answers(&self) -> usize {
         let dev = self.batches.as_ref().map(|batches| &batches.sources.dev);
         let examples: usize = dev.map_or(0, |dev| {
@@ -104,7 +107,7 @@ impl Work<'_> {
         2 * size_of::<f64>() * examples.next_power_of_two()
     }
 
-    /// Bytes of the report at the end, which holds the losses of steps.
+    /// Bytes of the report of the run, which holds the losses of steps.
     pub(super) fn report(&self) -> usize {
         let range = self.batches.as_ref().map_or(0..0, |batches| batches.range.clone());
         STEP_OF_REPORT * usize::try_from((range.end - range.start).min(STEPS_OF_REPORT)).unwrap_or(0)
@@ -112,7 +115,7 @@ impl Work<'_> {
 
     /// The layouts of batches beside the largest, of training and of the evaluation.
     pub(super) fn other_layouts(&self) -> (Vec<BatchShape>, Vec<BatchShape>) {
-        let Some(Batches { sources, range, .. }) = &self.batches else {
+        let Some(PhaseBatches { sources, range, .. }) = &self.batches else {
             return Default::default();
         };
         let (training, dev) = (sources.training.as_ref(), sources.dev.as_ref());
@@ -129,13 +132,13 @@ impl Work<'_> {
     }
 }
 
-/// Batches that are made ahead where so many make a step.
-pub(super) fn batches_ahead(accumulate: usize) -> usize {
+/// Number of batches that are made ahead where a step accumulates this many.
+pub(crate) fn batches_ahead(accumulate: usize) -> usize {
     (2 * accumulate).min(AHEAD)
 }
 
-/// Some layouts with hardly fewer tokens than the largest: the arena of a step grows with its tokens, but for a percent
-/// or so that depends on how its rows are cut.
+/// The layouts with the most tokens. Which one has the largest arena is unknown before they are compiled: the arena
+/// grows with the tokens, up to a percent that depends on how rows are cut into tiles.
 pub(super) fn near_largest(layouts: &[BatchShape]) -> Vec<BatchShape> {
     let tokens = |shape: &BatchShape| shape.tokens().iter().product::<usize>();
     let mut near = layouts.to_vec();
@@ -144,7 +147,7 @@ pub(super) fn near_largest(layouts: &[BatchShape]) -> Vec<BatchShape> {
     near
 }
 
-/// A layout whose program is of middle size.
+/// A layout of middle size.
 pub(super) fn middle(layouts: &[BatchShape]) -> Option<BatchShape> {
     layouts.get(layouts.len() / 2).copied()
 }

@@ -1,0 +1,201 @@
+//! The account of a run's memory: the most bytes that its process is going to have allocated, by parts, device and host
+//! apart.
+
+use lessen_train::show_size;
+use serde_json::{Map, Value, json};
+use std::cmp::Reverse;
+
+/// Bytes by which the smallest budget of a run exceeds its account: a process that is started in another folder or with
+/// other flags takes some KiB more or less.
+const SLACK: usize = 128 << 10;
+
+/// The smallest budget is a multiple of this many bytes.
+const ROUNDING: usize = 16 << 10;
+
+/// Most bytes on the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct DeviceAccount {
+    /// Parameters, optimizer state and sums of gradients.
+    pub states: usize,
+    /// Constants of the plans.
+    pub constants: usize,
+    /// Values of steps and evaluations.
+    pub arena: usize,
+    /// Workspace of matrix products.
+    pub workspace: usize,
+}
+
+/// Most bytes in the host's memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct HostAccount {
+    /// The process before it reads anything.
+    pub process: usize,
+    /// Data, tokenizer and threads; none where the recipe names no data.
+    pub data: Option<usize>,
+    /// Compiled steps and evaluations for all layouts of batches.
+    pub programs: usize,
+    /// Batches that are made ahead.
+    pub batches: usize,
+    /// Most bytes that compiling, evaluating and saving take for a moment.
+    pub transient: usize,
+}
+
+/// Most bytes that a process allocates for a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// Those on the device.
+    pub device: DeviceAccount,
+    /// Those in the host's memory.
+    pub host: HostAccount,
+}
+
+impl DeviceAccount {
+    /// All bytes on the device.
+    pub(crate) fn total(&self) -> usize {
+        self.plans() + self.workspace
+    }
+
+    /// Bytes that the plans announce: states, constants and arena.
+    pub(crate) fn plans(&self) -> usize {
+        self.states + self.constants + self.arena
+    }
+
+    fn named(&self) -> [(&'static str, Option<usize>); 4] {
+        [
+            ("workspace", Some(self.workspace)),
+            ("states", Some(self.states)),
+            ("constants", Some(self.constants)),
+            ("arena", Some(self.arena)),
+        ]
+    }
+}
+
+impl HostAccount {
+    /// All bytes in the host's memory.
+    pub(crate) fn total(&self) -> usize {
+        self.process + self.data.unwrap_or(0) + self.programs + self.batches + self.transient
+    }
+
+    fn named(&self) -> [(&'static str, Option<usize>); 5] {
+        [
+            ("process", Some(self.process)),
+            ("data", self.data),
+            ("programs", Some(self.programs)),
+            ("batches", Some(self.batches)),
+            ("transient", Some(self.transient)),
+        ]
+    }
+}
+
+impl Account {
+    /// All bytes.
+    pub(crate) fn total(&self) -> usize {
+        self.device.total() + self.host.total()
+    }
+
+    /// Bytes that the plans announce: states, constants and arena.
+    pub(crate) fn plans(&self) -> usize {
+        self.device.plans()
+    }
+
+    /// Bytes that the process takes beside its plans.
+    pub(crate) fn beside_plans(&self) -> usize {
+        self.total() - self.plans()
+    }
+
+    /// The smallest budget that a run with this account accepts.
+    pub(crate) fn smallest_budget(&self) -> usize {
+        (self.total() + SLACK).next_multiple_of(ROUNDING)
+    }
+
+    /// All parts with their names, those of the host around those of the device.
+    pub(crate) fn named(&self) -> [(&'static str, Option<usize>); 9] {
+        let [process, data, programs, batches, transient] = self.host.named();
+        let [workspace, states, constants, arena] = self.device.named();
+        [
+            process, data, workspace, states, constants, arena, programs, batches, transient,
+        ]
+    }
+
+    /// One JSON object with a key for each part.
+    pub(crate) fn to_json(self) -> Value {
+        object(&self.named())
+    }
+
+    /// One JSON object with the parts of the device and those of the host apart.
+    pub(crate) fn split_to_json(self) -> Value {
+        json!({ "device": object(&self.device.named()), "host": object(&self.host.named()) })
+    }
+
+    /// The parts in words, the largest first: `states 1.1 GiB, arena 300 MiB`. Parts below a hundredth are left out.
+    pub(crate) fn show(&self) -> String {
+        let mut parts: Vec<(usize, &str)> = self.named().map(|(name, bytes)| (bytes.unwrap_or(0), name)).to_vec();
+        parts.retain(|(bytes, _)| bytes * 100 >= self.total());
+        parts.sort_by_key(|(bytes, _)| Reverse(*bytes));
+        let shown = parts
+            .into_iter()
+            .map(|(bytes, name)| format!("{name} {}", show_size(bytes)));
+        shown.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn object(parts: &[(&str, Option<usize>)]) -> Value {
+    let fields = parts.iter().map(|(name, bytes)| (name.to_string(), json!(bytes)));
+    Value::Object(Map::from_iter(fields))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_sum_up_and_are_shown_by_size() {
+        let account = Account {
+            device: DeviceAccount {
+                states: 64 << 20,
+                arena: 30 << 20,
+                ..DeviceAccount::default()
+            },
+            host: HostAccount {
+                process: 1 << 20,
+                batches: 1000,
+                ..HostAccount::default()
+            },
+        };
+        assert_eq!(account.total(), (95 << 20) + 1000);
+        let named: usize = account.named().into_iter().filter_map(|(_, bytes)| bytes).sum();
+        assert_eq!(named, account.total());
+        assert_eq!(account.show(), "states 64.0 MiB, arena 30.0 MiB, process 1.0 MiB");
+        assert_eq!(account.to_json()["data"], Value::Null);
+        assert_eq!(account.smallest_budget(), (95 << 20) + (144 << 10));
+    }
+
+    #[test]
+    fn device_and_host_have_every_part_once() {
+        let account = Account {
+            device: DeviceAccount {
+                states: 1,
+                constants: 2,
+                arena: 4,
+                workspace: 8,
+            },
+            host: HostAccount {
+                process: 16,
+                data: Some(32),
+                programs: 64,
+                batches: 128,
+                transient: 256,
+            },
+        };
+        assert_eq!((account.device.total(), account.host.total()), (15, 496));
+        assert_eq!(
+            (account.plans(), account.beside_plans(), account.total()),
+            (7, 504, 511)
+        );
+        let (whole, split) = (account.to_json(), account.split_to_json());
+        let parts = |side: &str| split[side].as_object().unwrap().clone();
+        let joined: Map<String, Value> = parts("device").into_iter().chain(parts("host")).collect();
+        assert_eq!(joined.len(), 9);
+        assert!(joined.iter().all(|(name, bytes)| whole[name] == *bytes));
+    }
+}

@@ -1,0 +1,28 @@
+//! When parameters joined the training of a run with several phases.
+
+use crate::task::RunTask;
+use lessen_nn::Joined;
+
+/// The steps after which the parameters of a training phase joined: those that the phase before did not train, and those
+/// whose optimizer state begins anew, join after `step` steps.
+pub(crate) fn joined_after(before: &Joined, old: &RunTask, new: &RunTask, step: u64) -> Joined {
+    let (optimizer, other) = (&new.config.optimizer, &old.config.optimizer);
+    let known = old.parameters();
+    let is_frozen = |name: &str| {
+        let frozen = old.config.train.freeze.as_ref();
+        frozen.is_some_and(|frozen| frozen.contains(name))
+    };
+    let stays = |name: &str, shape: &[usize]| {
+        let has_states = !optimizer.counts_steps() || optimizer.states(shape) == other.states(shape);
+        has_states && !is_frozen(name) && known.iter().any(|param| param.name == name && param.shape == shape)
+    };
+    let since = new.parameters().into_iter().map(|param| {
+        let since = if stays(&param.name, &param.shape) {
+            before.get(&param.name).copied().unwrap_or(0)
+        } else {
+            step
+        };
+        (param.name, since)
+    });
+    since.filter(|(_, since)| *since > 0).collect()
+}

@@ -1,0 +1,15 @@
+//! Planning the memory of a run: for each training phase, plans under which the whole process keeps to a budget, and the
+//! account of what it is going to allocate.
+//!
+//! Training and the forecast plan alike, so that a forecast announces what a run takes. The plans of a step say what
+//! states, constants and arena take; this module adds what else the process allocates.
+
+pub(crate) mod account;
+pub(crate) mod budget_search;
+pub(crate) mod joined;
+pub(crate) mod memory_watch;
+pub(crate) mod phase_work;
+pub(crate) mod process_baseline;
+mod program_size;
+pub(crate) mod sources;
+pub(crate) mod steps;

@@ -1,0 +1,83 @@
+//! What programs take beside states and arena: measured by loading them once and unloading them again.
+
+use lessen_base::Result;
+use lessen_base::allocated::{self, Growth};
+use lessen_compile::{Backend, Plan};
+
+/// Programs with more bytes of constants and results than this are not loaded to measure them.
+const LARGE: usize = 64 << 20;
+
+/// The size of a program, in bytes.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ProgramSize {
+    /// Its constants.
+    pub constants: usize,
+    /// The arena that it runs in.
+    pub arena: usize,
+    /// What compiling and loading it allocates.
+    pub growth: Growth,
+}
+
+/// The programs of a training phase for the layouts beside the largest, in bytes.
+#[derive(Default)]
+pub(super) struct OtherPrograms {
+    /// All of them, their constants included.
+    pub programs: usize,
+    /// Their constants.
+    pub constants: usize,
+    /// Bytes that compiling one of them takes for a moment beside all others.
+    pub compiling: usize,
+}
+
+impl ProgramSize {
+    /// Compiles plans, loads them and unloads them again. Large constants and results are not allocated for that.
+    ///
+    /// # Errors
+    /// Steps that cannot be compiled, and memory that the device does not have.
+    pub(super) fn measure(
+        backend: &mut dyn Backend,
+        compile: impl FnOnce(&dyn Backend) -> Result<Vec<Plan>>,
+    ) -> Result<ProgramSize> {
+        let (plans, compiling) = allocated::growth(|| compile(backend));
+        let plans = plans?;
+        let constants: usize = plans.iter().map(Plan::constant_bytes).sum();
+        let arena = plans.iter().map(Plan::arena_bytes).fold(0, usize::max);
+        let results = |plan: &Plan| -> usize {
+            let outputs = plan.graph().outputs.iter();
+            outputs.map(|output| plan.graph().ty(output.value).bytes()).sum()
+        };
+        let results: usize = plans.iter().map(results).sum();
+        let growth = if constants + results > LARGE {
+            Growth {
+                lasting: compiling.lasting + constants + results,
+                ..compiling
+            }
+        } else {
+            let load = |plan| backend.load(plan);
+            let (programs, loading) = allocated::growth(|| plans.into_iter().map(load).collect::<Result<Vec<_>>>());
+            programs?.into_iter().for_each(|program| backend.unload(program));
+            let transient = compiling.transient.saturating_sub(loading.lasting);
+            Growth {
+                lasting: compiling.lasting + loading.lasting,
+                transient: transient.max(loading.transient),
+            }
+        };
+        Ok(ProgramSize {
+            constants,
+            arena,
+            growth,
+        })
+    }
+
+    /// The greater of two sizes, part by part.
+    pub(super) fn max(self, other: ProgramSize) -> ProgramSize {
+        ProgramSize {
+            constants: self.constants.max(other.constants),
+            arena: self.arena.max(other.arena),
+            growth: Growth {
+                lasting: self.growth.lasting.max(other.growth.lasting),
+                transient: self.growth.transient.max(other.growth.transient),
+            },
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! What a run says before the steps of a training phase.
+
+use super::Run;
+use super::unknown_tokens::UnknownTokens;
+use crate::recipe::phases::in_phase;
+use crate::task::first_weights::{self, FirstWeights};
+use crate::wording::{counted, some_of};
+use lessen_train::show_size;
+
+impl Run {
+    /// Says what is about to be trained, and where it differs from the checkpoint to start from, or from the training
+    /// phase before.
+    pub(super) fn announce(&mut self, first: &FirstWeights) {
+        let parameters = self.trainer.params().iter().filter(|param| !param.is_buffer);
+        let count: usize = parameters.map(|param| param.shape.iter().product::<usize>()).sum();
+        let phase = self.phase.task.config.phase.as_deref();
+        let phase_name = phase.map_or(String::new(), |name| format!(", {}", in_phase(name)));
+        let trained = self.trainer.params().iter().filter(|param| self.trainer.trains(param));
+        let trained: usize = trained.map(|param| param.shape.iter().product::<usize>()).sum();
+        let trained = if trained == count {
+            String::new()
+        } else {
+            format!(" ({trained} trained)")
+        };
+        self.log.report(&format!(
+            "{}{phase_name}: {} with {count} parameters{trained}, {}, peak memory {}, in {}",
+            self.recipe.name(),
+            self.phase.task.model.architecture().name(),
+            counted(self.phase.steps.total, "step"),
+            show_size(self.watch.peak(self.peak()).planned),
+            self.folder.root().display()
+        ));
+        if self.phase.begun == 0
+            && let Ok(data) = self.phase.task.data()
+        {
+            data.corpus().remarks().iter().for_each(|remark| self.log.note(remark));
+            let unknown = UnknownTokens::of(&self.phase.sources).remark();
+            unknown.iter().for_each(|remark| self.log.note(remark));
+            if self.trainer.widens_bf16() {
+                self.log.note(
+                    "warning: train.precision is bf16, which this device has no instructions for: products widen it, which \
+                     takes longer than train.precision=f32",
+                );
+            }
+        }
+        let before = match self.phase.begun {
+            0 => "the checkpoint",
+            _ => "the phase before",
+        };
+        if !first.drawn.is_empty() {
+            let drawn: Vec<String> = first.drawn.iter().map(first_weights::show).collect();
+            let drawn = some_of(&drawn);
+            self.log
+                .note(&format!("{before} has no {drawn}; starting with new ones"));
+        }
+        if !first.grown.is_empty() {
+            let (tokens, grown) = (self.phase.task.model.vocab_size(), some_of(&first.grown));
+            self.log.note(&format!(
+                "the tokenizer has more tokens, {tokens}, than {before}; their rows of {grown} are new"
+            ));
+        }
+        if let Some(unused) = first.unused.first() {
+            let tensors = counted(first.unused.len() as u64, "tensor");
+            self.log.note(&format!(
+                "the model has no use for {tensors} of {before}, such as {unused}; left out"
+            ));
+        }
+    }
+}

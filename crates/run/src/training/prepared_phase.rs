@@ -1,0 +1,188 @@
+//! A training phase that is prepared: its task, batches, steps and options are known and checked.
+
+use super::recording::Recordings;
+use super::starting_point::StartingPoint;
+use crate::folder::manifest::PhaseMark;
+use crate::planning::budget_search::{BudgetSearch, PhasePlans};
+use crate::planning::phase_work::{PhaseBatches, PhaseWork};
+use crate::planning::process_baseline::ProcessBaseline;
+use crate::planning::sources::Sources;
+use crate::planning::steps::Steps;
+use crate::task::evaluation::Functions;
+use crate::task::first_weights::{self, FirstWeights, Origin};
+use crate::task::recording::RecordedSplit;
+use crate::task::{RunTask, Shapes};
+use lessen_base::{Error, Result};
+use lessen_compile::Backend;
+use lessen_nn::{ParamSpec, adapter_layer};
+use lessen_train::{Session, StepPlans, Trainer, TrainerOptions};
+use std::ops::Range;
+
+/// A training phase of a run; the only one of a run without phases.
+pub(super) struct PreparedPhase {
+    /// The task that it trains.
+    pub task: RunTask,
+    /// Its own steps and batches.
+    pub steps: Steps,
+    /// Number of steps of the training phases before it.
+    pub begun: u64,
+    /// Number of batches of the training phases before it.
+    pub(super) batches: u64,
+    /// Numbers of the batches that are left.
+    pub(super) range: Range<u64>,
+    pub(super) options: TrainerOptions,
+    /// Its batches.
+    pub sources: Sources,
+    /// The layouts of the largest batches.
+    pub shapes: Shapes,
+    /// Whether no other training phase follows.
+    pub is_last: bool,
+}
+
+impl PreparedPhase {
+    /// The same training phase after `done` steps, fewer than it was planned for where `before` or a phase before that
+    /// ended early. It keeps its batches; those that the phase before did not take are left out.
+    pub(super) fn beginning_after(mut self, done: u64, before: &PreparedPhase) -> PreparedPhase {
+        self.options.joined_at = before.options.joined_at.clone();
+        if self.begun != done {
+            self.options.joined_at.insert(self.begun, done);
+        }
+        (self.begun, self.options.schedule_start) = (done, done);
+        self
+    }
+
+    /// The plans of the training phase, which goes on after `done` steps of the run, in a process that has allocated the
+    /// baseline and the plans of later phases, of so many bytes.
+    pub(super) fn plans(
+        &self,
+        done: u64,
+        backend: &mut dyn Backend,
+        beside: (ProcessBaseline, usize),
+    ) -> Result<PhasePlans> {
+        let (sources, range) = (&self.sources, self.range.clone());
+        let work = PhaseWork {
+            task: &self.task,
+            options: &self.options,
+            shapes: self.shapes,
+            batches: Some(PhaseBatches::of(sources, range, &self.task, done.max(self.begun))),
+        };
+        BudgetSearch::new(backend, beside, work)?.under_recipe_budget()
+    }
+
+    /// Its last step, counted from the beginning of the run.
+    pub(super) fn end(&self) -> u64 {
+        self.begun + self.steps.total
+    }
+
+    /// The number of the first batch of the step after `done` steps of the run.
+    pub(super) fn first_batch(&self, done: u64) -> u64 {
+        self.batches + (done - self.begun) * self.options.accumulate as u64
+    }
+
+    /// What a checkpoint says of the training phase; none in a run without phases.
+    pub(super) fn mark(&self) -> Option<PhaseMark> {
+        self.task.config.phase.as_ref().map(|name| PhaseMark {
+            name: name.clone(),
+            begun: self.begun,
+            batches: self.batches,
+            joined: self.options.joined_in_fact(),
+        })
+    }
+
+    /// The trainer of the training phase, and how its first weights differ from those of its starting point.
+    /// `new_backend` makes a device, unless the phase goes on in the session of the one before.
+    ///
+    /// # Errors
+    /// A checkpoint that is damaged, or not finite.
+    pub(super) fn trainer(
+        &self,
+        new_backend: impl FnOnce() -> Result<Box<dyn Backend>>,
+        plans: StepPlans,
+        from: StartingPoint,
+    ) -> Result<(Trainer, FirstWeights)> {
+        let (task, seed, options) = (&self.task, self.options.seed, self.options.clone());
+        let params = plans.params.clone();
+        match from {
+            StartingPoint::Session(session) => {
+                let before: Vec<String> = session.params().iter().map(|param| param.name.clone()).collect();
+                let (mut session, new) = session.with_params(params, &plans.states)?;
+                session.draw(|name| new.iter().any(|own| own == name), seed)?;
+                let drawn = session.params().iter().filter(|param| new.contains(&param.name));
+                let drawn = drawn.cloned().collect();
+                let has = |name: &String| session.params().iter().any(|param| param.name == *name);
+                let unused = before
+                    .into_iter()
+                    .filter(|name| !has(name) || new.contains(name))
+                    .collect();
+                let mut trainer = Trainer::from_plans(session, options, plans)?;
+                trainer.carry_on_after(self.begun);
+                let grown = Vec::new();
+                Ok((trainer, FirstWeights { drawn, grown, unused }))
+            }
+            StartingPoint::FirstWeights => {
+                let (session, first) = self.filled(new_backend()?, params, task.origin())?;
+                Ok((Trainer::from_plans(session, options, plans)?, first))
+            }
+            StartingPoint::Checkpoint {
+                step,
+                states,
+                has_optimizer,
+            } => {
+                let (session, first) = self.filled(new_backend()?, params, task.origin())?;
+                let mut trainer = Trainer::from_plans(session, options, plans)?;
+                trainer.resume_from(step, &states, has_optimizer)?;
+                Ok((trainer, first))
+            }
+            StartingPoint::CheckpointOfPhaseBefore { dir, states } => {
+                // With adapters, the checkpoint has only what is trained, as a state.
+                let origin = match &task.fine_tuning.lora {
+                    Some(_) => task.origin(),
+                    None => Origin::Before(&dir),
+                };
+                let (session, mut first) = self.filled(new_backend()?, params, origin)?;
+                let mut trainer = Trainer::from_plans(session, options, plans)?;
+                let found = trainer.carry_on_from(self.begun, &states)?;
+                first.drawn.retain(|param| !found.contains(&param.name));
+                Ok((trainer, first))
+            }
+        }
+    }
+
+    /// A session with the first values of parameters, all of them finite.
+    fn filled(
+        &self,
+        backend: Box<dyn Backend>,
+        params: Vec<ParamSpec>,
+        origin: Origin<'_>,
+    ) -> Result<(Session, FirstWeights)> {
+        let mut session = Session::zeros(backend, params)?;
+        let first = first_weights::fill(&mut session, &self.task.model, origin, self.options.seed)?;
+        session.draw(|name| adapter_layer(name).is_some(), self.options.seed)?;
+        match (session.broken_parameter()?, self.task.source_of_weights()) {
+            (Some(name), Some(dir)) => Err(Error::user(format!(
+                "the tensor {name} of the checkpoint {} has values that are no numbers or infinite; start from a sound \
+                 one",
+                dir.display()
+            ))),
+            _ => Ok((session, first)),
+        }
+    }
+
+    /// The functions of the evaluation that were planned with the steps.
+    pub(super) fn evaluation(&self, trainer: &Trainer) -> Functions {
+        let planned = trainer.functions().first().map(|function| (self.shapes.dev, *function));
+        planned.into_iter().collect()
+    }
+
+    /// The functions that record statistics and were planned with the steps.
+    pub(super) fn recordings(&self, trainer: &Trainer) -> Recordings {
+        let planned = self.task.config.record.functions().map(|(split, position)| {
+            let shape = match split {
+                RecordedSplit::Train => self.shapes.train,
+                RecordedSplit::Dev => self.shapes.first_dev,
+            };
+            ((split, shape), trainer.functions()[position])
+        });
+        planned.collect()
+    }
+}
