@@ -23,7 +23,7 @@ from step import HERE, build_lessen, load_before, machine, output_of, spread, ve
 
 LENGTHS = (512, 1024, 2048, 4096, 8192)
 HEADS = (1, 12)
-# The unfused form holds the hidden layer of FIRE for every pair of tokens.
+# The unfused graph holds the hidden layer of FIRE for every pair of tokens.
 LONGEST_UNFUSED = {1: 4096, 12: 2048}
 
 
@@ -141,14 +141,14 @@ def flare_table(sides):
     lines = [
         "## ReLU attention with FIRE",
         "",
-        "PyTorch's side is softmax attention with the bias as a dense float mask, since it has no fused form of FIRE: that"
+        "PyTorch's side is softmax attention with the bias as a dense float mask, since it has no fused FIRE: that"
         " takes it longer than its causal softmax without a bias, which computes half of the scores. The column after it"
         " has that softmax from the table above, as a ratio of medians. Trained inputs are those of layer 0 of the first"
         " run; the next table says how its zeros compare with those of the other layers, of which nothing is timed here."
         " Required at 2,048 tokens, of trained inputs"
         " against PyTorch. A bias is skipped where a bound shows a whole tile to be zeros before its scores are computed; its"
         " value product also where all its scores come out zero; a tile with few weights sums over these alone."
-        " A dash: not run, as forms that hold all scores at once take too long or too much there.",
+        " A dash: not run, since graphs that hold all scores at once take too long or too much memory there.",
         "",
         "| inputs | tokens | heads | pass | fused, ms | unfused, ms | PyTorch with the mask, ms | unfused / fused"
         " | PyTorch with the mask / fused | PyTorch's causal softmax / fused | required | zeros | biases skipped | tiles skipped | value products skipped | few weights | fused, MiB beside operands"
@@ -243,7 +243,7 @@ KINDS = (
 
 
 def kinds_table(sides):
-    """Every kind beside softmax."""
+    """Every other attention beside softmax."""
     cases = {}
     for tokens in (512, 2048, 8192):
         for title, ours, _ in passes():

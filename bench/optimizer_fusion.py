@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Steps with the update behind backward, fused with backward, fused with the forward phase of the next step, and as planned.
+"""Steps with the update after backward, fused with backward, fused with the forward phase of the next step, and as planned.
 
     python3 bench/optimizer_fusion.py [--cases a,b,f] [--batches 1,4,16,64] [--steps 5] [--lessen FILE] [--write FILE]
 

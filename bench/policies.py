@@ -53,7 +53,7 @@ def markdown(results, args):
         " milliseconds go by assumed rates of a core, so their ratios mean more than they do; the last of them is to the"
         " fastest plan. For a fixed policy: the planner's estimated time within the same bytes, as a part of the policy's",
         "- *Tempo* recomputes what GELU and norms compute, as exactly and in as few bytes as Tempo's inversions; *row-wise* keeps"
-        " products and recomputes the rest behind short chains, which was the rule before the planner; *every block* keeps one"
+        " products and recomputes the rest at the end of short chains, which was the rule before the planner; *every block* keeps one"
         " value of each block; *square root* recomputes segments of the square root of their number",
         f"- The reversible networks ({', '.join(args.reversible.split(','))}) are planned with `--allow-error {INVERSION}`, so"
         " that blocks may be inverted: *invert all* inverts each that can be, *knapsack* as many as the bytes ask for, in least"

@@ -195,6 +195,8 @@ def said_of_modes(precisions, modes):
     ran = "; ".join(f"{precision}: {', '.join(own) or 'none'}" for precision, own in counts)
     alone = " and ".join(precision for precision, own in counts if len(own) == 1)
     more = f". In {alone} one mode alone ran, so nothing here says how fast PyTorch's others are" if alone else ""
+    if "compile" in modes:
+        more += ". `compile` has the default AdamW, every other mode a fused one; `_last` is channels-last, on images alone"
     return f"- PyTorch's modes that ran: {ran}{more}"
 
 

@@ -151,7 +151,7 @@ def accuracy_text(results):
         cells.append("; ".join(dict.fromkeys(first_difference(a, b) for a, b in zip(first, runs))))
         cells += [step.mib(runs[0]["peak"]), step.mib(runs[0]["arena"]), f"{runs[0]['arena'] / first[0]['arena']:.2f}"]
         text.append("| " + " | ".join(cells) + " |")
-    text += ["", "What backward has in another way than from memory:", ""]
+    text += ["", "Values that backward does not read from memory, by operations:", ""]
     text += [f"- {name}: {runs[0]['ways']}" for name, runs in results.items()]
     text += ["", "Accuracy in % and loss on `dev.txt` in the course of the first seed:", ""]
     whole = {name: runs[0]["curve"] for name, runs in results.items() if step.does_run(runs)}

@@ -8,7 +8,7 @@ float32, two threads. AdamW has no weight decay, as that of `lessen bench step`.
 constructor gives it, `eager_fused` passes fused=True, `bfloat16` does so, too, and runs the forward pass under
 autocast, `compile` runs torch.compile(model) with the default AdamW, `compile_half` with an activation memory budget of
 0.5, `bfloat16_compile` under autocast with fused=True; `checkpoint` has torch.utils.checkpoint around each block. With
-`_last` behind it, a mode has images and weights in the order channels-last and a fused AdamW. The first step, which in
+`_last` at its end, a mode has images and weights in the order channels-last and a fused AdamW. The first step, which in
 `compile` includes compiling, is reported apart; then come some untimed steps. Peak growth is the process's highest
 resident size (VmHWM) over its resident size after the imports (VmRSS), before model and data exist. A mode that fails
 is reported with the first line of its error.
@@ -121,7 +121,7 @@ def measure(case, mode, steps, warmup, threads, batch=0):
 
 
 def reason(error):
-    """What an error says in one line; of one from compiling, what is behind it."""
+    """What an error says in one line; of one from compiling, its cause."""
     error = getattr(error, "inner_exception", None) or error
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0].strip()}" if lines else type(error).__name__
