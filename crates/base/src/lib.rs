@@ -1,4 +1,5 @@
-//! Shared ground of all crates of Lessen: one error type, atomic file writing, and one seeded random generator.
+//! Shared ground of all crates of Lessen: one error type, atomic file writing, one seeded random generator, sizes in
+//! bytes as people write them, and what the system tells of this process.
 //!
 //! ```
 //! use lessen_base::{Error, SplitMix64};
@@ -12,7 +13,10 @@
 pub mod allocated;
 pub mod atomic;
 mod error;
+pub mod process;
 mod random;
+mod size;
 
 pub use error::{Error, Result};
 pub use random::SplitMix64;
+pub use size::{parse_size, show_size};

@@ -35,7 +35,7 @@ pub struct IndexUse {
 
 /// All indices that a graph reads. Those that several nodes read under the same conditions are listed once, with the
 /// first of these nodes.
-pub(crate) fn index_uses(graph: &Graph, places: &[Place]) -> Vec<IndexUse> {
+pub fn index_uses(graph: &Graph, places: &[Place]) -> Vec<IndexUse> {
     let mut uses = Vec::new();
     let mut seen = HashSet::new();
     for (i, node) in graph.nodes.iter().enumerate() {

@@ -2,8 +2,7 @@
 //! orders it, groups row-wise operations, and gives every value its place in one arena, so that the peak is known
 //! before the first step.
 //!
-//! [`compile`] is the entry point. Nothing here knows a device: what a plan must know of one is behind [`Target`], and
-//! what runs a plan is a [`Backend`].
+//! [`compile`] is the entry point. Nothing here knows a device: what a plan must know of one is the trait [`Target`].
 //!
 //! ```
 //! use lessen_compile::{Options, compile, dump_schedule};
@@ -24,13 +23,10 @@
 
 #![forbid(unsafe_code)]
 
-mod backend;
 mod choices;
 mod compiler;
 mod cost;
 mod dump;
-mod host;
-mod host_array;
 mod indices;
 mod memory;
 mod offsets;
@@ -42,7 +38,6 @@ mod place;
 mod plan;
 mod planned;
 mod planner;
-mod random_inputs;
 mod report;
 mod schedule;
 mod state;
@@ -50,21 +45,17 @@ mod storage;
 mod target;
 mod usage;
 
-pub use backend::{Backend, DeviceMemory, Measuring, ProgramId};
 pub use compiler::{compile, floor_bytes};
 #[doc(hidden)]
 pub use compiler::{in_slices, plan_as_it_is};
 pub use dump::{dump_memory, dump_schedule};
-pub use host::Host;
-pub use host_array::HostArray;
-pub use indices::{IndexSource, IndexUse};
+pub use indices::{IndexSource, IndexUse, index_uses};
 pub use offsets::{ALIGNMENT, Buffer, aligned, lower_bound, pack};
-pub use operations::Operation;
+pub use operations::{Operation, operations};
 pub use options::{CostModel, Options, Placement, Policy, Precision};
 pub use place::{Place, RowLayout, natural_rows, places, row_layout};
 pub use plan::Plan;
 pub use planned::{Partial, PlannedStep, RowsPlan, StepScratch, Storage};
-pub use random_inputs::random_inputs;
 pub use report::ValueReport;
 pub use target::{KernelKind, Measured, MeasuredMemory, Operands, Rates, RowBlocks, RowGroup, Scratch, Target};
 pub use usage::StepUsage;

@@ -112,7 +112,7 @@ impl Own<'_> {
 }
 
 /// The operations that run in any plan of a graph, each once, those with the largest share first.
-pub(crate) fn operations(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Operation> {
+pub fn operations(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Operation> {
     let rates = target.rates();
     let mut found: Vec<Operation> = Vec::new();
     let mut known: HashMap<u64, usize> = HashMap::new();

@@ -59,7 +59,7 @@ pub trait Target: Send + Sync {
     }
 
     /// What was measured of an operation; none where [`Target::rates`] have to do, as for all
-    /// operations until [`Backend::measure`](crate::Backend::measure) is called.
+    /// operations until the device has measured any.
     fn measured(&self, _op: &dyn Op, _operands: &Operands<'_>) -> Option<Measured> {
         None
     }
@@ -67,12 +67,6 @@ pub trait Target: Send + Sync {
     /// What was measured of the device's memory; none where nothing was.
     fn measured_memory(&self) -> Option<MeasuredMemory> {
         None
-    }
-
-    /// Whether products of `bf16` are widened to `f32` and so take longer than those of `f32`. Plans do not depend on
-    /// it.
-    fn widens_bf16(&self) -> bool {
-        false
     }
 }
 

@@ -1,29 +1,42 @@
 //! The CPU as a [`Backend`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, DeviceMemory, Host, Measuring, Operation, Plan, ProgramId, Target};
+use lessen_compile::{Operation, Plan, Target};
+use lessen_device::{Backend, DeviceMemory, Host, HostArray, Measuring, MemoryUse, ModelId, ProgramId};
 use lessen_graph::Type;
 
 use crate::device::Device;
 use crate::exec::Executable;
 use crate::host_arrays::{host_array, host_ptr};
+use crate::machine_memory::available_bytes;
 use crate::probe::peak_flops;
-use crate::store::Store;
+use crate::simd::CpuLevel;
+use crate::store::{State, Store};
 use crate::target::TimedTarget;
 use crate::times::{self, Times};
 
-/// A CPU with its threads, its arena, loaded plans and states.
+/// A CPU with its threads, its arena, models and loaded plans.
 pub struct CpuBackend {
     device: Device,
     target: TimedTarget,
     /// Where times of operations are kept; nowhere where there is no such folder.
     times_folder: Option<PathBuf>,
-    store: Store,
-    programs: HashMap<ProgramId, Executable>,
-    next: u32,
+    /// Bytes that the device may take; none where the machine's memory alone limits it.
+    memory_limit: Option<usize>,
+    models: BTreeMap<ModelId, Store>,
+    programs: HashMap<ProgramId, Program>,
+    /// Models and programs that there have been.
+    counts: (u32, u32),
+}
+
+/// A loaded plan, and the model whose states it reads.
+struct Program {
+    model: ModelId,
+    executable: Executable,
 }
 
 impl CpuBackend {
@@ -51,13 +64,21 @@ impl CpuBackend {
         }
     }
 
+    /// The same, announcing no more than so many bytes as its memory.
+    pub fn with_memory_limit(self, bytes: usize) -> CpuBackend {
+        CpuBackend {
+            memory_limit: Some(bytes),
+            ..self
+        }
+    }
+
     /// Starts or stops collecting where the time of a loaded plan goes, as [`Executable::set_profiling`].
     ///
     /// # Panics
     /// If the program is not loaded.
     pub fn set_profiling(&mut self, program: ProgramId, on: bool) {
         let program = self.programs.get_mut(&program).expect("the program is loaded");
-        program.set_profiling(on);
+        program.executable.set_profiling(on);
     }
 
     /// Where the time of a loaded plan went, in seconds for each node of its graph, as [`Executable::node_seconds`].
@@ -79,7 +100,26 @@ impl CpuBackend {
     }
 
     fn program(&self, program: ProgramId) -> &Executable {
-        self.programs.get(&program).expect("the program is loaded")
+        &self.programs.get(&program).expect("the program is loaded").executable
+    }
+
+    /// Frees the arena where no program is loaded.
+    fn free_unused_arena(&mut self) {
+        if self.programs.is_empty() {
+            self.device.free_arena();
+        }
+    }
+
+    fn state(&self, model: ModelId, name: &str) -> Result<&State> {
+        let state = self.models.get(&model).and_then(|store| store.state(name));
+        state.ok_or_else(|| missing(name))
+    }
+
+    /// A program with the states of its model, to run it on the device.
+    fn parts(&mut self, program: ProgramId) -> Result<(&mut Executable, &mut Store, &mut Device)> {
+        let Program { model, executable } = self.programs.get_mut(&program).ok_or_else(not_loaded)?;
+        let store = self.models.get_mut(model).ok_or_else(not_loaded)?;
+        Ok((executable, store, &mut self.device))
     }
 }
 
@@ -91,16 +131,21 @@ impl From<Device> for CpuBackend {
                 times: None,
             },
             times_folder: times::folder(),
+            memory_limit: None,
             device,
-            store: Store::new(),
+            models: BTreeMap::new(),
             programs: HashMap::new(),
-            next: 0,
+            counts: (0, 0),
         }
     }
 }
 
 fn missing(state: &str) -> Error {
     Error::internal(format!("the state `{state}` is not allocated"))
+}
+
+fn not_loaded() -> Error {
+    Error::internal("the program is not loaded")
 }
 
 fn packed(state: &str) -> Error {
@@ -121,47 +166,69 @@ impl Backend for CpuBackend {
         &self.target
     }
 
-    fn load(&mut self, plan: Plan) -> Result<ProgramId> {
+    fn widens_bf16(&self) -> bool {
+        CpuLevel::current() < CpuLevel::V4Bf16
+    }
+
+    fn add_model(&mut self) -> ModelId {
+        let model = ModelId(self.counts.0);
+        self.counts.0 += 1;
+        self.models.insert(model, Store::new());
+        model
+    }
+
+    fn remove_model(&mut self, model: ModelId) {
+        self.models.remove(&model);
+        self.programs.retain(|_, program| program.model != model);
+        self.free_unused_arena();
+    }
+
+    fn load(&mut self, model: ModelId, plan: Plan) -> Result<ProgramId> {
+        if !self.models.contains_key(&model) {
+            return Err(Error::internal("the model of a program is not on the device"));
+        }
         let executable = Executable::new(plan)?;
-        let program = ProgramId(self.next);
-        self.next += 1;
-        self.programs.insert(program, executable);
+        let program = ProgramId(self.counts.1);
+        self.counts.1 += 1;
+        self.programs.insert(program, Program { model, executable });
         Ok(program)
     }
 
     fn unload(&mut self, program: ProgramId) {
         self.programs.remove(&program);
-        if self.programs.is_empty() {
-            self.device.free_arena();
+        self.free_unused_arena();
+    }
+
+    fn plan(&self, program: ProgramId) -> Arc<Plan> {
+        self.program(program).plan.clone()
+    }
+
+    fn allocate(&mut self, model: ModelId, state: &str, ty: &Type) -> Result<()> {
+        let store = self.models.get_mut(&model);
+        let store = store.ok_or_else(|| Error::internal("the model of a state is not on the device"))?;
+        store.insert_zeros(state, ty)
+    }
+
+    fn free(&mut self, model: ModelId, state: &str) {
+        if let Some(store) = self.models.get_mut(&model) {
+            store.remove(state);
         }
     }
 
-    fn plan(&self, program: ProgramId) -> &Plan {
-        self.program(program).plan()
+    fn state_type(&self, model: ModelId, state: &str) -> Option<&Type> {
+        self.models.get(&model)?.ty(state)
     }
 
-    fn allocate(&mut self, state: &str, ty: &Type) -> Result<()> {
-        self.store.insert_zeros(state, ty)
-    }
-
-    fn free(&mut self, state: &str) {
-        self.store.remove(state);
-    }
-
-    fn state_type(&self, state: &str) -> Option<&Type> {
-        self.store.ty(state)
-    }
-
-    fn upload(&mut self, state: &str, data: Host<'_>) -> Result<()> {
-        let to = self.store.ty(state).ok_or_else(|| missing(state))?;
+    fn upload(&mut self, model: ModelId, state: &str, data: Host<'_>) -> Result<()> {
+        let to = &self.state(model, state)?.ty;
         if data.len() != to.numel() {
             return Err(unfit(state, to, &data));
         }
-        self.upload_part(state, 0, data)
+        self.upload_part(model, state, 0, data)
     }
 
-    fn upload_part(&mut self, state: &str, first: usize, data: Host<'_>) -> Result<()> {
-        let to = self.store.state(state).ok_or_else(|| missing(state))?;
+    fn upload_part(&mut self, model: ModelId, state: &str, first: usize, data: Host<'_>) -> Result<()> {
+        let to = self.state(model, state)?;
         let end = first.checked_add(data.len());
         if to.packed_for.is_some() {
             return Err(packed(state));
@@ -179,8 +246,8 @@ impl Backend for CpuBackend {
         Ok(())
     }
 
-    fn download(&self, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
-        let from = self.store.state(state).ok_or_else(|| missing(state))?;
+    fn download(&self, model: ModelId, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
+        let from = self.state(model, state)?;
         if from.packed_for.is_some() {
             return Err(packed(state));
         }
@@ -194,19 +261,24 @@ impl Backend for CpuBackend {
     }
 
     fn freeze(&mut self, program: ProgramId) -> Result<()> {
-        let executable = self.programs.get_mut(&program);
-        let executable = executable.ok_or_else(|| Error::internal("the program is not loaded"))?;
-        executable.freeze(program, &self.device, &mut self.store)
+        let (executable, store, device) = self.parts(program)?;
+        executable.freeze(program, device, store)
     }
 
-    fn run(&mut self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
-        let executable = self.programs.get_mut(&program);
-        let executable = executable.ok_or_else(|| Error::internal("the program is not loaded"))?;
-        executable.run(&mut self.device, &mut self.store, data)
+    fn submit(&mut self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
+        let (executable, store, device) = self.parts(program)?;
+        executable.run(device, store, data)
     }
 
-    fn output(&self, program: ProgramId, name: &str) -> Option<Host<'_>> {
-        self.programs.get(&program)?.output(name)
+    fn wait(&mut self, program: ProgramId) -> Result<()> {
+        match self.programs.contains_key(&program) {
+            true => Ok(()),
+            false => Err(not_loaded()),
+        }
+    }
+
+    fn output(&self, program: ProgramId, name: &str) -> Option<Arc<HostArray>> {
+        self.programs.get(&program)?.executable.shared_output(name)
     }
 
     fn measure(&mut self, operations: &[Operation], memory: usize) -> Result<Measuring> {
@@ -217,18 +289,20 @@ impl Backend for CpuBackend {
             .take()
             .unwrap_or_else(|| Times::in_folder(folder, threads));
         let measuring = times.measure(&mut self.device, operations, memory, folder);
-        if self.programs.is_empty() {
-            self.device.free_arena();
-        }
+        self.free_unused_arena();
         self.target.times = Some(times);
         measuring
     }
 
     fn memory(&self) -> DeviceMemory {
-        DeviceMemory {
-            states: self.store.bytes(),
-            constants: self.programs.values().map(Executable::constant_bytes).sum(),
+        let executables = self.programs.values().map(|program| &program.executable);
+        let used = MemoryUse {
+            states: self.models.values().map(Store::bytes).sum(),
+            constants: executables.map(Executable::constant_bytes).sum(),
             arena: self.device.arena_bytes(),
-        }
+        };
+        let within_limit = self.memory_limit.map(|limit| limit.saturating_sub(used.total()));
+        let available = available_bytes().into_iter().chain(within_limit).min();
+        DeviceMemory { used, available }
     }
 }

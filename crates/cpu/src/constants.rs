@@ -1,7 +1,8 @@
 //! The constants of a plan, evaluated when it is loaded.
 
 use lessen_base::Result;
-use lessen_compile::{Host, IndexSource, Plan, aligned};
+use lessen_compile::{IndexSource, Plan, aligned};
+use lessen_device::Host;
 use lessen_graph::ValueId;
 
 use crate::arena::Arena;

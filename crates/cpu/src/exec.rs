@@ -1,9 +1,10 @@
 //! The executable: a plan bound to kernels, run step after step.
 
-use std::sync::PoisonError;
+use std::sync::{Arc, PoisonError};
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Host, Plan, ProgramId, Storage};
+use lessen_compile::{Plan, Storage};
+use lessen_device::{Host, HostArray, ProgramId};
 use lessen_graph::{InputKind, Type};
 
 use crate::bind::{Binder, Bound, end_of};
@@ -36,7 +37,7 @@ struct Copy {
 
 /// A plan bound to kernels.
 pub struct Executable {
-    pub(crate) plan: Plan,
+    pub(crate) plan: Arc<Plan>,
     pub(crate) bound: Vec<Bound>,
     /// For each of the graph's inputs, this program, if it is a state that was packed for it.
     pub(crate) packed: Vec<Option<ProgramId>>,
@@ -50,6 +51,8 @@ pub struct Executable {
     index_errors: IndexErrors,
     clock: Clock,
     arena_reached: usize,
+    /// Whether a run has ended.
+    has_run: bool,
 }
 
 impl Executable {
@@ -84,6 +87,7 @@ impl Executable {
                 to: location(&plan, offsets, i.value),
             });
         let results = graph.outputs.iter().map(|o| Returned::new(&plan, offsets, o));
+        let results = results.collect::<Result<_>>()?;
         let copies = plan.copies().iter().map(|assign| {
             let Storage::State(state) = plan.storage(assign.target) else {
                 unreachable!("assignments target states")
@@ -101,17 +105,18 @@ impl Executable {
         }
         Ok(Executable {
             data: data.collect(),
-            results: results.collect(),
+            results,
             copies: copies.collect(),
             index_checks: index_checks(&plan),
             wrong_constant: constants.check_indices(&plan).err(),
             index_errors: IndexErrors::default(),
             clock: Clock::default(),
             arena_reached,
+            has_run: false,
             bound,
             constants,
             packed: vec![None; plan.graph().inputs.len()],
-            plan,
+            plan: Arc::new(plan),
         })
     }
 
@@ -157,6 +162,7 @@ impl Executable {
         let given = self.given(data)?;
         self.check_indices(store, &given)?;
         device.arena.grow(self.plan.arena_bytes())?;
+        self.results.iter_mut().try_for_each(Returned::prepare)?;
         let bases = Bases {
             arena: device.arena.ptr(),
             constants: self.constants.memory.ptr(),
@@ -180,6 +186,7 @@ impl Executable {
             // the state itself.
             unsafe { bases.states[copy.state].copy_from_nonoverlapping(source, copy.bytes) };
         }
+        self.has_run = true;
         Ok(())
     }
 
@@ -267,6 +274,12 @@ impl Executable {
     pub fn output(&self, name: &str) -> Option<Host<'_>> {
         let result = self.results.iter().find(|r| r.name == name)?;
         Some(result.host())
+    }
+
+    /// A result of the last run that stays as it is when the plan runs again; none before the first run.
+    pub(crate) fn shared_output(&self, name: &str) -> Option<Arc<HostArray>> {
+        let result = self.results.iter().find(|r| r.name == name)?;
+        self.has_run.then(|| result.shared())
     }
 
     /// The type of a result.

@@ -2,7 +2,8 @@
 //! product also adds the row that the next node would add to it.
 
 use lessen_base::Result;
-use lessen_compile::{Plan, ProgramId, Storage};
+use lessen_compile::{Plan, Storage};
+use lessen_device::ProgramId;
 use lessen_graph::ValueId;
 use lessen_graph::ops::{Binary, BinaryKind};
 

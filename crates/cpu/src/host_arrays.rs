@@ -1,6 +1,6 @@
 //! Arrays of the host and the bytes that they are.
 
-use lessen_compile::Host;
+use lessen_device::{Host, HostArray};
 use lessen_graph::{DType, Type};
 
 /// The dense elements of a type in memory.
@@ -33,5 +33,17 @@ pub(crate) fn host_ptr(host: &Host<'_>) -> *const u8 {
         Host::I32(x) => x.as_ptr().cast(),
         Host::U32(x) => x.as_ptr().cast(),
         Host::U8(x) | Host::Bool(x) => x.as_ptr(),
+    }
+}
+
+/// The address of an array's elements, to be written.
+pub(crate) fn host_mut_ptr(array: &mut HostArray) -> *mut u8 {
+    match array {
+        HostArray::F32(x) => x.as_mut_ptr().cast(),
+        HostArray::F64(x) => x.as_mut_ptr().cast(),
+        HostArray::BF16(x) => x.as_mut_ptr().cast(),
+        HostArray::I32(x) => x.as_mut_ptr().cast(),
+        HostArray::U32(x) => x.as_mut_ptr().cast(),
+        HostArray::U8(x) | HostArray::Bool(x) => x.as_mut_ptr(),
     }
 }

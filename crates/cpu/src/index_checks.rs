@@ -1,7 +1,8 @@
 //! Indices that are there before a run begins: the run checks them first, so that a wrong one changes nothing.
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Host, IndexSource, IndexUse, Plan};
+use lessen_compile::{IndexSource, IndexUse, Plan};
+use lessen_device::Host;
 use lessen_graph::{Layout, numel};
 
 /// Indices in an input of the graph, and which of them are valid.

@@ -1,12 +1,13 @@
 //! How does a plan run on a CPU? Kernels, a pool of threads, and the executor that runs a plan step after step in one
 //! arena.
 //!
-//! [`CpuBackend`] is the entry point: the CPU behind the trait [`Backend`](lessen_compile::Backend), with its threads,
+//! [`CpuBackend`] is the entry point: the CPU behind the trait [`Backend`](lessen_device::Backend), with its threads,
 //! its arena, loaded plans and named states. Results do not depend on the number of threads, and a run that fails
 //! changes no state.
 //!
 //! ```
-//! use lessen_compile::{Backend, Host, Options};
+//! use lessen_compile::Options;
+//! use lessen_device::{Backend, Host};
 //! use lessen_cpu::CpuBackend;
 //! use lessen_graph::{DType, Trace, Type};
 //!
@@ -21,12 +22,13 @@
 //! let mut cpu = CpuBackend::new(2)?;
 //! let plan = lessen_compile::compile(&graph, &Options::default(), cpu.target())?;
 //! println!("a run takes {} bytes", plan.peak_bytes());
-//! let program = cpu.load(plan)?;
-//! cpu.allocate("w", &Type::f32(&[2, 1]))?;
-//! cpu.upload("w", Host::F32(&[3.0, 4.0]))?;
+//! let model = cpu.add_model();
+//! let program = cpu.load(model, plan)?;
+//! cpu.allocate(model, "w", &Type::f32(&[2, 1]))?;
+//! cpu.upload(model, "w", Host::F32(&[3.0, 4.0]))?;
 //! for expected in [11.0, 14.0] {
 //!     cpu.run(program, &[("x", Host::F32(&[1.0, 2.0]))])?;
-//!     assert_eq!(cpu.output(program, "y"), Some(Host::F32(&[expected])));
+//!     assert_eq!(cpu.output(program, "y").unwrap().as_f32(), Some(&[expected][..]));
 //! }
 //! # Ok::<(), lessen_base::Error>(())
 //! ```
@@ -71,6 +73,7 @@ mod host_arrays;
 mod index_checks;
 mod index_errors;
 pub mod kernels;
+mod machine_memory;
 pub mod math;
 mod operand;
 pub mod pool;
@@ -88,7 +91,7 @@ pub use clock::Profile;
 pub use counting::CountingAllocator;
 pub use device::{CpuTarget, Device};
 pub use exec::Executable;
-pub use lessen_compile::Host;
+pub use lessen_device::Host;
 pub use probe::peak_flops;
 pub use store::Store;
 pub use tile_counts::TileCounts;

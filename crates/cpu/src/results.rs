@@ -1,9 +1,13 @@
 //! Results: dense copies of a plan's outputs that outlive the run.
 
-use lessen_compile::{Host, Plan};
+use std::sync::Arc;
+
+use lessen_base::{Error, Result};
+use lessen_compile::Plan;
+use lessen_device::{Host, HostArray};
 use lessen_graph::{Layout, Output, Type};
 
-use crate::host_arrays::host_array;
+use crate::host_arrays::host_mut_ptr;
 use crate::operand::{Bases, Location, location};
 
 /// A result: its type, where it lies, and the copy of it that outlives the run.
@@ -12,34 +16,58 @@ pub(crate) struct Returned {
     pub(crate) ty: Type,
     strides: Vec<usize>,
     location: Location,
-    /// Words, so that elements of every dtype are aligned.
-    buffer: Vec<u64>,
+    array: Arc<HostArray>,
+    /// The array of the next run, where somebody holds that of the last one.
+    next: Option<HostArray>,
 }
 
 impl Returned {
     /// The result for an output of a plan's graph.
-    pub(crate) fn new(plan: &Plan, constants: &[usize], output: &Output) -> Returned {
+    ///
+    /// # Errors
+    /// A result that the memory cannot hold.
+    pub(crate) fn new(plan: &Plan, constants: &[usize], output: &Output) -> Result<Returned> {
         let ty = plan.graph().ty(output.value).clone();
-        Returned {
+        Ok(Returned {
             name: output.name.clone(),
             strides: plan.place(output.value).layout.strides.clone(),
             location: location(plan, constants, output.value),
-            buffer: vec![0; ty.bytes().div_ceil(8)],
+            array: Arc::new(zeros(&output.name, &ty)?),
+            next: None,
             ty,
-        }
+        })
     }
 
     /// The elements, in row-major order.
     pub(crate) fn host(&self) -> Host<'_> {
-        // SAFETY: the buffer belongs to the result and holds its elements, all of them valid values of its dtype.
-        unsafe { host_array(&self.ty, self.buffer.as_ptr().cast()) }
+        self.array.host()
     }
 
-    /// Copies the elements out of the memory of a run that has just ended.
+    /// The elements, in row-major order, which stay as they are.
+    pub(crate) fn shared(&self) -> Arc<HostArray> {
+        self.array.clone()
+    }
+
+    /// Prepares for the next run: the elements of the last one stay as they are where somebody holds them.
+    ///
+    /// # Errors
+    /// A result that the memory cannot hold.
+    pub(crate) fn prepare(&mut self) -> Result<()> {
+        if Arc::get_mut(&mut self.array).is_none() && self.next.is_none() {
+            self.next = Some(zeros(&self.name, &self.ty)?);
+        }
+        Ok(())
+    }
+
+    /// Copies the elements out of the memory of a run that has just ended, after [`Returned::prepare`].
     pub(crate) fn download(&mut self, bases: &Bases) {
+        if let Some(next) = self.next.take() {
+            self.array = Arc::new(next);
+        }
+        let array = Arc::get_mut(&mut self.array).expect("nobody else holds the array of this run");
+        let to = host_mut_ptr(array);
         let size = self.location.size;
         let from = bases.at(self.location, std::ptr::null_mut());
-        let to = self.buffer.as_mut_ptr().cast::<u8>();
         let shape = &self.ty.shape;
         let dense = Layout {
             offset: 0,
@@ -65,4 +93,13 @@ impl Returned {
             }
         }
     }
+}
+
+/// Zeros of a result's type.
+fn zeros(name: &str, ty: &Type) -> Result<HostArray> {
+    HostArray::zeros(ty.dtype, ty.numel()).ok_or_else(|| {
+        Error::user(format!(
+            "the memory does not hold the result `{name}` of type {ty}; return a smaller one"
+        ))
+    })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lessen_base::Result;
-use lessen_compile::ProgramId;
+use lessen_device::ProgramId;
 use lessen_graph::{DType, Type};
 
 use crate::arena::Arena;

@@ -6,7 +6,6 @@ use lessen_graph::{Layout, Op, Type};
 use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
 use crate::kernels::table::{is_listed, kernel};
-use crate::simd::CpuLevel;
 use crate::tiles::{SLICE_ROWS, tile_rows};
 use crate::times::Times;
 
@@ -90,10 +89,6 @@ impl Target for CpuTarget {
     fn cache_bytes(&self) -> usize {
         CACHE_BYTES * self.workers()
     }
-
-    fn widens_bf16(&self) -> bool {
-        CpuLevel::current() < CpuLevel::V4Bf16
-    }
 }
 
 /// A CPU with the times of its operations, once they are measured. All else is that of [`CpuTarget`], so that results
@@ -158,9 +153,5 @@ impl Target for TimedTarget {
 
     fn measured_memory(&self) -> Option<MeasuredMemory> {
         self.times.as_ref()?.memory
-    }
-
-    fn widens_bf16(&self) -> bool {
-        self.cpu.widens_bf16()
     }
 }

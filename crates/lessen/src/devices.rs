@@ -1,8 +1,8 @@
 //! The devices that `--device` names.
 
 use lessen_base::{Error, Result};
-use lessen_compile::Backend;
 use lessen_cpu::CpuBackend;
+use lessen_device::Backend;
 
 /// A name, and how the device is made with a number of threads, or with its own one.
 type Named = (&'static str, fn(Option<usize>) -> Result<Box<dyn Backend>>);

@@ -73,6 +73,7 @@ pub use devices::{device, device_named, device_with};
 pub use lessen_compile as compile;
 pub use lessen_cpu as cpu;
 pub use lessen_data as data;
+pub use lessen_device as backend;
 pub use lessen_graph as graph;
 pub use lessen_nn as nn;
 pub use lessen_rewrite as rewrite;
@@ -82,8 +83,9 @@ pub use lessen_train as train;
 /// Everything that a model of one's own needs: to define it, to train it, to run it.
 pub mod prelude {
     pub use crate::{device, device_named};
-    pub use lessen_compile::{Backend, Host, Placement, Precision};
+    pub use lessen_compile::{Placement, Precision};
     pub use lessen_data::{ArrayBatches, Batch, Field, Metric, Order, Prefetch, Source, Tokenizer};
+    pub use lessen_device::{Backend, Host, SharedDevice};
     pub use lessen_graph::{Attr, Attrs, DType, Op, RowWise, Tensor, Trace, Type, Vjp};
     pub use lessen_nn::layers::{Attend, conv1d, embedding, layer_norm, linear, mean_pool, multi_head, rms_norm};
     pub use lessen_nn::{

@@ -1,20 +1,20 @@
 //! Runs a model on a device.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Host, Options, Plan, ProgramId};
+use lessen_compile::{Options, Plan};
+use lessen_device::{Backend, Host, HostArray, ModelId, ProgramId};
 use lessen_graph::{DType, InputKind, Type};
 
 use crate::import::{Imported, Sizes};
 use crate::model::Model;
 
-/// Refuses a number of bytes that a plan may not take.
-pub type Check<'a> = dyn Fn(usize) -> Result<()> + 'a;
-
 /// A model that a device has loaded, for inputs of some sizes.
 pub struct Executable<B: Backend + ?Sized = dyn Backend> {
     backend: Box<B>,
+    model: ModelId,
     program: ProgramId,
     compile_time: Duration,
     /// Names and types of the inputs.
@@ -28,12 +28,10 @@ const BLOCK: usize = 1 << 18;
 
 impl<B: Backend + ?Sized> Executable<B> {
     /// Compiles a model for inputs of these sizes and loads it with its parameters, which are read block by block.
-    /// `check` refuses a plan of too many bytes before memory is allocated.
     ///
     /// # Errors
-    /// A model with a node that is not known; a file that cannot be read; memory that the device does not have; what
-    /// `check` refuses.
-    pub fn load(mut backend: Box<B>, model: &Model, sizes: &Sizes, check: &Check<'_>) -> Result<Executable<B>> {
+    /// A model with a node that is not known; a file that cannot be read; memory that the device does not have.
+    pub fn load(mut backend: Box<B>, model: &Model, sizes: &Sizes) -> Result<Executable<B>> {
         let begun = Instant::now();
         let imported = Imported::of(model, sizes)?;
         if let Some((node, why)) = imported.opaque.first() {
@@ -43,13 +41,14 @@ impl<B: Backend + ?Sized> Executable<B> {
         }
         let graph = lessen_rewrite::recognize(&imported.graph, &imported.constants);
         let plan = lessen_compile::compile(&graph, &Options::default(), backend.target())?;
-        check(plan.peak_bytes())?;
-        let program = backend.load(plan)?;
+        backend.memory().check(plan.peak_bytes())?;
+        let id = backend.add_model();
+        let program = backend.load(id, plan)?;
         let compile_time = begun.elapsed();
         for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
             let ty = graph.ty(input.value);
-            backend.allocate(&input.name, ty)?;
-            upload(backend.as_mut(), model, &imported, &input.name, ty)?;
+            backend.allocate(id, &input.name, ty)?;
+            upload((backend.as_mut(), id), model, &imported, &input.name, ty)?;
         }
         backend.freeze(program)?;
         let inputs = graph.inputs.iter().filter(|input| input.kind == InputKind::Data);
@@ -62,6 +61,7 @@ impl<B: Backend + ?Sized> Executable<B> {
             inputs: inputs.collect(),
             outputs: outputs.collect(),
             backend,
+            model: id,
             program,
             compile_time,
         })
@@ -77,13 +77,18 @@ impl<B: Backend + ?Sized> Executable<B> {
         &mut self.backend
     }
 
+    /// The model's states on the device.
+    pub fn model(&self) -> ModelId {
+        self.model
+    }
+
     /// What the device has loaded.
     pub fn program(&self) -> ProgramId {
         self.program
     }
 
     /// The plan of the model.
-    pub fn plan(&self) -> &Plan {
+    pub fn plan(&self) -> Arc<Plan> {
         self.backend.plan(self.program)
     }
 
@@ -111,21 +116,21 @@ impl<B: Backend + ?Sized> Executable<B> {
     }
 
     /// An output of the last run.
-    pub fn output(&self, name: &str) -> Option<Host<'_>> {
+    pub fn output(&self, name: &str) -> Option<Arc<HostArray>> {
         self.backend.output(self.program, name)
     }
 }
 
 /// Copies a parameter to the device.
 fn upload<B: Backend + ?Sized>(
-    backend: &mut B,
+    (backend, id): (&mut B, ModelId),
     model: &Model,
     imported: &Imported,
     name: &str,
     ty: &Type,
 ) -> Result<()> {
     if let Some(array) = imported.constants.get(name) {
-        return upload_part(backend, name, ty.dtype, 0, &array.data);
+        return upload_part((backend, id), name, ty.dtype, 0, &array.data);
     }
     let Some(tensor) = model.initializers.get(name) else {
         return Err(Error::internal(format!("the state `{name}` has no elements")));
@@ -136,7 +141,7 @@ fn upload<B: Backend + ?Sized>(
         for block in bytes.chunks(BLOCK * element.bytes()) {
             numbers.clear();
             numbers.extend(block.chunks_exact(element.bytes()).map(|bytes| element.read(bytes)));
-            upload_part(backend, name, ty.dtype, at, &numbers)?;
+            upload_part((backend, id), name, ty.dtype, at, &numbers)?;
             at += numbers.len();
         }
         Ok(())
@@ -144,7 +149,7 @@ fn upload<B: Backend + ?Sized>(
 }
 
 fn upload_part<B: Backend + ?Sized>(
-    backend: &mut B,
+    (backend, id): (&mut B, ModelId),
     name: &str,
     dtype: DType,
     first: usize,
@@ -153,12 +158,12 @@ fn upload_part<B: Backend + ?Sized>(
     match dtype {
         DType::F32 => {
             let data: Vec<f32> = data.iter().map(|x| *x as f32).collect();
-            backend.upload_part(name, first, Host::F32(&data))
+            backend.upload_part(id, name, first, Host::F32(&data))
         }
-        DType::F64 => backend.upload_part(name, first, Host::F64(data)),
+        DType::F64 => backend.upload_part(id, name, first, Host::F64(data)),
         DType::I32 => {
             let data: Vec<i32> = data.iter().map(|x| *x as i32).collect();
-            backend.upload_part(name, first, Host::I32(&data))
+            backend.upload_part(id, name, first, Host::I32(&data))
         }
         _ => {
             let data: Vec<u8> = data.iter().map(|x| *x as u8).collect();
@@ -167,7 +172,7 @@ fn upload_part<B: Backend + ?Sized>(
             } else {
                 Host::U8(&data)
             };
-            backend.upload_part(name, first, host)
+            backend.upload_part(id, name, first, host)
         }
     }
 }

@@ -21,7 +21,7 @@ pub use convert::{
     Converter, Difference, LeftAsItIs, NormOperators, Report, difference, difference_of_files, difference_on,
 };
 pub use element::Element;
-pub use execute::{Check, Executable};
+pub use execute::Executable;
 pub use import::{Imported, Sizes, fitting_sizes, size_names};
 pub use lessen_rewrite::NormTarget;
 pub use model::{Model, Node};

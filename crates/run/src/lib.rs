@@ -26,7 +26,7 @@
 //! use lessen_run::training::{Request, train};
 //!
 //! # let dir = std::env::temp_dir().join(format!("lessen-doc-{}", std::process::id()));
-//! let backend = || Ok(Box::new(CpuBackend::new(1)?) as Box<dyn lessen_compile::Backend>);
+//! let backend = || Ok(Box::new(CpuBackend::new(1)?) as Box<dyn lessen_device::Backend>);
 //! let mut settings = recipe::load("adder")?;
 //! for flag in ["model.layers=1", "model.width=16", "model.ffn=32", "train.batch=8", "train.steps=3"] {
 //!     settings.set_flag(flag)?;

@@ -1,6 +1,6 @@
 //! What a checkpoint holds of a state.
 
-use lessen_compile::{Host, HostArray};
+use lessen_device::{Host, HostArray};
 use lessen_graph::Type;
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -3,7 +3,7 @@
 use crate::sampling::Sampling;
 use crate::session::{Function, Inputs, Session};
 use lessen_base::{Error, Result, SplitMix64};
-use lessen_compile::Host;
+use lessen_device::Host;
 use lessen_nn::Model;
 use lessen_nn::models::decoder::Decoder;
 use serde_json::Value;

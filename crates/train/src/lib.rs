@@ -2,7 +2,7 @@
 //!
 //! [`Trainer`] trains any function from a [`Context`](lessen_nn::Context) to a loss, step by step. [`Session`] runs
 //! functions over parameters that stay as they are; a trainer has one. All of them run on a
-//! [`Backend`](lessen_compile::Backend) that the caller passes in. Recipes, folders and terminals are for `lessen-run`.
+//! [`Backend`](lessen_device::Backend) that the caller passes in. Recipes, folders and terminals are for `lessen-run`.
 //!
 //! - **Building** a training: [`TrainerOptions`] and [`Trainer::new`].
 //! - **Stepping**: [`Trainer::step`], which returns a [`StepReport`]; [`Trainer::step_on`] accumulates batches.
@@ -13,10 +13,10 @@
 //! - **Predicting** in another program: [`Session::open`].
 //! - **Generating** text: [`Generator`] continues texts as a [`Sampling`] says, [`TextStream`] shows them as they grow.
 //! - **Memory**: [`StepGraphs`] and [`StepPlans`] say what a step takes before it runs, [`Trainer::peak`] what it has
-//!   taken, [`memory`] what the machine has.
+//!   taken, [`memory`] by how much the process grows.
 //!
 //! ```
-//! use lessen_compile::Host;
+//! use lessen_device::Host;
 //! use lessen_cpu::CpuBackend;
 //! use lessen_graph::{DType, Tensor};
 //! use lessen_nn::{Context, Init};
@@ -56,20 +56,18 @@ mod reading;
 mod recording;
 mod sampling;
 mod session;
-mod size;
 mod text_stream;
 mod trainer;
 
 pub use array::StateArray;
 pub use generate::{Each, Generator};
 pub use graphs::{Delayed, StepGraphs};
-pub use lessen_base::{Error, Result};
-pub use lessen_compile::HostArray;
+pub use lessen_base::{Error, Result, parse_size, show_size};
+pub use lessen_device::HostArray;
 pub use options::TrainerOptions;
 pub use plans::StepPlans;
 pub use recording::Statistics;
 pub use sampling::Sampling;
 pub use session::{Function, Inputs, Results, Session};
-pub use size::{parse_size, show_size};
 pub use text_stream::TextStream;
 pub use trainer::{Part, Peak, StepReport, Trainer};

@@ -9,7 +9,8 @@ use crate::graphs::{Late, StepGraphs, states_of};
 use crate::options::TrainerOptions;
 use lessen_base::Result;
 use lessen_compile::passes::{Update, updates};
-use lessen_compile::{Backend, Placement, Plan, Rates, Target};
+use lessen_compile::{Placement, Plan, Rates, Target};
+use lessen_device::Backend;
 use std::borrow::Cow;
 use std::time::{Duration, Instant};
 

@@ -1,13 +1,12 @@
 //! The plans of training: the graphs compiled for a device, under a budget for all that they take together.
 
 use crate::graphs::{Delayed, Late, StepGraphs, delayed, function_graph, states_of, step_graph};
-use crate::memory::check_memory;
 use crate::options::TrainerOptions;
 use crate::placement::Placed;
 use crate::reading::Reading;
-use crate::size::show_size;
-use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Measuring, Options, Placement, Plan, Precision};
+use lessen_base::{Error, Result, show_size};
+use lessen_compile::{Options, Placement, Plan, Precision};
+use lessen_device::{Backend, Measuring};
 use lessen_graph::{Graph, Tensor, Type};
 use lessen_nn::{BatchShape, Context, ParamSpec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -262,14 +261,6 @@ impl StepPlans {
     /// Bytes of parameters, sums of gradients and the optimizer's state.
     pub fn state_bytes(&self) -> usize {
         self.state_bytes
-    }
-
-    /// Refuses training that the machine's memory cannot hold.
-    ///
-    /// # Errors
-    /// Plans that need more than is available, with both figures.
-    pub fn check_memory(&self) -> Result<()> {
-        check_memory(self.peak_bytes())
     }
 
     /// How long compiling took, and choosing placements.

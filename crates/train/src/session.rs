@@ -1,4 +1,4 @@
-//! A session: a device with a model's parameters, and functions over them. Training, evaluation, prediction and
+//! A session: a model's parameters on a device, and functions over them. Training, evaluation, prediction and
 //! generation all run in one.
 //!
 //! This file has its beginning; `function` has what it runs, `parameters` the parameters' values, `states` all states
@@ -16,14 +16,15 @@ use crate::graphs::{check_params, traced};
 use crate::norms;
 use crate::reading::Reading;
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, DeviceMemory, Host, Options, Precision};
+use lessen_compile::{Options, Precision};
+use lessen_device::{DeviceMemory, DeviceModel, Host, SharedDevice};
 use lessen_graph::{Tensor, Type};
 use lessen_nn::{Context, Held, NormKind, ParamSpec, Weights};
 use std::collections::BTreeSet;
 
 /// A model on a device: its parameters, and functions over them.
 pub struct Session {
-    backend: Box<dyn Backend>,
+    model: DeviceModel,
     params: Vec<ParamSpec>,
     /// The states that are allocated, the parameters among them.
     states: BTreeSet<String>,
@@ -41,7 +42,7 @@ impl Session {
     ///
     /// # Errors
     /// A parameter without value or of another shape, and parameters that the device's memory cannot hold.
-    pub fn new(backend: Box<dyn Backend>, params: Vec<ParamSpec>, weights: &Weights) -> Result<Session> {
+    pub fn new(device: impl Into<SharedDevice>, params: Vec<ParamSpec>, weights: &Weights) -> Result<Session> {
         for ParamSpec { name, shape, .. } in &params {
             if weights.get(name).is_none_or(|weight| weight.shape != *shape) {
                 return Err(Error::user(format!(
@@ -49,10 +50,10 @@ impl Session {
                 )));
             }
         }
-        let mut session = Session::zeros(backend, params)?;
+        let session = Session::zeros(device, params)?;
         let names: Vec<String> = session.params.iter().map(|param| param.name.clone()).collect();
         for name in names {
-            session.backend.upload(&name, Host::F32(&weights[&name].data))?;
+            session.model.upload(&name, Host::F32(&weights[&name].data))?;
         }
         Ok(session)
     }
@@ -61,8 +62,8 @@ impl Session {
     ///
     /// # Errors
     /// Parameters that the device's memory cannot hold.
-    pub fn zeros(backend: Box<dyn Backend>, params: Vec<ParamSpec>) -> Result<Session> {
-        Session::held(backend, params, Held::Wide)
+    pub fn zeros(device: impl Into<SharedDevice>, params: Vec<ParamSpec>) -> Result<Session> {
+        Session::held(device, params, Held::Wide)
     }
 
     /// A model for inference in a precision, whose parameters are zeros. With `bf16` matrices are held in half the
@@ -70,19 +71,23 @@ impl Session {
     ///
     /// # Errors
     /// Parameters that the device's memory cannot hold.
-    pub fn for_inference(backend: Box<dyn Backend>, params: Vec<ParamSpec>, precision: Precision) -> Result<Session> {
+    pub fn for_inference(
+        device: impl Into<SharedDevice>,
+        params: Vec<ParamSpec>,
+        precision: Precision,
+    ) -> Result<Session> {
         let held = match precision {
             Precision::F32 => Held::Wide,
             Precision::Bf16 => Held::Narrow,
         };
-        let mut session = Session::held(backend, params, held)?;
+        let mut session = Session::held(device, params, held)?;
         session.set_precision(precision);
         Ok(session)
     }
 
-    fn held(backend: Box<dyn Backend>, params: Vec<ParamSpec>, held: Held) -> Result<Session> {
+    fn held(device: impl Into<SharedDevice>, params: Vec<ParamSpec>, held: Held) -> Result<Session> {
         let mut session = Session {
-            backend,
+            model: device.into().add_model(),
             params: Vec::new(),
             states: BTreeSet::new(),
             loaded: Vec::new(),
@@ -116,9 +121,9 @@ impl Session {
             is_param || kept.iter().any(|(own, own_ty)| own == name && own_ty == ty)
         };
         for name in std::mem::take(&mut self.states) {
-            match self.backend.state_type(&name) {
-                Some(ty) if stays(&name, ty) => drop(self.states.insert(name)),
-                _ => self.backend.free(&name),
+            match self.model.state_type(&name) {
+                Some(ty) if stays(&name, &ty) => drop(self.states.insert(name)),
+                _ => self.model.free(&name),
             }
         }
         let mut new = Vec::new();
@@ -137,9 +142,14 @@ impl Session {
         &self.params
     }
 
-    /// What is allocated now.
+    /// The device, which may hold other sessions, too.
+    pub fn device(&self) -> &SharedDevice {
+        self.model.device()
+    }
+
+    /// What is allocated on the device now, and what can still be.
     pub fn memory(&self) -> DeviceMemory {
-        self.backend.memory()
+        self.model.device().memory()
     }
 
     /// Makes functions that are added from now on read parameters this way.
@@ -159,7 +169,7 @@ impl Session {
 
     /// Whether products read `bf16` that the device has no instructions for, which takes longer than `f32`.
     pub fn widens_bf16(&self) -> bool {
-        self.precision == Precision::Bf16 && self.backend.target().widens_bf16()
+        self.precision == Precision::Bf16 && self.model.device().lock().widens_bf16()
     }
 
     /// How functions are compiled.
@@ -210,7 +220,7 @@ impl Session {
     }
 
     fn allocate(&mut self, name: &str, ty: &Type) -> Result<()> {
-        self.backend.allocate(name, ty)?;
+        self.model.allocate(name, ty)?;
         self.states.insert(name.to_string());
         Ok(())
     }

@@ -18,7 +18,7 @@ use crate::options::TrainerOptions;
 use crate::plans::StepPlans;
 use crate::session::{Function, Session};
 use lessen_base::Result;
-use lessen_compile::Backend;
+use lessen_device::SharedDevice;
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Centred, Context, ParamSpec, Weights};
 use std::collections::HashMap;
@@ -64,13 +64,14 @@ impl Trainer {
     /// Shapes that do not fit each other and a loss that is no scalar, with the line of the model function; a budget
     /// below the floor, and a step that the machine's memory cannot hold. Nothing is allocated then.
     pub fn new(
-        backend: Box<dyn Backend>,
+        device: impl Into<SharedDevice>,
         options: TrainerOptions,
         loss: impl for<'g> Fn(&Context<'g>) -> Tensor<'g>,
     ) -> Result<Trainer> {
-        let plans = StepPlans::new(backend.as_ref(), &options, &StepGraphs::new(&options, loss)?)?;
-        plans.check_memory()?;
-        let mut session = Session::zeros(backend, plans.params.clone())?;
+        let device = device.into();
+        let plans = StepPlans::new(&*device.lock(), &options, &StepGraphs::new(&options, loss)?)?;
+        device.memory().check(plans.peak_bytes())?;
+        let mut session = Session::zeros(device, plans.params.clone())?;
         session.draw(|_| true, options.seed)?;
         Trainer::from_plans(session, options, plans)
     }
@@ -176,10 +177,10 @@ impl Trainer {
 
     /// The most bytes of training: parameters, the optimizer's state, constants and the arena.
     pub fn peak(&self) -> Peak {
-        let memory = self.session.memory();
+        let used = self.session.memory().used;
         Peak {
             planned: self.planned_lasting + self.planned_arena,
-            measured: memory.states + memory.constants + memory.arena,
+            measured: used.total(),
         }
     }
 

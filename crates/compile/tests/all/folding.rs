@@ -1,8 +1,9 @@
 //! What is folded equals what the device computes.
 
 use lessen_base::SplitMix64;
-use lessen_compile::{Backend, Host, Options};
+use lessen_compile::Options;
 use lessen_cpu::CpuBackend;
+use lessen_device::{Backend, Host};
 use lessen_graph::{DType, Graph, Tensor, Trace};
 
 /// A random expression of exactly rounded functions over `leaves`.
@@ -29,10 +30,12 @@ fn expression<'g>(random: &mut SplitMix64, leaves: &[Tensor<'g>]) -> Tensor<'g> 
 fn run(graph: &Graph, data: &[(&str, Host<'_>)]) -> Vec<u32> {
     let mut backend: Box<dyn Backend> = Box::new(CpuBackend::new(1).expect("one thread"));
     let plan = backend.compile(graph, &Options::default()).expect("the graph compiles");
-    let program = backend.load(plan).expect("the plan loads");
+    let model = backend.add_model();
+    let program = backend.load(model, plan).expect("the plan loads");
     backend.run(program, data).expect("the program runs");
-    let output = backend.output(program, "y").and_then(|y| y.as_f32());
-    output.expect("an f32 output").iter().map(|x| x.to_bits()).collect()
+    let output = backend.output(program, "y").expect("an output");
+    let output = output.as_f32().expect("an f32 output");
+    output.iter().map(|x| x.to_bits()).collect()
 }
 
 #[test]

@@ -4,5 +4,4 @@ mod cost;
 mod delay;
 mod folding;
 mod outside;
-mod random_inputs;
 mod text_cases;

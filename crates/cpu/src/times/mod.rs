@@ -13,7 +13,8 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lessen_base::Result;
-use lessen_compile::{Measured, MeasuredMemory, Measuring, Operands, Operation};
+use lessen_compile::{Measured, MeasuredMemory, Operands, Operation};
+use lessen_device::Measuring;
 use lessen_graph::Op;
 
 pub(crate) use self::cache::folder;

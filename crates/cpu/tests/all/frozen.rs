@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 
 use lessen_base::SplitMix64;
-use lessen_compile::{Backend, Host, Options, ProgramId};
+use lessen_compile::Options;
 use lessen_cpu::CpuBackend;
+use lessen_device::{Backend, Host, ModelId, ProgramId};
 use lessen_graph::{Array, DType, Graph, Trace, Type, evaluate_exactly};
 
 /// Rows, `k` and columns of products: of one tile and of many, with columns that fill no vector, panel or task.
@@ -36,22 +37,21 @@ fn product((rows, k, columns): (usize, usize, usize), is_transposed: bool, share
     trace.finish()
 }
 
-fn loaded(graph: &Graph, threads: usize, w: &[f32]) -> (CpuBackend, ProgramId) {
+fn loaded(graph: &Graph, threads: usize, w: &[f32]) -> (CpuBackend, ModelId, ProgramId) {
     let mut cpu = CpuBackend::new(threads).unwrap();
+    let model = cpu.add_model();
     let plan = lessen_compile::compile(graph, &Options::default(), cpu.target()).unwrap();
-    let program = cpu.load(plan).unwrap();
+    let program = cpu.load(model, plan).unwrap();
     let state = graph.inputs.iter().find(|input| input.name == "w").unwrap();
-    cpu.allocate("w", graph.ty(state.value)).unwrap();
-    cpu.upload("w", Host::F32(w)).unwrap();
-    (cpu, program)
+    cpu.allocate(model, "w", graph.ty(state.value)).unwrap();
+    cpu.upload(model, "w", Host::F32(w)).unwrap();
+    (cpu, model, program)
 }
 
 fn run(cpu: &mut CpuBackend, program: ProgramId, x: &[f32]) -> Vec<f32> {
     cpu.run(program, &[("x", Host::F32(x))]).unwrap();
-    let Some(Host::F32(y)) = cpu.output(program, "y") else {
-        panic!("a product is f32");
-    };
-    y.to_vec()
+    let y = cpu.output(program, "y").expect("a result");
+    y.as_f32().expect("a product is f32").to_vec()
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn frozen_products_are_near_exact_ones_and_their_bits_do_not_depend_on_threads()
             let given: HashMap<String, Array> = given.collect();
             let expected = &evaluate_exactly(&graph, &given).unwrap()["y"].data;
             let found = [1, 2, 3].map(|threads| {
-                let (mut cpu, program) = loaded(&graph, threads, &w);
+                let (mut cpu, _, program) = loaded(&graph, threads, &w);
                 cpu.freeze(program).unwrap();
                 let first = run(&mut cpu, program, &x);
                 assert_eq!(first, run(&mut cpu, program, &x), "{what}: a second run");
@@ -123,18 +123,18 @@ fn rows_that_are_added_to_frozen_products_are_part_of_them() {
             let expected = evaluate_exactly(&graph, &given).unwrap();
             let found = [1, 2].map(|threads| {
                 let mut cpu = CpuBackend::new(threads).unwrap();
+                let model = cpu.add_model();
                 let plan = lessen_compile::compile(&graph, &Options::default(), cpu.target()).unwrap();
-                let program = cpu.load(plan).unwrap();
+                let program = cpu.load(model, plan).unwrap();
                 for input in graph.inputs.iter().filter(|input| input.name != "x") {
-                    cpu.allocate(&input.name, graph.ty(input.value)).unwrap();
-                    cpu.upload(&input.name, Host::F32(&data(&input.name))).unwrap();
+                    cpu.allocate(model, &input.name, graph.ty(input.value)).unwrap();
+                    cpu.upload(model, &input.name, Host::F32(&data(&input.name))).unwrap();
                 }
                 cpu.freeze(program).unwrap();
                 let y = run(&mut cpu, program, &data("x"));
                 for (name, expected) in &expected {
-                    let Some(Host::F32(found)) = cpu.output(program, name) else {
-                        panic!("{name} is f32");
-                    };
+                    let found = cpu.output(program, name).expect("a result");
+                    let found = found.as_f32().expect("it is f32");
                     for (i, (found, expected)) in found.iter().zip(&expected.data).enumerate() {
                         let is_near = (f64::from(*found) - expected).abs() < 1e-4;
                         assert!(is_near, "{rows} rows, {name}, element {i}: {found}, not {expected}");
@@ -152,12 +152,13 @@ fn a_state_that_another_operation_reads_stays_as_it_is() {
     let size = (64, 48, 64);
     let graph = product(size, false, true);
     let (x, w) = (values(1, 64 * 48), values(2, 48 * 64));
-    let (mut cpu, program) = loaded(&graph, 2, &w);
+    let (mut cpu, model, program) = loaded(&graph, 2, &w);
     let before = run(&mut cpu, program, &x);
     cpu.freeze(program).unwrap();
     assert_eq!(run(&mut cpu, program, &x), before);
     let mut same = false;
-    cpu.download("w", &mut |host| same = host == Host::F32(&w)).unwrap();
+    cpu.download(model, "w", &mut |host| same = host == Host::F32(&w))
+        .unwrap();
     assert!(same);
 }
 
@@ -166,25 +167,28 @@ fn what_is_packed_is_neither_shown_nor_changed_nor_read_by_another_program() {
     let size = (64, 48, 64);
     let graph = product(size, false, false);
     let (x, w) = (values(1, 64 * 48), values(2, 48 * 64));
-    let (mut cpu, program) = loaded(&graph, 2, &w);
+    let (mut cpu, model, program) = loaded(&graph, 2, &w);
     cpu.freeze(program).unwrap();
     let mut is_plain = false;
-    if cpu.download("w", &mut |host| is_plain = host == Host::F32(&w)).is_ok() {
+    if cpu
+        .download(model, "w", &mut |host| is_plain = host == Host::F32(&w))
+        .is_ok()
+    {
         // Machines without AVX-512, or with AMX, leave states as they are.
         assert!(is_plain);
         return;
     }
-    assert!(cpu.upload("w", Host::F32(&w)).is_err());
+    assert!(cpu.upload(model, "w", Host::F32(&w)).is_err());
     let plan = lessen_compile::compile(&graph, &Options::default(), cpu.target()).unwrap();
-    let other = cpu.load(plan).unwrap();
+    let other = cpu.load(model, plan).unwrap();
     let error = cpu.run(other, &[("x", Host::F32(&x))]).unwrap_err();
     assert!(error.to_string().contains("`w`"), "{error}");
     // A state that is allocated again is a plain one, which the frozen program does not read.
-    cpu.allocate("w", &Type::f32(&[48, 64])).unwrap();
+    cpu.allocate(model, "w", &Type::f32(&[48, 64])).unwrap();
     assert!(cpu.run(other, &[("x", Host::F32(&x))]).is_ok());
     assert!(cpu.run(program, &[("x", Host::F32(&x))]).is_err());
     // Nor does it read one that is packed for the other program.
-    cpu.upload("w", Host::F32(&w)).unwrap();
+    cpu.upload(model, "w", Host::F32(&w)).unwrap();
     cpu.freeze(other).unwrap();
     assert!(cpu.run(other, &[("x", Host::F32(&x))]).is_ok());
     let error = cpu.run(program, &[("x", Host::F32(&x))]).unwrap_err();

@@ -5,8 +5,9 @@
 use std::time::Instant;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Host, Options};
+use lessen_compile::Options;
 use lessen_cpu::{Device, Executable, Store};
+use lessen_device::Host;
 use lessen_graph::{DType, Graph, Trace};
 use lessen_nn::models::BatchShape;
 use lessen_nn::models::bert::{Bert, BertConfig, Head};

@@ -2,7 +2,8 @@
 //! them takes and within parts of the arena in which everything is kept.
 
 use lessen_base::Result;
-use lessen_compile::{Backend, Policy};
+use lessen_compile::Policy;
+use lessen_device::Backend;
 use lessen_run::recipe::words::Word;
 use lessen_train::{StepGraphs, StepPlans};
 use serde_json::{Map, Value, json};

@@ -6,12 +6,11 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use lessen_base::Result;
-use lessen_compile::Host;
 use lessen_cpu::CpuBackend;
+use lessen_device::Host;
 use lessen_graph::Op;
 use lessen_graph::ops::LayerNorm;
 use lessen_onnx::{Executable, Model, Sizes};
-use lessen_train::memory::check_memory;
 use serde_json::{Value, json};
 
 use super::onnxruntime::{OnnxRuntime, Rival};
@@ -145,7 +144,7 @@ pub fn measure(
     assert!(runs > 0, "a median needs a run");
     let backend = cpu_with(threads)?;
     let threads = backend.threads();
-    let mut executable = Executable::load(Box::new(backend), model, sizes, &check_memory)?;
+    let mut executable = Executable::load(Box::new(backend), model, sizes)?;
     let inputs = random_inputs(&executable, 1);
     let data: Vec<(&str, Host<'_>)> = inputs
         .iter()
@@ -224,7 +223,8 @@ fn warmed_up(mut run: impl FnMut() -> Result<()>) -> Result<()> {
 /// The part of the time in kernels that norms take, and how many there are.
 fn share_of_norms(executable: &Executable<CpuBackend>) -> (f64, usize) {
     let seconds = executable.backend().node_seconds(executable.program());
-    let (norms, nodes) = (Norms::new(), &executable.plan().graph().nodes);
+    let (norms, plan) = (Norms::new(), executable.plan());
+    let nodes = &plan.graph().nodes;
     let of_norms = nodes
         .iter()
         .zip(&seconds)

@@ -4,8 +4,9 @@
 use std::time::Instant;
 
 use lessen_base::{Result, SplitMix64};
-use lessen_compile::{CostModel, Host, Policy, Precision};
+use lessen_compile::{CostModel, Policy, Precision};
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
+use lessen_device::Host;
 use lessen_graph::{DType, Type};
 use lessen_nn::{NormKind, initialize};
 use lessen_run::recipe::words::Word;

@@ -4,8 +4,9 @@
 use std::time::Instant;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Host, Placement};
+use lessen_compile::Placement;
 use lessen_cpu::CpuBackend;
+use lessen_device::Host;
 use lessen_graph::{InputKind, Type};
 use lessen_nn::OptimizerConfig;
 use lessen_nn::optimizer::steps_input;

@@ -9,7 +9,6 @@ use lessen_onnx::{
     Converter, Difference, Model, NormOperators, NormTarget, Report, Sizes, difference_of_files, difference_on,
 };
 use lessen_run::{Error, Result};
-use lessen_train::memory::check_memory;
 use serde_json::{Value, json};
 
 use super::converted_folder::{Wanted, converted};
@@ -178,7 +177,7 @@ impl Convert {
         let written = Model::open(path)?;
         if report.parameters[0] > MOST || converter.largest_value() > MOST {
             return Ok(Check {
-                on_device: difference_on((&device, &check_memory), [model, &written], sizes, self.seed)?,
+                on_device: difference_on(&device, [model, &written], sizes, self.seed)?,
                 ..Check::default()
             });
         }

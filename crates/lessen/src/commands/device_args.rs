@@ -2,7 +2,7 @@
 
 use clap::Args;
 use lessen::device_with;
-use lessen_compile::Backend;
+use lessen_device::Backend;
 use lessen_run::Result;
 
 /// The device to compute on.

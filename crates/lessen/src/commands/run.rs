@@ -5,11 +5,10 @@ use std::time::Instant;
 
 use clap::Args;
 use lessen::onnx::{Inputs, check, dtype_of_input, of_outputs, random_inputs, write};
-use lessen_compile::{Host, HostArray};
 use lessen_data::arrays::Array;
+use lessen_device::{Host, HostArray};
 use lessen_onnx::{Executable, Model, Sizes};
 use lessen_run::Result;
-use lessen_train::memory::check_memory;
 use serde_json::{Value, json};
 
 use super::device_args::DeviceArgs;
@@ -80,7 +79,7 @@ impl Run {
     }
 
     fn loaded(&self, model: &Model, sizes: &Sizes) -> Result<Executable> {
-        Executable::load(self.device.open()?, model, sizes, &check_memory)
+        Executable::load(self.device.open()?, model, sizes)
     }
 
     fn to_json(&self, ran: &Ran) -> Value {

@@ -1,7 +1,7 @@
 //! Arrays as a model's graph takes them.
 
-use lessen_compile::HostArray;
 use lessen_data::arrays::{Array, Dtype};
+use lessen_device::HostArray;
 use lessen_graph::DType;
 use lessen_onnx::Element;
 

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use lessen_base::{Error, Result};
-use lessen_compile::HostArray;
 use lessen_data::arrays::{Array, Dtype, npy, npz};
+use lessen_device::HostArray;
 use lessen_onnx::proto::{Dimension, DimensionProto, ValueInfoProto};
 use lessen_onnx::{Element, Model, Sizes};
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Host};
 use lessen_data::arrays::{Array, npy, npz};
+use lessen_device::{Backend, Host};
 use lessen_onnx::{Element, Executable, Model};
 
 /// The outputs of the last run with their names, in the model's order, with elements of the types that its file says:
@@ -14,11 +14,11 @@ use lessen_onnx::{Element, Executable, Model};
 /// If the model has not run.
 pub fn of_outputs<B: Backend + ?Sized>(model: &Model, executable: &Executable<B>) -> Vec<(String, Array)> {
     let arrays = executable.outputs().iter().map(|(name, ty)| {
-        let host = executable.output(name).expect("the model has run");
+        let output = executable.output(name).expect("the model has run");
         let said = model.outputs.iter().find(|output| output.name == *name);
         let tensor = said.and_then(|output| output.r#type.as_ref()?.tensor_type.as_ref());
         let element = tensor.and_then(|tensor| Element::of(tensor.elem_type));
-        (name.clone(), array(&ty.shape, host, element))
+        (name.clone(), array(&ty.shape, output.host(), element))
     });
     arrays.collect()
 }

@@ -3,11 +3,11 @@
 use std::collections::HashMap;
 
 use lessen_base::Result;
-use lessen_compile::{Backend, Host, HostArray, random_inputs};
+use lessen_device::{Backend, Host, HostArray, random_inputs};
 use lessen_graph::{Array, InputKind, ValueId, evaluate_exactly};
 
 use super::Converter;
-use crate::execute::{Check, Executable};
+use crate::execute::Executable;
 use crate::import::{Imported, Sizes};
 use crate::model::Model;
 
@@ -132,7 +132,7 @@ pub fn difference_of_files(a: &Model, b: &Model, sizes: &Sizes, seed: u64) -> Re
 /// # Errors
 /// A file that cannot be read, an input whose sizes are not known, memory that the device does not have.
 pub fn difference_on(
-    (open, check): (&dyn Fn() -> Result<Box<dyn Backend>>, &Check<'_>),
+    open: &dyn Fn() -> Result<Box<dyn Backend>>,
     models: [&Model; 2],
     sizes: &Sizes,
     seed: u64,
@@ -147,7 +147,7 @@ pub fn difference_on(
         if results.is_empty() {
             data = random_inputs(&imported.graph, seed);
         }
-        results.push(run_on(open()?, (model, sizes, check), &data)?);
+        results.push(run_on(open()?, (model, sizes), &data)?);
     }
     Ok(difference(&results[0], &results[1]))
 }
@@ -155,10 +155,10 @@ pub fn difference_on(
 /// The outputs of a model of floats for inputs by name.
 fn run_on(
     backend: Box<dyn Backend>,
-    (model, sizes, check): (&Model, &Sizes, &Check<'_>),
+    (model, sizes): (&Model, &Sizes),
     data: &[(String, Array)],
 ) -> Result<HashMap<String, Array>> {
-    let mut executable = Executable::load(backend, model, sizes, check)?;
+    let mut executable = Executable::load(backend, model, sizes)?;
     let held: Vec<(&str, HostArray)> = data
         .iter()
         .map(|(name, array)| (name.as_str(), HostArray::of(array.ty.dtype, &array.data)))
@@ -168,7 +168,7 @@ fn run_on(
     let outputs = executable
         .outputs()
         .iter()
-        .filter_map(|(name, ty)| match executable.output(name)? {
+        .filter_map(|(name, ty)| match executable.output(name)?.host() {
             Host::F32(found) => {
                 let numbers = found.iter().map(|x| f64::from(*x)).collect();
                 Some((name.clone(), Array::new(ty.clone(), numbers)))

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lessen_base::{Error, Result, SplitMix64, allocated};
-use lessen_compile::{Host, HostArray, random_inputs};
+use lessen_base::{Result, SplitMix64, allocated};
 use lessen_cpu::CpuBackend;
+use lessen_device::{Host, HostArray, random_inputs};
 use lessen_onnx::{Converter, Executable, Model, NormOperators, NormTarget, Sizes, fitting_sizes, size_names};
 
 use crate::builder::transformer;
@@ -92,11 +92,8 @@ fn run(path: &Path) -> Result<()> {
     let names = size_names(&model);
     let sizes: Sizes = names.iter().map(|name| (name.clone(), 2)).collect();
     let sizes = fitting_sizes(&model, &sizes, &names)?;
-    let check = |bytes: usize| match bytes <= MOST_PLANNED {
-        true => Ok(()),
-        false => Err(Error::user("the plan is too large for this test")),
-    };
-    let mut executable = Executable::load(Box::new(CpuBackend::new(1)?), &model, &sizes, &check)?;
+    let backend = CpuBackend::new(1)?.with_memory_limit(MOST_PLANNED);
+    let mut executable = Executable::load(Box::new(backend), &model, &sizes)?;
     let inputs: Vec<(String, HostArray)> = random_inputs(executable.plan().graph(), 3)
         .into_iter()
         .map(|(name, array)| (name, HostArray::of(array.ty.dtype, &array.data)))

@@ -15,7 +15,7 @@ use crate::recipe::settings::Settings;
 use crate::task::{RunTask, Shapes, recording};
 use crate::wording::counted;
 use lessen_base::{Error, Result, allocated};
-use lessen_compile::Backend;
+use lessen_device::Backend;
 use std::path::Path;
 
 /// Settings of the data, which decide whether two runs can share what was read.

@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Host, HostArray, Options, random_inputs};
+use lessen_compile::Options;
+use lessen_device::{Backend, Host, HostArray, random_inputs};
 use lessen_graph::{Array, DType, Graph, InputKind, Type, evaluate_exactly};
 use lessen_nn::Weights;
 
@@ -74,20 +75,22 @@ fn on_device(
     data: &[(String, Array)],
 ) -> Result<Vec<f64>> {
     let plan = backend.compile(graph, &Options::default())?;
+    let model = backend.add_model();
     for input in graph.inputs.iter().filter(|input| input.kind == InputKind::State) {
         let weight = &weights[&input.name];
-        backend.allocate(&input.name, &Type::f32(&weight.shape))?;
-        backend.upload(&input.name, Host::F32(&weight.data))?;
+        backend.allocate(model, &input.name, &Type::f32(&weight.shape))?;
+        backend.upload(model, &input.name, Host::F32(&weight.data))?;
     }
-    let program = backend.load(plan)?;
+    let program = backend.load(model, plan)?;
     let held: Vec<(&str, HostArray)> = data
         .iter()
         .map(|(name, array)| (name.as_str(), HostArray::of(array.ty.dtype, &array.data)))
         .collect();
     let inputs: Vec<(&str, Host<'_>)> = held.iter().map(|(name, array)| (*name, array.host())).collect();
     backend.run(program, &inputs)?;
-    match backend.output(program, "logits") {
-        Some(Host::F32(logits)) => Ok(logits.iter().map(|x| f64::from(*x)).collect()),
+    let logits = backend.output(program, "logits");
+    match logits.as_ref().and_then(|logits| logits.as_f32()) {
+        Some(logits) => Ok(logits.iter().map(|x| f64::from(*x)).collect()),
         _ => Err(Error::internal("a model has no logits")),
     }
 }

@@ -12,8 +12,8 @@ use crate::task::evaluation::trace;
 use crate::wording::{report, tell};
 use lessen_base::allocated;
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, CostModel, Plan};
-use lessen_train::memory::available_bytes;
+use lessen_compile::{CostModel, Plan};
+use lessen_device::Backend;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions, show_size};
 
 /// Bytes that writing a checkpoint takes for a moment: the buffer of a file, and a block of a tensor's text.
@@ -279,7 +279,7 @@ impl<'a> BudgetSearch<'a> {
 
     /// Refuses a run that the machine's memory cannot hold, and warns of a budget that it cannot hold.
     fn check_machine(&mut self, found: &PhasePlans) -> Result<()> {
-        let Some(available) = available_bytes() else {
+        let Some(available) = self.backend.memory().available else {
             return Ok(());
         };
         let most = available.saturating_add(allocated::current().unwrap_or(0));

@@ -1,7 +1,7 @@
 //! What a process has allocated before it plans its steps.
 
 use lessen_base::{Result, allocated};
-use lessen_compile::Backend;
+use lessen_device::Backend;
 
 /// What a process has allocated before it plans its steps, in bytes; zeros where no allocator counts.
 #[derive(Clone, Copy, Debug, Default)]

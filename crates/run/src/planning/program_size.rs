@@ -2,7 +2,8 @@
 
 use lessen_base::Result;
 use lessen_base::allocated::{self, Growth};
-use lessen_compile::{Backend, Plan};
+use lessen_compile::Plan;
+use lessen_device::Backend;
 
 /// Programs with more bytes of constants and results than this are not loaded to measure them.
 const LARGE: usize = 64 << 20;
@@ -53,9 +54,11 @@ impl ProgramSize {
                 ..compiling
             }
         } else {
-            let load = |plan| backend.load(plan);
+            let model = backend.add_model();
+            let load = |plan| backend.load(model, plan);
             let (programs, loading) = allocated::growth(|| plans.into_iter().map(load).collect::<Result<Vec<_>>>());
-            programs?.into_iter().for_each(|program| backend.unload(program));
+            backend.remove_model(model);
+            programs?;
             let transient = compiling.transient.saturating_sub(loading.lasting);
             Growth {
                 lasting: compiling.lasting + loading.lasting,

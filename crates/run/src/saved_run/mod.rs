@@ -81,7 +81,7 @@ impl<'a> SavedRun<'a> {
     /// # Errors
     /// A device that cannot be opened.
     pub fn widens_bf16(&self) -> Result<bool> {
-        Ok(self.precision == Some(Precision::Bf16) && (self.new_backend)()?.target().widens_bf16())
+        Ok(self.precision == Some(Precision::Bf16) && (self.new_backend)()?.widens_bf16())
     }
 
     /// Changes settings that say how data is read, as `--set` gives them: keys of `data`, and `train.batch`.

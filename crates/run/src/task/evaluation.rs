@@ -2,11 +2,11 @@
 
 use super::goal::{EXACT_MATCH, Goal, is_error};
 use lessen_base::Result;
-use lessen_compile::Host;
 use lessen_data::{
     Answers, Batch, ClassScores, Confusion, EntityCounts, Field, IGNORE, LabelCounts, Metric, Source, are_entities,
     exact_rows,
 };
+use lessen_device::Host;
 use lessen_graph::Tensor;
 use lessen_nn::{BatchShape, Context, Model};
 use lessen_train::{Function, Inputs, Session};

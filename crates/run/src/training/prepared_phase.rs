@@ -13,7 +13,7 @@ use crate::task::first_weights::{self, FirstWeights, Origin};
 use crate::task::recording::RecordedSplit;
 use crate::task::{RunTask, Shapes};
 use lessen_base::{Error, Result};
-use lessen_compile::Backend;
+use lessen_device::Backend;
 use lessen_nn::{ParamSpec, adapter_layer};
 use lessen_train::{Session, StepPlans, Trainer, TrainerOptions};
 use std::ops::Range;

@@ -13,7 +13,7 @@ use crate::planning::steps::Steps;
 use crate::recipe::phases::in_phase_of;
 use crate::task::{RunTask, SavedModel, Shapes};
 use lessen_base::{Result, allocated};
-use lessen_compile::Backend;
+use lessen_device::Backend;
 use lessen_nn::Joined;
 use lessen_train::{StepPlans, TrainerOptions};
 

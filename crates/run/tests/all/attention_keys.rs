@@ -6,8 +6,8 @@ use std::fs;
 use std::path::Path;
 
 use lessen_base::Result;
-use lessen_compile::Backend;
 use lessen_cpu::CpuBackend;
+use lessen_device::Backend;
 use lessen_nn::models::bert::{Bert, BertConfig, Head};
 use lessen_nn::{Model, checkpoint};
 use lessen_run::folder::Which;

@@ -6,4 +6,3 @@ mod norm_keys;
 mod other_device;
 mod placements;
 mod properties;
-mod reference_backend;

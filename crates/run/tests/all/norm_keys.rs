@@ -1,8 +1,8 @@
 //! Layer norms by key: runs without means are those of LayerNorm, resume bit by bit, and leave ordinary checkpoints.
 
 use lessen_base::Result;
-use lessen_compile::Backend;
 use lessen_cpu::CpuBackend;
+use lessen_device::Backend;
 use lessen_nn::{Model, NormKind};
 use lessen_run::folder::Which;
 use lessen_run::recipe;

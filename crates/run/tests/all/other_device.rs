@@ -1,9 +1,8 @@
 //! A run knows its device by the trait alone: a whole recipe, resumed and asked, works on one that shares no code with
 //! the CPU, and computes the same.
 
-use crate::reference_backend::ReferenceBackend;
-use lessen_compile::Backend;
 use lessen_cpu::CpuBackend;
+use lessen_device::{Backend, ReferenceBackend};
 use lessen_run::device::NewBackend;
 use lessen_run::folder::Which;
 use lessen_run::recipe;

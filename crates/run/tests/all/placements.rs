@@ -1,7 +1,7 @@
 //! Where updates run changes no byte of what a run writes, also where it goes on with another placement.
 
-use lessen_compile::Backend;
 use lessen_cpu::CpuBackend;
+use lessen_device::Backend;
 use lessen_run::recipe;
 use lessen_run::recipe::config::Config;
 use lessen_run::recipe::settings::Settings;

@@ -5,7 +5,8 @@ use crate::array::as_f32;
 use crate::graphs::traced;
 use crate::reading::Reading;
 use lessen_base::Result;
-use lessen_compile::{Backend, Options};
+use lessen_compile::Options;
+use lessen_device::SharedDevice;
 use lessen_graph::Tensor;
 use lessen_nn::checkpoint::{self, Entry, Sink, TensorFile, WeightDtype};
 use lessen_nn::{Context, ParamSpec};
@@ -24,14 +25,14 @@ impl Session {
     /// Shapes that do not fit each other, with the line of the function; a file that cannot be read or lacks a
     /// parameter; a model that the machine's memory cannot hold.
     pub fn open(
-        backend: Box<dyn Backend>,
+        device: impl Into<SharedDevice>,
         dir: &Path,
         trace: impl for<'g> Fn(&Context<'g>) -> Vec<(&'static str, Tensor<'g>)>,
     ) -> Result<(Session, Function)> {
         let (graph, params) = traced(&Reading::default(), trace)?;
         let names: Vec<String> = params.iter().map(|param| param.name.clone()).collect();
         let mut file = TensorFile::open(&dir.join(PARAMETERS))?;
-        let mut session = Session::zeros(backend, params)?;
+        let mut session = Session::zeros(device, params)?;
         session
             .check_states(&file, &names)
             .map_err(|error| error.at(dir.display()))?;
@@ -54,7 +55,7 @@ impl Session {
         let show = |entry: &Entry, sink: &mut Sink<'_>| {
             let mut taken = Ok(());
             let state = self.reading.result_of(&entry.name);
-            let read = self.backend.download(&state, &mut |host| {
+            let read = self.model.download(&state, &mut |host| {
                 taken = sink(&as_f32(host));
             });
             read.map_err(io::Error::other)?;

@@ -2,12 +2,13 @@
 
 use super::Session;
 use crate::graphs::{function_graph, states_of};
-use crate::memory::check_memory;
 use crate::plans::compile_beside;
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Host, Options, Plan, ProgramId};
+use lessen_compile::{Options, Plan};
+use lessen_device::{Host, HostArray, ProgramId};
 use lessen_graph::{Graph, Tensor};
 use lessen_nn::Context;
+use std::sync::Arc;
 
 /// Named arrays for the inputs of a graph.
 pub type Inputs<'a> = [(&'a str, Host<'a>)];
@@ -18,20 +19,21 @@ pub struct Function {
     program: ProgramId,
 }
 
-/// The results of a function's last run.
-pub struct Results<'a> {
-    backend: &'a dyn Backend,
-    program: ProgramId,
+/// The results of a run of a function.
+#[derive(Clone, Debug)]
+pub struct Results {
+    arrays: Vec<(String, Arc<HostArray>)>,
 }
 
-impl<'a> Results<'a> {
+impl Results {
     /// A result by name, in row-major order.
-    pub fn get(&self, name: &str) -> Option<Host<'a>> {
-        self.backend.output(self.program, name)
+    pub fn get(&self, name: &str) -> Option<Host<'_>> {
+        let found = self.arrays.iter().find(|(own, _)| own == name);
+        found.map(|(_, array)| array.host())
     }
 
     /// A result of dtype `f32` by name, in row-major order.
-    pub fn f32(&self, name: &str) -> Option<&'a [f32]> {
+    pub fn f32(&self, name: &str) -> Option<&[f32]> {
         self.get(name)?.as_f32()
     }
 
@@ -57,42 +59,44 @@ impl Session {
 
     /// Compiles and loads a graph; the budget is for all that the session takes.
     pub(crate) fn add(&mut self, graph: &Graph, options: &Options) -> Result<Function> {
-        let backend = self.backend.as_ref();
+        let device = self.model.device().lock();
         let (mut known, mut new) = (0, 0);
         for (name, ty) in states_of(graph) {
-            match backend.state_type(name) {
+            match device.state_type(self.model.id(), name) {
                 Some(_) => known += ty.bytes(),
                 None => new += ty.bytes(),
             }
         }
-        let memory = backend.memory();
+        let memory = device.memory();
+        let used = memory.used;
         // A plan counts its own states; the others, and the constants of other functions, stay beside it.
-        let beside = memory.states - known + memory.constants;
-        let plan = compile_beside(backend, graph, options, (beside, self.arena))?;
+        let beside = used.states - known + used.constants;
+        let plan = compile_beside(&*device, graph, options, (beside, self.arena))?;
         // The arena is shared with whatever else runs on the device.
-        let more = plan.arena_bytes().saturating_sub(memory.arena);
-        check_memory(new + plan.constant_bytes() + more)?;
+        let more = plan.arena_bytes().saturating_sub(used.arena);
+        memory.check(new + plan.constant_bytes() + more)?;
+        drop(device);
         self.load(plan)
     }
 
     /// Loads a plan; states that are not allocated yet begin as zeros.
     pub(crate) fn load(&mut self, plan: Plan) -> Result<Function> {
         for (name, ty) in states_of(plan.graph()) {
-            match self.backend.state_type(name) {
-                Some(known) if known == ty => {}
+            match self.model.state_type(name) {
+                Some(known) if known == *ty => {}
                 Some(known) => {
                     return Err(Error::user(format!(
                         "the state `{name}` is {known} and cannot also be {ty}; give one of them another name"
                     )));
                 }
                 None => {
-                    self.backend.allocate(name, ty)?;
+                    self.model.allocate(name, ty)?;
                     self.states.insert(name.to_string());
                 }
             }
         }
         let function = Function {
-            program: self.backend.load(plan)?,
+            program: self.model.load(plan)?,
         };
         self.loaded.push(function);
         Ok(function)
@@ -102,28 +106,27 @@ impl Session {
     ///
     /// # Errors
     /// An input that is missing or of another type than declared, an index out of range. No state has changed then.
-    pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
-        self.backend.run(function.program, inputs)?;
+    pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results> {
+        self.model.run(function.program, inputs)?;
         Ok(self.results(function))
     }
 
     /// The results of a function's last run.
-    pub(crate) fn results(&self, function: Function) -> Results<'_> {
+    pub(crate) fn results(&self, function: Function) -> Results {
         Results {
-            backend: self.backend.as_ref(),
-            program: function.program,
+            arrays: self.model.outputs(function.program),
         }
     }
 
     /// Frees a function. Its states stay.
     pub fn unload(&mut self, function: Function) {
         self.loaded.retain(|loaded| *loaded != function);
-        self.backend.unload(function.program);
+        self.model.unload(function.program);
     }
 
     /// The plan of a function.
-    pub fn plan(&self, function: Function) -> &Plan {
-        self.backend.plan(function.program)
+    pub fn plan(&self, function: Function) -> Arc<Plan> {
+        self.model.plan(function.program)
     }
 
     /// Makes graphs that are added from now on get along with an arena of so many bytes, if they can.
@@ -138,6 +141,6 @@ impl Session {
     pub fn reserve(&mut self) -> Result<()> {
         let plans = self.loaded.iter().map(|function| self.plan(*function).arena_bytes());
         let arena = plans.fold(self.arena.unwrap_or(0), usize::max);
-        self.backend.reserve(arena)
+        self.model.device().lock().reserve(arena)
     }
 }

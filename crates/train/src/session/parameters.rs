@@ -3,18 +3,18 @@
 use super::Session;
 use crate::array::as_f32;
 use lessen_base::{Error, Result};
-use lessen_compile::{Backend, Host};
+use lessen_device::{DeviceModel, Host};
 use lessen_graph::{DType, bf16_bits};
 use lessen_nn::{ParamSpec, Weight, Weights};
 
 /// Gives elements of a parameter other values, rounded to the dtype in which it is held.
-fn set_part(backend: &mut dyn Backend, name: &str, first: usize, values: &[f32]) -> Result<()> {
-    match backend.state_type(name).map(|ty| ty.dtype) {
+fn set_part(model: &DeviceModel, name: &str, first: usize, values: &[f32]) -> Result<()> {
+    match model.state_type(name).map(|ty| ty.dtype) {
         Some(DType::BF16) => {
             let rounded: Vec<u16> = values.iter().map(|&value| bf16_bits(value)).collect();
-            backend.upload_part(name, first, Host::BF16(&rounded))
+            model.upload_part(name, first, Host::BF16(&rounded))
         }
-        _ => backend.upload_part(name, first, Host::F32(values)),
+        _ => model.upload_part(name, first, Host::F32(values)),
     }
 }
 
@@ -32,7 +32,7 @@ impl Session {
             let (mut values, count) = (init.sequence(seed, name), shape.iter().product::<usize>());
             for first in (0..count).step_by(BLOCK) {
                 let part: Vec<f32> = values.by_ref().take(BLOCK.min(count - first)).collect();
-                set_part(self.backend.as_mut(), name, first, &part)?;
+                set_part(&self.model, name, first, &part)?;
             }
         }
         Ok(())
@@ -46,7 +46,7 @@ impl Session {
         let mut weights = Weights::new();
         for ParamSpec { name, shape, .. } in &self.params {
             let mut data = Vec::new();
-            self.backend
+            self.model
                 .download(name, &mut |host| data = as_f32(host).into_owned())?;
             let shape = shape.clone();
             weights.insert(name.clone(), Weight { shape, data });
@@ -79,7 +79,7 @@ impl Session {
     /// # Errors
     /// A parameter that the model does not have, or that ends sooner.
     pub fn set_part(&mut self, name: &str, first: usize, values: &[f32]) -> Result<()> {
-        set_part(self.backend.as_mut(), name, first, values)
+        set_part(&self.model, name, first, values)
     }
 
     /// The name of a parameter with a value that is NaN or infinite.
@@ -89,7 +89,7 @@ impl Session {
     pub fn broken_parameter(&self) -> Result<Option<&str>> {
         for param in &self.params {
             let mut broken = false;
-            self.backend.download(&param.name, &mut |host| {
+            self.model.download(&param.name, &mut |host| {
                 broken = host.elements().any(|value| !value.is_finite());
             })?;
             if broken {

@@ -3,7 +3,7 @@
 use super::Session;
 use crate::array::{StateArray, write_le};
 use lessen_base::{Error, Result};
-use lessen_compile::HostArray;
+use lessen_device::HostArray;
 use lessen_graph::Type;
 use lessen_nn::checkpoint::{self, Entry, TensorFile};
 use std::cmp::Reverse;
@@ -48,14 +48,15 @@ impl Session {
     /// Reads those states of a file that `wanted` contains and the session has in the same type, in blocks. Returns the
     /// names of those that it read.
     pub(crate) fn load_states(&mut self, file: &mut TensorFile, wanted: &[String]) -> Result<Vec<String>> {
-        let has =
-            |entry: &Entry| wanted.contains(&entry.name) && self.backend.state_type(&entry.name) == Some(&entry.ty);
+        let has = |entry: &Entry| {
+            wanted.contains(&entry.name) && self.model.state_type(&entry.name).as_ref() == Some(&entry.ty)
+        };
         let entries: Vec<Entry> = file.entries().filter(has).collect();
         for Entry { name, ty } in &entries {
             let mut first = 0;
             file.visit(name, &mut |bytes| {
                 let part = HostArray::from_le_bytes(ty.dtype, bytes);
-                self.backend.upload_part(name, first, part.host())?;
+                self.model.upload_part(name, first, part.host())?;
                 first += part.host().len();
                 Ok(())
             })?;
@@ -65,9 +66,9 @@ impl Session {
 
     /// A state of any dtype, as it is now.
     pub(crate) fn state(&self, name: &str) -> Result<StateArray> {
-        let ty = self.backend.state_type(name).cloned();
+        let ty = self.model.state_type(name);
         let mut data = None;
-        self.backend
+        self.model
             .download(name, &mut |host| data = Some(HostArray::from(host)))?;
         match (ty, data) {
             (Some(ty), Some(data)) => Ok(StateArray {
@@ -81,18 +82,18 @@ impl Session {
 
     /// Whether there is a state of this name and type.
     pub(crate) fn has_state(&self, array: &StateArray) -> bool {
-        self.backend.state_type(&array.name) == Some(&array.ty())
+        self.model.state_type(&array.name) == Some(array.ty())
     }
 
     /// Gives a state another value.
     pub(crate) fn set_state(&mut self, array: &StateArray) -> Result<()> {
-        self.backend.upload(&array.name, array.data.host())
+        self.model.upload(&array.name, array.data.host())
     }
 
     /// Sets a state to zeros.
     pub(crate) fn clear_state(&mut self, name: &str) -> Result<()> {
-        match self.backend.state_type(name).cloned() {
-            Some(ty) => self.backend.allocate(name, &ty),
+        match self.model.state_type(name) {
+            Some(ty) => self.model.allocate(name, &ty),
             None => Ok(()),
         }
     }
@@ -100,7 +101,7 @@ impl Session {
     /// Frees a state, which no loaded function may read any more.
     pub(crate) fn free(&mut self, name: &str) {
         if self.states.remove(name) {
-            self.backend.free(name);
+            self.model.free(name);
         }
     }
 
@@ -108,13 +109,13 @@ impl Session {
     pub(super) fn entry(&self, name: &str) -> Entry {
         Entry {
             name: name.to_string(),
-            ty: self.backend.state_type(name).cloned().unwrap_or(Type::f32(&[])),
+            ty: self.model.state_type(name).unwrap_or(Type::f32(&[])),
         }
     }
 
     fn write(&self, name: &str, out: &mut dyn Write) -> io::Result<()> {
         let mut written = Ok(());
-        let read = self.backend.download(name, &mut |host| written = write_le(host, out));
+        let read = self.model.download(name, &mut |host| written = write_le(host, out));
         read.map_err(io::Error::other)?;
         written
     }

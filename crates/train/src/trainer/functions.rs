@@ -5,7 +5,8 @@ use crate::graphs::function_graph;
 use crate::recording::{Statistics, recording_graph};
 use crate::session::{Function, Inputs, Results};
 use lessen_base::Result;
-use lessen_compile::{Host, Options, Placement};
+use lessen_compile::{Options, Placement};
+use lessen_device::Host;
 use lessen_graph::{Graph, Tensor};
 use lessen_nn::{Context, Selection};
 
@@ -33,7 +34,7 @@ impl Trainer {
     ///
     /// # Errors
     /// As [`Trainer::step`].
-    pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results<'_>> {
+    pub fn run(&mut self, function: Function, inputs: &Inputs<'_>) -> Result<Results> {
         self.flush()?;
         self.session.run(function, inputs)
     }
@@ -75,13 +76,13 @@ impl Trainer {
     }
 
     pub(super) fn add(&mut self, graph: &Graph, placement: Placement) -> Result<Function> {
-        let before = self.session.memory();
+        let before = self.session.memory().used;
         let options = Options {
             placement,
             ..self.options.of_plans(self.options.budget)
         };
         let function = self.session.add(graph, &options)?;
-        let now = self.session.memory();
+        let now = self.session.memory().used;
         self.planned_lasting += now.states - before.states + now.constants - before.constants;
         self.planned_arena = self.planned_arena.max(self.session.plan(function).arena_bytes());
         self.session.keep_arena(self.planned_arena);

@@ -2,7 +2,8 @@
 
 use crate::support::device;
 use lessen_base::SplitMix64;
-use lessen_compile::{Host, Placement};
+use lessen_compile::Placement;
+use lessen_device::Host;
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::{BatchShape, Model, Weights};
 use lessen_train::{Part, StepGraphs, StepPlans, Trainer, TrainerOptions};

@@ -1,7 +1,7 @@
 //! The whole state of a trainer in a folder.
 
 use crate::support::device;
-use lessen_compile::Host;
+use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
 use lessen_nn::{Context, Init, OptimizerConfig};

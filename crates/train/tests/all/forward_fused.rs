@@ -3,8 +3,9 @@
 
 use crate::support::device;
 use lessen_base::SplitMix64;
+use lessen_compile::Placement;
 use lessen_compile::passes::{delay, pending};
-use lessen_compile::{Host, Placement};
+use lessen_device::Host;
 use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Type, evaluate};
 use lessen_nn::layers::{BatchNorm, batch_norm, embedding, linear};
 use lessen_nn::{Context, Init, OptimizerConfig};

@@ -1,7 +1,8 @@
 //! Continuing a text with keys and values kept says the same as reading the whole text anew for every token.
 
 use crate::support::device;
-use lessen_compile::{Host, Precision};
+use lessen_compile::Precision;
+use lessen_device::Host;
 use lessen_graph::bf16_bits;
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
 use lessen_nn::{AttentionConfig, BatchShape, Model, ParamSpec, Position, Weights, initialize};
@@ -249,7 +250,7 @@ fn weights_in_bf16_say_what_their_rounded_values_say_in_half_the_memory() {
     let mut narrow = Session::for_inference(device(1), model.parameters(), Precision::Bf16).unwrap();
     narrow.set_weights(&weights).unwrap();
     assert!(narrow.weights().unwrap() == rounded, "what is held is rounded once");
-    let bytes = |session: &Session| session.memory().states;
+    let bytes = |session: &Session| session.memory().used.states;
     let wide = session(&model, &rounded);
     let elements = |param: &ParamSpec| param.shape.iter().product::<usize>();
     let saved: usize = model

@@ -1,7 +1,7 @@
 //! Mistakes in a model function: errors that name the line of the function, where tensors alone would panic.
 
 use crate::support::device;
-use lessen_compile::Host;
+use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::{layer_norm, linear};
 use lessen_nn::{Context, Init};

@@ -2,7 +2,7 @@
 
 use crate::support::device;
 use lessen_base::SplitMix64;
-use lessen_compile::Host;
+use lessen_device::Host;
 use lessen_nn::models::bert::{Bert, BertConfig, Family, Head};
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};

@@ -5,7 +5,7 @@
 //! once more in `f32`: how far its own `f32` is off says how far ours may be.
 
 use crate::support::device;
-use lessen_compile::Host;
+use lessen_device::Host;
 use lessen_nn::{BatchShape, Model, OptimizerConfig, checkpoint};
 use lessen_train::{Generator, Sampling, Session, Trainer, TrainerOptions};
 use safetensors::{SafeTensors, tensor::TensorView};

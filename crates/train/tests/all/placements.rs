@@ -3,7 +3,8 @@
 
 use crate::support::{descent, device};
 use lessen_base::SplitMix64;
-use lessen_compile::{Host, Placement};
+use lessen_compile::Placement;
+use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
 use lessen_nn::{Context, Init};

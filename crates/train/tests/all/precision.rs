@@ -1,7 +1,8 @@
 //! Training with products in `bf16`.
 
 use crate::support::device;
-use lessen_compile::{Host, Placement, Precision};
+use lessen_compile::{Placement, Precision};
+use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
 use lessen_nn::{Context, Init};

@@ -1,7 +1,8 @@
 //! Recording of statistics beside training.
 
 use crate::support::device;
-use lessen_compile::{Host, dump_memory, dump_schedule};
+use lessen_compile::{dump_memory, dump_schedule};
+use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
 use lessen_nn::{Context, Init, Selection, Statistic, initialize};

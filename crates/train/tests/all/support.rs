@@ -1,7 +1,7 @@
 //! What the tests share: a device.
 
-use lessen_compile::Backend;
 use lessen_cpu::CpuBackend;
+use lessen_device::Backend;
 use lessen_nn::OptimizerConfig;
 use lessen_train::TrainerOptions;
 

@@ -1,7 +1,8 @@
 //! The trainer on a small model of one's own: a regression by a network of two layers.
 
 use crate::support::device;
-use lessen_compile::{Host, Placement};
+use lessen_compile::Placement;
+use lessen_device::Host;
 use lessen_graph::{DType, Tensor};
 use lessen_nn::layers::linear;
 use lessen_nn::{Context, Init};

@@ -5,10 +5,11 @@ use std::fs;
 use std::path::Path;
 
 use lessen_compile::{
-    Backend, CostModel, Host, KernelKind, Measured, MeasuredMemory, Operands, Options, Plan, Rates, RowBlocks,
-    RowGroup, Scratch, Target, compile, dump_memory, floor_bytes,
+    CostModel, KernelKind, Measured, MeasuredMemory, Operands, Options, Plan, Rates, RowBlocks, RowGroup, Scratch,
+    Target, compile, dump_memory, floor_bytes,
 };
 use lessen_cpu::{CpuBackend, CpuTarget};
+use lessen_device::{Backend, Host};
 use lessen_graph::{DType, Graph, Layout, Op, Phase, Trace, Type};
 
 const CPU: CpuTarget = CpuTarget { threads: 2 };
@@ -176,11 +177,13 @@ fn plans_by_rates_do_not_know_what_was_measured() {
 
 /// The weights after two steps of a plan.
 fn trained(cpu: &mut CpuBackend, plan: Plan) -> Vec<u32> {
-    let program = cpu.load(plan).unwrap();
+    let model = cpu.add_model();
+    let program = cpu.load(model, plan).unwrap();
     let numbers = |n: usize| (0..n).map(|i| (i % 17) as f32 / 17.0 - 0.4).collect::<Vec<_>>();
     for (name, shape) in STATES {
-        cpu.allocate(name, &Type::f32(&shape)).unwrap();
-        cpu.upload(name, Host::F32(&numbers(shape[0] * shape[1]))).unwrap();
+        cpu.allocate(model, name, &Type::f32(&shape)).unwrap();
+        cpu.upload(model, name, Host::F32(&numbers(shape[0] * shape[1])))
+            .unwrap();
     }
     for _ in 0..2 {
         cpu.run(program, &[("x", Host::F32(&numbers(2048 * 64)))]).unwrap();
@@ -192,9 +195,9 @@ fn trained(cpu: &mut CpuBackend, plan: Plan) -> Vec<u32> {
                 bits.extend(numbers.iter().map(|x| x.to_bits()));
             }
         };
-        cpu.download(name, &mut keep).unwrap();
+        cpu.download(model, name, &mut keep).unwrap();
     }
-    cpu.unload(program);
+    cpu.remove_model(model);
     bits
 }
 
@@ -220,7 +223,7 @@ fn a_device_measures_once_and_no_bit_changes() {
     let analytic = device.compile(&graph, &options(CostModel::Analytic)).unwrap();
     let first = device.measure_graphs([&graph], &Options::default()).unwrap();
     assert!(first.measured > 8, "{first:?}");
-    assert_eq!(device.memory().arena, 0, "measuring leaves no arena");
+    assert_eq!(device.memory().used.arena, 0, "measuring leaves no arena");
     let measured = device.compile(&graph, &options(CostModel::Measured)).unwrap();
     let seconds = measured.estimated_step_seconds();
     assert!(seconds.iter().all(|s| s.is_finite() && *s >= 0.0), "{seconds:?}");

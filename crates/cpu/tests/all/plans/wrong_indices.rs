@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use lessen_compile::{Backend, Placement};
+use lessen_compile::Placement;
 use lessen_cpu::{CpuBackend, Device, Executable, Host, Store};
+use lessen_device::Backend;
 use lessen_graph::{Array, DType, Graph, Phase, Tensor, Trace, Type};
 
 use crate::plans::checker::check;
@@ -171,15 +172,16 @@ fn indices_in_states_and_constants_are_checked_before_the_step() {
         trace.finish()
     };
     let mut backend = CpuBackend::new(2).unwrap();
+    let model = backend.add_model();
     let table = [0.5; 14];
-    backend.allocate("table", &Type::f32(&[7, 2])).unwrap();
-    backend.upload("table", Host::F32(&table)).unwrap();
-    backend.allocate("ids", &Type::new(DType::I32, &[2])).unwrap();
-    backend.upload("ids", Host::I32(&[1, 9])).unwrap();
+    backend.allocate(model, "table", &Type::f32(&[7, 2])).unwrap();
+    backend.upload(model, "table", Host::F32(&table)).unwrap();
+    backend.allocate(model, "ids", &Type::new(DType::I32, &[2])).unwrap();
+    backend.upload(model, "ids", Host::I32(&[1, 9])).unwrap();
     for (state, name) in [(true, "the input `ids`"), (false, "a constant")] {
         let options = lessen_compile::Options::default();
         let plan = lessen_compile::compile(&graph(state), &options, backend.target()).unwrap();
-        let program = backend.load(plan).unwrap();
+        let program = backend.load(model, plan).unwrap();
         let error = backend.run(program, &[]).unwrap_err().to_string();
         assert!(
             error.starts_with(&format!("{name} holds the index 9 at [1]")),
@@ -187,5 +189,5 @@ fn indices_in_states_and_constants_are_checked_before_the_step() {
         );
     }
     let unchanged = |host: Host<'_>| assert_eq!(host.as_f32().unwrap(), table);
-    backend.download("table", &mut { unchanged }).unwrap();
+    backend.download(model, "table", &mut { unchanged }).unwrap();
 }

@@ -1,6 +1,6 @@
 //! Random inputs: values that a graph can read.
 
-use lessen_compile::random_inputs;
+use lessen_device::random_inputs;
 use lessen_graph::{DType, Trace};
 
 #[test]

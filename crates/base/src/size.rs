@@ -1,6 +1,6 @@
 //! Sizes in bytes as people write them: `512MiB`, `2GiB`, `1.5GB`.
 
-use lessen_base::{Error, Result};
+use crate::error::{Error, Result};
 
 const UNITS: [(&str, f64); 9] = [
     ("KiB", 1024.0),

@@ -1,10 +1,8 @@
 //! Random values that a graph can read, for checks and benchmarks.
 
 use lessen_base::SplitMix64;
+use lessen_compile::{IndexSource, index_uses, places};
 use lessen_graph::{Array, DType, Graph, InputKind};
-
-use crate::indices::{IndexSource, index_uses};
-use crate::place::places;
 
 /// Integers of inputs that are no indices are below this: masks are, and tables have so many rows.
 const INTEGERS: u64 = 2;

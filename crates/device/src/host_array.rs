@@ -61,6 +61,54 @@ impl HostArray {
         }
     }
 
+    /// Zeros; none where the memory does not hold them.
+    pub fn zeros(dtype: DType, numel: usize) -> Option<HostArray> {
+        fn zeros<T: Clone + Default>(numel: usize) -> Option<Vec<T>> {
+            let mut zeros = Vec::new();
+            zeros.try_reserve_exact(numel).ok()?;
+            zeros.resize(numel, T::default());
+            Some(zeros)
+        }
+        Some(match dtype {
+            DType::F32 => HostArray::F32(zeros(numel)?),
+            DType::F64 => HostArray::F64(zeros(numel)?),
+            DType::BF16 => HostArray::BF16(zeros(numel)?),
+            DType::I32 => HostArray::I32(zeros(numel)?),
+            DType::U32 => HostArray::U32(zeros(numel)?),
+            DType::U8 => HostArray::U8(zeros(numel)?),
+            DType::Bool => HostArray::Bool(zeros(numel)?),
+        })
+    }
+
+    /// Copies an array of the same dtype over the elements from number `first` on.
+    ///
+    /// # Panics
+    /// If the dtypes differ or the elements do not suffice.
+    pub fn write(&mut self, first: usize, from: Host<'_>) {
+        fn copy<T: Copy>(to: &mut [T], first: usize, from: &[T]) {
+            to[first..first + from.len()].copy_from_slice(from);
+        }
+        match (self, from) {
+            (HostArray::F32(to), Host::F32(from)) => copy(to, first, from),
+            (HostArray::F64(to), Host::F64(from)) => copy(to, first, from),
+            (HostArray::BF16(to), Host::BF16(from)) => copy(to, first, from),
+            (HostArray::I32(to), Host::I32(from)) => copy(to, first, from),
+            (HostArray::U32(to), Host::U32(from)) => copy(to, first, from),
+            (HostArray::U8(to), Host::U8(from)) | (HostArray::Bool(to), Host::Bool(from)) => copy(to, first, from),
+            (to, from) => panic!("{} is copied over {}", from.dtype().name(), to.dtype().name()),
+        }
+    }
+
+    /// The number of elements.
+    pub fn len(&self) -> usize {
+        self.host().len()
+    }
+
+    /// Whether there are no elements.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
     /// The elements' bytes, little-endian.
     pub fn to_le_bytes(&self) -> Vec<u8> {
         match self {

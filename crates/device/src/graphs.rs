@@ -1,0 +1,58 @@
+//! What any device does with graphs: compiling them, and measuring their operations.
+
+use lessen_base::Result;
+use lessen_compile::{KernelKind, Operation, Options, Plan, compile, floor_bytes, operations};
+use lessen_graph::{Graph, InputKind};
+
+use crate::backend::{Backend, Measuring};
+
+impl dyn Backend + '_ {
+    /// Compiles a graph for this device.
+    ///
+    /// # Errors
+    /// As [`compile`](lessen_compile::compile).
+    pub fn compile(&self, graph: &Graph, options: &Options) -> Result<Plan> {
+        compile(graph, options, self.target())
+    }
+
+    /// Least budget under which a graph can be compiled for this device.
+    ///
+    /// # Errors
+    /// As [`floor_bytes`](lessen_compile::floor_bytes).
+    pub fn floor_bytes(&self, graph: &Graph, options: &Options) -> Result<usize> {
+        floor_bytes(graph, options, self.target())
+    }
+
+    /// Measures the operations of these graphs, so that plans from then on are by their times. It takes about
+    /// as much memory as the states and the largest operation, and so no more than any plan of the graphs.
+    ///
+    /// # Errors
+    /// Memory that the device does not have.
+    pub fn measure_graphs<'a>(
+        &mut self,
+        graphs: impl IntoIterator<Item = &'a Graph>,
+        options: &Options,
+    ) -> Result<Measuring> {
+        let (mut all, mut memory): (Vec<Operation>, usize) = (Vec::new(), 0);
+        for graph in graphs {
+            let states = graph.inputs.iter().filter(|input| input.kind == InputKind::State);
+            let states: usize = states.map(|input| graph.ty(input.value).bytes()).sum();
+            let found = operations(graph, options, self.target());
+            memory = memory.max(states + found.iter().filter_map(|o| self.bytes_of_whole(o)).max().unwrap_or(0));
+            all.extend(found);
+        }
+        all.sort_by(|a, b| b.share.total_cmp(&a.share));
+        self.measure(&all, memory)
+    }
+
+    /// Bytes of an operation that runs by itself: a plan has them at the same time.
+    fn bytes_of_whole(&self, operation: &Operation) -> Option<usize> {
+        let Operation {
+            op, inputs, outputs, ..
+        } = operation;
+        let target = self.target();
+        let is_whole = target.kernel(op.as_ref(), inputs, outputs) == KernelKind::Whole;
+        let scratch = target.scratch(op.as_ref(), inputs, outputs);
+        is_whole.then(|| operation.bytes() + target.workers() * scratch.worker + scratch.shared)
+    }
+}

@@ -1,0 +1,261 @@
+//! A device made of the reference evaluator, which computes in `f64` and rounds what it keeps.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use lessen_base::{Error, Result};
+use lessen_compile::{KernelKind, Plan, RowBlocks, RowGroup, Scratch, Target};
+use lessen_graph::{Array, Graph, InputKind, Layout, Op, Type, evaluate};
+
+use crate::backend::{Backend, ModelId, ProgramId};
+use crate::host::Host;
+use crate::host_array::HostArray;
+use crate::memory::{DeviceMemory, MemoryUse};
+
+/// A state: its type and its elements.
+struct State {
+    ty: Type,
+    array: HostArray,
+}
+
+/// States of a model by name.
+type Model = BTreeMap<String, State>;
+
+/// A plan, the model whose states it reads, and the results of its last run.
+struct Program {
+    model: ModelId,
+    plan: Arc<Plan>,
+    results: HashMap<String, Arc<HostArray>>,
+}
+
+/// The reference evaluator as a device: it runs the graph of any plan, node by node, in the host's memory.
+#[derive(Default)]
+pub struct ReferenceBackend {
+    target: ReferenceTarget,
+    models: BTreeMap<ModelId, Model>,
+    programs: HashMap<ProgramId, Program>,
+    /// Models and programs that there have been.
+    counts: (u32, u32),
+}
+
+fn array(ty: &Type, host: Host<'_>) -> Array {
+    Array::new(ty.clone(), host.elements().collect())
+}
+
+fn rounded(array: &Array) -> HostArray {
+    HostArray::of(array.ty.dtype, &array.data)
+}
+
+fn not_loaded() -> Error {
+    Error::internal("the program is not loaded")
+}
+
+fn missing(state: &str) -> Error {
+    Error::internal(format!("the state `{state}` is not allocated"))
+}
+
+fn unfit(state: &str, ty: &Type, data: &Host<'_>) -> Error {
+    let (has, n) = (data.dtype().name(), data.len());
+    Error::user(format!("the state `{state}` takes {ty}, not {n} elements of {has}"))
+}
+
+impl ReferenceBackend {
+    fn state(&self, model: ModelId, name: &str) -> Result<&State> {
+        let state = self.models.get(&model).and_then(|model| model.get(name));
+        state.ok_or_else(|| missing(name))
+    }
+}
+
+/// The value of every input of a graph.
+fn inputs(graph: &Graph, model: &Model, data: &[(&str, Host<'_>)]) -> Result<HashMap<String, Array>> {
+    let inputs = graph.inputs.iter().map(|input| {
+        let (name, ty) = (&input.name, graph.ty(input.value));
+        let host = match input.kind {
+            InputKind::State => {
+                let state = model.get(name).ok_or_else(|| missing(name))?;
+                if state.ty != *ty {
+                    let is = &state.ty;
+                    return Err(Error::user(format!("the state `{name}` must have type {ty}, not {is}")));
+                }
+                state.array.host()
+            }
+            InputKind::Data => {
+                let given = data.iter().find(|(given, _)| given == name).map(|(_, host)| *host);
+                let host = given.ok_or_else(|| Error::user(format!("no data is given for the input `{name}`")))?;
+                if host.dtype() != ty.dtype || host.len() != ty.numel() {
+                    let (has, n) = (host.dtype().name(), host.len());
+                    return Err(Error::user(format!(
+                        "the input `{name}` takes {ty}, not {n} elements of {has}"
+                    )));
+                }
+                host
+            }
+        };
+        Ok((name.clone(), array(ty, host)))
+    });
+    inputs.collect()
+}
+
+impl Backend for ReferenceBackend {
+    fn name(&self) -> &'static str {
+        "reference"
+    }
+
+    fn target(&self) -> &dyn Target {
+        &self.target
+    }
+
+    fn add_model(&mut self) -> ModelId {
+        let model = ModelId(self.counts.0);
+        self.counts.0 += 1;
+        self.models.insert(model, Model::new());
+        model
+    }
+
+    fn remove_model(&mut self, model: ModelId) {
+        self.models.remove(&model);
+        self.programs.retain(|_, program| program.model != model);
+    }
+
+    fn load(&mut self, model: ModelId, plan: Plan) -> Result<ProgramId> {
+        if !self.models.contains_key(&model) {
+            return Err(Error::internal("the model of a program is not on the device"));
+        }
+        let program = ProgramId(self.counts.1);
+        self.counts.1 += 1;
+        let (plan, results) = (Arc::new(plan), HashMap::new());
+        self.programs.insert(program, Program { model, plan, results });
+        Ok(program)
+    }
+
+    fn unload(&mut self, program: ProgramId) {
+        self.programs.remove(&program);
+    }
+
+    fn plan(&self, program: ProgramId) -> Arc<Plan> {
+        self.programs[&program].plan.clone()
+    }
+
+    fn allocate(&mut self, model: ModelId, state: &str, ty: &Type) -> Result<()> {
+        let states = self.models.get_mut(&model);
+        let states = states.ok_or_else(|| Error::internal("the model of a state is not on the device"))?;
+        let array = HostArray::zeros(ty.dtype, ty.numel())
+            .ok_or_else(|| Error::user(format!("the memory does not hold the state `{state}` of type {ty}")))?;
+        states.insert(state.to_string(), State { ty: ty.clone(), array });
+        Ok(())
+    }
+
+    fn free(&mut self, model: ModelId, state: &str) {
+        if let Some(states) = self.models.get_mut(&model) {
+            states.remove(state);
+        }
+    }
+
+    fn state_type(&self, model: ModelId, state: &str) -> Option<&Type> {
+        Some(&self.models.get(&model)?.get(state)?.ty)
+    }
+
+    fn upload(&mut self, model: ModelId, state: &str, data: Host<'_>) -> Result<()> {
+        let ty = &self.state(model, state)?.ty;
+        if data.len() != ty.numel() {
+            return Err(unfit(state, ty, &data));
+        }
+        self.upload_part(model, state, 0, data)
+    }
+
+    fn upload_part(&mut self, model: ModelId, state: &str, first: usize, data: Host<'_>) -> Result<()> {
+        let ty = &self.state(model, state)?.ty;
+        let end = first.checked_add(data.len());
+        if data.dtype() != ty.dtype || end.is_none_or(|end| end > ty.numel()) {
+            return Err(unfit(state, ty, &data));
+        }
+        if let Some(state) = self.models.get_mut(&model).and_then(|states| states.get_mut(state)) {
+            state.array.write(first, data);
+        }
+        Ok(())
+    }
+
+    fn download(&self, model: ModelId, state: &str, visit: &mut dyn FnMut(Host<'_>)) -> Result<()> {
+        visit(self.state(model, state)?.array.host());
+        Ok(())
+    }
+
+    fn reserve(&mut self, _arena: usize) -> Result<()> {
+        Ok(())
+    }
+
+    fn submit(&mut self, program: ProgramId, data: &[(&str, Host<'_>)]) -> Result<()> {
+        let program = self.programs.get_mut(&program).ok_or_else(not_loaded)?;
+        let model = self.models.get_mut(&program.model).ok_or_else(not_loaded)?;
+        let graph = program.plan.graph();
+        let results = evaluate(graph, &inputs(graph, model, data)?)?;
+        for assign in &graph.assigns {
+            let input = graph.input(assign.target).ok_or_else(not_loaded)?;
+            if let Some(state) = model.get_mut(&input.name) {
+                state.array = rounded(&results[&input.name]);
+            }
+        }
+        let outputs = graph.outputs.iter();
+        program.results = outputs
+            .map(|output| (output.name.clone(), Arc::new(rounded(&results[&output.name]))))
+            .collect();
+        Ok(())
+    }
+
+    fn wait(&mut self, program: ProgramId) -> Result<()> {
+        match self.programs.contains_key(&program) {
+            true => Ok(()),
+            false => Err(not_loaded()),
+        }
+    }
+
+    fn output(&self, program: ProgramId, name: &str) -> Option<Arc<HostArray>> {
+        self.programs.get(&program)?.results.get(name).cloned()
+    }
+
+    fn memory(&self) -> DeviceMemory {
+        let states = self.models.values().flat_map(BTreeMap::values);
+        let used = MemoryUse {
+            states: states.map(|state| state.ty.bytes()).sum(),
+            ..MemoryUse::default()
+        };
+        DeviceMemory { used, available: None }
+    }
+}
+
+/// A device with one worker, on which every operation runs by itself and reads dense operands.
+#[derive(Default)]
+struct ReferenceTarget;
+
+impl Target for ReferenceTarget {
+    fn workers(&self) -> usize {
+        1
+    }
+
+    fn supports(&self, _: &dyn Op) -> bool {
+        true
+    }
+
+    fn kernel(&self, _: &dyn Op, _: &[Type], _: &[Type]) -> KernelKind {
+        KernelKind::Whole
+    }
+
+    fn accepts(&self, _: &dyn Op, _: &[Type], _: &[Type], _: usize, _: &Layout) -> bool {
+        false
+    }
+
+    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
+        RowBlocks {
+            block: group.rows,
+            tile: group.rows,
+        }
+    }
+
+    fn widest_row(&self) -> usize {
+        usize::MAX
+    }
+
+    fn scratch(&self, _: &dyn Op, _: &[Type], _: &[Type]) -> Scratch {
+        Scratch::default()
+    }
+}

@@ -1,0 +1,3 @@
+//! Tests of what devices have in common.
+
+mod random_inputs;
