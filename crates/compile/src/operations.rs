@@ -106,6 +106,7 @@ impl Own<'_> {
         }
         let name = format!("input {}", self.new.inputs.len());
         let new = self.new.add_input(&name, InputKind::Data, self.graph.ty(old).clone());
+        let new = new.expect("a value of a graph has a size that can be counted");
         self.values.insert(old, new);
         new
     }

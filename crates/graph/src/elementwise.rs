@@ -153,9 +153,10 @@ impl<T: Elementwise> Op for T {
 
     /// A function of numbers that are equal along an axis is.
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        match query.constant.iter().all(|&is| is) {
-            true => Along::Constant,
-            false => Elementwise::along(self, query),
+        if query.constant.iter().all(|&is| is) {
+            Along::Constant
+        } else {
+            Elementwise::along(self, query)
         }
     }
 

@@ -1,7 +1,7 @@
 //! The reference evaluator: plain `f64` loops, the oracle of every kernel and every pass.
 
 use lessen_base::{Error, Result};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::array::Array;
 use crate::graph::{Graph, Node, ValueId};
@@ -18,7 +18,8 @@ use crate::types::Type;
 /// as [`lower`] writes it.
 ///
 /// # Errors
-/// A sentence that names an input which is missing or has another type.
+/// A sentence that names an input which is missing or has another type, or a name that an output and an assigned state
+/// share.
 pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMap<String, Array>> {
     run(graph, inputs, round)
 }
@@ -39,6 +40,15 @@ fn round(array: &mut Array) {
 }
 
 fn run(graph: &Graph, inputs: &HashMap<String, Array>, finish: fn(&mut Array)) -> Result<HashMap<String, Array>> {
+    let assigned: HashSet<&str> = (graph.assigns.iter())
+        .filter_map(|assign| Some(graph.input(assign.target)?.name.as_str()))
+        .collect();
+    if let Some(output) = graph.outputs.iter().find(|output| assigned.contains(&*output.name)) {
+        return Err(Error::user(format!(
+            "an output and an assigned state are both called `{}`; rename the output",
+            output.name
+        )));
+    }
     let graph = &*lower(graph, &<dyn Op>::is_standard);
     let mut values: Vec<Option<Array>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
@@ -107,7 +117,7 @@ fn evaluate_node(graph: &Graph, node: &Node, values: &[Option<Array>]) -> Vec<Ar
 /// The operation's sentence when the types do not fit.
 pub fn evaluate_op(op: &dyn Op, inputs: &[&Array]) -> Result<Vec<Array>> {
     let types: Vec<Type> = inputs.iter().map(|a| a.ty.clone()).collect();
-    let outputs = op.infer(&types)?;
+    let outputs = op.infer_checked(&types)?;
     if op.is_standard() {
         return Ok(op.eval(inputs, &outputs));
     }

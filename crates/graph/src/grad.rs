@@ -2,6 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use lessen_base::Result;
+
+use crate::builder::GraphBuilder;
 use crate::graph::{Phase, ValueId};
 use crate::op::{Op, Vjp};
 use crate::trace::{Tensor, Trace};
@@ -20,16 +23,13 @@ impl<'g> Tensor<'g> {
         if ty.numel() != 1 || !ty.dtype.is_float() {
             trace.fail(format!("grad needs a float scalar, not {ty}"));
         }
-        check_traces(trace, wrt.iter());
-        trace.in_phase(Phase::Backward, || {
-            let seed = self.full_like(1.0);
-            let found = vjp(&[self], &[Some(seed)], wrt);
-            found
-                .into_iter()
-                .zip(wrt)
-                .map(|(g, x)| g.unwrap_or_else(|| x.full_like(0.0)))
-                .collect()
-        })
+        trace.check_own(format_args!("the derivative for"), wrt);
+        let before = trace.set_phase(Phase::Backward);
+        let seed = self.full_like(1.0);
+        let found = vjp(&[self], &[Some(seed)], wrt).into_iter().zip(wrt);
+        let gradients = found.map(|(g, x)| g.unwrap_or_else(|| x.full_like(0.0))).collect();
+        trace.set_phase(before);
+        gradients
     }
 }
 
@@ -49,7 +49,10 @@ pub fn vjp<'g>(
         return vec![None; wrt.len()];
     };
     let trace = first.trace();
-    check_traces(trace, outputs.iter().chain(cotangents.iter().flatten()).chain(wrt));
+    let given: Vec<Tensor<'g>> = cotangents.iter().copied().flatten().collect();
+    for tensors in [outputs, &given, wrt] {
+        trace.check_own(format_args!("the derivative for"), tensors);
+    }
     let end = trace.with_graph(|g| g.nodes.len());
 
     // Nothing before the first definition of `wrt` depends on it.
@@ -80,10 +83,9 @@ pub fn vjp<'g>(
     for (output, cotangent) in outputs.iter().zip(cotangents) {
         if let Some(cotangent) = cotangent {
             let (given, expected) = (cotangent.ty(), output.ty());
-            assert!(
-                given == expected,
-                "the cotangent of a tensor of type {expected} has type {given}"
-            );
+            if given != expected {
+                trace.fail(format!("the cotangent of a tensor of type {expected} has type {given}"));
+            }
             accumulate(&mut sums, output.id(), *cotangent);
         }
     }
@@ -111,20 +113,23 @@ pub fn vjp<'g>(
         if results.is_empty() {
             results = vjp_of_decomposition(node.op.as_ref(), &cx);
         }
-        assert_eq!(
-            results.len(),
-            inputs.len(),
-            "vjp of {} gives a cotangent for each input",
-            node.op.name()
-        );
+        let name = node.op.name();
+        if results.len() != inputs.len() {
+            trace.fail(format!(
+                "the derivative of `{name}` gives {} cotangents for {} inputs",
+                results.len(),
+                inputs.len()
+            ));
+        }
         for ((input, result), wanted) in inputs.iter().zip(results).zip(&wanted) {
             if let (Some(cotangent), true) = (result, *wanted) {
-                assert_eq!(
-                    cotangent.ty(),
-                    input.ty(),
-                    "vjp of {} gives another type",
-                    node.op.name()
-                );
+                trace.check_own(format_args!("the derivative of `{name}` gives"), &[cotangent]);
+                if cotangent.ty() != input.ty() {
+                    let (given, expected) = (cotangent.ty(), input.ty());
+                    trace.fail(format!(
+                        "the derivative of `{name}` gives a cotangent {given} for an input {expected}"
+                    ));
+                }
                 accumulate(&mut sums, input.id(), cotangent);
             }
         }
@@ -133,32 +138,48 @@ pub fn vjp<'g>(
     wrt.iter().map(|x| sums.get(&x.id()).copied()).collect()
 }
 
-#[track_caller]
-fn check_traces<'a, 'g: 'a>(trace: &'g Trace, mut tensors: impl Iterator<Item = &'a Tensor<'g>>) {
-    assert!(
-        tensors.all(|x| std::ptr::eq(x.trace(), trace)),
-        "the derivative for a tensor of another trace"
-    );
+impl GraphBuilder {
+    /// The gradients of a scalar with respect to `wrt`, in the phase [`Phase::Backward`]; see [`Tensor::grad`].
+    ///
+    /// # Errors
+    /// If the value is no scalar of a float type, an operation between has no derivative, or there is no such value.
+    pub fn grad(&mut self, loss: ValueId, wrt: &[ValueId]) -> Result<Vec<ValueId>> {
+        self.graph().check_defined(&[&[loss], wrt].concat())?;
+        let mark = self.mark();
+        let trace = Trace::building(std::mem::take(self));
+        let found = trace.attempt_described(|| {
+            let wrt: Vec<Tensor<'_>> = wrt.iter().map(|&x| trace.tensor(x)).collect();
+            let gradients = trace.tensor(loss).grad(&wrt);
+            gradients.into_iter().map(Tensor::id).collect()
+        });
+        *self = trace.into_builder();
+        if found.is_err() {
+            self.take_back(mark);
+        }
+        found
+    }
 }
 
 /// The derivative of an operation without one of its own: writes the decomposition beside it and differentiates that.
+#[track_caller]
 fn vjp_of_decomposition<'g>(op: &dyn Op, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
     // The same tensor may be given twice; identities keep the two uses apart.
     let inputs: Vec<Tensor<'g>> = cx.inputs.iter().map(|x| x.identity()).collect();
     let trace = inputs[0].trace();
     let before = trace.streams();
     let Some(outputs) = op.decompose(&inputs) else {
-        panic!(
+        trace.fail(format!(
             "the operation `{}` has neither a derivative nor a decomposition",
             op.name()
-        );
+        ));
     };
     // The numbers drawn now would be others than those of the forward pass.
-    assert!(
-        trace.streams() == before,
-        "the operation `{}` needs a derivative of its own, since its decomposition draws random numbers",
-        op.name()
-    );
+    if trace.streams() != before {
+        trace.fail(format!(
+            "the operation `{}` needs a derivative of its own, since its decomposition draws random numbers",
+            op.name()
+        ));
+    }
     let wanted: Vec<Tensor<'g>> = inputs
         .iter()
         .zip(cx.wanted)

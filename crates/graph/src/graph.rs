@@ -136,9 +136,15 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Adds an input.
-    pub fn add_input(&mut self, name: &str, kind: InputKind, ty: Type) -> ValueId {
-        let value = ValueId(self.values.len() as u32);
+    /// Adds an input. Its name must be new, which [`verify`](crate::verify) checks.
+    ///
+    /// # Errors
+    /// A sentence that names the input, if its size cannot be counted.
+    pub fn add_input(&mut self, name: &str, kind: InputKind, ty: Type) -> Result<ValueId> {
+        if !ty.fits() {
+            return Err(Error::user(format!("the input `{name}` of type {ty} is too large")));
+        }
+        let value = self.next_value()?;
         self.values.push(Value {
             ty,
             def: Def::Input(self.inputs.len()),
@@ -148,14 +154,31 @@ impl Graph {
             kind,
             value,
         });
-        value
+        Ok(value)
+    }
+
+    /// The number of the value that is added next.
+    fn next_value(&self) -> Result<ValueId> {
+        let number = u32::try_from(self.values.len());
+        number
+            .map(ValueId)
+            .map_err(|_| Error::user("a graph has at most 2^32 values"))
+    }
+
+    /// Checks that values exist.
+    pub(crate) fn check_defined(&self, values: &[ValueId]) -> Result<()> {
+        match values.iter().find(|value| value.index() >= self.values.len()) {
+            Some(value) => Err(Error::user(format!("the graph has no value %{}", value.0))),
+            None => Ok(()),
+        }
     }
 
     /// Appends a node, with the output types of the operation's type rule.
     ///
     /// # Errors
-    /// The operation's own sentence when the inputs do not fit it; a sentence when it has no outputs, or one
-    /// whose size cannot be counted, or the name of a standard operation or of another one of this graph.
+    /// The operation's own sentence when the inputs do not fit it; a sentence when an input does not exist, when there
+    /// are no outputs, or one whose size cannot be counted, or when the operation has the name of a standard operation
+    /// or of another one of this graph.
     pub fn add_node(
         &mut self,
         op: Arc<dyn Op>,
@@ -164,25 +187,17 @@ impl Graph {
         scope: Arc<str>,
     ) -> Result<Vec<ValueId>> {
         self.check_name(op.as_ref())?;
+        self.check_defined(inputs)?;
         let types: Vec<Type> = inputs.iter().map(|&v| self.ty(v).clone()).collect();
-        let out_types = op
-            .infer(&types)
-            .map_err(|e| Error::user(format!("{}: {e}", op.name())))?;
-        if out_types.is_empty() {
-            return Err(Error::user(format!("{}: there is no result", op.name())));
-        }
-        if let Some(ty) = out_types.iter().find(|ty| !ty.fits()) {
-            return Err(Error::user(format!("{}: the result {ty} is too large", op.name())));
-        }
+        let out_types = op.infer_checked(&types).map_err(|e| e.at(op.name()))?;
+        let first = self.next_value()?;
         let node = NodeId(self.nodes.len() as u32);
-        let mut outputs = Vec::with_capacity(out_types.len());
-        for (i, ty) in out_types.into_iter().enumerate() {
-            outputs.push(ValueId(self.values.len() as u32));
-            self.values.push(Value {
+        let outputs: Vec<ValueId> = (first.0..).map(ValueId).take(out_types.len()).collect();
+        self.values
+            .extend(out_types.into_iter().enumerate().map(|(i, ty)| Value {
                 ty,
                 def: Def::Node(node, i),
-            });
-        }
+            }));
         self.nodes.push(Node {
             op,
             inputs: inputs.to_vec(),
@@ -214,7 +229,8 @@ impl Graph {
     /// `stream`.
     pub(crate) fn next_stream(&self) -> u32 {
         let streams = self.nodes.iter().filter_map(|node| node.op.attrs().int("stream").ok());
-        streams.max().map_or(0, |largest| largest as u32 + 1)
+        let largest = streams.filter_map(|stream| u32::try_from(stream).ok()).max();
+        largest.map_or(0, |largest| largest.saturating_add(1))
     }
 
     /// The type of a value.

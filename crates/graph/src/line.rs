@@ -1,5 +1,7 @@
 //! The lexer of one line of the text form.
 
+use std::str::FromStr;
+
 use lessen_base::{Error, Result};
 
 use crate::attrs::{Attr, Attrs};
@@ -8,6 +10,24 @@ use crate::types::{DType, Type};
 /// Whether a scope reads back without quotation marks.
 pub(crate) fn is_plain_scope(scope: &str) -> bool {
     scope.chars().all(|c| c.is_alphanumeric() || "._-/".contains(c))
+}
+
+impl FromStr for Attrs {
+    type Err = Error;
+
+    /// Reads attributes in the text form, with or without braces, such as `axis=1, sizes=[2,3]`.
+    fn from_str(text: &str) -> Result<Attrs> {
+        let text = text.trim();
+        let braced = if text.starts_with('{') {
+            text.to_string()
+        } else {
+            format!("{{{text}}}")
+        };
+        let mut line = Line::new(&braced);
+        let attrs = line.attrs()?;
+        line.end()?;
+        Ok(attrs)
+    }
 }
 
 /// The rest of a line. Blanks in front of what is read are skipped.
@@ -141,12 +161,7 @@ impl<'t> Line<'t> {
             let digits = self.take(|c| c.is_ascii_digit());
             shape.push(digits.parse().map_err(|_| self.instead_of("an extent"))?);
         }
-        let ty = Type::new(dtype, &shape);
-        if ty.fits() {
-            Ok(ty)
-        } else {
-            Err(Error::user(format!("the type {ty} is too large")))
-        }
+        Type::sized(dtype, &shape)
     }
 
     /// Attributes between braces; none if no brace comes next.

@@ -1,6 +1,6 @@
 //! The operation trait: what the evaluator, the compiler and devices need to know of an operation.
 
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 use std::any::{Any, TypeId};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -80,7 +80,7 @@ impl Cost {
     pub fn vector(flops: f64, inputs: &[Type], outputs: &[Type]) -> Cost {
         Cost {
             vector_flops: flops,
-            bytes: inputs.iter().chain(outputs).map(Type::bytes).sum::<usize>() as f64,
+            bytes: inputs.iter().chain(outputs).map(|ty| ty.bytes() as f64).sum(),
             ..Cost::default()
         }
     }
@@ -103,7 +103,11 @@ pub enum Fold {
 }
 
 /// What an operation computes where inputs are sparse: zeros but for a few rows of the first axis, those of all sparse
-/// inputs being the same. Zeros times what is not finite count as zeros.
+/// inputs being the same.
+///
+/// A row that is not there stays zeros whatever it is multiplied by, also by NaN or an infinity, where the dense product
+/// is NaN. While factors are finite, results equal the dense ones. Where a clip coefficient is NaN, the rows of a batch
+/// become NaN and all other rows are updated with the gradient 0.
 #[derive(Clone, Debug)]
 pub enum OnRows {
     /// Nothing that follows from the rows.
@@ -146,7 +150,8 @@ pub struct IndexInput {
 impl IndexInput {
     /// Whether an index is valid.
     pub fn admits(&self, index: i64) -> bool {
-        self.ignored == Some(index) || (0..self.limit as i64).contains(&index)
+        let is_below = usize::try_from(index).is_ok_and(|index| index < self.limit);
+        is_below || self.ignored == Some(index)
     }
 }
 
@@ -288,7 +293,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         None
     }
 
-    /// What follows for the outputs where the inputs marked in `sparse` are zeros but for some rows.
+    /// What follows for the outputs where the inputs marked in `sparse` are zeros but for some rows. A rule may take 0
+    /// times any number as 0; see [`OnRows`].
     fn on_rows(&self, sparse: &[bool], inputs: &[Type]) -> OnRows {
         let _ = (sparse, inputs);
         OnRows::No
@@ -370,7 +376,7 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
 
     /// Cost. By default one vector operation per output element.
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(outputs.iter().map(Type::numel).sum::<usize>() as f64, inputs, outputs)
+        Cost::vector(outputs.iter().map(|ty| ty.numel() as f64).sum(), inputs, outputs)
     }
 
     /// A hash that is the same for operations that are the same; the type counts separately. By default that of the
@@ -393,7 +399,24 @@ impl dyn Op {
         (self as &dyn Any).downcast_ref::<T>()
     }
 
-    /// The type of the operation behind `dyn Op`.
+    /// The types of the outputs for inputs of these types: [`Op::infer`], with every size checked.
+    ///
+    /// # Errors
+    /// The operation's own sentence when the inputs do not fit it; a sentence when it has no outputs, or a type has a
+    /// size that cannot be counted.
+    pub fn infer_checked(&self, inputs: &[Type]) -> Result<Vec<Type>> {
+        inputs.iter().try_for_each(Type::check_size)?;
+        let outputs = self.infer(inputs)?;
+        if outputs.is_empty() {
+            return Err(Error::user("there is no result"));
+        }
+        match outputs.iter().find(|ty| !ty.fits()) {
+            Some(ty) => Err(Error::user(format!("the result {ty} is too large"))),
+            None => Ok(outputs),
+        }
+    }
+
+    /// The concrete type of the operation.
     pub(crate) fn concrete_type(&self) -> TypeId {
         (self as &dyn Any).type_id()
     }

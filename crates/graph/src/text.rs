@@ -16,9 +16,9 @@
 use lessen_base::{Error, Result};
 use std::collections::HashMap;
 use std::fmt::{self, Write};
-use std::sync::Arc;
 
 use crate::attrs::quoted;
+use crate::builder::GraphBuilder;
 use crate::graph::{Assign, Graph, Input, InputKind, Node, Output, Phase, Value, ValueId};
 use crate::line::{Line, is_plain_scope};
 use crate::registry::Registry;
@@ -102,9 +102,8 @@ fn phase_name(phase: Phase) -> &'static str {
 pub fn parse(text: &str, registry: &Registry) -> Result<Graph> {
     let mut parser = Parser {
         registry,
-        graph: Graph::default(),
+        builder: GraphBuilder::new(),
         ids: HashMap::new(),
-        phase: Phase::Forward,
     };
     for (i, line) in text.lines().enumerate() {
         let line = line.trim();
@@ -114,23 +113,22 @@ pub fn parse(text: &str, registry: &Registry) -> Result<Graph> {
                 .map_err(|e| Error::user(format!("line {}: {e}", i + 1)))?;
         }
     }
-    Ok(renumbered(parser.graph, &parser.ids))
+    Ok(renumbered(parser.builder.finish(), &parser.ids))
 }
 
 struct Parser<'r> {
     registry: &'r Registry,
-    /// Values in the order of their definition.
-    graph: Graph,
+    /// The graph with its values in the order of their definition.
+    builder: GraphBuilder,
     /// Values by their number in the text.
     ids: HashMap<u32, ValueId>,
-    phase: Phase,
 }
 
 impl Parser<'_> {
     fn line(&mut self, text: &str) -> Result<()> {
         for phase in [Phase::Forward, Phase::Backward, Phase::Update] {
             if text.strip_suffix(':') == Some(phase_name(phase)) {
-                self.phase = phase;
+                self.builder.set_phase(phase);
                 return Ok(());
             }
         }
@@ -145,13 +143,13 @@ impl Parser<'_> {
                     let name = line.quoted()?;
                     line.expect("=")?;
                     let value = self.used(line.value()?)?;
-                    self.graph.outputs.push(Output { name, value });
+                    self.builder.output(name, value)?;
                 }
                 "assign" => {
                     let target = self.used(line.value()?)?;
                     line.expect("=")?;
                     let value = self.used(line.value()?)?;
-                    self.graph.assigns.push(Assign { target, value });
+                    self.builder.assign(target, value)?;
                 }
                 word => {
                     return Err(Error::user(format!(
@@ -167,7 +165,7 @@ impl Parser<'_> {
         let name = line.quoted()?;
         let number = line.value()?;
         line.expect(":")?;
-        let value = self.graph.add_input(&name, kind, line.ty()?);
+        let value = self.builder.declare(name, kind, line.ty()?)?;
         self.define(number, value)
     }
 
@@ -193,8 +191,9 @@ impl Parser<'_> {
         while line.accept(",") {
             types.push(line.ty()?);
         }
-        let outputs = self.graph.add_node(op, &inputs, self.phase, Arc::from(scope))?;
-        let rule: Vec<&Type> = outputs.iter().map(|&v| self.graph.ty(v)).collect();
+        self.builder.set_scope(scope);
+        let outputs = self.builder.push(op, &inputs)?;
+        let rule: Vec<&Type> = outputs.iter().map(|&v| self.builder.graph().ty(v)).collect();
         if numbers.len() != outputs.len() || !rule.iter().copied().eq(&types) {
             return Err(Error::user(format!(
                 "{name} gives {rule:?}, the text says {types:?} for {} values",

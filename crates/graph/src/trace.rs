@@ -1,25 +1,22 @@
 //! Tracing: a graph under construction, and the handles of its values. Each operation's file adds its methods to them.
 
 use std::cell::{Cell, RefCell};
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, Location, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
 
-use crate::graph::{Assign, Graph, InputKind, Output, Phase, ValueId};
+use crate::builder::GraphBuilder;
+use crate::graph::{Graph, Phase, ValueId};
 use crate::op::Op;
 use crate::types::{DType, Type};
 
 /// A graph under construction. Operations on its [`Tensor`]s append nodes.
 #[derive(Debug, Default)]
 pub struct Trace {
-    graph: RefCell<Graph>,
-    phase: Cell<Phase>,
-    scope: RefCell<Arc<str>>,
-    streams: Cell<u32>,
-    names: RefCell<Names>,
+    builder: RefCell<GraphBuilder>,
     /// Whether a mistake is caught by [`Trace::attempt`].
     attempts: Cell<bool>,
     /// Where nodes were appended, by the first of their outputs.
@@ -43,53 +40,37 @@ pub struct Scope<'g> {
 
 impl Drop for Scope<'_> {
     fn drop(&mut self) {
-        self.trace.scope.replace(self.before.clone());
-    }
-}
-
-/// Names that are taken and states that are assigned.
-#[derive(Debug, Default)]
-struct Names {
-    inputs: HashSet<String>,
-    outputs: HashSet<String>,
-    assigned: HashSet<ValueId>,
-}
-
-impl Names {
-    fn of(graph: &Graph) -> Names {
-        Names {
-            inputs: graph.inputs.iter().map(|i| i.name.clone()).collect(),
-            outputs: graph.outputs.iter().map(|o| o.name.clone()).collect(),
-            assigned: graph.assigns.iter().map(|a| a.target).collect(),
-        }
+        self.trace.set_scope(self.before.clone());
     }
 }
 
 impl Trace {
     /// An empty trace.
     pub fn new() -> Trace {
-        Trace {
-            scope: RefCell::new(Arc::from("")),
-            ..Trace::default()
-        }
+        Trace::default()
     }
 
     /// An empty trace whose first stream of random numbers is this one.
     pub(crate) fn from_stream(stream: u32) -> Trace {
-        Trace {
-            streams: Cell::new(stream),
-            ..Trace::new()
-        }
+        Trace::building(GraphBuilder::from_stream(stream))
     }
 
     /// A trace that appends to a graph.
     pub fn of(graph: Graph) -> Trace {
+        Trace::building(GraphBuilder::of(graph))
+    }
+
+    /// A trace that goes on with what a builder has begun.
+    pub(crate) fn building(builder: GraphBuilder) -> Trace {
         Trace {
-            streams: Cell::new(graph.next_stream()),
-            names: RefCell::new(Names::of(&graph)),
-            graph: RefCell::new(graph),
-            ..Trace::new()
+            builder: RefCell::new(builder),
+            ..Trace::default()
         }
+    }
+
+    /// The builder with what was traced.
+    pub(crate) fn into_builder(self) -> GraphBuilder {
+        self.builder.into_inner()
     }
 
     /// Declares an input that the caller of every run provides.
@@ -98,7 +79,8 @@ impl Trace {
     /// If there is an input of this name, or its size cannot be counted.
     #[track_caller]
     pub fn input(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'_> {
-        self.declare(name, InputKind::Data, Type::new(dtype, shape))
+        let declared = self.builder.borrow_mut().input(name, dtype, shape);
+        self.tensor(self.expect(declared))
     }
 
     /// Declares a state that is kept between runs: a parameter or a value of the optimizer.
@@ -107,19 +89,28 @@ impl Trace {
     /// If there is an input of this name, or its size cannot be counted.
     #[track_caller]
     pub fn state(&self, name: &str, dtype: DType, shape: &[usize]) -> Tensor<'_> {
-        self.declare(name, InputKind::State, Type::new(dtype, shape))
+        let declared = self.builder.borrow_mut().state(name, dtype, shape);
+        self.tensor(self.expect(declared))
     }
 
+    /// The result of the builder; an error is a mistake in the program that builds the graph.
     #[track_caller]
-    fn declare(&self, name: &str, kind: InputKind, ty: Type) -> Tensor<'_> {
-        if !self.names.borrow_mut().inputs.insert(name.to_string()) {
-            self.fail(format!("the graph already has an input called `{name}`"));
+    fn expect<T>(&self, result: Result<T>) -> T {
+        match result {
+            Ok(made) => made,
+            Err(sentence) => self.fail(sentence.to_string()),
         }
-        if !ty.fits() {
-            self.fail(format!("the input `{name}` of type {ty} is too large"));
+    }
+
+    /// Refuses tensors of another trace; `what` begins the sentence.
+    ///
+    /// # Panics
+    /// If one of them belongs to another trace.
+    #[track_caller]
+    pub(crate) fn check_own(&self, what: fmt::Arguments<'_>, tensors: &[Tensor<'_>]) {
+        if !tensors.iter().all(|tensor| std::ptr::eq(tensor.trace, self)) {
+            self.fail(format!("{what} a tensor of another trace"));
         }
-        let id = self.graph.borrow_mut().add_input(name, kind, ty);
-        Tensor { trace: self, id }
     }
 
     /// Applies an operation and returns its outputs.
@@ -134,23 +125,14 @@ impl Trace {
     /// [`Trace::apply`] for an operation that is already shared.
     #[track_caller]
     pub fn apply_shared(&self, op: Arc<dyn Op>, inputs: &[Tensor<'_>]) -> Vec<Tensor<'_>> {
-        for input in inputs {
-            if !std::ptr::eq(input.trace(), self) {
-                self.fail(format!("{}: a tensor of another trace", op.name()));
-            }
-        }
+        self.check_own(format_args!("{}:", op.name()), inputs);
         let ids: Vec<ValueId> = inputs.iter().map(|t| t.id()).collect();
-        let scope = self.scope.borrow().clone();
-        let outputs = self.graph.borrow_mut().add_node(op, &ids, self.phase.get(), scope);
-        match outputs {
-            Ok(ids) => {
-                if let (Some(first), true) = (ids.first(), self.attempts.get()) {
-                    self.places.borrow_mut().insert(*first, Location::caller());
-                }
-                ids.into_iter().map(|id| Tensor { trace: self, id }).collect()
-            }
-            Err(sentence) => self.fail(sentence.to_string()),
+        let pushed = self.builder.borrow_mut().push(op, &ids);
+        let outputs = self.expect(pushed);
+        if let (Some(first), true) = (outputs.first(), self.attempts.get()) {
+            self.places.borrow_mut().insert(*first, Location::caller());
         }
+        outputs.into_iter().map(|id| Tensor { trace: self, id }).collect()
     }
 
     /// Ends the building of the graph because of a mistake in the program that builds it: an error of
@@ -197,14 +179,17 @@ impl Trace {
         })
     }
 
-    /// The line of the program that made a value in [`Trace::attempt`], as `FILE:LINE`; none of an input.
+    /// The line of the program that made a value in [`Trace::attempt`], as `FILE:LINE`; none of an input, and none of a
+    /// tensor of another trace.
     pub fn place_of(&self, value: Tensor<'_>) -> Option<String> {
-        let graph = self.graph.borrow();
-        let node = &graph.nodes[graph.producer(value.id())?.index()];
-        self.places
-            .borrow()
-            .get(node.outputs.first()?)
-            .map(|place| shown(place))
+        if !std::ptr::eq(value.trace, self) {
+            return None;
+        }
+        let first = self.with_graph(|graph| {
+            let node = &graph.nodes[graph.producer(value.id)?.index()];
+            node.outputs.first().copied()
+        });
+        self.places.borrow().get(&first?).map(|place| shown(place))
     }
 
     /// [`Trace::apply`] for an operation with one output.
@@ -216,50 +201,30 @@ impl Trace {
     /// Names a result of the graph.
     ///
     /// # Panics
-    /// If there is an output of this name.
+    /// If there is an output of this name, or the tensor belongs to another trace.
     #[track_caller]
     pub fn output(&self, name: &str, value: Tensor<'_>) {
-        if !self.names.borrow_mut().outputs.insert(name.to_string()) {
-            self.fail(format!("the graph already has an output called `{name}`"));
-        }
-        self.graph.borrow_mut().outputs.push(Output {
-            name: name.to_string(),
-            value: value.id(),
-        });
+        self.check_own(format_args!("the output `{name}` is"), &[value]);
+        let named = self.builder.borrow_mut().output(name, value.id);
+        self.expect(named);
     }
 
     /// Assigns a state: after a run, `target` holds `value`.
     ///
     /// # Panics
-    /// If `target` is no state, is assigned already, or the types differ.
+    /// If `target` is no state, is assigned already, the types differ, or a tensor belongs to another trace.
     #[track_caller]
     pub fn assign(&self, target: Tensor<'_>, value: Tensor<'_>) {
-        let (old, new) = (target.ty(), value.ty());
-        let input = self.with_graph(|graph| graph.input(target.id()).cloned());
-        let Some(input) = input else {
-            self.fail("only a state can be assigned")
-        };
-        let name = input.name;
-        if input.kind != InputKind::State {
-            self.fail(format!("the input `{name}` is data, only a state can be assigned"));
-        }
-        if old != new {
-            self.fail(format!("the state `{name}` of type {old} cannot hold a {new}"));
-        }
-        if !self.names.borrow_mut().assigned.insert(target.id()) {
-            self.fail(format!("the state `{name}` is assigned twice"));
-        }
-        self.graph.borrow_mut().assigns.push(Assign {
-            target: target.id(),
-            value: value.id(),
-        });
+        self.check_own(format_args!("an assignment takes"), &[target, value]);
+        let assigned = self.builder.borrow_mut().assign(target.id, value.id);
+        self.expect(assigned);
     }
 
     /// Calls `f`; the nodes that it appends belong to `phase`.
     pub fn in_phase<R>(&self, phase: Phase, f: impl FnOnce() -> R) -> R {
-        let before = self.phase.replace(phase);
+        let before = self.set_phase(phase);
         let result = f();
-        self.phase.set(before);
+        self.set_phase(before);
         result
     }
 
@@ -271,45 +236,58 @@ impl Trace {
 
     /// Nodes that are appended until the result is dropped belong to the scope `name` inside the current one.
     pub fn enter_scope(&self, name: &str) -> Scope<'_> {
-        let before = self.scope.borrow().clone();
+        let before = self.builder.borrow().scope().clone();
         let inner = if before.is_empty() {
             Arc::from(name)
         } else {
             Arc::from(format!("{before}.{name}"))
         };
-        self.scope.replace(inner);
+        self.set_scope(inner);
         Scope { trace: self, before }
     }
 
     /// The number of a stream of random bits that no other operation of this trace draws from.
+    ///
+    /// # Panics
+    /// If all of the 2^32 streams are drawn from.
+    #[track_caller]
     pub fn new_stream(&self) -> u32 {
-        let stream = self.streams.get();
-        self.streams.set(stream + 1);
-        stream
+        let stream = self.builder.borrow_mut().new_stream();
+        self.expect(stream)
     }
 
     /// The next stream of random bits.
     pub(crate) fn streams(&self) -> u32 {
-        self.streams.get()
+        self.builder.borrow().streams()
     }
 
     /// The handle of a value of the graph under construction.
+    ///
+    /// # Panics
+    /// If there is no such value.
+    #[track_caller]
     pub fn tensor(&self, id: ValueId) -> Tensor<'_> {
+        let defined = self.with_graph(|graph| graph.check_defined(&[id]));
+        self.expect(defined);
         Tensor { trace: self, id }
     }
 
     /// Calls `f` with the graph under construction.
     pub fn with_graph<R>(&self, f: impl FnOnce(&Graph) -> R) -> R {
-        f(&self.graph.borrow())
+        f(self.builder.borrow().graph())
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) -> Phase {
+        self.builder.borrow_mut().set_phase(phase)
     }
 
     pub(crate) fn set_scope(&self, scope: Arc<str>) -> Arc<str> {
-        self.scope.replace(scope)
+        self.builder.borrow_mut().set_scope(scope)
     }
 
     /// The finished graph.
     pub fn finish(self) -> Graph {
-        self.graph.into_inner()
+        self.into_builder().finish()
     }
 }
 

@@ -126,9 +126,10 @@ pub fn bf16_bits(value: f32) -> u16 {
     ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) as u16
 }
 
-/// The number of elements of a shape (1 for a scalar, whose shape is empty).
+/// The number of elements of a shape (1 for a scalar, whose shape is empty). Products saturate, so that no size is less
+/// than it should be; those of a type that passes [`Type::check_size`] never do.
 pub fn numel(shape: &[usize]) -> usize {
-    shape.iter().product()
+    shape.iter().fold(1, |product: usize, &n| product.saturating_mul(n))
 }
 
 /// The static type of a value: dtype and shape.
@@ -167,23 +168,14 @@ impl Type {
         }
     }
 
-    /// Whether its size in bytes is below 2^56, so that sums of sizes do not overflow.
-    pub(crate) fn fits(&self) -> bool {
-        let bytes = self
-            .shape
-            .iter()
-            .try_fold(self.dtype.bytes(), |size, &n| size.checked_mul(n.max(1)));
-        bytes.is_some_and(|bytes| bytes < 1 << 56)
-    }
-
     /// Number of axes.
     pub fn rank(&self) -> usize {
         self.shape.len()
     }
 
-    /// Bytes in memory when stored densely.
+    /// Bytes in memory when stored densely; saturates as [`numel`].
     pub fn bytes(&self) -> usize {
-        self.numel() * self.dtype.bytes()
+        self.numel().saturating_mul(self.dtype.bytes())
     }
 
     /// The extent of the last axis; 1 for a scalar.

@@ -6,11 +6,14 @@ use std::collections::HashSet;
 use crate::graph::{Def, Graph, InputKind};
 
 /// Checks that a graph is well formed: definitions come before uses, types follow from the operations' rules,
-/// names are unique, assignments keep types and target each state once at most.
+/// every size can be counted, names are unique, assignments keep types and target each state once at most.
 ///
 /// # Errors
 /// A sentence that names the first node, value or input at fault.
 pub fn verify(graph: &Graph) -> Result<()> {
+    if let Some((i, value)) = (graph.values.iter().enumerate()).find(|(_, value)| !value.ty.fits()) {
+        return Err(Error::user(format!("the type {} of %{i} is too large", value.ty)));
+    }
     let mut defined = vec![false; graph.values.len()];
     let mut names = HashSet::new();
     for (i, input) in graph.inputs.iter().enumerate() {
@@ -40,7 +43,7 @@ pub fn verify(graph: &Graph) -> Result<()> {
         }
         let expected = node
             .op
-            .infer(&graph.input_types(node))
+            .infer_checked(&graph.input_types(node))
             .map_err(|e| Error::user(format!("{}: {e}", place())))?;
         if expected.len() != node.outputs.len() {
             return Err(Error::user(format!(

@@ -35,6 +35,7 @@ impl Rewriter {
     /// Adds an input, which stands for a value of the old graph.
     pub fn input(&mut self, name: &str, kind: InputKind, value: ValueId, old: &Graph) -> ValueId {
         let new = self.new.add_input(name, kind, old.ty(value).clone());
+        let new = new.expect("a value of a graph has a size that can be counted");
         self.set(value, new);
         new
     }

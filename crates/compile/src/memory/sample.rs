@@ -247,6 +247,7 @@ impl Maker<'_> {
         };
         let name = self.new.inputs.len().to_string();
         let value = self.new.add_input(&name, kind, graph.ty(old).clone());
+        let value = value.expect("a value of a graph has a size that can be counted");
         self.map.insert(old, value);
         value
     }
@@ -254,6 +255,7 @@ impl Maker<'_> {
     fn before(&mut self, entered: &[ValueId]) {
         let outputs = self.types(entered);
         let all = self.new.add_input("before", InputKind::Data, Type::f32(&[]));
+        let all = all.expect("a scalar has a size that can be counted");
         let who = Who::Before;
         let before = Arc::new(Others { who, outputs });
         self.push(before, &[all], (entered, Phase::Forward, &Arc::from("")));

@@ -220,9 +220,9 @@ fn with_rows(ty: &Type, rows: usize, count: usize) -> Option<Type> {
 /// The graph of an operation on dense inputs of these types.
 pub(super) fn on_dense(op: &Arc<dyn Op>, inputs: &[Type]) -> Result<Graph> {
     let mut graph = Graph::default();
-    let values: Vec<ValueId> = (inputs.iter().enumerate())
+    let values = (inputs.iter().enumerate())
         .map(|(i, ty)| graph.add_input(&format!("input {i}"), InputKind::Data, ty.clone()))
-        .collect();
+        .collect::<Result<Vec<ValueId>>>()?;
     graph.add_node(op.clone(), &values, Phase::Forward, Arc::from(""))?;
     Ok(graph)
 }

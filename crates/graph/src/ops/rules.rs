@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::{Fold, Op, OutRole, Role, RowWise};
 use crate::philox::dropout_threshold;
-use crate::types::{DType, Type};
+use crate::types::{DType, Type, numel};
 
 /// Folds a function of constants that every device computes exactly or correctly rounded: evaluates it for one element
 /// and rounds to the output's dtype.
@@ -52,6 +52,20 @@ pub(crate) fn probability(p: f64) -> Result<()> {
     )))
 }
 
+/// Numbers from 0 on that `i32` indices tell apart.
+const INDEX_LIMIT: usize = 1 << 31;
+
+/// Checks that `i32` indices can number so many of what is named.
+pub(crate) fn indexable(what: &str, count: usize) -> Result<()> {
+    if count <= INDEX_LIMIT {
+        Ok(())
+    } else {
+        Err(Error::user(format!(
+            "i32 indices number at most 2^31 {what}, not {count}"
+        )))
+    }
+}
+
 /// Checks that a type is a key.
 pub(crate) fn key(ty: &Type) -> Result<()> {
     if *ty == Type::new(DType::U32, &[2]) {
@@ -68,12 +82,12 @@ pub(crate) fn key_of(array: &Array) -> [u32; 2] {
 
 /// The number of rows along the last axis.
 pub(crate) fn rows(ty: &Type) -> usize {
-    ty.shape.iter().rev().skip(1).product()
+    numel(ty.shape.split_last().map_or(&[], |(_, lead)| lead))
 }
 
 /// The products of the extents before and after an axis.
 pub(crate) fn around(ty: &Type, axis: usize) -> (usize, usize) {
-    (ty.shape[..axis].iter().product(), ty.shape[axis + 1..].iter().product())
+    (numel(&ty.shape[..axis]), numel(&ty.shape[axis + 1..]))
 }
 
 /// The structure in which all inputs and outputs have rows.

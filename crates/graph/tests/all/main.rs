@@ -4,6 +4,7 @@
 
 mod along;
 mod attentions;
+mod builder;
 mod cases;
 mod check;
 mod decompositions;
@@ -32,6 +33,7 @@ mod row_wise;
 mod scale;
 mod second_derivatives;
 mod shapes;
+mod sizes;
 mod streams;
 mod text_form;
 mod verifier;

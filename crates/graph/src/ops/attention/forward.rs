@@ -159,6 +159,7 @@ pub struct AttentionOptions<'g> {
 
 impl<'g> AttentionOptions<'g> {
     /// The operation with these options, and its inputs after `q`, `k` and `v`; `q` gives the default scale.
+    #[track_caller]
     pub fn operation(&self, q: Tensor<'g>) -> (Attention, Vec<Tensor<'g>>) {
         let dropout = self.dropout.filter(|(p, _)| *p != 0.0);
         let (bias, fire) = match self.bias {

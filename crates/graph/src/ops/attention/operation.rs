@@ -5,7 +5,8 @@ use lessen_base::{Error, Result};
 use crate::op::{IndexInput, Role};
 use crate::ops::attention::bias::{AttentionBias, Fire};
 use crate::ops::attention::weighting::Weighting;
-use crate::ops::rules::{arity, float, key, probability};
+use crate::ops::rules::{arity, float, indexable, key, probability};
+use crate::size::{checked_numel, checked_sum};
 use crate::types::{DType, Type};
 
 /// Inputs: `q[B, Tq, H, D]`, `k[B, Tk, G, D]`, `v[B, Tk, G, Dv]` (`G` divides `H`; head `h` of `q` reads head `h G / H`
@@ -224,8 +225,10 @@ impl Attention {
             )));
         }
         let n = AttentionSizes::of(q, k, v);
-        self.check_extras(n, &self.extras(&inputs[3 + between..]), q.dtype)?;
-        let mut outputs = vec![Type::new(q.dtype, &[n.batch, n.queries, n.heads, n.value])];
+        let extras = self.extras(&inputs[3 + between..]);
+        self.check_extras(n, &extras, q.dtype)?;
+        self.check_scores(n, &extras)?;
+        let mut outputs = vec![Type::sized(q.dtype, &[n.batch, n.queries, n.heads, n.value])?];
         if self.weighting.is_softmax() {
             outputs.push(Type::new(q.dtype.accumulator(), &[n.batch, n.heads, n.queries]));
         }
@@ -251,6 +254,9 @@ impl Attention {
                 )));
             }
         }
+        if extras.starts.is_some() || extras.offset.is_some() {
+            indexable("keys", n.keys.saturating_add(1))?;
+        }
         let each = [n.batch];
         let is_each = extras.offset.as_ref().is_some_and(|offset| offset.rank() > 0);
         must_be("offset", &extras.offset, DType::I32, if is_each { &each } else { &[] })?;
@@ -267,6 +273,30 @@ impl Attention {
         }
         must_be("weight", &extras.weight, dtype, &[n.heads])?;
         extras.key.as_ref().map_or(Ok(()), key)
+    }
+
+    /// Checks that all scores, those of the sequences before the first one and the terms of their biases can be counted.
+    fn check_scores(&self, n: AttentionSizes, extras: &Extras<Type>) -> Result<()> {
+        let sequences = checked_sum([self.sequence, n.batch]);
+        let heads_of_keys = n.head.max(n.value);
+        let width = extras.fire.as_ref().map_or(1, |fire| fire.w1.numel());
+        let starts = extras.starts.as_ref().map_or(1, Type::numel);
+        let counted = [
+            sequences.map(|sequences| [sequences, n.heads, n.queries, n.keys]),
+            Some([n.batch, n.queries, n.keys, width]),
+            Some([n.batch, n.heads, n.keys, heads_of_keys]),
+            Some([n.keys, starts, 1, 1]),
+        ];
+        if counted
+            .iter()
+            .all(|shape| shape.is_some_and(|shape| checked_numel(&shape).is_some()))
+        {
+            return Ok(());
+        }
+        Err(Error::user(format!(
+            "the scores of {} sequences from number {} on, {} heads, {} queries and {} keys cannot be counted",
+            n.batch, self.sequence, n.heads, n.queries, n.keys
+        )))
     }
 
     /// The starts of segments as indices, `before` inputs coming before the rest.

@@ -95,7 +95,7 @@ impl Op for UnpackBits {
         let words = &inputs[0];
         match words.shape.split_last() {
             Some((&last, lead)) if words.dtype == DType::U32 && last == self.width.div_ceil(WORD) => {
-                Ok(vec![Type::new(DType::Bool, &[lead, &[self.width]].concat())])
+                Ok(vec![Type::sized(DType::Bool, &[lead, &[self.width]].concat())?])
             }
             _ => Err(Error::user(format!(
                 "rows of {} bits are u32[.., {}], not {words}",

@@ -123,7 +123,7 @@ impl Op for MatMul {
         let mut shape = lead_a.to_vec();
         shape.extend([m, n]);
         let dtype = if self.widens { DType::F32 } else { a.dtype };
-        Ok(vec![Type::new(dtype, &shape)])
+        Ok(vec![Type::sized(dtype, &shape)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -252,6 +252,7 @@ impl Op for MatMul {
 }
 
 /// Two stacks of matrices with the leading axes of both, as far as these broadcast to common ones.
+#[track_caller]
 fn stacks<'g>(a: Tensor<'g>, b: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
     let (sa, sb) = (a.shape(), b.shape());
     if sa.len() < 2 || sb.len() <= 2 {
@@ -264,8 +265,8 @@ fn stacks<'g>(a: Tensor<'g>, b: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
         // All of `a` shares one matrix: rows times a matrix are faster than a stack of products.
         (a, b.reshape(matrix_b))
     } else if let Some(lead) = common_shape(lead_a, lead_b) {
-        let wide = |x: Tensor<'g>, matrix: &[usize]| x.broadcast_to(&[&lead, matrix].concat());
-        (wide(a, matrix_a), wide(b, matrix_b))
+        let wide = [matrix_a, matrix_b].map(|matrix| [&lead, matrix].concat());
+        (a.broadcast_to(&wide[0]), b.broadcast_to(&wide[1]))
     } else {
         (a, b)
     }
@@ -274,6 +275,7 @@ fn stacks<'g>(a: Tensor<'g>, b: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
 impl<'g> Tensor<'g> {
     #[track_caller]
     fn product(self, other: Tensor<'g>, transpose_b: bool) -> Tensor<'g> {
+        self.trace().check_own(format_args!("matmul:"), &[other]);
         let (a, b) = stacks(self, other);
         let op = MatMul {
             transpose_b,

@@ -72,9 +72,10 @@ impl Op for Conv2d {
     }
 
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        match query.is_last() && self.options.groups == 1 {
-            true => Along::Linear(vec![(1, 0)]),
-            false => Along::Unknown,
+        if query.is_last() && self.options.groups == 1 {
+            Along::Linear(vec![(1, 0)])
+        } else {
+            Along::Unknown
         }
     }
 
@@ -118,6 +119,7 @@ impl<'g> Tensor<'g> {
     /// If the extents do not fit.
     #[track_caller]
     pub fn conv2d(self, weight: Tensor<'g>, options: Conv2dOptions) -> Tensor<'g> {
+        self.trace().check_own(format_args!("conv2d:"), &[weight]);
         let sizes = options.sizes(&self.ty(), &weight.ty());
         if sizes.is_ok_and(|sizes| sizes.is_pixelwise()) {
             return self.matmul_t(weight.reshape(&weight.shape()[..2]));

@@ -62,9 +62,10 @@ impl Conv2dOptions {
             .with("padding", self.padding.to_attr())
             .with("dilation", self.dilation.to_attr())
             .with("groups", self.groups.to_attr());
-        match self.widens {
-            true => attrs.with("widens", true.to_attr()),
-            false => attrs,
+        if self.widens {
+            attrs.with("widens", true.to_attr())
+        } else {
+            attrs
         }
     }
 
@@ -84,6 +85,8 @@ impl Conv2dOptions {
     /// A sentence that names the axis and the sizes that do not fit.
     pub fn sizes(&self, x: &Type, weight: &Type) -> Result<Conv2dSizes> {
         float(x)?;
+        x.check_size()?;
+        weight.check_size()?;
         if x.rank() != 4 {
             return Err(Error::user(format!("the image {x} is not [N,H,W,C]")));
         }
@@ -114,10 +117,15 @@ impl Conv2dOptions {
             let image = (x.shape[1 + at], padding);
             Slide::new(axis, image, weight.shape[2 + at], self.stride[at], self.dilation[at])
         };
+        let (rows, columns) = (slide("height", 0, [top, bottom])?, slide("width", 1, [left, right])?);
+        // The image with its padding.
+        let padded = [x.shape[1] + top + bottom, x.shape[2] + left + right];
+        Type::sized(x.dtype, &[x.shape[0], padded[0], padded[1], inputs])?;
+        Type::sized(x.dtype, &[x.shape[0], rows.windows, columns.windows, outputs])?;
         Ok(Conv2dSizes {
             images: x.shape[0],
-            rows: slide("height", 0, [top, bottom])?,
-            columns: slide("width", 1, [left, right])?,
+            rows,
+            columns,
             inputs,
             outputs,
             groups,
@@ -126,9 +134,10 @@ impl Conv2dOptions {
 
     /// The type of a result of this shape and dtype, unless it widens.
     pub(super) fn result(&self, ty: Type) -> Type {
-        match self.widens {
-            true => Type::new(DType::F32, &ty.shape),
-            false => ty,
+        if self.widens {
+            Type::new(DType::F32, &ty.shape)
+        } else {
+            ty
         }
     }
 

@@ -2,6 +2,8 @@
 
 use lessen_base::{Error, Result};
 
+use crate::size::checked_sum;
+
 /// Windows along one axis: tap `t` of window `w` is at position `w stride + t dilation - before` of the image, in the
 /// padding where that is negative or not below `input`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,11 +22,15 @@ pub struct Slide {
     pub before: usize,
 }
 
+/// Strides, dilations and paddings are below it, so that products of a few extents do not overflow.
+const STEP_LIMIT: usize = 1 << 31;
+
 impl Slide {
     /// The windows of `taps` taps, `dilation` apart, that lie wholly in an image with padding before and after it.
     ///
     /// # Errors
-    /// A sentence that names the axis: no taps, a stride or dilation of 0, or an image that no window fits into.
+    /// A sentence that names the axis: no taps, a stride or dilation of 0, an image that no window fits into, or a step
+    /// or padding of 2^31 or more.
     pub(crate) fn new(
         axis: &str,
         (input, padding): (usize, [usize; 2]),
@@ -32,6 +38,7 @@ impl Slide {
         stride: usize,
         dilation: usize,
     ) -> Result<Slide> {
+        let [before, after] = padding;
         for (what, value) in [("kernel", taps), ("stride", stride), ("dilation", dilation)] {
             if value == 0 {
                 return Err(Error::user(format!(
@@ -39,9 +46,19 @@ impl Slide {
                 )));
             }
         }
-        let [before, after] = padding;
+        let steps = [
+            ("stride", stride),
+            ("dilation", dilation),
+            ("padding", before),
+            ("padding", after),
+        ];
+        if let Some((what, value)) = steps.into_iter().find(|(_, value)| *value >= STEP_LIMIT) {
+            return Err(Error::user(format!(
+                "the {what} along the {axis} is {value}; it must be below 2^31"
+            )));
+        }
         let covered = (taps - 1).checked_mul(dilation).and_then(|n| n.checked_add(1));
-        let padded = input.checked_add(before).and_then(|n| n.checked_add(after));
+        let padded = checked_sum([input, before, after]);
         match (padded, covered) {
             (Some(padded), Some(covered)) if covered <= padded => Ok(Slide {
                 input,

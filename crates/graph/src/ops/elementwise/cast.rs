@@ -59,10 +59,12 @@ impl Op for Cast {
 
     /// Rounding aside, a number of a float dtype stays the same in another one.
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        match query.inputs[0].dtype.is_float() && self.dtype.is_float() {
-            _ if query.constant[0] => Along::Constant,
-            true => query.same_axis(),
-            false => Along::Unknown,
+        if query.constant[0] {
+            Along::Constant
+        } else if query.inputs[0].dtype.is_float() && self.dtype.is_float() {
+            query.same_axis()
+        } else {
+            Along::Unknown
         }
     }
 
@@ -89,6 +91,7 @@ fn convert(x: f64, from: DType, to: DType) -> f64 {
 
 impl<'g> Tensor<'g> {
     /// The same numbers in another dtype; this tensor if it has that dtype. See [`Cast`].
+    #[track_caller]
     pub fn cast(self, dtype: DType) -> Tensor<'g> {
         if self.dtype() == dtype {
             return self;

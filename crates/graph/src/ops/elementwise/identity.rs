@@ -54,6 +54,7 @@ impl Op for Identity {
 
 impl<'g> Tensor<'g> {
     /// The same value as a new value of the graph.
+    #[track_caller]
     pub fn identity(self) -> Tensor<'g> {
         self.trace().apply1(Identity, &[self])
     }

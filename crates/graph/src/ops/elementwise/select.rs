@@ -41,9 +41,10 @@ impl Elementwise for Select {
     }
 
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        match query.constant[0] && query.inputs[1].dtype.is_float() {
-            true => Along::Linear(vec![(1, query.axis), (2, query.axis)]),
-            false => Along::Unknown,
+        if query.constant[0] && query.inputs[1].dtype.is_float() {
+            Along::Linear(vec![(1, query.axis), (2, query.axis)])
+        } else {
+            Along::Unknown
         }
     }
 
@@ -61,6 +62,7 @@ impl<'g> Tensor<'g> {
     /// `a` where this is true, `b` elsewhere; the three broadcast to their common shape.
     #[track_caller]
     pub fn select(self, a: Tensor<'g>, b: Tensor<'g>) -> Tensor<'g> {
+        self.trace().check_own(format_args!("select:"), &[a, b]);
         let (sc, sa, sb) = (self.shape(), a.shape(), b.shape());
         let Some(shape) = common_shape(&sa, &sb).and_then(|s| common_shape(&sc, &s)) else {
             let sentence = format!("select: the shapes {sc:?}, {sa:?} and {sb:?} do not broadcast to a common one");

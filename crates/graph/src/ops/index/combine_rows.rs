@@ -1,5 +1,7 @@
 //! Combine rows: the rows of a [`ScatterAdd`](super::scatter_add::ScatterAdd) that are not zeros, without the others.
 
+use std::collections::HashMap;
+
 use lessen_base::Result;
 
 use crate::array::Array;
@@ -15,7 +17,7 @@ use crate::types::Type;
 /// rest`; the result is `[number of ids, rest..]`. Ids must be in `0..rows`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct CombineRows {
-    /// What ids are below.
+    /// Bound of the ids, exclusive; at most 2^31.
     pub rows: usize,
 }
 
@@ -31,14 +33,14 @@ impl Op for CombineRows {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        sums::infer(inputs, Type::numel)
+        sums::infer(inputs, self.rows, Type::numel)
     }
 
     /// # Panics
     /// If an id is out of range.
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let mut first = vec![None; self.rows];
-        let first_of = |row: usize, position| *first[row].get_or_insert(position);
+        let mut first = HashMap::new();
+        let first_of = |row: usize, position| *first.entry(row).or_insert(position);
         sums::eval(self.name(), inputs, outputs, self.rows, first_of)
     }
 

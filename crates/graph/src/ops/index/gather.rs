@@ -6,7 +6,7 @@ use crate::along::{Along, AlongQuery};
 use crate::array::Array;
 use crate::named::Named;
 use crate::op::{Cost, IndexInput, Op, OutRole, Role, RowWise, Vjp};
-use crate::ops::rules::arity;
+use crate::ops::rules::{arity, indexable};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -30,8 +30,9 @@ impl Op for Gather {
                 "needs a table with rows and i32 ids, not {table} and {ids}"
             )));
         }
+        indexable("rows", table.shape[0])?;
         let shape = [&ids.shape[..], &table.shape[1..]].concat();
-        Ok(vec![Type::new(table.dtype, &shape)])
+        Ok(vec![Type::sized(table.dtype, &shape)?])
     }
 
     /// # Panics

@@ -17,7 +17,7 @@ use crate::types::Type;
 /// shape, and `updates` of `ids.shape + rest`; the result is `[rows, rest..]`. Ids must be in `0..rows`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ScatterAdd {
-    /// Rows of the result.
+    /// Rows of the result; at most 2^31.
     pub rows: usize,
 }
 
@@ -33,7 +33,7 @@ impl Op for ScatterAdd {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        sums::infer(inputs, |_| self.rows)
+        sums::infer(inputs, self.rows, |_| self.rows)
     }
 
     /// # Panics

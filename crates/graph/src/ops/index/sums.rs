@@ -6,12 +6,13 @@ use lessen_base::{Error, Result};
 use crate::array::Array;
 use crate::op::IndexInput;
 use crate::ops::index::gather::row;
-use crate::ops::rules::{arity, float};
+use crate::ops::rules::{arity, float, indexable};
 use crate::types::{DType, Type};
 
-/// The type `[rows, rest..]` of sums; `rows` gives their number from the type of the ids.
-pub(super) fn infer(inputs: &[Type], rows: impl Fn(&Type) -> usize) -> Result<Vec<Type>> {
+/// The type `[rows, rest..]` of sums whose ids are below `limit`; `rows` gives their number from the type of the ids.
+pub(super) fn infer(inputs: &[Type], limit: usize, rows: impl Fn(&Type) -> usize) -> Result<Vec<Type>> {
     arity(inputs, 2)?;
+    indexable("rows", limit)?;
     let (ids, updates) = (&inputs[0], &inputs[1]);
     float(updates)?;
     if ids.dtype != DType::I32 || !updates.shape.starts_with(&ids.shape) {
@@ -20,7 +21,7 @@ pub(super) fn infer(inputs: &[Type], rows: impl Fn(&Type) -> usize) -> Result<Ve
         )));
     }
     let shape = [&[rows(ids)], &updates.shape[ids.rank()..]].concat();
-    Ok(vec![Type::new(updates.dtype, &shape)])
+    Ok(vec![Type::sized(updates.dtype, &shape)?])
 }
 
 /// Adds the updates in order of their positions: that at a position to the row that `target` gives for its id, which is

@@ -7,7 +7,7 @@ use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, IndexInput, Op, RowWise, Vjp};
-use crate::ops::rules::{all_rows, arity, arrays, float_rows, lead, log_sum_exp, rows};
+use crate::ops::rules::{all_rows, arity, arrays, float_rows, indexable, lead, log_sum_exp, rows};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -42,6 +42,7 @@ fn row_type(logits: &Type, labels: &Type, ignore: i64, smoothing: f64) -> Result
             Type::new(DType::I32, lead(logits))
         )));
     }
+    indexable("classes", logits.last())?;
     if !(0.0..=1.0).contains(&smoothing) {
         return Err(Error::user(format!("label smoothing {smoothing} is not in 0..=1")));
     }

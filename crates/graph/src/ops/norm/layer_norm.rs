@@ -99,9 +99,10 @@ impl Op for LayerNorm {
     /// Without a scale and a shift of its own for each element, the result has mean 0.
     fn along(&self, query: AlongQuery<'_>) -> Along {
         let has_no_affine = query.known[1].is_some() && query.known[2] == Some(0.0);
-        match query.output == 0 && query.is_last() && has_no_affine {
-            true => Along::Centred,
-            false => Along::Unknown,
+        if query.output == 0 && query.is_last() && has_no_affine {
+            Along::Centred
+        } else {
+            Along::Unknown
         }
     }
 

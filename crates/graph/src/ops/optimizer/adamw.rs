@@ -8,9 +8,8 @@ use crate::array::Array;
 use crate::attrs::Attrs;
 use crate::named::Named;
 use crate::op::{Cost, OnRows, Op, RowWise};
+use crate::ops::optimizer::adam_step::{AdamStep, Decay};
 use crate::ops::optimizer::adamw_rows::AdamWRows;
-use crate::ops::optimizer::update::{check_scalars, check_update};
-use crate::ops::rules::{arity, arrays};
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -32,6 +31,24 @@ pub struct AdamW {
 
 named!("adamw": AdamW { beta1, beta2, eps, weight_decay });
 
+impl AdamW {
+    fn step(&self) -> AdamStep {
+        let AdamW {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+        } = *self;
+        AdamStep {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+            decay: Decay::Decoupled,
+        }
+    }
+}
+
 impl Op for AdamW {
     fn name(&self) -> &'static str {
         Self::NAME
@@ -42,39 +59,15 @@ impl Op for AdamW {
     }
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
-        arity(inputs, 6)?;
-        check_update(&inputs[..4])?;
-        check_scalars(&inputs[4..])?;
-        Ok(vec![inputs[0].clone(); 3])
+        AdamStep::infer(inputs)
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
-        let AdamW {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-        } = *self;
-        let (lr, t) = (inputs[4].item(), inputs[5].item());
-        let (c1, c2) = (1.0 - beta1.powf(t), (1.0 - beta2.powf(t)).sqrt());
-        let [mut p, mut m, mut v] = [0, 2, 3].map(|i| inputs[i].data.clone());
-        for (i, &g) in inputs[1].data.iter().enumerate() {
-            m[i] = beta1 * m[i] + (1.0 - beta1) * g;
-            v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
-            p[i] = p[i] * (1.0 - lr * weight_decay) - lr / c1 * m[i] / (v[i].sqrt() / c2 + eps);
-        }
-        arrays(outputs, [p, m, v])
+        self.step().eval(inputs, outputs)
     }
 
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
-        let [p, g, m, v] = [0, 1, 2, 3].map(|i| inputs[i]);
-        let [lr, t] = [4, 5].map(|i| inputs[i].cast(p.dtype()));
-        let c1 = 1.0 - t.scalar_like(self.beta1).pow(t);
-        let c2 = (1.0 - t.scalar_like(self.beta2).pow(t)).sqrt();
-        let m = m * self.beta1 + g * (1.0 - self.beta1);
-        let v = v * self.beta2 + g * g * (1.0 - self.beta2);
-        let decayed = p * (1.0 - lr * self.weight_decay);
-        Some(vec![decayed - lr / c1 * m / (v.sqrt() / c2 + self.eps), m, v])
+        Some(self.step().decompose(inputs))
     }
 
     fn row_wise(&self, _: &[Type], _: &[Type]) -> RowWise {
@@ -89,6 +82,6 @@ impl Op for AdamW {
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        Cost::vector(20.0 * inputs[0].numel() as f64, inputs, outputs)
+        AdamStep::cost(inputs, outputs)
     }
 }

@@ -52,7 +52,10 @@ impl Op for AdamW8bit {
         check_update(&inputs[..2])?;
         check_scalars(&inputs[6..])?;
         let p = &inputs[0];
-        let (codes, scales) = (Type::new(DType::U8, &p.shape), Type::f32(&[blocks(p.numel())]));
+        let count = blocks(p.numel());
+        // The elements in whole blocks.
+        Type::sized(p.dtype, &[count, BLOCK])?;
+        let (codes, scales) = (Type::new(DType::U8, &p.shape), Type::f32(&[count]));
         let wanted = [&codes, &scales, &codes, &scales];
         if let Some((found, wanted)) = inputs[2..6].iter().zip(wanted).find(|(found, wanted)| found != wanted) {
             return Err(Error::user(format!(

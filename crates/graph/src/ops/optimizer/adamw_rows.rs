@@ -10,7 +10,7 @@ use crate::ops::index::combine_rows::first_rows;
 use crate::ops::index::gather::row;
 use crate::ops::optimizer::adamw::AdamW;
 use crate::ops::optimizer::update::{check_scalars, check_update};
-use crate::ops::rules::arity;
+use crate::ops::rules::{arity, indexable};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -56,6 +56,7 @@ impl Op for AdamWRows {
                 "a parameter {p} cannot be updated with rows {g} at {ids}"
             )));
         }
+        indexable("rows", p.shape[0])?;
         Ok(vec![p.clone(); 3])
     }
 

@@ -3,6 +3,7 @@
 pub mod adadelta;
 pub mod adagrad;
 pub mod adam;
+mod adam_step;
 pub mod adamw;
 pub mod adamw_8bit;
 pub mod adamw_rows;

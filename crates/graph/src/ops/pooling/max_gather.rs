@@ -46,7 +46,7 @@ impl Op for MaxPool2dGather {
         arity(inputs, 2)?;
         let (x, tap) = (&inputs[0], &inputs[1]);
         let windows = self.windows.slides(size_of(x)?)?.map(|slide| slide.windows);
-        let y = resized(x, windows);
+        let y = resized(x, windows)?;
         if *tap != Type::new(DType::I32, &y.shape) {
             return Err(Error::user(format!(
                 "{tap} are not i32 taps of the {windows:?} windows of {x}"

@@ -46,7 +46,7 @@ impl Op for MaxPool2d {
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         let slides = self.windows.slides(size_of(&inputs[0])?)?;
-        let y = resized(&inputs[0], slides.map(|slide| slide.windows));
+        let y = resized(&inputs[0], slides.map(|slide| slide.windows))?;
         let tap = Type::new(DType::I32, &y.shape);
         Ok(vec![y, tap])
     }

@@ -57,7 +57,7 @@ impl Op for MaxPool2dScatter {
                 self.size
             )));
         }
-        Ok(vec![resized(dy, self.size)])
+        Ok(vec![resized(dy, self.size)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {

@@ -47,7 +47,7 @@ impl Op for Resample2d {
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         let size = self.sampling.outputs(size_of(&inputs[0])?)?;
-        Ok(vec![resized(&inputs[0], size)])
+        Ok(vec![resized(&inputs[0], size)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -77,6 +77,9 @@ impl Op for Resample2d {
 /// Calls `f` for each element of the result of type `y`, and each element of `x` that it reads, with their positions
 /// and the weight.
 pub(super) fn for_each_weight(sampling: Sampling, x: &Type, y: &Type, mut f: impl FnMut(usize, usize, f64)) {
+    if y.numel() == 0 {
+        return;
+    }
     let image = [x.shape[1], x.shape[2]];
     let (rows, columns) = (sampling.weights(image, 0), sampling.weights(image, 1));
     let channels = x.shape[3];

@@ -57,7 +57,7 @@ impl Op for Resample2dGrad {
                 self.size
             )));
         }
-        Ok(vec![resized(dy, self.size)])
+        Ok(vec![resized(dy, self.size)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {

@@ -5,6 +5,7 @@ use lessen_base::{Error, Result};
 use super::window::Pool2d;
 use crate::attrs::{Attr, Attrs};
 use crate::named::AttrValue;
+use crate::ops::rules::indexable;
 
 /// How pixels are weighted sums of pixels. Weights are products of one for the row and one for the column.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -89,6 +90,7 @@ impl Sampling {
             Sampling::Average { windows, .. } => Ok(windows.slides(image)?.map(|slide| slide.windows)),
             Sampling::AdaptiveAverage { size } | Sampling::Nearest { size } | Sampling::Bilinear { size } => {
                 for (axis, (n, to)) in ["height", "width"].iter().zip(image.iter().zip(size)) {
+                    indexable("pixels along an axis", (*n).max(to))?;
                     if *n == 0 && to > 0 {
                         return Err(Error::user(format!(
                             "the {axis} of the image is 0, of which no {to} can be made"

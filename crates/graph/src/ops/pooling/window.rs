@@ -5,7 +5,7 @@ use lessen_base::{Error, Result};
 use crate::attrs::Attrs;
 use crate::named::AttrValue;
 use crate::ops::convolution::Slide;
-use crate::ops::rules::float;
+use crate::ops::rules::{float, indexable};
 use crate::types::Type;
 
 /// Windows of pooling. Each has a pixel of the image: padding is never pooled alone.
@@ -54,7 +54,9 @@ impl Pool2d {
             let slide = Slide::new(axis, (size[at], padding), self.kernel[at], self.stride[at], 1)?;
             slide.check_covers(axis).map(|()| slide)
         };
-        Ok([slide("height", 0, [top, bottom])?, slide("width", 1, [left, right])?])
+        let slides = [slide("height", 0, [top, bottom])?, slide("width", 1, [left, right])?];
+        indexable("taps of a window", self.kernel[0].saturating_mul(self.kernel[1]))?;
+        Ok(slides)
     }
 }
 
@@ -71,8 +73,11 @@ pub(super) fn size_of(x: &Type) -> Result<[usize; 2]> {
 }
 
 /// The type of these images at another size.
-pub(super) fn resized(x: &Type, size: [usize; 2]) -> Type {
-    Type::new(x.dtype, &[x.shape[0], size[0], size[1], x.shape[3]])
+///
+/// # Errors
+/// A sentence that names the type, if it is too large.
+pub(super) fn resized(x: &Type, size: [usize; 2]) -> Result<Type> {
+    Type::sized(x.dtype, &[x.shape[0], size[0], size[1], x.shape[3]])
 }
 
 /// For each tap of each window that lies in the image: the pixel of the window and its tap, as numbers, and the pixel

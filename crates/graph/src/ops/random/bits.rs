@@ -35,7 +35,7 @@ impl Op for RandomBits {
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
         key(&inputs[0])?;
-        Ok(vec![Type::new(DType::U32, &self.shape)])
+        Ok(vec![Type::sized(DType::U32, &self.shape)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use lessen_base::Result;
+use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::Attrs;
@@ -13,6 +13,7 @@ use crate::ops::random::bits::RandomBits;
 use crate::ops::rules::{arity, float, key, key_of, probability, rows};
 use crate::ops::shape::concat::concat;
 use crate::philox::{dropout_keeps, dropout_scale, dropout_threshold};
+use crate::size::checked_numel;
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
@@ -45,6 +46,15 @@ impl Op for Dropout {
         float(&inputs[0])?;
         key(&inputs[1])?;
         probability(self.p)?;
+        let last = self.first.checked_add(inputs[0].numel());
+        // Elements are counted in pairs of half-words.
+        let are_counted = last.is_some_and(|last| checked_numel(&[last.div_ceil(2), 2]).is_some());
+        if !are_counted {
+            return Err(Error::user(format!(
+                "the elements of {} cannot be counted from {} on",
+                inputs[0], self.first
+            )));
+        }
         Ok(vec![inputs[0].clone()])
     }
 

@@ -164,9 +164,10 @@ impl Op for Reduce {
 
     fn on_rows(&self, _: &[bool], inputs: &[Type]) -> OnRows {
         // What is summed over the rows does not depend on those that are zeros.
-        match self.kind == ReduceKind::Sum && self.axes.first() == Some(&0) && self.axes.len() == inputs[0].rank() {
-            true => OnRows::Whole,
-            false => OnRows::No,
+        if self.kind == ReduceKind::Sum && self.axes.first() == Some(&0) && self.axes.len() == inputs[0].rank() {
+            OnRows::Whole
+        } else {
+            OnRows::No
         }
     }
 

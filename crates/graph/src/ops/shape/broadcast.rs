@@ -47,7 +47,7 @@ impl Op for Broadcast {
                 inputs[0], self.shape
             )));
         }
-        Ok(vec![Type::new(inputs[0].dtype, &self.shape)])
+        Ok(vec![Type::sized(inputs[0].dtype, &self.shape)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -152,6 +152,7 @@ impl<'g> Tensor<'g> {
     /// Both tensors broadcast to their common shape.
     #[track_caller]
     pub fn broadcast_with(self, other: Tensor<'g>) -> (Tensor<'g>, Tensor<'g>) {
+        self.trace().check_own(format_args!("broadcast:"), &[other]);
         let (a, b) = (self.shape(), other.shape());
         let Some(shape) = common_shape(&a, &b) else {
             let sentence = format!("the shapes {a:?} and {b:?} do not broadcast to a common one");

@@ -10,6 +10,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{around, last_axis_rows};
 use crate::ops::shape::slice::Slice;
+use crate::size::checked_sum;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -38,8 +39,6 @@ impl Op for Concat {
         if self.axis >= first.rank() {
             return Err(Error::user(format!("{first} has no axis {}", self.axis)));
         }
-        let mut shape = first.shape.clone();
-        shape[self.axis] = 0;
         for ty in inputs {
             let fits = ty.dtype == first.dtype
                 && ty.rank() == first.rank()
@@ -50,9 +49,17 @@ impl Op for Concat {
                     self.axis
                 )));
             }
-            shape[self.axis] += ty.shape[self.axis];
         }
-        Ok(vec![Type::new(first.dtype, &shape)])
+        let Some(extent) = checked_sum(inputs.iter().map(|ty| ty.shape[self.axis])) else {
+            return Err(Error::user(format!(
+                "{} tensors as {first} along axis {} are too large",
+                inputs.len(),
+                self.axis
+            )));
+        };
+        let mut shape = first.shape.clone();
+        shape[self.axis] = extent;
+        Ok(vec![Type::sized(first.dtype, &shape)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -81,9 +88,10 @@ impl Op for Concat {
     }
 
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        match query.axis == self.axis {
-            true => Along::Unknown,
-            false => query.same_axis(),
+        if query.axis == self.axis {
+            Along::Unknown
+        } else {
+            query.same_axis()
         }
     }
 

@@ -10,6 +10,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, around, last_axis_rows};
 use crate::ops::shape::slice::Slice;
+use crate::size::checked_sum;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -45,8 +46,14 @@ impl Op for Pad {
         }
         x.check_holds(&[self.value])?;
         let mut shape = x.shape.clone();
-        shape[self.axis] += self.before + self.after;
-        Ok(vec![Type::new(x.dtype, &shape)])
+        let Some(extent) = checked_sum([shape[self.axis], self.before, self.after]) else {
+            return Err(Error::user(format!(
+                "{x} with {} positions before and {} after axis {} is too large",
+                self.before, self.after, self.axis
+            )));
+        };
+        shape[self.axis] = extent;
+        Ok(vec![Type::sized(x.dtype, &shape)?])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {
@@ -68,9 +75,10 @@ impl Op for Pad {
     }
 
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        match query.axis == self.axis || self.value != 0.0 {
-            true => Along::Unknown,
-            false => query.same_axis(),
+        if query.axis == self.axis || self.value != 0.0 {
+            Along::Unknown
+        } else {
+            query.same_axis()
         }
     }
 

@@ -12,6 +12,7 @@ use crate::layout::Layout;
 use crate::named::Named;
 use crate::op::{Cost, Fold, OnSlices, Op, RowWise, Vjp};
 use crate::ops::rules::arity;
+use crate::size::checked_numel;
 use crate::trace::Tensor;
 use crate::types::{Type, numel};
 
@@ -35,14 +36,13 @@ impl Op for Reshape {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 1)?;
-        let ty = Type::new(inputs[0].dtype, &self.shape);
-        if !ty.fits() || inputs[0].numel() != numel(&self.shape) {
+        if checked_numel(&self.shape) != Some(inputs[0].numel()) {
             return Err(Error::user(format!(
                 "{} has not the size of the shape {:?}",
                 inputs[0], self.shape
             )));
         }
-        Ok(vec![ty])
+        Ok(vec![Type::new(inputs[0].dtype, &self.shape)])
     }
 
     fn eval(&self, inputs: &[&Array], outputs: &[Type]) -> Vec<Array> {

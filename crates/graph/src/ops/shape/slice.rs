@@ -63,9 +63,10 @@ impl Op for Slice {
     }
 
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        match query.axis == self.axis {
-            true => Along::Unknown,
-            false => query.same_axis(),
+        if query.axis == self.axis {
+            Along::Unknown
+        } else {
+            query.same_axis()
         }
     }
 

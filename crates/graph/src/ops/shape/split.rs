@@ -10,6 +10,7 @@ use crate::named::Named;
 use crate::op::{Cost, Op, RowWise, Vjp};
 use crate::ops::rules::{arity, around, last_axis_rows};
 use crate::ops::shape::concat::concat;
+use crate::size::checked_sum;
 use crate::trace::Tensor;
 use crate::types::Type;
 
@@ -40,7 +41,7 @@ impl Op for Split {
         if self.sizes.is_empty() {
             return Err(Error::user(format!("needs at least one size for {x}")));
         }
-        if self.axis >= x.rank() || self.sizes.iter().sum::<usize>() != x.shape[self.axis] {
+        if self.axis >= x.rank() || checked_sum(self.sizes.iter().copied()) != Some(x.shape[self.axis]) {
             return Err(Error::user(format!(
                 "the sizes {:?} do not cover an axis {} of {x}",
                 self.sizes, self.axis
@@ -82,9 +83,10 @@ impl Op for Split {
     }
 
     fn along(&self, query: AlongQuery<'_>) -> Along {
-        match query.axis == self.axis {
-            true => Along::Unknown,
-            false => query.same_axis(),
+        if query.axis == self.axis {
+            Along::Unknown
+        } else {
+            query.same_axis()
         }
     }
 

@@ -6,9 +6,12 @@ use lessen_base::{Error, Result};
 
 use crate::array::Array;
 use crate::attrs::{Attr, Attrs};
+use crate::builder::GraphBuilder;
+use crate::graph::ValueId;
 use crate::named::Named;
 use crate::op::{Cost, Op, Vjp};
 use crate::ops::rules::arity;
+use crate::size::checked_numel;
 use crate::trace::{Tensor, Trace};
 use crate::types::Type;
 
@@ -36,7 +39,7 @@ impl Named for Constant {
             )));
         }
         Ok(Constant {
-            array: Arc::new(Array::new(ty, data)),
+            array: Arc::new(Array { ty, data }),
         })
     }
 }
@@ -52,8 +55,12 @@ impl Op for Constant {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 0)?;
-        self.array.ty.check_holds(&self.array.data)?;
-        Ok(vec![self.array.ty.clone()])
+        let Array { ty, data } = &*self.array;
+        if checked_numel(&ty.shape) != Some(data.len()) {
+            return Err(Error::user(format!("{ty} does not have {} elements", data.len())));
+        }
+        ty.check_holds(data)?;
+        Ok(vec![ty.clone()])
     }
 
     fn eval(&self, _: &[&Array], _: &[Type]) -> Vec<Array> {
@@ -66,6 +73,17 @@ impl Op for Constant {
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         Cost::vector(0.0, inputs, outputs)
+    }
+}
+
+impl GraphBuilder {
+    /// A value with given elements.
+    ///
+    /// # Errors
+    /// If the dtype cannot hold one of the elements, or their number is not the type's.
+    pub fn constant(&mut self, array: Array) -> Result<ValueId> {
+        let array = Arc::new(array);
+        Ok(self.push(Arc::new(Constant { array }), &[])?[0])
     }
 }
 

@@ -48,6 +48,7 @@ impl Op for Full {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 0)?;
+        self.ty.check_size()?;
         self.ty.check_holds(&[self.value])?;
         Ok(vec![self.ty.clone()])
     }

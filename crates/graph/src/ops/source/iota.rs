@@ -45,6 +45,7 @@ impl Op for Iota {
 
     fn infer(&self, inputs: &[Type]) -> Result<Vec<Type>> {
         arity(inputs, 0)?;
+        self.ty.check_size()?;
         let fits = |extent: &usize| self.ty.dtype.holds(extent.saturating_sub(1) as f64);
         if !self.ty.shape.get(self.axis).is_some_and(fits) || self.ty.dtype == DType::Bool {
             return Err(Error::user(format!(
