@@ -2,6 +2,9 @@
 //!
 //! The gradient of an embedding is such a value. Its norm, clipping and update then take time and memory in proportion
 //! to the tokens of a batch, not to the vocabulary; only the moments and the weight decay touch all rows.
+//!
+//! Results equal those of the dense gradient while the numbers that multiply it are finite. Times NaN or an infinity, a
+//! row that is not there stays zeros, where the dense gradient is NaN; see [`OnRows`].
 
 use std::sync::Arc;
 

@@ -4,4 +4,5 @@ mod cost;
 mod delay;
 mod folding;
 mod outside;
+mod sparse_factors;
 mod text_cases;
