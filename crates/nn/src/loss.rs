@@ -52,8 +52,9 @@ pub struct Criterion {
     /// Label smoothing `s` in `[0, 1]` (Szegedy et al. 2016): the label's class has the probability `1 - s + s / V`,
     /// each of the `V - 1` others `s / V`.
     pub smoothing: f64,
-    /// A weight for each class: the loss is the mean over rows, each with the weight of its label,
-    /// `sum_i w[y_i] l_i / sum_i w[y_i]`. None weighs all alike.
+    /// A weight `w` for each class. As PyTorch's `cross_entropy`, the loss of a row with label `y` is
+    /// `-(1 - s) w[y] ln p[y] - s / V sum_c w[c] ln p[c]`, and that of a batch the sum over rows divided by `sum_i
+    /// w[y_i]`. None weighs all alike.
     pub class_weights: Option<Vec<f32>>,
 }
 
@@ -77,9 +78,19 @@ pub(crate) fn cross_entropy<'g>(cx: &Context<'g>, logits: Tensor<'g>, labels: Te
     // A row without a label has the weight 0, and reads that of the first class.
     let of_rows = weights.gather(labels.maximum(labels.scalar_like(0.0)));
     let of_rows = of_rows * counts.cast(DType::F32);
-    let losses = logits.cross_entropy_rows(labels, IGNORE, *smoothing);
-    let whole = or_one(of_rows.sum());
-    (losses * of_rows).sum() / whole
+    let mut losses = logits.cross_entropy_rows(labels, IGNORE, 0.0) * of_rows;
+    if *smoothing != 0.0 {
+        let of_classes = smoothed(logits.log_softmax().cast(DType::F32), weights, *smoothing);
+        losses = losses * (1.0 - *smoothing) + counts.select(of_classes, of_classes.scalar_like(0.0));
+    }
+    losses.sum() / or_one(of_rows.sum())
+}
+
+/// The part of the loss that smoothing spreads over all classes, for each row: `-s / V sum_c w[c] ln p[c]`.
+fn smoothed<'g>(log_p: Tensor<'g>, weights: Tensor<'g>, smoothing: f64) -> Tensor<'g> {
+    let classes = log_p.dim(-1);
+    let rows = log_p.shape()[..log_p.rank() - 1].to_vec();
+    (log_p * weights).sum_last().reshape(&rows) * (-smoothing / classes as f64)
 }
 
 /// The cross entropy of logits `[B, V]` where rows have shares of several classes, `targets` (`f32[B, V]`, rows that
@@ -101,17 +112,23 @@ pub(crate) fn cross_entropy_of_shares<'g>(
         class_weights,
     } = cx.criterion();
     let log_p = logits.log_softmax();
-    let losses = match *smoothing {
-        0.0 => -log_p,
-        s => -(log_p * (1.0 - s) + log_p.mean_last() * s),
+    let shares = targets * weights.unsqueeze(-1);
+    let Some(class_weights) = class_weights else {
+        let losses = match *smoothing {
+            0.0 => -log_p,
+            s => -(log_p * (1.0 - s) + log_p.mean_last() * s),
+        };
+        return (losses * shares).sum() / or_one(shares.sum());
     };
-    let mut shares = targets * weights.unsqueeze(-1);
-    if let Some(class_weights) = class_weights {
-        assert_eq!(class_weights.len(), logits.dim(-1), "a weight for each class");
-        shares = shares * constant(cx, class_weights);
-    }
-    let whole = or_one(shares.sum());
-    (losses * shares).sum() / whole
+    assert_eq!(class_weights.len(), logits.dim(-1), "a weight for each class");
+    let class_weights = constant(cx, class_weights);
+    let shares = shares * class_weights;
+    let of_labels = (-log_p * shares).sum();
+    let losses = match *smoothing {
+        0.0 => of_labels,
+        s => of_labels * (1.0 - s) + (smoothed(log_p, class_weights, s) * weights).sum(),
+    };
+    losses / or_one(shares.sum())
 }
 
 /// Weights of classes as a constant of the graph.
@@ -155,7 +172,87 @@ impl FromStr for Loss {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
+    use lessen_graph::{Trace, evaluate_exactly};
+
     use super::*;
+
+    const WEIGHTS: [f64; 3] = [1.0, 2.0, 4.0];
+    const SMOOTHING: f64 = 0.1;
+
+    /// The loss of logits with three classes and its derivative, with label smoothing and class weights.
+    fn weighted(logits: &Array, labels: &[i32], as_shares: bool) -> (f64, Vec<f64>) {
+        let trace = Trace::new();
+        let criterion = Criterion {
+            smoothing: SMOOTHING,
+            class_weights: Some(WEIGHTS.map(|w| w as f32).to_vec()),
+        };
+        let rows = labels.len();
+        {
+            let cx = Context::new(&trace, false).with_criterion(&criterion);
+            let z = trace.input("logits", DType::F32, &[rows, 3]);
+            let loss = if as_shares {
+                let share = |i: &[usize]| f64::from(labels[i[0]] == i[1] as i32);
+                let targets = trace.constant(Array::from_fn(z.ty(), share));
+                let counts = labels.iter().map(|&y| f64::from(y >= 0)).collect();
+                cross_entropy_of_shares(&cx, z, targets, trace.constant(Array::f32(&[rows], counts)))
+            } else {
+                cross_entropy(&cx, z, trace.constant(Array::i32(&[rows], labels)))
+            };
+            trace.output("loss", loss);
+            trace.output("gradient", loss.grad(&[z])[0]);
+        }
+        let inputs = HashMap::from([("logits".to_string(), logits.clone())]);
+        let mut found = evaluate_exactly(&trace.finish(), &inputs).unwrap();
+        (found["loss"].item(), found.remove("gradient").unwrap().data)
+    }
+
+    #[test]
+    fn label_smoothing_with_class_weights_is_that_of_pytorch() {
+        let logits = Array::f32(&[2, 3], vec![1.0, 2.0, 3.0, 0.0, 1.0, 0.0]);
+        for as_shares in [false, true] {
+            let (loss, gradient) = weighted(&logits, &[0, 2], as_shares);
+            // torch.nn.functional.cross_entropy(z, y, weight=w, label_smoothing=0.1)
+            assert!((loss - 1.6552).abs() < 5e-5, "{loss}");
+            // The derivative for z_j: sum_c t_c (p_j - [j = c]), with t_c = (1 - s) w_y [c = y] + s w_c / V.
+            for (row, label) in [0, 2].into_iter().enumerate() {
+                let z = &logits.data[3 * row..][..3];
+                let whole: f64 = z.iter().map(|z| z.exp()).sum();
+                let target = |c: usize| {
+                    let own = if c == label {
+                        (1.0 - SMOOTHING) * WEIGHTS[c]
+                    } else {
+                        0.0
+                    };
+                    own + SMOOTHING / 3.0 * WEIGHTS[c]
+                };
+                for j in 0..3 {
+                    let p = z[j].exp() / whole;
+                    let expected = (p * (0..3).map(target).sum::<f64>() - target(j)) / (WEIGHTS[0] + WEIGHTS[2]);
+                    let found = gradient[3 * row + j];
+                    assert!(
+                        (found - expected).abs() < 1e-7,
+                        "row {row}, class {j}: {found} for {expected}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_without_a_label_have_no_smoothed_loss() {
+        let logits = Array::f32(&[2, 3], vec![1.0, 2.0, 3.0, 0.0, 1.0, 0.0]);
+        let alone = Array::f32(&[1, 3], vec![1.0, 2.0, 3.0]);
+        for as_shares in [false, true] {
+            let (loss, gradient) = weighted(&logits, &[1, -100], as_shares);
+            let (expected, of_one) = weighted(&alone, &[1], as_shares);
+            assert!((loss - expected).abs() < 1e-12, "{loss} for {expected}");
+            assert_eq!((&gradient[..3], &gradient[3..]), (&of_one[..], &[0.0; 3][..]));
+            let (none, gradient) = weighted(&logits, &[-100, -100], as_shares);
+            assert_eq!((none, gradient), (0.0, vec![0.0; 6]));
+        }
+    }
 
     #[test]
     fn words_are_read_back_and_others_refused() {

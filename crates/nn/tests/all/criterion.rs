@@ -54,8 +54,9 @@ fn classifier_loss(criterion: &Criterion, labels: &[i32]) -> f64 {
             .map_or(1.0, |w| f64::from(w[label as usize]));
         let s = criterion.smoothing;
         let target = |class: usize| f64::from(class == label as usize) * (1.0 - s) + s / 3.0;
-        let own: f64 = (0..3).map(|class| target(class) * (log_sum - logits[class])).sum();
-        sum += weight * own;
+        let of_class = |class: usize| criterion.class_weights.as_ref().map_or(1.0, |w| f64::from(w[class]));
+        let own = |class: usize| target(class) * of_class(class) * (log_sum - logits[class]);
+        sum += (0..3).map(own).sum::<f64>();
         whole += weight;
     }
     let expected = if whole > 0.0 { sum / whole } else { 0.0 };

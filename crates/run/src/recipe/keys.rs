@@ -258,7 +258,8 @@ keys! {
         label_smoothing: f64 [SHARE] = "0.0",
             "probability that is spread over all classes or tokens, in the loss of training only";
         class_weights: Option<ClassWeights> [WEIGHTS],
-            "how much the examples of each class count, in the loss of training only";
+            "how much the examples of each class count, in the loss of training only; with train.label_smoothing as in PyTorch: \
+             the part that is spread counts each class by its weight";
         weight_decay: f64 [NOT_NEGATIVE] = "0.0",
             "decay of matrices; biases, norms and other vectors have none. It is per step and unit of the learning rate with adamw, \
              adamw_8bit, lion and adafactor, and a term of the gradient (L2 penalty) with the others";
