@@ -1,4 +1,4 @@
-//! What an operation's results are along one axis: the rules by which a compiler proves that a mean is redundant
+//! Structure of an operation's results along one axis: the rules by which a compiler proves that a mean is redundant
 //! (Jiang et al. 2023, section 3.1.3).
 //!
 //! A *run* is the elements of a value along one axis, the positions along all others being fixed.
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::op::Op;
 use crate::types::Type;
 
-/// What is known of the runs of an output along an axis.
+/// Structure of the runs of an output along an axis.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Along {
     /// Nothing.
@@ -25,7 +25,7 @@ pub enum Along {
     Product,
 }
 
-/// What a rule about an axis may ask.
+/// Facts that a rule about an axis may ask for.
 #[derive(Clone, Copy, Debug)]
 pub struct AlongQuery<'a> {
     /// The position of the output.
@@ -60,7 +60,7 @@ impl AlongQuery<'_> {
     }
 }
 
-/// A sum of products over an axis of one input and an axis of another: what a linear layer is.
+/// A sum of products over an axis of one input and an axis of another, as in a linear layer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Contraction {
     /// The axis of the input that was asked about.
@@ -71,8 +71,8 @@ pub struct Contraction {
     pub results: usize,
 }
 
-/// What a norm is where the runs of its input 0 along the last axis have mean zero: the norm without a mean of its
-/// scale, and the shift added to that.
+/// Replacement of a norm whose input 0 has runs with mean zero along the last axis: a norm that subtracts no mean, with
+/// the same scale, and the shift added to its result.
 #[derive(Clone, Debug)]
 pub struct WhenCentred {
     /// Takes the input and the scale.

@@ -1,4 +1,4 @@
-//! Attributes: the parameters of an operation, in a form that prints, parses and compares.
+//! Attributes: the parameters of an operation as values that print, parse and compare.
 
 use lessen_base::{Error, Result};
 use std::fmt;
@@ -20,7 +20,7 @@ pub enum Attr {
     Ints(Vec<i64>),
     /// A list of floats: the data of a constant.
     Floats(Vec<f64>),
-    /// A word: a dtype, a function. Prints between quotation marks where it would parse as another kind.
+    /// A word: a dtype, a function. Prints between quotation marks where it would parse as a number or a truth value.
     Word(String),
 }
 
@@ -80,7 +80,7 @@ fn same(a: &f64, b: &f64) -> bool {
     a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan())
 }
 
-/// The bits of a number, those of all NaNs being the same.
+/// The bits of a number, the same for all NaNs.
 fn bits(value: &f64) -> u64 {
     if value.is_nan() { f64::NAN } else { *value }.to_bits()
 }
@@ -160,7 +160,7 @@ impl Attrs {
     /// An integer.
     ///
     /// # Errors
-    /// A sentence that names the attribute, when it is missing or of another kind.
+    /// A sentence that names the attribute, when it is missing or has another type.
     pub fn int(&self, name: &str) -> Result<i64> {
         match self.get(name) {
             Some(Attr::Int(v)) => Ok(*v),
@@ -171,7 +171,7 @@ impl Attrs {
     /// A float; an integer is accepted.
     ///
     /// # Errors
-    /// A sentence that names the attribute, when it is missing or of another kind.
+    /// A sentence that names the attribute, when it is missing or has another type.
     pub fn float(&self, name: &str) -> Result<f64> {
         match self.get(name) {
             Some(Attr::Float(v)) => Ok(*v),
@@ -183,7 +183,7 @@ impl Attrs {
     /// A boolean.
     ///
     /// # Errors
-    /// A sentence that names the attribute, when it is missing or of another kind.
+    /// A sentence that names the attribute, when it is missing or has another type.
     pub fn bool(&self, name: &str) -> Result<bool> {
         match self.get(name) {
             Some(Attr::Bool(v)) => Ok(*v),
@@ -194,7 +194,7 @@ impl Attrs {
     /// A size or an axis, below 2^48.
     ///
     /// # Errors
-    /// A sentence that names the attribute, when it is missing, of another kind or out of this range.
+    /// A sentence that names the attribute, when it is missing, has another type or is out of this range.
     pub fn size(&self, name: &str) -> Result<usize> {
         let value = usize::try_from(self.int(name)?).ok().filter(|&v| v < 1 << 48);
         value.ok_or_else(|| Error::user(format!("attribute `{name}` must be at least 0 and below 2^48")))
@@ -203,7 +203,7 @@ impl Attrs {
     /// A dtype.
     ///
     /// # Errors
-    /// A sentence that names the attribute, when it is missing, of another kind or no dtype's name.
+    /// A sentence that names the attribute, when it is missing, has another type or is no dtype's name.
     pub fn dtype(&self, name: &str) -> Result<DType> {
         let word = self.word(name)?;
         DType::from_name(word).ok_or_else(|| Error::user(format!("attribute `{name}`: there is no dtype `{word}`")))
@@ -212,7 +212,7 @@ impl Attrs {
     /// A list of sizes or axes, whose product is below 2^48.
     ///
     /// # Errors
-    /// A sentence that names the attribute, when it is missing, of another kind or too large.
+    /// A sentence that names the attribute, when it is missing, has another type or is too large.
     pub fn sizes(&self, name: &str) -> Result<Vec<usize>> {
         let Some(Attr::Ints(list)) = self.get(name) else {
             return Err(Error::user(format!("attribute `{name}` must be a list of sizes")));
@@ -231,7 +231,7 @@ impl Attrs {
     /// A list of floats; integers are accepted.
     ///
     /// # Errors
-    /// A sentence that names the attribute, when it is missing or of another kind.
+    /// A sentence that names the attribute, when it is missing or has another type.
     pub fn floats(&self, name: &str) -> Result<Vec<f64>> {
         match self.get(name) {
             Some(Attr::Floats(v)) => Ok(v.clone()),
@@ -243,7 +243,7 @@ impl Attrs {
     /// A word.
     ///
     /// # Errors
-    /// A sentence that names the attribute, when it is missing or of another kind.
+    /// A sentence that names the attribute, when it is missing or has another type.
     pub fn word(&self, name: &str) -> Result<&str> {
         match self.get(name) {
             Some(Attr::Word(v)) => Ok(v),

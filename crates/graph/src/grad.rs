@@ -10,9 +10,9 @@ use crate::op::{Op, Vjp};
 use crate::trace::{Tensor, Trace};
 
 impl<'g> Tensor<'g> {
-    /// The gradients of this scalar with respect to `wrt`, as new tensors of the same trace. A tensor without
-    /// influence has a gradient of zeros. What others of `wrt` are computed from counts with its influence
-    /// through them, as for `torch.autograd.grad`.
+    /// The gradients of this scalar with respect to `wrt`, as new tensors of the same trace. A tensor without influence
+    /// has a gradient of zeros. Where one tensor of `wrt` is computed from another, the gradient of the other includes
+    /// its influence through the first, as for `torch.autograd.grad`.
     ///
     /// # Panics
     /// If this is no scalar of a float type, or a tensor of `wrt` belongs to another trace.
@@ -160,7 +160,7 @@ impl GraphBuilder {
     }
 }
 
-/// The derivative of an operation without one of its own: writes the decomposition beside it and differentiates that.
+/// The derivative of an operation without a derivative rule: appends its decomposition and differentiates that.
 #[track_caller]
 fn vjp_of_decomposition<'g>(op: &dyn Op, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
     // The same tensor may be given twice; identities keep the two uses apart.
@@ -173,7 +173,7 @@ fn vjp_of_decomposition<'g>(op: &dyn Op, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<
             op.name()
         ));
     };
-    // The numbers drawn now would be others than those of the forward pass.
+    // A second decomposition would draw other random numbers than the forward pass did.
     if trace.streams() != before {
         trace.fail(format!(
             "the operation `{}` needs a derivative of its own, since its decomposition draws random numbers",

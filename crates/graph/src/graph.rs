@@ -42,7 +42,7 @@ pub enum Phase {
     Update,
 }
 
-/// What defines a value.
+/// Definition of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Def {
     /// The graph's input of this position in [`Graph::inputs`].
@@ -73,8 +73,8 @@ pub struct Node {
     pub phase: Phase,
     /// The place in the model, such as `h.0.mlp`; empty at the top.
     pub scope: Arc<str>,
-    /// The part of the backward phase: what one recomputes no other one reads, and a schedule runs them one after the
-    /// other. 0 unless a planner has cut the phase. It changes no result.
+    /// The backward part of one block, by its number. No other stage reads the values that it recomputes, and a
+    /// schedule runs stages one after the other. 0 unless a planner has cut the backward phase. It changes no result.
     pub stage: u32,
 }
 
@@ -117,7 +117,7 @@ pub struct Assign {
     pub value: ValueId,
 }
 
-/// A program: inputs, nodes in an order in which each reads only what is defined before it, outputs and
+/// A program: inputs, nodes in an order in which each reads only values that are defined before it, outputs and
 /// assignments.
 #[derive(Clone, Debug, Default)]
 pub struct Graph {

@@ -31,7 +31,7 @@ impl Operand {
     }
 }
 
-/// What must hold of a value for the error of a rule.
+/// Condition on a value under which the error of a rule holds.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Condition {
     /// The value.

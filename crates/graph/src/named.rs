@@ -56,7 +56,7 @@ pub trait AttrValue: Sized {
     /// The value of the attribute of this name.
     ///
     /// # Errors
-    /// A sentence that names the attribute, when it is missing, of another kind or out of range.
+    /// A sentence that names the attribute, when it is missing, has another type or is out of range.
     fn read(attrs: &Attrs, name: &str) -> Result<Self>;
 }
 

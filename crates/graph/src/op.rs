@@ -1,4 +1,4 @@
-//! The operation trait: what the evaluator, the compiler and devices need to know of an operation.
+//! The operation trait: the facts about an operation that the evaluator, the compiler and devices ask for.
 
 use lessen_base::{Error, Result};
 use std::any::{Any, TypeId};
@@ -28,7 +28,7 @@ pub enum Role {
 pub enum OutRole {
     /// Row `r` is written from row `r` of the inputs.
     Rows,
-    /// The sum over all rows of what each row contributes: a bias gradient. Where the output has one element, each row
+    /// The sum of the contributions of all rows, such as a bias gradient. Where the output has one element, each row
     /// contributes one number, such as the sum of its elements.
     Sum,
 }
@@ -91,7 +91,7 @@ impl Cost {
     }
 }
 
-/// What is known of an operation's result before it runs.
+/// Result of an operation as far as it is known before the operation runs.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Fold {
     /// Nothing.
@@ -102,12 +102,12 @@ pub enum Fold {
     Input(usize),
 }
 
-/// What an operation computes where inputs are sparse: zeros but for a few rows of the first axis, those of all sparse
-/// inputs being the same.
+/// Rule of an operation for sparse inputs: zeros but for a few rows of the first axis, the same rows in all sparse
+/// inputs.
 ///
-/// A row that is not there stays zeros whatever it is multiplied by, also by NaN or an infinity, where the dense product
-/// is NaN. While factors are finite, results equal the dense ones. Where a clip coefficient is NaN, the rows of a batch
-/// become NaN and all other rows are updated with the gradient 0.
+/// An absent row stays zeros when it is multiplied by NaN or an infinity, where the dense product is NaN. While factors
+/// are finite, results equal the dense ones. Where a clip coefficient is NaN, the rows of a batch become NaN and all
+/// other rows are updated with the gradient 0.
 #[derive(Clone, Debug)]
 pub enum OnRows {
     /// Nothing that follows from the rows.
@@ -122,8 +122,7 @@ pub enum OnRows {
     By(Arc<dyn Op>),
 }
 
-/// What an operation computes where all its inputs that have rows are cut into as many equal slices along their first
-/// axis.
+/// Rule of an operation whose inputs with rows are cut into equal slices along the first axis.
 #[derive(Clone, Debug)]
 pub enum OnSlices {
     /// Nothing that follows from a slice.
@@ -168,7 +167,7 @@ pub struct Vjp<'a, 'g> {
     pub wanted: &'a [bool],
 }
 
-/// Equality behind `dyn Op`. Every type with `PartialEq` has it.
+/// Equality of operations through `dyn Op`. Every type with `PartialEq` implements it.
 pub trait SameFields {
     /// Whether the other value has the same type and equal fields.
     fn same_fields(&self, other: &dyn Any) -> bool;
@@ -259,8 +258,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         false
     }
 
-    /// The input, if there is one, whose elements the result has as they are, so that a conversion of the input and one
-    /// of the result are the same; it may have any dtype.
+    /// The input whose elements the result copies unchanged, if there is one, so that converting the input equals
+    /// converting the result; it may have any dtype.
     fn copies(&self) -> Option<usize> {
         None
     }
@@ -273,9 +272,9 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         None
     }
 
-    /// What is known of the result when `known` holds, for each input, the number that all its elements equal (none
-    /// where they differ or are not known). What is folded must be what every device computes, so only exactly rounded
-    /// functions fold. By default nothing is known.
+    /// Folds constants: `known` holds, for each input, the number that all its elements equal (none where they differ
+    /// or are not known). A folded result must equal that of every device, so only exactly rounded functions fold. By
+    /// default none does.
     fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
         let _ = (known, inputs, outputs);
         Fold::No
@@ -293,15 +292,14 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         None
     }
 
-    /// What follows for the outputs where the inputs marked in `sparse` are zeros but for some rows. A rule may take 0
-    /// times any number as 0; see [`OnRows`].
+    /// The rule for the sparse inputs, which `sparse` marks. It may take 0 times any number as 0; see [`OnRows`].
     fn on_rows(&self, sparse: &[bool], inputs: &[Type]) -> OnRows {
         let _ = (sparse, inputs);
         OnRows::No
     }
 
-    /// What it computes of slice `number` of `slices` equal slices of what it reads by rows. By default the same, if it
-    /// works row by row; an operation whose result depends on the number of a row has another answer.
+    /// The rule for slice `number` of `slices` equal slices of the inputs that are read by rows. By default the
+    /// operation itself, if it works row by row; an operation whose result depends on the number of a row overrides it.
     fn on_slices(&self, (number, slices): (usize, usize), inputs: &[Type], outputs: &[Type]) -> OnSlices {
         let _ = (number, slices);
         match self.row_wise(inputs, outputs) {
@@ -315,8 +313,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         None
     }
 
-    /// For an operation whose only output is a sum over the first axis of all its inputs: the operation that adds to a
-    /// sum, its last input, what this one computes of further rows.
+    /// For an operation whose only output is a sum over the first axis of all its inputs: the operation that adds the
+    /// result for further rows to a sum, its last input.
     fn accumulating(&self, inputs: &[Type]) -> Option<Arc<dyn Op>> {
         let _ = inputs;
         None
@@ -337,7 +335,7 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         None
     }
 
-    /// What the runs of an output are along an axis; see [`Along`]. By default nothing is known.
+    /// The structure of an output along an axis; see [`Along`]. By default nothing is known.
     fn along(&self, query: AlongQuery<'_>) -> Along {
         let _ = query;
         Along::Unknown
@@ -361,8 +359,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         false
     }
 
-    /// For a norm that subtracts the mean along the last axis: what it is where that mean is zero. Other outputs than 0
-    /// are not given.
+    /// For a norm that subtracts the mean along the last axis: its replacement where that mean is zero, for output 0
+    /// alone.
     fn when_centred(&self) -> Option<WhenCentred> {
         None
     }

@@ -14,8 +14,8 @@ use crate::ops::{
 };
 use crate::registry::Registry;
 
-/// The operations by kind.
-const KINDS: &[&[Standard]] = &[
+/// The operations, a list for each folder of `ops`.
+const OPERATIONS: &[&[Standard]] = &[
     attention::OPERATIONS,
     bits::OPERATIONS,
     contraction::OPERATIONS,
@@ -34,7 +34,7 @@ const KINDS: &[&[Standard]] = &[
 
 /// The types of the operations, by name.
 static TYPES: LazyLock<HashMap<&str, TypeId>> = LazyLock::new(|| {
-    KINDS
+    OPERATIONS
         .iter()
         .copied()
         .flatten()
@@ -45,7 +45,7 @@ static TYPES: LazyLock<HashMap<&str, TypeId>> = LazyLock::new(|| {
 impl Registry {
     /// All standard operations.
     pub fn standard() -> Registry {
-        let all = KINDS.iter().copied().flatten();
+        let all = OPERATIONS.iter().copied().flatten();
         Registry {
             builders: all.map(|op| (op.name.to_string(), op.build)).collect(),
         }

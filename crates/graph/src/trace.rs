@@ -26,7 +26,7 @@ pub struct Trace {
 /// A line of the program that builds a graph.
 type Place = &'static Location<'static>;
 
-/// What unwinds from a mistake in [`Trace::attempt`].
+/// Payload of the unwinding from a mistake in [`Trace::attempt`].
 struct Mistake {
     sentence: String,
     place: Place,
@@ -60,7 +60,7 @@ impl Trace {
         Trace::building(GraphBuilder::of(graph))
     }
 
-    /// A trace that goes on with what a builder has begun.
+    /// A trace that appends to the graph of a builder.
     pub(crate) fn building(builder: GraphBuilder) -> Trace {
         Trace {
             builder: RefCell::new(builder),
@@ -68,7 +68,7 @@ impl Trace {
         }
     }
 
-    /// The builder with what was traced.
+    /// The builder with the traced graph.
     pub(crate) fn into_builder(self) -> GraphBuilder {
         self.builder.into_inner()
     }
@@ -151,17 +151,17 @@ impl Trace {
         panic!("{sentence}")
     }
 
-    /// Calls `build`. What would make it panic in an operation of this trace, such as shapes that do not fit, is an
-    /// error that names the line of the program. After an error the trace is of no use.
+    /// Calls `build`. A mistake in an operation of this trace, such as shapes that do not fit, is an error that names
+    /// the line of the program, in place of a panic. After an error the trace is of no use.
     ///
     /// # Errors
-    /// Such a mistake. Other panics stay what they are.
+    /// The first mistake. Other panics are not caught.
     pub fn attempt<R>(&self, build: impl FnOnce() -> R) -> Result<R> {
         let built = self.caught(build);
         built.map_err(|mistake| Error::user(mistake.sentence).at(shown(mistake.place)))
     }
 
-    /// The same for what a file describes: no line of the program is at fault.
+    /// [`Trace::attempt`] for a graph that a file describes: no line of the program is at fault.
     ///
     /// # Errors
     /// The first mistake.

@@ -126,8 +126,8 @@ pub fn bf16_bits(value: f32) -> u16 {
     ((bits + 0x7fff + ((bits >> 16) & 1)) >> 16) as u16
 }
 
-/// The number of elements of a shape (1 for a scalar, whose shape is empty). Products saturate, so that no size is less
-/// than it should be; those of a type that passes [`Type::check_size`] never do.
+/// The number of elements of a shape (1 for a scalar, whose shape is empty). Products saturate instead of wrapping; the
+/// product of a type that passes [`Type::check_size`] is exact.
 pub fn numel(shape: &[usize]) -> usize {
     shape.iter().fold(1, |product: usize, &n| product.saturating_mul(n))
 }

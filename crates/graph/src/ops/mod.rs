@@ -1,14 +1,14 @@
-//! The operations, one file each, in folders by kind: type rule, derivative, decomposition, row-wise structure, cost,
-//! reference evaluation, and the methods of [`Tensor`](crate::Tensor) that apply it.
+//! The operations, one file each, in folders by subject: type rule, derivative, decomposition, row-wise structure,
+//! cost, reference evaluation, and the methods of [`Tensor`](crate::Tensor) that apply it.
 //!
-//! A new operation is a file and its lines in the `mod.rs` of its kind, which declare and register it.
+//! A new operation is a file and its lines in the `mod.rs` of its folder, which declare and register it.
 
-/// Registers the operations of a kind and re-exports them: `operations! { file::{Operation, Operation}, ... }`.
+/// Registers the operations of a folder and re-exports them: `operations! { file::{Operation, Operation}, ... }`.
 macro_rules! operations {
     ($($file:ident::{$($op:ident),+}),+ $(,)?) => {
         $(pub use $file::{$($op),+};)+
 
-        /// The operations of this kind.
+        /// The operations of this folder.
         pub(crate) const OPERATIONS: &[$crate::named::Standard] = &[$($($crate::named::Standard::of::<$op>()),+),+];
     };
 }

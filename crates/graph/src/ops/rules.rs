@@ -1,4 +1,4 @@
-//! What type rules, row-wise structures and evaluations of several operations share.
+//! Helpers that type rules, row-wise structures and evaluations of several operations share.
 
 use lessen_base::{Error, Result};
 
@@ -55,7 +55,7 @@ pub(crate) fn probability(p: f64) -> Result<()> {
 /// Numbers from 0 on that `i32` indices tell apart.
 const INDEX_LIMIT: usize = 1 << 31;
 
-/// Checks that `i32` indices can number so many of what is named.
+/// Checks that `i32` indices can number `count` things, which `what` names.
 pub(crate) fn indexable(what: &str, count: usize) -> Result<()> {
     if count <= INDEX_LIMIT {
         Ok(())

@@ -108,3 +108,17 @@ fn assigned_states_are_returned_under_their_names() {
     assert_eq!(results["w"].data, [2.0, 6.0]);
     assert_eq!(results["old"].data, [1.0, 3.0]);
 }
+
+#[test]
+fn an_output_with_the_name_of_an_assigned_state_is_refused() {
+    let trace = Trace::new();
+    let w = trace.state("w", DType::F32, &[2]);
+    trace.assign(w, w * 2.0);
+    trace.output("w", w);
+    let given = [("w".to_string(), Array::f32(&[2], vec![1.0, 3.0]))].into();
+    let error = evaluate(&trace.finish(), &given).unwrap_err();
+    assert_eq!(
+        error.message(),
+        "an output and an assigned state are both called `w`; rename the output"
+    );
+}

@@ -212,7 +212,25 @@ fn no_text_makes_the_parser_panic() {
         let inputs = lines.iter().filter(|l| l.starts_with("input") && **l != lines[at]);
         let mut whole: Vec<&str> = inputs.copied().collect();
         whole.push(&changed);
-        let _ = parse(&whole.join("\n"), &registry);
+        if let Ok(graph) = parse(&whole.join("\n"), &registry) {
+            verify(&graph).unwrap();
+        }
+    }
+}
+
+#[test]
+fn names_and_assignments_that_clash_are_refused_at_their_line() {
+    let head = "input \"x\" %0 : f32[2]\nstate \"w\" %1 : f32[2]\noutput \"y\" = %0\nassign %1 = %0\n";
+    for (line, sentence) in [
+        ("input \"x\" %2 : f32[]", "the graph already has an input called `x`"),
+        ("state \"x\" %2 : f32[]", "the graph already has an input called `x`"),
+        ("input \"w\" %2 : f32[]", "the graph already has an input called `w`"),
+        ("output \"y\" = %1", "the graph already has an output called `y`"),
+        ("assign %1 = %1", "the state `w` is assigned twice"),
+        ("assign %0 = %1", "the input `x` is data, only a state can be assigned"),
+    ] {
+        let error = parse(&format!("{head}{line}"), &Registry::standard()).unwrap_err();
+        assert_eq!(error.message(), format!("line 5: {sentence}"));
     }
 }
 

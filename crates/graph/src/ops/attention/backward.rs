@@ -17,9 +17,9 @@ use crate::ops::attention::scores::{heads_first, heads_last};
 use crate::trace::Tensor;
 use crate::types::Type;
 
-/// Inputs: `q`, `k`, `v`, for a softmax `o` and `lse`, then `do` (the cotangent of `o`), then what the fields of
-/// [`Attention`] ask for. Outputs `dq`, `dk`, `dv`, with [`AttentionBias::Fire`](crate::ops::AttentionBias) the
-/// derivatives of its parameters, and with a learned weight its derivative.
+/// Inputs: `q`, `k`, `v`, for a softmax `o` and `lse`, then `do` (the cotangent of `o`), then the inputs that the
+/// fields of [`Attention`] ask for. Outputs `dq`, `dk`, `dv`, with [`AttentionBias::Fire`](crate::ops::AttentionBias)
+/// the derivatives of its parameters, and with a learned weight its derivative.
 ///
 /// With the weights `P` and `dP_ij = drop(do_i · v_j)`, `dS` follows from the derivative of the weighting; for a
 /// softmax of exponents `z` it begins with `dz = P (dP - delta)`, `delta_i = do_i · o_i`. Then `dq_i = scale sum_j
@@ -40,7 +40,7 @@ impl AttentionBackward {
         self.forward
     }
 
-    /// Inputs between `v` and those that the fields ask for: `o`, `lse` and `do`, or `do` alone.
+    /// Inputs between `v` and the inputs that the fields ask for: `o`, `lse` and `do`, or `do` alone.
     pub fn between(&self) -> usize {
         if self.forward.weighting.is_softmax() { 3 } else { 1 }
     }

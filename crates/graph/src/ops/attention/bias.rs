@@ -3,7 +3,7 @@
 use crate::array::Array;
 use crate::trace::Tensor;
 
-/// What is added to scores for the positions of query and key.
+/// Bias of a score by the positions of query and key.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum AttentionBias {
     /// Nothing.
@@ -31,8 +31,8 @@ impl AttentionBias {
 
 function_names!(AttentionBias);
 
-/// The slope of a head in ALiBi: `2^(-8 (h + 1) / H)` where the number of heads `H` is a power of two; otherwise those
-/// of the power of two below, and then every other one of the power above.
+/// The slope of a head in ALiBi: `2^(-8 (h + 1) / H)` where the number of heads `H` is a power of two; otherwise the
+/// slopes of the power of two below, and then every other slope of the power above.
 pub fn alibi_slope(head: usize, heads: usize) -> f64 {
     let below = if heads.is_power_of_two() {
         heads
@@ -69,7 +69,7 @@ pub struct Fire<T> {
 /// The length that FIRE's parameter `l` multiplies.
 pub const FIRE_LENGTH: f64 = 512.0;
 
-/// What FIRE adds to its denominators.
+/// Number that FIRE adds to its denominators.
 pub const FIRE_EPSILON: f64 = 1e-6;
 
 impl<T> Fire<T> {

@@ -1,6 +1,6 @@
-//! Scaled dot-product attention of several heads (Vaswani et al. 2017) and its relatives, in the form of FlashAttention
-//! (Dao et al. 2022): scores and weights exist only inside the operation; what it leaves for the derivative is at most
-//! one number per row.
+//! Scaled dot-product attention of several heads (Vaswani et al. 2017) and its relatives, computed as FlashAttention
+//! does (Dao et al. 2022): scores and weights exist only inside the operation, which keeps at most one number per row
+//! for the derivative.
 
 use std::sync::Arc;
 
@@ -141,15 +141,15 @@ pub struct AttentionOptions<'g> {
     pub weighting: Weighting,
     /// For a learned weighting the weights `[H]`.
     pub weight: Option<Tensor<'g>>,
-    /// What is added to scores for positions.
+    /// Position bias of the scores.
     pub bias: PositionBias<'g>,
     /// Whether a query sees no later key.
     pub causal: bool,
-    /// What the products are multiplied by; `1 / sqrt(D)` if not given, 1 without any elements.
+    /// Factor of the products of queries and keys; `1 / sqrt(D)` if not given, 1 for heads without elements.
     pub scale: Option<f64>,
     /// `bool[B, Tk]`: true where the key may be attended to.
     pub mask: Option<Tensor<'g>>,
-    /// `i32[S + 1]`: the starts of segments, see [`Attention`].
+    /// `i32[S + 1]`: the starts of sequences that follow each other, see [`Attention`].
     pub starts: Option<Tensor<'g>>,
     /// `i32[]`, or `i32[B]` with one for each sequence: the position of the first query among the keys.
     pub offset: Option<Tensor<'g>>,

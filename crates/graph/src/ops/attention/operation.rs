@@ -10,7 +10,7 @@ use crate::size::{checked_numel, checked_sum};
 use crate::types::{DType, Type};
 
 /// Inputs: `q[B, Tq, H, D]`, `k[B, Tk, G, D]`, `v[B, Tk, G, Dv]` (`G` divides `H`; head `h` of `q` reads head `h G / H`
-/// of `k` and `v`), then what the fields ask for, in this order:
+/// of `k` and `v`), then the inputs that the fields ask for, in this order:
 ///
 /// - `masked`: the mask `bool[B, Tk]`, true where the key may be attended to;
 /// - `segmented`: `starts i32[S + 1]`, ascending. With `B = 1` and `Tq = Tk`, tokens `starts[s] .. starts[s + 1]` are
@@ -24,20 +24,20 @@ use crate::types::{DType, Type};
 /// Outputs: `o[B, Tq, H, Dv]` and, where the weights are a softmax, `lse[B, H, Tq]` of the accumulator dtype of `q`.
 ///
 /// With `s_ij = scale q_i · k_j + bias_h(p_i, j)` over the keys that query `i` sees and the weights `P_i` that
-/// [`Weighting`] makes of them, `o_i = sum_j drop(P_ij) v_j`. The position `p_i` is `i` plus the offset; in a segment,
-/// positions of queries and keys count from its start. Causal: query `i` sees key `j` if `j <= p_i`. A query that sees
-/// no key has `o = 0` and `lse = -inf`; `lse` is the logarithm of the sum of the powers of what softmax is applied to.
-/// Dropout is that of [`Dropout`](crate::ops::Dropout) with the flat index `((b H + h) Tq + i) Tk + j`, sequences
-/// `b` counted from `sequence` on.
+/// [`Weighting`] makes of them, `o_i = sum_j drop(P_ij) v_j`. The position `p_i` is `i` plus the offset; with
+/// `segmented`, positions of queries and keys count from the start of their sequence. Causal: query `i` sees key `j` if
+/// `j <= p_i`. A query that sees no key has `o = 0` and `lse = -inf`; `lse` is the logarithm of the sum of the powers
+/// of the softmax's arguments. Dropout is that of [`Dropout`](crate::ops::Dropout) with the flat index `((b H + h) Tq +
+/// i) Tk + j`, sequences `b` counted from `sequence` on.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Attention {
     /// How scores become weights.
     pub weighting: Weighting,
-    /// What is added to scores for positions.
+    /// Position bias of the scores.
     pub bias: AttentionBias,
     /// Whether a query sees no later key.
     pub causal: bool,
-    /// What the products of queries and keys are multiplied by.
+    /// Factor of the products of queries and keys.
     pub scale: f64,
     /// Probability that dropout makes an attention weight zero.
     pub p: f64,
@@ -45,7 +45,7 @@ pub struct Attention {
     pub stream: u32,
     /// Whether there is a mask among the inputs.
     pub masked: bool,
-    /// Whether the starts of segments are among the inputs.
+    /// Whether the starts of sequences that follow each other are among the inputs.
     pub segmented: bool,
     /// Whether the position of the first query is among the inputs, for all sequences or for each.
     pub placed: bool,
@@ -67,7 +67,7 @@ named!("attention": Attention {
 });
 
 impl Default for Attention {
-    /// Softmax of products as they are, every query seeing every key.
+    /// Softmax of unscaled products, every query seeing every key.
     fn default() -> Attention {
         Attention {
             weighting: Weighting::Softmax,
@@ -133,7 +133,7 @@ impl AttentionSizes {
 pub struct Extras<T> {
     /// The mask of keys.
     pub mask: Option<T>,
-    /// The starts of segments.
+    /// The starts of sequences.
     pub starts: Option<T>,
     /// The position of the first query.
     pub offset: Option<T>,
@@ -146,7 +146,7 @@ pub struct Extras<T> {
 }
 
 impl Attention {
-    /// Takes the inputs after `q`, `k` and `v` apart; of the derivative's inputs, those after `do`.
+    /// Names the inputs after `q`, `k` and `v`, or the derivative's inputs after `do`.
     ///
     /// # Panics
     /// If there are fewer than the fields ask for.
@@ -175,7 +175,7 @@ impl Attention {
     }
 
     /// The attention of slice `number` of the sequences, where sequences can be computed apart, and the roles of its
-    /// inputs, with `between` others after `q`, `k` and `v`. Segments and positions of their own keep them together.
+    /// inputs, with `between` others after `q`, `k` and `v`. With starts or offsets among the inputs they cannot.
     pub(super) fn on_slices(
         &self,
         (number, slices): (usize, usize),
@@ -275,7 +275,7 @@ impl Attention {
         extras.key.as_ref().map_or(Ok(()), key)
     }
 
-    /// Checks that all scores, those of the sequences before the first one and the terms of their biases can be counted.
+    /// Checks that the scores, counted from sequence 0 on, and the terms of their biases can be counted.
     fn check_scores(&self, n: AttentionSizes, extras: &Extras<Type>) -> Result<()> {
         let sequences = checked_sum([self.sequence, n.batch]);
         let heads_of_keys = n.head.max(n.value);
@@ -299,7 +299,7 @@ impl Attention {
         )))
     }
 
-    /// The starts of segments as indices, `before` inputs coming before the rest.
+    /// The starts of sequences as indices, after `before` other inputs.
     pub(super) fn starts_input(&self, inputs: &[Type], before: usize) -> Option<IndexInput> {
         self.segmented.then(|| IndexInput {
             input: before + usize::from(self.masked),
@@ -308,8 +308,8 @@ impl Attention {
         })
     }
 
-    /// The share of the scores that has to be computed, of segments as if they were equally long; `before` inputs come
-    /// before the rest.
+    /// The share of the scores that has to be computed, as if sequences were equally long; `before` inputs come before
+    /// the starts.
     pub(super) fn share(&self, inputs: &[Type], before: usize) -> f64 {
         let starts = self.starts_input(inputs, before);
         let segments = starts.map_or(1, |starts| inputs[starts.input].numel().saturating_sub(1));

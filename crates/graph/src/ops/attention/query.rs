@@ -20,7 +20,7 @@ pub(super) struct Operands<'a> {
 pub(super) struct Scores {
     /// For each key the score; `-inf` where the query does not see it.
     pub values: Vec<f64>,
-    /// For each key the factor of dropout: 0, or what keeps the expectation.
+    /// For each key the factor of dropout: 0, or the factor that keeps the expectation.
     pub factors: Vec<f64>,
     /// The learned weight of the head, or 1.
     weight: f64,
@@ -38,7 +38,7 @@ pub(super) struct ScoreCotangents {
 }
 
 impl<'a> Operands<'a> {
-    /// From the inputs of the operation, `before` of which come before those that its fields ask for.
+    /// From the inputs of the operation; the inputs that its fields ask for come after `before` others.
     pub(super) fn new(op: Attention, inputs: &[&'a Array], before: usize) -> Operands<'a> {
         Operands {
             op,
@@ -49,8 +49,8 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// The sequence that a token of segments belongs to, and its first token.
-    fn segment(&self, token: usize) -> Option<(usize, usize)> {
+    /// The sequence that a token belongs to, and its first token, where sequences follow each other.
+    fn sequence_of(&self, token: usize) -> Option<(usize, usize)> {
         let starts = &self.extras.starts?.data;
         let token = token as f64;
         let index = starts.iter().filter(|&&start| start <= token).count();
@@ -64,7 +64,7 @@ impl<'a> Operands<'a> {
 
     fn position(&self, b: usize, i: usize) -> f64 {
         if self.op.segmented {
-            return self.segment(i).map_or(0.0, |(_, start)| (i - start) as f64);
+            return self.sequence_of(i).map_or(0.0, |(_, start)| (i - start) as f64);
         }
         let offset = self.extras.offset.map(|offset| match offset.ty.rank() {
             0 => offset.item(),
@@ -76,7 +76,7 @@ impl<'a> Operands<'a> {
     fn sees(&self, b: usize, i: usize, position: f64, j: usize) -> bool {
         let masked = self.extras.mask.is_some_and(|mask| mask.at(&[b, j]) == 0.0);
         let past = if self.op.segmented {
-            let same = self.segment(i).is_some() && self.segment(i) == self.segment(j);
+            let same = self.sequence_of(i).is_some() && self.sequence_of(i) == self.sequence_of(j);
             same && (!self.op.causal || j <= i)
         } else {
             !self.op.causal || j as f64 <= position
@@ -127,7 +127,7 @@ impl<'a> Operands<'a> {
         }
     }
 
-    /// Adds the derivatives of the parameters of FIRE, those of the scores of query `i` in head `h` being given.
+    /// Adds the derivatives of the parameters of FIRE from `d`, the derivatives of the scores of query `i` in head `h`.
     pub(super) fn add_fire_derivatives(&self, (h, i): (usize, usize), scores: &Scores, d: &[f64], into: &mut [Array]) {
         let Some(fire) = self.extras.fire else { return };
         let row = FireRow::new(fire, scores.position);
@@ -151,7 +151,7 @@ impl Scores {
         }
     }
 
-    /// What softmax is applied to.
+    /// Arguments of the softmax.
     fn exponents(&self, weighting: &Weighting) -> Vec<f64> {
         let Some(temperature) = weighting.temperature() else {
             return self.values.clone();

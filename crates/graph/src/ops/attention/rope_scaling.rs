@@ -1,4 +1,4 @@
-//! Angles of rotary position embeddings for texts that are longer than those a model was first trained on.
+//! Angles of rotary position embeddings for texts that are longer than the texts of the first training.
 
 use std::f64::consts::TAU;
 use std::fmt;
@@ -20,8 +20,8 @@ pub enum RopeScaling {
         /// At least 1.
         factor: f64,
     },
-    /// That of Llama 3.1: angles whose wavelength is above `length / low` are divided by a factor, those whose
-    /// wavelength is below `length / high` stay, and those between them are interpolated by `length / wavelength`.
+    /// The scaling of Llama 3.1: angles with a wavelength above `length / low` are divided by a factor, angles with a
+    /// wavelength below `length / high` stay, and angles between them are interpolated by `length / wavelength`.
     Llama3 {
         /// At least 1.
         factor: f64,
@@ -99,7 +99,7 @@ impl fmt::Display for RopeScaling {
 impl FromStr for RopeScaling {
     type Err = Error;
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Reads a word as [`Display`](fmt::Display) writes it.
     ///
     /// # Errors
     /// A word that is none.

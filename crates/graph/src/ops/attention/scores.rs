@@ -1,4 +1,4 @@
-//! Scores and weights of attention as tensors: what the decompositions of the operation and of its derivative share.
+//! Scores and weights of attention as tensors, shared by the decompositions of the operation and of its derivative.
 
 use crate::array::Array;
 use crate::grad::vjp;
@@ -26,14 +26,14 @@ pub struct AttentionScores<'g> {
     pub scores: Tensor<'g>,
     /// Which keys queries see, if not all: a shape that broadcasts to that of the scores.
     pub visible: Option<Tensor<'g>>,
-    /// What positions add to the scores, `[H, Tq, Tk]`, or `[B, H, Tq, Tk]`.
+    /// Position biases, `[H, Tq, Tk]`, or `[B, H, Tq, Tk]`.
     pub(super) biases: Option<Tensor<'g>>,
     weight: Option<Tensor<'g>>,
     key: Option<Tensor<'g>>,
 }
 
 impl Attention {
-    /// The scores of an attention with these inputs, and what makes weights of them; `rest` are the inputs after `v`.
+    /// The scores of an attention with these inputs, ready to become weights; `rest` are the inputs after `v`.
     pub fn scores<'g>(&self, q: Tensor<'g>, k: Tensor<'g>, rest: &[Tensor<'g>]) -> AttentionScores<'g> {
         let extras = self.extras(rest);
         let dtype = q.dtype().accumulator();
@@ -97,7 +97,7 @@ impl Attention {
         }
     }
 
-    /// What positions add to scores, `[H, Tq, Tk]`, or `[B, H, Tq, Tk]`.
+    /// Computes the position biases, `[H, Tq, Tk]`, or `[B, H, Tq, Tk]`.
     fn biases<'g>(
         &self,
         extras: &Extras<Tensor<'g>>,
@@ -151,7 +151,7 @@ impl<'g> AttentionScores<'g> {
         visible.map_or(x, |v| v.select(x, x.scalar_like(f64::NEG_INFINITY)))
     }
 
-    /// What softmax is applied to; `scores` are finite.
+    /// Arguments of the softmax; `scores` are finite.
     fn exponents(&self, scores: Tensor<'g>) -> Tensor<'g> {
         match self.op.weighting.temperature() {
             Some(temperature) => {

@@ -9,7 +9,7 @@ use crate::attrs::{Attr, Attrs};
 use crate::named::AttrValue;
 use crate::ops::norm::temperature::{Clip, LEAST_TEMPERATURE, Temperature};
 
-/// What weights are divided by where nothing normalizes them.
+/// Divisor of weights that no softmax normalizes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Divisor {
     /// 1.
@@ -36,7 +36,7 @@ pub enum Weighting {
     Sigmoid(Divisor),
 }
 
-/// What [`Weighting`] can be, for messages.
+/// The words of [`Weighting`], for messages.
 const WORDS: &str = "softmax, norm_softmax, logit_norm, relu and sigmoid; after a colon and separated by commas: \
                      norm_softmax takes gamma=NUMBER or floor=NUMBER, tau=NUMBER and learned, logit_norm takes \
                      tau=NUMBER and learned, relu and sigmoid take the divisor, which is a number or keys";
@@ -129,10 +129,10 @@ fn divisor_words(by: Divisor) -> Vec<String> {
 impl FromStr for Weighting {
     type Err = Error;
 
-    /// Reads what [`Display`](fmt::Display) writes.
+    /// Reads a word as [`Display`](fmt::Display) writes it.
     ///
     /// # Errors
-    /// A word that is none, with those that there are.
+    /// An unknown word, with the list of known ones.
     fn from_str(text: &str) -> Result<Weighting> {
         let (name, options) = text.split_once(':').unwrap_or((text, ""));
         let options: Vec<&str> = if text.contains(':') {

@@ -1,5 +1,5 @@
-//! Truth values packed into words, 32 to each, and taken apart again: what a plan keeps of a value of which backward
-//! needs a comparison alone.
+//! Truth values packed into words, 32 to each, and unpacked again. A plan keeps them in place of a value of which
+//! backward reads a comparison alone.
 
 use lessen_base::{Error, Result};
 
@@ -15,7 +15,7 @@ use crate::types::{DType, Type};
 const WORD: usize = 32;
 
 /// `bool[.., n]` as `u32[.., ceil(n / 32)]`: bit `i % 32` of word `i / 32` of a row says whether element `i` is true,
-/// the lowest bit being number 0. Bits behind the last element are 0.
+/// the lowest bit being number 0. Bits after the last element are 0.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PackBits;
 
@@ -31,7 +31,7 @@ pub struct UnpackBits {
 named!("unpack_bits": UnpackBits { width });
 
 impl PackBits {
-    /// The type of the words of a type; none of what has no rows of truth values.
+    /// The type of the words of a type; none for a type without rows of truth values.
     pub fn packed(ty: &Type) -> Option<Type> {
         let (width, lead) = ty.shape.split_last()?;
         let shape = [lead, &[width.div_ceil(WORD)]].concat();

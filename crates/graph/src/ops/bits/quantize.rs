@@ -1,5 +1,5 @@
-//! Rows of numbers in 8 bits for each element, with a scale for each row: what a plan keeps of a value of which
-//! backward needs an approximation.
+//! Rows of numbers in 8 bits for each element, with a scale for each row. A plan keeps them in place of a value of
+//! which backward reads an approximation.
 
 use lessen_base::{Error, Result};
 
@@ -28,8 +28,8 @@ pub struct QuantizeRows;
 
 named!("quantize_rows": QuantizeRows {});
 
-/// What [`QuantizeRows`] made of rows, restored: inputs `codes[.., C]` of `u8` and `scale[..]` of `f32`; output `y[..,
-/// C]` of `f32`, `y = (codes - 128) scale`.
+/// Restores the rows of [`QuantizeRows`]: inputs `codes[.., C]` of `u8` and `scale[..]` of `f32`; output `y[.., C]` of
+/// `f32`, `y = (codes - 128) scale`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct DequantizeRows;
 
@@ -46,7 +46,7 @@ impl QuantizeRows {
     /// The greatest finite scale: 127 times it does not overflow.
     pub const MOST_SCALE: f32 = f32::from_bits((f32::MAX / 127.0).to_bits() - 1);
 
-    /// The types of codes and scales of a type; none of what has no rows of `f32` or `bf16`.
+    /// The types of codes and scales of a type; none for a type without rows of `f32` or `bf16`.
     pub fn quantized(ty: &Type) -> Option<[Type; 2]> {
         let has_rows = matches!(ty.dtype, DType::F32 | DType::BF16) && ty.rank() > 0 && ty.last() > 0;
         has_rows.then(|| [Type::new(DType::U8, &ty.shape), Type::f32(lead(ty))])

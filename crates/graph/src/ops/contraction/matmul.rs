@@ -45,7 +45,7 @@ impl MatMul {
         (m, k, n)
     }
 
-    /// The axis of `b` that is the last one of the product.
+    /// The axis of `b` that becomes the last axis of the product.
     fn results(&self, b: &Type) -> usize {
         b.rank() - if self.transpose_b { 2 } else { 1 }
     }
@@ -154,7 +154,7 @@ impl Op for MatMul {
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let (a, b) = (cx.inputs[0], cx.inputs[1]);
-        // A cotangent has the dtype of what it is one of.
+        // The cotangent of a widened product becomes as narrow as the factors.
         let Some(dy) = cx.cotangents[0].map(|dy| dy.cast(a.dtype())) else {
             return vec![None, None];
         };

@@ -40,10 +40,15 @@ impl Named for Conv2d {
 }
 
 impl Conv2d {
+    /// The convolution of a derivative's factors, in their dtype.
+    pub(super) fn apply<'g>(self, x: Tensor<'g>, weight: Tensor<'g>) -> Tensor<'g> {
+        x.trace().apply1(self, &[x, weight]).cast(x.dtype())
+    }
+
     /// The extents for inputs of these types.
     ///
     /// # Errors
-    /// A sentence that names what does not fit.
+    /// A sentence that names the extents that do not fit.
     pub fn sizes(&self, inputs: &[Type]) -> Result<Conv2dSizes> {
         arity(inputs, 2)?;
         self.options.sizes(&inputs[0], &inputs[1])
@@ -81,18 +86,17 @@ impl Op for Conv2d {
 
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>) -> Vec<Option<Tensor<'g>>> {
         let (x, weight) = (cx.inputs[0], cx.inputs[1]);
-        // A cotangent has the dtype of what it is one of.
+        // The cotangent of a widened result becomes as narrow as the factors.
         let Some(dy) = cx.cotangents[0].map(|dy| dy.cast(x.dtype())) else {
             return vec![None, None];
         };
-        let dx = || Conv2dGradInput::of(self.options, x).apply(dy, weight).cast(x.dtype());
-        let dw = || Conv2dGradWeight::of(self.options, weight).apply(x, dy).cast(x.dtype());
+        let dx = || Conv2dGradInput::of(self.options, x).apply(dy, weight);
+        let dw = || Conv2dGradWeight::of(self.options, weight).apply(x, dy);
         vec![cx.wanted[0].then(dx), cx.wanted[1].then(dw)]
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        let sizes = self.sizes(inputs);
-        sizes.map_or(Cost::default(), |sizes| sizes.cost(inputs, outputs))
+        Conv2dSizes::cost_of(self.sizes(inputs), inputs, outputs)
     }
 
     fn is_contraction(&self) -> bool {
@@ -100,12 +104,8 @@ impl Op for Conv2d {
     }
 
     fn of_bf16(&self, inputs: &[Type], _: &[bool]) -> Option<Arc<dyn Op>> {
-        let columns = || {
-            self.sizes(inputs)
-                .ok()
-                .map(|sizes| sizes.side_by_side(sizes.group_outputs()))
-        };
-        let options = self.options.of_bf16(inputs, columns)?;
+        let sizes = self.sizes(inputs);
+        let options = self.options.of_bf16(inputs, sizes, Conv2dSizes::group_outputs)?;
         Some(Arc::new(Conv2d { options }))
     }
 }

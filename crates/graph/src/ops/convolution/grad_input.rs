@@ -48,14 +48,15 @@ impl Conv2dGradInput {
         Conv2dGradInput { options, size }
     }
 
+    /// The derivative from these factors, in their dtype.
     pub(super) fn apply<'g>(self, dy: Tensor<'g>, weight: Tensor<'g>) -> Tensor<'g> {
-        dy.trace().apply1(self, &[dy, weight])
+        dy.trace().apply1(self, &[dy, weight]).cast(dy.dtype())
     }
 
     /// The extents of the convolution, and the type of its image.
     ///
     /// # Errors
-    /// A sentence that names what does not fit.
+    /// A sentence that names the extents that do not fit.
     pub fn sizes(&self, inputs: &[Type]) -> Result<(Conv2dSizes, Type)> {
         arity(inputs, 2)?;
         let (dy, weight) = (&inputs[0], &inputs[1]);
@@ -102,20 +103,13 @@ impl Op for Conv2dGradInput {
             return vec![None, None];
         };
         let options = self.options;
-        let of_dy = || {
-            let convolved = dy.trace().apply1(Conv2d { options }, &[cotangent, weight]);
-            convolved.cast(dy.dtype())
-        };
-        let of_weight = || {
-            let gradient = Conv2dGradWeight::of(options, weight).apply(cotangent, dy);
-            gradient.cast(dy.dtype())
-        };
+        let of_dy = || Conv2d { options }.apply(cotangent, weight);
+        let of_weight = || Conv2dGradWeight::of(options, weight).apply(cotangent, dy);
         vec![cx.wanted[0].then(of_dy), cx.wanted[1].then(of_weight)]
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        let sizes = self.sizes(inputs);
-        sizes.map_or(Cost::default(), |(sizes, _)| sizes.cost(inputs, outputs))
+        Conv2dSizes::cost_of(self.sizes(inputs).map(|(sizes, _)| sizes), inputs, outputs)
     }
 
     fn is_contraction(&self) -> bool {
@@ -123,12 +117,8 @@ impl Op for Conv2dGradInput {
     }
 
     fn of_bf16(&self, inputs: &[Type], _: &[bool]) -> Option<Arc<dyn Op>> {
-        let columns = || {
-            self.sizes(inputs)
-                .ok()
-                .map(|(sizes, _)| sizes.side_by_side(sizes.group_inputs()))
-        };
-        let options = self.options.of_bf16(inputs, columns)?;
+        let sizes = self.sizes(inputs).map(|(sizes, _)| sizes);
+        let options = self.options.of_bf16(inputs, sizes, Conv2dSizes::group_inputs)?;
         Some(Arc::new(Conv2dGradInput { options, ..*self }))
     }
 }

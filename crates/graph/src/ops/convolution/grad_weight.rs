@@ -48,14 +48,15 @@ impl Conv2dGradWeight {
         Conv2dGradWeight { options, kernel }
     }
 
+    /// The derivative from these factors, in their dtype.
     pub(super) fn apply<'g>(self, x: Tensor<'g>, dy: Tensor<'g>) -> Tensor<'g> {
-        x.trace().apply1(self, &[x, dy])
+        x.trace().apply1(self, &[x, dy]).cast(x.dtype())
     }
 
     /// The extents of the convolution, and the type of its weight.
     ///
     /// # Errors
-    /// A sentence that names what does not fit.
+    /// A sentence that names the extents that do not fit.
     pub fn sizes(&self, inputs: &[Type]) -> Result<(Conv2dSizes, Type)> {
         arity(inputs, 2)?;
         let (x, dy) = (&inputs[0], &inputs[1]);
@@ -97,20 +98,13 @@ impl Op for Conv2dGradWeight {
             return vec![None, None];
         };
         let options = self.options;
-        let of_x = || {
-            let gradient = Conv2dGradInput::of(options, x).apply(dy, cotangent);
-            gradient.cast(x.dtype())
-        };
-        let of_dy = || {
-            let convolved = x.trace().apply1(Conv2d { options }, &[x, cotangent]);
-            convolved.cast(x.dtype())
-        };
+        let of_x = || Conv2dGradInput::of(options, x).apply(dy, cotangent);
+        let of_dy = || Conv2d { options }.apply(x, cotangent);
         vec![cx.wanted[0].then(of_x), cx.wanted[1].then(of_dy)]
     }
 
     fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
-        let sizes = self.sizes(inputs);
-        sizes.map_or(Cost::default(), |(sizes, _)| sizes.cost(inputs, outputs))
+        Conv2dSizes::cost_of(self.sizes(inputs).map(|(sizes, _)| sizes), inputs, outputs)
     }
 
     fn is_contraction(&self) -> bool {
@@ -118,12 +112,8 @@ impl Op for Conv2dGradWeight {
     }
 
     fn of_bf16(&self, inputs: &[Type], _: &[bool]) -> Option<Arc<dyn Op>> {
-        let columns = || {
-            self.sizes(inputs)
-                .ok()
-                .map(|(sizes, _)| sizes.side_by_side(sizes.group_outputs()))
-        };
-        let options = self.options.of_bf16(inputs, columns)?;
+        let sizes = self.sizes(inputs).map(|(sizes, _)| sizes);
+        let options = self.options.of_bf16(inputs, sizes, Conv2dSizes::group_outputs)?;
         Some(Arc::new(Conv2dGradWeight { options, ..*self }))
     }
 }

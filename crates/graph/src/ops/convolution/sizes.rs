@@ -1,4 +1,4 @@
-//! What the operations of convolution share: options, extents, and the loop over all products.
+//! Options and extents of convolutions, and the loop over all products.
 
 use lessen_base::{Error, Result};
 
@@ -18,7 +18,7 @@ pub struct Conv2dOptions {
     pub padding: [usize; 4],
     /// Pixels from tap to tap, along height and width.
     pub dilation: [usize; 2],
-    /// Groups of channels: those of group `g` of the output read those of group `g` of the input alone.
+    /// Groups of channels: the output channels of group `g` read the input channels of group `g` alone.
     pub groups: usize,
     /// Factors are `bf16` and results `f32`: they are added up in `f32` and not rounded.
     pub widens: bool,
@@ -141,19 +141,25 @@ impl Conv2dOptions {
         }
     }
 
-    /// These options for factors in `bf16`, where inputs in `f32` can be rounded so far and sums have `columns`
-    /// channels side by side: with few of them, rounding takes longer than it saves.
-    pub(super) fn of_bf16(&self, inputs: &[Type], columns: impl FnOnce() -> Option<usize>) -> Option<Conv2dOptions> {
+    /// These options for factors in `bf16`, where inputs in `f32` can be rounded that far and sums have enough channels
+    /// side by side, `of_group` in each group: with few of them, rounding takes longer than it saves.
+    pub(super) fn of_bf16(
+        &self,
+        inputs: &[Type],
+        sizes: Result<Conv2dSizes>,
+        of_group: fn(&Conv2dSizes) -> usize,
+    ) -> Option<Conv2dOptions> {
         const FEWEST: usize = 16;
         let is_f32 = inputs.iter().all(|ty| ty.dtype == DType::F32);
-        let is_worth = is_f32 && columns()? >= FEWEST;
+        let sizes = sizes.ok().filter(|_| is_f32)?;
+        let is_worth = sizes.side_by_side(of_group(&sizes)) >= FEWEST;
         is_worth.then_some(Conv2dOptions { widens: true, ..*self })
     }
 
     /// The extents of the convolution of `x` with `weight`, whose result has the type of `dy`.
     ///
     /// # Errors
-    /// Those of [`Conv2dOptions::sizes`], and another type.
+    /// The errors of [`Conv2dOptions::sizes`], and another type of `dy`.
     pub(super) fn sizes_of_derivative(&self, x: &Type, weight: &Type, dy: &Type) -> Result<Conv2dSizes> {
         let sizes = self.sizes(x, weight)?;
         let y = sizes.output(x);
@@ -190,8 +196,7 @@ impl Conv2dSizes {
         self.groups == self.inputs && self.groups == self.outputs
     }
 
-    /// Channels of the sums that are computed side by side, where those of a group are so many: of depthwise
-    /// convolutions those of all groups.
+    /// Number of channels whose sums are computed side by side: `of_group`, or all channels of a depthwise convolution.
     pub(super) fn side_by_side(&self, of_group: usize) -> usize {
         if self.is_depthwise() { self.inputs } else { of_group }
     }
@@ -221,8 +226,13 @@ impl Conv2dSizes {
         }
     }
 
-    /// The cost of one multiplication and addition for each tap of each window and pair of channels of a group.
-    pub(super) fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
+    /// The cost of one multiplication and addition for each tap of each window and pair of channels of a group; none
+    /// where extents do not fit.
+    pub(super) fn cost_of(sizes: Result<Conv2dSizes>, inputs: &[Type], outputs: &[Type]) -> Cost {
+        sizes.map_or(Cost::default(), |sizes| sizes.cost(inputs, outputs))
+    }
+
+    fn cost(&self, inputs: &[Type], outputs: &[Type]) -> Cost {
         let windows = (self.images * self.rows.windows * self.columns.windows) as f64;
         let taps = (self.rows.taps * self.columns.taps) as f64;
         Cost {

@@ -1,4 +1,4 @@
-//! GELU (Hendrycks, Gimpel 2016) in its exact form and in the tanh approximation, and its derivative.
+//! GELU (Hendrycks, Gimpel 2016), exact or in the tanh approximation, and its derivative.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
 
@@ -10,28 +10,28 @@ use crate::ops::elementwise::unary::erf;
 use crate::trace::Tensor;
 use crate::types::Type;
 
-/// The factor of the cubic term in the tanh form.
+/// The factor of the cubic term in the tanh approximation.
 const CUBIC: f64 = 0.044715;
 
-/// `y = x/2 (1 + erf(x / sqrt 2))`, or in the tanh form `y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`.
+/// `y = x/2 (1 + erf(x / sqrt 2))`, or in the tanh approximation `y = x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Gelu {
-    /// Whether in the tanh form.
+    /// Whether to take the tanh approximation.
     pub tanh: bool,
 }
 
-/// The derivative of [`Gelu`]: inputs `x`, `dy`; `dx = dy (Phi(x) + x phi(x))` with the normal distribution
-/// `Phi` and its density `phi`, or the derivative of the tanh form.
+/// The derivative of [`Gelu`]: inputs `x`, `dy`; `dx = dy (Phi(x) + x phi(x))` with the normal distribution `Phi` and
+/// its density `phi`, or the derivative of the tanh approximation.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GeluBackward {
-    /// Whether in the tanh form.
+    /// Whether to take the tanh approximation.
     pub tanh: bool,
 }
 
 named!("gelu": Gelu { tanh });
 named!("gelu_backward": GeluBackward { tanh });
 
-/// The argument of tanh in the tanh form.
+/// The argument of tanh in the tanh approximation.
 fn bend(x: f64) -> f64 {
     FRAC_2_PI.sqrt() * (x + CUBIC * x * x * x)
 }
@@ -117,7 +117,7 @@ impl<'g> Tensor<'g> {
         self.trace().apply1(Gelu { tanh: false }, &[self])
     }
 
-    /// GELU in the tanh form of GPT-2.
+    /// GELU in the tanh approximation of GPT-2.
     #[track_caller]
     pub fn gelu_tanh(self) -> Tensor<'g> {
         self.trace().apply1(Gelu { tanh: true }, &[self])

@@ -1,4 +1,4 @@
-//! The derivative of GELU from its output, as Tempo has it (Andoorveedu, Zhu, Zheng, Pekhimenko 2022): one bit for each
+//! The derivative of GELU from its output, as in Tempo (Andoorveedu, Zhu, Zheng, Pekhimenko 2022): one bit for each
 //! element says on which side of the minimum it is.
 
 use lessen_base::Result;
@@ -13,17 +13,16 @@ use crate::ops::elementwise::valley::{Valley, from_output_type};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// What [`GeluBackward`] computes from `x`, `dy`, from the output of [`Gelu`]: inputs `y`, `side`, `dy`; `dx = dy
-/// g'(x)` with the `x` on this side of the minimum for which `g(x) = y`. `side` is whether `x` is right of
-/// [`GeluBackwardFromOutput::argmin`]; positive `y` are right of it anyway. Where `y` is below the minimum, by its
-/// rounding, `dx` is 0.
+/// Result of [`GeluBackward`] from the output of [`Gelu`]: inputs `y`, `side`, `dy`; `dx = dy g'(x)` with the `x` on
+/// this side of the minimum for which `g(x) = y`. `side` is whether `x` is right of [`GeluBackwardFromOutput::argmin`];
+/// positive `y` are right of it anyway. Where `y` is below the minimum, by its rounding, `dx` is 0.
 ///
 /// Near the minimum the derivative is as the root of `y`'s distance from it, so that the error of `y` limits it. From a
 /// `y` rounded to nearest its error is below 1e-4; a forward kernel that errs by 4 units in the last place there, as
 /// that of a CPU does, leaves up to 1.06e-4 to any function of `y` and the side, and the rule declares 1.1e-4.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct GeluBackwardFromOutput {
-    /// Whether in the tanh form.
+    /// Whether for the tanh approximation.
     pub tanh: bool,
 }
 

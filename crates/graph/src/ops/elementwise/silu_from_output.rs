@@ -13,10 +13,10 @@ use crate::ops::elementwise::valley::{Valley, from_output_type};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// What [`SiluBackward`] computes from `x`, `dy`, from the output of [`Silu`]: inputs `y`, `side`, `dy`; `dx = dy
-/// g'(x)` with the `x` on this side of the minimum for which `g(x) = y`. `side` is whether `x` is right of
-/// [`SiluBackwardFromOutput::ARGMIN`]; positive `y` are right of it anyway. Where `y` is below the minimum, by its
-/// rounding, `dx` is 0. The error of a rounded `y` limits it near the minimum, as for GELU; here it stays below 1e-4.
+/// Result of [`SiluBackward`] from the output of [`Silu`]: inputs `y`, `side`, `dy`; `dx = dy g'(x)` with the `x` on
+/// this side of the minimum for which `g(x) = y`. `side` is whether `x` is right of [`SiluBackwardFromOutput::ARGMIN`];
+/// positive `y` are right of it anyway. Where `y` is below the minimum, by its rounding, `dx` is 0. The error of a
+/// rounded `y` limits it near the minimum, as for GELU; here it stays below 1e-4.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SiluBackwardFromOutput;
 

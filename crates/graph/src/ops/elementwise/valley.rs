@@ -1,4 +1,4 @@
-//! Functions that fall to one minimum and rise behind it, as GELU and SiLU: their derivative from their value and the
+//! Functions that fall to one minimum and rise after it, as GELU and SiLU: their derivative from their value and the
 //! side of the minimum.
 
 use lessen_base::{Error, Result};

@@ -1,4 +1,4 @@
-//! What the operations share that sum rows by their ids: inputs are `ids`, `i32` of any shape, and `updates` of
+//! Sums of rows by their ids, shared by several operations: inputs are `ids`, `i32` of any shape, and `updates` of
 //! `ids.shape + rest`.
 
 use lessen_base::{Error, Result};

@@ -33,7 +33,7 @@ pub struct CrossEntropyBackward {
     pub smoothing: f64,
 }
 
-/// Checks logits, labels, smoothing and the ignored label; the type of what each row has one of.
+/// Checks logits, labels, smoothing and the ignored label; the type with one element for each row.
 fn row_type(logits: &Type, labels: &Type, ignore: i64, smoothing: f64) -> Result<Type> {
     float_rows(logits)?;
     if labels.dtype != DType::I32 || labels.shape != lead(logits) {

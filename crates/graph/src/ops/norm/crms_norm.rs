@@ -11,7 +11,7 @@ use crate::ops::rules::{arity, arrays, lead, rows};
 use crate::trace::Tensor;
 use crate::types::Type;
 
-/// Root-mean-square normalization of rows of `C + 1` elements whose sum is zero, the last of which is left out. Inputs
+/// Root-mean-square normalization of rows of `C + 1` elements whose sum is zero; the last element is left out. Inputs
 /// `x[.., C]`, `gamma[C]`; outputs `y[.., C]`, `rstd[..]`: `y = x rstd gamma` with `rstd = 1 / sqrt((sum(x^2) +
 /// sum(x)^2) / (C + 1) + eps)`, sums along the last axis. `rstd` is of the accumulator dtype of `x`.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -1,4 +1,4 @@
-//! The derivative of layer normalization from its output, as Tempo has it (Andoorveedu, Zhu, Zheng, Pekhimenko 2022).
+//! The derivative of layer normalization from its output, as in Tempo (Andoorveedu, Zhu, Zheng, Pekhimenko 2022).
 
 use lessen_base::Result;
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::ops::rules::{arity, arrays, rows};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// What [`LayerNormBackward`](crate::ops::LayerNormBackward) computes, from the output of [`LayerNorm`]: inputs
-/// `y[.., C]`, `gamma[C]`, `beta[C]`, `rstd[..]`, `dy[.., C]`; outputs `dx`, `dgamma[C]`, `dbeta[C]`, as there with
-/// `h = (y - beta) / gamma`. No element of `gamma` is 0.
+/// Results of [`LayerNormBackward`](crate::ops::LayerNormBackward) from the output of [`LayerNorm`]: inputs `y[.., C]`,
+/// `gamma[C]`, `beta[C]`, `rstd[..]`, `dy[.., C]`; outputs `dx`, `dgamma[C]`, `dbeta[C]`, as there with `h = (y - beta)
+/// / gamma`. No element of `gamma` is 0.
 ///
 /// `h` has the rounding error of `y` divided by `gamma`: in `f32`, with `u = 2^-24`, at most `u (6 |h| + |beta /
 /// gamma|)`. So for `|beta| <= 1` and `|gamma| >= least`, the error of `dx` is at most `u (12 + 1 / least)` times `rstd

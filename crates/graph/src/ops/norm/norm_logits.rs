@@ -178,8 +178,8 @@ impl Op for NormLogitsBackward {
 }
 
 impl<'g> Tensor<'g> {
-    /// Logits along the last axis divided by the temperature of their row, less its mean if that is centered: what
-    /// softmax is applied to in NormSoftmax and LogitNorm. See [`NormLogits`].
+    /// Logits along the last axis divided by the temperature of their row, less its mean if that is centered: the
+    /// arguments of softmax in NormSoftmax and LogitNorm. See [`NormLogits`].
     #[track_caller]
     pub fn norm_logits(self, temperature: Temperature) -> Tensor<'g> {
         self.trace().apply(NormLogits { temperature }, &[self])[0]

@@ -13,7 +13,7 @@ use crate::ops::rules::{arity, arrays, rows};
 use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
-/// What [`RmsNormBackward`](crate::ops::RmsNormBackward) computes, from the output of [`RmsNorm`]: inputs `y[.., C]`,
+/// Results of [`RmsNormBackward`](crate::ops::RmsNormBackward) from the output of [`RmsNorm`]: inputs `y[.., C]`,
 /// `gamma[C]`, `rstd[..]`, `dy[.., C]`; outputs `dx`, `dgamma[C]`, as there with `h = y / gamma`. No element of `gamma`
 /// is 0.
 ///

@@ -14,7 +14,7 @@ use crate::ops::rules::{arity, arrays, rows};
 use crate::trace::Tensor;
 use crate::types::Type;
 
-/// What a [`ScaleShift`] with the same `x` and `center` computes, from the output of another one: inputs `y[.., C]`,
+/// Result of a [`ScaleShift`] from the output of another one with the same `x` and `center`: inputs `y[.., C]`,
 /// `scale[C]` and `shift[C]` of the other one, `by[C]`, `plus[C]`; output `(y - shift) / scale by + plus`. No element
 /// of `scale` is 0.
 ///

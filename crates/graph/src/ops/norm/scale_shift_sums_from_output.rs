@@ -11,9 +11,9 @@ use crate::ops::rules::{arity, arrays, rows};
 use crate::trace::Tensor;
 use crate::types::Type;
 
-/// What [`ScaleShiftSums`](crate::ops::ScaleShiftSums) computes, from the output of
-/// [`ScaleShift`](crate::ops::ScaleShift): inputs `y[.., C]`, `scale[C]`, `shift[C]`, `dy[.., C]`; outputs `dshift[C]`,
-/// the sum of `dy` over all rows, and `dscale[C]`, that of `dy (y - shift) / scale`. No element of `scale` is 0.
+/// Results of [`ScaleShiftSums`](crate::ops::ScaleShiftSums) from the output of [`ScaleShift`](crate::ops::ScaleShift):
+/// inputs `y[.., C]`, `scale[C]`, `shift[C]`, `dy[.., C]`; outputs `dshift[C]`, the sum of `dy` over all rows, and
+/// `dscale[C]`, that of `dy (y - shift) / scale`. No element of `scale` is 0.
 ///
 /// The error of `dscale` is that of [`ScaleShiftFromOutput`](crate::ops::ScaleShiftFromOutput) times the sum of
 /// `|dy| (1 + |x - center|)` over all rows, beside the errors of sums that the derivative from `x` has, too.

@@ -82,7 +82,7 @@ impl Temperature {
         row.iter().map(|x| (x - t.center) / t.value).collect()
     }
 
-    /// The derivative of a row from that of what [`Temperature::normalized`] made of it.
+    /// The derivative of a row from the derivative of its result of [`Temperature::normalized`].
     pub fn derivative(&self, row: &[f64], d: &[f64]) -> Vec<f64> {
         let t = self.of_row(row);
         let along: f64 = row.iter().zip(d).map(|(x, d)| d * (x - t.center)).sum();

@@ -62,7 +62,7 @@ pub fn blocks(elements: usize) -> usize {
     elements.div_ceil(BLOCK)
 }
 
-/// What a block with this largest magnitude is divided by.
+/// Divisor of a block with this largest magnitude.
 fn divisor(scale: f64) -> f64 {
     if scale == 0.0 { 1.0 } else { scale }
 }

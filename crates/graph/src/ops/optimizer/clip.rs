@@ -22,8 +22,7 @@ pub fn global_norm<'g>(grads: &[Tensor<'g>]) -> Tensor<'g> {
     flat.select(zero, flat.select(squares.scalar_like(1.0), squares).sqrt())
 }
 
-/// What every gradient is multiplied by so that their global norm is at most `max_norm`:
-/// `min(1, max_norm / (norm + 1e-6))`.
+/// Factor of every gradient that keeps their global norm at `max_norm` at most: `min(1, max_norm / (norm + 1e-6))`.
 #[track_caller]
 pub fn clip_coefficient(norm: Tensor<'_>, max_norm: f64) -> Tensor<'_> {
     (max_norm / (norm + 1e-6)).minimum(norm.scalar_like(1.0))

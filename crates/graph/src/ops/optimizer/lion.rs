@@ -17,7 +17,7 @@ use crate::types::Type;
 /// is NaN.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Lion {
-    /// Share of the moment in what the sign is taken of.
+    /// Share of the moment in the argument of the sign.
     pub beta1: f64,
     /// Decay of the moment.
     pub beta2: f64,

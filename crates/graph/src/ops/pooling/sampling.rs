@@ -81,7 +81,7 @@ impl Sampling {
         }
     }
 
-    /// Height and width of what an image of this size is made.
+    /// Height and width of the result for an image of this size.
     ///
     /// # Errors
     /// A sentence that names the axis and the sizes that do not fit.
@@ -102,7 +102,8 @@ impl Sampling {
         }
     }
 
-    /// For the rows (axis 0) or columns (axis 1) of an image of this size: what each position of the result reads.
+    /// The pixels that each row (axis 0) or column (axis 1) of the result reads from an image of this size, with their
+    /// weights.
     ///
     /// # Panics
     /// If [`Sampling::outputs`] is an error.

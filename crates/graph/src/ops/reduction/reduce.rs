@@ -163,7 +163,7 @@ impl Op for Reduce {
     }
 
     fn on_rows(&self, _: &[bool], inputs: &[Type]) -> OnRows {
-        // What is summed over the rows does not depend on those that are zeros.
+        // A sum over all elements does not depend on rows of zeros.
         if self.kind == ReduceKind::Sum && self.axes.first() == Some(&0) && self.axes.len() == inputs[0].rank() {
             OnRows::Whole
         } else {

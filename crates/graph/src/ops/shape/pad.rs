@@ -23,7 +23,7 @@ pub struct Pad {
     pub before: usize,
     /// Positions added at the end.
     pub after: usize,
-    /// What they hold.
+    /// Value of the added positions.
     pub value: f64,
 }
 

@@ -57,7 +57,7 @@ impl Op for Reshape {
         RowWise::Elementwise
     }
 
-    /// An axis stays one where the axes before it have as many elements as those before an axis of the same extent.
+    /// An axis is kept where an axis of the same extent has as many elements before it.
     fn along(&self, query: AlongQuery<'_>) -> Along {
         let from = &query.inputs[0].shape;
         let (before, extent) = (numel(&self.shape[..query.axis]), self.shape[query.axis]);

@@ -14,8 +14,7 @@ use crate::size::checked_sum;
 use crate::trace::Tensor;
 use crate::types::Type;
 
-/// One output for each size, of which there is one at least: consecutive ranges of the axis, which they
-/// cover.
+/// One output for each of at least one size: consecutive ranges that cover the axis.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Split {
     /// The axis.
