@@ -1,5 +1,6 @@
-//! Shared ground of all crates of Lessen: one error type, atomic file writing, one seeded random generator, sizes in
-//! bytes as people write them, and what the system tells of this process.
+//! Shared ground of all crates of Lessen: the error type, atomic file writing, a seeded random generator, sizes in bytes
+//! as people write them, memory of this process as it counts it and as the system tells it, and the number of cases of
+//! long tests.
 //!
 //! ```
 //! use lessen_base::{Error, SplitMix64};
@@ -12,11 +13,13 @@
 
 pub mod allocated;
 pub mod atomic;
+mod cases;
 mod error;
 pub mod process;
 mod random;
 mod size;
 
+pub use cases::cases;
 pub use error::{Error, Result};
 pub use random::SplitMix64;
 pub use size::{parse_size, show_size};

@@ -2,11 +2,14 @@
 
 use std::fs;
 
-use lessen_base::SplitMix64;
+use lessen_base::{SplitMix64, cases};
 use lessen_nn::Model;
 
 use crate::properties::{checkpoint_is_read_or_refused, config_is_read_or_refused};
 use crate::support::{Folder, fixture};
+
+/// Seeds of the mutations of a file, where a test runs all of them.
+const SEEDS: u64 = 400;
 
 /// Replaces, inserts, removes or repeats a few bytes of `sound[..within]`.
 fn mutated(sound: &[u8], within: usize, random: &mut SplitMix64) -> Vec<u8> {
@@ -32,13 +35,13 @@ fn mutated_safetensors_headers_are_read_or_refused() {
     let header = 8 + u64::from_le_bytes(sound[..8].try_into().unwrap()) as usize;
     let folder = Folder::new();
     assert!(checkpoint_is_read_or_refused(&folder.0, &params, &sound));
-    let mut read = 0;
-    for seed in 0..400 {
+    let (mut read, seeds) = (0, cases(SEEDS));
+    for seed in 0..seeds {
         println!("seed {seed}");
         let bytes = mutated(&sound, header, &mut SplitMix64::new(seed));
-        read += usize::from(checkpoint_is_read_or_refused(&folder.0, &params, &bytes));
+        read += u64::from(checkpoint_is_read_or_refused(&folder.0, &params, &bytes));
     }
-    assert!(read < 400, "no mutation was refused");
+    assert!(read < seeds, "no mutation was refused");
 }
 
 #[test]
@@ -54,12 +57,12 @@ fn mutated_configs_are_read_or_refused() {
     ] {
         let sound = fs::read(fixture(name).join("config.json")).unwrap();
         assert!(config_is_read_or_refused(&folder.0, &sound), "{name}");
-        let mut read = 0;
-        for seed in 0..400 {
+        let (mut read, seeds) = (0, cases(SEEDS));
+        for seed in 0..seeds {
             println!("{name}, seed {seed}");
             let bytes = mutated(&sound, sound.len(), &mut SplitMix64::new(seed));
-            read += usize::from(config_is_read_or_refused(&folder.0, &bytes));
+            read += u64::from(config_is_read_or_refused(&folder.0, &bytes));
         }
-        assert!((1..400).contains(&read), "{read} of 400 mutations of {name} were read");
+        assert!((1..seeds).contains(&read), "{read} of {seeds} mutations of {name} were read");
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use lessen_base::{Result, SplitMix64, allocated};
+use lessen_base::{Result, SplitMix64, allocated, cases};
 use lessen_cpu::CpuBackend;
 use lessen_device::{Host, HostArray, random_inputs};
 use lessen_onnx::{Converter, Executable, Model, NormOperators, NormTarget, Sizes, fitting_sizes, size_names};
@@ -12,10 +12,8 @@ use crate::builder::transformer;
 
 /// Mutations of a run: as many as `LESSEN_MUTATIONS` says.
 fn count() -> u64 {
-    std::env::var("LESSEN_MUTATIONS")
-        .ok()
-        .and_then(|count| count.parse().ok())
-        .unwrap_or(2_000)
+    let asked = std::env::var("LESSEN_MUTATIONS").ok();
+    asked.and_then(|count| count.parse().ok()).unwrap_or(cases(2_000))
 }
 
 /// A damaged copy: bytes that are changed, left out, repeated or cut off.

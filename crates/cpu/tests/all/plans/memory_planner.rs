@@ -4,6 +4,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
+use lessen_base::cases;
 use lessen_compile::{KernelKind, Options as PlanOptions, Placement, Target, passes, places, plan_as_it_is};
 use lessen_cpu::{CpuTarget, Device, Executable};
 use lessen_graph::{Array, DType, Graph, InputKind, Phase, ValueId};
@@ -149,21 +150,22 @@ impl Example {
 #[test]
 fn budgets_hold_and_more_is_never_slower() {
     let (mut graphs, mut few, mut many) = (0, 0, 0);
-    let networks = (0..40).map(|seed| Example::network(seed, 2 + seed as usize % 12));
+    let networks = (0..cases(40)).map(|seed| Example::network(seed, 2 + seed as usize % 12));
     let programs = (0..400).map(Example::program);
-    for example in networks.chain(programs.filter(|example| example.candidates > 0).take(30)) {
+    let programs = programs.filter(|example| example.candidates > 0).take(cases(30) as usize);
+    for example in networks.chain(programs) {
         let placement = match graphs % 2 {
             0 => Placement::BackwardFused,
             _ => Placement::Separate,
         };
         example.check(placement);
         graphs += 1;
-        few += usize::from((2..=FEW).contains(&example.candidates));
-        many += usize::from(example.candidates > FEW);
+        few += u64::from((2..=FEW).contains(&example.candidates));
+        many += u64::from(example.candidates > FEW);
     }
     println!("{graphs} graphs of the seeds from 0 on: {few} with few values to choose from, {many} with many");
     assert!(
-        graphs >= 60 && few >= 20 && many >= 8,
+        graphs >= cases(60) && few >= cases(20) && many >= cases(8),
         "{few} and {many} of {graphs} graphs"
     );
 }
@@ -223,8 +225,8 @@ fn beaten(example: &Example, placement: Placement) -> (Vec<f64>, Duration) {
 #[test]
 fn no_set_of_few_values_is_faster() {
     let (mut graphs, mut worst, mut longest) = (0, Vec::new(), Duration::ZERO);
-    let networks = (100..300).map(|seed| Example::network(seed, 1 + seed as usize % 6));
-    let programs = (0..500).map(Example::program);
+    let networks = (100..100 + cases(200)).map(|seed| Example::network(seed, 1 + seed as usize % 6));
+    let programs = (0..cases(500)).map(Example::program);
     for example in networks.chain(programs) {
         let has_bf16 = example.graph.values.iter().any(|value| value.ty.dtype == DType::BF16);
         if !(1..=FEW).contains(&example.candidates) || has_bf16 {
@@ -244,7 +246,7 @@ fn no_set_of_few_values_is_faster() {
         }
     }
     println!("{graphs} graphs of the seeds from 0 and from 100 on, compiled in {longest:?} at most");
-    assert!(graphs >= 200, "{graphs} graphs");
+    assert!(graphs >= cases(200), "{graphs} graphs");
     assert!(
         worst.is_empty(),
         "{} of {graphs} are beaten:\n{}",

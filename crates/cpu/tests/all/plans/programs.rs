@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
+use lessen_base::cases;
 use lessen_compile::{Placement, Storage, Target, passes, places};
 use lessen_cpu::CpuTarget;
 use lessen_graph::{Array, DType, Graph, Phase, Registry, ValueId, evaluate, print, verify};
@@ -169,12 +170,12 @@ fn check_seeds(seeds: std::ops::Range<u64>) {
 
 #[test]
 fn random_programs_agree_with_the_reference() {
-    check_seeds(0..1000);
+    check_seeds(0..cases(1000));
 }
 
 #[test]
 fn more_random_programs_agree_with_the_reference() {
-    check_seeds(1000..2000);
+    check_seeds(1000..1000 + cases(1000));
 }
 
 /// What the programs are there to reach: every operation, and every way in which a plan stores a value.
