@@ -41,8 +41,8 @@ pub struct Growth {
     pub transient: usize,
 }
 
-/// Runs something; returns its result and what it allocated, which is nothing where nobody counts. Other threads are
-/// counted, too.
+/// Runs a function; returns its result and the bytes that it and other threads allocated meanwhile, none where the
+/// process does not count them.
 pub fn growth<R>(run: impl FnOnce() -> R) -> (R, Growth) {
     let (before, past) = (CURRENT.load(Ordering::Relaxed), PEAK.load(Ordering::Relaxed));
     reset_peak();

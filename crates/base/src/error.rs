@@ -5,7 +5,7 @@ use std::fmt;
 /// An error as one sentence without a final full stop, ready to be printed after `error: `.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Error {
-    /// A mistake in the input: a file, a flag, a setting, a shape. The sentence names the thing, the place and the
+    /// A mistake in the input: a file, a flag, a setting, a shape. The sentence names the mistake, the place and the
     /// remedy.
     User(String),
     /// A failure of Lessen itself.
@@ -26,7 +26,7 @@ impl Error {
         Error::Internal(message.into())
     }
 
-    /// The sentence alone, without the kind.
+    /// The sentence alone.
     pub fn message(&self) -> &str {
         match self {
             Error::User(message) | Error::Internal(message) => message,

@@ -29,7 +29,7 @@ pub struct Adder {
     seed: u64,
     batch: usize,
     tokenizer: Tokenizer,
-    /// Token ids of the digits; those of `+` and `=` follow.
+    /// Token ids of the digits; the ids of `+` and `=` follow.
     digits: [i32; 10],
     plus: i32,
     equals: i32,

@@ -11,7 +11,7 @@ pub struct AnswerScores {
 }
 
 impl AnswerScores {
-    /// Adds a question: the answer that was found, empty for none, and the right ones, of which the nearest counts;
+    /// Adds a question: the answer that was found, empty for none, and the right ones; the nearest of them counts;
     /// with none of them, it is right to find none.
     pub fn add<'a>(&mut self, found: &str, right: impl IntoIterator<Item = &'a str>) {
         let found = normalized(found);

@@ -8,7 +8,7 @@ use crate::question_batches::{QuestionBatches, Window};
 pub struct FoundAnswer {
     /// The answer, a part of its context; empty for no answer.
     pub text: String,
-    /// The characters of its context from the first one to behind the last one.
+    /// The characters of its context from the first one to the one after the last.
     pub characters: std::ops::Range<usize>,
     /// The probability of its first token times that of its last one, each by a softmax over the tokens of its window's
     /// context and the window's first token, which stands for no answer.
@@ -149,7 +149,7 @@ impl<'a> Answers<'a> {
         })
     }
 
-    /// Scores the answers against those that the data gives.
+    /// Scores the answers against the given ones.
     pub fn scores(&self) -> AnswerScores {
         let mut scores = AnswerScores::default();
         for (question, found) in self.source.asked().iter().zip(self.found()) {

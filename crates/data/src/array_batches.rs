@@ -8,9 +8,9 @@ use crate::source::Source;
 
 /// Named arrays whose first axis counts examples, served in batches of `B` of them.
 ///
-/// - *Training*: all batches are full. What is left at the end of an epoch is left out of it; in another order that is
+/// - *Training*: all batches are full. The rest at the end of an epoch is left out of it; in another order that is
 ///   something else in each epoch.
-/// - *Evaluation*: each example once, in order. Rows behind the last one are zeros, and [`IGNORE`] in an array of
+/// - *Evaluation*: each example once, in order. Rows after the last one are zeros, and [`IGNORE`] in an array of
 ///   integers called `labels`.
 ///
 /// ```

@@ -30,10 +30,11 @@ const STRETCH: usize = 50;
 /// The batches of labelled texts as numbers of examples.
 pub(crate) struct Batches {
     examples: usize,
-    kind: Kind,
+    partition: Partition,
 }
 
-enum Kind {
+/// How examples are divided into batches.
+enum Partition {
     /// So many examples, in the order of each epoch.
     Equal { size: usize, epochs: Epochs },
     /// Examples from each of the cuts to the next one, in the order of training and in that of the data.
@@ -48,9 +49,9 @@ enum Kind {
 
 /// The examples of a batch, in order.
 pub(crate) enum Members {
-    /// Those at these places of a list.
+    /// The examples at these places of a list.
     Listed(Arc<[u32]>, Range<usize>),
-    /// Those of the data's order.
+    /// Consecutive examples of the data.
     InOrder(Range<usize>),
 }
 
@@ -83,11 +84,11 @@ impl Batches {
         order: Order,
         length: impl Fn(usize) -> usize,
     ) -> Result<Batches> {
-        let kind = match batching {
+        let partition = match batching {
             Batching::Examples(0) | Batching::Grouped(0) => {
                 return Err(Error::user("train.batch is 0; set it to at least 1"));
             }
-            Batching::Examples(size) => Kind::Equal {
+            Batching::Examples(size) => Partition::Equal {
                 size,
                 epochs: Epochs::new(examples, order),
             },
@@ -99,7 +100,7 @@ impl Batches {
                     }
                 };
                 let epochs = Epochs::new(examples, order);
-                Kind::Equal {
+                Partition::Equal {
                     size,
                     epochs: if order == Order::InOrder {
                         epochs
@@ -122,7 +123,7 @@ impl Batches {
                     members.sort_by_key(|example| length(*example as usize));
                 }
                 let cuts = cut(&members, most, &length);
-                Kind::Bounded {
+                Partition::Bounded {
                     members: members.into(),
                     epochs: Epochs::new(cuts.len() - 1, order),
                     cuts,
@@ -130,31 +131,31 @@ impl Batches {
                 }
             }
         };
-        Ok(Batches { examples, kind })
+        Ok(Batches { examples, partition })
     }
 
     /// The number of training batches in an epoch.
     pub(crate) fn per_epoch(&self) -> u64 {
-        match &self.kind {
-            Kind::Equal { size, .. } => self.examples.div_ceil(*size) as u64,
-            Kind::Bounded { cuts, .. } => cuts.len() as u64 - 1,
+        match &self.partition {
+            Partition::Equal { size, .. } => self.examples.div_ceil(*size) as u64,
+            Partition::Bounded { cuts, .. } => cuts.len() as u64 - 1,
         }
     }
 
     /// The number of evaluation batches.
     pub(crate) fn in_order(&self) -> u64 {
-        match &self.kind {
-            Kind::Equal { .. } => self.per_epoch(),
-            Kind::Bounded { cuts_in_order, .. } => cuts_in_order.len() as u64 - 1,
+        match &self.partition {
+            Partition::Equal { .. } => self.per_epoch(),
+            Partition::Bounded { cuts_in_order, .. } => cuts_in_order.len() as u64 - 1,
         }
     }
 
     /// The batch of a training step.
     pub(crate) fn of_step(&self, step: u64) -> Members {
         let (epoch, index) = (step / self.per_epoch(), (step % self.per_epoch()) as usize);
-        match &self.kind {
-            Kind::Equal { size, epochs } => Members::Listed(epochs.order(epoch), self.stretch(index, *size)),
-            Kind::Bounded {
+        match &self.partition {
+            Partition::Equal { size, epochs } => Members::Listed(epochs.order(epoch), self.stretch(index, *size)),
+            Partition::Bounded {
                 members, cuts, epochs, ..
             } => {
                 let batch = epochs.order(epoch)[index] as usize;
@@ -166,9 +167,9 @@ impl Batches {
     /// An evaluation batch; empty past the last one.
     pub(crate) fn of_index(&self, index: u64) -> Members {
         let index = usize::try_from(index).unwrap_or(usize::MAX);
-        Members::InOrder(match &self.kind {
-            Kind::Equal { size, .. } => self.stretch(index, *size),
-            Kind::Bounded { cuts_in_order, .. } => match cuts_in_order.get(index..index.saturating_add(2)) {
+        Members::InOrder(match &self.partition {
+            Partition::Equal { size, .. } => self.stretch(index, *size),
+            Partition::Bounded { cuts_in_order, .. } => match cuts_in_order.get(index..index.saturating_add(2)) {
                 Some(cuts) => cuts[0]..cuts[1],
                 None => self.examples..self.examples,
             },
@@ -210,9 +211,9 @@ impl Batches {
 
     /// For how many texts a batch of `examples` texts has room, so that few programs serve all batches.
     pub(crate) fn room(&self, examples: usize) -> usize {
-        match &self.kind {
-            Kind::Equal { size, .. } => *size,
-            Kind::Bounded { .. } => bucket(examples),
+        match &self.partition {
+            Partition::Equal { size, .. } => *size,
+            Partition::Bounded { .. } => bucket(examples),
         }
     }
 }

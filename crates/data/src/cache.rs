@@ -9,7 +9,7 @@ use lessen_base::{Result, SplitMix64};
 
 use crate::files::make_folder;
 
-/// The file of an entry that says what it was made of.
+/// The file of an entry that names its sources.
 const KEY: &str = "key.txt";
 
 /// A folder for the tokens of large data. Entries are found by what they are made of: size and time of the files,

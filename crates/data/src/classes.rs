@@ -12,7 +12,7 @@ use crate::row::{RawLabel, Row};
 /// Most classes that are listed in a message.
 const LISTED: usize = 8;
 
-/// Examples of which each has a class of its own by mistake only.
+/// The number of examples from which on a class for each of them is a mistake.
 const MANY: usize = 20;
 
 /// Classes that labels are looked up in.
@@ -116,7 +116,7 @@ impl Classes {
 pub(crate) struct Found {
     /// Numbers in the order of first appearance.
     numbers: HashMap<String, i32>,
-    /// The labels of the rows one after another, and where those of each row end.
+    /// The labels of the rows one after another, and the end of each row's labels.
     labels: Vec<i32>,
     ends: Vec<usize>,
     /// Whether the classes are columns, whose order counts.

@@ -1,4 +1,4 @@
-//! Which columns of a file hold texts and labels: those that are named, or else those with usual names.
+//! Columns of a file with texts and labels: the named ones, or else the ones with usual names.
 
 use std::path::Path;
 
@@ -109,14 +109,14 @@ impl Columns {
         name.parse().ok().filter(|&number: &usize| number > 0)
     }
 
-    /// Whether columns are given by numbers, as those of files without header line.
+    /// Whether columns are given by numbers, for files without a header line.
     pub(crate) fn are_numbers(&self) -> bool {
         let given = [&self.text, &self.text_pair, &self.label];
         let mut given = given.into_iter().flatten().peekable();
         given.peek().is_some() && given.all(|name| Columns::number(name).is_some())
     }
 
-    /// The positions in a file without header line, of which a line has `count` columns.
+    /// The positions in a file without a header line and with `count` columns.
     pub(crate) fn numbered(&self, path: &Path, count: usize, with_label: bool) -> Result<Positions> {
         let position = |name: &Option<String>, key: &str| -> Result<Option<usize>> {
             let Some(number) = name.as_deref().and_then(Columns::number) else {

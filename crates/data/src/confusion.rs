@@ -1,4 +1,4 @@
-//! Which class was taken for which: the confusion matrix, and what it says of each class.
+//! The confusion matrix, and the scores of each class that follow from it.
 
 /// How often each class was predicted where each class was right.
 ///
@@ -85,7 +85,7 @@ impl Confusion {
 }
 
 impl ClassScores {
-    /// Those of a class that was predicted for `predicted` examples, of which `hits` have it, and which `support`
+    /// The scores of a class that was predicted for `predicted` examples; `hits` of them have it, and `support`
     /// examples have.
     pub(crate) fn of(hits: u64, predicted: u64, support: u64) -> ClassScores {
         let (hits, predicted, support) = (hits as f64, predicted as f64, support as f64);

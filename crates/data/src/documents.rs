@@ -34,9 +34,9 @@ impl Cutter {
         }
     }
 
-    /// Takes the next block of a file; returns the documents that end in it.
-    pub(crate) fn take(&mut self, block: &str) -> Vec<String> {
-        self.rest.push_str(block);
+    /// Takes the next chunk of a file; returns the documents that end in it.
+    pub(crate) fn take(&mut self, chunk: &str) -> Vec<String> {
+        self.rest.push_str(chunk);
         let end = self.rest.rfind('\n').map_or(0, |at| at + 1);
         let lines: String = self.rest.drain(..end).collect();
         lines.lines().filter_map(|line| self.line(line)).collect()
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn documents_are_cut_wherever_blocks_end() {
+    fn documents_are_cut_wherever_chunks_end() {
         let text = "\none\r\ntwo\n \n\nthree\nfour";
         for (kind, expected) in [
             (Documents::Lines, &["one", "two", "three", "four"][..]),
@@ -78,13 +78,13 @@ mod tests {
         ] {
             for size in 1..=text.len() {
                 let mut cutter = Cutter::new(kind);
-                let blocks = text
+                let chunks = text
                     .as_bytes()
                     .chunks(size)
-                    .map(|block| std::str::from_utf8(block).unwrap());
-                let mut found: Vec<String> = blocks.flat_map(|block| cutter.take(block)).collect();
+                    .map(|chunk| std::str::from_utf8(chunk).unwrap());
+                let mut found: Vec<String> = chunks.flat_map(|chunk| cutter.take(chunk)).collect();
                 found.extend(cutter.end());
-                assert_eq!(found, expected, "{kind:?} in blocks of {size}");
+                assert_eq!(found, expected, "{kind:?} in chunks of {size}");
                 assert_eq!(cutter.end(), [""; 0]);
             }
         }

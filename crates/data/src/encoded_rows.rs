@@ -40,7 +40,7 @@ impl EncodedRows {
     /// `count` rows, if that is known.
     ///
     /// # Errors
-    /// Those of `fill`; a cache that cannot be written, read, or is damaged.
+    /// The errors of `fill`; a cache that cannot be written or read, or is damaged.
     pub(crate) fn new(
         entry: Option<Entry>,
         numbers: Numbers,
@@ -84,7 +84,7 @@ impl EncodedRows {
         Ok(EncodedRows { tokens, beside, starts })
     }
 
-    /// The same tokens in rows of `length` tokens; the last one has what is left.
+    /// The same tokens in rows of `length` tokens; the last one has the rest.
     pub(crate) fn in_windows(self, length: usize) -> EncodedRows {
         let count = self.tokens.len();
         let starts = (0..count).step_by(length).chain([count]).collect();

@@ -12,7 +12,7 @@ use crate::tokens::{Tokens, Writer};
 /// The file of an entry in the cache.
 const TOKENS: &str = "tokens";
 
-/// Encodes a text, block by block. A large one goes to the cache. Each document, if there are such, begins with the
+/// Encodes a text, chunk by chunk. A large one goes to the cache. Each document, if there are such, begins with the
 /// end-of-text token, and one more ends the last document. Where the tokenizer puts a token before texts, the whole
 /// text begins with it, and each document that is no part between marks does in place of the end-of-text token, which
 /// then ends it.
@@ -107,24 +107,21 @@ fn add(text: &TextSplit, tokenizer: &Tokenizer, documents: Documents, writer: &m
                 Ok(())
             };
             for part in text.parts() {
-                for block in part? {
-                    write(cutter.take(&block?))?;
+                for chunk in part? {
+                    write(cutter.take(&chunk?))?;
                 }
                 write(cutter.end())?;
             }
         }
     }
-    match after.is_empty() {
-        true => writer.add(&[end]),
-        false => Ok(()),
-    }
+    if after.is_empty() { writer.add(&[end]) } else { Ok(()) }
 }
 
-/// Encodes a text up to the last place of each block at which it can be cut.
-fn stream(blocks: impl Iterator<Item = Result<String>>, tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
+/// Encodes a text up to the last place of each chunk at which it can be cut.
+fn stream(chunks: impl Iterator<Item = Result<String>>, tokenizer: &Tokenizer, writer: &mut Writer) -> Result<()> {
     let mut rest = String::new();
-    for block in blocks {
-        rest.push_str(&block?);
+    for chunk in chunks {
+        rest.push_str(&chunk?);
         let cut = tokenizer.last_cut(&rest);
         if cut > 0 {
             writer.add(&tokenizer.encode(&rest[..cut])?)?;
@@ -141,7 +138,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn a_text_of_many_blocks_has_the_ids_of_the_whole_in_memory_and_in_a_cache() {
+    fn a_text_of_many_chunks_has_the_ids_of_the_whole_in_memory_and_in_a_cache() {
         let dir = tempfile::tempdir().unwrap();
         let whole: String = (0..200_000u32)
             .map(|i| format!("{} 牛 {i}\n", i.wrapping_mul(2_654_435_761)))

@@ -9,7 +9,7 @@ pub struct EntityCounts {
     pub predicted: usize,
     /// Entities of the labels.
     pub labelled: usize,
-    /// Those that are both, with the same kind, begin and end.
+    /// The entities that are both given and found, with the same type, begin and end.
     pub right: usize,
 }
 
@@ -31,13 +31,13 @@ impl EntityCounts {
     }
 }
 
-/// Whether labels are those of entities: `O`, and others that begin with `B-`, `I-`, `E-` or `S-`.
+/// Whether labels mark entities: `O`, and others that begin with `B-`, `I-`, `E-` or `S-`.
 pub fn are_entities(names: &[String]) -> bool {
     let is_part = |name: &String| split(name).0 != 'O';
     names.iter().any(is_part) && names.iter().all(|name| name == "O" || is_part(name))
 }
 
-/// Position in its entity (`O` for none) and kind of a label.
+/// Position in its entity (`O` for none) and entity type of a label.
 fn split(label: &str) -> (char, &str) {
     match label.split_once('-') {
         Some(("B", kind)) => ('B', kind),
@@ -51,13 +51,13 @@ fn split(label: &str) -> (char, &str) {
 /// An entity in a sequence of labels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntitySpan {
-    /// Its kind, such as `PER`.
+    /// Its type, such as `PER`.
     pub kind: String,
     /// Its words.
     pub words: Range<usize>,
 }
 
-/// Returns the entities in the labels of a sentence, word by word. A label that goes on with another kind, or with none
+/// Returns the entities in the labels of a sentence, word by word. A label that goes on with another type, or with none
 /// before it, begins one.
 pub fn entity_spans(labels: &[&str]) -> Vec<EntitySpan> {
     let span = |(kind, first, last): (&str, usize, usize)| EntitySpan {
@@ -67,7 +67,7 @@ pub fn entity_spans(labels: &[&str]) -> Vec<EntitySpan> {
     entities(labels).into_iter().map(span).collect()
 }
 
-/// Entities as kind, first and last word.
+/// Entities as type, first and last word.
 fn entities<'a>(labels: &[&'a str]) -> Vec<(&'a str, usize, usize)> {
     let mut found: Vec<(&str, usize, usize)> = Vec::new();
     let mut before = ('O', "");

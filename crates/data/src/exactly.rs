@@ -13,7 +13,7 @@ pub(crate) struct Exactly<'a, I> {
 }
 
 impl<'a, I> Exactly<'a, I> {
-    /// `count` items that were in a file, or in several of which this is the first.
+    /// `count` items that were in a file, or in several files; this is the first one.
     pub(crate) fn new(items: I, count: usize, file: &'a Path) -> Exactly<'a, I> {
         Exactly {
             items,

@@ -82,7 +82,7 @@ impl PackedTexts for ExampleBatches {
     }
 }
 
-/// The fields with what is to be predicted of the texts of a batch, with room for `b` texts.
+/// The label fields of a batch with room for `b` texts.
 fn label_fields(labels: &Labels, members: &Members, b: usize) -> Vec<(String, Field)> {
     let weights = || {
         let weights = (0..b).map(|place| f32::from(place < members.len())).collect();

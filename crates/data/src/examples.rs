@@ -28,7 +28,7 @@ pub type TextPair = (String, Option<String>);
 #[derive(Clone, Debug, PartialEq)]
 enum Texts {
     InMemory(Arc<[TextPair]>),
-    /// Those rows of files that are chosen; all where there is no choice.
+    /// The chosen rows of files; all of them without a choice.
     InFiles(Arc<Rows>, Option<Arc<[bool]>>),
 }
 
@@ -43,7 +43,7 @@ impl Examples {
         Examples { texts, labels }
     }
 
-    /// Makes a split of rows of files: of those that are `chosen`, or of all.
+    /// Makes a split of rows of files: of the `chosen` ones, or of all.
     pub(crate) fn from_rows(rows: Arc<Rows>, chosen: Option<Arc<[bool]>>, labels: Labels) -> Examples {
         let texts = Texts::InFiles(rows, chosen);
         Examples { texts, labels }
@@ -105,13 +105,13 @@ impl Examples {
             Texts::InFiles(rows, chosen) => {
                 let chosen = chosen.iter().flat_map(|chosen| chosen.iter());
                 let chosen = chosen.fold(0, |crc, chosen| crc32c_append(crc, &[u8::from(*chosen)]));
-                format!("{}\n{chosen:08x}\n{}", rows.form(), key_of_files(rows.files()))
+                format!("{}\n{chosen:08x}\n{}", rows.format_key(), key_of_files(rows.files()))
             }
         }
     }
 }
 
-/// A dataset: its splits, the kind of label and the metrics.
+/// A dataset: its splits, its labels and the metrics.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset {
     /// The training split.
@@ -120,7 +120,7 @@ pub struct Dataset {
     pub dev: Examples,
     /// Further evaluation splits by name, if the folder has them.
     pub more: Vec<(&'static str, Examples)>,
-    /// The kind of label.
+    /// What labels are.
     pub target: LabelKind,
     /// The metrics, the one that selects the best checkpoint first; none where texts have sets of classes, which
     /// [`LabelCounts`](crate::LabelCounts) scores.

@@ -59,9 +59,12 @@ const LONGEST_QUOTATION: usize = 60;
 
 /// Quotes a piece of a file for an error message: truncated, with control characters escaped.
 pub(crate) fn quoted(text: &str) -> String {
-    let visible = |character: char| match character.is_control() {
-        true => character.escape_default().to_string(),
-        false => character.to_string(),
+    let visible = |character: char| {
+        if character.is_control() {
+            character.escape_default().to_string()
+        } else {
+            character.to_string()
+        }
     };
     let shown: String = text.chars().take(LONGEST_QUOTATION).map(visible).collect();
     match text.chars().nth(LONGEST_QUOTATION) {

@@ -7,7 +7,7 @@ use lessen_base::SplitMix64;
 /// Chooses a share of examples: as many of each class as its own share, drawn by the seed. `classes` has a number for
 /// each example. One at least is chosen, and one at least is not.
 ///
-/// Of the classes in order, each rounds what it and those before it have to give, so that the total is right.
+/// Each class in order rounds the sum of its own share and the shares before it, so that the total is right.
 pub(crate) fn chosen(classes: &[i32], share: f64, seed: u64) -> Vec<bool> {
     let mut members = BTreeMap::<i32, Vec<usize>>::new();
     for (example, class) in classes.iter().enumerate() {

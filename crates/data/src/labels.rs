@@ -53,7 +53,7 @@ impl Labels {
     }
 }
 
-/// What the labels of texts are.
+/// The problem that labels pose, as transformers names it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Problem {
     /// One of several classes.
@@ -65,7 +65,7 @@ pub enum Problem {
     Regression,
 }
 
-/// The kind of label of a dataset.
+/// What the labels of a dataset are.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LabelKind {
     /// One of these classes; labels are indices into the names.

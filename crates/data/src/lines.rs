@@ -41,7 +41,7 @@ impl Lines {
         })
     }
 
-    /// Reads up to the next line that is not empty, counting those before it.
+    /// Reads up to the next line that is not empty, and counts the empty ones before it.
     fn fill(&mut self) -> Result<()> {
         while !self.ended && self.next.is_none() {
             self.bytes.clear();

@@ -19,7 +19,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Makes a row for `size` texts, of which those that are there have `real` tokens together.
+    /// Makes a row with room for `size` texts; the texts in it have `real` tokens together.
     pub(crate) fn new(size: usize, real: usize, pad: i32) -> Row {
         let n = bucket(real);
         Row {

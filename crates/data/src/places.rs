@@ -10,7 +10,7 @@ use crate::rows::{EXTENSIONS, Place};
 /// Names of the split of evaluations in a folder.
 const DEV: [&str; 4] = ["dev", "valid", "validation", "val"];
 
-/// Where the splits of labelled texts lie.
+/// Places of the splits of labelled texts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Places {
     pub(crate) train: Place,
@@ -21,7 +21,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Those of a file, of files with a pattern for their path, or of a folder.
+    /// The places in a file, in files whose paths match a pattern, or in a folder.
     ///
     /// # Errors
     /// Nothing there; a folder without a training split, or with several files of a split.
@@ -80,7 +80,7 @@ pub fn files_of(path: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Whether a path is a pattern, with `*`, `?` or `[...]`, for those of several files.
+/// Whether a path is a pattern with `*`, `?` or `[...]` that several files can match.
 pub fn is_pattern(path: &Path) -> bool {
     path.to_string_lossy().contains(['*', '?', '[']) && !path.exists()
 }
@@ -140,7 +140,7 @@ fn nothing_in(dir: &Path) -> Error {
     ))
 }
 
-/// What is in a folder, by name, without hidden files.
+/// The files and folders in a folder, by name, without hidden ones.
 pub(crate) fn listed(dir: &Path) -> Result<Vec<PathBuf>> {
     let unreadable = |error: std::io::Error| {
         Error::user(format!(

@@ -176,7 +176,7 @@ impl QuestionBatches {
         self.batches.room(self.batches.of_index(index).len())
     }
 
-    /// The tokens of a window before those of its context.
+    /// The number of tokens of a window before its context.
     pub(crate) fn before(&self, window: &Window) -> usize {
         self.around.before.len() + self.asked[window.question].len() + self.around.between.len()
     }

@@ -103,7 +103,7 @@ impl Questions {
         self.questions.iter().any(has_none)
     }
 
-    /// The questions about contexts that are not chosen, and about those that are.
+    /// The questions about contexts that are not chosen, and the questions about chosen ones.
     pub(crate) fn divided(&self, chosen: &[bool]) -> (Questions, Questions) {
         let of = |wanted: bool| {
             let mut part = Questions::default();

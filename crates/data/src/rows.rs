@@ -14,7 +14,7 @@ use crate::glue::GlueTask;
 use crate::lines::{Lines, not_utf8, open};
 use crate::row::{RawLabel, Row, Table};
 
-/// How rows lie in files.
+/// Files with rows, and their format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
     /// Tables: `.txt` with a text, a tab and a label in each line; `.csv`, `.tsv` and `.jsonl` with named columns.
@@ -71,8 +71,8 @@ impl Rows {
         }
     }
 
-    /// What tells how the files are read.
-    pub(crate) fn form(&self) -> String {
+    /// Text that differs where files are read in another way.
+    pub(crate) fn format_key(&self) -> String {
         match &self.place {
             Place::Files(_) | Place::Texts(_) => format!("{:?}", self.columns),
             Place::Glue(task, _) => format!("{task:?}"),
@@ -205,9 +205,10 @@ fn csv_rows(path: &Path, columns: &Columns, with_label: bool) -> Result<RowIter>
                 ))
             })?;
             let line = record.position().map_or(0, |position| position.line() as usize);
-            match record.iter().all(|cell| std::str::from_utf8(cell).is_ok()) {
-                true => Ok((line, record)),
-                false => Err(not_utf8(&place, line)),
+            if record.iter().all(|cell| std::str::from_utf8(cell).is_ok()) {
+                Ok((line, record))
+            } else {
+                Err(not_utf8(&place, line))
             }
         });
     let (line, first) = records.next().unwrap_or_else(|| Err(empty(path)))?;

@@ -25,7 +25,7 @@ pub struct Sentence {
     pub labels: Vec<i32>,
 }
 
-/// One split: sentences whose words have labels. Those of a file are read when they are asked for.
+/// One split: sentences whose words have labels. Sentences of a file are read when they are asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Sentences {
     place: Place,
@@ -203,9 +203,10 @@ impl Reader {
             let wrong = |what: &str| Err(Error::user(format!("{} line {number} {what}", self.path.display())));
             if self.is_json {
                 let Some((words, labels)) = object(&line, self.with_labels) else {
-                    return wrong(match self.with_labels {
-                        true => "is no object with as many words in `tokens` as labels in `labels`; correct it",
-                        false => "is no object with words in `tokens` or a `text`; correct it",
+                    return wrong(if self.with_labels {
+                        "is no object with as many words in `tokens` as labels in `labels`; correct it"
+                    } else {
+                        "is no object with words in `tokens` or a `text`; correct it"
                     });
                 };
                 return Ok(Some(Written {

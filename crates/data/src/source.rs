@@ -27,7 +27,7 @@ pub trait Source: Send + Sync {
     fn eval_batches(&self) -> u64;
 
     /// Returns the numbers of texts and of tokens that the batches of these training steps have room for, each pair
-    /// once; none where all batches have the same shape. Without steps, they are those of an empty batch.
+    /// once; none where all batches have the same shape. Without steps, they are the numbers of an empty batch.
     fn layouts(&self, steps: Range<u64>) -> BTreeSet<(usize, usize)> {
         let _ = steps;
         BTreeSet::new()
@@ -56,7 +56,7 @@ pub trait Source: Send + Sync {
         None
     }
 
-    /// Returns the most bytes that a batch takes, and what it takes while it is made; `None` where that follows from
+    /// Returns the most bytes that a batch takes, those taken while it is made included; `None` where that follows from
     /// the numbers of texts and tokens.
     fn batch_bytes(&self) -> Option<usize> {
         None

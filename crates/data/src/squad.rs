@@ -1,7 +1,7 @@
 //! Questions about texts whose answers are parts of them, in the files of SQuAD 1.1 and 2.0 (Rajpurkar et al. 2016,
 //! 2018).
 //!
-//! A file is an object of JSON: articles in `data`, of which each has `paragraphs` with a `context` and its questions
+//! A file is an object of JSON: articles in `data`; each has `paragraphs` with a `context` and its questions
 //! `qas`: an `id`, the `question`, its `answers` (`text`, and `answer_start` in characters), and in version 2.0
 //! `is_impossible` where the context has no answer.
 
@@ -30,7 +30,7 @@ pub struct Squad {
     pub remarks: Vec<String>,
 }
 
-/// Where splits lie, and what is held out where there is none for validation.
+/// Places of the splits, and the share of questions held out where there is no validation split.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
     /// File, or pattern for files, of the development split.
@@ -79,18 +79,16 @@ impl Squad {
 /// A missing or damaged file, an answer that is not in its context, an id that stands twice, a folder with several
 /// files of a split; the message names the file and the place.
 pub fn read(path: &Path, options: &Options) -> Result<Squad> {
-    let in_folder = |split: &str| match path.is_dir() {
-        true => file_of(path, split),
-        false => Ok(None),
-    };
-    let train = match path.is_dir() {
-        true => vec![in_folder("train")?.ok_or_else(|| {
+    let in_folder = |split: &str| if path.is_dir() { file_of(path, split) } else { Ok(None) };
+    let train = if path.is_dir() {
+        vec![in_folder("train")?.ok_or_else(|| {
             let shown = path.display();
             Error::user(format!(
                 "there is no train.json or train-VERSION.json in {shown}; add one, or name a file with --data"
             ))
-        })?],
-        false => files_of(path)?,
+        })?]
+    } else {
+        files_of(path)?
     };
     let others = |given: &Option<PathBuf>, found: Option<PathBuf>| match given {
         Some(pattern) => files_of(pattern).map(Some),
@@ -125,7 +123,7 @@ pub fn read(path: &Path, options: &Options) -> Result<Squad> {
     })
 }
 
-/// Reads a file as it is distributed, of which questions may have no answers.
+/// Reads a file as it is distributed; its questions may have no answers.
 ///
 /// # Errors
 /// As [`read`].
@@ -243,9 +241,10 @@ fn place_of(context: &str, answer: &str, start: usize) -> Option<(usize, bool)> 
     if answer.is_empty() {
         return None;
     }
-    let said = match context.is_ascii() {
-        true => Some(start),
-        false => context.char_indices().nth(start).map(|(byte, _)| byte),
+    let said = if context.is_ascii() {
+        Some(start)
+    } else {
+        context.char_indices().nth(start).map(|(byte, _)| byte)
     };
     let said = said.unwrap_or(context.len());
     if context.get(said..).is_some_and(|rest| rest.starts_with(answer)) {

@@ -175,7 +175,7 @@ impl Cutter<'_> {
     }
 
     /// The rows of a sentence, at least one, each with the labels plus one of the words that begin in it: the first has
-    /// as many tokens as fit, and where it ends within a word, the second begins with the word behind that.
+    /// as many tokens as fit, and where it ends within a word, the second begins with the next word.
     fn parts(&self, sentence: &Sentence) -> Result<Vec<(Vec<i32>, Vec<i32>)>> {
         let room = self.max_length - self.before.len() - self.after.len();
         let tokens = self.tokenizer.encode_words(&sentence.words)?;

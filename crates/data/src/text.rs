@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use lessen_base::{Error, Result};
 
-use crate::blocks::Blocks;
 use crate::cache::key_of_files;
+use crate::chunks::TextChunks;
 use crate::files::empty;
 use crate::lines::open;
 use crate::places::{files_of, listed};
@@ -30,24 +30,26 @@ pub struct TextSplit {
 }
 
 impl TextSplit {
-    /// Iterates over the text in blocks. After an error there are none.
+    /// Iterates over the text in chunks. After an error there are none.
     pub fn blocks(&self) -> impl Iterator<Item = Result<String>> + '_ {
         let mut failed = false;
-        let blocks = self
+        let chunks = self
             .parts
             .iter()
             .flat_map(|(path, range)| -> Box<dyn Iterator<Item = Result<String>>> {
-                match Blocks::open(path, range.clone()) {
-                    Ok(blocks) => Box::new(blocks),
+                match TextChunks::open(path, range.clone()) {
+                    Ok(chunks) => Box::new(chunks),
                     Err(error) => Box::new(std::iter::once(Err(error))),
                 }
             });
-        blocks.take_while(move |block| !std::mem::replace(&mut failed, block.is_err()))
+        chunks.take_while(move |chunk| !std::mem::replace(&mut failed, chunk.is_err()))
     }
 
-    /// The parts, each in blocks.
-    pub(crate) fn parts(&self) -> impl Iterator<Item = Result<Blocks>> + '_ {
-        self.parts.iter().map(|(path, range)| Blocks::open(path, range.clone()))
+    /// The parts, each in chunks.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Result<TextChunks>> + '_ {
+        self.parts
+            .iter()
+            .map(|(path, range)| TextChunks::open(path, range.clone()))
     }
 
     /// Returns the size in bytes.
@@ -65,7 +67,7 @@ impl TextSplit {
     }
 }
 
-/// Where the splits of a text lie, beside its path.
+/// Places of the splits of a text, beside its path.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TextOptions {
     /// Where there is no validation split, the last share of the characters that is kept for it, in `(0, 1)`.
@@ -140,23 +142,23 @@ impl Text {
     }
 }
 
-/// The characters in a block of a file: its number among the files, its first byte, its characters.
+/// The characters in a chunk of a file: its number among the files, its first byte, its characters.
 type Counted = (usize, u64, usize);
 
-/// Reads all of some files: the text that they are, and the characters of its blocks.
+/// Reads all of some files: the text that they are, and the characters of its chunks.
 fn scan(files: &[PathBuf]) -> Result<(TextSplit, Vec<Counted>)> {
     let (mut split, mut counted) = (TextSplit::default(), Vec::new());
     for (number, path) in files.iter().enumerate() {
         let size = open(path)?.metadata().map_or(0, |about| about.len());
         let (mut start, mut at, mut has_text) = (0, 0, false);
-        for block in Blocks::open(path, 0..size)? {
-            let block = block?;
-            let text = match block.strip_prefix('\u{feff}') {
+        for chunk in TextChunks::open(path, 0..size)? {
+            let chunk = chunk?;
+            let text = match chunk.strip_prefix('\u{feff}') {
                 Some(text) if at == 0 => text,
-                _ => &block,
+                _ => &chunk,
             };
             if at == 0 {
-                start = (block.len() - text.len()) as u64;
+                start = (chunk.len() - text.len()) as u64;
                 at = start;
             }
             counted.push((number, at, text.chars().count()));
@@ -184,14 +186,14 @@ fn halves(files: &[PathBuf], held_out: f64) -> Result<(TextSplit, TextSplit)> {
         )));
     }
     let mut before = 0;
-    let block = counted.iter().find(|(_, _, count)| {
+    let chunk = counted.iter().find(|(_, _, count)| {
         before += count;
         before > kept
     });
     let &(number, start, count) =
-        block.ok_or_else(|| Error::internal("a text has more characters than were counted"))?;
+        chunk.ok_or_else(|| Error::internal("a text has more characters than were counted"))?;
     let (path, range) = &whole.parts[number];
-    let text = Blocks::open(path, start..range.end)?
+    let text = TextChunks::open(path, start..range.end)?
         .next()
         .unwrap_or_else(|| Err(empty(path)))?;
     let skipped = kept - (before - count);
@@ -218,10 +220,7 @@ fn texts_in(dir: &Path) -> Result<Vec<PathBuf>> {
     }
     let mut files = Vec::new();
     add(dir, &mut files)?;
-    match files.is_empty() {
-        true => Err(no_text(dir)),
-        false => Ok(files),
-    }
+    if files.is_empty() { Err(no_text(dir)) } else { Ok(files) }
 }
 
 fn no_text(dir: &Path) -> Error {
@@ -300,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_of_many_blocks_is_split_by_characters() {
+    fn a_text_of_many_chunks_is_split_by_characters() {
         let dir = tempfile::tempdir().unwrap();
         let whole: String = (0..400_000).map(|i| format!("{i} 牛\n")).collect();
         fs::write(dir.path().join("t.txt"), &whole).unwrap();

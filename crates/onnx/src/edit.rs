@@ -29,7 +29,7 @@ pub(crate) struct Edits<'a> {
     pub replaced: BTreeMap<usize, Vec<NodeProto>>,
     /// Nodes in front of the one at a position.
     pub before: BTreeMap<usize, Vec<NodeProto>>,
-    /// Nodes behind the one at a position.
+    /// Nodes after the one at a position.
     pub behind: BTreeMap<usize, Vec<NodeProto>>,
     /// Nodes in front of all.
     pub front: Vec<NodeProto>,
@@ -37,7 +37,7 @@ pub(crate) struct Edits<'a> {
     pub renamed: BTreeMap<(usize, usize), String>,
     /// Values that new nodes give, so that each is given once.
     pub made: BTreeSet<String>,
-    /// Initializers with other elements, by name; those of constant nodes, which vanish, are new.
+    /// Initializers with other elements, by name; initializers for constant nodes, which vanish, are new.
     pub changed: HashMap<String, ChangedTensor<'a>>,
     /// New initializers.
     pub added: Vec<Tensor>,

@@ -60,14 +60,15 @@ impl External {
     pub fn open(&self, model: &Path) -> Result<Source> {
         let path = model.parent().unwrap_or(Path::new("")).join(&self.file);
         let source = Source::open(&path)?;
-        match self.span.end() <= source.all().len {
-            true => Ok(source),
-            false => Err(Error::user(format!(
+        if self.span.end() <= source.all().len {
+            Ok(source)
+        } else {
+            Err(Error::user(format!(
                 "{} has {} bytes, but the model reads it up to byte {}; copy the file again",
                 path.display(),
                 source.all().len,
                 self.span.end()
-            ))),
+            )))
         }
     }
 }
@@ -76,11 +77,12 @@ impl External {
 fn relative(name: &str, location: &str) -> Result<PathBuf> {
     let path = Path::new(location);
     let stays = |component: Component<'_>| matches!(component, Component::Normal(_) | Component::CurDir);
-    match path.components().all(stays) && !location.contains('\\') {
-        true => Ok(path.to_path_buf()),
-        false => Err(Error::user(format!(
+    if path.components().all(stays) && !location.contains('\\') {
+        Ok(path.to_path_buf())
+    } else {
+        Err(Error::user(format!(
             "the tensor `{name}` lies in `{location}`, outside of the model's folder, which is not read; move the file beside \
              the model"
-        ))),
+        )))
     }
 }

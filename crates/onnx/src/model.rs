@@ -1,4 +1,4 @@
-//! An ONNX model as it lies in its file: nodes and types are read, elements of tensors stay where they are, and what is
+//! An ONNX model in its file: nodes and types are read, elements of tensors stay where they are, and what is
 //! not understood is kept as bytes.
 
 use std::collections::{HashMap, HashSet};
@@ -28,11 +28,11 @@ pub(crate) mod number {
 /// A node of the graph.
 #[derive(Clone, Debug)]
 pub struct Node {
-    /// What it says.
+    /// Its content.
     pub proto: NodeProto,
     /// Names that its branches and bodies read from around it.
     pub captured: Vec<String>,
-    /// Where it lies in the file.
+    /// Its place in the file.
     pub span: Span,
 }
 
@@ -78,7 +78,7 @@ pub struct Model {
     pub(crate) graph_fields: Vec<Field>,
     /// The sets of operators and their versions.
     pub opsets: Vec<OperatorSetIdProto>,
-    /// Nodes, each behind what it reads.
+    /// Nodes, each after the nodes that it reads.
     pub nodes: Vec<Node>,
     /// Initializers by name.
     pub initializers: HashMap<String, Tensor>,

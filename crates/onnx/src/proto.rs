@@ -125,7 +125,7 @@ pub struct TensorProto {
     pub data_location: i32,
 }
 
-/// A graph: here only those inside attributes are read as a whole.
+/// A graph inside an attribute; no other one is read as a whole.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct GraphProto {
     /// Nodes.
@@ -153,7 +153,7 @@ pub struct ValueInfoProto {
     pub r#type: Option<TypeProto>,
 }
 
-/// A type; all but those of tensors are unknown here.
+/// A type; only types of tensors are known.
 #[derive(Clone, PartialEq, prost::Message)]
 pub struct TypeProto {
     /// The type of a tensor.

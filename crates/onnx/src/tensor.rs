@@ -155,9 +155,9 @@ impl Tensor {
     /// Calls `each` with the bytes of the elements, block by block.
     ///
     /// # Errors
-    /// Those of `each`, a file that cannot be read.
+    /// The errors of `each`; a file that cannot be read.
     pub fn for_each_block(&self, model: &Source, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
-        /// Bytes of a block: a multiple of those of every element.
+        /// Bytes of a chunk: a multiple of the size of every element.
         const BLOCK: u64 = 1 << 20;
         let opened;
         let (source, span) = match &self.elements {
@@ -210,7 +210,7 @@ impl Tensor {
     }
 }
 
-/// What is read of a tensor's fields.
+/// The fields of a tensor that are read.
 #[derive(Default)]
 struct Parts {
     name: String,

@@ -16,7 +16,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// The position behind the last byte.
+    /// The position after the last byte.
     pub fn end(self) -> u64 {
         self.start + self.len
     }
@@ -36,7 +36,7 @@ pub enum Payload {
 pub struct Field {
     /// Its number in the schema.
     pub number: u32,
-    /// What it holds.
+    /// Its content.
     pub payload: Payload,
     /// All of it: tag, length and payload.
     pub whole: Span,
@@ -71,9 +71,10 @@ impl Source {
     pub fn open(path: &Path) -> Result<Source> {
         let opened = File::open(path).and_then(|file| {
             let metadata = file.metadata()?;
-            match metadata.is_file() {
-                true => Ok((file, metadata.len())),
-                false => Err(io::Error::other("it is no file")),
+            if metadata.is_file() {
+                Ok((file, metadata.len()))
+            } else {
+                Err(io::Error::other("it is no file"))
             }
         });
         let (file, len) = opened.map_err(|error| {

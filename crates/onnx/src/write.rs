@@ -15,7 +15,7 @@ use crate::wire::{Field, Source, Span, head};
 /// The most bytes of a message: what the readers of the format take.
 const MOST: u64 = i32::MAX as u64;
 
-/// Where elements lie in the file beside a model are multiples of this.
+/// Offsets of elements in the file beside a model are multiples of this.
 const ALIGNMENT: u64 = 4096;
 
 /// A part of the new file.
@@ -91,7 +91,7 @@ struct Pieces<'a> {
     beside_bytes: u64,
 }
 
-/// Writes a model with changes to `path`, and elements that lie in another file to one beside it. The bytes that were
+/// Writes a model with changes to `path`, and elements of another file to one beside it. The bytes that were
 /// written.
 ///
 /// # Errors
@@ -238,7 +238,7 @@ impl<'a> Pieces<'a> {
         self.graph.push(Piece::Elements(changed));
     }
 
-    /// Adds an initializer whose elements lie beside the model.
+    /// Adds an initializer whose elements are in the file beside the model.
     fn beside(&mut self, tensor: &Tensor, elements: Piece<'a>, file: &str) {
         let gap = self.beside_bytes.next_multiple_of(ALIGNMENT) - self.beside_bytes;
         if gap > 0 {

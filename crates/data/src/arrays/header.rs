@@ -10,7 +10,7 @@ const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// What a header says.
 pub(crate) struct Header {
-    /// What it calls the dtype.
+    /// The name of the dtype in the file.
     pub(crate) descr: String,
     /// Whether the first axis is the innermost one.
     pub(crate) is_fortran: bool,
@@ -20,7 +20,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// Reads the header of a file; what is wrong with it otherwise, as the end of a sentence.
+    /// Reads the header of a file; an error is the end of a sentence.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Header, String> {
         let other = || "is no NumPy array; save it with numpy.save".to_string();
         let cut_off = || "ends within its header; it is cut off, so save it again".to_string();
@@ -63,16 +63,17 @@ impl Header {
     pub(crate) fn check(&self, dtype: Dtype, follow: usize) -> Result<(), String> {
         let (shape, size) = (&self.shape, dtype.bytes());
         let said = shape.iter().try_fold(size, |bytes, extent| bytes.checked_mul(*extent));
-        match said == Some(follow) {
-            true => Ok(()),
-            false => Err(format!(
+        if said == Some(follow) {
+            Ok(())
+        } else {
+            Err(format!(
                 "says that it holds an array of shape {shape:?} with {size} bytes for each element, but {follow} bytes \
                  follow; save it again"
-            )),
+            ))
         }
     }
 
-    /// The dtype; what is wrong with it otherwise, as the end of a sentence.
+    /// The dtype; an error is the end of a sentence.
     pub(super) fn dtype(&self) -> Result<Dtype, String> {
         Dtype::of(&self.descr).ok_or_else(|| {
             format!(

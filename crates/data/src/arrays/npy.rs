@@ -38,7 +38,7 @@ pub(super) fn header(array: &Array) -> Result<Vec<u8>> {
     header.ok_or_else(|| Error::user(format!("an array of {} axes cannot be saved", array.shape().len())))
 }
 
-/// Reads the content of a file; what is wrong with it otherwise, as the end of a sentence.
+/// Reads the content of a file; an error is the end of a sentence.
 pub(super) fn parse(mut bytes: Vec<u8>) -> std::result::Result<Array, String> {
     let header = Header::parse(&bytes)?;
     let dtype = header.dtype()?;

@@ -103,9 +103,10 @@ impl Archive {
         };
         let mut crc = Crc::new();
         crc.update(&content);
-        match content.len() == member.unpacked && crc.sum() == member.crc {
-            true => Ok(content),
-            false => Err(damaged()),
+        if content.len() == member.unpacked && crc.sum() == member.crc {
+            Ok(content)
+        } else {
+            Err(damaged())
         }
     }
 
@@ -171,13 +172,12 @@ pub(crate) mod tests {
     pub(crate) fn archive(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
         let (mut bytes, mut directory) = (Vec::new(), Vec::new());
         for (name, content, deflated) in members {
-            let packed = match deflated {
-                true => {
-                    let mut packer = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
-                    packer.write_all(content).unwrap();
-                    packer.finish().unwrap()
-                }
-                false => content.to_vec(),
+            let packed = if deflated {
+                let mut packer = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
+                packer.write_all(content).unwrap();
+                packer.finish().unwrap()
+            } else {
+                content.to_vec()
             };
             let mut crc = Crc::new();
             crc.update(content);

@@ -77,13 +77,17 @@ impl GlueTask {
             };
             match (&mut labels, &target) {
                 (Labels::Classes(labels), LabelKind::Classes(names)) => {
-                    let class = match layout.by_name {
-                        true => names.iter().position(|name| name == cell),
-                        false => cell.parse().ok().filter(|&class: &usize| class < names.len()),
+                    let class = if layout.by_name {
+                        names.iter().position(|name| name == cell)
+                    } else {
+                        cell.parse().ok().filter(|&class: &usize| class < names.len())
                     };
-                    let wanted = || match layout.by_name {
-                        true => names.join(", "),
-                        false => format!("0 to {}", names.len() - 1),
+                    let wanted = || {
+                        if layout.by_name {
+                            names.join(", ")
+                        } else {
+                            format!("0 to {}", names.len() - 1)
+                        }
                     };
                     let class = class.ok_or_else(|| {
                         row.error(&format!("has the label {}; the labels are {}", quoted(cell), wanted()))

@@ -66,12 +66,13 @@ impl GlueTask {
                 label: Some(RawLabel::One(cell(label).trim().to_string())),
                 column: None,
             };
-            match cells.len() == wanted {
-                true => Some(Ok(row)),
-                false => Some(Err(row.error(&format!(
+            if cells.len() == wanted {
+                Some(Ok(row))
+            } else {
+                Some(Err(row.error(&format!(
                     "has {} columns instead of {wanted}; restore the file or the line",
                     cells.len()
-                )))),
+                ))))
             }
         }))
     }

@@ -83,7 +83,7 @@ impl GlueTask {
         })
     }
 
-    /// Returns the kind of label.
+    /// Returns what labels are: named classes, or a score.
     pub fn target(self) -> LabelKind {
         let names: &[&str] = match self {
             Stsb => return LabelKind::Score,

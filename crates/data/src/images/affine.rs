@@ -2,7 +2,7 @@
 
 use super::image::Image;
 
-/// Where a place of the new image lies in the old one, both measured from the middle: `x' = a x + b y + c`,
+/// The place in the old image of a place in the new one, both measured from the middle: `x' = a x + b y + c`,
 /// `y' = d x + e y + f`, with `x` to the right and `y` down.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Affine([f64; 6]);
@@ -36,8 +36,8 @@ impl Affine {
 }
 
 impl Image {
-    /// The image as a map changes it: each pixel lies between four of the old image and is their mean by distance;
-    /// outside of it everything is black.
+    /// The image as a map changes it: each pixel is the mean by distance of the four pixels around its place in the old
+    /// image; outside of that, everything is black.
     pub(super) fn mapped(&self, Affine([a, b, c, d, e, f]): Affine) -> Image {
         let (height, width, channels) = (self.height(), self.width(), self.channels());
         let middle = [(width as f64 - 1.0) / 2.0, (height as f64 - 1.0) / 2.0];

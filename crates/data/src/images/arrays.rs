@@ -78,7 +78,7 @@ impl Array<'_> {
         }
     }
 
-    /// What it is called.
+    /// Its name.
     fn name(&self) -> String {
         self.place()
             .file_name()

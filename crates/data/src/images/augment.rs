@@ -52,7 +52,7 @@ impl Augmentation {
         )
     }
 
-    /// Whether it makes the size that the model sees, whatever that of the image.
+    /// Whether it makes images of the size that the model sees from images of any size.
     pub(super) fn resizes(self) -> bool {
         matches!(self, Augmentation::ResizedCrop(_))
     }
@@ -71,10 +71,13 @@ impl Augmentation {
                 let part = image.part(row as isize, column as isize, rows, columns);
                 part.resized(height, width, target.filter)
             }
-            Augmentation::Flip(probability) => match random.unit() < probability {
-                true => image.mirrored(),
-                false => image,
-            },
+            Augmentation::Flip(probability) => {
+                if random.unit() < probability {
+                    image.mirrored()
+                } else {
+                    image
+                }
+            }
             Augmentation::Rotate(degrees) => image.mapped(Affine::rotation(between(degrees, random))),
             Augmentation::Scale(share) => image.mapped(Affine::scale(1.0 + between(share, random))),
             Augmentation::Jitter([brightness, contrast, saturation, hue]) => {

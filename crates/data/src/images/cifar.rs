@@ -13,25 +13,25 @@ use super::unpack;
 const SIDE: usize = 32;
 const PIXELS: usize = SIDE * SIDE * 3;
 
-/// The kind of records.
+/// The data set that a file's records belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CifarSet {
     Cifar10,
     Cifar100,
 }
 
-impl Kind {
+impl CifarSet {
     fn label_bytes(self) -> usize {
         match self {
-            Kind::Cifar10 => 1,
-            Kind::Cifar100 => 2,
+            CifarSet::Cifar10 => 1,
+            CifarSet::Cifar100 => 2,
         }
     }
 
     fn classes(self) -> u8 {
         match self {
-            Kind::Cifar10 => 10,
-            Kind::Cifar100 => 100,
+            CifarSet::Cifar10 => 10,
+            CifarSet::Cifar100 => 100,
         }
     }
 
@@ -43,25 +43,25 @@ impl Kind {
     }
 }
 
-/// Reads files, all of one kind, as one split. The labels of CIFAR-100 are the fine ones.
+/// Reads files of one of the two data sets as one split. The labels of CIFAR-100 are the fine ones.
 ///
 /// # Errors
 /// A file that cannot be read, is empty, or does not consist of records of images and labels.
 pub(super) fn read(files: &[PathBuf]) -> Result<Part> {
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
-    let mut kind: Option<(Kind, &Path)> = None;
+    let mut set: Option<(CifarSet, &Path)> = None;
     for file in files {
         let bytes = unpack::content(file)?;
-        let own = kind_of(&bytes, file)?;
-        match kind {
+        let own = set_of(&bytes, file)?;
+        match set {
             Some((first, other)) if first != own => {
                 return Err(Error::user(format!(
                     "{} has records of CIFAR-100 and {} has records of CIFAR-10; keep them in folders of their own",
-                    if own == Kind::Cifar100 { file } else { other }.display(),
-                    if own == Kind::Cifar100 { other } else { file }.display()
+                    if own == CifarSet::Cifar100 { file } else { other }.display(),
+                    if own == CifarSet::Cifar100 { other } else { file }.display()
                 )));
             }
-            _ => kind = Some((own, file)),
+            _ => set = Some((own, file)),
         }
         for record in bytes.chunks_exact(own.label_bytes() + PIXELS) {
             let (label, planes) = record.split_at(own.label_bytes());
@@ -76,24 +76,25 @@ pub(super) fn read(files: &[PathBuf]) -> Result<Part> {
     })
 }
 
-fn kind_of(bytes: &[u8], file: &Path) -> Result<Kind> {
+fn set_of(bytes: &[u8], file: &Path) -> Result<CifarSet> {
     let shown = file.display();
     if bytes.is_empty() {
         return Err(Error::user(format!("{shown} is empty; copy or download it again")));
     }
-    let kinds = [Kind::Cifar10, Kind::Cifar100];
-    kinds.into_iter().find(|kind| kind.fits(bytes)).ok_or_else(|| {
-        let fault = match kinds
+    let sets = [CifarSet::Cifar10, CifarSet::Cifar100];
+    sets.into_iter().find(|set| set.fits(bytes)).ok_or_else(|| {
+        let fault = if sets
             .iter()
-            .any(|kind| bytes.len().is_multiple_of(kind.label_bytes() + PIXELS))
+            .any(|set| bytes.len().is_multiple_of(set.label_bytes() + PIXELS))
         {
-            true => "has labels that are none of CIFAR's, 0 to 9 or 0 to 99".to_string(),
-            false => format!(
+            "has labels that are none of CIFAR's, 0 to 9 or 0 to 99".to_string()
+        } else {
+            format!(
                 "has {} bytes, which are no whole number of CIFAR's records, of {} or {} bytes",
                 bytes.len(),
                 1 + PIXELS,
                 2 + PIXELS
-            ),
+            )
         };
         Error::user(format!("{shown} {fault}; copy or download it again"))
     })

@@ -7,7 +7,7 @@ impl Image {
     pub(super) fn part(&self, row: isize, column: isize, height: usize, width: usize) -> Image {
         let channels = self.channels();
         let mut part = Image::black([height, width, channels]);
-        // What of a row of the part lies in the image.
+        // The columns of a row of the part that are inside the image.
         let first = column.clamp(0, self.width() as isize);
         let end = column
             .saturating_add_unsigned(width)
@@ -47,7 +47,7 @@ impl Image {
         self
     }
 
-    /// Fills a square around a pixel with one colour, as much of it as lies in the image (DeVries and Taylor, "Improved
+    /// Fills a square around a pixel with one colour, where it is inside the image (DeVries and Taylor, "Improved
     /// regularization of convolutional neural networks with cutout", 2017).
     pub(super) fn cut_out(&mut self, row: usize, column: usize, size: usize, colour: &[u8]) {
         let (height, width, channels) = (self.height(), self.width(), self.channels());

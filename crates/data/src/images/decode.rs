@@ -49,7 +49,7 @@ pub fn png(image: &Image) -> Vec<u8> {
     out.into_inner()
 }
 
-/// The height, width and channels of the image in a file, of which only the header is understood.
+/// The height, width and channels of the image in a file, from its header alone.
 ///
 /// # Errors
 /// As [`read`], but for pixels that are damaged.
@@ -209,7 +209,7 @@ pub(super) mod tests {
     #[test]
     fn a_header_that_claims_too_much_is_refused_before_memory_is_taken() {
         let mut png = encoded(&sloping([2, 2, 3]), ImageFormat::Png);
-        // Width and height follow the eight bytes of the format and those of the chunk's length and name.
+        // Width and height follow the eight bytes of the format, and the chunk's length and name.
         png[16..24].copy_from_slice(&[0, 0, 0xFF, 0xFF, 0, 0, 0xFF, 0xFF]);
         let mut crc = flate2::Crc::new();
         crc.update(&png[12..29]);

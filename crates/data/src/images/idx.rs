@@ -1,4 +1,4 @@
-//! Files of the format idx, in which MNIST and data sets like it come: two zero bytes, one for the kind of elements,
+//! Files of the format idx, in which MNIST and data sets like it come: two zero bytes, one for the type of elements,
 //! one for the number of axes, the size of each axis (32 bits, the highest byte first), then the elements.
 
 use std::path::Path;

@@ -5,8 +5,8 @@ use lessen_base::SplitMix64;
 /// How the examples of a batch are mixed, each with another one of the batch, of all in the same proportion.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mixing {
-    /// The parameter of mixup (Zhang et al. 2018): pixels are sums of those of two images, whose share is drawn from
-    /// the distribution Beta(a, a).
+    /// The parameter of mixup (Zhang et al. 2018): pixels are sums of the pixels of two images, whose share is drawn
+    /// from the distribution Beta(a, a).
     pub mixup: Option<f64>,
     /// The parameter of CutMix (Yun et al. 2019): a rectangle of the image, whose share of the area is drawn from
     /// Beta(a, a), is that of another one. Where both are given, each batch is mixed in one of the two ways, as often.
@@ -60,7 +60,7 @@ impl Mixture {
     }
 
     /// Mixes the first image of a batch with the last one, the second with the last but one, and so on; one in the
-    /// middle stays. `images` are those of `[count, height, width, channels]` numbers.
+    /// middle stays. `images` are `[count, height, width, channels]` numbers.
     pub(super) fn mix_images(self, images: &mut [f32], [height, width, channels]: [usize; 3]) {
         let own = self.own_share([height, width]);
         pairs(images, height * width * channels, |a, b| match self {
@@ -91,7 +91,7 @@ fn pairs(rows: &mut [f32], width: usize, each: impl Fn(&mut [f32], &mut [f32])) 
     }
 }
 
-/// Makes each of two rows a sum of both, of which this share is its own.
+/// Makes each of two rows a sum of both: this share of itself and the rest of the other one.
 fn mixed(a: &mut [f32], b: &mut [f32], own: f32) {
     for (a, b) in a.iter_mut().zip(b) {
         (*a, *b) = (own * *a + (1.0 - own) * *b, own * *b + (1.0 - own) * *a);
@@ -192,7 +192,7 @@ mod tests {
         }
         // The standard deviation is 32.
         assert!((1840..=2160).contains(&sums), "{sums}");
-        // Rectangles of half of the area in the mean, less what lies outside.
+        // Rectangles of half of the area in the mean, less the part outside of the image.
         let mean = f64::from(shares) / (4000 - sums) as f64;
         assert!((0.5..0.85).contains(&mean), "{mean}");
         assert_eq!(Mixing::default().draw([5, 7], &mut SplitMix64::new(1)), None);

@@ -57,7 +57,7 @@ pub fn read(path: &Path) -> Result<Npy> {
     parse(&bytes).map_err(|fault| Error::user(format!("{} {fault}", path.display())))
 }
 
-/// Reads the content of a file; what is wrong with it otherwise, as the end of a sentence.
+/// Reads the content of a file; an error is the end of a sentence.
 pub(super) fn parse(bytes: &[u8]) -> std::result::Result<Npy, String> {
     let header = Header::parse(bytes)?;
     let dtype = Dtype::of(&header.descr).filter(|dtype| !matches!(dtype, Dtype::Float(_)));

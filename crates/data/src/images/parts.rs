@@ -74,12 +74,11 @@ impl Part {
                 format!("has labels of shape {count:?} for {number} images; save one number for each image"),
             );
         }
-        let bytes = match planes {
-            true => {
-                let images = bytes.chunks_exact(height * width * channels);
-                images.flat_map(|planes| interleaved(planes, channels)).collect()
-            }
-            false => bytes,
+        let bytes = if planes {
+            let images = bytes.chunks_exact(height * width * channels);
+            images.flat_map(|planes| interleaved(planes, channels)).collect()
+        } else {
+            bytes
         };
         let pixels = Pixels::InMemory([height, width, channels], bytes.into());
         let labels = PartLabels::Numbers(labels);

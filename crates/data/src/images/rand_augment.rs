@@ -124,7 +124,7 @@ mod tests {
                     .to_vec()
             })
             .collect();
-        // All 14, of which 9 have two directions.
+        // All 14; 9 of them have two directions.
         assert_eq!(results.len(), 14 + 9);
     }
 }

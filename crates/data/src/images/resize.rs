@@ -2,7 +2,7 @@
 
 use super::image::Image;
 
-/// How pixels between those of an image are found.
+/// Interpolation between the pixels of an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Filter {
     /// Along straight lines between neighbours.

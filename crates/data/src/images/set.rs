@@ -18,7 +18,7 @@ pub struct ImageSet {
     pixels: Pixels,
     /// Channels that images are given with.
     channels: usize,
-    /// Those images of `pixels` that belong to it; all where there is no choice.
+    /// The images of `pixels` that belong to the set; all of them if `None`.
     chosen: Option<Arc<[u32]>>,
     labels: Vec<i32>,
 }
@@ -60,7 +60,7 @@ impl ImageSet {
         }
     }
 
-    /// Those of the images, all of which it has, for which `chosen` is `wanted`.
+    /// The images for which `chosen` is `wanted`, of a set that has all of its images.
     pub(super) fn part(&self, chosen: &[bool], wanted: bool) -> ImageSet {
         let numbers: Vec<u32> = (0..self.len() as u32)
             .filter(|number| chosen[*number as usize] == wanted)
@@ -124,7 +124,7 @@ impl ImageSet {
         Ok(image.with_channels(self.channels))
     }
 
-    /// How often each byte is in each channel of all images; none for those in files.
+    /// How often each byte is in each channel of all images; `None` for images in files.
     pub(super) fn byte_counts(&self) -> Option<Vec<[u64; 256]>> {
         let Pixels::InMemory(shape, bytes) = &self.pixels else {
             return None;

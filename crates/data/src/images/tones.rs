@@ -5,7 +5,7 @@
 
 use super::image::{Image, luma};
 
-/// The nearest byte to what lies at `factor` on the way from `from` (0) to `to` (1).
+/// The nearest byte to `from + factor * (to - from)`.
 fn blended(from: f32, to: u8, factor: f32) -> u8 {
     (from + factor * (f32::from(to) - from) + 0.5).clamp(0.0, 255.0) as u8
 }
@@ -251,7 +251,7 @@ mod tests {
         let mut heap = vec![100; 255];
         heap.extend([101; 255]);
         heap.push(102);
-        // Steps of 2, of which 1 is there at first: (1 + 0) / 2, (1 + 255) / 2, (1 + 510) / 2.
+        // Steps of 2, and a first rest of 1: (1 + 0) / 2, (1 + 255) / 2, (1 + 510) / 2.
         let spread = after(&heap, 1, Image::equalized);
         assert_eq!((spread[0], spread[255], spread[510]), (0, 128, 255));
         assert_eq!(after(&[5, 6], 1, Image::equalized), [5, 6]);

@@ -57,7 +57,7 @@ impl Default for Options {
 /// What labels are looked up in.
 enum Target {
     Classes(Classes),
-    /// Of which a text can have several, and what stands between them.
+    /// A text can have several labels; this stands between them.
     Sets(Classes, String),
     Scores,
 }
@@ -73,9 +73,12 @@ impl Target {
             (Problem::MultiLabel, Some(classes)) => Target::Sets(classes, separator.clone()),
             (Problem::SingleLabel | Problem::MultiLabel, None) => {
                 let (mut found, first) = (Found::default(), rows.files()[0]);
-                rows.iter().try_for_each(|row| match several {
-                    true => found.add_all(&row?, separator),
-                    false => found.add(&row?),
+                rows.iter().try_for_each(|row| {
+                    if several {
+                        found.add_all(&row?, separator)
+                    } else {
+                        found.add(&row?)
+                    }
                 })?;
                 if several {
                     let (classes, sets, remark) = found.sorted_sets(first, separator)?;

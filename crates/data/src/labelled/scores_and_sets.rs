@@ -24,7 +24,7 @@ fn refused(name: &str, text: &str, options: &Options) -> String {
     message.replace(&format!("{}/", dir.path().display()), "")
 }
 
-/// The names of classes, and those of each example of all splits in the order of the file.
+/// The names of all classes, and the classes of each example of all splits in the order of the file.
 fn sets(data: &Dataset, order: &[&str]) -> (Vec<String>, Vec<Vec<i32>>) {
     let mut found = vec![Vec::new(); order.len()];
     for split in [&data.train, &data.dev] {

@@ -25,7 +25,7 @@ pub struct Masking {
     pub seed: u64,
 }
 
-/// Share of the chosen tokens that are masked, and of those that become any token; the others stay (Devlin et al.
+/// Share of the chosen tokens that are masked, and share that become any token; the others stay (Devlin et al.
 /// 2019).
 const MASKED: f64 = 0.8;
 const REPLACED: f64 = 0.1;
@@ -157,9 +157,10 @@ impl Masked<'_> {
         if rows.len() == 0 {
             return Err(Error::user("the text has no tokens; give one with some words"));
         }
-        Ok(match self.masking.lines {
-            true => rows,
-            false => rows.in_windows(self.room),
+        Ok(if self.masking.lines {
+            rows
+        } else {
+            rows.in_windows(self.room)
         })
     }
 
@@ -167,9 +168,10 @@ impl Masked<'_> {
     fn add(&self, text: &str, writer: &mut RowWriter) -> Result<()> {
         let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         let mut all = in_parallel(&lines, |line| self.tokenizer.encode(line))?;
-        match self.masking.lines {
-            true => all.iter_mut().for_each(|ids| ids.truncate(self.room)),
-            false => all = vec![all.concat()],
+        if self.masking.lines {
+            all.iter_mut().for_each(|ids| ids.truncate(self.room))
+        } else {
+            all = vec![all.concat()]
         }
         let mut rows = all.iter().filter(|ids| !ids.is_empty());
         rows.try_for_each(|ids| writer.add(ids, &vec![0; ids.len()]))
@@ -253,7 +255,7 @@ impl PackedTexts for MaskedBatches {
     }
 }
 
-/// Returns the number of places for masked tokens, `M`, in a batch of `tokens` tokens of which this share is masked: at
+/// Returns the number of places for masked tokens, `M`, in a batch of `tokens` tokens, where this share is masked: at
 /// least 1.
 pub fn masked_places(tokens: usize, share: f64) -> usize {
     ((tokens as f64 * share).ceil() as usize).max(1)

@@ -29,7 +29,7 @@ const KEPT: [&str; 5] = ["vocab.txt", "vocab.json", "merges.txt", ADDED, ROLES];
 /// Size in bytes of the pieces in which long texts are encoded; see [`Shortcut::Pieces`].
 const PIECE: usize = 64 * 1024;
 
-/// Size in bytes from which a text is encoded in parts whatever the tokenizer; see [`Tokenizer::last_cut`].
+/// Size in bytes from which a text is encoded in parts by every tokenizer; see [`Tokenizer::last_cut`].
 const LINES: usize = 16 << 20;
 
 /// A Hugging Face tokenizer, or one with a token per character.
@@ -158,7 +158,7 @@ impl Tokenizer {
             ))
         };
         let mut inner = tokenizers::Tokenizer::from_bytes(json.to_string()).map_err(invalid)?;
-        // Padding and truncation belong to the caller; the file may hold those of its last use.
+        // Padding and truncation belong to the caller; the file may hold the caller's settings of its last use.
         inner.with_padding(None);
         inner.with_truncation(None).map_err(invalid)?;
         let largest = inner.get_vocab(true).values().copied().max();

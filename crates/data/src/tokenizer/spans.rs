@@ -4,7 +4,7 @@ use lessen_base::Result;
 
 use super::{Tokenizer, ids_of, not_encoded};
 
-/// Token ids, and the first byte of what each stands for in its text and the one behind the last.
+/// Token ids, and for each the bytes of the text that it stands for: the first one and the one after the last.
 pub(crate) type TokensWithSpans = (Vec<i32>, Vec<(usize, usize)>);
 
 impl Tokenizer {

@@ -1,4 +1,4 @@
-//! The special tokens of a tokenizer: their ids, and those that it puts around texts.
+//! The special tokens of a tokenizer: their ids, and the ones around texts.
 
 use lessen_base::{Error, Result};
 use tokenizers::{Encoding, Token};

@@ -65,7 +65,7 @@ impl Converter<'_> {
         self.conversion.converted.iter().any(|norm| norm.node == node)
     }
 
-    /// Lets nodes that read the extents of a value see those that it had.
+    /// Lets nodes that read the extents of a value see its old ones.
     fn keep_shapes(&self, value: ValueId, name: &str, axes: &BTreeSet<usize>, edits: &mut Edits<'_>) -> Result<()> {
         let rank = self.graph.ty(value).rank();
         for (position, reader) in self.model.nodes.iter().enumerate() {
@@ -135,7 +135,7 @@ impl Converter<'_> {
         edits.renamed.insert((position, 1), new);
     }
 
-    /// Gives uses that need all elements of a value those.
+    /// Gives all elements of a value to the uses that need them.
     fn complete(&self, edits: &mut Edits<'_>) -> Result<()> {
         for (i, reader) in self.graph.nodes.iter().enumerate() {
             let id = NodeId(i as u32);
@@ -160,7 +160,7 @@ impl Converter<'_> {
         Ok(())
     }
 
-    /// Whether a use reads a value in a form that is made for it: recentred, or compressed only there.
+    /// Whether a use reads a value that is made for it: recentred, or compressed only there.
     fn reads_other_form(&self, value: ValueId, at: Use) -> bool {
         let recentred = &self.conversion.recentred;
         let is_recentred = recentred

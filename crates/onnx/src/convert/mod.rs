@@ -118,7 +118,7 @@ impl<'m> Converter<'m> {
         })
     }
 
-    /// Writes the converted model. The bytes that were written, those of a file beside it included.
+    /// Writes the converted model; the number of bytes written, a file beside it included.
     ///
     /// # Errors
     /// A file that cannot be read or written.
@@ -186,8 +186,8 @@ impl<'m> Converter<'m> {
     }
 }
 
-/// The states of one axis, and those of computed constants, whose elements all equal one number, such as the scale of a
-/// norm that has none of its own.
+/// The states of one axis, and the states of computed constants, whose elements all equal one number, such as the scale
+/// of a norm that has none of its own.
 fn filled(model: &Model, graph: &Graph, constants: &HashMap<String, Arc<Array>>) -> Result<HashMap<ValueId, f64>> {
     let first = |elements: &[f64]| {
         let first = *elements.first()?;

@@ -1,4 +1,4 @@
-//! Which values and nodes of a model those of its graph are.
+//! The values and nodes of a model that stand for values and nodes of its graph.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ pub(super) struct Names<'m> {
 }
 
 impl<'m> Names<'m> {
-    /// The names of a graph, to whose values `map` leads from those of the imported one.
+    /// The names of a graph, to whose values `map` leads from values of the imported one.
     pub fn of(model: &'m Model, imported: &Imported, graph: &Graph, map: &[Option<ValueId>]) -> Names<'m> {
         let mut values: HashMap<ValueId, Vec<&'m str>> = HashMap::new();
         let initializers = model.initializers.keys().map(String::as_str);

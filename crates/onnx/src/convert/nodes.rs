@@ -23,7 +23,7 @@ impl Converter<'_> {
         Ok(format!("{}/centred", self.name(runs.value)?))
     }
 
-    /// Subtracts means where the conversion says so, right behind the nodes that define the values.
+    /// Subtracts means where the conversion says so, right after the nodes that define the values.
     pub(super) fn recentre(&self, edits: &mut Edits<'_>) -> Result<()> {
         for (&runs, uses) in &self.conversion.recentred {
             let (x, centred) = (self.name(runs.value)?.to_string(), self.centred(runs)?);
@@ -44,7 +44,7 @@ impl Converter<'_> {
         Ok(())
     }
 
-    /// Puts nodes behind the one that defines a name, or in front of all.
+    /// Puts nodes after the one that defines a name, or in front of all.
     pub(super) fn put_behind(&self, name: &str, nodes: Vec<NodeProto>, edits: &mut Edits<'_>) {
         match self.names.definition(name) {
             Some(position) => edits.behind.entry(position).or_default().extend(nodes),

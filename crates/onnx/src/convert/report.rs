@@ -43,9 +43,10 @@ impl Converter<'_> {
         let count = |is_new: bool| -> usize {
             let size = |value: ValueId| {
                 let shape = &self.graph.ty(value).shape;
-                match is_new {
-                    true => conversion.parameters.shape(value, shape).iter().product::<usize>(),
-                    false => shape.iter().product(),
+                if is_new {
+                    conversion.parameters.shape(value, shape).iter().product::<usize>()
+                } else {
+                    shape.iter().product()
                 }
             };
             let states = states

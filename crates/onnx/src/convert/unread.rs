@@ -41,7 +41,7 @@ fn reached(model: &Model, front: &[NodeProto], nodes: impl Fn(usize) -> Vec<Node
     reached
 }
 
-/// Enters what those of the nodes read of which a result is read; whether there are any.
+/// Enters the inputs of the nodes with a result that is read; whether there are any.
 fn enter(nodes: &[NodeProto], reached: &mut HashSet<String>) -> bool {
     let mut is_live = false;
     for node in nodes.iter().rev() {

@@ -66,9 +66,10 @@ pub(crate) fn evaluated(
             }
         }
     }
-    let mut results = match traced.is_empty() {
-        true => HashMap::new(),
-        false => evaluate_exactly(&trace.finish(), &HashMap::new())?,
+    let mut results = if traced.is_empty() {
+        HashMap::new()
+    } else {
+        evaluate_exactly(&trace.finish(), &HashMap::new())?
     };
     let outputs = known.into_iter().enumerate().map(|(i, array)| {
         let array = array.or_else(|| Some(Arc::new(results.remove(&i.to_string())?)));

@@ -95,9 +95,12 @@ fn cast_to(x: Tensor<'_>, dtype: DType) -> Tensor<'_> {
 
 fn clip<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let x = call.tensor(0)?;
-    let bound = |call: &Call<'_, 'g>, input: usize, attribute: &str, default: f64| match call.has(input) {
-        true => call.known(input).and_then(|array| array.data.first().copied()),
-        false => Some(call.float(attribute, default)),
+    let bound = |call: &Call<'_, 'g>, input: usize, attribute: &str, default: f64| {
+        if call.has(input) {
+            call.known(input).and_then(|array| array.data.first().copied())
+        } else {
+            Some(call.float(attribute, default))
+        }
     };
     match (
         bound(call, 1, "min", f64::NEG_INFINITY),

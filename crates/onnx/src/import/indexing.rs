@@ -60,7 +60,7 @@ fn constant_of_shape<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     }
 }
 
-/// The parts of an axis that indices number; those below zero count from its end.
+/// The parts of an axis at indices; negative indices count from its end.
 fn gather<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let x_ty = call.ty(0)?;
     let axis = call.axis(call.int("axis", 0), x_ty.rank())?;
@@ -205,14 +205,15 @@ fn size<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     integers(&[], vec![call.ty(0)?.numel() as f64])
 }
 
-/// The upper or the lower triangle of matrices; what is outside of it is zero.
+/// The upper or the lower triangle of matrices; elements outside of it are zero.
 fn trilu<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let Some(x) = call.known(0) else {
         return call.unknown("a triangle of what is computed");
     };
-    let k = match call.has(1) {
-        true => call.integers(1)?.first().copied().unwrap_or(0),
-        false => 0,
+    let k = if call.has(1) {
+        call.integers(1)?.first().copied().unwrap_or(0)
+    } else {
+        0
     };
     let (is_upper, rank) = (call.int("upper", 1) != 0, x.ty.rank());
     if rank < 2 {

@@ -186,11 +186,12 @@ impl<'m, 'g> Importer<'m, 'g> {
         let bytes = shape
             .iter()
             .try_fold(element.bytes(), |bytes, &n| bytes.checked_mul(n.max(1)));
-        match bytes.is_some_and(|bytes| bytes < 1 << 48) {
-            true => Ok(()),
-            false => Err(self
+        if bytes.is_some_and(|bytes| bytes < 1 << 48) {
+            Ok(())
+        } else {
+            Err(self
                 .model
-                .error(&format!("the value `{name}` of extents {shape:?} is too large"))),
+                .error(&format!("the value `{name}` of extents {shape:?} is too large")))
         }
     }
 
@@ -228,13 +229,14 @@ impl<'m, 'g> Importer<'m, 'g> {
             Value::Traced(_) => 0,
         };
         self.known += outputs.iter().map(elements).sum::<usize>();
-        match self.known <= MOST_KNOWN_TOGETHER {
-            true => Ok(()),
-            false => Err(Error::user("its constants are too large")),
+        if self.known <= MOST_KNOWN_TOGETHER {
+            Ok(())
+        } else {
+            Err(Error::user("its constants are too large"))
         }
     }
 
-    /// Floats that are known as a state of this name, so that they are a parameter like those of initializers.
+    /// Known floats as a state of this name, so that they are a parameter as initializers are.
     fn with_name(&mut self, name: &str, value: Value<'g>) -> Value<'g> {
         match value {
             Value::Known(array) if array.ty.dtype.is_float() && array.data.len() > 1 => {
@@ -382,9 +384,10 @@ impl<'m, 'g> Importer<'m, 'g> {
 /// All elements of a tensor as an array of the graph's dtype.
 fn known(tensor: &Tensor, source: &crate::wire::Source) -> Result<Array> {
     let ty = Type::new(tensor.element.dtype(), &tensor.shape);
-    let data = match tensor.element.is_float() || ty.dtype == DType::Bool {
-        true => tensor.elements(source, |x| x)?,
-        false => tensor.integers(source)?.into_iter().map(|x| x as f64).collect(),
+    let data = if tensor.element.is_float() || ty.dtype == DType::Bool {
+        tensor.elements(source, |x| x)?
+    } else {
+        tensor.integers(source)?.into_iter().map(|x| x as f64).collect()
     };
     Ok(Array::new(ty, data))
 }

@@ -70,9 +70,10 @@ fn pad<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let Some(pads) = call.integers_of("pads", 1)?.filter(|_| is_constant && !call.has(3)) else {
         return call.unknown("padding of this kind");
     };
-    let value = match call.has(2) {
-        true => call.known(2).and_then(|array| array.data.first().copied()),
-        false => Some(call.float("value", 0.0)),
+    let value = if call.has(2) {
+        call.known(2).and_then(|array| array.data.first().copied())
+    } else {
+        Some(call.float("value", 0.0))
     };
     let (Some(value), Some(pads)) = (value, sizes(&pads).filter(|pads| pads.len() == 2 * x.rank())) else {
         return call.unknown("padding that is computed or negative");
@@ -87,9 +88,10 @@ fn pad<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
 /// A shape may leave extents as they are (0) and one to follow from the others (-1).
 fn reshape<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let x = call.tensor(0)?;
-    let extents = match call.has(1) {
-        true => call.integers(1)?,
-        false => call.ints("shape").unwrap_or_default(),
+    let extents = if call.has(1) {
+        call.integers(1)?
+    } else {
+        call.ints("shape").unwrap_or_default()
     };
     let keeps_zeros = call.int("allowzero", 0) == 0;
     let from = x.shape();

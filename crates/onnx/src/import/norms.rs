@@ -32,9 +32,10 @@ fn by_rows<'g>(x: Tensor<'g>, width: usize, f: impl FnOnce(Tensor<'g>) -> Tensor
 
 /// An input as a row of so many elements; numbers where it is absent.
 fn row<'g>(call: &mut Call<'_, 'g>, input: usize, width: usize, x: Tensor<'g>, absent: f64) -> Result<Tensor<'g>> {
-    match call.has(input) {
-        true => Ok(call.tensor(input)?.cast(x.dtype()).broadcast_to(&[width])),
-        false => Ok(call.trace.full(x.dtype(), &[width], absent)),
+    if call.has(input) {
+        Ok(call.tensor(input)?.cast(x.dtype()).broadcast_to(&[width]))
+    } else {
+        Ok(call.trace.full(x.dtype(), &[width], absent))
     }
 }
 

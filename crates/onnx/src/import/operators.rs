@@ -33,8 +33,11 @@ pub(crate) fn operator(node: &Node) -> Result<Operator> {
     let found = BY_NAME
         .get(name.as_str())
         .filter(|_| DOMAINS.contains(&domain.as_str()));
-    found.copied().ok_or_else(|| match domain.is_empty() {
-        true => Error::user(format!("the operator {name} is not known")),
-        false => Error::user(format!("the operator {name} of {domain} is not known")),
+    found.copied().ok_or_else(|| {
+        if domain.is_empty() {
+            Error::user(format!("the operator {name} is not known"))
+        } else {
+            Error::user(format!("the operator {name} of {domain} is not known"))
+        }
     })
 }

@@ -50,7 +50,7 @@ fn gemm<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     one(product + if beta == 1.0 { c } else { c * beta })
 }
 
-/// Convolution of images, whose channels are moved behind and back.
+/// Convolution of images, whose channels are moved to the last axis and back.
 fn conv<'g>(call: &mut Call<'_, 'g>) -> Result<Vec<Value<'g>>> {
     let (x, weight) = (call.tensor(0)?, call.tensor(1)?);
     if x.rank() != 4 || weight.rank() != 4 {

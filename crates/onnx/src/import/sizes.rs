@@ -31,7 +31,7 @@ pub fn size_names(model: &Model) -> Vec<String> {
     names
 }
 
-/// The sizes with which most nodes are known: those given and, for names that are free, perhaps others. Exporters give
+/// The sizes with which most nodes are known: the given ones and, for free names, perhaps others. Exporters give
 /// an extent a name but write its size into constants all the same, and then only that size will do.
 ///
 /// # Errors

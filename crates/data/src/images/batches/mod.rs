@@ -31,10 +31,10 @@ pub struct Augment {
 
 /// Labelled images in batches of `B`, with `images` (f32 `[B, H, W, C]`, normalized) and `labels` (i32 `[B]`).
 ///
-/// - *Training*: images are augmented, or else prepared as in evaluations. All batches are full: what is left at the
+/// - *Training*: images are augmented, or else prepared as in evaluations. All batches are full: the rest at the
 ///   end of an epoch is left out of it, so that statistics of a batch are of images alone. Where images are mixed, a
 ///   batch has `targets` (f32 `[B, classes]`, rows of shares) and `weights` (f32 `[B]`, ones) in place of labels.
-/// - *Evaluation*: each image once, in order. Behind the last one come zeros, labelled [`IGNORE`].
+/// - *Evaluation*: each image once, in order. After the last one come zeros, labelled [`IGNORE`].
 pub struct ImageBatches {
     images: Arc<ImageSet>,
     preprocessing: Preprocessing,
@@ -232,9 +232,10 @@ impl Source for ImageBatches {
     }
 
     fn batches_per_epoch(&self) -> u64 {
-        match self.drops_rest {
-            true => (self.images.len() / self.batch) as u64,
-            false => self.eval_batches(),
+        if self.drops_rest {
+            (self.images.len() / self.batch) as u64
+        } else {
+            self.eval_batches()
         }
     }
 

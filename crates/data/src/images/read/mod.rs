@@ -1,4 +1,4 @@
-//! From a path to a data set of images, whatever its format.
+//! From a path to a data set of images of any format.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -66,7 +66,7 @@ impl ImageData {
     /// Returns the split `train`, `dev` or `test`.
     ///
     /// # Errors
-    /// A split that there is not; the message lists those that there are.
+    /// An unknown split; the message lists the known ones.
     pub fn split(&self, name: &str) -> Result<&ImageSet> {
         match (name, &self.test) {
             ("train", _) => Ok(&self.train),
@@ -177,9 +177,10 @@ fn one_part(path: &Path) -> Result<Part> {
 fn parts_of(path: &Path, is_one: bool) -> Result<(Parts, Vec<String>)> {
     let is_folder = path.is_dir();
     let are_one = is_one || !is_folder;
-    let files = match is_folder {
-        true => listed(path)?.into_iter().filter(|path| path.is_file()).collect(),
-        false => files_of(path)?,
+    let files = if is_folder {
+        listed(path)?.into_iter().filter(|path| path.is_file()).collect()
+    } else {
+        files_of(path)?
     };
     let dir = match (is_folder, files.first().and_then(|file| file.parent())) {
         (false, Some(parent)) => parent,
@@ -280,15 +281,14 @@ fn names(dir: &Path) -> Result<Option<Vec<String>>> {
 
 fn nothing_in(path: &Path, is_folder: bool) -> Error {
     let shown = path.display();
-    Error::user(match is_folder {
-        true => format!(
+    Error::user(if is_folder {
+        format!(
             "there are no images in {shown} that can be read: neither idx files (train-images-idx3-ubyte), nor records of \
              CIFAR (.bin), nor arrays (.npz, .npy), nor a folder of PNG and JPEG files for each class; add some, or check the \
              path (`lessen recipes --data` shows the formats)"
-        ),
-        false => {
-            format!("{shown} is no data set of images; name a folder, an idx file, a .bin file of CIFAR or a .npz file")
-        }
+        )
+    } else {
+        format!("{shown} is no data set of images; name a folder, an idx file, a .bin file of CIFAR or a .npz file")
     })
 }
 
@@ -302,7 +302,7 @@ struct Looks {
     are_sampled: bool,
 }
 
-/// Looks at the images of all splits: at one of those in memory, which are all alike, and at some of those in files.
+/// Looks at the images of all splits: at one image in memory, since all of them are alike, and at some images in files.
 fn looks(parts: &Parts) -> Result<Looks> {
     let mut looks = Looks::default();
     let splits = [Some(&parts.train), parts.dev.as_ref(), parts.test.as_ref()];

@@ -1,4 +1,4 @@
-//! A text file in blocks that are valid UTF-8.
+//! A text file in chunks that are valid UTF-8.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -11,27 +11,27 @@ use crate::exactly::changed;
 use crate::files::unreadable;
 use crate::lines::{not_utf8, open};
 
-/// Bytes of a block, except for the last one.
-const BLOCK: usize = 1 << 20;
+/// Bytes of a chunk, except for the last one.
+const CHUNK: usize = 1 << 20;
 
-/// Blocks of a range of a text file, in order, none of them empty. After an error there are none.
-pub(crate) struct Blocks {
+/// Chunks of a range of a text file, in order, none of them empty. After an error there are none.
+pub(crate) struct TextChunks {
     path: PathBuf,
     file: File,
     left: u64,
-    /// The beginning of a character whose end is in the next block.
+    /// The beginning of a character whose end is in the next chunk.
     rest: Vec<u8>,
-    /// Line ends before the next block.
+    /// Line ends before the next chunk.
     lines: usize,
 }
 
-impl Blocks {
+impl TextChunks {
     /// Opens a file at this range of bytes.
-    pub(crate) fn open(path: &Path, range: Range<u64>) -> Result<Blocks> {
+    pub(crate) fn open(path: &Path, range: Range<u64>) -> Result<TextChunks> {
         let mut file = open(path)?;
         file.seek(SeekFrom::Start(range.start))
             .map_err(|error| unreadable(path, &error))?;
-        Ok(Blocks {
+        Ok(TextChunks {
             path: path.to_path_buf(),
             file,
             left: range.end - range.start,
@@ -42,7 +42,7 @@ impl Blocks {
 
     fn read(&mut self) -> Result<String> {
         let mut bytes = std::mem::take(&mut self.rest);
-        let count = self.left.min(BLOCK as u64);
+        let count = self.left.min(CHUNK as u64);
         let read = (&mut self.file).take(count).read_to_end(&mut bytes);
         if read.map_err(|error| unreadable(&self.path, &error))? as u64 != count {
             return Err(changed(&self.path));
@@ -65,18 +65,18 @@ impl Blocks {
     }
 }
 
-impl Iterator for Blocks {
+impl Iterator for TextChunks {
     type Item = Result<String>;
 
     fn next(&mut self) -> Option<Result<String>> {
         if self.left == 0 {
             return None;
         }
-        let block = self.read();
-        if block.is_err() {
+        let chunk = self.read();
+        if chunk.is_err() {
             self.left = 0;
         }
-        Some(block)
+        Some(chunk)
     }
 }
 
@@ -89,15 +89,15 @@ mod tests {
     fn blocks_end_between_characters() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.txt");
-        let text = "牛\n".repeat(BLOCK / 2);
+        let text = "牛\n".repeat(CHUNK / 2);
         fs::write(&path, format!("x{text}")).unwrap();
         let end = text.len() as u64 + 1;
-        let blocks: Vec<String> = Blocks::open(&path, 1..end).unwrap().map(Result::unwrap).collect();
-        assert!(blocks.len() > 1 && blocks.concat() == text);
-        let part: Vec<String> = Blocks::open(&path, 1..5).unwrap().map(Result::unwrap).collect();
+        let chunks: Vec<String> = TextChunks::open(&path, 1..end).unwrap().map(Result::unwrap).collect();
+        assert!(chunks.len() > 1 && chunks.concat() == text);
+        let part: Vec<String> = TextChunks::open(&path, 1..5).unwrap().map(Result::unwrap).collect();
         assert_eq!(part, ["牛\n"]);
-        assert_eq!(Blocks::open(&path, 5..5).unwrap().count(), 0);
-        let longer = Blocks::open(&path, 1..end + 9)
+        assert_eq!(TextChunks::open(&path, 5..5).unwrap().count(), 0);
+        let longer = TextChunks::open(&path, 1..end + 9)
             .unwrap()
             .last()
             .unwrap()
@@ -110,12 +110,12 @@ mod tests {
     fn a_damaged_line_is_named_in_any_block() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.txt");
-        for before in [3, BLOCK] {
+        for before in [3, CHUNK] {
             for bad in [&b"\xff after"[..], b"\xe6\x97"] {
                 let mut bytes = "a\n".repeat(before).into_bytes();
                 bytes.extend(bad);
                 fs::write(&path, &bytes).unwrap();
-                let last = Blocks::open(&path, 0..bytes.len() as u64).unwrap().last().unwrap();
+                let last = TextChunks::open(&path, 0..bytes.len() as u64).unwrap().last().unwrap();
                 let error = last.unwrap_err().to_string();
                 assert!(
                     error.ends_with(&format!(
