@@ -172,7 +172,7 @@ pub(crate) mod tests {
     pub(crate) fn archive(members: &[(&str, &[u8], bool)]) -> Vec<u8> {
         let (mut bytes, mut directory) = (Vec::new(), Vec::new());
         for (name, content, deflated) in members {
-            let packed = if deflated {
+            let packed = if *deflated {
                 let mut packer = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::best());
                 packer.write_all(content).unwrap();
                 packer.finish().unwrap()
