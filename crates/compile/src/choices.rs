@@ -1,7 +1,6 @@
 //! Nested sets of values to recompute, for graphs of many values that cannot be cut into blocks.
 
-use lessen_graph::Graph;
-
+use crate::passes::remat::Forward;
 use crate::passes::{Packed, Recompute, remat};
 
 /// Forward values that backward could recompute.
@@ -14,16 +13,16 @@ pub(crate) struct Choices {
 
 impl Choices {
     /// The choices of a graph, of which backward keeps some values as bits; none for a graph without backward phase.
-    pub fn of(graph: &Graph, bits: &[Packed]) -> Choices {
-        if !remat::trains(graph) {
+    pub fn of(forward: &Forward<'_>, bits: &[Packed]) -> Choices {
+        if !remat::trains(forward.graph) {
             return Choices {
                 free: Vec::new(),
                 priced: Vec::new(),
             };
         }
         Choices {
-            free: remat::free(graph),
-            priced: remat::priced(graph, bits),
+            free: remat::free(forward),
+            priced: remat::priced(forward, bits),
         }
     }
 

@@ -6,8 +6,10 @@ use std::time::Instant;
 use lessen_base::{Error, Result};
 use lessen_graph::{Graph, verify};
 
+use crate::bytes;
 use crate::memory::{self, Family, Layers, Selection};
 use crate::options::{Options, Policy, Precision};
+use crate::passes::remat::Forward;
 use crate::passes::{self, Form, Packed, Recomputation, Recompute, bits, remat};
 use crate::plan::Plan;
 use crate::planner::plan;
@@ -16,11 +18,11 @@ use crate::target::Target;
 /// Compiles a graph into a plan for a device.
 ///
 /// # Errors
-/// A malformed graph; a budget below the floor, which is named.
+/// A malformed graph; arrays that no machine can hold; a budget below the floor, which is named.
 pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Plan> {
     let start = Instant::now();
     verify(graph)?;
-    let simple = simplify(graph, options, target);
+    let simple = simplify(graph, options, target)?;
     let budget = options.budget.unwrap_or(usize::MAX);
     let mut plan = within(&variants(simple, target), budget, options, target).map_err(|floor| {
         Error::user(format!(
@@ -28,6 +30,7 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
              batch"
         ))
     })?;
+    bytes::check_peak(plan.peak_bytes())?;
     plan.compile_time = start.elapsed();
     Ok(plan)
 }
@@ -35,14 +38,16 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
 /// The least peak that recomputation reaches for a graph: the floor of every budget.
 ///
 /// # Errors
-/// A malformed graph.
+/// A malformed graph; arrays that no machine can hold.
 pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Result<usize> {
     verify(graph)?;
-    let simple = simplify(graph, options, target);
-    Ok(match within(&variants(simple, target), 0, options, target) {
+    let simple = simplify(graph, options, target)?;
+    let floor = match within(&variants(simple, target), 0, options, target) {
         Ok(plan) => plan.peak_bytes(),
         Err(floor) => floor,
-    })
+    };
+    bytes::check_peak(floor)?;
+    Ok(floor)
 }
 
 /// The plan of a graph as it is, without a pass: what tests compare choices with.
@@ -61,10 +66,13 @@ pub fn in_slices(graph: &Graph, target: &dyn Target) -> Option<Graph> {
 /// The graphs of plans in which everything is kept, as it is, with bits and in slices: all operations of any plan are
 /// in them.
 pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Graph> {
-    let variants = variants(simplify(graph, options, target), target);
+    let Ok(simple) = simplify(graph, options, target) else {
+        return Vec::new();
+    };
+    let variants = variants(simple, target);
     let plans = variants
         .iter()
-        .map(|variant| variant.plan(selection(Vec::new()), options, target));
+        .map(|variant| Variant::of(variant).plan(selection(Vec::new()), options, target));
     let graphs = plans.flat_map(|plan| {
         let in_slices = passes::by_slices(&plan.graph, &BTreeSet::from([0]), target);
         std::iter::once(plan.graph).chain(in_slices)
@@ -73,34 +81,45 @@ pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Targ
 }
 
 /// The passes that decide nothing about memory.
-fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Graph {
+///
+/// # Errors
+/// Arrays that no machine can hold.
+fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Graph> {
     let graph = checked(lessen_rewrite::lower(graph, &|op| target.supports(op)));
     let graph = match options.precision {
         Precision::F32 => graph,
         Precision::Bf16 => checked(passes::mixed(&graph, target)),
     };
-    let graph = checked(lessen_rewrite::eliminate_dead_code(&graph));
+    let graph = checked(lessen_rewrite::without_dead_code(graph));
     let graph = checked(lessen_rewrite::fold_constants(&graph));
     let graph = checked(lessen_rewrite::eliminate_common_subexpressions(&graph));
     let graph = checked(passes::read_narrow(&graph, target));
-    let graph = checked(lessen_rewrite::eliminate_dead_code(&graph));
+    let graph = checked(lessen_rewrite::without_dead_code(graph));
     let graph = checked(passes::sparsify(&graph, target));
-    checked(passes::materialize(&graph, target))
+    let graph = checked(passes::materialize(&graph, target));
+    bytes::check_arrays(&graph)?;
+    Ok(graph)
 }
 
 /// A plan within the budget, or the least bytes of all that were tried.
 type Found = std::result::Result<Plan, usize>;
 
-/// A graph, and those of its forward values that backward has as bits where it does not recompute them.
-struct Variant {
+/// A graph, and the forward values that backward has as bits where it does not recompute them.
+struct WithBits {
     graph: Graph,
     bits: Vec<Packed>,
 }
 
+/// A graph of which plans are made.
+struct Variant<'a> {
+    forward: Forward<'a>,
+    bits: &'a [Packed],
+}
+
 /// A simplified graph as it is and, where that makes a difference, with bits: first where they lessen what is kept
 /// between the phases, then also where they spare recomputing as much, which takes room at the peak.
-fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
-    let mut with_bits: Vec<Variant> = Vec::new();
+fn variants(simple: Graph, target: &dyn Target) -> Vec<WithBits> {
+    let mut with_bits: Vec<WithBits> = Vec::new();
     if remat::trains(&simple) {
         for even in [false, true] {
             let hoisted = bits::hoist(&simple, remat::SMALLEST, even);
@@ -110,11 +129,11 @@ fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
             };
             let bits = bits::packable(&graph, &freed, target);
             if bits.len() > with_bits.last().map_or(0, |last| last.bits.len()) {
-                with_bits.push(Variant { graph, bits });
+                with_bits.push(WithBits { graph, bits });
             }
         }
     }
-    let plain = Variant {
+    let plain = WithBits {
         graph: simple,
         bits: Vec::new(),
     };
@@ -122,7 +141,8 @@ fn variants(simple: Graph, target: &dyn Target) -> Vec<Variant> {
 }
 
 /// The best plan of the variants of a graph within the budget.
-fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn Target) -> Found {
+fn within(variants: &[WithBits], budget: usize, options: &Options, target: &dyn Target) -> Found {
+    let variants: Vec<Variant<'_>> = variants.iter().map(Variant::of).collect();
     if options.policy == Policy::Knapsack
         && let Some(layers) = variants[0].layers(options, target)
     {
@@ -141,7 +161,7 @@ fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn T
         .flat_map(|options| variants.iter().map(|variant| variant.layers(options, target)));
     let layers: Option<Vec<Layers>> = layers.collect();
     let plan = |i: usize, chosen: Selection<'_>| variants[i % variants.len()].plan(chosen, options, target);
-    match (subsets(variants, layers.as_deref(), target), &layers) {
+    match (subsets(&variants, layers.as_deref(), target), &layers) {
         (Some(families), _) => memory::within_all(&families, budget, plan),
         (None, Some(layers)) => {
             let fixed = |policy| variants[0].by_policy(policy, layers.first(), options, target);
@@ -161,7 +181,7 @@ fn within(variants: &[Variant], budget: usize, options: &Options, target: &dyn T
         (None, None) => {
             let nested = variants
                 .iter()
-                .map(|variant| Family::of_nested(&variant.graph, &variant.bits));
+                .map(|variant| Family::of_nested(&variant.forward, variant.bits));
             memory::within_all(&nested.collect::<Vec<_>>(), budget, plan)
         }
     }
@@ -196,21 +216,28 @@ fn better(found: Found, fixed: Plan, budget: usize) -> Found {
 }
 
 /// All ways of each variant, where there are few.
-fn subsets<'a>(variants: &[Variant], layers: Option<&'a [Layers]>, target: &dyn Target) -> Option<Vec<Family<'a>>> {
-    let families = variants.iter().enumerate().map(|(i, Variant { graph, bits })| {
+fn subsets<'a>(variants: &[Variant<'_>], layers: Option<&'a [Layers]>, target: &dyn Target) -> Option<Vec<Family<'a>>> {
+    let families = variants.iter().enumerate().map(|(i, Variant { forward, bits })| {
         let layers = layers.map(|layers| &layers[i]);
-        remat::trains(graph)
-            .then(|| Family::of_subsets(graph, bits, layers, target))
+        remat::trains(forward.graph)
+            .then(|| Family::of_subsets(forward, bits, layers, target))
             .flatten()
     });
     let families: Vec<Family> = families.collect::<Option<_>>()?;
     memory::are_few(&families).then_some(families)
 }
 
-impl Variant {
+impl<'a> Variant<'a> {
+    fn of(with_bits: &'a WithBits) -> Variant<'a> {
+        Variant {
+            forward: Forward::new(&with_bits.graph),
+            bits: &with_bits.bits,
+        }
+    }
+
     fn layers(&self, options: &Options, target: &dyn Target) -> Option<Layers> {
-        remat::trains(&self.graph)
-            .then(|| Layers::of(&self.graph, &self.bits, options, target))
+        remat::trains(self.forward.graph)
+            .then(|| Layers::of(&self.forward, self.bits, options, target))
             .flatten()
     }
 
@@ -221,10 +248,10 @@ impl Variant {
         match (by_blocks, policy) {
             (Some(selection), _) => self.plan(selection, options, target),
             (None, Policy::KeepAll | Policy::InvertAll | Policy::Knapsack) => chosen(Vec::new()),
-            (None, Policy::Tempo) => chosen(remat::behind_norms(&self.graph)),
-            (None, Policy::Planner | Policy::RowWise) => chosen(remat::free(&self.graph)),
+            (None, Policy::Tempo) => chosen(remat::behind_norms(&self.forward)),
+            (None, Policy::Planner | Policy::RowWise) => chosen(remat::free(&self.forward)),
             (None, Policy::EveryBlock | Policy::SquareRoot) => {
-                chosen([remat::free(&self.graph), remat::priced(&self.graph, &[])].concat())
+                chosen([remat::free(&self.forward), remat::priced(&self.forward, &[])].concat())
             }
         }
     }
@@ -241,11 +268,11 @@ impl Variant {
         let stores_all = what.values.is_empty() && what.inverted.is_empty() && what.rounded.is_empty();
         let keeps_all = stores_all && what.sliced.is_empty();
         let graph = if keeps_all && packed.is_empty() {
-            self.graph.clone()
+            self.forward.graph.clone()
         } else {
             what.bits = packed.iter().map(|packed| packed.value).collect();
-            let graph = checked(passes::recompute_by_stages(&self.graph, &what));
-            checked(lessen_rewrite::eliminate_dead_code(&graph))
+            let graph = checked(passes::recompute_by_stages(&self.forward, &what));
+            checked(lessen_rewrite::without_dead_code(graph))
         };
         let in_slices = passes::by_slices(&graph, &what.sliced_stages(), target).map(checked);
         let sliced = in_slices.as_ref().map_or(0, |_| what.sliced.len());

@@ -1,10 +1,10 @@
 //! Cost: how long a step of a schedule takes, by the rates of the device or by what was measured of its operations.
 //! Times are sums over steps, so that two ways to the same values can be compared without running either.
 
-use std::collections::{BTreeSet, HashSet};
+use lessen_graph::{DType, Graph, Node, NodeId, ValueId};
 
-use lessen_graph::{DType, Graph, Node, NodeId, Type, ValueId};
-
+use crate::bytes;
+use crate::node_types::NodeTypes;
 use crate::options::CostModel;
 use crate::place::Place;
 use crate::planned::{PlannedStep, Storage};
@@ -13,6 +13,7 @@ use crate::target::{Measured, MeasuredMemory, Operands, Rates, Target};
 /// A planned graph, as far as its cost depends on it.
 pub(crate) struct Costed<'a> {
     pub graph: &'a Graph,
+    pub types: &'a NodeTypes,
     pub places: &'a [Place],
     pub storage: &'a [Storage],
     pub target: &'a dyn Target,
@@ -44,8 +45,8 @@ impl Costed<'_> {
         {
             return self.measured(step, touched, &rates, &memory);
         }
-        let nodes = step.nodes.iter().map(|id| self.node(*id));
-        let computed = nodes.fold(rates.begin, |seconds, node| seconds + self.by_rates(node, &rates));
+        let nodes = step.nodes.iter();
+        let computed = nodes.fold(rates.begin, |seconds, id| seconds + self.by_rates(*id, &rates));
         let bytes: usize = touched
             .read_from_memory()
             .chain(&touched.written)
@@ -60,16 +61,16 @@ impl Costed<'_> {
         let (mut in_cache, mut whole) = (0.0, 0.0);
         for id in &step.nodes {
             let node = self.node(*id);
-            let (inputs, outputs) = self.types(node);
+            let (inputs, outputs) = self.types.of_node(id.index());
             let operands = Operands {
-                inputs: &inputs,
+                inputs,
                 layouts: node.inputs.iter().map(|v| &self.places[v.index()].layout).collect(),
-                outputs: &outputs,
+                outputs,
             };
             match self.target.measured(node.op.as_ref(), &operands) {
                 Some(Measured::InCache(seconds)) => in_cache += seconds,
                 Some(Measured::Whole(seconds)) => whole += seconds,
-                None => in_cache += self.by_rates(node, rates),
+                None => in_cache += self.by_rates(*id, rates),
             }
         }
         let moved = self.moved(touched) / memory.rate;
@@ -77,9 +78,9 @@ impl Costed<'_> {
     }
 
     /// Seconds of what a node computes.
-    fn by_rates(&self, node: &Node, rates: &Rates) -> f64 {
-        let (inputs, outputs) = self.types(node);
-        let cost = node.op.cost(&inputs, &outputs);
+    fn by_rates(&self, id: NodeId, rates: &Rates) -> f64 {
+        let (inputs, outputs) = self.types.of_node(id.index());
+        let cost = self.node(id).op.cost(inputs, outputs);
         let is_narrow = inputs.iter().any(|ty| ty.dtype == DType::BF16);
         let products = if is_narrow {
             rates.narrow_products
@@ -107,9 +108,10 @@ impl Costed<'_> {
             in_place,
             ..
         } = touched;
-        let new = written.difference(in_place);
-        let arrays: usize = read.iter().chain(new).map(|base| self.bytes(base)).sum();
-        arrays + step.scratch.bytes(self.target.workers()) + step.shared_scratch
+        let new = written.iter().filter(|base| !in_place.contains(base));
+        let arrays = read.iter().chain(new).map(|base| self.bytes(base));
+        let scratch = [step.scratch.bytes(self.target.workers()), step.shared_scratch];
+        bytes::sum(arrays.chain(scratch))
     }
 
     fn bytes(&self, base: &ValueId) -> usize {
@@ -122,16 +124,14 @@ impl Costed<'_> {
         let in_memory = |base: &ValueId| !matches!(self.storage[base.index()], Storage::Local(_) | Storage::None);
         let nodes = || step.nodes.iter().map(|id| self.node(*id));
         let inputs = nodes().flat_map(|node| &node.inputs).map(base);
-        let read: BTreeSet<ValueId> = inputs.filter(in_memory).collect();
+        let read = sorted(inputs.filter(in_memory));
         let outputs = nodes().flat_map(|node| &node.outputs).map(base);
-        let written: BTreeSet<ValueId> = outputs.filter(in_memory).collect();
+        let written = sorted(outputs.filter(in_memory));
         let storage = |base: &ValueId| self.storage[base.index()];
-        let read_from: HashSet<Storage> = read.iter().map(storage).collect();
+        let is_read = |base: &ValueId| read.iter().any(|other| storage(other) == storage(base));
         Touched {
             cached: read.iter().copied().filter(|base| cache.holds(base)).collect(),
-            in_place: (written.iter().copied())
-                .filter(|base| read_from.contains(&storage(base)))
-                .collect(),
+            in_place: written.iter().copied().filter(is_read).collect(),
             written,
             read,
         }
@@ -140,27 +140,31 @@ impl Costed<'_> {
     fn node(&self, id: NodeId) -> &Node {
         &self.graph.nodes[id.index()]
     }
-
-    fn types(&self, node: &Node) -> (Vec<Type>, Vec<Type>) {
-        (self.graph.input_types(node), self.graph.output_types(node))
-    }
 }
 
-/// Bases of the values that a step reads and writes.
+/// Bases of the values that a step reads and writes, each once, in order.
 struct Touched {
-    read: BTreeSet<ValueId>,
-    /// Those of them that are in a cache before the step.
-    cached: BTreeSet<ValueId>,
-    written: BTreeSet<ValueId>,
-    /// Those written where one lies that is read.
-    in_place: BTreeSet<ValueId>,
+    read: Vec<ValueId>,
+    /// Bases that are read and in a cache before the step.
+    cached: Vec<ValueId>,
+    written: Vec<ValueId>,
+    /// Bases that are written where one lies that is read.
+    in_place: Vec<ValueId>,
+}
+
+/// The values in order, each once.
+fn sorted(values: impl Iterator<Item = ValueId>) -> Vec<ValueId> {
+    let mut values: Vec<ValueId> = values.collect();
+    values.sort_unstable();
+    values.dedup();
+    values
 }
 
 impl Touched {
     /// What is read from memory.
     fn read_from_memory(&self) -> impl Iterator<Item = &ValueId> {
-        let is_here = |base: &&ValueId| self.cached.contains(base) || self.written.contains(base);
-        self.read.iter().filter(move |base| !is_here(base))
+        let is_in = |values: &[ValueId], base: &ValueId| values.binary_search(base).is_ok();
+        (self.read.iter()).filter(move |base| !is_in(&self.cached, base) && !is_in(&self.written, base))
     }
 }
 
@@ -181,9 +185,9 @@ impl Cache {
 
     /// Goes on past a step of so many bytes.
     fn pass(&mut self, touched: &Touched, bytes: usize) {
-        for base in touched.read.union(&touched.written) {
+        for base in touched.read.iter().chain(&touched.written) {
             self.touched[base.index()] = Some(self.passed);
         }
-        self.passed += bytes;
+        self.passed = self.passed.saturating_add(bytes);
     }
 }

@@ -23,12 +23,14 @@
 
 #![forbid(unsafe_code)]
 
+mod bytes;
 mod choices;
 mod compiler;
 mod cost;
 mod dump;
 mod indices;
 mod memory;
+mod node_types;
 mod offsets;
 mod operations;
 mod options;

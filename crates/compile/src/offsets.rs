@@ -14,12 +14,13 @@ pub struct Buffer {
 /// Alignment of every buffer: a cache line, and a whole vector of the widest kind.
 pub const ALIGNMENT: usize = 64;
 
-/// Bytes rounded up to [`ALIGNMENT`].
+/// Bytes rounded up to [`ALIGNMENT`]; the greatest number where that does not fit.
 pub fn aligned(bytes: usize) -> usize {
-    bytes.div_ceil(ALIGNMENT) * ALIGNMENT
+    bytes.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX)
 }
 
-/// Places buffers so that no two that are alive in the same step overlap. Returns their offsets and the bytes in all.
+/// Places buffers so that no two that are alive in the same step overlap. Returns their offsets and the bytes of all
+/// together. Where these do not fit, they are the greatest number, and offsets mean nothing.
 ///
 /// Large buffers are placed first, each in the tightest gap that its lifetime leaves. What is occupied during a
 /// lifetime is looked up in a segment tree over the steps, whose nodes hold merged intervals of bytes, so that the time
@@ -45,8 +46,9 @@ pub fn pack(buffers: &[Buffer]) -> (Vec<usize>, usize) {
         occupied.during(first, last, &mut taken);
         let offset = tightest_gap(&taken, size);
         offsets[i] = offset;
-        total = total.max(offset + size);
-        occupied.insert(first, last, (offset, offset + size));
+        let end = offset.saturating_add(size);
+        total = total.max(end);
+        occupied.insert(first, last, (offset, end));
     }
     (offsets, total)
 }
@@ -54,9 +56,9 @@ pub fn pack(buffers: &[Buffer]) -> (Vec<usize>, usize) {
 /// The offset of the smallest gap between intervals, sorted by their begin, that holds `size` bytes; behind all of them
 /// if there is none.
 fn tightest_gap(taken: &[Interval], size: usize) -> usize {
-    let (mut best, mut cursor) = (None, 0);
+    let (mut best, mut cursor) = (None, 0_usize);
     for &(begin, end) in taken {
-        if begin >= cursor + size {
+        if begin >= cursor.saturating_add(size) {
             let gap = begin - cursor;
             if best.is_none_or(|(g, _)| gap < g) {
                 best = Some((gap, cursor));
@@ -75,8 +77,8 @@ const FEW: usize = 256;
 
 /// The bytes that are occupied in each step.
 enum Occupied {
-    /// First and last step of each buffer, and its bytes.
-    Few(Vec<(usize, usize, Interval)>),
+    /// The bytes of each buffer, in order, with its first and last step.
+    Few(Vec<(Interval, usize, usize)>),
     Many(Tree),
 }
 
@@ -86,17 +88,22 @@ impl Occupied {
         taken.clear();
         match self {
             Occupied::Few(buffers) => {
-                let together = buffers.iter().filter(|b| b.0 <= last && first <= b.1);
-                taken.extend(together.map(|b| b.2));
+                let together = buffers.iter().filter(|b| b.1 <= last && first <= b.2);
+                taken.extend(together.map(|b| b.0));
             }
-            Occupied::Many(tree) => tree.during(first, last, taken),
+            Occupied::Many(tree) => {
+                tree.during(first, last, taken);
+                taken.sort_unstable();
+            }
         }
-        taken.sort_unstable();
     }
 
     fn insert(&mut self, first: usize, last: usize, bytes: Interval) {
         match self {
-            Occupied::Few(buffers) => buffers.push((first, last, bytes)),
+            Occupied::Few(buffers) => {
+                let at = buffers.partition_point(|b| b.0 < bytes);
+                buffers.insert(at, (bytes, first, last));
+            }
             Occupied::Many(tree) => tree.insert(first, last, bytes),
         }
     }
@@ -185,20 +192,20 @@ fn add(intervals: &mut Vec<Interval>, (begin, end): Interval) {
     intervals.drain(from + 1..to);
 }
 
-/// The most bytes that are alive in one step: no packing can do with less.
+/// The most bytes that are alive in one step: no packing can do with less. The greatest number where they do not fit.
 pub fn lower_bound(buffers: &[Buffer]) -> usize {
     let steps = buffers.iter().map(|b| b.last + 1).max().unwrap_or(0);
-    let mut change = vec![0isize; steps + 1];
+    let mut change = vec![0i128; steps + 1];
     for b in buffers {
-        change[b.first] += aligned(b.bytes) as isize;
-        change[b.last + 1] -= aligned(b.bytes) as isize;
+        change[b.first] += aligned(b.bytes) as i128;
+        change[b.last + 1] -= aligned(b.bytes) as i128;
     }
     let (mut live, mut most) = (0, 0);
     for c in change {
         live += c;
         most = most.max(live);
     }
-    most as usize
+    usize::try_from(most).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]

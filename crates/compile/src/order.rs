@@ -6,30 +6,45 @@ use std::collections::HashSet;
 
 /// A directed acyclic graph with a topological order of its nodes.
 pub(crate) struct Order {
-    successors: Vec<Vec<u32>>,
-    predecessors: Vec<Vec<u32>>,
+    edges: Vec<(u32, u32)>,
+    /// Edges by their ends, collected when an edge first disagrees with the order.
+    adjacent: Option<Adjacent>,
     /// The position of each node.
     position: Vec<u32>,
+}
+
+/// The successors and the predecessors of each node.
+struct Adjacent {
+    successors: Vec<Vec<u32>>,
+    predecessors: Vec<Vec<u32>>,
+}
+
+impl Adjacent {
+    fn of(nodes: usize, edges: &[(u32, u32)]) -> Adjacent {
+        let mut adjacent = Adjacent {
+            successors: vec![Vec::new(); nodes],
+            predecessors: vec![Vec::new(); nodes],
+        };
+        edges.iter().for_each(|&edge| adjacent.link(edge));
+        adjacent
+    }
+
+    fn link(&mut self, (from, to): (u32, u32)) {
+        self.successors[from as usize].push(to);
+        self.predecessors[to as usize].push(from);
+    }
 }
 
 impl Order {
     /// A graph whose nodes are in topological order already; `edges` lead from lower to higher numbers.
     pub fn new(nodes: usize, edges: impl Iterator<Item = (usize, usize)>) -> Order {
-        let mut order = Order {
-            successors: vec![Vec::new(); nodes],
-            predecessors: vec![Vec::new(); nodes],
+        let edges: Vec<(u32, u32)> = edges.map(|(from, to)| (from as u32, to as u32)).collect();
+        debug_assert!(edges.iter().all(|(from, to)| from < to), "edges lead forwards");
+        Order {
+            edges,
+            adjacent: None,
             position: (0..nodes as u32).collect(),
-        };
-        for (from, to) in edges {
-            debug_assert!(from < to, "edges lead forwards");
-            order.link(from, to);
         }
-        order
-    }
-
-    fn link(&mut self, from: usize, to: usize) {
-        self.successors[from].push(to as u32);
-        self.predecessors[to].push(from as u32);
     }
 
     /// Adds edges from each of `sources` to `to`, unless one of the sources can be reached from `to`; then nothing
@@ -37,21 +52,26 @@ impl Order {
     pub fn add(&mut self, sources: &[usize], to: usize) -> bool {
         let last = sources.iter().map(|&s| self.position[s]).max().unwrap_or(0);
         if last > self.position[to] {
-            let after = self.forward(to, last);
-            if sources.iter().any(|&s| after.contains(&(s as u32))) {
+            let nodes = self.position.len();
+            let adjacent = (self.adjacent.take()).unwrap_or_else(|| Adjacent::of(nodes, &self.edges));
+            let after = self.reached(vec![to as u32], &adjacent.successors, |p| p <= last);
+            let closes_circle = sources.iter().any(|&s| after.contains(&(s as u32)));
+            if !closes_circle {
+                self.reorder(sources, to, after, &adjacent);
+            }
+            self.adjacent = Some(adjacent);
+            if closes_circle {
                 return false;
             }
-            self.reorder(sources, to, after);
         }
         for &source in sources {
-            self.link(source, to);
+            let edge = (source as u32, to as u32);
+            match &mut self.adjacent {
+                Some(adjacent) => adjacent.link(edge),
+                None => self.edges.push(edge),
+            }
         }
         true
-    }
-
-    /// The nodes reachable from `from` whose position is at most `last`.
-    fn forward(&self, from: usize, last: u32) -> HashSet<u32> {
-        self.reached(vec![from as u32], &self.successors, |p| p <= last)
     }
 
     /// The nodes reachable over `edges` from `open`, all of whose positions pass `within`.
@@ -69,12 +89,12 @@ impl Order {
 
     /// Moves `after`, which is what follows `to`, behind what precedes the sources. All keep to the positions that they
     /// occupy together.
-    fn reorder(&mut self, sources: &[usize], to: usize, after: HashSet<u32>) {
+    fn reorder(&mut self, sources: &[usize], to: usize, after: HashSet<u32>, adjacent: &Adjacent) {
         let first = self.position[to];
         let late: Vec<u32> = (sources.iter().map(|&s| s as u32))
             .filter(|&s| self.position[s as usize] > first)
             .collect();
-        let before = self.reached(late, &self.predecessors, |p| p > first);
+        let before = self.reached(late, &adjacent.predecessors, |p| p > first);
         let in_order = |nodes: HashSet<u32>| {
             let mut nodes: Vec<u32> = nodes.into_iter().collect();
             nodes.sort_unstable_by_key(|&n| self.position[n as usize]);

@@ -2,6 +2,8 @@
 
 use lessen_graph::{Def, Graph, Layout, Node, Type, ValueId, numel};
 
+use crate::node_types::NodeTypes;
+
 /// The place of a value: its base array and its layout there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
@@ -13,6 +15,11 @@ pub struct Place {
 
 /// The place of every value; operations that can be views are.
 pub fn places(graph: &Graph) -> Vec<Place> {
+    places_of(graph, &NodeTypes::of(graph))
+}
+
+/// As [`places`], with the types of the graph's nodes.
+pub(crate) fn places_of(graph: &Graph, types: &NodeTypes) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::with_capacity(graph.values.len());
     for (i, value) in graph.values.iter().enumerate() {
         let own = Place {
@@ -26,9 +33,8 @@ pub fn places(graph: &Graph) -> Vec<Place> {
         let node = &graph.nodes[id.index()];
         let view = node.inputs.first().and_then(|input| {
             let from = &places[input.index()];
-            let layouts = node
-                .op
-                .view(&from.layout, &graph.input_types(node), &graph.output_types(node))?;
+            let (inputs, outputs) = types.of_node(id.index());
+            let layouts = node.op.view(&from.layout, inputs, outputs)?;
             let layout = layouts[k].clone();
             assert!(
                 layout.fits(&value.ty.shape, graph.ty(from.base).numel())

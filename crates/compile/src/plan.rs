@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use lessen_graph::{Assign, Graph, NodeId, RowWise, ValueId};
 
+use crate::bytes;
 use crate::indices::IndexUse;
 use crate::passes::{Form, Packed, Recompute};
 use crate::place::Place;
@@ -107,7 +108,7 @@ impl Plan {
 
     /// Bytes that a run takes in all: states, constants and arena.
     pub fn peak_bytes(&self) -> usize {
-        self.state_bytes + self.constant_bytes + self.arena_bytes
+        bytes::sum([self.state_bytes, self.constant_bytes, self.arena_bytes])
     }
 
     /// Forward values that backward recomputes.

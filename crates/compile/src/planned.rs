@@ -91,12 +91,13 @@ pub struct StepScratch {
 impl StepScratch {
     /// Bytes of this many workers.
     pub fn bytes(&self, workers: usize) -> usize {
-        self.locals(workers) + self.kernel * workers
+        let kernels = self.kernel.saturating_mul(workers);
+        self.locals(workers).saturating_add(kernels)
     }
 
     /// Bytes of the blocks of all workers.
     fn locals(&self, workers: usize) -> usize {
-        self.local * if self.one_tile { 1 } else { workers }
+        self.local.saturating_mul(if self.one_tile { 1 } else { workers })
     }
 
     /// Byte of the arena where a worker's blocks begin.

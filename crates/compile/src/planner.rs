@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use lessen_graph::{Graph, InputKind, Node, NodeId, RowWise, ValueId};
 
+use crate::bytes;
 use crate::cost::Costed;
 use crate::indices::{IndexUse, index_uses};
+use crate::node_types::NodeTypes;
 use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes;
-use crate::place::{Place, is_view, places};
+use crate::place::{Place, is_view, places_of};
 use crate::plan::Plan;
 use crate::schedule::{Step, schedule};
 use crate::state::{StateWrites, state_writes};
@@ -24,7 +26,7 @@ struct Kernels {
     reference: Vec<bool>,
 }
 
-fn kernels(graph: &Graph, target: &dyn Target) -> Kernels {
+fn kernels(graph: &Graph, types: &NodeTypes, target: &dyn Target) -> Kernels {
     let n = graph.nodes.len();
     let mut kernels = Kernels {
         row_wise: vec![RowWise::No; n],
@@ -32,12 +34,12 @@ fn kernels(graph: &Graph, target: &dyn Target) -> Kernels {
         reference: vec![false; n],
     };
     for (i, node) in graph.nodes.iter().enumerate() {
-        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-        match target.kernel(node.op.as_ref(), &inputs, &outputs) {
+        let (inputs, outputs) = types.of_node(i);
+        match target.kernel(node.op.as_ref(), inputs, outputs) {
             KernelKind::Rows { tiled } => {
                 // Values without elements have no rows to cut; such an operation runs by itself.
-                if inputs.iter().chain(&outputs).all(|ty| ty.numel() > 0) {
-                    kernels.row_wise[i] = node.op.row_wise(&inputs, &outputs);
+                if inputs.iter().chain(outputs).all(|ty| ty.numel() > 0) {
+                    kernels.row_wise[i] = node.op.row_wise(inputs, outputs);
                     kernels.tiled[i] = tiled;
                 }
             }
@@ -51,6 +53,7 @@ fn kernels(graph: &Graph, target: &dyn Target) -> Kernels {
 /// A graph with its schedule.
 struct Scheduled {
     graph: Graph,
+    types: NodeTypes,
     places: Vec<Place>,
     indices: Vec<IndexUse>,
     writes: StateWrites,
@@ -60,13 +63,15 @@ struct Scheduled {
 
 impl Scheduled {
     fn new(graph: Graph, options: &Options, target: &dyn Target) -> Scheduled {
-        let places = places(&graph);
+        let types = NodeTypes::of(&graph);
+        let places = places_of(&graph, &types);
         let indices = index_uses(&graph, &places);
-        let writes = state_writes(&graph, &places, &indices);
-        let kernels = kernels(&graph, target);
+        let writes = state_writes(&graph, &places, &indices, &types);
+        let kernels = kernels(&graph, &types, target);
         let (row_wise, after) = (&kernels.row_wise, &writes.after);
         let steps = schedule(&graph, &places, row_wise, after, options.placement, target);
         Scheduled {
+            types,
             places,
             indices,
             writes,
@@ -90,6 +95,7 @@ pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan
 fn planned(scheduled: Scheduled, options: &Options, target: &dyn Target) -> Plan {
     let Scheduled {
         graph,
+        types,
         places,
         indices,
         writes,
@@ -97,12 +103,13 @@ fn planned(scheduled: Scheduled, options: &Options, target: &dyn Target) -> Plan
         steps,
     } = scheduled;
     let states = graph.inputs.iter().filter(|i| i.kind == InputKind::State);
-    let state_bytes = states.map(|i| graph.ty(i.value).bytes()).sum();
+    let state_bytes = bytes::sum(states.map(|i| graph.ty(i.value).bytes()));
     let sources = graph.nodes.iter().filter(|n| n.inputs.is_empty());
     let constants: Vec<ValueId> = sources.flat_map(|n| n.outputs.clone()).collect();
-    let constant_bytes = constants.iter().map(|&v| aligned(graph.ty(v).bytes())).sum();
+    let constant_bytes = bytes::sum(constants.iter().map(|&v| aligned(graph.ty(v).bytes())));
     let program = Program {
         graph: &graph,
+        types: &types,
         places: &places,
         row_wise: &kernels.row_wise,
         tiled: &kernels.tiled,
@@ -117,6 +124,7 @@ fn planned(scheduled: Scheduled, options: &Options, target: &dyn Target) -> Plan
         .collect();
     let costed = Costed {
         graph: &graph,
+        types: &types,
         places: &places,
         storage: &memory.storage,
         target,

@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use lessen_graph::{Assign, Graph, NodeId, ValueId};
 
 use crate::indices::{IndexSource, IndexUse};
+use crate::node_types::NodeTypes;
 use crate::order::Order;
 use crate::place::Place;
 
@@ -27,7 +28,8 @@ pub(crate) struct StateWrites {
 struct Writers<'a> {
     graph: &'a Graph,
     places: &'a [Place],
-    /// The nodes that read each base.
+    types: &'a NodeTypes,
+    /// The nodes that read each state that is assigned.
     readers: Vec<Vec<NodeId>>,
     /// The nodes that check computed indices.
     checks: Vec<NodeId>,
@@ -39,13 +41,16 @@ struct Writers<'a> {
 }
 
 /// Decides for every assignment whether it is written in place. Takes near-linear time in the graph.
-pub(crate) fn state_writes(graph: &Graph, places: &[Place], indices: &[IndexUse]) -> StateWrites {
+pub(crate) fn state_writes(graph: &Graph, places: &[Place], indices: &[IndexUse], types: &NodeTypes) -> StateWrites {
     let mut readers: Vec<Vec<NodeId>> = vec![Vec::new(); graph.values.len()];
+    let mut is_target = vec![false; graph.values.len()];
+    (graph.assigns.iter()).for_each(|assign| is_target[assign.target.index()] = true);
     for (i, node) in graph.nodes.iter().enumerate() {
         for input in &node.inputs {
-            let of_base = &mut readers[places[input.index()].base.index()];
-            if of_base.last() != Some(&NodeId(i as u32)) {
-                of_base.push(NodeId(i as u32));
+            let base = places[input.index()].base.index();
+            let id = NodeId(i as u32);
+            if is_target[base] && readers[base].last() != Some(&id) {
+                readers[base].push(id);
             }
         }
     }
@@ -56,6 +61,7 @@ pub(crate) fn state_writes(graph: &Graph, places: &[Place], indices: &[IndexUse]
     let mut writers = Writers {
         graph,
         places,
+        types,
         readers,
         checks: (indices.iter())
             .filter_map(|index| match index.source {
@@ -106,7 +112,7 @@ impl Writers<'_> {
         {
             return None;
         }
-        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+        let (inputs, outputs) = self.types.of_node(id.index());
         let k = (node.outputs.iter().position(|&v| v == assign.value)).expect("the producer's output");
         for (i, &input) in node.inputs.iter().enumerate() {
             let place = &places[input.index()];
@@ -114,7 +120,7 @@ impl Writers<'_> {
                 let whole = place.layout.offset == 0
                     && place.layout.is_dense(&inputs[i].shape)
                     && inputs[i].numel() == graph.ty(assign.target).numel();
-                if !whole || !node.op.in_place(i, k, &inputs, &outputs) {
+                if !whole || !node.op.in_place(i, k, inputs, outputs) {
                     return None;
                 }
             }

@@ -3,6 +3,8 @@
 
 use lessen_graph::{Graph, InputKind, OutRole, Role, RowWise, ValueId};
 
+use crate::bytes;
+use crate::node_types::NodeTypes;
 use crate::offsets::{Buffer, aligned, lower_bound, pack};
 use crate::place::Place;
 use crate::planned::{Partial, PlannedStep, RowsPlan, StepScratch, Storage};
@@ -13,6 +15,7 @@ use crate::target::{RowGroup, Scratch, Target};
 /// A scheduled graph.
 pub(crate) struct Program<'a> {
     pub graph: &'a Graph,
+    pub types: &'a NodeTypes,
     pub places: &'a [Place],
     /// How the device runs each node by rows.
     pub row_wise: &'a [RowWise],
@@ -196,8 +199,8 @@ impl Planner<'_> {
         let mut kernel_bytes = Scratch::default();
         for (position, id) in step.nodes.iter().enumerate() {
             let node = &program.graph.nodes[id.index()];
-            let (inputs, outputs) = (program.graph.input_types(node), program.graph.output_types(node));
-            let scratch = self.target.scratch(node.op.as_ref(), &inputs, &outputs);
+            let (inputs, outputs) = program.types.of_node(id.index());
+            let scratch = self.target.scratch(node.op.as_ref(), inputs, outputs);
             kernel_bytes.add(scratch, one_tile);
             let row_wise = &program.row_wise[id.index()];
             for (k, &v) in node.outputs.iter().enumerate() {
@@ -205,7 +208,7 @@ impl Planner<'_> {
                 if let (true, Some(plan)) = (sum, rows) {
                     let parts = plan.rows.div_ceil(plan.tile).max(1);
                     if parts > 1 {
-                        let buffer = self.new_buffer(parts * outputs[k].bytes(), s, s);
+                        let buffer = self.new_buffer(parts.saturating_mul(outputs[k].bytes()), s, s);
                         partials.push((v, buffer, parts));
                     }
                 }
@@ -220,7 +223,7 @@ impl Planner<'_> {
                     let row_bytes = outputs[k].bytes() / plan.rows.max(1);
                     let last = self.reads[v.index()].last().map_or(position, |read| read.0);
                     let local = Buffer {
-                        bytes: row_bytes * plan.block,
+                        bytes: row_bytes.saturating_mul(plan.block),
                         first: position,
                         last,
                     };
@@ -277,7 +280,7 @@ impl Planner<'_> {
         }
         touched.sort_unstable();
         touched.dedup();
-        let row_bytes = touched.iter().map(|&v| program.graph.ty(v).bytes() / rows.max(1)).sum();
+        let row_bytes = bytes::sum(touched.iter().map(|&v| program.graph.ty(v).bytes() / rows.max(1)));
         let group = RowGroup {
             rows,
             row_bytes,
@@ -290,15 +293,16 @@ impl Planner<'_> {
     /// The buffer of an input that dies here and whose memory output `k` of the node at `position` can take over.
     fn inherited(&self, step: &Step, s: usize, position: usize, k: usize) -> Option<BufferId> {
         let graph = self.program.graph;
-        let node = &graph.nodes[step.nodes[position].index()];
-        let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
+        let id = step.nodes[position];
+        let node = &graph.nodes[id.index()];
+        let (inputs, outputs) = self.program.types.of_node(id.index());
         (0..node.inputs.len()).find_map(|i| {
             let base = self.base(node.inputs[i]);
             let buffer = self.buffer_of[base.index()]?;
             let dies = self.last[base.index()] == s && self.buffers[buffer.0].last == s;
             let earlier = self.first[base.index()] < s && graph.producer(base).is_some();
             let same = graph.ty(base).bytes() == outputs[k].bytes();
-            let fits = dies && earlier && same && node.op.in_place(i, k, &inputs, &outputs);
+            let fits = dies && earlier && same && node.op.in_place(i, k, inputs, outputs);
             (fits && self.only_read_in_line(step, position, k, base)).then_some(buffer)
         })
     }
@@ -320,8 +324,8 @@ impl Planner<'_> {
                 RowWise::No => step.nodes.len() == 1,
             };
             let here = p != position || {
-                let (inputs, outputs) = (program.graph.input_types(node), program.graph.output_types(node));
-                node.op.in_place(i, k, &inputs, &outputs)
+                let (inputs, outputs) = program.types.of_node(id.index());
+                node.op.in_place(i, k, inputs, outputs)
             };
             p <= position && dense && by_rows && here
         })

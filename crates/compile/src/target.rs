@@ -171,7 +171,7 @@ impl Scratch {
             return 0;
         }
         let at = self.shared;
-        self.shared += aligned(kernel.shared);
+        self.shared = self.shared.saturating_add(aligned(kernel.shared));
         at
     }
 }

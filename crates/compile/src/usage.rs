@@ -2,6 +2,7 @@
 
 use lessen_graph::{Phase, ValueId};
 
+use crate::bytes;
 use crate::offsets::aligned;
 use crate::plan::Plan;
 use crate::planned::Storage;
@@ -29,7 +30,8 @@ pub struct StepUsage {
 impl StepUsage {
     /// All bytes.
     pub fn total(&self) -> usize {
-        self.inputs + self.forward + self.backward + self.update + self.scratch
+        let values = [self.inputs, self.forward, self.backward, self.update];
+        bytes::sum(values.into_iter().chain([self.scratch]))
     }
 }
 
@@ -86,7 +88,7 @@ impl Plan {
             1 => first,
             count => format!("{first} and {} more", count - 1),
         };
-        let parts = |value: ValueId, parts: usize| aligned(parts * self.graph.ty(value).bytes());
+        let parts = |value: ValueId, parts: usize| aligned(parts.saturating_mul(self.graph.ty(value).bytes()));
         let partials = step.partials.iter().map(|partial| parts(partial.value, partial.parts));
         let workers = aligned(step.scratch.bytes(self.workers));
         StepUsage {
@@ -96,7 +98,7 @@ impl Plan {
             forward: 0,
             backward: 0,
             update: 0,
-            scratch: partials.sum::<usize>() + workers + aligned(step.shared_scratch),
+            scratch: bytes::sum(partials.chain([workers, aligned(step.shared_scratch)])),
         }
     }
 

@@ -132,10 +132,18 @@ pub struct Graph {
     /// Assignments of state.
     pub assigns: Vec<Assign>,
     /// The type of the operation of each name that [`Graph::add_node`] has met.
-    pub(crate) op_types: HashMap<&'static str, TypeId>,
+    pub(crate) op_types: Arc<HashMap<&'static str, TypeId>>,
 }
 
 impl Graph {
+    /// A graph without nodes and values that knows the names of another graph's operations.
+    pub fn with_operations_of(other: &Graph) -> Graph {
+        Graph {
+            op_types: other.op_types.clone(),
+            ..Graph::default()
+        }
+    }
+
     /// Adds an input. Its name must be new, which [`verify`](crate::verify) checks.
     ///
     /// # Errors
@@ -190,9 +198,41 @@ impl Graph {
         self.check_defined(inputs)?;
         let types: Vec<Type> = inputs.iter().map(|&v| self.ty(v).clone()).collect();
         let out_types = op.infer_checked(&types).map_err(|e| e.at(op.name()))?;
-        let first = self.next_value()?;
+        self.next_value()?;
+        Ok(self.append(op, inputs, out_types, phase, scope).to_vec())
+    }
+
+    /// Appends a copy of a node of another graph that reads these values. Where they have the types of the node's own
+    /// inputs, its outputs keep their types, and the type rule is not asked again. Returns the copy's outputs.
+    ///
+    /// # Errors
+    /// As [`Graph::add_node`].
+    pub fn copy_node(&mut self, from: &Graph, node: &Node, inputs: &[ValueId], phase: Phase) -> Result<&[ValueId]> {
+        self.check_defined(inputs)?;
+        let same = |(&own, &other): (&ValueId, &ValueId)| self.ty(own) == from.ty(other);
+        let keeps_types = inputs.len() == node.inputs.len() && inputs.iter().zip(&node.inputs).all(same);
+        if keeps_types {
+            if !Arc::ptr_eq(&self.op_types, &from.op_types) {
+                self.check_name(node.op.as_ref())?;
+            }
+            self.next_value()?;
+            let types = from.output_types(node);
+            return Ok(self.append(node.op.clone(), inputs, types, phase, node.scope.clone()));
+        }
+        self.add_node(node.op.clone(), inputs, phase, node.scope.clone())?;
+        Ok(&self.nodes[self.nodes.len() - 1].outputs)
+    }
+
+    fn append(
+        &mut self,
+        op: Arc<dyn Op>,
+        inputs: &[ValueId],
+        out_types: Vec<Type>,
+        phase: Phase,
+        scope: Arc<str>,
+    ) -> &[ValueId] {
         let node = NodeId(self.nodes.len() as u32);
-        let outputs: Vec<ValueId> = (first.0..).map(ValueId).take(out_types.len()).collect();
+        let first = self.values.len();
         self.values
             .extend(out_types.into_iter().enumerate().map(|(i, ty)| Value {
                 ty,
@@ -201,12 +241,12 @@ impl Graph {
         self.nodes.push(Node {
             op,
             inputs: inputs.to_vec(),
-            outputs: outputs.clone(),
+            outputs: (first..self.values.len()).map(|value| ValueId(value as u32)).collect(),
             phase,
             scope,
             stage: 0,
         });
-        Ok(outputs)
+        &self.nodes[node.index()].outputs
     }
 
     /// Checks that an operation's name belongs to no other type of operation.
@@ -219,7 +259,7 @@ impl Graph {
             ))),
             None => {
                 op.check_not_reserved()?;
-                self.op_types.insert(name, ty);
+                Arc::make_mut(&mut self.op_types).insert(name, ty);
                 Ok(())
             }
         }

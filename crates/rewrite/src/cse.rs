@@ -51,5 +51,5 @@ pub fn eliminate_common_subexpressions(graph: &Graph) -> Graph {
             }
         }
     }
-    rewriter.finish(graph)
+    rewriter.finish()
 }

@@ -31,11 +31,11 @@ pub fn fold_constants(graph: &Graph) -> Graph {
             Fold::No => rewriter.copy(node),
         }
     }
-    rewriter.finish(graph)
+    rewriter.finish()
 }
 
 /// A scalar constant and, where the shape needs it, a broadcast of it.
-fn filled(rewriter: &mut Rewriter, node: &Node, ty: &Type, value: f64) -> ValueId {
+fn filled(rewriter: &mut Rewriter<'_>, node: &Node, ty: &Type, value: f64) -> ValueId {
     let scalar = Full {
         ty: Type::new(ty.dtype, &[]),
         value,

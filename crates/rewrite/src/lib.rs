@@ -30,7 +30,7 @@ mod patterns;
 mod rewriter;
 
 pub use cse::eliminate_common_subexpressions;
-pub use dead_code::eliminate_dead_code;
+pub use dead_code::{eliminate_dead_code, without_dead_code};
 pub use fold::fold_constants;
 pub use lower::lower;
 pub use norms::{

@@ -5,7 +5,7 @@
 //! The estimated time is that of the plan itself, so that no way that fits a budget is faster than the one that is
 //! taken, and the floor is the least of all.
 
-use lessen_graph::{Graph, Phase};
+use lessen_graph::Phase;
 
 use super::compose::Composed;
 use super::layers::{Layers, Selection, report};
@@ -47,12 +47,12 @@ struct Figures {
 impl<'a> Family<'a> {
     /// Every set of the values of a graph, of which backward keeps some as bits; none where there are too many values.
     pub fn of_subsets(
-        graph: &Graph,
+        forward: &Forward<'_>,
         bits: &[Packed],
         layers: Option<&'a Layers>,
         target: &dyn Target,
     ) -> Option<Family<'a>> {
-        let forward = Forward::new(graph);
+        let graph = forward.graph;
         let (mut values, mut always) = (Vec::new(), Vec::new());
         let runs = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
         for node in runs.filter(|node| !node.inputs.is_empty()) {
@@ -89,11 +89,11 @@ impl<'a> Family<'a> {
     }
 
     /// Nested sets of a graph, of which backward keeps some values as bits.
-    pub fn of_nested(graph: &Graph, bits: &[Packed]) -> Family<'a> {
+    pub fn of_nested(forward: &Forward<'_>, bits: &[Packed]) -> Family<'a> {
         let [least, most] = NESTED;
-        let nodes = graph.nodes.len();
+        let nodes = forward.graph.nodes.len();
         Family {
-            sets: Choices::of(graph, bits).sets((MOST_NODES / nodes.max(1)).clamp(least, most)),
+            sets: Choices::of(forward, bits).sets((MOST_NODES / nodes.max(1)).clamp(least, most)),
             layers: None,
             composed: Vec::new(),
             nodes,
@@ -140,6 +140,13 @@ pub(crate) fn within(
     budget: usize,
     try_out: impl Fn(usize, Selection<'_>) -> Plan,
 ) -> Result<Plan, usize> {
+    if let [family] = graphs
+        && family.count() == 1
+    {
+        let plan = try_out(0, family.selection(0));
+        let bytes = plan.peak_bytes();
+        return if bytes <= budget { Ok(plan) } else { Err(bytes) };
+    }
     let mut tried = Vec::new();
     for (graph, family) in graphs.iter().enumerate() {
         tried.extend((0..family.count()).map(|at| {

@@ -80,10 +80,10 @@ impl Classes<'_> {
 
 impl Layers {
     /// The blocks of a graph and their ways; none where the graph has too few blocks.
-    pub fn of(graph: &Graph, bits: &[Packed], options: &Options, target: &dyn Target) -> Option<Layers> {
-        let forward = Forward::new(graph);
-        let blocks = Blocks::of(&forward)?;
-        let source = Source::of(&forward, &blocks);
+    pub fn of(forward: &Forward<'_>, bits: &[Packed], options: &Options, target: &dyn Target) -> Option<Layers> {
+        let graph = forward.graph;
+        let blocks = Blocks::of(forward)?;
+        let source = Source::of(forward, &blocks);
         let is_wide = |v: ValueId| forward.kept[v.index()] && narrow::widened_from(graph, v).is_some();
         let mut candidates = vec![Vec::new(); blocks.count];
         let mut always = vec![Vec::new(); blocks.count];
@@ -117,7 +117,7 @@ impl Layers {
             options,
             target,
         };
-        let inversions = Inversion::of_blocks(&forward, &blocks, options.allowed_error);
+        let inversions = Inversion::of_blocks(forward, &blocks, options.allowed_error);
         let rounded_entries: Vec<Vec<ValueId>> = (0..blocks.count)
             .map(|block| match block > 0 && inversions[block - 1].is_some() {
                 true => Vec::new(),

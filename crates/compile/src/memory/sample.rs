@@ -222,7 +222,9 @@ impl Maker<'_> {
 
     fn copy(&mut self, node: &Node) {
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| self.read(v)).collect();
-        self.push(node.op.clone(), &inputs, (&node.outputs, node.phase, &node.scope));
+        let made = self.new.copy_node(self.old.graph, node, &inputs, node.phase);
+        let made = made.expect("a copy of a node keeps its types");
+        self.map.extend(node.outputs.iter().copied().zip(made.iter().copied()));
     }
 
     /// A value of the sample for one of the graph: an input unless it is made in the sample, or a constant.

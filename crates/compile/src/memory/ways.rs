@@ -1,18 +1,22 @@
 //! Ways: what a block keeps and recomputes, and what that costs by a plan of its sample.
 
+use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use lessen_graph::{Graph, NodeId, Phase, RowWise, ValueId};
 
 use super::others::{Who, others};
 use super::sample::Sample;
+use crate::bytes::MOST_BYTES;
 use crate::offsets::aligned;
 use crate::options::Options;
+use crate::passes::remat::Forward;
 use crate::passes::{self, Form, Recomputation};
 use crate::plan::Plan;
 use crate::planned::PlannedStep;
 use crate::planner::plan;
 use crate::target::Target;
+use crate::usage::StepUsage;
 
 /// The candidates of a block of which every subset is tried; of the others, those of rows are recomputed.
 const TRIED: usize = 5;
@@ -68,33 +72,36 @@ impl Ways {
     pub fn of(sample: &Sample, options: &Options, target: &dyn Target) -> Ways {
         let measuring = Measuring {
             sample,
+            forward: Forward::new(&sample.graph),
             options,
             target,
         };
+        let sets = sets(sample);
         let mut forward_seconds = f64::INFINITY;
-        let mut ways: Vec<Way> = Vec::new();
-        for recomputed in sets(sample) {
-            let (way, forward) = measuring.way(recomputed, None);
+        let mut ways: Vec<Planned> = Vec::new();
+        for recomputed in &sets {
+            let (planned, forward) = measuring.way(recomputed, None);
             forward_seconds = forward_seconds.min(forward);
-            ways.push(way);
+            ways.push(planned);
         }
-        let none = ways.iter().find(|way| way.recomputed.is_empty());
-        let none = none.expect("the set of none is tried").clone();
-        let all = ways.last().expect("the set of all is the last").clone();
+        let none = ways.iter().find(|planned| planned.way.recomputed.is_empty());
+        let none = none.expect("the set of none is tried").way.clone();
+        let last = ways.last().expect("the set of all is the last");
+        let all = last.way.clone();
+        let smaller = measuring
+            .in_slices(last)
+            .filter(|sliced| sliced.backward < all.backward);
         for form in Form::ALL
             .into_iter()
             .filter(|form| form.error() <= options.allowed_error)
         {
-            let rounded = sets(sample).into_iter();
-            ways.extend(rounded.map(|recomputed| measuring.way(recomputed, Some(form)).0));
+            ways.extend(sets.iter().map(|recomputed| measuring.way(recomputed, Some(form)).0));
         }
         let best = the_best(ways);
-        let sliced: Vec<Way> = best.iter().filter_map(|way| measuring.in_slices(way)).collect();
-        let smaller = measuring
-            .in_slices(&all)
-            .filter(|sliced| sliced.backward < all.backward);
+        let sliced: Vec<Way> = best.iter().filter_map(|planned| measuring.in_slices(planned)).collect();
+        let best = best.into_iter().map(|planned| planned.way);
         Ways {
-            best: the_best([best, sliced].concat()),
+            best: the_best(best.chain(sliced).collect()),
             none,
             smallest: smaller.unwrap_or_else(|| all.clone()),
             all,
@@ -104,15 +111,30 @@ impl Ways {
 }
 
 /// The ways of which no other one is better in everything, the fastest first.
-fn the_best(mut ways: Vec<Way>) -> Vec<Way> {
-    ways.sort_by(|a, b| a.seconds.total_cmp(&b.seconds).then(a.kept.cmp(&b.kept)));
-    let mut best: Vec<Way> = Vec::new();
+fn the_best<T: Borrow<Way>>(mut ways: Vec<T>) -> Vec<T> {
+    ways.sort_by(|a, b| {
+        let (a, b) = (a.borrow(), b.borrow());
+        a.seconds.total_cmp(&b.seconds).then(a.kept.cmp(&b.kept))
+    });
+    let mut best: Vec<T> = Vec::new();
     for way in ways {
-        if !best.iter().any(|other| other.is_no_worse(&way)) {
+        if !best.iter().any(|other| other.borrow().is_no_worse(way.borrow())) {
             best.push(way);
         }
     }
     best
+}
+
+/// A way with the sample's graph in that way.
+struct Planned {
+    way: Way,
+    graph: Graph,
+}
+
+impl Borrow<Way> for Planned {
+    fn borrow(&self) -> &Way {
+        &self.way
+    }
 }
 
 /// The sets of candidates that are tried; the last is that of all.
@@ -149,16 +171,17 @@ fn values(sample: &Sample, recomputed: &[usize]) -> Vec<ValueId> {
 /// Plans of a sample, from which the figures of its ways are read.
 struct Measuring<'a> {
     sample: &'a Sample,
+    forward: Forward<'a>,
     options: &'a Options,
     target: &'a dyn Target,
 }
 
 impl Measuring<'_> {
     /// A way, and the seconds of the forward part.
-    fn way(&self, recomputed: Vec<usize>, form: Option<Form>) -> (Way, f64) {
-        let graph = self.graph(&recomputed, form);
+    fn way(&self, recomputed: &[usize], form: Option<Form>) -> (Planned, f64) {
+        let graph = self.graph(recomputed, form);
         let way = Way {
-            recomputed,
+            recomputed: recomputed.to_vec(),
             form,
             is_sliced: false,
             kept: 0,
@@ -166,13 +189,13 @@ impl Measuring<'_> {
             backward: 0,
             seconds: 0.0,
         };
-        self.planned(graph, way)
+        let (way, forward_seconds) = self.planned(graph.clone(), way);
+        (Planned { way, graph }, forward_seconds)
     }
 
     /// The same way with backward in slices; none where that spares nothing.
-    fn in_slices(&self, way: &Way) -> Option<Way> {
-        let graph = self.graph(&way.recomputed, way.form);
-        let graph = passes::by_slices(&graph, &BTreeSet::from([0]), self.target)?;
+    fn in_slices(&self, Planned { way, graph }: &Planned) -> Option<Way> {
+        let graph = passes::by_slices(graph, &BTreeSet::from([0]), self.target)?;
         let is_sliced = true;
         let (way, _) = self.planned(
             graph,
@@ -192,7 +215,7 @@ impl Measuring<'_> {
         let bits = sample.bits.iter().copied().filter(|v| !values.contains(v)).collect();
         let inverted = sample.inverted.iter();
         let graph = passes::recompute_by_stages(
-            &sample.graph,
+            &self.forward,
             &Recomputation {
                 values,
                 bits,
@@ -204,7 +227,7 @@ impl Measuring<'_> {
                 ..Recomputation::default()
             },
         );
-        lessen_rewrite::eliminate_dead_code(&graph)
+        lessen_rewrite::without_dead_code(graph)
     }
 
     /// A way with the figures of its plan, and the seconds of the forward part.
@@ -213,7 +236,8 @@ impl Measuring<'_> {
         let plan = plan(graph, self.options, self.target);
         let usage = plan.usage();
         let [before, rest, again] = [Who::Before, Who::Behind, Who::Again].map(|who| step_of(&plan, who));
-        let most = |steps: &[crate::StepUsage]| steps.iter().map(crate::StepUsage::total).max().unwrap_or(0);
+        let totals = |steps: &[StepUsage]| steps.iter().map(StepUsage::total).max().unwrap_or(0);
+        let most = |steps: &[StepUsage]| totals(steps).min(MOST_BYTES);
         // The last block has no rest: the phases tell where backward begins.
         let (end, behind) = match rest {
             Some((at, _)) => (at, at + 1),

@@ -304,7 +304,7 @@ impl<'a> Search<'a> {
             behind.entry(last).or_default().push(nodes);
         }
         let mut rewriter = Rewriter::new(self.graph);
-        let move_behind = |rewriter: &mut Rewriter, at: Option<NodeId>| {
+        let move_behind = |rewriter: &mut Rewriter<'_>, at: Option<NodeId>| {
             for id in behind.get(&at).into_iter().flatten().flatten() {
                 let node = &self.graph.nodes[id.index()];
                 if !rewriter.has(node.outputs[0]) {
@@ -320,7 +320,7 @@ impl<'a> Search<'a> {
             move_behind(&mut rewriter, Some(NodeId(i as u32)));
         }
         let places = roots.iter().map(|&root| (root, rewriter.get(root))).collect();
-        (rewriter.finish(self.graph), places)
+        (rewriter.finish(), places)
     }
 
     /// The last of the forward nodes of a base that these nodes read: of the base itself or a view of it.
@@ -346,8 +346,8 @@ fn derived(forward: &Forward<'_>) -> Vec<bool> {
         .filter(|(_, node)| node.phase != Phase::Forward)
     {
         let elementwise = || {
-            let types = (graph.input_types(node), graph.output_types(node));
-            node.op.row_wise(&types.0, &types.1) == RowWise::Elementwise || is_view(&forward.places, node)
+            let (inputs, outputs) = forward.types.of_node(i);
+            node.op.row_wise(inputs, outputs) == RowWise::Elementwise || is_view(&forward.places, node)
         };
         let before = |v: &ValueId| match graph.producer(*v) {
             Some(id) => graph.nodes[id.index()].phase == Phase::Forward || derived[id.index()],

@@ -104,7 +104,7 @@ impl Reader {
 pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
     let (values, bits) = (values.to_vec(), bits.to_vec());
     recompute_by_stages(
-        graph,
+        &Forward::new(graph),
         &Recomputation {
             values,
             bits,
@@ -114,8 +114,8 @@ pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
 }
 
 /// Makes backward recompute forward values, each just before its first reader in a stage.
-pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Graph {
-    let forward = Forward::new(graph);
+pub(crate) fn recompute_by_stages(forward: &Forward<'_>, what: &Recomputation<'_>) -> Graph {
+    let graph = forward.graph;
     let mut dropped = vec![false; graph.values.len()];
     let rounded = what.rounded.iter().map(|(value, _)| value);
     let kept_otherwise = what.bits.iter().chain(rounded).chain(what.inverted.keys());
@@ -123,7 +123,7 @@ pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Gr
         dropped[value.index()] = true;
     }
     let mut clones = Clones {
-        forward: &forward,
+        forward,
         what,
         dropped,
         rewriter: Rewriter::new(graph),
@@ -144,12 +144,9 @@ pub(crate) fn recompute_by_stages(graph: &Graph, what: &Recomputation<'_>) -> Gr
         let stage = Reader::Stage(stage);
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| clones.read(v, stage)).collect();
         clones.rewriter.stage = stage.number(what.stages.len());
-        let outputs = clones.rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
-        for (&old, new) in node.outputs.iter().zip(outputs) {
-            clones.rewriter.set(old, new);
-        }
+        clones.rewriter.copy_with(node, &inputs, node.phase);
     }
-    clones.rewriter.finish(graph)
+    clones.rewriter.finish()
 }
 
 /// A value that is kept as something else.
@@ -163,7 +160,7 @@ struct Clones<'a> {
     forward: &'a Forward<'a>,
     what: &'a Recomputation<'a>,
     dropped: Vec<bool>,
-    rewriter: Rewriter,
+    rewriter: Rewriter<'a>,
     made: HashMap<(ValueId, Reader), ValueId>,
     /// The values that each stage begins with, since they follow from what it reads, until it has begun.
     to_invert: HashMap<usize, Vec<ValueId>>,
@@ -237,9 +234,9 @@ impl Clones<'_> {
                 pending.pop();
                 continue;
             }
-            let (op, operands, results) = match inverted {
-                Some(inverted) => (&inverted.op, &inverted.operands, std::slice::from_ref(&value)),
-                None => (&node.op, &node.inputs, node.outputs.as_slice()),
+            let (operands, results) = match inverted {
+                Some(inverted) => (&inverted.operands, std::slice::from_ref(&value)),
+                None => (&node.inputs, node.outputs.as_slice()),
             };
             let missing = |input: ValueId| {
                 let key = (input, self.shared_by(input, within));
@@ -257,7 +254,10 @@ impl Clones<'_> {
                     false => self.made[&(input, self.shared_by(input, within))],
                 })
                 .collect();
-            let outputs = self.rewriter.push(op.clone(), &inputs, Phase::Backward, &node.scope);
+            let outputs = match inverted {
+                Some(inverted) => (self.rewriter).push(inverted.op.clone(), &inputs, Phase::Backward, &node.scope),
+                None => self.rewriter.push_copy(node, &inputs, Phase::Backward),
+            };
             for (&old, new) in results.iter().zip(outputs) {
                 let key = (old, self.shared_by(old, within));
                 self.made.entry(key).or_insert(new);

@@ -10,6 +10,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Assign, Graph, Input, InputKind, Node, NodeId, OnRows, Output, Phase, ValueId};
 
 use super::updates::Groups;
+use crate::bytes;
 use crate::place::{Place, is_view, places};
 use lessen_rewrite::Rewriter;
 use lessen_rewrite::eliminate_dead_code;
@@ -150,19 +151,19 @@ impl<'a> Split<'a> {
         let graph = self.graph;
         let large = |values: &BTreeSet<ValueId>| {
             let types = values.iter().map(|&v| graph.ty(v));
-            types.filter(|ty| ty.numel() > 1).map(|ty| ty.bytes()).sum::<usize>()
+            bytes::sum(types.filter(|ty| ty.numel() > 1).map(|ty| ty.bytes()))
         };
         for (i, node) in graph.nodes.iter().enumerate().rev() {
             let late = |v: &ValueId| self.readers[v.index()].iter().all(|id| self.delayed[id.index()]);
             let is_read = node.outputs.iter().any(|v| !self.readers[v.index()].is_empty());
             let is_result = node.outputs.iter().any(|v| self.results[v.index()]);
-            let bytes = large(&node.outputs.iter().copied().collect());
+            let own = large(&node.outputs.iter().copied().collect());
             let read: BTreeSet<ValueId> = node.inputs.iter().map(|&v| self.base(v)).collect();
             if node.phase == Phase::Update
                 && !node.inputs.is_empty()
                 && (is_read && !is_result && node.outputs.iter().all(late))
                 && !read.iter().any(|&v| self.is_of_batch(v))
-                && (bytes > 0 && large(&read) <= bytes)
+                && (own > 0 && large(&read) <= own)
             {
                 self.delayed[i] = true;
             }
@@ -297,16 +298,16 @@ impl<'a> Split<'a> {
         eliminate_dead_code(&out.new)
     }
 
-    fn add_update(&self, out: &mut Rewriter) {
+    fn add_update(&self, out: &mut Rewriter<'_>) {
         let graph = self.graph;
         for input in graph.inputs.iter().filter(|input| self.read[input.value.index()]) {
             match input.kind {
-                InputKind::Data => out.input(&pending(&input.name), input.kind, input.value, graph),
-                InputKind::State => out.input(&input.name, input.kind, input.value, graph),
+                InputKind::Data => out.input(&pending(&input.name), input.kind, input.value),
+                InputKind::State => out.input(&input.name, input.kind, input.value),
             };
         }
         for (&value, name) in &self.pending {
-            out.input(name, InputKind::State, value, graph);
+            out.input(name, InputKind::State, value);
         }
         for (i, node) in graph.nodes.iter().enumerate() {
             if self.delayed[i] || self.shared[i] {
@@ -326,12 +327,12 @@ impl<'a> Split<'a> {
     }
 
     /// Adds forward and backward, behind the update of the step before where there is one.
-    fn add_rest(&self, out: &mut Rewriter, behind_update: bool) {
+    fn add_rest(&self, out: &mut Rewriter<'_>, behind_update: bool) {
         let graph = self.graph;
         let waiting: Vec<(ValueId, ValueId)> = (self.pending.iter())
             .map(|(&value, name)| match behind_update {
                 true => (value, out.get(value)),
-                false => (value, out.input(name, InputKind::State, value, graph)),
+                false => (value, out.input(name, InputKind::State, value)),
             })
             .collect();
         for input in &graph.inputs {
@@ -339,7 +340,7 @@ impl<'a> Split<'a> {
             let is_own = !self.read[input.value.index()] || readers.iter().any(|id| !self.delayed[id.index()]);
             let is_there = input.kind == InputKind::State && out.has(input.value);
             if (is_own || self.results[input.value.index()]) && !is_there {
-                out.input(&input.name, input.kind, input.value, graph);
+                out.input(&input.name, input.kind, input.value);
             }
         }
         let mut copies = BTreeMap::new();
@@ -347,7 +348,7 @@ impl<'a> Split<'a> {
             out.copy(node);
             if self.is_copied(NodeId(i as u32)) {
                 let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| out.get(v)).collect();
-                let copy = out.push(node.op.clone(), &inputs, Phase::Update, &node.scope);
+                let copy = out.push_copy(node, &inputs, Phase::Update);
                 copies.insert(node.outputs[0], copy[0]);
             }
         }

@@ -36,12 +36,9 @@ pub fn materialize(graph: &Graph, target: &dyn Target) -> Graph {
                 value
             });
         }
-        let outputs = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
-        for (&old, new) in node.outputs.iter().zip(outputs) {
-            rewriter.set(old, new);
-        }
+        rewriter.copy_with(node, &inputs, node.phase);
     }
-    let mut graph = rewriter.finish(graph);
+    let mut graph = rewriter.finish();
     let places = places_of(&graph);
     for i in 0..graph.assigns.len() {
         let value = graph.assigns[i].value;

@@ -67,7 +67,7 @@ pub fn mixed(graph: &Graph, target: &dyn Target) -> Graph {
             rewriter.set(old, new);
         }
     }
-    rewriter.finish(graph)
+    rewriter.finish()
 }
 
 /// What the base of a value is widened from.
@@ -87,6 +87,6 @@ fn rounds_itself(graph: &Graph, node: &Node, target: &dyn Target) -> bool {
 }
 
 /// Casts a value of the new graph in the phase and scope of a node.
-fn cast(rewriter: &mut Rewriter, value: ValueId, dtype: DType, at: &Node) -> ValueId {
+fn cast(rewriter: &mut Rewriter<'_>, value: ValueId, dtype: DType, at: &Node) -> ValueId {
     rewriter.push(Arc::new(ops::Cast { dtype }), &[value], at.phase, &at.scope)[0]
 }

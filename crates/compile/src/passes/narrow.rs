@@ -9,7 +9,7 @@ use lessen_graph::{DType, Graph, Node, NodeId, Role, RowWise, ValueId, ops};
 use crate::place::{Place, places};
 use crate::schedule::Step;
 use crate::target::{KernelKind, Target};
-use lessen_rewrite::Rewriter;
+use lessen_rewrite::{Rewriter, without_dead_code};
 
 /// What a value is widened from: the input of a cast from `bf16` to `f32`.
 pub(crate) fn widened_from(graph: &Graph, value: ValueId) -> Option<ValueId> {
@@ -34,7 +34,7 @@ pub(super) fn views(graph: &Graph, base: ValueId, view: ValueId) -> Vec<NodeId> 
 /// Applies views to another value, whose scope and phase are those of a node.
 pub(super) fn view_again(
     graph: &Graph,
-    rewriter: &mut Rewriter,
+    rewriter: &mut Rewriter<'_>,
     nodes: &[NodeId],
     value: ValueId,
     at: &Node,
@@ -74,7 +74,7 @@ pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
                 types[i].dtype = wide;
             }
         }
-        let mut new = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
+        let mut new = rewriter.push_copy(node, &inputs, node.phase);
         if widened {
             for value in &mut new {
                 let cast = Arc::new(ops::Cast { dtype: DType::F32 });
@@ -85,7 +85,7 @@ pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
             rewriter.set(old, new);
         }
     }
-    rewriter.finish(graph)
+    rewriter.finish()
 }
 
 /// Widens values anew in each group of rows that reads them, where only such groups do; none where nothing changes.
@@ -124,12 +124,9 @@ pub(crate) fn widen_where_read(graph: &Graph, row_wise: &[RowWise], steps: &[Ste
             });
             inputs[i] = view_again(graph, &mut rewriter, &views(graph, base, input), wide, node);
         }
-        let outputs = rewriter.push(node.op.clone(), &inputs, node.phase, &node.scope);
-        for (&old, new) in node.outputs.iter().zip(outputs) {
-            rewriter.set(old, new);
-        }
+        rewriter.copy_with(node, &inputs, node.phase);
     }
-    Some(lessen_rewrite::eliminate_dead_code(&rewriter.finish(graph)))
+    Some(without_dead_code(rewriter.finish()))
 }
 
 /// For each value that is widened, and that several steps read, all of them row by row, what it is widened from.

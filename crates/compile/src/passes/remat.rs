@@ -13,7 +13,8 @@ use lessen_graph::{Def, Graph, InputKind, Node, NodeId, Phase, RowWise, ValueId}
 
 use super::bits::Packed;
 use super::narrow::widened_from;
-use crate::place::{Place, places};
+use crate::node_types::NodeTypes;
+use crate::place::{Place, places_of};
 use crate::report::describe;
 
 /// The least bytes of a value that is worth recomputing.
@@ -41,6 +42,7 @@ pub struct Recompute {
 /// The forward values that backward reads, and the price of recomputing each.
 pub(crate) struct Forward<'a> {
     pub graph: &'a Graph,
+    pub types: NodeTypes,
     pub places: Vec<Place>,
     /// Whether backward reads a base.
     pub kept: Vec<bool>,
@@ -48,7 +50,8 @@ pub(crate) struct Forward<'a> {
 
 impl Forward<'_> {
     pub fn new(graph: &Graph) -> Forward<'_> {
-        let places = places(graph);
+        let types = NodeTypes::of(graph);
+        let places = places_of(graph, &types);
         let mut kept = vec![false; graph.values.len()];
         for node in graph.nodes.iter().filter(|n| n.phase != Phase::Forward) {
             for input in &node.inputs {
@@ -63,7 +66,12 @@ impl Forward<'_> {
                 }
             }
         }
-        Forward { graph, places, kept }
+        Forward {
+            graph,
+            types,
+            places,
+            kept,
+        }
     }
 
     pub fn base(&self, value: ValueId) -> ValueId {
@@ -100,14 +108,14 @@ impl Forward<'_> {
     }
 
     fn price(&self, base: ValueId, products: bool, prices: &[Option<f64>]) -> Option<f64> {
-        let node = self.producer(base)?;
-        let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
+        let id = self.graph.producer(base)?;
+        let (node, (inputs, outputs)) = (&self.graph.nodes[id.index()], self.types.of_node(id.index()));
         let product = node.op.is_contraction();
-        if product && !products || node.op.row_wise(&inputs, &outputs) == RowWise::No {
+        if product && !products || node.op.row_wise(inputs, outputs) == RowWise::No {
             return None;
         }
         let own = if product {
-            node.op.cost(&inputs, &outputs).flops()
+            node.op.cost(inputs, outputs).flops()
         } else {
             0.0
         };
@@ -172,25 +180,26 @@ impl Forward<'_> {
 }
 
 /// Forward values that backward can recompute with row-wise operations alone.
-pub(crate) fn free(graph: &Graph) -> Vec<Recompute> {
-    let (near, _) = row_wise(&Forward::new(graph));
+pub(crate) fn free(forward: &Forward<'_>) -> Vec<Recompute> {
+    let (near, _) = row_wise(forward);
     near
 }
 
 /// The outputs of operations of which backward can do without the input, as it follows from the output: the ones that
 /// Tempo keeps one side of.
-pub(crate) fn behind_norms(graph: &Graph) -> Vec<Recompute> {
+pub(crate) fn behind_norms(forward: &Forward<'_>) -> Vec<Recompute> {
+    let graph = forward.graph;
     let mut is_side = vec![false; graph.values.len()];
     for backward in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
         let Some(rule) = backward.op.from_output(&graph.input_types(backward)) else {
             continue;
         };
-        let forward = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
-        for node in forward.filter(|node| rule.fits(backward, node)) {
+        let before = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
+        for node in before.filter(|node| rule.fits(backward, node)) {
             is_side[node.outputs[0].index()] = true;
         }
     }
-    let mut found = Forward::new(graph).candidates(false, &[]);
+    let mut found = forward.candidates(false, &[]);
     found.retain(|candidate| is_side[candidate.value.index()]);
     found
 }
@@ -214,10 +223,9 @@ fn row_wise(forward: &Forward<'_>) -> (Vec<Recompute>, Vec<Recompute>) {
 
 /// Forward values whose recomputation takes matrix products or a long chain of operations, the cheapest per byte first.
 /// Those of `bits` take no more bytes than their bits.
-pub(crate) fn priced(graph: &Graph, bits: &[Packed]) -> Vec<Recompute> {
-    let forward = Forward::new(graph);
+pub(crate) fn priced(forward: &Forward<'_>, bits: &[Packed]) -> Vec<Recompute> {
     let products = forward.candidates(true, bits).into_iter().filter(|c| c.flops > 0.0);
-    let mut found: Vec<Recompute> = products.chain(row_wise(&forward).1).collect();
+    let mut found: Vec<Recompute> = products.chain(row_wise(forward).1).collect();
     // Among equal prices the earlier value comes first: a later one is read again soon, at the peak.
     found.sort_by(|a, b| {
         let rate = |c: &Recompute| c.flops / c.bytes as f64;

@@ -11,6 +11,7 @@ use std::sync::Arc;
 use lessen_graph::ops::{Broadcast, Reshape};
 use lessen_graph::{Graph, Node, OnRows, Op, ValueId, numel};
 
+use crate::bytes;
 use crate::place::{Place, places as places_of};
 use crate::target::Target;
 use lessen_rewrite::Rewriter;
@@ -78,11 +79,11 @@ pub fn sparsify(graph: &Graph, target: &dyn Target) -> Graph {
             }
         }
     }
-    rewriter.finish(graph)
+    rewriter.finish()
 }
 
 /// The one number that fills a value, as a value of this shape.
-fn filled(rewriter: &mut Rewriter, sparse: &Sparse<'_>, node: &Node, value: ValueId, shape: &[usize]) -> ValueId {
+fn filled(rewriter: &mut Rewriter<'_>, sparse: &Sparse<'_>, node: &Node, value: ValueId, shape: &[usize]) -> ValueId {
     let base = rewriter.get(sparse.places[value.index()].base);
     let (phase, scope) = (node.phase, &node.scope);
     let scalar = rewriter.push(Arc::new(Reshape { shape: Vec::new() }), &[base], phase, scope)[0];
@@ -131,8 +132,8 @@ impl Sparse<'_> {
     fn mark(&mut self, node: &Node, target: &dyn Target) {
         if let Some(rows_of) = combined(node) {
             let (output, operands) = (node.outputs[0], self.graph.input_types(node));
-            let bytes = self.graph.ty(output).bytes();
-            let few = operands.iter().map(|ty| ty.bytes()).sum::<usize>() * RATIO <= bytes;
+            let whole = self.graph.ty(output).bytes();
+            let few = bytes::sum(operands.iter().map(|ty| ty.bytes())).saturating_mul(RATIO) <= whole;
             if few && numel(&operands[0].shape) > 0 && target.supports(rows_of.as_ref()) {
                 self.origin[output.index()] = Some(output);
             }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lessen_graph::{Assign, Graph, Node, Phase, ValueId};
 
+use crate::bytes;
 use lessen_rewrite::eliminate_dead_code;
 
 /// An update that runs as a whole: that of a parameter with the states of its optimizer, or of several parameters whose
@@ -24,9 +25,9 @@ pub struct Update {
 pub fn updates(graph: &Graph) -> Vec<Update> {
     let graph = eliminate_dead_code(graph);
     let Groups { nodes, assigns } = Groups::of(&graph);
-    let bytes = |values: BTreeSet<ValueId>| {
+    let large_bytes = |values: BTreeSet<ValueId>| {
         let large = values.into_iter().map(|v| graph.ty(v)).filter(|ty| ty.numel() > 1);
-        large.map(|ty| ty.bytes()).sum::<usize>()
+        bytes::sum(large.map(|ty| ty.bytes()))
     };
     let mut read = vec![BTreeSet::new(); assigns.len()];
     for (node, group) in graph.nodes.iter().zip(&nodes) {
@@ -46,9 +47,9 @@ pub fn updates(graph: &Graph) -> Vec<Update> {
     let named = |target: &ValueId| graph.input(*target).map(|input| input.name.clone());
     let of_group = |(targets, read): (Vec<ValueId>, BTreeSet<ValueId>)| Update {
         states: targets.iter().filter_map(named).collect(),
-        read: bytes(targets.iter().copied().filter(is_read).collect()),
-        gradients: bytes(read.clone()),
-        touched: bytes(read) + bytes(targets.into_iter().collect()),
+        read: large_bytes(targets.iter().copied().filter(is_read).collect()),
+        gradients: large_bytes(read.clone()),
+        touched: large_bytes(read).saturating_add(large_bytes(targets.into_iter().collect())),
     };
     assigns.into_iter().zip(read).map(of_group).collect()
 }

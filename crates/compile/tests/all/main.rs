@@ -4,5 +4,6 @@ mod cost;
 mod delay;
 mod folding;
 mod outside;
+mod sizes;
 mod sparse_factors;
 mod text_cases;

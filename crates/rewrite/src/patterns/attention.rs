@@ -37,7 +37,7 @@ impl Pattern for Found {
         vec![self.q, self.k.0, self.v]
     }
 
-    fn write(&self, rewriter: &mut Rewriter, graph: &Graph, node: &Node) -> ValueId {
+    fn write(&self, rewriter: &mut Rewriter<'_>, graph: &Graph, node: &Node) -> ValueId {
         let (phase, scope) = (node.phase, &node.scope);
         let has_heads = graph.ty(self.q).rank() == 4;
         let inputs = [(self.q, false), self.k, (self.v, false)];
@@ -59,7 +59,7 @@ impl Pattern for Found {
 }
 
 /// An operand as attention reads it: tokens before heads, of which there is one where there are none.
-fn operand(rewriter: &mut Rewriter, graph: &Graph, node: &Node, value: ValueId, is_exchanged: bool) -> ValueId {
+fn operand(rewriter: &mut Rewriter<'_>, graph: &Graph, node: &Node, value: ValueId, is_exchanged: bool) -> ValueId {
     let shape = &graph.ty(value).shape;
     let mut x = rewriter.get(value);
     let axes: &[usize] = match (shape.len(), is_exchanged) {

@@ -47,7 +47,7 @@ impl Pattern for Found {
         vec![self.x]
     }
 
-    fn write(&self, rewriter: &mut Rewriter, _: &Graph, node: &Node) -> ValueId {
+    fn write(&self, rewriter: &mut Rewriter<'_>, _: &Graph, node: &Node) -> ValueId {
         let x = rewriter.get(self.x);
         rewriter.push(Arc::new(self.op), &[x], node.phase, &node.scope)[0]
     }

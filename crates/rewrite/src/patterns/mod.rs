@@ -44,9 +44,9 @@ fn without_unread_states(graph: &Graph) -> Graph {
     let mut rewriter = Rewriter::without_inputs(graph);
     for input in &graph.inputs {
         if input.kind == InputKind::Data || is_read[input.value.index()] {
-            rewriter.input(&input.name, input.kind, input.value, graph);
+            rewriter.input(&input.name, input.kind, input.value);
         }
     }
     graph.nodes.iter().for_each(|node| rewriter.copy(node));
-    rewriter.finish(graph)
+    rewriter.finish()
 }

@@ -10,7 +10,7 @@ pub(super) trait Pattern {
     fn inputs(&self) -> Vec<ValueId>;
 
     /// Writes it in place of the node; the new value.
-    fn write(&self, rewriter: &mut Rewriter, graph: &Graph, node: &Node) -> ValueId;
+    fn write(&self, rewriter: &mut Rewriter<'_>, graph: &Graph, node: &Node) -> ValueId;
 }
 
 /// The graph in which operations that are found stand in place of the nodes that end them, without what nothing reads
@@ -35,7 +35,7 @@ pub(super) fn replaced<P: Pattern>(graph: &Graph, find: impl Fn(&Node) -> Option
     let map = values
         .map(|value| rewriter.has(value).then(|| rewriter.get(value)))
         .collect();
-    (rewriter.finish(graph), map)
+    (rewriter.finish(), map)
 }
 
 /// Which values results follow from, where what is found are operations.

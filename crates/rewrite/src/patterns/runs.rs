@@ -22,7 +22,7 @@ impl Pattern for Norm {
         std::iter::once(self.base).chain(rows).collect()
     }
 
-    fn write(&self, rewriter: &mut Rewriter, graph: &Graph, node: &Node) -> ValueId {
+    fn write(&self, rewriter: &mut Rewriter<'_>, graph: &Graph, node: &Node) -> ValueId {
         let (phase, scope) = (node.phase, &node.scope);
         let ty = graph.ty(self.base);
         let row = Type::new(ty.dtype, &[ty.last()]);

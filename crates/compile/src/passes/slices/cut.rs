@@ -45,6 +45,53 @@ impl Cut {
     }
 }
 
+/// The rows of a stage, and into how many slices they are cut.
+#[derive(Clone, Copy)]
+pub(super) struct Division {
+    rows: usize,
+    slices: usize,
+}
+
+impl Division {
+    /// The division of a stage of these nodes by its longest sum over rows; none where no sum can be collected slice by
+    /// slice.
+    pub fn of(graph: &Graph, nodes: &[NodeId], target: &dyn Target) -> Option<Division> {
+        let sums = nodes.iter().map(|id| &graph.nodes[id.index()]);
+        let rows = sums.filter_map(|node| rows_added(graph, node, target)).max()?;
+        let slices = slices(rows, target)?;
+        Some(Division { rows, slices })
+    }
+}
+
+/// The rows of a sum that can be collected slice by slice; none for another node.
+fn rows_added(graph: &Graph, node: &Node, target: &dyn Target) -> Option<usize> {
+    let inputs = graph.input_types(node);
+    node.op.accumulating(&inputs)?;
+    let adds = target.adds_slices(node.op.as_ref(), &inputs, &graph.output_types(node));
+    adds.then(|| inputs[0].shape[0])
+}
+
+/// The number of slices of so many rows: the largest with which sums over rows and products have the same bits as
+/// without slices.
+fn slices(rows: usize, target: &dyn Target) -> Option<usize> {
+    let own = target.slice_rows();
+    let tile = |rows: usize| {
+        let group = RowGroup {
+            rows,
+            row_bytes: 1,
+            tiled: true,
+            sum: 1,
+        };
+        target.block_rows(&group).tile
+    };
+    let all = tile(rows);
+    let is_even = |slices: &usize| {
+        let slice = rows / slices;
+        rows.is_multiple_of(*slices) && slice.is_multiple_of(own) && tile(slice) == all && own.is_multiple_of(all)
+    };
+    (2..=MOST).rev().find(is_even)
+}
+
 /// A graph whose stages are cut into slices.
 pub(super) struct Slicing<'a> {
     pub graph: &'a Graph,
@@ -94,11 +141,9 @@ impl<'a> Slicing<'a> {
     }
 
     /// How a stage of these nodes runs in slices, where that spares memory.
-    pub fn cut(&self, nodes: &[NodeId]) -> Option<Cut> {
-        let adds = |id: &NodeId| self.rows_added(*id);
-        let rows = nodes.iter().filter_map(adds).max()?;
-        let slices = self.slices(rows)?;
-        let kinds: HashMap<NodeId, Kind> = nodes.iter().map(|&id| (id, self.kind(id, (rows, slices)))).collect();
+    pub fn cut(&self, nodes: &[NodeId], division: Division) -> Option<Cut> {
+        let slices = division.slices;
+        let kinds: HashMap<NodeId, Kind> = nodes.iter().map(|&id| (id, self.kind(id, division))).collect();
         let levels = self.levels(nodes, &kinds);
         if !self.are_in_order(nodes, &kinds, &levels) {
             return None;
@@ -121,49 +166,21 @@ impl<'a> Slicing<'a> {
         runs.iter().any(|run| run.1).then_some(Cut { slices, runs, kinds })
     }
 
-    /// The rows of a sum that can be collected slice by slice.
-    fn rows_added(&self, id: NodeId) -> Option<usize> {
-        let node = self.node(id);
-        let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
-        node.op.accumulating(&inputs)?;
-        let adds = self.target.adds_slices(node.op.as_ref(), &inputs, &outputs);
-        adds.then(|| inputs[0].shape[0])
-    }
-
-    /// How many slices so many rows have: sums over rows and products have the same bits in slices.
-    fn slices(&self, rows: usize) -> Option<usize> {
-        let own = self.target.slice_rows();
-        let tile = |rows: usize| {
-            let group = RowGroup {
-                rows,
-                row_bytes: 1,
-                tiled: true,
-                sum: 1,
-            };
-            self.target.block_rows(&group).tile
-        };
-        let all = tile(rows);
-        let is_even = |slices: &usize| {
-            let slice = rows / slices;
-            rows.is_multiple_of(*slices) && slice.is_multiple_of(own) && tile(slice) == all && own.is_multiple_of(all)
-        };
-        (2..=MOST).rev().find(is_even)
-    }
-
-    fn kind(&self, id: NodeId, (rows, slices): (usize, usize)) -> Kind {
+    fn kind(&self, id: NodeId, division: Division) -> Kind {
         let node = self.node(id);
         let inputs = self.graph.input_types(node);
-        if self.rows_added(id) == Some(rows) {
+        if rows_added(self.graph, node, self.target) == Some(division.rows) {
             return Kind::Adds(node.op.accumulating(&inputs).expect("it has rows to add"));
         }
-        match self.on_slices(node, (rows, slices)) {
+        match self.on_slices(node, division) {
             Some((ops, roles)) => Kind::Rows(ops, roles),
             None => Kind::Whole,
         }
     }
 
     /// The operations of a row-wise node on slices.
-    fn on_slices(&self, node: &Node, (rows, slices): (usize, usize)) -> Option<(Vec<Arc<dyn Op>>, Roles)> {
+    fn on_slices(&self, node: &Node, division: Division) -> Option<(Vec<Arc<dyn Op>>, Roles)> {
+        let Division { rows, slices } = division;
         let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
         if node.op.index_input(&inputs).is_some() || inputs.is_empty() {
             return None;

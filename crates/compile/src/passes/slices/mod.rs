@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use lessen_graph::{Graph, NodeId, Phase};
 
-use self::cut::{Cut, Slicing};
+use self::cut::{Cut, Division, Slicing};
 use self::writer::Writer;
 use super::materialize;
 use crate::target::Target;
@@ -24,7 +24,6 @@ pub(crate) fn by_slices(graph: &Graph, stages: &BTreeSet<u32>, target: &dyn Targ
     if stages.is_empty() {
         return None;
     }
-    let slicing = Slicing::new(graph, target);
     let mut members: BTreeMap<u32, Vec<NodeId>> = BTreeMap::new();
     for (i, node) in graph.nodes.iter().enumerate() {
         if node.phase == Phase::Backward && stages.contains(&node.stage) {
@@ -32,7 +31,19 @@ pub(crate) fn by_slices(graph: &Graph, stages: &BTreeSet<u32>, target: &dyn Targ
         }
     }
     members.values_mut().for_each(|nodes| keep_connected(graph, nodes));
-    let cut: Vec<Cut> = members.values().filter_map(|nodes| slicing.cut(nodes)).collect();
+    let divided = members.into_values().filter_map(|nodes| {
+        let division = Division::of(graph, &nodes, target)?;
+        Some((nodes, division))
+    });
+    let divided: Vec<(Vec<NodeId>, Division)> = divided.collect();
+    if divided.is_empty() {
+        return None;
+    }
+    let slicing = Slicing::new(graph, target);
+    let cut = divided
+        .iter()
+        .filter_map(|(nodes, division)| slicing.cut(nodes, *division));
+    let cut: Vec<Cut> = cut.collect();
     if cut.is_empty() {
         return None;
     }

@@ -12,7 +12,7 @@ use lessen_rewrite::Rewriter;
 /// A graph under construction beside the one that is sliced.
 pub(super) struct Writer<'a> {
     slicing: &'a Slicing<'a>,
-    rewriter: Rewriter,
+    rewriter: Rewriter<'a>,
     /// The first number of a stage that no node has: a slice is a stage of its own.
     next_stage: u32,
 }
@@ -56,7 +56,7 @@ impl<'a> Writer<'a> {
 
     /// The new graph.
     pub fn finish(self) -> Graph {
-        self.rewriter.finish(self.slicing.graph)
+        self.rewriter.finish()
     }
 
     /// Writes the nodes of a level once for each slice.
