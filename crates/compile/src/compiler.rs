@@ -1,4 +1,4 @@
-//! From a graph to a plan: the list of passes, and the search for a plan within the budget.
+//! Compilation of a graph to a plan: the list of passes, and the choice of a plan within the budget.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Instant;
@@ -7,12 +7,12 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Graph, verify};
 
 use crate::bytes;
-use crate::memory::{self, Family, Layers, Selection};
+use crate::memory::{self, Alternatives, BlockedGraph, Selection};
 use crate::options::{Options, Policy, Precision};
 use crate::passes::remat::Forward;
-use crate::passes::{self, Form, Packed, Recomputation, Recompute, bits, remat};
+use crate::passes::{self, Packed, Recomputation, Recompute, StorageFormat, bits, remat};
 use crate::plan::Plan;
-use crate::planner::plan;
+use crate::plan_graph::plan_graph;
 use crate::target::Target;
 
 /// Compiles a graph into a plan for a device.
@@ -24,18 +24,20 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
     verify(graph)?;
     let simple = simplify(graph, options, target)?;
     let budget = options.budget.unwrap_or(usize::MAX);
-    let mut plan = within(&variants(simple, target), budget, options, target).map_err(|floor| {
-        Error::user(format!(
+    let found = within(&variants(simple, target), budget, options, target);
+    let mut plan = found.map_err(|floor| match bytes::check_peak(floor) {
+        Ok(()) => Error::user(format!(
             "the budget of {budget} bytes is below the floor of {floor} bytes; allow at least that, or take a smaller \
              batch"
-        ))
+        )),
+        Err(error) => error,
     })?;
     bytes::check_peak(plan.peak_bytes())?;
     plan.compile_time = start.elapsed();
     Ok(plan)
 }
 
-/// The least peak that recomputation reaches for a graph: the floor of every budget.
+/// The least peak of all plans: the floor of every budget.
 ///
 /// # Errors
 /// A malformed graph; arrays that no machine can hold.
@@ -50,21 +52,20 @@ pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Res
     Ok(floor)
 }
 
-/// The plan of a graph as it is, without a pass: what tests compare choices with.
+/// The plan of a graph without any pass. Tests compare choices with it.
 #[doc(hidden)]
 pub fn plan_as_it_is(graph: &Graph, options: &Options, target: &dyn Target) -> Plan {
-    plan(graph.clone(), options, target)
+    plan_graph(graph.clone(), options, target)
 }
 
-/// A graph whose whole backward runs in slices of the rows, where that spares anything: what tests compare with the
-/// graph as it is.
+/// A graph whose whole backward phase runs in slices, where that saves memory. Tests compare it with the graph as it
+/// is.
 #[doc(hidden)]
 pub fn in_slices(graph: &Graph, target: &dyn Target) -> Option<Graph> {
     passes::by_slices(graph, &BTreeSet::from([0]), target)
 }
 
-/// The graphs of plans in which everything is kept, as it is, with bits and in slices: all operations of any plan are
-/// in them.
+/// The graphs of plans that keep everything: as it is, with bits, and in slices. They hold all operations of any plan.
 pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Graph> {
     let Ok(simple) = simplify(graph, options, target) else {
         return Vec::new();
@@ -80,7 +81,7 @@ pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Targ
     graphs.collect()
 }
 
-/// The passes that decide nothing about memory.
+/// Runs the passes that decide nothing about memory.
 ///
 /// # Errors
 /// Arrays that no machine can hold.
@@ -101,23 +102,23 @@ fn simplify(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Gra
     Ok(graph)
 }
 
-/// A plan within the budget, or the least bytes of all that were tried.
+/// A plan within the budget, or the least peak of all plans that were tried.
 type Found = std::result::Result<Plan, usize>;
 
-/// A graph, and the forward values that backward has as bits where it does not recompute them.
+/// A graph, and the forward values that backward reads as bits where it does not recompute them.
 struct WithBits {
     graph: Graph,
     bits: Vec<Packed>,
 }
 
-/// A graph of which plans are made.
+/// A graph that is planned in several ways.
 struct Variant<'a> {
     forward: Forward<'a>,
     bits: &'a [Packed],
 }
 
-/// A simplified graph as it is and, where that makes a difference, with bits: first where they lessen what is kept
-/// between the phases, then also where they spare recomputing as much, which takes room at the peak.
+/// A simplified graph as it is and, where that differs, with bits: first where bits lower the bytes that are kept, then
+/// also where they only save recomputation, which takes memory at the peak.
 fn variants(simple: Graph, target: &dyn Target) -> Vec<WithBits> {
     let mut with_bits: Vec<WithBits> = Vec::new();
     if remat::trains(&simple) {
@@ -140,34 +141,34 @@ fn variants(simple: Graph, target: &dyn Target) -> Vec<WithBits> {
     std::iter::once(plain).chain(with_bits).collect()
 }
 
-/// The best plan of the variants of a graph within the budget.
+/// The best plan of a graph's variants within the budget.
 fn within(variants: &[WithBits], budget: usize, options: &Options, target: &dyn Target) -> Found {
     let variants: Vec<Variant<'_>> = variants.iter().map(Variant::of).collect();
     if options.policy == Policy::Knapsack
-        && let Some(layers) = variants[0].layers(options, target)
+        && let Some(blocked) = variants[0].blocked(options, target)
     {
         let plan = |_, chosen: Selection<'_>| variants[0].plan(chosen, options, target);
-        return memory::within(&[layers.for_knapsack()], budget, plan);
+        return memory::within(&[blocked.for_knapsack()], budget, plan);
     }
     if options.policy != Policy::Planner {
-        let layers = variants[0].layers(options, target);
-        let plan = variants[0].by_policy(options.policy, layers.as_ref(), options, target);
+        let blocked = variants[0].blocked(options, target);
+        let plan = variants[0].by_policy(options.policy, blocked.as_ref(), options, target);
         let bytes = plan.peak_bytes();
         return if bytes <= budget { Ok(plan) } else { Err(bytes) };
     }
     let with_errors = levels(options);
-    let layers = with_errors
+    let blocked = with_errors
         .iter()
-        .flat_map(|options| variants.iter().map(|variant| variant.layers(options, target)));
-    let layers: Option<Vec<Layers>> = layers.collect();
+        .flat_map(|options| variants.iter().map(|variant| variant.blocked(options, target)));
+    let blocked: Option<Vec<BlockedGraph>> = blocked.collect();
     let plan = |i: usize, chosen: Selection<'_>| variants[i % variants.len()].plan(chosen, options, target);
-    match (subsets(&variants, layers.as_deref(), target), &layers) {
-        (Some(families), _) => memory::within_all(&families, budget, plan),
-        (None, Some(layers)) => {
-            let fixed = |policy| variants[0].by_policy(policy, layers.first(), options, target);
-            let mut found = memory::within(layers, budget, plan);
+    match (subsets(&variants, blocked.as_deref(), target), &blocked) {
+        (Some(alternatives), _) => memory::within_all(&alternatives, budget, plan),
+        (None, Some(blocked)) => {
+            let fixed = |policy| variants[0].by_policy(policy, blocked.first(), options, target);
+            let mut found = memory::within(blocked, budget, plan);
             found = better(found, fixed(Policy::EveryBlock), budget);
-            // Each keeps more than the one before.
+            // Each policy keeps more than the one before.
             for policy in [Policy::RowWise, Policy::Tempo, Policy::KeepAll] {
                 let plan = fixed(policy);
                 let leaves_room = budget < usize::MAX && plan.peak_bytes() <= budget;
@@ -181,16 +182,16 @@ fn within(variants: &[WithBits], budget: usize, options: &Options, target: &dyn 
         (None, None) => {
             let nested = variants
                 .iter()
-                .map(|variant| Family::of_nested(&variant.forward, variant.bits));
+                .map(|variant| Alternatives::of_nested(&variant.forward, variant.bits));
             memory::within_all(&nested.collect::<Vec<_>>(), budget, plan)
         }
     }
 }
 
-/// The options, and those with which nothing is rounded, if something may be: what is chosen among more ways for each
-/// block is not always better for the whole graph, as the figures of samples are off by some percent.
+/// The options and, where they allow rounding, the same without rounding. More ways for each block do not always give a
+/// better plan of the whole graph, as the figures of samples are off by some percent.
 fn levels(options: &Options) -> Vec<Options> {
-    let rounds_nothing = options.allowed_error.min(Form::Bf16.error() / 2.0);
+    let rounds_nothing = options.allowed_error.min(StorageFormat::Bf16.error() / 2.0);
     let without = Options {
         allowed_error: rounds_nothing,
         ..options.clone()
@@ -201,7 +202,7 @@ fn levels(options: &Options) -> Vec<Options> {
     }
 }
 
-/// What was found, or a plan of a fixed policy where that is no slower and, without a budget, smaller.
+/// The plan that was found, or the one of a fixed policy if that is no slower and, without a budget, smaller.
 fn better(found: Found, fixed: Plan, budget: usize) -> Found {
     let bytes = fixed.peak_bytes();
     match found {
@@ -215,16 +216,20 @@ fn better(found: Found, fixed: Plan, budget: usize) -> Found {
     }
 }
 
-/// All ways of each variant, where there are few.
-fn subsets<'a>(variants: &[Variant<'_>], layers: Option<&'a [Layers]>, target: &dyn Target) -> Option<Vec<Family<'a>>> {
-    let families = variants.iter().enumerate().map(|(i, Variant { forward, bits })| {
-        let layers = layers.map(|layers| &layers[i]);
+/// All ways of each variant, if they are few.
+fn subsets<'a>(
+    variants: &[Variant<'_>],
+    blocked: Option<&'a [BlockedGraph]>,
+    target: &dyn Target,
+) -> Option<Vec<Alternatives<'a>>> {
+    let alternatives = variants.iter().enumerate().map(|(i, Variant { forward, bits })| {
+        let blocked = blocked.map(|blocked| &blocked[i]);
         remat::trains(forward.graph)
-            .then(|| Family::of_subsets(forward, bits, layers, target))
+            .then(|| Alternatives::of_subsets(forward, bits, blocked, target))
             .flatten()
     });
-    let families: Vec<Family> = families.collect::<Option<_>>()?;
-    memory::are_few(&families).then_some(families)
+    let alternatives: Vec<Alternatives> = alternatives.collect::<Option<_>>()?;
+    memory::are_few(&alternatives).then_some(alternatives)
 }
 
 impl<'a> Variant<'a> {
@@ -235,20 +240,26 @@ impl<'a> Variant<'a> {
         }
     }
 
-    fn layers(&self, options: &Options, target: &dyn Target) -> Option<Layers> {
+    fn blocked(&self, options: &Options, target: &dyn Target) -> Option<BlockedGraph> {
         remat::trains(self.forward.graph)
-            .then(|| Layers::of(&self.forward, self.bits, options, target))
+            .then(|| BlockedGraph::of(&self.forward, self.bits, options, target))
             .flatten()
     }
 
-    /// The plan of a fixed policy. A graph without blocks has those of one block.
-    fn by_policy(&self, policy: Policy, layers: Option<&Layers>, options: &Options, target: &dyn Target) -> Plan {
+    /// The plan of a fixed policy. A graph without blocks counts as one block.
+    fn by_policy(
+        &self,
+        policy: Policy,
+        blocked: Option<&BlockedGraph>,
+        options: &Options,
+        target: &dyn Target,
+    ) -> Plan {
         let chosen = |recomputed| self.plan(selection(recomputed), options, target);
-        let by_blocks = layers.and_then(|layers| layers.of_policy(policy));
+        let by_blocks = blocked.and_then(|blocked| blocked.of_policy(policy));
         match (by_blocks, policy) {
             (Some(selection), _) => self.plan(selection, options, target),
             (None, Policy::KeepAll | Policy::InvertAll | Policy::Knapsack) => chosen(Vec::new()),
-            (None, Policy::Tempo) => chosen(remat::behind_norms(&self.forward)),
+            (None, Policy::Tempo) => chosen(remat::tempo_values(&self.forward)),
             (None, Policy::Planner | Policy::RowWise) => chosen(remat::free(&self.forward)),
             (None, Policy::EveryBlock | Policy::SquareRoot) => {
                 chosen([remat::free(&self.forward), remat::priced(&self.forward, &[])].concat())
@@ -261,21 +272,22 @@ impl<'a> Variant<'a> {
             recomputed,
             inverted,
             rounded,
-            mut what,
+            mut recomputation,
         } = chosen;
-        let is_kept = |bits: &&Packed| !what.values.contains(&bits.value);
+        let is_kept = |bits: &&Packed| !recomputation.values.contains(&bits.value);
         let packed: Vec<Packed> = self.bits.iter().filter(is_kept).cloned().collect();
-        let stores_all = what.values.is_empty() && what.inverted.is_empty() && what.rounded.is_empty();
-        let keeps_all = stores_all && what.sliced.is_empty();
+        let stores_all =
+            recomputation.values.is_empty() && recomputation.inverted.is_empty() && recomputation.rounded.is_empty();
+        let keeps_all = stores_all && recomputation.sliced.is_empty();
         let graph = if keeps_all && packed.is_empty() {
             self.forward.graph.clone()
         } else {
-            what.bits = packed.iter().map(|packed| packed.value).collect();
-            let graph = checked(passes::recompute_by_stages(&self.forward, &what));
+            recomputation.bits = packed.iter().map(|packed| packed.value).collect();
+            let graph = checked(passes::recompute_by_stages(&self.forward, &recomputation));
             checked(lessen_rewrite::without_dead_code(graph))
         };
-        let in_slices = passes::by_slices(&graph, &what.sliced_stages(), target).map(checked);
-        let sliced = in_slices.as_ref().map_or(0, |_| what.sliced.len());
+        let in_slices = passes::by_slices(&graph, &recomputation.sliced_stages(), target).map(checked);
+        let sliced = in_slices.as_ref().map_or(0, |_| recomputation.sliced.len());
         let graph = in_slices.unwrap_or(graph);
         Plan {
             sliced,
@@ -283,26 +295,26 @@ impl<'a> Variant<'a> {
             inverted,
             rounded,
             packed,
-            ..plan(graph, options, target)
+            ..plan_graph(graph, options, target)
         }
     }
 }
 
-/// Values to recompute, each once.
+/// A selection that only recomputes values.
 fn selection(recomputed: Vec<Recompute>) -> Selection<'static> {
     let values = recomputed.iter().map(|choice| choice.value).collect();
     Selection {
         recomputed,
         inverted: Vec::new(),
         rounded: Default::default(),
-        what: Recomputation {
+        recomputation: Recomputation {
             values,
             ..Recomputation::default()
         },
     }
 }
 
-/// The graph that a pass returned, verified in debug builds.
+/// A graph that a pass returned; verified in debug builds.
 fn checked(graph: Graph) -> Graph {
     debug_assert_eq!(verify(&graph), Ok(()));
     graph

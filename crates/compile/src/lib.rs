@@ -24,12 +24,12 @@
 #![forbid(unsafe_code)]
 
 mod bytes;
-mod choices;
 mod compiler;
 mod cost;
 mod dump;
 mod indices;
 mod memory;
+mod nested_sets;
 mod node_types;
 mod offsets;
 mod operations;
@@ -38,8 +38,8 @@ mod order;
 pub mod passes;
 mod place;
 mod plan;
+mod plan_graph;
 mod planned;
-mod planner;
 mod report;
 mod schedule;
 mod state;

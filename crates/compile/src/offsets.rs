@@ -1,17 +1,17 @@
 //! Offsets: packs buffers with known lifetimes into one arena.
 
-/// A buffer to be placed.
+/// A buffer that needs an offset.
 #[derive(Clone, Copy, Debug)]
 pub struct Buffer {
     /// Size in bytes.
     pub bytes: usize,
-    /// First step in which it is needed.
+    /// First plan step in which it is needed.
     pub first: usize,
-    /// Last step in which it is needed.
+    /// Last plan step in which it is needed.
     pub last: usize,
 }
 
-/// Alignment of every buffer: a cache line, and a whole vector of the widest kind.
+/// Alignment of every buffer: a cache line, which is also the widest vector.
 pub const ALIGNMENT: usize = 64;
 
 /// Bytes rounded up to [`ALIGNMENT`]; the greatest number where that does not fit.
@@ -19,12 +19,12 @@ pub fn aligned(bytes: usize) -> usize {
     bytes.checked_next_multiple_of(ALIGNMENT).unwrap_or(usize::MAX)
 }
 
-/// Places buffers so that no two that are alive in the same step overlap. Returns their offsets and the bytes of all
-/// together. Where these do not fit, they are the greatest number, and offsets mean nothing.
+/// Places buffers so that no two that are alive in the same plan step overlap. Returns their offsets and the bytes of
+/// all together. Where these do not fit `usize`, they are the greatest number, and the offsets mean nothing.
 ///
-/// Large buffers are placed first, each in the tightest gap that its lifetime leaves. What is occupied during a
-/// lifetime is looked up in a segment tree over the steps, whose nodes hold merged intervals of bytes, so that the time
-/// is near-linear in the number of buffers.
+/// Large buffers are placed first, each in the tightest gap that its lifetime leaves. The bytes occupied during a
+/// lifetime are looked up in a segment tree over the plan steps, whose nodes hold merged intervals of bytes, so that
+/// the time is near-linear in the number of buffers.
 pub fn pack(buffers: &[Buffer]) -> (Vec<usize>, usize) {
     let mut order: Vec<usize> = (0..buffers.len()).collect();
     order.sort_by_key(|&i| (std::cmp::Reverse(buffers[i].bytes), buffers[i].first, i));
@@ -53,8 +53,8 @@ pub fn pack(buffers: &[Buffer]) -> (Vec<usize>, usize) {
     (offsets, total)
 }
 
-/// The offset of the smallest gap between intervals, sorted by their begin, that holds `size` bytes; behind all of them
-/// if there is none.
+/// The offset of the smallest gap of at least `size` bytes between intervals sorted by their begin; the end of the last
+/// interval if there is none.
 fn tightest_gap(taken: &[Interval], size: usize) -> usize {
     let (mut best, mut cursor) = (None, 0_usize);
     for &(begin, end) in taken {
@@ -69,15 +69,15 @@ fn tightest_gap(taken: &[Interval], size: usize) -> usize {
     best.map_or(cursor, |(_, at)| at)
 }
 
-/// Bytes from the first, up to and excluding the second.
+/// Bytes from the first number up to and excluding the second.
 type Interval = (usize, usize);
 
-/// The most buffers that are compared with each other one by one.
+/// Up to so many buffers are compared with each other one by one.
 const FEW: usize = 256;
 
-/// The bytes that are occupied in each step.
+/// The occupied bytes of each plan step.
 enum Occupied {
-    /// The bytes of each buffer, in order, with its first and last step.
+    /// The bytes of each buffer, sorted, with its first and last step.
     Few(Vec<(Interval, usize, usize)>),
     Many(Tree),
 }
@@ -109,12 +109,12 @@ impl Occupied {
     }
 }
 
-/// The bytes that are occupied in each step, where buffers are many.
+/// The occupied bytes of each plan step, for many buffers.
 struct Tree {
-    /// Steps, rounded up to a power of two.
+    /// Number of steps, rounded up to a power of two.
     steps: usize,
     /// For each node of a segment tree over the steps (the root is 1, the children of `i` are `2i` and `2i + 1`), the
-    /// bytes occupied in all of its steps by buffers whose lifetime the node is a maximal part of.
+    /// bytes occupied in all of its steps by buffers whose lifetime has the node as a maximal part.
     all: Vec<Vec<Interval>>,
     /// For each node the bytes occupied in some of its steps.
     some: Vec<Vec<Interval>>,
@@ -133,7 +133,7 @@ impl Tree {
     /// Appends the bytes occupied in any step from `first` to `last`.
     fn during(&self, first: usize, last: usize, taken: &mut Vec<Interval>) {
         let (mut low, mut high) = (first + self.steps, last + self.steps);
-        // What is occupied in all steps of a node's ancestor is occupied in the node's steps, too.
+        // Bytes occupied in all steps of a node's ancestor are occupied in the node's steps, too.
         let mut above = [low >> 1, high >> 1];
         while low <= high {
             if low & 1 == 1 {
@@ -192,7 +192,7 @@ fn add(intervals: &mut Vec<Interval>, (begin, end): Interval) {
     intervals.drain(from + 1..to);
 }
 
-/// The most bytes that are alive in one step: no packing can do with less. The greatest number where they do not fit.
+/// The most bytes that are alive in one step, which no packing can undercut; the greatest number where they do not fit.
 pub fn lower_bound(buffers: &[Buffer]) -> usize {
     let steps = buffers.iter().map(|b| b.last + 1).max().unwrap_or(0);
     let mut change = vec![0i128; steps + 1];
@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn nested_lifetimes_pack_without_loss() {
-        // A forward pass that keeps one value a step, read back in reverse order.
+        // A forward pass that keeps one value in each step, read in reverse order.
         let buffers: Vec<Buffer> = (0..10)
             .map(|i| Buffer {
                 bytes: 64 * (i + 1),

@@ -1,6 +1,6 @@
-//! A topological order that stays one while edges are added (Pearce and Kelly, "A dynamic topological sort algorithm
-//! for directed acyclic graphs", 2006): an edge that agrees with the order costs nothing, another one a search between
-//! its ends.
+//! A topological order that is kept while edges are added (Pearce and Kelly, "A dynamic topological sort algorithm for
+//! directed acyclic graphs", 2006). An edge that agrees with the order costs nothing; another one costs a search
+//! between its ends.
 
 use std::collections::HashSet;
 
@@ -36,7 +36,7 @@ impl Adjacent {
 }
 
 impl Order {
-    /// A graph whose nodes are in topological order already; `edges` lead from lower to higher numbers.
+    /// A graph whose nodes are in topological order; `edges` lead from lower to higher numbers.
     pub fn new(nodes: usize, edges: impl Iterator<Item = (usize, usize)>) -> Order {
         let edges: Vec<(u32, u32)> = edges.map(|(from, to)| (from as u32, to as u32)).collect();
         debug_assert!(edges.iter().all(|(from, to)| from < to), "edges lead forwards");
@@ -74,7 +74,7 @@ impl Order {
         true
     }
 
-    /// The nodes reachable over `edges` from `open`, all of whose positions pass `within`.
+    /// The nodes reachable over `edges` from `open` whose positions all pass `within`.
     fn reached(&self, mut open: Vec<u32>, edges: &[Vec<u32>], within: impl Fn(u32) -> bool) -> HashSet<u32> {
         let mut found: HashSet<u32> = open.iter().copied().collect();
         while let Some(node) = open.pop() {
@@ -87,8 +87,8 @@ impl Order {
         found
     }
 
-    /// Moves `after`, which is what follows `to`, behind what precedes the sources. All keep to the positions that they
-    /// occupy together.
+    /// Moves the nodes `after`, which follow `to`, past the nodes that precede the sources. Together they keep the
+    /// positions that they occupy.
     fn reorder(&mut self, sources: &[usize], to: usize, after: HashSet<u32>, adjacent: &Adjacent) {
         let first = self.position[to];
         let late: Vec<u32> = (sources.iter().map(|&s| s as u32))

@@ -7,18 +7,18 @@ use crate::node_types::NodeTypes;
 /// The place of a value: its base array and its layout there.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Place {
-    /// The value whose dense array holds it: itself unless it is a view.
+    /// The value whose dense array holds the elements: the value itself unless it is a view.
     pub base: ValueId,
-    /// Its elements in that array.
+    /// The layout of its elements in that array.
     pub layout: Layout,
 }
 
-/// The place of every value; operations that can be views are.
+/// The place of every value. Operations that can be views are views.
 pub fn places(graph: &Graph) -> Vec<Place> {
     places_of(graph, &NodeTypes::of(graph))
 }
 
-/// As [`places`], with the types of the graph's nodes.
+/// As [`places`], where the types of the graph's nodes are there.
 pub(crate) fn places_of(graph: &Graph, types: &NodeTypes) -> Vec<Place> {
     let mut places: Vec<Place> = Vec::with_capacity(graph.values.len());
     for (i, value) in graph.values.iter().enumerate() {
@@ -52,7 +52,7 @@ pub(crate) fn places_of(graph: &Graph, types: &NodeTypes) -> Vec<Place> {
     places
 }
 
-/// Whether a node is a view of its input, for which nothing runs.
+/// Whether a node is a view of its input, so that nothing runs.
 pub fn is_view(places: &[Place], node: &Node) -> bool {
     !node.inputs.is_empty() && node.outputs.iter().all(|v| places[v.index()].base != *v)
 }
@@ -126,7 +126,7 @@ pub fn row_aligned(row: &RowLayout, rows: usize, width: usize) -> bool {
     lead && row.offset + (row.columns - 1) * row.step < width
 }
 
-/// The number of rows that an elementwise operation has by itself: those of its last axis, one for a vector.
+/// The number of rows of an elementwise operation by itself: those of its last axis, one for a vector.
 pub fn natural_rows(ty: &Type) -> usize {
     if ty.rank() <= 1 {
         1

@@ -1,6 +1,6 @@
-//! The plan: a graph, its schedule, and where every value lies. It is all that a device needs to run the graph.
+//! The plan: a graph, its schedule, and the place of every value. A device needs nothing else to run the graph.
 //!
-//! Only this crate makes and changes plans, so a device may rely on what they say.
+//! Only this crate makes and changes plans, so a device may rely on them.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use lessen_graph::{Assign, Graph, NodeId, RowWise, ValueId};
 
 use crate::bytes;
 use crate::indices::IndexUse;
-use crate::passes::{Form, Packed, Recompute};
+use crate::passes::{Packed, Recompute, StorageFormat};
 use crate::place::Place;
 use crate::planned::{PlannedStep, Storage};
 
@@ -30,7 +30,7 @@ pub struct Plan {
     pub(crate) constant_bytes: usize,
     pub(crate) recomputed: Vec<Recompute>,
     pub(crate) inverted: Vec<Recompute>,
-    pub(crate) rounded: [Vec<Recompute>; Form::ALL.len()],
+    pub(crate) rounded: [Vec<Recompute>; StorageFormat::ALL.len()],
     pub(crate) sliced: usize,
     pub(crate) packed: Vec<Packed>,
     pub(crate) reference_nodes: Vec<NodeId>,
@@ -106,7 +106,7 @@ impl Plan {
         self.constant_bytes
     }
 
-    /// Bytes that a run takes in all: states, constants and arena.
+    /// Bytes that a run takes: states, constants and arena.
     pub fn peak_bytes(&self) -> usize {
         bytes::sum([self.state_bytes, self.constant_bytes, self.arena_bytes])
     }
@@ -116,22 +116,22 @@ impl Plan {
         &self.recomputed
     }
 
-    /// The forward values that backward has from the output of an operation that read them.
+    /// Forward values that backward inverts: it computes them from the output of an operation that read them.
     pub fn inverted(&self) -> &[Recompute] {
         &self.inverted
     }
 
-    /// The forward values that are kept in a form.
-    pub fn rounded(&self, form: Form) -> &[Recompute] {
-        &self.rounded[form as usize]
+    /// Forward values that are kept in this storage format.
+    pub fn rounded(&self, format: StorageFormat) -> &[Recompute] {
+        &self.rounded[format as usize]
     }
 
-    /// How many blocks of the graph have a backward part that runs slice by slice of the rows.
+    /// The number of blocks whose stage runs in slices.
     pub fn sliced(&self) -> usize {
         self.sliced
     }
 
-    /// Forward values that backward has as one bit for each element.
+    /// Forward values that are kept as one bit for each element.
     pub fn packed(&self) -> &[Packed] {
         &self.packed
     }
@@ -142,23 +142,23 @@ impl Plan {
         &self.reference_nodes
     }
 
-    /// The device's workers that the plan has scratch for.
+    /// The number of workers that the plan has scratch for.
     pub fn workers(&self) -> usize {
         self.workers
     }
 
-    /// How long a run takes, in seconds, by the device's rates or by what it has measured: the sum over steps of
-    /// products, other operations, and what is read from memory and written there.
+    /// Estimated seconds of a run, by the device's rates or by measured times: the sum over plan steps of products,
+    /// other operations, and bytes read from memory and written to it.
     pub fn estimated_seconds(&self) -> f64 {
         self.seconds
     }
 
-    /// How long each step takes, in seconds, by the same.
+    /// Estimated seconds of each plan step.
     pub fn estimated_step_seconds(&self) -> &[f64] {
         &self.step_seconds
     }
 
-    /// How long compiling took.
+    /// Time that compiling took.
     pub fn compile_time(&self) -> Duration {
         self.compile_time
     }

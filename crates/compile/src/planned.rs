@@ -1,4 +1,4 @@
-//! The pieces of a plan: where a value lies, and what a step needs.
+//! The parts of a plan: the storage of a value, and the memory of a plan step.
 
 use lessen_graph::{NodeId, ValueId};
 
@@ -13,18 +13,18 @@ pub enum Storage {
     State(usize),
     /// At this byte of the arena.
     Arena(usize),
-    /// At this byte of the running worker's scratch in its step; one block of rows.
+    /// At this byte of the running worker's scratch in its plan step; one row block.
     Local(usize),
     /// A constant, evaluated once when the plan is loaded; a position in [`Plan::constants`](crate::Plan::constants).
     Constant(usize),
 }
 
-/// The rows of a group, and how they are cut.
+/// The rows of a row group, and how they are cut.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RowsPlan {
-    /// Rows in all.
+    /// Number of rows.
     pub rows: usize,
-    /// Rows that a worker takes at a time.
+    /// Rows of a row block.
     pub block: usize,
     /// Rows of one tile of products and sums.
     pub tile: usize,
@@ -40,7 +40,7 @@ impl RowsPlan {
         }
     }
 
-    /// Whether all rows are one block and one tile. Workers then run its nodes together, in one scratch.
+    /// Whether all rows are one row block and one tile. Workers then run its nodes together, in one scratch.
     pub fn is_one_tile(&self) -> bool {
         self.rows <= self.block && self.rows <= self.tile
     }
@@ -57,50 +57,50 @@ pub struct Partial {
     pub parts: usize,
 }
 
-/// A step with its memory.
+/// A plan step with its memory.
 #[derive(Clone, Debug)]
 pub struct PlannedStep {
     /// Nodes, in order.
     pub nodes: Vec<NodeId>,
-    /// The rows of a group; none for a single node.
+    /// The rows of a row group; none for a single node.
     pub rows: Option<RowsPlan>,
     /// The workers' scratch.
     pub scratch: StepScratch,
-    /// Byte of the arena where the scratch that all workers share begins.
+    /// Byte of the arena where the scratch shared by all workers begins.
     pub shared_offset: usize,
-    /// Its bytes.
+    /// Bytes of the scratch shared by all workers.
     pub shared_scratch: usize,
     /// Sums over rows.
     pub partials: Vec<Partial>,
 }
 
-/// The scratch of the workers of a step: blocks of values that never leave a group, and what kernels need while they
-/// run.
+/// The scratch of the workers in a plan step: row blocks of values that never leave a row group, and memory of kernels
+/// while they run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct StepScratch {
     /// Byte of the arena where it begins.
     pub offset: usize,
-    /// Bytes of the blocks.
+    /// Bytes of the row blocks of a worker.
     pub local: usize,
-    /// Bytes of a worker's kernels.
+    /// Bytes of the kernels of a worker.
     pub kernel: usize,
-    /// Whether all workers work on the same blocks: all rows are one tile.
+    /// Whether all workers share the same row blocks, because all rows are one tile.
     pub one_tile: bool,
 }
 
 impl StepScratch {
-    /// Bytes of this many workers.
+    /// Bytes of all scratch of so many workers; the greatest number where they do not fit.
     pub fn bytes(&self, workers: usize) -> usize {
         let kernels = self.kernel.saturating_mul(workers);
         self.locals(workers).saturating_add(kernels)
     }
 
-    /// Bytes of the blocks of all workers.
+    /// Bytes of the row blocks of so many workers.
     fn locals(&self, workers: usize) -> usize {
         self.local.saturating_mul(if self.one_tile { 1 } else { workers })
     }
 
-    /// Byte of the arena where a worker's blocks begin.
+    /// Byte of the arena where a worker's row blocks begin.
     pub fn local_at(&self, worker: usize) -> usize {
         self.offset
             + if self.one_tile {

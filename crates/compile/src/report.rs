@@ -4,7 +4,7 @@ use lessen_graph::{Graph, Phase, Type, ValueId};
 
 use crate::plan::Plan;
 
-/// A value that lies in the arena.
+/// A value in the arena.
 #[derive(Clone, Debug)]
 pub struct ValueReport {
     /// The value.
@@ -15,11 +15,11 @@ pub struct ValueReport {
     pub ty: Type,
     /// Bytes.
     pub bytes: usize,
-    /// First step in which it is alive.
+    /// First plan step in which it is alive.
     pub first_step: usize,
-    /// Last step in which it is alive; the number of steps if it is a result.
+    /// Last plan step in which it is alive; the number of steps if it is a result.
     pub last_step: usize,
-    /// The part of the step that defines it.
+    /// The phase that defines it.
     pub phase: Phase,
 }
 
@@ -71,7 +71,7 @@ impl Plan {
     }
 }
 
-/// A value's name for people, and the part of the step that defines it.
+/// A value's name for people, and the phase that defines it.
 pub(crate) fn describe(graph: &Graph, value: ValueId) -> (String, Phase) {
     match graph.producer(value) {
         Some(id) => {

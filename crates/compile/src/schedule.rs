@@ -1,5 +1,5 @@
-//! The schedule: the order of the nodes, cut into steps. A step is one node, or a group of row-wise nodes that a
-//! thread runs over one block of rows after another while the block is in its cache.
+//! The schedule: the order of the nodes, cut into plan steps. A plan step is one node, or a row group: row-wise nodes
+//! that a worker runs one after another on one row block, while the block is in its cache.
 
 use std::collections::BTreeSet;
 
@@ -14,19 +14,20 @@ use crate::target::Target;
 pub struct Step {
     /// Nodes, in order.
     pub nodes: Vec<NodeId>,
-    /// Rows of a group; none for a single node that is not row-wise.
+    /// Rows of a row group; none for a single node that is not row-wise.
     pub rows: Option<usize>,
 }
 
-/// The role of each node in the schedule.
-struct Kinds {
-    /// Nodes that run: neither views nor constants.
+/// Facts about the nodes of a graph, by node.
+struct NodeRoles {
+    /// Whether the node runs: it is neither a view nor a constant.
     runs: Vec<bool>,
-    /// Nodes whose results only updates and outputs read, such as weight gradients. A group grows past them.
+    /// Whether only updates and outputs read the node's results, as those of weight gradients. A row group grows past
+    /// such nodes.
     side: Vec<bool>,
 }
 
-fn kinds(graph: &Graph, places: &[Place]) -> Kinds {
+fn node_roles(graph: &Graph, places: &[Place]) -> NodeRoles {
     let n = graph.nodes.len();
     let (mut runs, mut side) = (vec![false; n], vec![true; n]);
     for (i, node) in graph.nodes.iter().enumerate() {
@@ -39,10 +40,11 @@ fn kinds(graph: &Graph, places: &[Place]) -> Kinds {
             }
         }
     }
-    Kinds { runs, side }
+    NodeRoles { runs, side }
 }
 
-/// Nodes of updates that no gradient leads to, such as the norm of a parameter, or a parameter times its decay.
+/// For each node whether it belongs to an update and depends on no gradient, such as the norm of a parameter, or a
+/// parameter times its weight decay.
 fn idle(graph: &Graph, places: &[Place], runs: &[bool]) -> Vec<bool> {
     let mut idle = vec![false; graph.nodes.len()];
     for (i, node) in graph.nodes.iter().enumerate().filter(|(i, _)| runs[*i]) {
@@ -53,8 +55,8 @@ fn idle(graph: &Graph, places: &[Place], runs: &[bool]) -> Vec<bool> {
     idle
 }
 
-/// Those of the idle nodes that lead to no update which waits for a gradient, but to states and to forward: updates of
-/// the step before, as [`delay`](crate::passes::delay()) puts them at the beginning.
+/// For each idle node whether it leads to states and forward, and to no update that waits for a gradient: a part of an
+/// update of the training step before, which [`delay`](crate::passes::delay()) has put at the beginning.
 fn late(graph: &Graph, places: &[Place], runs: &[bool], idle: &[bool]) -> Vec<bool> {
     let mut late = idle.to_vec();
     for (i, node) in graph.nodes.iter().enumerate().rev() {
@@ -66,7 +68,8 @@ fn late(graph: &Graph, places: &[Place], runs: &[bool], idle: &[bool]) -> Vec<bo
     late
 }
 
-/// Orders the nodes. Besides the edges of the graph, for each pair in `after` the second node runs after the first.
+/// Orders the nodes and cuts them into plan steps. Besides the edges of the graph, the second node of each pair in
+/// `after` runs in a later step than the first.
 pub fn schedule(
     graph: &Graph,
     places: &[Place],
@@ -75,7 +78,7 @@ pub fn schedule(
     placement: Placement,
     target: &dyn Target,
 ) -> Vec<Step> {
-    let kinds = kinds(graph, places);
+    let roles = node_roles(graph, places);
     let n = graph.nodes.len();
     let mut successors: Vec<Vec<usize>> = vec![Vec::new(); n];
     let mut predecessors: Vec<Vec<usize>> = vec![Vec::new(); n];
@@ -84,15 +87,15 @@ pub fn schedule(
     for (a, b) in after {
         writes_after[b.index()].push(a.index());
     }
-    for (i, node) in graph.nodes.iter().enumerate().filter(|(i, _)| kinds.runs[*i]) {
+    for (i, node) in graph.nodes.iter().enumerate().filter(|(i, _)| roles.runs[*i]) {
         let mut from: Vec<usize> = node
             .inputs
             .iter()
             .filter_map(|v| graph.producer(places[v.index()].base))
             .map(NodeId::index)
-            .filter(|&p| kinds.runs[p])
+            .filter(|&p| roles.runs[p])
             .collect();
-        from.extend(writes_after[i].iter().copied().filter(|&p| kinds.runs[p]));
+        from.extend(writes_after[i].iter().copied().filter(|&p| roles.runs[p]));
         from.sort_unstable();
         from.dedup();
         waits[i] = from.len();
@@ -101,11 +104,11 @@ pub fn schedule(
         }
         predecessors[i] = from;
     }
-    let mut idle = idle(graph, places, &kinds.runs);
-    let late = late(graph, places, &kinds.runs, &idle);
+    let mut idle = idle(graph, places, &roles.runs);
+    let late = late(graph, places, &roles.runs, &idle);
     idle.iter_mut().zip(&late).for_each(|(idle, late)| *idle &= !late);
     let others = |from: &Vec<usize>| from.iter().filter(|&&p| !idle[p]).count();
-    let is_before_update = |i: &usize| kinds.runs[*i] && graph.nodes[*i].phase != Phase::Update;
+    let is_before_update = |i: &usize| roles.runs[*i] && graph.nodes[*i].phase != Phase::Update;
     let (waits_for_others, before_update) = (
         predecessors.iter().map(others).collect(),
         (0..n).filter(is_before_update).count(),
@@ -114,7 +117,7 @@ pub fn schedule(
         graph,
         places,
         row_wise,
-        kinds,
+        roles,
         successors,
         predecessors,
         waits,
@@ -131,7 +134,7 @@ pub fn schedule(
         widest_row: target.widest_row(),
         steps: Vec::new(),
     };
-    scheduler.pending.retain(|&i| scheduler.kinds.runs[i]);
+    scheduler.pending.retain(|&i| scheduler.roles.runs[i]);
     scheduler.ready = (scheduler.pending.iter().copied())
         .filter(|&i| scheduler.waits[i] == 0)
         .collect();
@@ -144,11 +147,11 @@ pub fn schedule(
     next_to_readers(scheduler.steps, &scheduler.step_of, &scheduler.predecessors, &late)
 }
 
-/// Moves steps of delayed updates behind all others which do not wait for them: each next to the first reader of its
-/// parameter, where it parts no group.
+/// Moves the steps of delayed updates as late as their readers allow: each stands next to the first reader of its
+/// parameter, and splits no row group.
 fn next_to_readers(steps: Vec<Step>, step_of: &[usize], predecessors: &[Vec<usize>], late: &[bool]) -> Vec<Step> {
     let is_late = |step: &Step| step.nodes.iter().all(|node| late[node.index()]);
-    // For each of these steps the first one that waits for it, directly or through others of them.
+    // For each delayed step the first step that waits for it, directly or through other delayed steps.
     let mut needed: Vec<Option<usize>> = steps.iter().map(|step| is_late(step).then_some(steps.len())).collect();
     for (s, step) in steps.iter().enumerate().rev() {
         let by = needed[s].unwrap_or(s);
@@ -178,21 +181,21 @@ struct Scheduler<'a> {
     graph: &'a Graph,
     places: &'a [Place],
     row_wise: &'a [RowWise],
-    kinds: Kinds,
+    roles: NodeRoles,
     successors: Vec<Vec<usize>>,
     predecessors: Vec<Vec<usize>>,
-    /// The number of nodes that each node waits for.
+    /// For each node the number of nodes that it waits for.
     waits: Vec<usize>,
-    /// Nodes of updates that no gradient leads to. What is larger than a scalar runs when an update waits for nothing
-    /// else, since its result would be kept until then.
+    /// For each node whether it belongs to an update and depends on no gradient. Unless it is a scalar, it runs only
+    /// once its update waits for nothing else, since its result would be kept until then.
     idle: Vec<bool>,
-    /// The number of other nodes that each node waits for.
+    /// For each node the number of nodes that it waits for and that are not idle.
     waits_for_others: Vec<usize>,
-    /// Idle nodes that an update waits for, and these updates.
+    /// For each node whether it is due: an update that waits for idle nodes alone, or one of these.
     due: Vec<bool>,
-    /// The number of pending nodes of other phases than the update.
+    /// The number of pending nodes of forward and backward.
     before_update: usize,
-    /// The readers of the state that each node overwrites, which must run in earlier steps.
+    /// For each node the readers of the state that it overwrites, which must run in earlier steps.
     writes_after: Vec<Vec<usize>>,
     pending: BTreeSet<usize>,
     /// Pending nodes that wait for nothing.
@@ -257,7 +260,7 @@ impl Scheduler<'_> {
         }
     }
 
-    /// Makes the idle nodes due that an update waits for.
+    /// Marks an update and the idle nodes that it waits for as due.
     fn demand(&mut self, update: usize) {
         let mut open = vec![update];
         while let Some(i) = open.pop() {
@@ -278,7 +281,7 @@ impl Scheduler<'_> {
         outputs.iter().all(|&v| self.graph.ty(v).numel() == 1)
     }
 
-    /// Rows of a node that opens a group.
+    /// The rows of a row group that a node opens; none if it is not row-wise.
     fn rows_alone(&self, i: usize) -> Option<usize> {
         match &self.row_wise[i] {
             RowWise::No => None,
@@ -287,8 +290,8 @@ impl Scheduler<'_> {
         }
     }
 
-    /// The next node that joins the open group: the earliest in order, skipping nodes that only updates wait for. A
-    /// group of updates takes only nodes that read its values: unrelated ones would share the cache for nothing.
+    /// The next node that joins the open row group: the earliest in order, past nodes that only updates wait for. A
+    /// group of updates takes only nodes that read its values: unrelated ones would share the cache to no end.
     fn joining(&self, rows: usize) -> Option<usize> {
         let step = self.steps.len() - 1;
         let Node { phase, stage, .. } = self.graph.nodes[self.steps[step].nodes[0].index()];
@@ -304,7 +307,7 @@ impl Scheduler<'_> {
             if self.waits[i] == 0 && self.fits(i, rows, step) {
                 return Some(i);
             }
-            if self.waits[i] != 0 || !self.kinds.side[i] {
+            if self.waits[i] != 0 || !self.roles.side[i] {
                 return None;
             }
         }

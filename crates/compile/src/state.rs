@@ -1,9 +1,10 @@
-//! State writes: which new values overwrite the old ones in place.
+//! State writes: new values that overwrite old ones in place.
 //!
 //! The update of a parameter writes into the parameter's own memory once all other readers of the old value have run.
 //! Each of these readers gets an edge to the updating node.
 //!
-//! Nodes that check computed indices precede every in-place write, so that a run with a wrong index changes no state.
+//! Nodes that check computed indices run before every write in place, so that a run with a wrong index changes no
+//! state.
 
 use std::collections::HashSet;
 
@@ -18,20 +19,20 @@ use crate::place::Place;
 pub(crate) struct StateWrites {
     /// Pairs of a value and the state whose memory it is written into.
     pub in_place: Vec<(ValueId, ValueId)>,
-    /// Assignments that copy after the last step.
+    /// Assignments that copy after the last plan step.
     pub copies: Vec<Assign>,
-    /// Pairs of nodes; the second runs in a later step than the first.
+    /// Pairs of nodes: the second one runs in a later plan step than the first.
     pub after: Vec<(NodeId, NodeId)>,
 }
 
-/// The graph's structure as far as assignments need it.
+/// The facts of a graph that decide about its assignments.
 struct Writers<'a> {
     graph: &'a Graph,
     places: &'a [Place],
     types: &'a NodeTypes,
-    /// The nodes that read each state that is assigned.
+    /// For each assigned state the nodes that read it.
     readers: Vec<Vec<NodeId>>,
-    /// The nodes that check computed indices.
+    /// Nodes that check computed indices.
     checks: Vec<NodeId>,
     /// Bases of the graph's outputs.
     outputs: HashSet<ValueId>,
@@ -40,7 +41,7 @@ struct Writers<'a> {
     order: Order,
 }
 
-/// Decides for every assignment whether it is written in place. Takes near-linear time in the graph.
+/// Decides for each assignment whether it is written in place. Takes near-linear time in the graph.
 pub(crate) fn state_writes(graph: &Graph, places: &[Place], indices: &[IndexUse], types: &NodeTypes) -> StateWrites {
     let mut readers: Vec<Vec<NodeId>> = vec![Vec::new(); graph.values.len()];
     let mut is_target = vec![false; graph.values.len()];
@@ -92,7 +93,7 @@ pub(crate) fn state_writes(graph: &Graph, places: &[Place], indices: &[IndexUse]
 }
 
 impl Writers<'_> {
-    /// The nodes that must run before a node that writes an assigned value in place.
+    /// The nodes that must run before `writer` writes an assigned value in place.
     fn before(&self, assign: &Assign, writer: NodeId) -> impl Iterator<Item = NodeId> {
         let readers = &self.readers[assign.target.index()];
         let all = readers.iter().chain(&self.checks).copied();
@@ -125,8 +126,8 @@ impl Writers<'_> {
                 }
             }
         }
-        // A reader of the old value that depends on the update would see the new one. A check that depends on it would
-        // be too late.
+        // A reader of the old value that depends on the update would see the new one. A check that depends on the
+        // update would come too late.
         let others: Vec<usize> = self.before(assign, id).map(|node| node.index()).collect();
         self.order.add(&others, id.index()).then(|| {
             self.written.insert(assign.value);

@@ -1,5 +1,5 @@
-//! Storage: lifetimes of values over the steps, values that never leave a group's scratch, outputs that take over a
-//! dying input's memory, and the packing of all that into the arena.
+//! Storage: finds the lifetimes of values, keeps values that no other plan step reads in the scratch of their row
+//! group, lets outputs take over the memory of dying inputs, and packs everything else into the arena.
 
 use lessen_graph::{Graph, InputKind, OutRole, Role, RowWise, ValueId};
 
@@ -19,7 +19,7 @@ pub(crate) struct Program<'a> {
     pub places: &'a [Place],
     /// How the device runs each node by rows.
     pub row_wise: &'a [RowWise],
-    /// Whether a node must run on tiles of rows.
+    /// For each node whether it must run on tiles of rows.
     pub tiled: &'a [bool],
     pub steps: &'a [Step],
     pub constants: &'a [ValueId],
@@ -34,39 +34,39 @@ pub(crate) struct Memory {
     pub lower_bound: usize,
 }
 
-/// A buffer of the arena, before it has an offset.
+/// A buffer of the arena, by its position in the list of buffers.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct BufferId(usize);
 
-/// The memory of a step, before buffers have offsets.
+/// The memory of a plan step, before buffers have offsets.
 struct Draft {
     rows: Option<RowsPlan>,
     scratch: Option<BufferId>,
-    /// Without its place.
+    /// Sizes of the scratch, without its offset.
     sizes: StepScratch,
-    /// Scratch that all workers share, and its bytes.
+    /// The scratch that all workers share, and its bytes.
     shared: Option<(BufferId, usize)>,
     partials: Vec<(ValueId, BufferId, usize)>,
 }
 
-struct Planner<'a> {
+struct StorageAssigner<'a> {
     program: &'a Program<'a>,
     target: &'a dyn Target,
-    /// First and last step of each base.
+    /// First and last plan step of each base.
     first: Vec<usize>,
     last: Vec<usize>,
     storage: Vec<Storage>,
     buffers: Vec<Buffer>,
-    /// The buffer of each base in the arena.
+    /// The buffer of each base that lies in the arena.
     buffer_of: Vec<Option<BufferId>>,
-    /// The reads of each base within the step that is being planned: position of the node and of its input.
+    /// For each base its reads in the current plan step: the position of the node and of its input.
     reads: Vec<Vec<(usize, usize)>>,
 }
 
 pub(crate) fn assign_storage(program: &Program<'_>, writes: &StateWrites, target: &dyn Target) -> Memory {
     let graph = program.graph;
     let n = graph.values.len();
-    let mut planner = Planner {
+    let mut assigner = StorageAssigner {
         program,
         target,
         first: vec![0; n],
@@ -78,43 +78,43 @@ pub(crate) fn assign_storage(program: &Program<'_>, writes: &StateWrites, target
     };
     for (i, input) in graph.inputs.iter().enumerate() {
         if input.kind == InputKind::State {
-            planner.storage[input.value.index()] = Storage::State(i);
+            assigner.storage[input.value.index()] = Storage::State(i);
         }
     }
     for (i, value) in program.constants.iter().enumerate() {
-        planner.storage[value.index()] = Storage::Constant(i);
+        assigner.storage[value.index()] = Storage::Constant(i);
     }
     for (value, target) in &writes.in_place {
-        planner.storage[value.index()] = planner.storage[target.index()];
+        assigner.storage[value.index()] = assigner.storage[target.index()];
     }
-    planner.lifetimes(writes);
+    assigner.lifetimes(writes);
     for input in graph.inputs.iter().filter(|i| i.kind == InputKind::Data) {
-        planner.buffer(input.value);
+        assigner.buffer(input.value);
     }
-    let drafts: Vec<Draft> = (0..program.steps.len()).map(|s| planner.step(s)).collect();
+    let drafts: Vec<Draft> = (0..program.steps.len()).map(|s| assigner.step(s)).collect();
 
-    let (offsets, arena_bytes) = pack(&planner.buffers);
-    for (v, buffer) in planner.buffer_of.iter().enumerate() {
+    let (offsets, arena_bytes) = pack(&assigner.buffers);
+    for (v, buffer) in assigner.buffer_of.iter().enumerate() {
         if let Some(b) = buffer {
-            planner.storage[v] = Storage::Arena(offsets[b.0]);
+            assigner.storage[v] = Storage::Arena(offsets[b.0]);
         }
     }
     let steps = program.steps.iter().zip(drafts);
     let steps = steps.map(|(step, draft)| draft.placed(step, &offsets)).collect();
     let lifetimes = (0..n)
-        .map(|v| matches!(planner.storage[v], Storage::Arena(_)).then(|| (planner.first[v], planner.last[v])))
+        .map(|v| matches!(assigner.storage[v], Storage::Arena(_)).then(|| (assigner.first[v], assigner.last[v])))
         .collect();
     Memory {
-        storage: planner.storage,
+        storage: assigner.storage,
         steps,
         lifetimes,
         arena_bytes,
-        lower_bound: lower_bound(&planner.buffers),
+        lower_bound: lower_bound(&assigner.buffers),
     }
 }
 
 impl Draft {
-    /// The step with its buffers at their offsets.
+    /// The plan step with its buffers at their offsets.
     fn placed(self, step: &Step, offsets: &[usize]) -> PlannedStep {
         let partial = |(value, buffer, parts): (ValueId, BufferId, usize)| Partial {
             value,
@@ -135,7 +135,7 @@ impl Draft {
     }
 }
 
-impl Planner<'_> {
+impl StorageAssigner<'_> {
     fn base(&self, v: ValueId) -> ValueId {
         self.program.places[v.index()].base
     }
@@ -173,7 +173,7 @@ impl Planner<'_> {
         BufferId(self.buffers.len() - 1)
     }
 
-    /// Notes or forgets which nodes of a step read each base.
+    /// Records, or forgets, which nodes of a step read each base.
     fn note_reads(&mut self, step: &Step, on: bool) {
         for (position, id) in step.nodes.iter().enumerate() {
             for (i, &input) in self.program.graph.nodes[id.index()].inputs.iter().enumerate() {
@@ -219,7 +219,7 @@ impl Planner<'_> {
                     && !sum
                     && self.last[v.index()] == s
                 {
-                    // Nobody outside the group reads it: one block of it is enough.
+                    // No node outside the group reads the value: memory for one row block is enough.
                     let row_bytes = outputs[k].bytes() / plan.rows.max(1);
                     let last = self.reads[v.index()].last().map_or(position, |read| read.0);
                     let local = Buffer {
@@ -258,7 +258,7 @@ impl Planner<'_> {
         }
     }
 
-    /// How a group is cut into blocks of rows.
+    /// Cuts a row group into row blocks and tiles.
     fn rows_plan(&self, step: &Step, rows: usize) -> RowsPlan {
         let program = self.program;
         let (mut tiled, mut sum) = (false, 0);
@@ -290,7 +290,8 @@ impl Planner<'_> {
         RowsPlan::new(rows, self.target.block_rows(&group))
     }
 
-    /// The buffer of an input that dies here and whose memory output `k` of the node at `position` can take over.
+    /// The buffer of an input that dies in this step and whose memory output `k` of the node at `position` can take
+    /// over.
     fn inherited(&self, step: &Step, s: usize, position: usize, k: usize) -> Option<BufferId> {
         let graph = self.program.graph;
         let id = step.nodes[position];
@@ -307,8 +308,8 @@ impl Planner<'_> {
         })
     }
 
-    /// Whether within a step nobody reads `base` after `position`, every reader reads it row by row, and the node at
-    /// `position` itself may write where it reads it.
+    /// Whether no node of the step reads `base` after `position`, every reader reads it row by row, and the node at
+    /// `position` may write where it reads.
     fn only_read_in_line(&self, step: &Step, position: usize, k: usize, base: ValueId) -> bool {
         let program = self.program;
         self.reads[base.index()].iter().all(|&(p, i)| {

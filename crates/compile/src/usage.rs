@@ -1,4 +1,4 @@
-//! Usage: what the arena holds in each step of a schedule.
+//! Usage: the contents of the arena in each plan step.
 
 use lessen_graph::{Phase, ValueId};
 
@@ -8,18 +8,18 @@ use crate::plan::Plan;
 use crate::planned::Storage;
 use crate::report::describe;
 
-/// What the arena holds in one step of the schedule, in bytes, each buffer aligned as it lies there.
+/// The contents of the arena in one plan step, in bytes, each buffer with its alignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepUsage {
     /// The operations of the step: `h.0.mlp gelu`, or `h.0.mlp add and 2 more`.
     pub name: String,
-    /// The part of the training step that it belongs to.
+    /// The phase that it belongs to.
     pub phase: Phase,
-    /// Inputs that are data.
+    /// Data inputs.
     pub inputs: usize,
     /// Values that the forward phase defines.
     pub forward: usize,
-    /// Values that the backward phase defines: gradients and what is recomputed.
+    /// Values that the backward phase defines: gradients and recomputed values.
     pub backward: usize,
     /// Values that the update defines.
     pub update: usize,
@@ -35,8 +35,8 @@ impl StepUsage {
     }
 }
 
-/// The bytes of a value in the arena from one step to another.
-struct Stay {
+/// A value that occupies bytes of the arena from one plan step to another.
+struct Occupancy {
     offset: usize,
     first: usize,
     last: usize,
@@ -45,21 +45,24 @@ struct Stay {
 }
 
 impl Plan {
-    /// What the arena holds in each step, in order. The greatest total is [`Plan::arena_lower_bound`]; the arena is
-    /// larger where values cannot be packed without gaps.
+    /// The contents of the arena in each plan step, in order. The greatest total is [`Plan::arena_lower_bound`]; the
+    /// arena is larger where values cannot be packed without gaps.
     pub fn usage(&self) -> Vec<StepUsage> {
         let steps = self.steps.len();
-        // By how much inputs, forward, backward and update change at each step.
+        // For each step the change of bytes of inputs, forward, backward and update.
         let mut changes = vec![[0isize; 4]; steps + 1];
-        for stay in self.stays() {
-            let kind = match (self.graph.producer(stay.value), describe(&self.graph, stay.value).1) {
+        for occupancy in self.occupancies() {
+            let kind = match (
+                self.graph.producer(occupancy.value),
+                describe(&self.graph, occupancy.value).1,
+            ) {
                 (None, _) => 0,
                 (_, Phase::Forward) => 1,
                 (_, Phase::Backward) => 2,
                 (_, Phase::Update) => 3,
             };
-            changes[stay.first.min(steps)][kind] += stay.bytes as isize;
-            changes[(stay.last + 1).min(steps)][kind] -= stay.bytes as isize;
+            changes[occupancy.first.min(steps)][kind] += occupancy.bytes as isize;
+            changes[(occupancy.last + 1).min(steps)][kind] -= occupancy.bytes as isize;
         }
         let mut alive = [0; 4];
         let of_step = |(step, change): (usize, &[isize; 4])| {
@@ -79,7 +82,7 @@ impl Plan {
         changes[..steps].iter().enumerate().map(of_step).collect()
     }
 
-    /// A step with its scratch alone.
+    /// The usage of a step, with its scratch alone.
     fn scratch_of(&self, number: usize) -> StepUsage {
         let step = &self.steps[number];
         let outputs = |index: usize| self.graph.nodes[step.nodes[index].index()].outputs[0];
@@ -102,34 +105,34 @@ impl Plan {
         }
     }
 
-    /// The values of the arena. Where one takes over the memory of another in the step in which that dies, the bytes
-    /// count as the new value's from then on.
-    fn stays(&self) -> Vec<Stay> {
-        let mut stays: Vec<Stay> = (0..self.graph.values.len())
+    /// The values of the arena. Where a value takes over the memory of one that dies in the same step, the bytes count
+    /// as the new value's from then on.
+    fn occupancies(&self) -> Vec<Occupancy> {
+        let mut occupancies: Vec<Occupancy> = (0..self.graph.values.len())
             .filter_map(|index| {
                 let value = ValueId(index as u32);
                 let ((first, last), Storage::Arena(offset)) = (self.lifetimes[index]?, self.storage[index]) else {
                     return None;
                 };
                 let bytes = aligned(self.graph.ty(value).bytes());
-                let stay = Stay {
+                let occupancy = Occupancy {
                     offset,
                     first,
                     last,
                     bytes,
                     value,
                 };
-                (bytes > 0).then_some(stay)
+                (bytes > 0).then_some(occupancy)
             })
             .collect();
-        stays.sort_by_key(|stay| (stay.offset, stay.first));
-        for index in 1..stays.len() {
-            let (offset, first) = (stays[index].offset, stays[index].first);
-            let before = &mut stays[index - 1];
+        occupancies.sort_by_key(|occupancy| (occupancy.offset, occupancy.first));
+        for index in 1..occupancies.len() {
+            let (offset, first) = (occupancies[index].offset, occupancies[index].first);
+            let before = &mut occupancies[index - 1];
             if before.offset == offset && before.last == first && before.first < first {
                 before.last = first - 1;
             }
         }
-        stays
+        occupancies
     }
 }

@@ -1,7 +1,7 @@
-//! Common subexpressions: of nodes with the same operation and inputs the first one serves all.
+//! Common subexpressions: of nodes with equal operations and inputs, the first one serves all.
 //!
-//! Only within one phase: a node that the backward phase repeats is a recomputation, whose purpose is that the forward
-//! value need not be kept.
+//! Nodes are merged within one phase only: a node that backward repeats is a recomputation, which is there so that the
+//! forward value need not be kept.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use lessen_graph::{Graph, Node, Op, Phase, ValueId};
 
 use crate::rewriter::Rewriter;
 
-/// What nodes must share before their operations are compared.
+/// What two nodes must share before their operations are compared.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
     phase: Phase,

@@ -34,8 +34,8 @@ pub use dead_code::{eliminate_dead_code, without_dead_code};
 pub use fold::fold_constants;
 pub use lower::lower;
 pub use norms::{
-    Conversion, ConvertedNorm, LeftNorm, Means, NormOptions, NormTarget, Number, Parameter, ParameterChanges,
-    ParameterStep, Runs, Shift, Stop, Use, convert_norms, convert_norms_in_place,
+    Conversion, ConvertedNorm, Lines, Means, NodeInput, NormOptions, NormShift, NormTarget, Obstacle, Parameter,
+    ParameterChanges, ParameterStep, StoredFloat, UnconvertedNorm, convert_norms, convert_norms_in_place,
 };
 pub use patterns::{recognize, recognize_attention, recognize_norms};
 pub use rewriter::Rewriter;

@@ -1,46 +1,47 @@
-//! Blocks: parts of the forward phase, one after the other, and the nodes of backward that belong to each.
+//! Blocks: consecutive parts of the forward phase, each with the backward and update nodes that belong to it.
 
 use lessen_graph::{Node, NodeId, Phase, ValueId};
 
 use crate::passes::remat::{Forward, SMALLEST};
 
-/// The least blocks of a graph that is worth cutting.
+/// A graph with fewer blocks is not cut.
 const FEWEST: usize = 3;
 
-/// By how many times two values between blocks, as a reversible network has them, must give more blocks than one.
+/// Cuts that two values cross, as in a reversible network, are taken where they are more than this many times as many
+/// as cuts that one value crosses.
 const MANY_MORE: usize = 4;
 
-/// The least forward readers of a value that all blocks may read.
+/// A value with at least so many forward readers, most of the graph apart, is not an entry: all blocks may read it.
 const COMMON_READERS: usize = 3;
 
 /// The blocks of a graph.
 pub(super) struct Blocks {
-    /// How many.
+    /// Number of blocks.
     pub count: usize,
-    /// For each node its block: a forward node's own; that of a backward node is the first whose values it needs,
-    /// directly or through gradients; that of an update is the only one that it needs. None for a node that belongs to
-    /// none.
+    /// The block of each node. A backward node belongs to the first block whose values it needs, directly or through
+    /// gradients; an update to the only block that it needs. None for a node that belongs to no block.
     pub of_node: Vec<Option<usize>>,
-    /// The bases that lead into each block; none for the first.
+    /// For each block its entries: bases that are computed before the block and read inside it. The first block has
+    /// none.
     pub entries: Vec<Vec<ValueId>>,
-    /// Whether a base lies between blocks, or is read by many: recomputation may read it.
-    pub held: Vec<bool>,
+    /// For each base whether it is an entry or read by many blocks: recomputation may read it.
+    pub readable: Vec<bool>,
 }
 
-/// The part of the forward phase in which values are read.
+/// The forward phase as a line of nodes, with the span of each value on it.
 struct Flow<'a> {
     forward: &'a Forward<'a>,
-    /// Forward nodes with inputs, in order.
+    /// Forward nodes with inputs, in order. Positions below are positions in this list.
     nodes: Vec<NodeId>,
-    /// Whether a node at this position, or one between it and the position before, sums products.
+    /// For each position whether its node is a contraction.
     contracts: Vec<bool>,
-    /// For each base that is large enough to count, its first and last position: where it is made and last read.
+    /// For each base of at least `SMALLEST` bytes the positions where it is computed and where it is last read.
     spans: Vec<Option<(usize, usize)>>,
     common: Vec<bool>,
 }
 
 impl Blocks {
-    /// The blocks of a graph; none where there are too few.
+    /// The blocks of a graph; none where they are too few.
     pub fn of(forward: &Forward<'_>) -> Option<Blocks> {
         let flow = Flow::of(forward);
         let (one, two) = (flow.cuts(1), flow.cuts(2));
@@ -103,8 +104,8 @@ impl<'a> Flow<'a> {
         flow
     }
 
-    /// Positions behind which a block ends: of those between two sums of products where at most `width` values are
-    /// alive, one behind which only values are alive that backward reads anyway, or else the first.
+    /// The last position of each block but the last one. Between two contractions one cut is made where at most `width`
+    /// values are alive: the first position at which the fewest of them are values that backward does not read anyway.
     fn cuts(&self, width: usize) -> Vec<usize> {
         let n = self.nodes.len();
         let mut change = vec![0isize; n + 1];
@@ -151,7 +152,7 @@ impl<'a> Flow<'a> {
             }
         }
         let mut entries = vec![Vec::new(); cuts.len() + 1];
-        let mut held = self.common.clone();
+        let mut readable = self.common.clone();
         for (base, span) in self.spans.iter().enumerate() {
             let Some((first, last)) = *span else { continue };
             let (made, read) = (
@@ -160,7 +161,7 @@ impl<'a> Flow<'a> {
             );
             for entry in &mut entries[made + 1..=read.max(made)] {
                 entry.push(ValueId(base as u32));
-                held[base] = true;
+                readable[base] = true;
             }
             if read > made {
                 of_value[base] = Some(made + 1);
@@ -170,7 +171,7 @@ impl<'a> Flow<'a> {
             count: entries.len(),
             of_node,
             entries,
-            held,
+            readable,
         };
         blocks.stages(self.forward, &of_value);
         blocks
@@ -178,10 +179,11 @@ impl<'a> Flow<'a> {
 }
 
 impl Blocks {
-    /// Gives the nodes behind the forward phase their blocks.
+    /// Assigns backward and update nodes to blocks.
     fn stages(&mut self, forward: &Forward<'_>, of_value: &[Option<usize>]) {
         let graph = forward.graph;
-        // The first and the last block that a node needs; a gradient counts as of the block where it is next.
+        // For each node the first and the last block whose values it needs. A gradient counts as a value of the first
+        // block that it needs.
         let mut needs: Vec<Option<(usize, usize)>> = vec![None; graph.nodes.len()];
         for (i, node) in graph.nodes.iter().enumerate() {
             if node.phase == Phase::Forward {
@@ -201,8 +203,9 @@ impl Blocks {
         self.postpone(forward, of_value);
     }
 
-    /// Moves what reads gradients alone to the block where it is read, if its gradients are read there anyway: the
-    /// gradient times a scale, as the derivative of a normalization has it, need not wait from block to block.
+    /// Moves a backward node that reads gradients alone to the stage of its last reader, if its gradients are read
+    /// there anyway. The gradient times a scale, as the derivative of a norm computes it, then need not be kept from
+    /// stage to stage.
     fn postpone(&mut self, forward: &Forward<'_>, of_value: &[Option<usize>]) {
         let graph = forward.graph;
         let mut readers: Vec<Vec<usize>> = vec![Vec::new(); graph.values.len()];
@@ -220,8 +223,8 @@ impl Blocks {
             if node.phase != Phase::Backward || node.inputs.iter().any(reads_block) {
                 continue;
             }
-            let behind = node.outputs.iter().flat_map(|v| &readers[v.index()]);
-            let Some(read) = behind.filter_map(|&reader| self.of_node[reader]).max() else {
+            let later = node.outputs.iter().flat_map(|v| &readers[v.index()]);
+            let Some(read) = later.filter_map(|&reader| self.of_node[reader]).max() else {
                 continue;
             };
             let is_there = |v: &&ValueId| {
@@ -241,14 +244,14 @@ impl Blocks {
         }
     }
 
-    /// The values that lead into a block and into none before.
+    /// The new entries of a block: those that are not entries of the block before.
     pub fn first_entries(&self, block: usize) -> impl Iterator<Item = ValueId> {
         let before: &[ValueId] = if block == 0 { &[] } else { &self.entries[block - 1] };
         let entries = self.entries[block].iter().copied();
         entries.filter(move |v| !before.contains(v))
     }
 
-    /// The block of each node that clones for it belong to: that of nodes without one is the last.
+    /// The block that a node's clones belong to; the last one for a node without a block.
     pub fn stage(&self, node: usize) -> usize {
         self.of_node[node].unwrap_or(self.count - 1)
     }

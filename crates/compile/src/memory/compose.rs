@@ -1,48 +1,48 @@
-//! Composition: a way for each block, for the least time within a number of bytes, by dynamic programming over the
-//! blocks in the order of the forward phase.
+//! Composition: chooses a way for each block, for the least time within a number of bytes, by dynamic programming over
+//! the blocks in forward order.
 //!
-//! A state between two blocks is *closed*: the bytes that all blocks before it keep, and their time. Inside a segment
-//! it is *open*: of the segment's values only the first is kept. When backward reaches the segment, the values between
-//! its blocks are computed once more, with what its blocks keep from then on; these bytes come on top while the
-//! segment's own gradients are computed, and are not there while those of later blocks are.
+//! A state between two blocks records the bytes that the blocks before it keep, and their time. It is *closed* between
+//! segments and *open* inside one. Inside a segment only the first entry is kept. When backward reaches the segment, it
+//! computes the other entries once more, together with the values that the segment's blocks keep from then on. These
+//! bytes count while the segment's own gradients are computed, and not while those of later blocks are.
 //!
-//! A closed state may *promise* that the next block inverts a value that leads into both: then it is not kept.
+//! A closed state may *promise* that the next block inverts a value that both blocks read: then the value is not kept.
 //!
-//! Of states that are no better in any figure than another one only that one goes on, and none from which a bound of
-//! the seconds of later blocks shows that it takes longer than a choice that is known. So the choice is exact for the
-//! figures of the samples, unless there are more than [`MOST`] states between two blocks, of which those with the least
-//! bounds go on.
+//! A state is dropped where another one is at least as good in every figure, and where a lower bound on the time of
+//! later blocks shows that it ends slower than a choice already known. So the choice is optimal for the figures of the
+//! samples, unless there are more than [`MOST_STATES`] states between two blocks; then states with nearly the same
+//! bytes are merged.
 
 use std::collections::BTreeMap;
 
 use super::relaxation::Relaxation;
 use super::ways::{Way, Ways};
-use crate::passes::Form;
+use crate::passes::StorageFormat;
 
-/// The states between two blocks, of each kind, of which none is left out.
-const MOST: usize = 512;
+/// At most so many closed, promised and open states each go on from one block to the next.
+const MOST_STATES: usize = 512;
 
-/// The same for the first search, which only has to find a good choice.
-const FEW: usize = 16;
+/// The same for the first pass, which only has to find a good choice.
+const FEW_STATES: usize = 16;
 
-/// What the composition must know of a block.
+/// A block as the composition sees it.
 pub(super) struct Block<'a> {
     /// Its ways.
     pub ways: &'a Ways,
-    /// Its ways where the value that it is the last one to read follows from what it passes on.
+    /// Ways when its entry is inverted from its output.
     pub inverted: Option<&'a Ways>,
-    /// Bytes of the values that lead into it, and into no block before it.
+    /// Bytes of its new entries.
     pub entry: usize,
-    /// The same where they are kept in each form.
-    pub rounded_entry: [usize; Form::ALL.len()],
-    /// Of these the bytes of the value that the next block inverts, if it can.
+    /// Bytes of its new entries in each storage format.
+    pub rounded_entry: [usize; StorageFormat::ALL.len()],
+    /// Bytes of the new entry that the next block can invert; 0 if there is none.
     pub inverted_next: usize,
-    /// Bytes of gradients of later blocks that wait for their update.
+    /// Bytes of later blocks' gradients that wait for their update.
     pub waiting: usize,
 }
 
 impl Block<'_> {
-    /// The most bytes at once up to this block in a way, behind a state.
+    /// Peak bytes of all blocks up to this one, if this way follows a state.
     fn peak(&self, way: &Way, before: &State) -> usize {
         let others = before.outer + before.inner;
         let most = way.forward.max(way.backward + self.waiting);
@@ -50,53 +50,53 @@ impl Block<'_> {
     }
 }
 
-/// How a block's values are had in backward.
+/// The choice for one block.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Choice {
-    /// The candidates that backward recomputes in the block's own stage or, where `lasting`, for the segment.
+    /// Positions of the candidates that the block's own stage recomputes.
     pub recomputed: Vec<usize>,
-    /// Whether the value that leads into the block is not kept: it lies within a segment.
+    /// Whether the block's entries are not kept, because it is in a segment and not its first block.
     pub is_inner: bool,
-    /// Whether what is not recomputed in the block's stage is computed once more with the values between the segment's
-    /// blocks, and then kept. Within a segment nothing else is kept.
+    /// Whether candidates that the stage does not recompute are computed once for the whole segment, together with the
+    /// segment's entries, and kept from then on.
     pub in_segment: bool,
-    /// Whether the value that the block is the last one to read is not kept, but follows from what it passes on.
+    /// Whether the block's entry is inverted from its output.
     pub is_inverted: bool,
-    /// The form in which that is kept which is kept, with the values that lead into the block first, if not as it is.
-    pub form: Option<Form>,
-    /// Whether the block's backward part runs slice by slice of the rows.
+    /// Storage format of kept values and of new entry values; none means exact.
+    pub format: Option<StorageFormat>,
+    /// Whether the stage runs in slices.
     pub is_sliced: bool,
 }
 
-/// A choice for all blocks.
+/// The choices for all blocks.
 #[derive(Clone, Debug)]
 pub(super) struct Composed {
     pub choices: Vec<Choice>,
     /// Seconds of all blocks.
     pub seconds: f64,
-    /// The most bytes at once.
+    /// Peak bytes.
     pub peak: usize,
 }
 
 #[derive(Clone, Copy)]
 struct State {
-    /// Bytes that closed blocks keep, with the value that leads into an open segment.
+    /// Bytes kept by the blocks outside an open segment, and by the segment's first entry.
     outer: usize,
-    /// Bytes that an open segment keeps; 0 for a closed state.
+    /// Bytes that an open segment keeps while its gradients are computed; 0 in a closed state.
     inner: usize,
     peak: usize,
     seconds: f64,
-    /// Whether a segment is open.
+    /// Whether the state is inside a segment.
     is_open: bool,
-    /// No choice that goes on from here takes less seconds.
+    /// Lower bound on the seconds of all choices that continue this state.
     least: f64,
-    /// The position of its last step.
+    /// The position of the transition that led to it.
     step: usize,
 }
 
-/// How a state came from another one.
+/// The transition from one state to the next: what was chosen for the block between them.
 #[derive(Clone, Copy)]
-struct Step {
+struct Transition {
     before: usize,
     way: Option<usize>,
     is_inner: bool,
@@ -104,61 +104,61 @@ struct Step {
     is_inverted: bool,
 }
 
-/// The states between two blocks, by kind.
+/// The states between two blocks.
 #[derive(Default)]
 struct States {
     closed: Vec<State>,
-    /// Closed ones that promise to invert.
+    /// Closed states that promise that the next block inverts an entry.
     promised: Vec<State>,
     open: Vec<State>,
 }
 
 const NO_STEP: usize = usize::MAX;
 
-/// Which states go on of too many.
+/// Which states go on where they are too many.
 #[derive(Clone, Copy, PartialEq)]
 enum Thinning {
-    /// Those with the least bounds: a few of them lead to a good choice, where there is room.
+    /// The states with the lowest bounds. A few of them lead to a good choice where there is room.
     ByBound,
-    /// One of those of about the same bytes.
+    /// One state of each group with about the same bytes.
     ByBytes,
 }
 
-struct Search<'a> {
+struct Composer<'a> {
     blocks: &'a [Block<'a>],
     limit: usize,
     segments: bool,
-    steps: Vec<Step>,
+    steps: Vec<Transition>,
     relaxation: Relaxation,
-    /// Seconds that a choice is known to take.
+    /// Seconds of a choice that is known: slower states are dropped.
     bound: f64,
     thinning: Thinning,
-    /// The states between two blocks, of each kind, of which none is left out.
+    /// At most so many states of each list go on.
     most: usize,
 }
 
-/// The fastest choice that takes no more than `limit` bytes; none where there is none. Without `segments` each block is
-/// by itself.
+/// The fastest choice that takes no more than `limit` bytes; none where there is none. Without `segments` each block
+/// stands alone.
 pub(super) fn compose(blocks: &[Block<'_>], limit: usize, segments: bool) -> Option<Composed> {
-    let mut search = Search::new(blocks, limit, segments, f64::INFINITY);
-    let good = search.few();
-    search.bound = good.map_or(f64::INFINITY, |state| state.seconds);
-    let best = match (good, search.all()) {
+    let mut composer = Composer::new(blocks, limit, segments, f64::INFINITY);
+    let good = composer.good();
+    composer.bound = good.map_or(f64::INFINITY, |state| state.seconds);
+    let best = match (good, composer.best()) {
         (Some(good), Some(best)) if best.seconds < good.seconds => Some(best),
         (good, best) => good.or(best),
     };
-    best.map(|state| search.composed(state))
+    best.map(|state| composer.composed(state))
 }
 
-/// Whether there is a choice of no more than `limit` bytes that takes no more than so many seconds.
+/// Whether a choice of at most `limit` bytes takes at most so many seconds.
 pub(super) fn is_composed(blocks: &[Block<'_>], limit: usize, segments: bool, seconds: f64) -> bool {
-    let mut search = Search::new(blocks, limit, segments, seconds);
-    search.few().or_else(|| search.all()).is_some()
+    let mut composer = Composer::new(blocks, limit, segments, seconds);
+    composer.good().or_else(|| composer.best()).is_some()
 }
 
-impl<'a> Search<'a> {
-    fn new(blocks: &'a [Block<'a>], limit: usize, segments: bool, bound: f64) -> Search<'a> {
-        Search {
+impl<'a> Composer<'a> {
+    fn new(blocks: &'a [Block<'a>], limit: usize, segments: bool, bound: f64) -> Composer<'a> {
+        Composer {
             blocks,
             limit,
             segments,
@@ -166,19 +166,19 @@ impl<'a> Search<'a> {
             relaxation: Relaxation::of(blocks, limit, segments),
             bound,
             thinning: Thinning::ByBound,
-            most: FEW,
+            most: FEW_STATES,
         }
     }
 
-    /// A good choice.
-    fn few(&mut self) -> Option<State> {
-        (self.thinning, self.most) = (Thinning::ByBound, FEW);
+    /// Finds a good choice.
+    fn good(&mut self) -> Option<State> {
+        (self.thinning, self.most) = (Thinning::ByBound, FEW_STATES);
         self.run()
     }
 
-    /// The best choice.
-    fn all(&mut self) -> Option<State> {
-        (self.thinning, self.most) = (Thinning::ByBytes, MOST);
+    /// Finds the best choice.
+    fn best(&mut self) -> Option<State> {
+        (self.thinning, self.most) = (Thinning::ByBytes, MOST_STATES);
         self.run()
     }
 
@@ -199,17 +199,17 @@ impl<'a> Search<'a> {
         for at in 0..self.blocks.len() {
             let mut next = States::default();
             for state in &states.closed {
-                self.keep(at, state, false, &mut next);
+                self.alone(at, state, false, &mut next);
                 if self.segments && at + 1 < self.blocks.len() {
-                    self.within(at, state, false, &mut next.open);
+                    self.segment_block(at, state, false, &mut next.open);
                 }
             }
             for state in &states.promised {
-                self.keep(at, state, true, &mut next);
+                self.alone(at, state, true, &mut next);
             }
             for state in &states.open {
-                self.within(at, state, true, &mut next.open);
-                self.end(at, state, &mut next.closed);
+                self.segment_block(at, state, true, &mut next.open);
+                self.segment_end(at, state, &mut next.closed);
             }
             states = States {
                 closed: self.thinned(next.closed),
@@ -221,8 +221,8 @@ impl<'a> Search<'a> {
         closed.min_by(|a, b| a.seconds.total_cmp(&b.seconds))
     }
 
-    /// Goes on behind a block by a step, if that stays within the limit and may lead to a faster choice.
-    fn push(&mut self, at: usize, to: &mut Vec<State>, state: State, step: Step) {
+    /// Adds the state after a block, if it stays within the limit and may lead to a faster choice.
+    fn push(&mut self, at: usize, to: &mut Vec<State>, state: State, step: Transition) {
         if state.peak > self.limit {
             return;
         }
@@ -234,23 +234,25 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The block by itself, in each way; inverted where that was promised.
-    fn keep(&mut self, at: usize, state: &State, is_inverted: bool, next: &mut States) {
+    /// Continues a closed state with the block outside segments, in each way; inverted where that was promised.
+    fn alone(&mut self, at: usize, state: &State, is_inverted: bool, next: &mut States) {
         let block = &self.blocks[at];
         let ways = block.inverted.filter(|_| is_inverted).unwrap_or(block.ways);
         for (i, way) in ways.best.iter().enumerate() {
-            // What is inverted follows from exact values.
-            if way.form.is_some() && (is_inverted || block.inverted_next > 0) {
+            // Inversion needs exact values.
+            if way.format.is_some() && (is_inverted || block.inverted_next > 0) {
                 continue;
             }
-            let entry = way.form.map_or(block.entry, |form| block.rounded_entry[form as usize]);
+            let entry = way
+                .format
+                .map_or(block.entry, |format| block.rounded_entry[format as usize]);
             let closed = State {
                 outer: state.outer + entry + way.kept,
                 peak: block.peak(way, state),
                 seconds: state.seconds + way.seconds,
                 ..*state
             };
-            let step = Step {
+            let step = Transition {
                 before: state.step,
                 way: Some(i),
                 is_inner: false,
@@ -265,16 +267,22 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// A block of a segment that is not its last: computed once more for the next block's sake, with what it keeps from
-    /// then on. The value that leads into an inner block is kept by the segment, that into the first one by the state.
-    fn within(&mut self, at: usize, state: &State, is_inner: bool, to: &mut Vec<State>) {
+    /// Continues a state with a block of a segment that is not its last. Backward computes the block once more for the
+    /// next block's entries, with the values that it keeps from then on. The entry of the segment's first block counts
+    /// as kept outside, the others as kept by the segment.
+    fn segment_block(&mut self, at: usize, state: &State, is_inner: bool, to: &mut Vec<State>) {
         let block = &self.blocks[at];
         let (outer, inner) = if is_inner { (0, block.entry) } else { (block.entry, 0) };
-        let ways = block.ways.best.iter().enumerate().filter(|(_, way)| way.form.is_none());
+        let ways = block
+            .ways
+            .best
+            .iter()
+            .enumerate()
+            .filter(|(_, way)| way.format.is_none());
         let ways = ways.map(|(i, way)| (Some(i), way));
         for (number, way) in ways.chain([(None, &block.ways.smallest)]) {
             let kept = if number.is_some() { way.kept } else { 0 };
-            // While backward computes the block once more, a gradient of about its entry's size is there.
+            // While backward computes the block once more, a gradient about as large as the block's entry is alive.
             let again = state.outer + state.inner + way.forward + block.waiting + block.entry;
             let next = State {
                 outer: state.outer + outer,
@@ -284,7 +292,7 @@ impl<'a> Search<'a> {
                 is_open: true,
                 ..*state
             };
-            let step = Step {
+            let step = Transition {
                 before: state.step,
                 way: number,
                 is_inner,
@@ -295,8 +303,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The last block of a segment.
-    fn end(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
+    /// Continues an open state with the last block of its segment.
+    fn segment_end(&mut self, at: usize, state: &State, to: &mut Vec<State>) {
         let block = &self.blocks[at];
         let way = &block.ways.smallest;
         let next = State {
@@ -306,7 +314,7 @@ impl<'a> Search<'a> {
             is_open: false,
             ..*state
         };
-        let step = Step {
+        let step = Transition {
             before: state.step,
             way: None,
             is_inner: true,
@@ -316,8 +324,8 @@ impl<'a> Search<'a> {
         self.push(at, to, next, step);
     }
 
-    /// The states that may lead to the best choice behind a block, the fastest first: no others are better in all
-    /// figures, and if there are too many, those with the least bounds.
+    /// The states that go on after a block, fastest first: those that are not worse in all figures than another one
+    /// and, if these are too many, a part of them.
     fn thinned(&self, mut states: Vec<State>) -> Vec<State> {
         states.sort_by(|a, b| {
             let bytes = (a.outer, a.inner).cmp(&(b.outer, b.inner));
@@ -350,7 +358,7 @@ impl<'a> Search<'a> {
                 is_inner: step.is_inner,
                 in_segment: step.in_segment,
                 is_inverted: step.is_inverted,
-                form: way.form,
+                format: way.format,
                 is_sliced: way.is_sliced,
             });
             at = step.before;
@@ -364,10 +372,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// The states, the fastest first, without those than which another one is no slower and keeps as few bytes, in units of
-/// a grain.
+/// Drops each state that is slower than another one which keeps as few bytes. Bytes are compared in units of `grain`.
 fn without_worse(mut states: Vec<State>, grain: usize) -> Vec<State> {
-    // Of the states so far, by their outer bytes, the least inner bytes with as few outer ones.
+    // For the states so far: the least inner bytes of a state with at most so many outer bytes.
     let mut least: BTreeMap<usize, usize> = BTreeMap::new();
     states.retain(|state| {
         let (outer, inner) = (state.outer / grain, state.inner / grain);

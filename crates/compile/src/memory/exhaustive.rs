@@ -1,41 +1,41 @@
-//! Graphs of which every way is planned: those with few values to choose from, of which every set that could be
-//! recomputed is a way, and so is every choice of the composition by blocks, which may recompute a value once for each
-//! block; and those that cannot be cut into blocks, with nested sets.
+//! Graphs that are planned in every way: those with few candidate values, where each subset of the candidates and each
+//! choice of the composition by blocks (which may recompute a value once for each block) is tried; and those without
+//! blocks, where nested sets are tried.
 //!
-//! The estimated time is that of the plan itself, so that no way that fits a budget is faster than the one that is
-//! taken, and the floor is the least of all.
+//! The estimated time is that of the plan itself, so no way within a budget is faster than the one taken, and the floor
+//! is the least peak of all ways.
 
 use lessen_graph::Phase;
 
+use super::blocked_graph::{BlockedGraph, Selection, report};
 use super::compose::Composed;
-use super::layers::{Layers, Selection, report};
 use super::search::WORTH;
-use crate::choices::Choices;
+use crate::nested_sets::NestedSets;
 use crate::passes::remat::{Forward, SMALLEST};
 use crate::passes::{Packed, Recomputation, Recompute, narrow};
 use crate::plan::Plan;
 use crate::target::{KernelKind, Target};
 
-/// The most values of which every set is planned.
+/// Graphs with more candidates are not planned in every way.
 const MOST_VALUES: usize = 8;
 
-/// The most nodes of all graphs that are planned, for every set anew: some 40 ms.
+/// The most nodes of all planned graphs together: some 40 ms.
 const MOST_NODES: usize = 24_000;
 
-/// The least and the most nested sets of a graph with many values.
+/// The least and the most nested sets that are tried for a graph with many values.
 const NESTED: [usize; 2] = [4, 64];
 
-/// All ways of a graph.
-pub(crate) struct Family<'a> {
-    /// The sets of values that are recomputed.
+/// All ways of a graph that are tried.
+pub(crate) struct Alternatives<'a> {
+    /// Sets of recomputed values.
     sets: Vec<Vec<Recompute>>,
-    layers: Option<&'a Layers>,
+    blocked: Option<&'a BlockedGraph>,
     composed: Vec<Composed>,
-    /// Nodes of the graph.
+    /// Number of nodes of the graph.
     nodes: usize,
 }
 
-/// What is known of a plan that was tried.
+/// The figures of a plan that was tried.
 struct Figures {
     graph: usize,
     /// The position among the ways of the graph.
@@ -44,14 +44,15 @@ struct Figures {
     bytes: usize,
 }
 
-impl<'a> Family<'a> {
-    /// Every set of the values of a graph, of which backward keeps some as bits; none where there are too many values.
+impl<'a> Alternatives<'a> {
+    /// Every subset of a graph's candidates, and every choice of the composition; none where there are too many
+    /// candidates. `bits` are values that backward reads as bits.
     pub fn of_subsets(
         forward: &Forward<'_>,
         bits: &[Packed],
-        layers: Option<&'a Layers>,
+        blocked: Option<&'a BlockedGraph>,
         target: &dyn Target,
-    ) -> Option<Family<'a>> {
+    ) -> Option<Alternatives<'a>> {
         let graph = forward.graph;
         let (mut values, mut always) = (Vec::new(), Vec::new());
         let runs = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
@@ -65,7 +66,7 @@ impl<'a> Family<'a> {
                     continue;
                 }
                 if narrow::widened_from(graph, value).is_some() {
-                    // Backward has it as `bf16`.
+                    // Backward reads the value as `bf16` and widens it itself.
                     always.push(report(graph, value));
                 } else if !is_slow {
                     values.push(report(graph, value));
@@ -80,21 +81,21 @@ impl<'a> Family<'a> {
             let chosen = chosen.map(|(_, value)| value);
             always.iter().chain(chosen).cloned().collect()
         };
-        Some(Family {
+        Some(Alternatives {
             sets: (0..1 << values.len()).map(set).collect(),
-            composed: layers.map_or(Vec::new(), Layers::all),
-            layers,
+            composed: blocked.map_or(Vec::new(), BlockedGraph::all),
+            blocked,
             nodes: graph.nodes.len(),
         })
     }
 
-    /// Nested sets of a graph, of which backward keeps some values as bits.
-    pub fn of_nested(forward: &Forward<'_>, bits: &[Packed]) -> Family<'a> {
+    /// Nested sets of a graph's candidates. `bits` are values that backward reads as bits.
+    pub fn of_nested(forward: &Forward<'_>, bits: &[Packed]) -> Alternatives<'a> {
         let [least, most] = NESTED;
         let nodes = forward.graph.nodes.len();
-        Family {
-            sets: Choices::of(forward, bits).sets((MOST_NODES / nodes.max(1)).clamp(least, most)),
-            layers: None,
+        Alternatives {
+            sets: NestedSets::of(forward, bits).sets((MOST_NODES / nodes.max(1)).clamp(least, most)),
+            blocked: None,
             composed: Vec::new(),
             nodes,
         }
@@ -105,14 +106,14 @@ impl<'a> Family<'a> {
         self.sets.len() + self.composed.len()
     }
 
-    /// The way of a position.
+    /// The way at a position.
     fn selection(&self, at: usize) -> Selection<'a> {
-        if let (Some(layers), Some(at)) = (self.layers, at.checked_sub(self.sets.len())) {
-            return layers.selection(&self.composed[at].choices);
+        if let (Some(blocked), Some(at)) = (self.blocked, at.checked_sub(self.sets.len())) {
+            return blocked.selection(&self.composed[at].choices);
         }
         let recomputed = self.sets[at].clone();
         Selection {
-            what: Recomputation {
+            recomputation: Recomputation {
                 values: recomputed.iter().map(|choice| choice.value).collect(),
                 ..Recomputation::default()
             },
@@ -123,34 +124,36 @@ impl<'a> Family<'a> {
     }
 }
 
-/// Whether planning graphs in all ways takes milliseconds.
-pub(crate) fn are_few(graphs: &[Family<'_>]) -> bool {
-    let nodes = graphs.iter().map(|family| family.count() * family.nodes);
+/// Whether all ways of these graphs are planned within milliseconds.
+pub(crate) fn are_few(graphs: &[Alternatives<'_>]) -> bool {
+    let nodes = graphs
+        .iter()
+        .map(|alternatives| alternatives.count() * alternatives.nodes);
     nodes.sum::<usize>() <= MOST_NODES
 }
 
-/// The fastest plan within the budget, of graphs that compute the same; without a budget, which `usize::MAX` stands
-/// for, that of the fewest bytes of those that take hardly longer than the fastest one. `try_out` makes a plan of the
-/// graph with this position.
+/// The fastest plan within the budget, of graphs that compute the same. Without a budget (`usize::MAX`) it is the plan
+/// of the fewest bytes among those that are hardly slower than the fastest one. `try_out` plans the graph at a position
+/// in a way.
 ///
 /// # Errors
 /// The least bytes of all plans, where none fits.
 pub(crate) fn within(
-    graphs: &[Family<'_>],
+    graphs: &[Alternatives<'_>],
     budget: usize,
     try_out: impl Fn(usize, Selection<'_>) -> Plan,
 ) -> Result<Plan, usize> {
-    if let [family] = graphs
-        && family.count() == 1
+    if let [alternatives] = graphs
+        && alternatives.count() == 1
     {
-        let plan = try_out(0, family.selection(0));
+        let plan = try_out(0, alternatives.selection(0));
         let bytes = plan.peak_bytes();
         return if bytes <= budget { Ok(plan) } else { Err(bytes) };
     }
     let mut tried = Vec::new();
-    for (graph, family) in graphs.iter().enumerate() {
-        tried.extend((0..family.count()).map(|at| {
-            let plan = try_out(graph, family.selection(at));
+    for (graph, alternatives) in graphs.iter().enumerate() {
+        tried.extend((0..alternatives.count()).map(|at| {
+            let plan = try_out(graph, alternatives.selection(at));
             Figures {
                 graph,
                 at,

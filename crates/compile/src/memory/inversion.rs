@@ -1,5 +1,5 @@
-//! Inversion of blocks: the value that leads into a block and no further follows from what the block passes on, as in
-//! the additive coupling of reversible networks (`y = x + f(z)` gives `x = y - f(z)`).
+//! Inversion of blocks: the entry of a block that no later block reads is computed from the block's output, as in the
+//! additive coupling of reversible networks (`y = x + f(z)` gives `x = y - f(z)`).
 
 use lessen_graph::{NodeId, Operand, Phase, ValueId};
 
@@ -7,22 +7,22 @@ use super::blocks::Blocks;
 use crate::passes::Inverted;
 use crate::passes::remat::{Forward, SMALLEST};
 
-/// How the value that leads into a block follows from what it passes on.
+/// The inversion of a block.
 #[derive(Clone)]
 pub(super) struct Inversion {
-    /// The value, which the block before passes on and this one is the last to read in the forward phase.
+    /// The inverted entry: the block before passes it on, and this block is the last to read it in the forward phase.
     pub value: ValueId,
     /// Its bytes.
     pub bytes: usize,
-    /// The declared error of the rule.
+    /// Declared error of the inversion rule.
     pub error: f64,
-    /// How it follows.
+    /// The operation that computes the entry, and its operands.
     pub how: Inverted,
 }
 
 impl Inversion {
-    /// For each block its inversion, if it has one whose declared error is at most `allowed`. The value leads into at
-    /// most one block before.
+    /// For each block its inversion, if it has one whose declared error is at most `allowed`. The inverted value is an
+    /// entry of this block and at most of the block before.
     pub fn of_blocks(forward: &Forward<'_>, blocks: &Blocks, allowed: f64) -> Vec<Option<Inversion>> {
         let mut nodes = vec![Vec::new(); blocks.count];
         for (i, node) in forward.graph.nodes.iter().enumerate() {
@@ -52,7 +52,7 @@ impl Inversion {
     }
 }
 
-/// How a value follows from what its block passes on, by one operation, and the declared error.
+/// The inversion of a value from the values that its block passes on, by one operation, and its declared error.
 fn inverted(
     forward: &Forward<'_>,
     nodes: &[NodeId],

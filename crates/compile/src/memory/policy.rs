@@ -1,11 +1,11 @@
-//! Fixed policies, beside which the planner is measured.
+//! Fixed policies, with which the planner is compared.
 
+use super::blocked_graph::{BlockedGraph, Selection};
 use super::compose::Choice;
-use super::layers::{Layers, Selection};
 use crate::options::Policy;
 
-impl Layers {
-    /// What a policy recomputes; none where it does not go by blocks.
+impl BlockedGraph {
+    /// The recomputation of a policy; none where the policy does not go by blocks.
     pub fn of_policy(&self, policy: Policy) -> Option<Selection<'_>> {
         let counts = self.candidate_counts();
         let segment = match policy {
@@ -23,7 +23,7 @@ impl Layers {
                     is_inner: block % segment > 0,
                     in_segment: segment > 1 && !is_last,
                     is_inverted,
-                    form: None,
+                    format: None,
                     is_sliced: false,
                 }
             })
@@ -31,8 +31,9 @@ impl Layers {
         Some(self.selection(&choices))
     }
 
-    /// The same blocks, of which each is kept as a whole or inverted and recomputed as a whole.
-    pub fn for_knapsack(mut self) -> Layers {
+    /// The same blocks with one way each, for the knapsack policy: inverted blocks recompute everything, the others
+    /// keep everything.
+    pub fn for_knapsack(mut self) -> BlockedGraph {
         for (sample, ways) in &mut self.classes {
             let way = if sample.inverted.is_some() {
                 &ways.all

@@ -1,55 +1,56 @@
-//! A lower bound of the seconds of blocks: bytes cost seconds instead of being limited (Lagrangian relaxation), and the
-//! blocks do what is cheapest then.
+//! A lower bound on the time of blocks by Lagrangian relaxation: instead of a limit on bytes there is a price in
+//! seconds per byte, and each block takes the cheapest way at that price.
 
 use super::compose::Block;
 
-/// Prices beside the best one, as parts of it: states between two blocks have more or less room left than the start.
+/// The prices that are tried, as multiples of the best one. The room left differs from state to state, and so does the
+/// best price.
 const PRICES: [f64; 7] = [0.0, 0.6, 0.85, 1.0, 1.15, 1.5, 2.5];
 
-/// The lowest price beside none, in seconds per byte.
+/// The lowest price above zero, in seconds per byte.
 const LOWEST: f64 = 1e-15;
 
-/// Halvings of the interval that holds the best price, which is four times its lower end.
+/// Halvings of the interval around the best price, whose upper end is four times its lower end.
 const HALVINGS: usize = 12;
 
-/// What a block adds to the bytes that are kept, and the seconds that it takes then.
-type Step = (f64, f64);
+/// Bytes that a block keeps, and the seconds that it takes.
+type Cost = (f64, f64);
 
-/// What a block can do.
-struct Steps {
-    /// By itself, in each way.
-    alone: Vec<Step>,
-    /// As the first one of a segment.
-    first: Step,
-    /// Within a segment, neither the first nor the last.
-    inner: Step,
-    /// As the last one of a segment.
-    last: Step,
+/// The costs of a block in each role.
+struct BlockCosts {
+    /// Outside segments, in each way.
+    alone: Vec<Cost>,
+    /// As the first block of a segment.
+    first: Cost,
+    /// As an inner block of a segment.
+    inner: Cost,
+    /// As the last block of a segment.
+    last: Cost,
 }
 
 /// The least costs of blocks at a price.
 struct Costs {
-    /// Seconds per byte.
+    /// The price, in seconds per byte.
     price: f64,
-    /// Of each block and all behind it, where no segment is open before it.
+    /// For each block: the cost of it and all later blocks, from a closed state.
     closed: Vec<f64>,
-    /// The same where a segment is open.
+    /// The same from an open state.
     open: Vec<f64>,
-    /// Bytes that the blocks keep at these costs.
+    /// Bytes that all blocks keep at these costs.
     bytes: f64,
 }
 
-/// Lower bounds of the seconds of each block and all behind it, for the bytes that those before it keep.
+/// Lower bounds on the time of each block and all later ones, for the bytes that earlier blocks keep.
 pub(super) struct Relaxation {
     costs: Vec<Costs>,
-    /// The most bytes that all blocks before the last one can keep.
+    /// The most bytes that all blocks but the last one can keep.
     room: f64,
 }
 
 impl Relaxation {
     /// The bounds of blocks within a limit of bytes, with segments or without.
     pub fn of(blocks: &[Block<'_>], limit: usize, segments: bool) -> Relaxation {
-        let steps: Vec<Steps> = blocks.iter().map(Steps::of).collect();
+        let steps: Vec<BlockCosts> = blocks.iter().map(BlockCosts::of).collect();
         let room = limit as f64 - blocks.last().map_or(0, least_peak) as f64;
         let at = |price: f64| Costs::at(price, &steps, segments);
         let best = best_price(room, &at);
@@ -57,7 +58,7 @@ impl Relaxation {
         Relaxation { costs, room }
     }
 
-    /// The block at the position and all behind it take no less where those before keep so many bytes.
+    /// The least seconds of the block at a position and all later ones, where earlier blocks keep so many bytes.
     pub fn least(&self, at: usize, kept: usize, is_open: bool) -> f64 {
         let left = self.room - kept as f64;
         let bounds = self.costs.iter().map(|costs| {
@@ -68,20 +69,22 @@ impl Relaxation {
     }
 }
 
-impl Steps {
-    fn of(block: &Block<'_>) -> Steps {
+impl BlockCosts {
+    fn of(block: &Block<'_>) -> BlockCosts {
         let mut alone = Vec::new();
         for ways in [Some(block.ways), block.inverted].into_iter().flatten() {
             for way in &ways.best {
-                let entry = way.form.map_or(block.entry, |form| block.rounded_entry[form as usize]);
+                let entry = way
+                    .format
+                    .map_or(block.entry, |format| block.rounded_entry[format as usize]);
                 let kept = (entry + way.kept).saturating_sub(block.inverted_next);
                 alone.push((kept as f64, way.seconds));
             }
         }
-        // What a block of a segment keeps is there no longer than the segment.
+        // Values that a block of a segment keeps are gone before the next segment begins.
         let fastest = block.ways.best[0].seconds.min(block.ways.smallest.seconds);
         let again = fastest + block.ways.forward_seconds;
-        Steps {
+        BlockCosts {
             alone,
             first: (block.entry as f64, again),
             inner: (0.0, again),
@@ -91,14 +94,14 @@ impl Steps {
 }
 
 impl Costs {
-    fn at(price: f64, steps: &[Steps], segments: bool) -> Costs {
+    fn at(price: f64, steps: &[BlockCosts], segments: bool) -> Costs {
         let n = steps.len();
-        // Behind the last block no segment is open.
+        // No segment is open after the last block.
         let (mut closed, mut open) = (vec![(0.0, 0.0); n + 1], vec![(f64::INFINITY, 0.0); n + 1]);
         for (at, steps) in steps.iter().enumerate().rev() {
-            // What the last block keeps is not there with what a later block takes.
+            // Bytes that the last block keeps are free before any other stage runs.
             let price = if at + 1 == n { 0.0 } else { price };
-            let to = |after: (f64, f64), step: Step| (after.0 + step.1 + price * step.0, after.1 + step.0);
+            let to = |after: (f64, f64), step: Cost| (after.0 + step.1 + price * step.0, after.1 + step.0);
             let alone = steps.alone.iter().map(|&step| to(closed[at + 1], step));
             let first = segments.then(|| to(open[at + 1], steps.first));
             closed[at] = least(alone.chain(first));
@@ -119,7 +122,7 @@ fn least(costs: impl Iterator<Item = (f64, f64)>) -> (f64, f64) {
     costs.fold((f64::INFINITY, 0.0), less)
 }
 
-/// The price at which the bound of all blocks is highest: it is concave in the price, and rises where the blocks keep
+/// The price with the highest bound for all blocks. The bound is concave in the price, and rises while the blocks keep
 /// more bytes than there is room for.
 fn best_price(room: f64, at: &impl Fn(f64) -> Costs) -> f64 {
     let is_too_low = |price: f64| at(price).bytes > room;
@@ -142,7 +145,7 @@ fn best_price(room: f64, at: &impl Fn(f64) -> Costs) -> f64 {
     above
 }
 
-/// The fewest bytes that a block takes at once, besides what others keep.
+/// The lowest peak of a block, values of other blocks not counted.
 fn least_peak(block: &Block<'_>) -> usize {
     let ways = [Some(block.ways), block.inverted].into_iter().flatten();
     let ways = ways.flat_map(|ways| ways.best.iter().chain([&ways.smallest]));

@@ -1,5 +1,5 @@
-//! Samples: one block of a graph with its part of backward and of the update, as a graph of its own. What runs before
-//! and between is one operation each, [`Others`].
+//! Samples: one block of a graph with its stage and its updates, as a graph of its own. The blocks before and after are
+//! one operation each, [`OtherBlocksOp`].
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -10,54 +10,55 @@ use lessen_graph::{Assign, Graph, InputKind, Layout, Node, NodeId, Op, Output, P
 
 use super::blocks::Blocks;
 use super::inversion::Inversion;
-use super::others::{Others, Who};
+use super::other_blocks::{OtherBlocks, OtherBlocksOp};
 use crate::passes::remat::Forward;
-use crate::passes::{Form, Inverted};
+use crate::passes::{Inverted, StorageFormat};
 use crate::target::Target;
 
 /// A block as a graph of its own.
 pub(super) struct Sample {
-    /// The block's nodes, [`Others`] unless the block is the last, and the block's part of backward and of the update.
+    /// The block's forward nodes, [`OtherBlocksOp`] nodes for the blocks before and after it, and the block's stage and
+    /// updates.
     pub graph: Graph,
-    /// For each value whether it leads into the block.
+    /// For each value whether it is an entry of the block.
     pub entered: Vec<bool>,
-    /// The values that may be kept or recomputed, by node; in the sample.
+    /// The candidates, grouped by the node that computes them.
     pub candidates: Vec<Vec<ValueId>>,
-    /// The values that are always recomputed, since backward has them as `bf16`.
+    /// Values that are always recomputed, because backward reads them as `bf16`.
     pub always: Vec<ValueId>,
-    /// Values that are kept as bits, where they are kept.
+    /// Values that are stored as bits if they are kept.
     pub bits: Vec<ValueId>,
-    /// The values that lead into the block first and may be kept in another form.
+    /// The new entries of the block that may be rounded.
     pub rounded_entries: Vec<ValueId>,
-    /// Where the block is inverted, the value that leads into it and follows from what it passes on.
+    /// The inversion of the block, in an inverted sample.
     pub inverted: Option<Inversion>,
-    /// Bytes of gradients that wait for an update behind the whole backward phase.
+    /// Bytes of gradients that wait for an update after the whole backward phase.
     pub waiting: usize,
     /// Bytes of the values that the block passes on.
     pub passed: usize,
 }
 
-/// The values of a block of which a sample must know.
+/// The values of a block that a sample must know.
 pub(super) struct SampleValues<'a> {
-    /// Those that may be kept or recomputed, by node.
+    /// The candidates, grouped by the node that computes them.
     pub candidates: &'a [Vec<ValueId>],
-    /// Those that are recomputed in any case.
+    /// Values that are always recomputed.
     pub always: &'a [ValueId],
-    /// Those that are kept as bits.
+    /// Values that are stored as bits if they are kept.
     pub bits: &'a [ValueId],
-    /// Those that lead into the block first and may be kept in another form.
+    /// New entries that may be rounded.
     pub rounded_entries: &'a [ValueId],
 }
 
-/// A graph of which samples are made.
+/// The graph that samples are cut from.
 pub(super) struct Source<'a> {
     pub forward: &'a Forward<'a>,
     pub blocks: &'a Blocks,
     /// For each value the nodes that read it.
     pub readers: Vec<Vec<NodeId>>,
-    /// Whether a value is an output or assigned.
+    /// For each value whether it is an output or assigned to a state.
     pub results: Vec<bool>,
-    /// For each value the assignments of it, by position.
+    /// For each value the positions of its assignments.
     assigns: Vec<Vec<usize>>,
     /// For each block its nodes, in order.
     pub nodes: Vec<Vec<NodeId>>,
@@ -94,14 +95,14 @@ impl<'a> Source<'a> {
         &self.forward.graph.nodes[id.index()]
     }
 
-    /// The phase of the nodes of another block that read a value, if any do; the earliest of several.
+    /// The earliest phase in which another block reads a value; none where no other block does.
     fn read_outside(&self, value: ValueId, block: usize) -> Option<Phase> {
         let outside = |id: &&NodeId| self.blocks.of_node[id.index()] != Some(block);
         let readers = self.readers[value.index()].iter().filter(outside);
         readers.map(|id| self.node(*id).phase).min()
     }
 
-    /// The sample of a block. With `inversion` the block is inverted.
+    /// The sample of a block; the inverted one where there is an inversion.
     pub fn sample(&self, block: usize, values: &SampleValues<'_>, inversion: Option<&Inversion>) -> Sample {
         let graph = self.forward.graph;
         let mut maker = Maker {
@@ -111,9 +112,9 @@ impl<'a> Source<'a> {
         };
         let entered = self.entered(block);
         if !entered.is_empty() {
-            maker.before(&entered);
+            maker.forward_before(&entered);
         }
-        let (forward, behind): (Vec<NodeId>, Vec<NodeId>) =
+        let (forward, stage_nodes): (Vec<NodeId>, Vec<NodeId>) =
             (self.nodes[block].iter()).partition(|id| self.node(**id).phase == Phase::Forward);
         forward.iter().for_each(|id| maker.copy(self.node(*id)));
         let passes_on = |v: &ValueId| self.results[v.index()] || self.read_outside(*v, block).is_some();
@@ -121,13 +122,13 @@ impl<'a> Source<'a> {
             .flat_map(|id| self.node(*id).outputs.iter().copied())
             .filter(passes_on)
             .collect();
-        let returned = self.returned(block, &behind);
+        let returned = self.returned(block, &stage_nodes);
         if block + 1 < self.blocks.count {
-            maker.rest(&passed, &returned);
+            maker.after(&passed, &returned);
         }
-        behind.iter().for_each(|id| maker.copy(self.node(*id)));
+        stage_nodes.iter().for_each(|id| maker.copy(self.node(*id)));
         let mut waiting = 0;
-        for id in &behind {
+        for id in &stage_nodes {
             for &value in &self.node(*id).outputs {
                 let outside = self.read_outside(value, block);
                 if self.results[value.index()] || outside.is_some() {
@@ -140,7 +141,7 @@ impl<'a> Source<'a> {
         }
         let inverted = inversion.map(|inversion| maker.inverted(inversion));
         if let Some(inverted) = &inverted {
-            maker.again(inverted.value);
+            maker.backward_before(inverted.value);
         }
         maker.assigns(&self.assigns);
         let mapped = |values: &[ValueId]| values.iter().map(|v| maker.map[v]).collect::<Vec<_>>();
@@ -171,7 +172,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// The bases of forward values that a block reads and others have computed.
+    /// The entries of a block, as bases.
     fn entered(&self, block: usize) -> Vec<ValueId> {
         let inputs = self.nodes[block].iter().flat_map(|id| self.node(*id).inputs.iter());
         let bases = inputs.map(|&v| self.forward.base(v));
@@ -185,10 +186,10 @@ impl<'a> Source<'a> {
         entered
     }
 
-    /// The bases of gradients that a block's part of backward reads and others have computed.
-    fn returned(&self, block: usize, behind: &[NodeId]) -> Vec<ValueId> {
+    /// The gradients, as bases, that the block's stage reads and other blocks compute.
+    fn returned(&self, block: usize, stage_nodes: &[NodeId]) -> Vec<ValueId> {
         let graph = self.forward.graph;
-        let inputs = behind.iter().flat_map(|id| self.node(*id).inputs.iter());
+        let inputs = stage_nodes.iter().flat_map(|id| self.node(*id).inputs.iter());
         let bases = inputs.map(|&v| self.forward.base(v));
         let from_others = |base: &ValueId| {
             graph.producer(*base).is_some_and(|id| {
@@ -211,7 +212,7 @@ struct Maker<'a> {
 }
 
 impl Maker<'_> {
-    /// Adds a node whose first outputs stand for these values.
+    /// Adds a node whose first outputs stand for these values of the graph.
     fn push(&mut self, op: Arc<dyn Op>, inputs: &[ValueId], node: (&[ValueId], Phase, &Arc<str>)) -> Vec<ValueId> {
         let (outputs, phase, scope) = node;
         let made = self.new.add_node(op, inputs, phase, scope.clone());
@@ -227,7 +228,8 @@ impl Maker<'_> {
         self.map.extend(node.outputs.iter().copied().zip(made.iter().copied()));
     }
 
-    /// A value of the sample for one of the graph: an input unless it is made in the sample, or a constant.
+    /// The sample's value for one of the graph. Constants and views are copied; a value that no node of the sample
+    /// computes becomes an input.
     fn read(&mut self, old: ValueId) -> ValueId {
         if let Some(&value) = self.map.get(&old) {
             return value;
@@ -240,7 +242,7 @@ impl Maker<'_> {
             self.copy(&graph.nodes[id.index()]);
             return self.map[&old];
         }
-        // What an update computes before the forward phase lies in the memory of its state.
+        // A value that an update computes before the forward phase lies in the memory of its state.
         let is_updated = |id: NodeId| graph.nodes[id.index()].phase == Phase::Update;
         let kind = match graph.input(old) {
             Some(input) => input.kind,
@@ -254,32 +256,33 @@ impl Maker<'_> {
         value
     }
 
-    fn before(&mut self, entered: &[ValueId]) {
+    fn forward_before(&mut self, entered: &[ValueId]) {
         let outputs = self.types(entered);
         let all = self.new.add_input("before", InputKind::Data, Type::f32(&[]));
         let all = all.expect("a scalar has a size that can be counted");
-        let who = Who::Before;
-        let before = Arc::new(Others { who, outputs });
+        let which = OtherBlocks::ForwardBefore;
+        let before = Arc::new(OtherBlocksOp { which, outputs });
         self.push(before, &[all], (entered, Phase::Forward, &Arc::from("")));
     }
 
-    fn rest(&mut self, passed: &[ValueId], returned: &[ValueId]) {
+    fn after(&mut self, passed: &[ValueId], returned: &[ValueId]) {
         let mut outputs = self.types(returned);
         outputs.push(Type::f32(&[]));
         let inputs: Vec<ValueId> = passed.iter().map(|&v| self.read(v)).collect();
-        let who = Who::Behind;
-        let rest = Arc::new(Others { who, outputs });
+        let which = OtherBlocks::After;
+        let rest = Arc::new(OtherBlocksOp { which, outputs });
         let made = self.push(rest, &inputs, (returned, Phase::Backward, &Arc::from("")));
         self.output(made[returned.len()]);
     }
 
-    /// The end of the blocks before, which read an inverted value of the sample when its own gradients are there.
-    fn again(&mut self, inverted: ValueId) {
+    /// Adds the stages of the blocks before, which read the inverted entry once the sample's own gradients are
+    /// complete.
+    fn backward_before(&mut self, inverted: ValueId) {
         let results = self.new.outputs.iter().map(|output| output.value);
         let inputs: Vec<ValueId> = results.chain([inverted]).collect();
-        let (who, outputs) = (Who::Again, vec![Type::f32(&[])]);
+        let (which, outputs) = (OtherBlocks::BackwardBefore, vec![Type::f32(&[])]);
         let made = self.push(
-            Arc::new(Others { who, outputs }),
+            Arc::new(OtherBlocksOp { which, outputs }),
             &inputs,
             (&[], Phase::Backward, &Arc::from("")),
         );
@@ -295,7 +298,7 @@ impl Maker<'_> {
         self.new.outputs.push(Output { name, value });
     }
 
-    /// An inversion, in values of the sample.
+    /// The inversion in values of the sample.
     fn inverted(&mut self, inversion: &Inversion) -> Inversion {
         let operands = inversion.how.operands.iter().map(|&v| self.read(v)).collect();
         let op = inversion.how.op.clone();
@@ -307,7 +310,7 @@ impl Maker<'_> {
         }
     }
 
-    /// The assignments whose value the sample makes, of these for each value.
+    /// Adds the assignments of values that the sample computes.
     fn assigns(&mut self, of_values: &[Vec<usize>]) {
         let mut own: Vec<usize> = self.map.keys().flat_map(|v| &of_values[v.index()]).copied().collect();
         own.sort_unstable();
@@ -320,15 +323,15 @@ impl Maker<'_> {
 }
 
 impl Sample {
-    /// The values that are kept in a form where these candidates are recomputed.
-    pub fn rounded(&self, recomputed: &[usize], form: Form) -> Vec<(ValueId, Form)> {
+    /// The values that are rounded to a storage format where these candidates are recomputed.
+    pub fn rounded(&self, recomputed: &[usize], format: StorageFormat) -> Vec<(ValueId, StorageFormat)> {
         let kept = (0..self.candidates.len()).filter(|i| !recomputed.contains(i));
         let kept = kept.flat_map(|i| &self.candidates[i]).chain(&self.rounded_entries);
-        let in_form = |&v: &ValueId| Some((v, form.of_value(&self.graph, v)?));
+        let in_form = |&v: &ValueId| Some((v, format.of_value(&self.graph, v)?));
         kept.filter_map(in_form).collect()
     }
 
-    /// What a plan depends on: two samples with the same description have the same plans, but for names and offsets.
+    /// The facts that a plan depends on: samples with equal descriptions have equal plans, but for names.
     pub fn description(&self, target: &dyn Target) -> Vec<u64> {
         let mut words = Vec::new();
         let mut add = |part: &dyn Fn(&mut DefaultHasher)| {

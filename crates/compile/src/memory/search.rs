@@ -1,46 +1,46 @@
-//! The search for a plan within a budget: choices from the fastest to the smallest, of which the first one is taken
-//! whose plan of the whole graph fits.
+//! The search for a plan within a budget: choices are tried from the fastest to the smallest, and the first one whose
+//! plan of the whole graph fits is taken.
 //!
-//! The choices come from a grid of limits that no budget moves. A larger budget begins earlier in the grid, so that it
-//! never gets a slower plan.
+//! The choices come from a grid of limits that does not depend on the budget. A larger budget begins earlier in the
+//! grid, so that it never gets a slower plan.
 
 use std::cmp::Ordering;
 use std::ops::Range;
 
+use super::blocked_graph::{BlockedGraph, Selection};
 use super::compose::{Choice, Composed, compose, is_composed};
-use super::layers::{Layers, Selection};
 use crate::plan::Plan;
 
-/// Each limit of the grid is this part of the one before.
+/// The ratio of each limit of the grid to the one before.
 const GRID: f64 = 0.97;
 
-/// The steps from a limit of the grid to the next one in which the choices between are tried.
+/// Between two limits of the grid so many finer steps are tried.
 const FINE: usize = 3;
 
-/// By how much a plan may take less than its limit says.
+/// A plan may take less memory than its limit, at most by this factor.
 const SLACK: f64 = 1.05;
 
-/// By how much the plan without a budget may take longer than the fastest one.
+/// Without a budget, a plan may be slower than the fastest one by this factor if it is smaller.
 pub(super) const WORTH: f64 = 1.03;
 
-/// The smallest choices of which the floor is the least.
+/// The floor is the least peak of so many of the smallest choices.
 const LAST: usize = 6;
 
-/// The fastest plan within the budget, of graphs that compute the same; without a budget, which `usize::MAX` stands
-/// for, that of the fewest bytes of those that take hardly longer than the fastest one. `try_out` makes a plan of the
-/// graph with this position.
+/// The fastest plan within the budget, of graphs that compute the same. Without a budget (`usize::MAX`) it is the plan
+/// of the fewest bytes among those that are hardly slower than the fastest one. `try_out` plans the graph at a position
+/// with a selection.
 ///
 /// # Errors
 /// The least bytes of all plans tried, where none fits.
 pub(crate) fn within(
-    graphs: &[Layers],
+    graphs: &[BlockedGraph],
     budget: usize,
     try_out: impl Fn(usize, Selection<'_>) -> Plan,
 ) -> Result<Plan, usize> {
     let most = WORTH
         * graphs
             .iter()
-            .map(|layers| layers.seconds(0))
+            .map(|blocked| blocked.seconds(0))
             .fold(f64::INFINITY, f64::min);
     let worth = |plan: &Plan| if budget == usize::MAX { 0.0 } else { plan.seconds };
     let better = |one: Plan, other: Plan| {
@@ -51,7 +51,7 @@ pub(crate) fn within(
         }
     };
     let found = graphs.iter().enumerate();
-    let found = found.map(|(i, layers)| layers.within(budget, most, |chosen| try_out(i, chosen)));
+    let found = found.map(|(i, blocked)| blocked.within(budget, most, |chosen| try_out(i, chosen)));
     let joined = found.reduce(|one, other| match (one, other) {
         (Ok(one), Ok(other)) => Ok(better(one, other)),
         (Err(one), Err(other)) => Err(one.min(other)),
@@ -60,8 +60,8 @@ pub(crate) fn within(
     joined.expect("at least one graph")
 }
 
-impl Layers {
-    /// The limit of a position in the grid; that of the first is as large as any choice.
+impl BlockedGraph {
+    /// The limit at a position in the grid. The first one is the peak of the fastest choice.
     fn limit(&self, at: usize) -> usize {
         self.fine_limit(FINE * at)
     }
@@ -71,7 +71,7 @@ impl Layers {
         (most as f64 * GRID.powf(fine as f64 / FINE as f64)) as usize
     }
 
-    /// The fastest choice within the limit of a position in the grid.
+    /// The fastest choice within the limit at a position in the grid.
     fn choice(&self, at: usize) -> Option<Composed> {
         self.fine_choice(FINE * at)
     }
@@ -86,7 +86,7 @@ impl Layers {
         composed
     }
 
-    /// The choices between a position of the grid and the one before, the fastest first.
+    /// The choices between a position of the grid and the one before, fastest first.
     fn between(&self, at: usize) -> impl Iterator<Item = Composed> {
         let fine = (FINE * at).saturating_sub(FINE - 1)..FINE * at;
         fine.filter_map(|fine| self.fine_choice(fine))
@@ -104,7 +104,7 @@ impl Layers {
         self.choice(at).map_or(f64::INFINITY, |composed| composed.seconds)
     }
 
-    /// The position of the smallest choice that takes no more than so many seconds; the first if there is none.
+    /// The position of the smallest choice that takes at most so many seconds; the first if there is none.
     fn last_within(&self, most: f64) -> usize {
         let blocks = self.blocks();
         let is_within = |at: usize| is_composed(&blocks, self.limit(at), self.has_segments, most);
@@ -123,7 +123,7 @@ impl Layers {
         within
     }
 
-    /// The first position from `begin` on whose limit is no more than so many bytes, or else the last with a choice.
+    /// The first position from `begin` on whose limit is at most `room` bytes, or else the last position with a choice.
     fn first_below(&self, room: f64, begin: usize) -> usize {
         let is_below = |at: usize| self.limit(at) as f64 <= room || self.limit(at) == 0;
         let below = (begin..).find(|&at| is_below(at)).expect("limits fall to 0");
@@ -141,7 +141,8 @@ impl Layers {
         some
     }
 
-    /// The bytes that choices may take by their samples within a budget, where plans take so many `beside`.
+    /// The bytes that a choice may take by its samples, if its plan shall fit the budget. Plans take `beside` bytes
+    /// that samples do not know.
     fn room(&self, budget: usize, beside: usize) -> f64 {
         SLACK * budget.saturating_sub(self.fixed + beside) as f64
     }
@@ -156,7 +157,7 @@ impl Layers {
         begin.max(end.map_or(0, |end| end.saturating_sub(LAST))).min(first)
     }
 
-    /// The least budget for which the choice of a position is tried, unless it is one of the smallest.
+    /// The least budget for which the choice at a position is tried, unless it is one of the smallest.
     fn least_budget(&self, at: usize, beside: usize) -> usize {
         let limit = self.limit(at) as f64;
         let near = self.fixed + beside + (limit / SLACK) as usize;
@@ -166,7 +167,7 @@ impl Layers {
             .expect("room grows with the budget")
     }
 
-    /// The fastest plan within the budget; without one, the smallest that takes no more than `most` seconds.
+    /// The fastest plan within the budget. Without a budget, the smallest that takes at most `most` seconds.
     ///
     /// # Errors
     /// The least budget that there is a plan for, where none fits.
@@ -181,10 +182,10 @@ impl Layers {
         if budget == usize::MAX {
             return Ok(plan);
         }
-        // What the samples do not know of takes about as much in every plan.
+        // Memory that samples do not know is about the same in every plan.
         let beside = plan.peak_bytes().saturating_sub(self.fixed + before.peak);
         if plan.peak_bytes() <= budget {
-            // The plan without a budget is within every budget that is large enough for it, whatever samples say.
+            // The plan without a budget is taken for every budget that it fits, whatever the samples say.
             let faster = (self.first_below(self.room(budget, beside), 0)..begin).filter_map(|at| self.choice(at));
             let faster = faster.filter(|composed| composed.choices != before.choices);
             let found = faster
@@ -211,8 +212,8 @@ impl Layers {
         Err(self.floor(begin..at, (largest, beside), try_out))
     }
 
-    /// The least budget that there is a plan for, among choices of which the first one takes so many bytes: that of the
-    /// smallest ones or of those before them, as far as lower budgets lead to them.
+    /// The least budget that has a plan, among the choices at these positions; `first` is the peak of the first one.
+    /// Tries the smallest choices, and earlier ones as far as lower budgets lead to them.
     fn floor(
         &self,
         positions: Range<usize>,

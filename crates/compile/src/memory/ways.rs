@@ -1,52 +1,53 @@
-//! Ways: what a block keeps and recomputes, and what that costs by a plan of its sample.
+//! Ways: which values a block keeps and recomputes, and what that costs by a plan of the block's sample.
 
 use std::borrow::Borrow;
 use std::collections::BTreeSet;
 
 use lessen_graph::{Graph, NodeId, Phase, RowWise, ValueId};
 
-use super::others::{Who, others};
+use super::other_blocks::{OtherBlocks, other_blocks};
 use super::sample::Sample;
 use crate::bytes::MOST_BYTES;
 use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes::remat::Forward;
-use crate::passes::{self, Form, Recomputation};
+use crate::passes::{self, Recomputation, StorageFormat};
 use crate::plan::Plan;
+use crate::plan_graph::plan_graph;
 use crate::planned::PlannedStep;
-use crate::planner::plan;
 use crate::target::Target;
 use crate::usage::StepUsage;
 
-/// The candidates of a block of which every subset is tried; of the others, those of rows are recomputed.
+/// So many of the largest candidates are tried in every combination. Of the other candidates, row-wise ones are
+/// recomputed, except in the ways that recompute nothing or everything.
 const TRIED: usize = 5;
 
-/// Bytes are few that are at most this part of a block's peak.
-const FEW: usize = 200;
+/// A difference of at most this fraction of a block's peak (1/200) counts as none.
+const NEGLIGIBLE: usize = 200;
 
-/// A way of having a block's values in backward.
+/// One way in which backward gets the values of a block.
 #[derive(Clone, Debug)]
 pub(super) struct Way {
-    /// The candidates that are recomputed, by their positions.
+    /// Positions of the recomputed candidates.
     pub recomputed: Vec<usize>,
-    /// The form in which the others are kept, and the values that lead into the block first, if not as they are.
-    pub form: Option<Form>,
-    /// Whether the block's backward part runs slice by slice of the rows.
+    /// Storage format of kept values and of new entry values; none means exact.
+    pub format: Option<StorageFormat>,
+    /// Whether the stage runs in slices.
     pub is_sliced: bool,
-    /// Bytes that are kept from the block's forward part to its backward part.
+    /// Bytes kept from the block's forward part to its stage.
     pub kept: usize,
-    /// The most bytes that the forward part takes, with what is kept and with the values that lead into the block.
+    /// Peak bytes of the forward part, kept values and entries included.
     pub forward: usize,
-    /// The most bytes that the backward part takes, with the same.
+    /// Peak bytes of the stage, kept values and entries included.
     pub backward: usize,
-    /// Seconds of both parts.
+    /// Seconds of the forward part and of the stage.
     pub seconds: f64,
 }
 
 impl Way {
-    /// Whether no figure of another way is better by more than a few bytes.
+    /// Whether the other way is in no figure better by more than a few bytes.
     fn is_no_worse(&self, other: &Way) -> bool {
-        let few = other.backward / FEW;
+        let few = other.backward / NEGLIGIBLE;
         self.kept <= other.kept + few
             && self.forward <= other.forward + few
             && self.backward <= other.backward + few
@@ -56,13 +57,13 @@ impl Way {
 
 /// The ways of a sample.
 pub(super) struct Ways {
-    /// Those of which no other one is better in everything, the fastest first.
+    /// The Pareto-optimal ways, fastest first.
     pub best: Vec<Way>,
-    /// The way that recomputes nothing.
+    /// The exact way that recomputes nothing.
     pub none: Way,
-    /// The way that recomputes all.
+    /// The exact way that recomputes all candidates.
     pub all: Way,
-    /// The same, in slices where that takes fewer bytes.
+    /// As `all`, in slices where that lowers the peak.
     pub smallest: Way,
     /// Seconds of the forward part.
     pub forward_seconds: f64,
@@ -70,7 +71,7 @@ pub(super) struct Ways {
 
 impl Ways {
     pub fn of(sample: &Sample, options: &Options, target: &dyn Target) -> Ways {
-        let measuring = Measuring {
+        let plans = SamplePlans {
             sample,
             forward: Forward::new(&sample.graph),
             options,
@@ -80,7 +81,7 @@ impl Ways {
         let mut forward_seconds = f64::INFINITY;
         let mut ways: Vec<Planned> = Vec::new();
         for recomputed in &sets {
-            let (planned, forward) = measuring.way(recomputed, None);
+            let (planned, forward) = plans.way(recomputed, None);
             forward_seconds = forward_seconds.min(forward);
             ways.push(planned);
         }
@@ -88,17 +89,15 @@ impl Ways {
         let none = none.expect("the set of none is tried").way.clone();
         let last = ways.last().expect("the set of all is the last");
         let all = last.way.clone();
-        let smaller = measuring
-            .in_slices(last)
-            .filter(|sliced| sliced.backward < all.backward);
-        for form in Form::ALL
+        let smaller = plans.in_slices(last).filter(|sliced| sliced.backward < all.backward);
+        for format in StorageFormat::ALL
             .into_iter()
-            .filter(|form| form.error() <= options.allowed_error)
+            .filter(|format| format.error() <= options.allowed_error)
         {
-            ways.extend(sets.iter().map(|recomputed| measuring.way(recomputed, Some(form)).0));
+            ways.extend(sets.iter().map(|recomputed| plans.way(recomputed, Some(format)).0));
         }
         let best = the_best(ways);
-        let sliced: Vec<Way> = best.iter().filter_map(|planned| measuring.in_slices(planned)).collect();
+        let sliced: Vec<Way> = best.iter().filter_map(|planned| plans.in_slices(planned)).collect();
         let best = best.into_iter().map(|planned| planned.way);
         Ways {
             best: the_best(best.chain(sliced).collect()),
@@ -110,7 +109,7 @@ impl Ways {
     }
 }
 
-/// The ways of which no other one is better in everything, the fastest first.
+/// The Pareto-optimal ways, fastest first.
 fn the_best<T: Borrow<Way>>(mut ways: Vec<T>) -> Vec<T> {
     ways.sort_by(|a, b| {
         let (a, b) = (a.borrow(), b.borrow());
@@ -125,7 +124,7 @@ fn the_best<T: Borrow<Way>>(mut ways: Vec<T>) -> Vec<T> {
     best
 }
 
-/// A way with the sample's graph in that way.
+/// A way with its figures and its graph.
 struct Planned {
     way: Way,
     graph: Graph,
@@ -137,7 +136,7 @@ impl Borrow<Way> for Planned {
     }
 }
 
-/// The sets of candidates that are tried; the last is that of all.
+/// The sets of recomputed candidates that are tried; the last set holds all candidates.
 fn sets(sample: &Sample) -> Vec<Vec<usize>> {
     let graph = &sample.graph;
     let bytes = |i: usize| -> usize { sample.candidates[i].iter().map(|&v| graph.ty(v).bytes()).sum() };
@@ -162,27 +161,27 @@ fn sets(sample: &Sample) -> Vec<Vec<usize>> {
     sets
 }
 
-/// The values of a sample that are recomputed in a way.
+/// The values of a sample that are recomputed with these candidates.
 fn values(sample: &Sample, recomputed: &[usize]) -> Vec<ValueId> {
     let chosen = recomputed.iter().flat_map(|&i| &sample.candidates[i]);
     chosen.chain(&sample.always).copied().collect()
 }
 
 /// Plans of a sample, from which the figures of its ways are read.
-struct Measuring<'a> {
+struct SamplePlans<'a> {
     sample: &'a Sample,
     forward: Forward<'a>,
     options: &'a Options,
     target: &'a dyn Target,
 }
 
-impl Measuring<'_> {
-    /// A way, and the seconds of the forward part.
-    fn way(&self, recomputed: &[usize], form: Option<Form>) -> (Planned, f64) {
-        let graph = self.graph(recomputed, form);
+impl SamplePlans<'_> {
+    /// Plans a way. Returns it with its figures, and the seconds of its forward part.
+    fn way(&self, recomputed: &[usize], format: Option<StorageFormat>) -> (Planned, f64) {
+        let graph = self.graph(recomputed, format);
         let way = Way {
             recomputed: recomputed.to_vec(),
-            form,
+            format,
             is_sliced: false,
             kept: 0,
             forward: 0,
@@ -193,7 +192,7 @@ impl Measuring<'_> {
         (Planned { way, graph }, forward_seconds)
     }
 
-    /// The same way with backward in slices; none where that spares nothing.
+    /// The same way with its stage in slices; none where slices do not save memory.
     fn in_slices(&self, Planned { way, graph }: &Planned) -> Option<Way> {
         let graph = passes::by_slices(graph, &BTreeSet::from([0]), self.target)?;
         let is_sliced = true;
@@ -207,11 +206,13 @@ impl Measuring<'_> {
         Some(way)
     }
 
-    /// The sample's graph in a way.
-    fn graph(&self, recomputed: &[usize], form: Option<Form>) -> Graph {
+    /// The sample's graph after the recomputation of a way.
+    fn graph(&self, recomputed: &[usize], format: Option<StorageFormat>) -> Graph {
         let sample = self.sample;
         let values = values(sample, recomputed);
-        let rounded = form.map(|form| sample.rounded(recomputed, form)).unwrap_or_default();
+        let rounded = format
+            .map(|format| sample.rounded(recomputed, format))
+            .unwrap_or_default();
         let bits = sample.bits.iter().copied().filter(|v| !values.contains(v)).collect();
         let inverted = sample.inverted.iter();
         let graph = passes::recompute_by_stages(
@@ -223,23 +224,28 @@ impl Measuring<'_> {
                 inverted: inverted
                     .map(|inversion| (inversion.value, inversion.how.clone()))
                     .collect(),
-                held: &sample.entered,
+                readable: &sample.entered,
                 ..Recomputation::default()
             },
         );
         lessen_rewrite::without_dead_code(graph)
     }
 
-    /// A way with the figures of its plan, and the seconds of the forward part.
+    /// Plans a graph and reads the figures of its way. Returns the way, and the seconds of its forward part.
     fn planned(&self, graph: Graph, way: Way) -> (Way, f64) {
         let sample = self.sample;
-        let plan = plan(graph, self.options, self.target);
+        let plan = plan_graph(graph, self.options, self.target);
         let usage = plan.usage();
-        let [before, rest, again] = [Who::Before, Who::Behind, Who::Again].map(|who| step_of(&plan, who));
+        let [before, after, before_again] = [
+            OtherBlocks::ForwardBefore,
+            OtherBlocks::After,
+            OtherBlocks::BackwardBefore,
+        ]
+        .map(|which| step_of(&plan, which));
         let totals = |steps: &[StepUsage]| steps.iter().map(StepUsage::total).max().unwrap_or(0);
         let most = |steps: &[StepUsage]| totals(steps).min(MOST_BYTES);
-        // The last block has no rest: the phases tell where backward begins.
-        let (end, behind) = match rest {
+        // The last block has no blocks after it: the phases tell where backward begins.
+        let (end, stage_begin) = match after {
             Some((at, _)) => (at, at + 1),
             None => {
                 let at = usage.iter().position(|step| step.phase != Phase::Forward);
@@ -248,18 +254,18 @@ impl Measuring<'_> {
             }
         };
         let begin = before.map_or(0, |(at, _)| at + 1).min(end);
-        let apart = [before, rest, again]
+        let apart = [before, after, before_again]
             .into_iter()
             .flatten()
             .map(|(at, _)| plan.step_seconds[at]);
         let way = Way {
-            kept: rest.map_or(0, |(at, _)| {
+            kept: after.map_or(0, |(at, _)| {
                 usage[at]
                     .forward
                     .saturating_sub(sample.passed + entered(&plan, before, at))
             }),
             forward: most(&usage[begin..end]),
-            backward: most(&usage[behind..]),
+            backward: most(&usage[stage_begin..]),
             seconds: plan.seconds - apart.sum::<f64>(),
             ..way
         };
@@ -267,17 +273,17 @@ impl Measuring<'_> {
     }
 }
 
-/// The step and the node of an operation that stands for other blocks.
-fn step_of(plan: &Plan, who: Who) -> Option<(usize, NodeId)> {
+/// The plan step and the node that stand for other blocks.
+fn step_of(plan: &Plan, which: OtherBlocks) -> Option<(usize, NodeId)> {
     let find = |(at, step): (usize, &PlannedStep)| {
-        let is_one = |id: &&NodeId| others(&plan.graph.nodes[id.index()]) == Some(who);
+        let is_one = |id: &&NodeId| other_blocks(&plan.graph.nodes[id.index()]) == Some(which);
         let node = step.nodes.iter().find(is_one);
         node.map(|&id| (at, id))
     };
     plan.steps.iter().enumerate().find_map(find)
 }
 
-/// Bytes of the values that lead into a sample and are alive in a step.
+/// Bytes of the sample's entries that are alive in a plan step.
 fn entered(plan: &Plan, before: Option<(usize, NodeId)>, step: usize) -> usize {
     let outputs = before.map(|(_, id)| &plan.graph.nodes[id.index()].outputs);
     let is_alive = |v: &&ValueId| plan.lifetimes[v.index()].is_some_and(|(first, last)| (first..=last).contains(&step));

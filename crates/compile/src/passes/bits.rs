@@ -1,12 +1,11 @@
-//! Bits: what backward reads of a forward value only through truth values is kept as one bit for each element.
+//! Bits: a forward value that backward reads only through truth values is kept as one bit for each element.
 //!
-//! The derivative of HeLU asks of its input whether it is above `-alpha`, that of a maximum over some axes whether an
-//! element attains it. Such a predicate of forward values is computed in the forward phase where that frees more than
-//! its bits take; see [`hoist`]. [`recompute`](super::recompute) then keeps truth values as [`PackBits`] instead of
-//! bytes.
+//! The derivative of HeLU asks whether its input is above `-alpha`, that of a maximum over some axes whether an element
+//! attains it. Such a predicate of forward values is moved to the forward phase where that frees more bytes than its
+//! bits take; see [`hoist`]. [`recompute`](super::recompute) then keeps truth values as [`PackBits`] instead of bytes.
 //!
-//! A value that is kept for another reader stays as it is, and so does one that backward recomputes without a matrix
-//! product, or that others are recomputed from: freeing it would free nothing.
+//! A predicate frees nothing where its operand is kept for another reader, where backward recomputes the operand
+//! without a matrix product, or where other values are recomputed from the operand.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -19,39 +18,38 @@ use crate::report::describe;
 use crate::target::{KernelKind, Target};
 use lessen_rewrite::Rewriter;
 
-/// The least bytes that keeping bits instead of truth values has to save.
+/// Keeping bits instead of truth values has to save at least so many bytes.
 const LEAST_SAVED: usize = 2 << 10;
 
-/// A forward value of which backward has one bit for each element.
+/// A forward value that is kept as one bit for each element.
 #[derive(Clone, Debug)]
 pub struct Packed {
     /// The truth values, in the graph before recomputation.
     pub value: ValueId,
-    /// Their scope in the model and the operation that they are from, such as `h.0.mlp compare`.
+    /// Scope in the model and operation, such as `h.0.mlp compare`.
     pub name: String,
-    /// Bytes that are kept.
+    /// Bytes of the bits.
     pub bytes: usize,
-    /// Bytes of the values that would be kept otherwise: of the truth values, or of what they are computed from; 0
-    /// where another one that is kept as bits frees these.
+    /// Bytes of the values that would be kept otherwise: the truth values, or their operands; 0 where another predicate
+    /// counts these.
     pub freed: usize,
 }
 
-/// A graph in which predicates are computed in the forward phase, and for each of them how many bytes of other values
-/// that frees.
+/// A graph whose predicates are computed in the forward phase.
 pub struct Hoisted {
     /// The graph.
     pub graph: Graph,
-    /// The bytes by predicate.
+    /// For each predicate the bytes of other values that it frees.
     pub freed: HashMap<ValueId, usize>,
 }
 
-/// Bytes of truth values of a type as bits; those of the bytes where bits are no fewer.
+/// Bytes of truth values of a type as bits, or as bytes where bits are no fewer.
 fn packed_bytes(ty: &Type) -> usize {
     PackBits::packed(ty).map_or(ty.bytes(), |words| words.bytes().min(ty.bytes()))
 }
 
-/// The truth values that backward reads and cannot recompute without matrix products, as bits, if the device can pack
-/// them; `freed` says where they stand for other values.
+/// The truth values that backward reads and cannot recompute without matrix products, if the device can pack them.
+/// `freed` holds the bytes of other values that they stand for.
 pub(crate) fn packable(graph: &Graph, freed: &HashMap<ValueId, usize>, target: &dyn Target) -> Vec<Packed> {
     let forward = Forward::new(graph);
     let prices = forward.prices(false);
@@ -85,20 +83,23 @@ pub(crate) fn packable(graph: &Graph, freed: &HashMap<ValueId, usize>, target: &
     (0..graph.values.len()).filter_map(candidate).collect()
 }
 
-/// Computes predicates in the forward phase where the values that this frees, of at least `least` bytes each, are
-/// larger than the bits and what backward could not recompute without them; with `even` also where they are as large as
-/// the latter. None where there is no such predicate.
+/// Moves predicates to the forward phase where the values that this frees, of at least `least` bytes each, take more
+/// bytes than the bits and the values that backward could no longer recompute; with `even` also where they take as many
+/// as the latter. None where there is no such predicate.
 pub fn hoist(graph: &Graph, least: usize, even: bool) -> Option<Hoisted> {
-    let search = Search::new(graph, least)?;
+    let search = PredicateSearch::new(graph, least)?;
     let chosen = search.chosen(even);
     if chosen.is_empty() {
         return None;
     }
-    let roots: BTreeSet<ValueId> = chosen.iter().flat_map(|unit| unit.predicates.iter().copied()).collect();
+    let roots: BTreeSet<ValueId> = chosen
+        .iter()
+        .flat_map(|group| group.predicates.iter().copied())
+        .collect();
     let mut freed: HashMap<ValueId, usize> = roots.iter().map(|&root| (root, 0)).collect();
-    for unit in &chosen {
-        for &value in &unit.values {
-            let first = unit.predicates.iter().find(|p| search.operands[p].contains(&value));
+    for group in &chosen {
+        for &value in &group.values {
+            let first = group.predicates.iter().find(|p| search.operands[p].contains(&value));
             *freed.entry(*first?).or_default() += graph.ty(value).bytes();
         }
     }
@@ -109,40 +110,40 @@ pub fn hoist(graph: &Graph, least: usize, even: bool) -> Option<Hoisted> {
 
 /// Values that are freed together when these predicates are computed in the forward phase.
 #[derive(Clone, Default)]
-struct Unit {
+struct PredicateGroup {
     values: BTreeSet<ValueId>,
     predicates: BTreeSet<ValueId>,
 }
 
-impl Unit {
-    fn join(&mut self, other: Unit) {
+impl PredicateGroup {
+    fn join(&mut self, other: PredicateGroup) {
         self.values.extend(other.values);
         self.predicates.extend(other.predicates);
     }
 }
 
-/// The predicates of a graph and what they read.
-struct Search<'a> {
+/// The predicates of a graph, and their operands.
+struct PredicateSearch<'a> {
     graph: &'a Graph,
-    /// The least bytes of a value that is worth freeing.
+    /// Smaller values are not worth freeing.
     least: usize,
     forward: Forward<'a>,
     prices: Vec<Option<f64>>,
-    /// Whether a node behind the forward phase depends on forward values alone, element by element.
+    /// For each node whether it is after the forward phase and depends on forward values alone, element by element.
     derived: Vec<bool>,
     /// For each predicate, which is its own base, the forward values that it could free.
     operands: HashMap<ValueId, BTreeSet<ValueId>>,
-    /// The forward nodes that read a base.
+    /// For each base the forward nodes that read it.
     readers: Vec<Vec<NodeId>>,
 }
 
-impl<'a> Search<'a> {
-    /// None where no predicate could free anything.
-    fn new(graph: &'a Graph, least: usize) -> Option<Search<'a>> {
+impl<'a> PredicateSearch<'a> {
+    /// Finds the predicates; none where no predicate could free anything.
+    fn new(graph: &'a Graph, least: usize) -> Option<PredicateSearch<'a>> {
         let forward = Forward::new(graph);
         let derived = derived(&forward);
         let is_truth = |node: &Node| node.outputs.iter().all(|&v| graph.ty(v).dtype == DType::Bool);
-        let mut search = Search {
+        let mut search = PredicateSearch {
             prices: forward.prices(false),
             forward,
             graph,
@@ -152,7 +153,7 @@ impl<'a> Search<'a> {
             derived,
         };
         let only = search.read_by_predicates_only();
-        // Truth values that are read by more than the making of other truth values.
+        // Truth values with other readers than the computation of further truth values.
         let mut wanted = external(graph);
         for (i, node) in graph.nodes.iter().enumerate() {
             if node.phase != Phase::Forward && !(search.derived[i] && is_truth(node)) {
@@ -165,7 +166,7 @@ impl<'a> Search<'a> {
             }
             for &value in node.outputs.iter().filter(|v| wanted[v.index()]) {
                 let base = search.forward.base(value);
-                if search.is_behind(base) {
+                if search.is_after_forward(base) {
                     let operands = search.ancestors(base).1;
                     let freeable = operands
                         .into_iter()
@@ -191,13 +192,13 @@ impl<'a> Search<'a> {
         Some(search)
     }
 
-    fn is_behind(&self, value: ValueId) -> bool {
+    fn is_after_forward(&self, value: ValueId) -> bool {
         self.forward
             .producer(value)
             .is_some_and(|node| node.phase != Phase::Forward)
     }
 
-    /// Whether backward reads a base, has no other way to have it, and it is worth freeing.
+    /// Whether backward reads a base and cannot recompute it, and the base is large enough to be worth freeing.
     fn is_freeable(&self, base: ValueId) -> bool {
         let i = base.index();
         self.forward.kept[i]
@@ -206,11 +207,11 @@ impl<'a> Search<'a> {
             && self.graph.ty(base).bytes() >= self.least
     }
 
-    /// For each base, whether backward reads it only to make truth values of it, and it is no result.
+    /// For each base whether backward reads it only to compute truth values, and it is no result.
     fn read_by_predicates_only(&self) -> Vec<bool> {
         let graph = self.graph;
         let external = external(graph);
-        // Values behind the forward phase that something else than a predicate reads.
+        // Values after the forward phase that are not only read by predicates.
         let mut other = external.clone();
         let mut only = vec![true; graph.values.len()];
         for (i, node) in graph
@@ -235,7 +236,7 @@ impl<'a> Search<'a> {
         only
     }
 
-    /// The nodes behind the forward phase that a derived value depends on, in order, and the bases of forward values.
+    /// The nodes after the forward phase that a derived value depends on, in order, and the bases of forward values.
     fn ancestors(&self, value: ValueId) -> (BTreeSet<NodeId>, BTreeSet<ValueId>) {
         let (mut nodes, mut operands, mut pending) = (BTreeSet::new(), BTreeSet::new(), vec![value]);
         while let Some(value) = pending.pop() {
@@ -253,7 +254,7 @@ impl<'a> Search<'a> {
         (nodes, operands)
     }
 
-    /// Values that backward recomputes, and would have to keep if these were not there.
+    /// Values that backward recomputes from these, and would have to keep without them.
     fn lost(&self, values: &BTreeSet<ValueId>) -> BTreeSet<ValueId> {
         let (mut lost, mut seen) = (BTreeSet::new(), HashSet::new());
         let mut pending: Vec<ValueId> = values.iter().copied().collect();
@@ -273,57 +274,59 @@ impl<'a> Search<'a> {
         lost
     }
 
-    /// Whether what is freed takes more bytes than the bits and what is lost; with `even`, no fewer than what is lost.
-    fn pays(&self, unit: &Unit, even: bool) -> bool {
+    /// Whether the freed values take more bytes than the bits and the lost values; with `even`, at least as many as the
+    /// lost values.
+    fn pays(&self, group: &PredicateGroup, even: bool) -> bool {
         let bytes = |values: &BTreeSet<ValueId>| values.iter().map(|&v| self.graph.ty(v).bytes()).sum::<usize>();
-        let bits: usize = unit.predicates.iter().map(|&v| packed_bytes(self.graph.ty(v))).sum();
-        let (freed, lost) = (bytes(&unit.values), bytes(&self.lost(&unit.values)));
+        let bits: usize = group.predicates.iter().map(|&v| packed_bytes(self.graph.ty(v))).sum();
+        let (freed, lost) = (bytes(&group.values), bytes(&self.lost(&group.values)));
         freed > bits + lost || even && freed >= lost
     }
 
-    /// The units that pay: values that share a predicate, or else several such units that lose the same values.
-    fn chosen(&self, even: bool) -> Vec<Unit> {
-        let single = self.operands.iter().map(|(&predicate, values)| Unit {
+    /// The groups that pay: of values that share a predicate, or else of several such groups that lose the same values.
+    fn chosen(&self, even: bool) -> Vec<PredicateGroup> {
+        let single = self.operands.iter().map(|(&predicate, values)| PredicateGroup {
             values: values.clone(),
             predicates: BTreeSet::from([predicate]),
         });
-        let units = joined(single.collect(), |unit| unit.values.clone());
-        let (mut chosen, others): (Vec<Unit>, Vec<Unit>) = units.into_iter().partition(|unit| self.pays(unit, even));
-        let groups = joined(others, |unit| self.lost(&unit.values));
-        chosen.extend(groups.into_iter().filter(|unit| self.pays(unit, even)));
+        let candidates = joined(single.collect(), |group| group.values.clone());
+        let (mut chosen, others): (Vec<PredicateGroup>, Vec<PredicateGroup>) =
+            candidates.into_iter().partition(|group| self.pays(group, even));
+        let groups = joined(others, |group| self.lost(&group.values));
+        chosen.extend(groups.into_iter().filter(|group| self.pays(group, even)));
         chosen
     }
 
-    /// The graph with these predicates, and all that they depend on, in the forward phase, each as early as it can be;
-    /// and what they are there.
+    /// The graph in which these predicates, and all nodes that they depend on, are in the forward phase, each as early
+    /// as possible; and the new values of the predicates.
     fn moved(&self, roots: &BTreeSet<ValueId>) -> (Graph, HashMap<ValueId, ValueId>) {
-        let mut behind: HashMap<Option<NodeId>, Vec<BTreeSet<NodeId>>> = HashMap::new();
+        let mut moved_after: HashMap<Option<NodeId>, Vec<BTreeSet<NodeId>>> = HashMap::new();
         for &root in roots {
             let (nodes, operands) = self.ancestors(root);
             let last = operands.iter().filter_map(|&v| self.last_producer(v, &nodes)).max();
-            behind.entry(last).or_default().push(nodes);
+            moved_after.entry(last).or_default().push(nodes);
         }
         let mut rewriter = Rewriter::new(self.graph);
-        let move_behind = |rewriter: &mut Rewriter<'_>, at: Option<NodeId>| {
-            for id in behind.get(&at).into_iter().flatten().flatten() {
+        let move_after = |rewriter: &mut Rewriter<'_>, at: Option<NodeId>| {
+            for id in moved_after.get(&at).into_iter().flatten().flatten() {
                 let node = &self.graph.nodes[id.index()];
                 if !rewriter.has(node.outputs[0]) {
                     rewriter.copy_to(node, Phase::Forward);
                 }
             }
         };
-        move_behind(&mut rewriter, None);
+        move_after(&mut rewriter, None);
         for (i, node) in self.graph.nodes.iter().enumerate() {
             if !rewriter.has(node.outputs[0]) {
                 rewriter.copy(node);
             }
-            move_behind(&mut rewriter, Some(NodeId(i as u32)));
+            move_after(&mut rewriter, Some(NodeId(i as u32)));
         }
         let places = roots.iter().map(|&root| (root, rewriter.get(root))).collect();
         (rewriter.finish(), places)
     }
 
-    /// The last of the forward nodes of a base that these nodes read: of the base itself or a view of it.
+    /// The last forward node of a base that these nodes read: of the base itself or a view of it.
     fn last_producer(&self, base: ValueId, nodes: &BTreeSet<NodeId>) -> Option<NodeId> {
         let inputs = nodes.iter().flat_map(|id| &self.graph.nodes[id.index()].inputs);
         let read = inputs.filter(|&&v| self.forward.base(v) == base);
@@ -334,8 +337,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// For each node, whether it is behind the forward phase, depends on no other values than forward ones, and works
-/// element by element.
+/// For each node whether it is after the forward phase, depends on forward values alone, and works element by element.
 fn derived(forward: &Forward<'_>) -> Vec<bool> {
     let graph = forward.graph;
     let mut derived = vec![false; graph.nodes.len()];
@@ -358,7 +360,7 @@ fn derived(forward: &Forward<'_>) -> Vec<bool> {
     derived
 }
 
-/// For each value, whether it is a result or assigned to a state.
+/// For each value whether it is a result or assigned to a state.
 fn external(graph: &Graph) -> Vec<bool> {
     let mut external = vec![false; graph.values.len()];
     let results = graph.outputs.iter().map(|o| o.value);
@@ -368,21 +370,21 @@ fn external(graph: &Graph) -> Vec<bool> {
     external
 }
 
-/// Joins units whose keys have a value in common, in the order of their first values.
-fn joined(units: Vec<Unit>, keys: impl Fn(&Unit) -> BTreeSet<ValueId>) -> Vec<Unit> {
-    let mut groups: Vec<Option<(Unit, BTreeSet<ValueId>)>> = Vec::new();
+/// Joins groups whose keys have a value in common, in the order of their first values.
+fn joined(candidates: Vec<PredicateGroup>, keys: impl Fn(&PredicateGroup) -> BTreeSet<ValueId>) -> Vec<PredicateGroup> {
+    let mut groups: Vec<Option<(PredicateGroup, BTreeSet<ValueId>)>> = Vec::new();
     let mut group_of: HashMap<ValueId, usize> = HashMap::new();
-    let mut ordered = units;
-    ordered.sort_by_key(|unit| unit.values.first().copied());
-    for mut unit in ordered {
-        let mut keys = keys(&unit);
+    let mut ordered = candidates;
+    ordered.sort_by_key(|group| group.values.first().copied());
+    for mut group in ordered {
+        let mut keys = keys(&group);
         let others: BTreeSet<usize> = keys.iter().filter_map(|key| group_of.get(key).copied()).collect();
         for (other, other_keys) in others.into_iter().filter_map(|i| groups[i].take()) {
-            unit.join(other);
+            group.join(other);
             keys.extend(other_keys);
         }
         group_of.extend(keys.iter().map(|&key| (key, groups.len())));
-        groups.push(Some((unit, keys)));
+        groups.push(Some((group, keys)));
     }
-    groups.into_iter().flatten().map(|(unit, _)| unit).collect()
+    groups.into_iter().flatten().map(|(group, _)| group).collect()
 }

@@ -1,4 +1,4 @@
-//! Clones: makes backward recompute forward values, as late as it can.
+//! Clones: backward recomputes forward values, each as late as possible.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -7,64 +7,65 @@ use lessen_graph::ops::{PackBits, UnpackBits};
 use lessen_graph::{Graph, Node, Op, Phase, ValueId};
 
 use super::remat::Forward;
-use super::rounded::Form;
+use super::storage_format::StorageFormat;
 use lessen_rewrite::Rewriter;
 
-/// What backward recomputes, and for whom.
+/// What backward does instead of reading kept forward values.
 #[derive(Default)]
 pub(crate) struct Recomputation<'a> {
-    /// The values that are recomputed.
+    /// Recomputed values.
     pub values: Vec<ValueId>,
-    /// Truth values with rows that are kept as bits.
+    /// Truth values that are kept as bits; they have at least one axis.
     pub bits: Vec<ValueId>,
-    /// Values that are kept in another form.
-    pub rounded: Vec<(ValueId, Form)>,
-    /// The stage of each node behind the forward phase. What is recomputed for one stage no other one reads. All are of
-    /// one stage where this is empty.
+    /// Values that are kept in a storage format.
+    pub rounded: Vec<(ValueId, StorageFormat)>,
+    /// The stage of each backward and update node. A value recomputed for one stage is not read by another one. All
+    /// nodes are of one stage where this is empty.
     pub stages: &'a [usize],
-    /// Of the recomputed values those that are recomputed once for all stages, and the stage, of a numbering of its
-    /// own, whose nodes lead to each.
-    pub lasting: HashMap<ValueId, usize>,
-    /// Values that follow from the output of an operation that read them.
+    /// Recomputed values that all stages share, with the stage whose nodes compute each. These stages are numbered
+    /// apart from the others.
+    pub shared: HashMap<ValueId, usize>,
+    /// Values that are inverted: computed from the output of an operation that read them.
     pub inverted: HashMap<ValueId, Inverted>,
-    /// The stages that run slice by slice where that spares memory.
+    /// The stages that run in slices where that saves memory.
     pub sliced: Vec<usize>,
-    /// For each base whether recomputation may read it though backward does not; none may where this is empty.
-    pub held: &'a [bool],
+    /// For each base whether recomputation may read it though backward does not; none may be read so where this is
+    /// empty.
+    pub readable: &'a [bool],
 }
 
-/// How a value follows from the output of an operation that read it.
+/// The inversion of a value: how it is computed from the output of an operation that read it.
 #[derive(Clone, Debug)]
 pub(crate) struct Inverted {
-    /// The operation whose output 0 it is.
+    /// The operation whose output 0 is the value.
     pub op: Arc<dyn Op>,
-    /// Its inputs: the output, and what is recomputed or kept.
+    /// Its inputs: the output, and values that are kept or recomputed.
     pub operands: Vec<ValueId>,
-    /// The stage that has the value first, which recomputes the operands for itself.
+    /// The stage that needs the value first. It recomputes the operands for itself.
     pub stage: usize,
 }
 
 impl Recomputation<'_> {
-    /// The numbers in the new graph of the stages that run slice by slice.
+    /// The numbers that the new graph gives to the stages that run in slices.
     pub fn sliced_stages(&self) -> BTreeSet<u32> {
-        let number = |&stage: &usize| Reader::Stage(stage).number(self.stages.len());
+        let number = |&stage: &usize| CloneReader::Stage(stage).number(self.stages.len());
         self.sliced.iter().map(number).collect()
     }
 
-    /// The values that are kept as something else.
+    /// The values that are kept as bits or in a storage format.
     fn stored(&self) -> HashMap<ValueId, Stored> {
         let bits = self.bits.iter().map(|&value| (value, None));
-        let rounded = self.rounded.iter().map(|&(value, form)| (value, Some(form)));
-        let not_yet = |form| Stored {
-            form,
+        let rounded = self.rounded.iter().map(|&(value, format)| (value, Some(format)));
+        let not_yet = |format| Stored {
+            format,
             values: Vec::new(),
         };
         bits.chain(rounded)
-            .map(|(value, form)| (value, not_yet(form)))
+            .map(|(value, format)| (value, not_yet(format)))
             .collect()
     }
 
-    /// The inverted values by the stage that has them first, in order.
+    /// The inverted values, in order, by the stage that needs them first.
     fn to_invert(&self) -> HashMap<usize, Vec<ValueId>> {
         let mut stages: HashMap<usize, Vec<ValueId>> = HashMap::new();
         for (&value, inverted) in &self.inverted {
@@ -75,32 +76,33 @@ impl Recomputation<'_> {
     }
 }
 
-/// For whom a value is recomputed.
+/// The readers of a recomputed value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Reader {
-    /// For the nodes of a stage.
+enum CloneReader {
+    /// The nodes of a stage.
     Stage(usize),
-    /// For the recomputation of lasting values.
-    Lasting(usize),
-    /// For everybody.
+    /// The recomputation of shared values.
+    Shared(usize),
+    /// All stages.
     All,
 }
 
-impl Reader {
-    /// The number of its stage in a schedule, where there are fewer than `most` stages; 0 where there is one.
+impl CloneReader {
+    /// The number of its stage in the new graph, where the planner has cut backward into `most` stages; 0 where
+    /// backward is one stage.
     fn number(self, most: usize) -> u32 {
         let number = match self {
             _ if most == 0 => 0,
-            Reader::Stage(stage) => 1 + stage,
-            Reader::Lasting(stage) => 1 + most + stage,
-            Reader::All => 0,
+            CloneReader::Stage(stage) => 1 + stage,
+            CloneReader::Shared(stage) => 1 + most + stage,
+            CloneReader::All => 0,
         };
         number as u32
     }
 }
 
-/// Makes backward recompute these forward values, each once, just before its first reader in backward. Those of `bits`,
-/// which are truth values with rows, it takes from bits that the forward phase packs.
+/// Makes backward recompute these forward values, each once, just before its first backward reader. Truth values of
+/// `bits` are unpacked from bits that the forward phase packs.
 pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
     let (values, bits) = (values.to_vec(), bits.to_vec());
     recompute_by_stages(
@@ -114,22 +116,26 @@ pub fn recompute(graph: &Graph, values: &[ValueId], bits: &[ValueId]) -> Graph {
 }
 
 /// Makes backward recompute forward values, each just before its first reader in a stage.
-pub(crate) fn recompute_by_stages(forward: &Forward<'_>, what: &Recomputation<'_>) -> Graph {
+pub(crate) fn recompute_by_stages(forward: &Forward<'_>, recomputation: &Recomputation<'_>) -> Graph {
     let graph = forward.graph;
     let mut dropped = vec![false; graph.values.len()];
-    let rounded = what.rounded.iter().map(|(value, _)| value);
-    let kept_otherwise = what.bits.iter().chain(rounded).chain(what.inverted.keys());
-    for value in what.values.iter().chain(kept_otherwise) {
+    let rounded = recomputation.rounded.iter().map(|(value, _)| value);
+    let kept_otherwise = recomputation
+        .bits
+        .iter()
+        .chain(rounded)
+        .chain(recomputation.inverted.keys());
+    for value in recomputation.values.iter().chain(kept_otherwise) {
         dropped[value.index()] = true;
     }
     let mut clones = Clones {
         forward,
-        what,
+        recomputation,
         dropped,
         rewriter: Rewriter::new(graph),
         made: HashMap::new(),
-        to_invert: what.to_invert(),
-        stored: what.stored(),
+        to_invert: recomputation.to_invert(),
+        stored: recomputation.stored(),
     };
     for (i, node) in graph.nodes.iter().enumerate() {
         if node.phase == Phase::Forward {
@@ -137,70 +143,70 @@ pub(crate) fn recompute_by_stages(forward: &Forward<'_>, what: &Recomputation<'_
             clones.store(node);
             continue;
         }
-        let stage = what.stages.get(i).copied().unwrap_or(0);
+        let stage = recomputation.stages.get(i).copied().unwrap_or(0);
         if node.phase == Phase::Backward {
             clones.invert(stage);
         }
-        let stage = Reader::Stage(stage);
+        let stage = CloneReader::Stage(stage);
         let inputs: Vec<ValueId> = node.inputs.iter().map(|&v| clones.read(v, stage)).collect();
-        clones.rewriter.stage = stage.number(what.stages.len());
+        clones.rewriter.stage = stage.number(recomputation.stages.len());
         clones.rewriter.copy_with(node, &inputs, node.phase);
     }
     clones.rewriter.finish()
 }
 
-/// A value that is kept as something else.
+/// A value that is kept as bits or in a storage format.
 struct Stored {
     /// None for bits.
-    form: Option<Form>,
+    format: Option<StorageFormat>,
     values: Vec<ValueId>,
 }
 
 struct Clones<'a> {
     forward: &'a Forward<'a>,
-    what: &'a Recomputation<'a>,
+    recomputation: &'a Recomputation<'a>,
     dropped: Vec<bool>,
     rewriter: Rewriter<'a>,
-    made: HashMap<(ValueId, Reader), ValueId>,
-    /// The values that each stage begins with, since they follow from what it reads, until it has begun.
+    made: HashMap<(ValueId, CloneReader), ValueId>,
+    /// The inverted values that each stage begins with, until it has begun.
     to_invert: HashMap<usize, Vec<ValueId>>,
-    /// What is kept for the values that are kept as bits or in another form, once it is there.
+    /// The kept values that stand for others, once they exist.
     stored: HashMap<ValueId, Stored>,
 }
 
 impl Clones<'_> {
-    /// Stores those of a forward node's outputs that are kept as bits or in another form.
+    /// Stores outputs of a forward node that are kept as bits or in a storage format.
     fn store(&mut self, node: &Node) {
         for output in &node.outputs {
             if let Some(stored) = self.stored.get_mut(output) {
                 let value = self.rewriter.get(*output);
                 let op = stored
-                    .form
-                    .map_or_else(|| Arc::new(PackBits) as Arc<dyn Op>, Form::store);
+                    .format
+                    .map_or_else(|| Arc::new(PackBits) as Arc<dyn Op>, StorageFormat::store);
                 stored.values = self.rewriter.push(op, &[value], Phase::Forward, &node.scope);
             }
         }
     }
 
-    /// Makes a value again of what is stored for it, if something is.
+    /// Restores a value from the one that is kept for it, if there is one.
     fn restored(&mut self, value: ValueId, scope: &Arc<str>) -> Option<ValueId> {
         let stored = self.stored.get(&value).filter(|stored| !stored.values.is_empty())?;
         let width = self.forward.graph.ty(value).last();
         let unpack = || Arc::new(UnpackBits { width }) as Arc<dyn Op>;
-        let op = stored.form.map_or_else(unpack, Form::restore);
+        let op = stored.format.map_or_else(unpack, StorageFormat::restore);
         Some(self.rewriter.push(op, &stored.values, Phase::Backward, scope)[0])
     }
 
-    /// Begins a stage with the values that it inverts, so that the outputs that they follow from need not wait for
-    /// their readers.
+    /// Begins a stage with the values that it inverts, so that the outputs that they are computed from need not wait
+    /// for later readers.
     fn invert(&mut self, stage: usize) {
         for value in self.to_invert.remove(&stage).unwrap_or_default() {
-            self.recomputed(value, Reader::All);
+            self.recomputed(value, CloneReader::All);
         }
     }
 
-    /// What backward reads for a value: a recomputation if it is dropped.
-    fn read(&mut self, value: ValueId, reader: Reader) -> ValueId {
+    /// The value that backward reads for a forward value: a recomputation if it is not kept.
+    fn read(&mut self, value: ValueId, reader: CloneReader) -> ValueId {
         let base = self.forward.base(value);
         if self.forward.source(base) || !self.dropped[base.index()] {
             self.rewriter.get(value)
@@ -209,9 +215,9 @@ impl Clones<'_> {
         }
     }
 
-    /// A recomputation of a value for a reader, with all that it takes. Pending values are on a stack of their own,
-    /// since chains may be as long as a network is deep.
-    fn recomputed(&mut self, value: ValueId, reader: Reader) -> ValueId {
+    /// Recomputes a value for a reader, with all values that this takes. Pending values are on an explicit stack, since
+    /// chains may be as long as a network is deep.
+    fn recomputed(&mut self, value: ValueId, reader: CloneReader) -> ValueId {
         let forward = self.forward;
         let first = (value, self.shared_by(value, reader));
         let mut pending = vec![first];
@@ -222,13 +228,13 @@ impl Clones<'_> {
             }
             let producer = forward.graph.producer(value);
             let node = &forward.graph.nodes[producer.expect("sources are read, not recomputed").index()];
-            let inverted = self.what.inverted.get(&value);
+            let inverted = self.recomputation.inverted.get(&value);
             let within = match (reader, inverted) {
-                (_, Some(inverted)) => Reader::Stage(inverted.stage),
-                (Reader::All, None) => Reader::Lasting(self.what.lasting[&value]),
+                (_, Some(inverted)) => CloneReader::Stage(inverted.stage),
+                (CloneReader::All, None) => CloneReader::Shared(self.recomputation.shared[&value]),
                 (reader, None) => reader,
             };
-            self.rewriter.stage = within.number(self.what.stages.len());
+            self.rewriter.stage = within.number(self.recomputation.stages.len());
             if let Some(restored) = self.restored(value, &node.scope) {
                 self.made.insert((value, reader), restored);
                 pending.pop();
@@ -242,7 +248,7 @@ impl Clones<'_> {
                 let key = (input, self.shared_by(input, within));
                 (!self.at_hand(input) && !self.made.contains_key(&key)).then_some(key)
             };
-            let open: Vec<(ValueId, Reader)> = operands.iter().filter_map(|&input| missing(input)).collect();
+            let open: Vec<(ValueId, CloneReader)> = operands.iter().filter_map(|&input| missing(input)).collect();
             if !open.is_empty() {
                 // The first input is recomputed first.
                 pending.extend(open.into_iter().rev());
@@ -267,10 +273,10 @@ impl Clones<'_> {
         self.made[&first]
     }
 
-    /// For whom a value is recomputed where this reader needs it.
-    fn shared_by(&self, value: ValueId, reader: Reader) -> Reader {
-        if self.what.lasting.contains_key(&value) || self.what.inverted.contains_key(&value) {
-            Reader::All
+    /// The readers that share the recomputation of a value, where this reader needs it.
+    fn shared_by(&self, value: ValueId, reader: CloneReader) -> CloneReader {
+        if self.recomputation.shared.contains_key(&value) || self.recomputation.inverted.contains_key(&value) {
+            CloneReader::All
         } else {
             reader
         }
@@ -279,7 +285,7 @@ impl Clones<'_> {
     /// Whether a recomputation can read the forward value itself.
     fn at_hand(&self, value: ValueId) -> bool {
         let base = self.forward.base(value);
-        let held = self.what.held.get(base.index()).copied().unwrap_or(false);
-        self.forward.source(base) || ((self.forward.kept[base.index()] || held) && !self.dropped[base.index()])
+        let readable = self.recomputation.readable.get(base.index()).copied().unwrap_or(false);
+        self.forward.source(base) || ((self.forward.kept[base.index()] || readable) && !self.dropped[base.index()])
     }
 }

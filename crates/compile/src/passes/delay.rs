@@ -1,8 +1,8 @@
-//! Delay: updates of a step run at the beginning of the next one, before forward reads the new parameters.
+//! Delay: updates of a training step run at the beginning of the next one, before forward reads the new parameters.
 //!
-//! They are cut off the graph of a step. What they read of forward and backward, such as gradients and their norm,
-//! is kept from one step to the next in *pending* states (Jiang et al. 2021, "Optimizer Fusion: Efficient Training with
-//! Better Locality and Parallelism", calls the placement forward-fusion).
+//! They are cut off the graph of a step. The values that they read of forward and backward, such as gradients and their
+//! norm, are kept from one step to the next in *pending* states (Jiang et al. 2021, "Optimizer Fusion: Efficient
+//! Training with Better Locality and Parallelism", calls the placement forward-fusion).
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -15,30 +15,30 @@ use crate::place::{Place, is_view, places};
 use lessen_rewrite::Rewriter;
 use lessen_rewrite::eliminate_dead_code;
 
-/// What names of pending states begin with, and those of data inputs that a delayed update reads.
+/// Prefix of the names of pending states, and of data inputs that a delayed update reads.
 const PREFIX: &str = "pending.";
 
-/// The name under which a delayed update reads a data input: its value is that of the step which the update is of.
+/// The name under which a delayed update reads a data input, with the value of the step that the update belongs to.
 pub fn pending(data: &str) -> String {
     format!("{PREFIX}{data}")
 }
 
-/// The graphs of a step with delayed updates: `first`, `step` as often as one likes, and `flush` do what as many
-/// steps do as `first` and `step` have run. Data inputs that the update reads have names of [`pending`] there, since
-/// their values are those of the step before. Outputs are those of a step.
+/// The graphs of a step with delayed updates: `first`, `step` any number of times, and `flush` compute the same as that
+/// many undelayed steps. Data inputs that the update reads are named by [`pending`] in `step` and `flush`, since their
+/// values are those of the step before. Outputs are those of a step.
 pub struct Delayed {
-    /// The step without these updates: for the first step, and for one behind `flush`.
+    /// The step without these updates: the first one, and one after `flush`.
     pub first: Graph,
     /// The updates of the step before, and the step without its own.
     pub step: Graph,
     /// The updates alone.
     pub flush: Graph,
-    /// Names of the states that they read of the step before, in order.
+    /// Names of the pending states, in order.
     pub pending: Vec<String>,
 }
 
-/// Delays updates of a step to the beginning of the next one: each that assigns a state with a name for which `is_late`
-/// holds, such as a parameter, with all its other states. The others stay in the step.
+/// Delays updates of a step to the beginning of the next one: each update that assigns a state for whose name `is_late`
+/// holds, such as a parameter, with all its other states. Other updates stay in the step.
 ///
 /// # Errors
 /// An output that follows from the update; an input whose name begins with `pending.`; an update that reads data of the
@@ -60,20 +60,20 @@ pub fn delay(graph: &Graph, is_late: &dyn Fn(&str) -> bool) -> Result<Delayed> {
     })
 }
 
-/// A step, cut into the updates that are delayed, here the update, and the rest.
+/// A step, cut into the delayed updates, below called the update, and the rest.
 struct Split<'a> {
     graph: &'a Graph,
     places: Vec<Place>,
     readers: Vec<Vec<NodeId>>,
-    /// Whether a value is an output, or assigned by the rest.
+    /// For each value whether it is an output or assigned by the rest.
     results: Vec<bool>,
-    /// The nodes of the update.
+    /// For each node whether it belongs to the update.
     delayed: Vec<bool>,
-    /// Nodes of the rest that the update runs as well: constants, and views of what it reads.
+    /// For each node of the rest whether the update runs it as well: constants, and views of values that it reads.
     shared: Vec<bool>,
-    /// The inputs that the update reads or assigns.
+    /// For each value whether it is an input that the update reads or assigns.
     read: Vec<bool>,
-    /// The values of the rest that the update reads, with the names of their states.
+    /// The values of the rest that the update reads, with the names of their pending states.
     pending: BTreeMap<ValueId, String>,
 }
 
@@ -104,13 +104,13 @@ impl<'a> Split<'a> {
         &self.graph.nodes[id.index()]
     }
 
-    /// Whether an assigned value is of the update.
+    /// Whether the update computes an assigned value.
     fn by_update(&self, assign: &Assign) -> bool {
         let producer = self.graph.producer(assign.value);
         producer.is_some_and(|id| self.delayed[id.index()])
     }
 
-    /// Finds the nodes of the updates that assign a state for which `is_late` holds.
+    /// Finds the nodes of updates that assign a state for whose name `is_late` holds.
     fn find_update(&mut self, is_late: &dyn Fn(&str) -> bool) {
         let graph = self.graph;
         let Groups { nodes, assigns } = Groups::of(graph);
@@ -122,7 +122,7 @@ impl<'a> Split<'a> {
             .collect();
     }
 
-    /// Refuses what follows from the update and is not part of it.
+    /// Refuses values that depend on the update and are not part of it.
     fn check(&self) -> Result<()> {
         let graph = self.graph;
         let by_delayed = |value: &ValueId| graph.producer(*value).is_some_and(|id| self.delayed[id.index()]);
@@ -144,9 +144,9 @@ impl<'a> Split<'a> {
         )))
     }
 
-    /// Moves nodes into the update whose results it alone reads, where what has to wait for it grows by no more than
-    /// numbers: a gradient times the factor of clipping. Numbers wait themselves, since all updates that read one which
-    /// is computed there would share its group.
+    /// Moves a node into the update if the update alone reads its results, and if the bytes that wait grow by single
+    /// numbers at most: a gradient times the factor of clipping. Single numbers are not moved themselves, since all
+    /// updates that read a number computed there would join one group.
     fn sink(&mut self) {
         let graph = self.graph;
         let large = |values: &BTreeSet<ValueId>| {
@@ -170,7 +170,7 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// Finds what the update reads of the rest.
+    /// Finds the values of the rest that the update reads.
     fn find_pending(&mut self) -> Result<()> {
         let (graph, leads_to) = (self.graph, self.first_states());
         let (by_update, of_rest): (Vec<Assign>, Vec<Assign>) =
@@ -199,7 +199,7 @@ impl<'a> Split<'a> {
                 found.push((base, leads_to[input.index()].unwrap_or_default()));
             }
         }
-        // Gradients have the names of their parameters, numbers further ones.
+        // Gradients are named after their parameters, single numbers after further states.
         found.sort_by_key(|(base, _)| graph.ty(*base).numel() == 1);
         let mut names = HashSet::new();
         for (base, of) in found {
@@ -216,8 +216,8 @@ impl<'a> Split<'a> {
         Ok(())
     }
 
-    /// For each value the name of the first state that it leads to in the update. Those that forward reads as well,
-    /// which are parameters, come before others.
+    /// For each value the name of the first state that it leads to in the update. States that forward reads as well,
+    /// which are parameters, come first.
     fn first_states(&self) -> Vec<Option<&'a str>> {
         let graph = self.graph;
         let mut first: Vec<Option<(bool, usize)>> = vec![None; graph.values.len()];
@@ -243,20 +243,20 @@ impl<'a> Split<'a> {
         first.into_iter().map(|rank| rank.and_then(name)).collect()
     }
 
-    /// Whether the update has a value of its own nodes, or a constant.
+    /// Whether a value is one of the update's own, or a constant.
     fn is_at_hand(&self, value: ValueId) -> bool {
         let producer = self.graph.producer(value);
         producer.is_some_and(|id| self.delayed[id.index()] || self.shared[id.index()])
     }
 
-    /// The value from which views lead to what the update reads, as long as none is larger than its view.
+    /// The value from which views lead to a value that the update reads, as long as none is larger than its view.
     fn base(&self, value: ValueId) -> ValueId {
         std::iter::successors(Some(value), |&value| self.viewed(value))
             .last()
             .unwrap_or(value)
     }
 
-    /// What a value of the rest is a view of, where that is not larger.
+    /// The value that a value of the rest is a view of, if that is not larger.
     fn viewed(&self, value: ValueId) -> Option<ValueId> {
         let id = self.graph.producer(value).filter(|id| !self.delayed[id.index()])?;
         let node = self.node(id);
@@ -265,7 +265,7 @@ impl<'a> Split<'a> {
         input.filter(|_| is_view(&self.places, node))
     }
 
-    /// Makes the update run the views that lead to what it reads, and constants. Returns the base.
+    /// Makes the update run constants, and the views that lead to a value that it reads. Returns the base.
     fn share(&mut self, value: ValueId) -> ValueId {
         let mut base = value;
         while let Some(id) = self.graph.producer(base).filter(|id| !self.delayed[id.index()]) {
@@ -279,13 +279,13 @@ impl<'a> Split<'a> {
         base
     }
 
-    /// Whether a value is an input that the batch of each step has.
+    /// Whether a value is an input that differs from batch to batch.
     fn is_of_batch(&self, value: ValueId) -> bool {
         let is_data = |input: &Input| input.kind == InputKind::Data;
         self.graph.input(value).is_some_and(is_data) && self.graph.ty(value).numel() > 1
     }
 
-    /// The graph of the update, of the rest, or of the update of a step and the rest of the next one.
+    /// The graph of the update, of the rest, or of the update of one step and the rest of the next.
     fn graph_of(&self, update: bool, rest: bool) -> Graph {
         let graph = self.graph;
         let mut out = Rewriter::without_inputs(graph);
@@ -326,11 +326,11 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// Adds forward and backward, behind the update of the step before where there is one.
-    fn add_rest(&self, out: &mut Rewriter<'_>, behind_update: bool) {
+    /// Adds forward and backward, after the update of the step before where there is one.
+    fn add_rest(&self, out: &mut Rewriter<'_>, after_update: bool) {
         let graph = self.graph;
         let waiting: Vec<(ValueId, ValueId)> = (self.pending.iter())
-            .map(|(&value, name)| match behind_update {
+            .map(|(&value, name)| match after_update {
                 true => (value, out.get(value)),
                 false => (value, out.input(name, InputKind::State, value)),
             })
@@ -366,8 +366,8 @@ impl<'a> Split<'a> {
         }
     }
 
-    /// Whether a pending value is computed once more: a sparse one, which all others read as rows, with the same bits
-    /// as without the delay.
+    /// Whether a pending value is computed twice: a sparse one that all other nodes read as rows, with the same bits as
+    /// without the delay.
     fn is_copied(&self, id: NodeId) -> bool {
         let node = self.node(id);
         let [value] = node.outputs[..] else { return false };

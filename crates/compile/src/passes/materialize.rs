@@ -1,5 +1,5 @@
-//! Materialization: where an operation cannot read a view as it lies, or a reshape cannot be a view, the elements are
-//! first copied densely; so are inputs, constants and strided views that a state is assigned.
+//! Materialization: inserts dense copies where an operation cannot read a view in place, where a reshape cannot be a
+//! view, and where an input, a constant or a strided view is assigned to a state.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::place::places as places_of;
 use crate::target::Target;
 use lessen_rewrite::Rewriter;
 
-/// Inserts the copies that the layouts of views make necessary.
+/// Inserts the copies that the layouts of views require.
 pub fn materialize(graph: &Graph, target: &dyn Target) -> Graph {
     let places = places_of(graph);
     let mut rewriter = Rewriter::new(graph);

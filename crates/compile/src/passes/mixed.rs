@@ -6,9 +6,9 @@
 //! | norms, softmax, activations, losses, reductions, random numbers | `f32` | `f32` |
 //! | parameters, gradients, moments, updates | `f32` | `f32` |
 //!
-//! What is kept as `bf16` are the factors, and the products of the forward phase, which everything else reads rounded.
-//! A factor that was widened from `bf16`, such as a parameter that is held in it, is read as it lies. The range of
-//! `bf16` is that of `f32`, so no loss is scaled.
+//! Factors are kept as `bf16`, and so are products of the forward phase, which everything else reads rounded. A factor
+//! that was widened from `bf16`, such as a parameter stored in it, is read without the widening. The range of `bf16` is
+//! that of `f32`, so no loss is scaled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use lessen_rewrite::Rewriter;
 pub fn mixed(graph: &Graph, target: &dyn Target) -> Graph {
     let mut rewriter = Rewriter::new(graph);
     let places = places(graph);
-    // Where a value is first read it is cast: all products read one copy, and backward keeps no other.
+    // A value is cast where it is first read: all products read one copy, and backward keeps no other.
     let mut factors: HashMap<ValueId, ValueId> = HashMap::new();
     for node in &graph.nodes {
         let is_narrow = node
@@ -70,7 +70,7 @@ pub fn mixed(graph: &Graph, target: &dyn Target) -> Graph {
     rewriter.finish()
 }
 
-/// What the base of a value is widened from.
+/// The value that the base of a value is widened from.
 fn narrow_base(graph: &Graph, places: &[Place], value: ValueId) -> Option<ValueId> {
     widened_from(graph, places[value.index()].base)
 }

@@ -1,4 +1,5 @@
-//! The passes: each takes a graph and returns an equal, better one.
+//! The passes that know a device or plan memory. Each takes a graph and returns an equivalent one; rewrites that know
+//! no device are in `lessen-rewrite`.
 
 pub(crate) mod bits;
 pub(crate) mod clones;
@@ -7,9 +8,9 @@ mod materialize;
 mod mixed;
 pub(crate) mod narrow;
 pub(crate) mod remat;
-mod rounded;
 mod slices;
 mod sparse;
+mod storage_format;
 mod updates;
 
 pub use bits::{Hoisted, Packed, hoist};
@@ -21,7 +22,7 @@ pub use mixed::mixed;
 pub use narrow::read_narrow;
 pub(crate) use narrow::widen_where_read;
 pub use remat::Recompute;
-pub use rounded::Form;
 pub(crate) use slices::by_slices;
 pub use sparse::sparsify;
+pub use storage_format::StorageFormat;
 pub use updates::{Update, updates};

@@ -1,5 +1,5 @@
-//! Reading `bf16` where it lies: a value that is widened from `bf16` is not kept or written as `f32` for the steps that
-//! read it, but widened in each of them, block by block.
+//! Reads `bf16` in place: a value that is widened from `bf16` is not kept or written as `f32`, but widened in each plan
+//! step that reads it, row block by row block.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::schedule::Step;
 use crate::target::{KernelKind, Target};
 use lessen_rewrite::{Rewriter, without_dead_code};
 
-/// What a value is widened from: the input of a cast from `bf16` to `f32`.
+/// The value that a value is widened from: the input of a cast from `bf16` to `f32`.
 pub(crate) fn widened_from(graph: &Graph, value: ValueId) -> Option<ValueId> {
     let node = &graph.nodes[graph.producer(value)?.index()];
     let from = node.op.is_cast().then(|| node.inputs[0])?;
@@ -31,7 +31,7 @@ pub(super) fn views(graph: &Graph, base: ValueId, view: ValueId) -> Vec<NodeId> 
     nodes
 }
 
-/// Applies views to another value, whose scope and phase are those of a node.
+/// Applies views to another value, in the scope and phase of a node.
 pub(super) fn view_again(
     graph: &Graph,
     rewriter: &mut Rewriter<'_>,
@@ -45,8 +45,8 @@ pub(super) fn view_again(
     })
 }
 
-/// Lets operations read `bf16` that give the same results for it, and have a kernel for it. What an operation copies is
-/// widened behind it.
+/// Makes operations read `bf16` where they give the same results for it and the device has a kernel for it. Values that
+/// an operation copies are widened after it.
 pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
     let places = places(graph);
     let mut rewriter = Rewriter::new(graph);
@@ -88,7 +88,7 @@ pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
     rewriter.finish()
 }
 
-/// Widens values anew in each group of rows that reads them, where only such groups do; none where nothing changes.
+/// Widens values in each row group that reads them, where only row groups do; none where nothing changes.
 pub(crate) fn widen_where_read(graph: &Graph, row_wise: &[RowWise], steps: &[Step]) -> Option<Graph> {
     if !graph.values.iter().any(|value| value.ty.dtype == DType::BF16) {
         return None;
@@ -129,7 +129,7 @@ pub(crate) fn widen_where_read(graph: &Graph, row_wise: &[RowWise], steps: &[Ste
     Some(without_dead_code(rewriter.finish()))
 }
 
-/// For each value that is widened, and that several steps read, all of them row by row, what it is widened from.
+/// For each widened value that several steps read, all of them row by row, the value that it is widened from.
 fn widened_values(
     graph: &Graph,
     row_wise: &[RowWise],

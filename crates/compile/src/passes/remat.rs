@@ -1,11 +1,11 @@
-//! Recomputation (activation checkpointing at the grain of single values): the backward phase recomputes a forward
-//! value from values that it reads anyway, instead of keeping it.
+//! Recomputation (activation checkpointing of single values): backward recomputes a forward value from values that it
+//! reads anyway, instead of keeping it.
 //!
 //! Recomputing runs the same operations on the same inputs, so only memory and time change. Row-wise values
-//! (activations, norms, sums) whose inputs are kept or recomputable are always recomputed, where Tempo (NeurIPS 2022)
-//! keeps outputs and masks. Products are recomputed only under a budget, each at its price in floating-point
-//! operations. So is a row-wise value behind a long chain of others that are recomputed: the blocks of a residual
-//! network, whose chain would lead to its beginning, are recomputed a few at a time.
+//! (activations, norms, sums) whose inputs are kept or can be recomputed are always recomputed, where Tempo (NeurIPS
+//! 2022) keeps outputs and masks. Products are recomputed only under a budget, each at its price in floating-point
+//! operations. The same holds for a row-wise value at the end of a long chain of recomputed values: without that, a
+//! residual network would be recomputed from its beginning.
 
 use std::collections::HashMap;
 
@@ -17,34 +17,34 @@ use crate::node_types::NodeTypes;
 use crate::place::{Place, places_of};
 use crate::report::describe;
 
-/// The least bytes of a value that is worth recomputing.
+/// Smaller values are not worth recomputing.
 pub(crate) const SMALLEST: usize = 16 << 10;
 
-/// The most row-wise operations in a chain that leads to a value which is always recomputed.
+/// The longest chain of row-wise operations to a value that is always recomputed.
 const LONGEST_CHAIN: usize = 7;
 
-/// A forward value that backward could recompute, or invert.
+/// A forward value that backward can recompute or invert.
 #[derive(Clone, Debug)]
 pub struct Recompute {
     /// The value, in the graph before recomputation.
     pub value: ValueId,
-    /// Its scope in the model and its operation, such as `h.0.mlp gelu`.
+    /// Scope in the model and operation, such as `h.0.mlp gelu`.
     pub name: String,
     /// Bytes that recomputing frees between the phases.
     pub bytes: usize,
-    /// Floating-point operations of the products that recomputing runs; 0 for a row-wise value, but for one behind a
-    /// long chain those of the chain.
+    /// Floating-point operations of the products that recomputing runs; 0 for a row-wise value, except at the end of a
+    /// long chain, where the operations of the chain count.
     pub flops: f64,
-    /// The declared error of a value that is inverted; 0 of one that is recomputed, which is exact.
+    /// The declared error of an inverted value; 0 for a recomputed one, which is exact.
     pub error: f64,
 }
 
-/// The forward values that backward reads, and the price of recomputing each.
+/// The forward values of a graph: which ones backward reads, and what recomputing each costs.
 pub(crate) struct Forward<'a> {
     pub graph: &'a Graph,
     pub types: NodeTypes,
     pub places: Vec<Place>,
-    /// Whether backward reads a base.
+    /// For each base whether backward reads it.
     pub kept: Vec<bool>,
 }
 
@@ -57,7 +57,7 @@ impl Forward<'_> {
             for input in &node.inputs {
                 let base = places[input.index()].base;
                 kept[base.index()] = true;
-                // Half the bytes are enough.
+                // Keeping the `bf16` value that it is widened from takes half the bytes.
                 let is_forward = |id: NodeId| graph.nodes[id.index()].phase == Phase::Forward;
                 if let Some(narrow) = widened_from(graph, base)
                     && graph.producer(base).is_some_and(is_forward)
@@ -82,13 +82,13 @@ impl Forward<'_> {
         self.graph.producer(base).map(|id| &self.graph.nodes[id.index()])
     }
 
-    /// Whether a base cannot be recomputed because it is an input, a constant or a value of a later phase.
+    /// Whether a base cannot be recomputed, because it is an input, a constant or a value of a later phase.
     pub fn source(&self, base: ValueId) -> bool {
         self.producer(base)
             .is_none_or(|n| n.inputs.is_empty() || n.phase != Phase::Forward)
     }
 
-    /// Whether backward can read a base without recomputing it, for every choice of recomputations. Data is not: it
+    /// Whether backward can read a base without recomputing it, whatever else is recomputed. It cannot read data: that
     /// lies in the arena until its last reader.
     fn available(&self, base: ValueId) -> bool {
         let data = matches!(self.graph.values[base.index()].def,
@@ -96,11 +96,11 @@ impl Forward<'_> {
         self.kept[base.index()] || self.source(base) && !data
     }
 
-    /// For every base what recomputing it costs from what backward reads anyway; none where that is not possible.
-    /// Products are recomputed only if `products` is set.
+    /// For each base the cost of recomputing it from values that backward reads anyway; none where that is not
+    /// possible. Products are recomputed only if `products` is set.
     pub fn prices(&self, products: bool) -> Vec<Option<f64>> {
         let mut prices = vec![None; self.graph.values.len()];
-        // Inputs come before the values that are computed from them.
+        // A value comes after the values that it is computed from.
         for i in 0..prices.len() {
             prices[i] = self.price(ValueId(i as u32), products, &prices);
         }
@@ -131,12 +131,12 @@ impl Forward<'_> {
         })
     }
 
-    /// For each of these values, in order, how many operations lead to it from what backward keeps, where those with a
-    /// chain that is not too long are recomputed.
+    /// For each candidate, in order, the number of operations that lead to it from kept values, where candidates with a
+    /// short chain are recomputed.
     fn chains(&self, candidates: &[Recompute]) -> Vec<usize> {
         let mut candidates = candidates.iter().map(|candidate| candidate.value).peekable();
         let (mut chains, mut found) = (vec![0; self.graph.values.len()], Vec::new());
-        // Inputs come before the values that are computed from them.
+        // A value comes after the values that it is computed from.
         for i in 0..chains.len() {
             let value = ValueId(i as u32);
             let is_candidate = candidates.next_if_eq(&value).is_some();
@@ -179,15 +179,15 @@ impl Forward<'_> {
     }
 }
 
-/// Forward values that backward can recompute with row-wise operations alone.
+/// Forward values that backward can recompute with short chains of row-wise operations.
 pub(crate) fn free(forward: &Forward<'_>) -> Vec<Recompute> {
     let (near, _) = row_wise(forward);
     near
 }
 
-/// The outputs of operations of which backward can do without the input, as it follows from the output: the ones that
-/// Tempo keeps one side of.
-pub(crate) fn behind_norms(forward: &Forward<'_>) -> Vec<Recompute> {
+/// The outputs of operations whose derivative can be computed from the output instead of the input. Tempo keeps one of
+/// the two.
+pub(crate) fn tempo_values(forward: &Forward<'_>) -> Vec<Recompute> {
     let graph = forward.graph;
     let mut is_side = vec![false; graph.values.len()];
     for backward in graph.nodes.iter().filter(|node| node.phase == Phase::Backward) {
@@ -204,8 +204,8 @@ pub(crate) fn behind_norms(forward: &Forward<'_>) -> Vec<Recompute> {
     found
 }
 
-/// Forward values that backward can recompute with row-wise operations alone: those behind a short chain, and the
-/// others at the price of their chain.
+/// Forward values that backward can recompute with row-wise operations alone: those at the end of a short chain, and
+/// the others at the price of their chain.
 fn row_wise(forward: &Forward<'_>) -> (Vec<Recompute>, Vec<Recompute>) {
     let candidates = forward.candidates(false, &[]);
     let chains = forward.chains(&candidates);
@@ -222,7 +222,7 @@ fn row_wise(forward: &Forward<'_>) -> (Vec<Recompute>, Vec<Recompute>) {
 }
 
 /// Forward values whose recomputation takes matrix products or a long chain of operations, the cheapest per byte first.
-/// Those of `bits` take no more bytes than their bits.
+/// `bits` are values that take only the bytes of their bits.
 pub(crate) fn priced(forward: &Forward<'_>, bits: &[Packed]) -> Vec<Recompute> {
     let products = forward.candidates(true, bits).into_iter().filter(|c| c.flops > 0.0);
     let mut found: Vec<Recompute> = products.chain(row_wise(forward).1).collect();
@@ -234,7 +234,7 @@ pub(crate) fn priced(forward: &Forward<'_>, bits: &[Packed]) -> Vec<Recompute> {
     found
 }
 
-/// Whether a graph trains: it has a backward phase and states.
+/// Whether a graph trains: whether it has a backward phase and states.
 pub(crate) fn trains(graph: &Graph) -> bool {
     graph.nodes.iter().any(|n| n.phase == Phase::Backward) && graph.inputs.iter().any(|i| i.kind == InputKind::State)
 }

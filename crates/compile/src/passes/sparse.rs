@@ -1,4 +1,4 @@
-//! Sparse gradients: a large value that is zeros but for a few rows is computed as these rows alone.
+//! Sparse gradients: a large value that is zero except in a few rows is computed as these rows alone.
 //!
 //! The gradient of an embedding is such a value. Its norm, clipping and update then take time and memory in proportion
 //! to the tokens of a batch, not to the vocabulary; only the moments and the weight decay touch all rows.
@@ -16,17 +16,17 @@ use crate::place::{Place, places as places_of};
 use crate::target::Target;
 use lessen_rewrite::Rewriter;
 
-/// How many times larger than its rows a value is at least.
+/// A sparse value is at least so many times larger than its rows.
 const RATIO: usize = 4;
 
-/// The rows of a value of the old graph, in the new one.
+/// The rows of a value of the old graph, as values of the new one.
 #[derive(Clone, Copy)]
 struct Rows {
     ids: ValueId,
     rows: ValueId,
 }
 
-/// Computes the rows of sparse values where all their readers can do with them.
+/// Computes sparse values as rows where all their readers accept rows.
 pub fn sparsify(graph: &Graph, target: &dyn Target) -> Graph {
     let sparse = Sparse::of(graph, target);
     if sparse.origin.iter().all(Option::is_none) {
@@ -82,7 +82,7 @@ pub fn sparsify(graph: &Graph, target: &dyn Target) -> Graph {
     rewriter.finish()
 }
 
-/// The one number that fills a value, as a value of this shape.
+/// The number that fills a value, as a value of this shape.
 fn filled(rewriter: &mut Rewriter<'_>, sparse: &Sparse<'_>, node: &Node, value: ValueId, shape: &[usize]) -> ValueId {
     let base = rewriter.get(sparse.places[value.index()].base);
     let (phase, scope) = (node.phase, &node.scope);
@@ -91,7 +91,7 @@ fn filled(rewriter: &mut Rewriter<'_>, sparse: &Sparse<'_>, node: &Node, value: 
     rewriter.push(Arc::new(broadcast), &[scalar], phase, scope)[0]
 }
 
-/// The operation that computes the rows of a node's only output, if it is sparse.
+/// The operation that computes the rows of a node's only output, if that is sparse.
 fn combined(node: &Node) -> Option<Arc<dyn Op>> {
     node.op.sparse_rows().filter(|_| node.outputs.len() == 1)
 }
@@ -100,7 +100,7 @@ fn combined(node: &Node) -> Option<Arc<dyn Op>> {
 struct Sparse<'a> {
     graph: &'a Graph,
     places: Vec<Place>,
-    /// For each of them the value whose rows it has.
+    /// For each value that is computed as rows the value that it takes its row numbers from.
     origin: Vec<Option<ValueId>>,
 }
 
@@ -112,7 +112,7 @@ impl Sparse<'_> {
         for node in &graph.nodes {
             sparse.mark(node, target);
         }
-        // A value that some reader needs whole is computed whole, and so is what it is computed from.
+        // A value that some reader needs whole is computed whole, and so are the values that it is computed from.
         while let Some(value) = sparse.needed_whole(target) {
             let origin = sparse.origin[value.index()];
             sparse
@@ -128,7 +128,7 @@ impl Sparse<'_> {
         self.origin[value.index()].is_some()
     }
 
-    /// Marks a node's output where it is sparse.
+    /// Marks a node's output if it is sparse.
     fn mark(&mut self, node: &Node, target: &dyn Target) {
         if let Some(rows_of) = combined(node) {
             let (output, operands) = (node.outputs[0], self.graph.input_types(node));
@@ -142,13 +142,13 @@ impl Sparse<'_> {
         }
     }
 
-    /// The origin of the sparse inputs of a node.
+    /// The origin of a node's sparse inputs.
     fn origin_of(&self, node: &Node) -> Option<ValueId> {
         node.inputs.iter().find_map(|input| self.origin[input.index()])
     }
 
-    /// What a node computes from sparse inputs: nothing if their rows differ, or dense inputs are no single number
-    /// where they would have to be.
+    /// The result of a node on sparse inputs. It has none if their rows differ, or if a dense input had to be a single
+    /// number and is not.
     fn on_rows(&self, node: &Node) -> OnRows {
         let marked: Vec<bool> = node.inputs.iter().map(|v| self.is(*v)).collect();
         let of = |value: &ValueId| self.origin[value.index()];
@@ -165,13 +165,13 @@ impl Sparse<'_> {
         }
     }
 
-    /// Whether all elements of a value are the same one.
+    /// Whether all elements of a value are one number.
     fn is_filled(&self, value: ValueId) -> bool {
         let Place { base, layout } = &self.places[value.index()];
         self.graph.ty(*base).numel() == 1 && layout.strides.iter().all(|stride| *stride == 0)
     }
 
-    /// A value that is marked although it is needed whole.
+    /// A value that is marked although some reader needs it whole.
     fn needed_whole(&self, target: &dyn Target) -> Option<ValueId> {
         let graph = self.graph;
         let results = graph.outputs.iter().map(|output| output.value);

@@ -1,4 +1,4 @@
-//! The updates of a step, as far as each can be placed by itself.
+//! The updates of a training step that can be placed independently.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,15 +13,15 @@ use lessen_rewrite::eliminate_dead_code;
 pub struct Update {
     /// Names of the states that it assigns.
     pub states: Vec<String>,
-    /// Bytes of those of them that forward reads: of parameters.
+    /// Bytes of the assigned states that forward reads, which are parameters.
     pub read: usize,
-    /// Bytes of the arrays that it reads of forward and backward, such as the gradient.
+    /// Bytes of the arrays of forward and backward that it reads, such as the gradient.
     pub gradients: usize,
     /// Bytes of all arrays that it reads or assigns.
     pub touched: usize,
 }
 
-/// The updates of a step, in the order in which it assigns their first states.
+/// The updates of a step, in the order of their first assignments.
 pub fn updates(graph: &Graph) -> Vec<Update> {
     let graph = eliminate_dead_code(graph);
     let Groups { nodes, assigns } = Groups::of(&graph);
@@ -55,9 +55,9 @@ pub fn updates(graph: &Graph) -> Vec<Update> {
 }
 
 /// The nodes of the update phase that lead to assigned states and depend on one that the phase assigns, and these
-/// states, by the updates that they are of. Nodes that follow from gradients alone, such as their norm, are of none.
+/// states, by update. Nodes that depend on gradients alone, such as their norm, belong to no update.
 pub(super) struct Groups {
-    /// The update of each node.
+    /// For each node its update.
     pub nodes: Vec<Option<usize>>,
     /// The states that each update assigns.
     pub assigns: Vec<Vec<ValueId>>,
@@ -112,9 +112,9 @@ impl Groups {
     }
 }
 
-/// Values in sets that grow together.
+/// Disjoint sets of values.
 struct Joined {
-    /// Another value of the same set; the value itself if it stands for its set.
+    /// For each value another value of the same set; the value itself if it represents its set.
     next: Vec<usize>,
 }
 
@@ -125,7 +125,7 @@ impl Joined {
         }
     }
 
-    /// The value that stands for the set of a value.
+    /// The value that represents the set of a value.
     fn first(&self, value: ValueId) -> usize {
         let mut at = value.index();
         while self.next[at] != at {

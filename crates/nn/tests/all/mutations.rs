@@ -63,6 +63,9 @@ fn mutated_configs_are_read_or_refused() {
             let bytes = mutated(&sound, sound.len(), &mut SplitMix64::new(seed));
             read += u64::from(config_is_read_or_refused(&folder.0, &bytes));
         }
-        assert!((1..seeds).contains(&read), "{read} of {seeds} mutations of {name} were read");
+        assert!(
+            (1..seeds).contains(&read),
+            "{read} of {seeds} mutations of {name} were read"
+        );
     }
 }

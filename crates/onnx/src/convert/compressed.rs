@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lessen_base::Result;
 use lessen_graph::ops::Broadcast;
 use lessen_graph::{NodeId, ValueId};
-use lessen_rewrite::{Runs, Use};
+use lessen_rewrite::{Lines, NodeInput};
 
 use super::Converter;
 use super::attributes::{float_tensor, int, ints};
@@ -31,7 +31,7 @@ impl Converter<'_> {
         self.complete(edits)?;
         for (at, &axis) in &self.conversion.compresses {
             let value = self.graph.nodes[at.node.index()].inputs[at.input];
-            let Some(runs) = self.with_name(Runs::of(value, axis)) else {
+            let Some(runs) = self.with_name(Lines::of(value, axis)) else {
                 continue;
             };
             let name = self.name(runs.value)?.to_string();
@@ -49,7 +49,7 @@ impl Converter<'_> {
 
     /// The value with a name that runs are broadcast from by their reader, and its axis; none where that has no such
     /// axis, or one of extent 1, so that the reader broadcasts it to any extent.
-    fn with_name(&self, runs: Runs) -> Option<Runs> {
+    fn with_name(&self, runs: Lines) -> Option<Lines> {
         let shape = |value: ValueId| &self.graph.ty(value).shape;
         if self.names.first(runs.value).is_some() {
             return Some(runs);
@@ -58,7 +58,7 @@ impl Converter<'_> {
         let &from = node.inputs.first().filter(|_| node.op.is::<Broadcast>())?;
         let axis = (runs.axis + shape(from).len()).checked_sub(shape(runs.value).len())?;
         let is_whole = shape(from)[axis] == shape(runs.value)[runs.axis];
-        is_whole.then(|| self.with_name(Runs::of(from, axis))).flatten()
+        is_whole.then(|| self.with_name(Lines::of(from, axis))).flatten()
     }
 
     fn is_norm(&self, node: NodeId) -> bool {
@@ -140,11 +140,11 @@ impl Converter<'_> {
         for (i, reader) in self.graph.nodes.iter().enumerate() {
             let id = NodeId(i as u32);
             for (input, &value) in reader.inputs.iter().enumerate() {
-                let at = Use { node: id, input };
+                let at = NodeInput { node: id, input };
                 if self.conversion.reads_compressed.contains(&at) || self.reads_other_form(value, at) {
                     continue;
                 }
-                let all = Runs::of(value, 0)..=Runs::of(value, usize::MAX);
+                let all = Lines::of(value, 0)..=Lines::of(value, usize::MAX);
                 let Some(&runs) = self.conversion.compressed.range(all).next_back() else {
                     continue;
                 };
@@ -160,8 +160,8 @@ impl Converter<'_> {
         Ok(())
     }
 
-    /// Whether a use reads a value that is made for it: recentred, or compressed only there.
-    fn reads_other_form(&self, value: ValueId, at: Use) -> bool {
+    /// Whether a node input reads a value that is made for it: recentred, or compressed only there.
+    fn reads_other_form(&self, value: ValueId, at: NodeInput) -> bool {
         let recentred = &self.conversion.recentred;
         let is_recentred = recentred
             .iter()
@@ -170,7 +170,7 @@ impl Converter<'_> {
     }
 
     /// A slice that leaves out the last element of runs.
-    pub(super) fn without_last(&self, x: &str, short: &str, runs: Runs, edits: &mut Edits<'_>) -> NodeProto {
+    pub(super) fn without_last(&self, x: &str, short: &str, runs: Lines, edits: &mut Edits<'_>) -> NodeProto {
         let mut constant = |part: &str, number: f64| {
             let name = format!("{short}/{part}");
             edits.added.push(Tensor::held(&name, &[1], Element::Int(8), &[number]));
@@ -185,7 +185,7 @@ impl Converter<'_> {
     }
 
     /// Nodes that add the last element to runs, which makes their sum zero.
-    pub(super) fn completed(&self, x: &str, whole: &str, runs: Runs, edits: &mut Edits<'_>) -> Vec<NodeProto> {
+    pub(super) fn completed(&self, x: &str, whole: &str, runs: Lines, edits: &mut Edits<'_>) -> Vec<NodeProto> {
         let (sum, last) = (format!("{whole}/sum"), format!("{whole}/last"));
         let reduce = self.reduced("ReduceSum", 13, x, &sum, runs.axis as i64, edits);
         let mut join = node("Concat", whole, &[x, &last], whole);

@@ -2,7 +2,7 @@
 
 use lessen_base::{Error, Result};
 use lessen_graph::ValueId;
-use lessen_rewrite::{ConvertedNorm, NormTarget, Runs, Shift, Use};
+use lessen_rewrite::{ConvertedNorm, Lines, NodeInput, NormShift, NormTarget};
 
 use super::Converter;
 use super::attributes::{float, int};
@@ -19,7 +19,7 @@ impl Converter<'_> {
     }
 
     /// The name of a value without its mean.
-    fn centred(&self, runs: Runs) -> Result<String> {
+    fn centred(&self, runs: Lines) -> Result<String> {
         Ok(format!("{}/centred", self.name(runs.value)?))
     }
 
@@ -53,7 +53,7 @@ impl Converter<'_> {
     }
 
     /// Lets the node of a use read another name in place of a value.
-    pub(super) fn rename(&self, value: ValueId, at: Use, name: &str, edits: &mut Edits<'_>) -> Result<()> {
+    pub(super) fn rename(&self, value: ValueId, at: NodeInput, name: &str, edits: &mut Edits<'_>) -> Result<()> {
         let Some(position) = self.names.node(at.node) else {
             return Err(Error::internal(
                 "a node that reads a converted value is not in the model",
@@ -93,7 +93,7 @@ impl Converter<'_> {
             return Err(Error::internal("nothing in the model gives the result of a norm"));
         };
         let x = operation.inputs[0];
-        let at = Use {
+        let at = NodeInput {
             node: norm.node,
             input: 0,
         };
@@ -130,7 +130,7 @@ impl Converter<'_> {
     ) -> Result<Vec<NodeProto>> {
         let [scale, shift] = self.parameters_of(norm)?;
         let scale = self.row(scale, y, "scale", 1.0, edits);
-        if norm.shift == Shift::Gone {
+        if norm.shift == NormShift::Absorbed {
             return Ok(vec![self.norm_node(name, [x, &scale], y, eps)]);
         }
         let scaled = format!("{y}/scaled");
@@ -157,9 +157,9 @@ impl Converter<'_> {
         }
         let [short, whole, scaled] = ["short", "whole", "scaled"].map(|part| format!("{y}/{part}"));
         let mut nodes = self.compressed_norm(x, &short, ty.last(), eps, element, edits);
-        nodes.extend(self.completed(&short, &whole, Runs::of(result, ty.rank() - 1), edits));
+        nodes.extend(self.completed(&short, &whole, Lines::of(result, ty.rank() - 1), edits));
         let scale = self.row(scale, y, "scale", 1.0, edits);
-        let is_last = norm.shift == Shift::Gone;
+        let is_last = norm.shift == NormShift::Absorbed;
         let product = if is_last { y } else { &scaled };
         nodes.push(node("Mul", &format!("{name}/scale"), &[&whole, &scale], product));
         if !is_last {

@@ -1,7 +1,7 @@
 //! What a conversion found, changed and left.
 
 use lessen_graph::{InputKind, ValueId};
-use lessen_rewrite::{LeftNorm, Shift, Stop};
+use lessen_rewrite::{NormShift, Obstacle, UnconvertedNorm};
 
 use super::Converter;
 
@@ -57,13 +57,13 @@ impl Converter<'_> {
         let opaque = &self.imported.opaque;
         Report {
             converted: conversion.converted.iter().map(|norm| result(norm.node)).collect(),
-            left: conversion.left.iter().map(|left| self.left(left)).collect(),
+            left: conversion.unconverted.iter().map(|left| self.left(left)).collect(),
             changed: conversion.parameters.iter().count(),
             recentred: conversion.recentred.keys().map(|runs| name(runs.value)).collect(),
             folded: conversion
                 .converted
                 .iter()
-                .filter(|norm| norm.shift == Shift::Gone)
+                .filter(|norm| norm.shift == NormShift::Absorbed)
                 .count(),
             unknown: opaque
                 .iter()
@@ -80,21 +80,21 @@ impl Converter<'_> {
         name.unwrap_or_else(|| format!("%{}", value.0))
     }
 
-    fn left(&self, left: &LeftNorm) -> LeftAsItIs {
+    fn left(&self, left: &UnconvertedNorm) -> LeftAsItIs {
         let norm = self.shown(self.graph.nodes[left.node.index()].outputs[0]);
         let reasons: Vec<String> = left
-            .stopped_by
+            .obstacles
             .iter()
             .map(|&(value, stop)| {
                 let value = self.shown(value);
                 match stop {
-                    Stop::Reader(reader) => match self.names.node(reader) {
+                    Obstacle::Node(reader) => match self.names.node(reader) {
                         Some(reader) => format!("`{value}` also leads to {}", self.model.nodes[reader].shown()),
                         None => format!("`{value}` also leads to another operation"),
                     },
-                    Stop::Result(result) if self.shown(result) == value => format!("`{value}` is an output"),
-                    Stop::Result(result) => format!("`{value}` also leads to the output `{}`", self.shown(result)),
-                    Stop::Nothing => format!("`{value}` may have any mean"),
+                    Obstacle::Result(result) if self.shown(result) == value => format!("`{value}` is an output"),
+                    Obstacle::Result(result) => format!("`{value}` also leads to the output `{}`", self.shown(result)),
+                    Obstacle::Producer => format!("`{value}` may have any mean"),
                 }
             })
             .collect();

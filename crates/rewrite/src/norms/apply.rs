@@ -1,35 +1,35 @@
-//! Applies the transformation of a parameter to its elements.
+//! Applies the steps of a parameter to its elements.
 
 use lessen_base::Result;
 use lessen_graph::ValueId;
 
 use super::parameters::ParameterStep;
 
-/// A float that a parameter is stored as. Sums over its elements are in `f64`.
-pub trait Number: Copy {
-    /// The number.
-    fn wide(self) -> f64;
+/// A float type that parameters are stored in. Sums over their elements are in `f64`.
+pub trait StoredFloat: Copy {
+    /// The number as `f64`.
+    fn to_f64(self) -> f64;
 
     /// The nearest number of this type.
-    fn nearest(number: f64) -> Self;
+    fn from_f64(number: f64) -> Self;
 }
 
-impl Number for f64 {
-    fn wide(self) -> f64 {
+impl StoredFloat for f64 {
+    fn to_f64(self) -> f64 {
         self
     }
 
-    fn nearest(number: f64) -> f64 {
+    fn from_f64(number: f64) -> f64 {
         number
     }
 }
 
-impl Number for f32 {
-    fn wide(self) -> f64 {
+impl StoredFloat for f32 {
+    fn to_f64(self) -> f64 {
         self.into()
     }
 
-    fn nearest(number: f64) -> f32 {
+    fn from_f64(number: f64) -> f32 {
         number as f32
     }
 }
@@ -43,7 +43,7 @@ pub struct Parameter<T> {
     pub data: Vec<T>,
 }
 
-impl<T: Number> Parameter<T> {
+impl<T: StoredFloat> Parameter<T> {
     /// Applies the steps of [`ParameterChanges::of`](super::ParameterChanges::of), in place. `read` gives the original
     /// values of other parameters.
     ///
@@ -64,11 +64,11 @@ impl<T: Number> Parameter<T> {
                 }
                 ParameterStep::Scale { axis, by } => {
                     let factors = read(by)?.data;
-                    self.for_each_run(axis, |i, x| T::nearest(x.wide() * factors[i].wide()));
+                    self.map_lines(axis, |i, x| T::from_f64(x.to_f64() * factors[i].to_f64()));
                 }
                 ParameterStep::Centre { axis } => self.centre(axis),
                 ParameterStep::LessLast { axis } => {
-                    self.without_last(axis, |x, last| T::nearest(x.wide() - last.wide()))
+                    self.without_last(axis, |x, last| T::from_f64(x.to_f64() - last.to_f64()))
                 }
                 ParameterStep::DropLast { axis } => self.without_last(axis, |x, _| x),
             }
@@ -76,7 +76,7 @@ impl<T: Number> Parameter<T> {
         Ok(())
     }
 
-    /// The products of the extents before and after an axis, and its own.
+    /// The product of the extents before an axis, the axis's extent, and the product of those after it.
     fn around(&self, axis: usize) -> (usize, usize, usize) {
         let before = self.shape[..axis].iter().product();
         let after = self.shape[axis + 1..].iter().product();
@@ -84,7 +84,7 @@ impl<T: Number> Parameter<T> {
     }
 
     /// Replaces each element by a function of its position along an axis and of itself.
-    fn for_each_run(&mut self, axis: usize, f: impl Fn(usize, T) -> T) {
+    fn map_lines(&mut self, axis: usize, f: impl Fn(usize, T) -> T) {
         let (_, extent, after) = self.around(axis);
         for (block, elements) in self.data.chunks_mut(after.max(1)).enumerate() {
             let position = block % extent;
@@ -98,16 +98,17 @@ impl<T: Number> Parameter<T> {
         for block in self.data.chunks_mut((extent * after).max(1)) {
             sums.fill(0.0);
             for row in block.chunks(after) {
-                row.iter().zip(&mut sums).for_each(|(x, sum)| *sum += x.wide());
+                row.iter().zip(&mut sums).for_each(|(x, sum)| *sum += x.to_f64());
             }
             for row in block.chunks_mut(after) {
                 let pairs = row.iter_mut().zip(&sums);
-                pairs.for_each(|(x, sum)| *x = T::nearest(x.wide() - sum / extent as f64));
+                pairs.for_each(|(x, sum)| *x = T::from_f64(x.to_f64() - sum / extent as f64));
             }
         }
     }
 
-    /// Leaves out the last position of an axis; `f` gives what is left from an element and the one that was last.
+    /// Leaves out the last position of an axis; `f` computes each remaining element from itself and the last one of its
+    /// line.
     fn without_last(&mut self, axis: usize, f: impl Fn(T, T) -> T) {
         let (before, extent, after) = self.around(axis);
         let kept = (extent - 1) * after;
@@ -122,18 +123,18 @@ impl<T: Number> Parameter<T> {
         self.shape[axis] -= 1;
     }
 
-    /// Adds the product of a matrix, whose axis `inner` is added up, and a vector.
+    /// Adds the product of a matrix, summed over its axis `inner`, and a vector.
     fn add_product(&mut self, weight: &Parameter<T>, inner: usize, vector: &[T]) {
         let (before, extent, after) = weight.around(inner);
         let mut sums = vec![0.0; before * after];
         for (block, row) in weight.data.chunks(after.max(1)).enumerate() {
-            let factor = vector[block % extent].wide();
+            let factor = vector[block % extent].to_f64();
             let at = block / extent * after;
             row.iter()
                 .zip(&mut sums[at..])
-                .for_each(|(w, sum)| *sum += w.wide() * factor);
+                .for_each(|(w, sum)| *sum += w.to_f64() * factor);
         }
         let pairs = self.data.iter_mut().zip(sums);
-        pairs.for_each(|(b, sum)| *b = T::nearest(b.wide() + sum));
+        pairs.for_each(|(b, sum)| *b = T::from_f64(b.to_f64() + sum));
     }
 }

@@ -1,71 +1,73 @@
-//! What is known of the values of a graph along each of their axes.
+//! Facts about the values of a graph along each of their axes.
 
 use std::collections::HashMap;
 
 use lessen_graph::{Along, AlongQuery, Def, Fold, Graph, InputKind, Layout, Node, NodeId, Type, ValueId};
 
-/// A value along one of its axes.
+/// The lines of a value along one of its axes: its one-dimensional sections, such as the rows of a matrix along the
+/// last axis.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Runs {
+pub struct Lines {
     /// The value.
     pub value: ValueId,
-    /// Its axis.
+    /// The axis.
     pub axis: usize,
 }
 
-impl Runs {
-    /// A value along an axis.
-    pub fn of(value: ValueId, axis: usize) -> Runs {
-        Runs { value, axis }
+impl Lines {
+    /// The lines of a value along an axis.
+    pub fn of(value: ValueId, axis: usize) -> Lines {
+        Lines { value, axis }
     }
 }
 
-/// One use of a value: the reader and the position among its inputs.
+/// An input of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
-pub struct Use {
-    /// The node that reads it.
+pub struct NodeInput {
+    /// The node.
     pub node: NodeId,
     /// The position of the input.
     pub input: usize,
 }
 
-/// What would notice a number that is added to all elements of a value's runs.
+/// The reason why a value cannot have another mean: the result or node that a number added to all elements of a line
+/// would change.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stop {
-    /// The value is a result of the graph, or leads to this one by sums alone.
+pub enum Obstacle {
+    /// The value is this result of the graph, or leads to it by sums alone.
     Result(ValueId),
-    /// This node computes something else then.
-    Reader(NodeId),
-    /// Nothing, but what computes the value gives any mean.
-    Nothing,
+    /// This node would compute something else.
+    Node(NodeId),
+    /// No reader; but the node that computes the value returns any mean.
+    Producer,
 }
 
-/// The facts of a graph. Axes are bits of a mask; values of more than 64 axes have no facts.
+/// The facts about a graph. Axes are bits of a mask; values of more than 64 axes have no facts.
 pub(crate) struct Facts<'g> {
     pub graph: &'g Graph,
-    /// For each value its uses by nodes.
-    pub uses: Vec<Vec<Use>>,
-    /// Whether a value is an output of the graph, or what a state is assigned.
+    /// For each value the node inputs that read it.
+    pub uses: Vec<Vec<NodeInput>>,
+    /// For each value whether it is an output of the graph, a state that is assigned, or an assigned value.
     pub is_result: Vec<bool>,
-    /// The number that all elements of a value equal.
+    /// For each value the number that all its elements equal, where it is known.
     pub known: Vec<Option<f64>>,
-    /// Whether a value follows from states and constants alone.
+    /// For each value whether it depends on states and constants alone.
     pub is_fixed: Vec<bool>,
-    /// Whether a value is a state of which new values can be made.
+    /// For each value whether it is a state that can get new values.
     pub is_parameter: Vec<bool>,
-    /// For each value the axes along which all its runs are constant.
+    /// For each value the axes along which all its lines are constant.
     constant: Vec<u64>,
-    /// For each output of each node and each axis what its runs are.
+    /// For each output of each node and each axis the rule for its lines.
     along: Vec<Vec<Vec<Along>>>,
-    /// For each value the axes along which any number may be added to a run without a change of any result.
+    /// For each value the axes along which any number may be added to a line without a change of any result.
     insensitive: Vec<u64>,
-    /// For each value the axes along which it is scalable.
+    /// For each value the axes along which it is scalable; see [`Facts::is_scalable`].
     scalable: Vec<u64>,
 }
 
 impl<'g> Facts<'g> {
-    /// The facts of a graph. `known` holds the number that all elements of a state equal, for those where one is known.
-    /// Of states for which `is_parameter` does not hold no new values can be made.
+    /// The facts about a graph. `known` holds the number that all elements of a state equal, for states where it is
+    /// known. States for which `is_parameter` does not hold cannot get new values.
     pub fn of(graph: &'g Graph, known: &HashMap<ValueId, f64>, is_parameter: &dyn Fn(ValueId) -> bool) -> Facts<'g> {
         let count = graph.values.len();
         let mut facts = Facts {
@@ -102,10 +104,10 @@ impl<'g> Facts<'g> {
         facts
     }
 
-    /// Adds what follows for a node's outputs from its inputs.
+    /// Adds the facts about a node's outputs that follow from its inputs.
     fn enter(&mut self, id: NodeId, node: &Node) {
         for (input, value) in node.inputs.iter().enumerate() {
-            self.uses[value.index()].push(Use { node: id, input });
+            self.uses[value.index()].push(NodeInput { node: id, input });
         }
         let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
         let known: Vec<Option<f64>> = node.inputs.iter().map(|v| self.known[v.index()]).collect();
@@ -125,7 +127,7 @@ impl<'g> Facts<'g> {
                     Along::Constant => true,
                     Along::Linear(terms) => terms
                         .iter()
-                        .all(|&(input, axis)| self.is_constant(Runs::of(node.inputs[input], axis))),
+                        .all(|&(input, axis)| self.is_constant(Lines::of(node.inputs[input], axis))),
                     Along::Unknown | Along::Centred | Along::Product => false,
                 };
                 self.constant[value.index()] |= u64::from(is_constant) << axis;
@@ -151,7 +153,7 @@ impl<'g> Facts<'g> {
         outputs: &[Type],
     ) -> Along {
         let is_constant = |(value, ty): (&ValueId, &Type)| {
-            ty.shape == outputs[output].shape && self.is_constant(Runs::of(*value, axis))
+            ty.shape == outputs[output].shape && self.is_constant(Lines::of(*value, axis))
         };
         let constant: Vec<bool> = node.inputs.iter().zip(inputs).map(is_constant).collect();
         node.op.along(AlongQuery {
@@ -164,62 +166,61 @@ impl<'g> Facts<'g> {
         })
     }
 
-    /// Whether the runs of a value are constant.
-    pub fn is_constant(&self, runs: Runs) -> bool {
-        runs.axis < 64 && self.constant[runs.value.index()] >> runs.axis & 1 == 1
+    /// Whether each line of a value is constant.
+    pub fn is_constant(&self, lines: Lines) -> bool {
+        lines.axis < 64 && self.constant[lines.value.index()] >> lines.axis & 1 == 1
     }
 
-    /// What the runs of a value are; nothing is known of an input.
-    pub fn along(&self, runs: Runs) -> &Along {
+    /// The rule for the lines of a value; unknown for an input.
+    pub fn along(&self, lines: Lines) -> &Along {
         const UNKNOWN: &Along = &Along::Unknown;
-        match self.graph.values[runs.value.index()].def {
-            Def::Node(node, output) => self.along[node.index()][output].get(runs.axis).unwrap_or(UNKNOWN),
+        match self.graph.values[lines.value.index()].def {
+            Def::Node(node, output) => self.along[node.index()][output].get(lines.axis).unwrap_or(UNKNOWN),
             Def::Input(_) => UNKNOWN,
         }
     }
 
-    /// Whether any number may be added to each run of a value without a change of any result.
-    pub fn is_insensitive(&self, runs: Runs) -> bool {
-        runs.axis < 64 && self.insensitive[runs.value.index()] >> runs.axis & 1 == 1
+    /// Whether any number may be added to each line of a value without a change of any result.
+    pub fn is_insensitive(&self, lines: Lines) -> bool {
+        lines.axis < 64 && self.insensitive[lines.value.index()] >> lines.axis & 1 == 1
     }
 
-    /// The axes of a value along which it is insensitive, when those of all values after it are known.
+    /// The axes of a value along which it is insensitive, once those of all later values are known.
     fn insensitive_axes(&self, value: ValueId) -> u64 {
         if self.is_result[value.index()] {
             return 0;
         }
         let axes = 0..self.graph.ty(value).rank().min(64);
-        let is_free = |axis: &usize| self.stopping_use(Runs::of(value, *axis)).is_none();
+        let is_free = |axis: &usize| self.sensitive_input(Lines::of(value, *axis)).is_none();
         axes.filter(is_free).fold(0, |mask, axis| mask | 1 << axis)
     }
 
-    /// The first use of a value that a number added to its runs would change.
-    pub fn stopping_use(&self, runs: Runs) -> Option<Use> {
-        let uses = &self.uses[runs.value.index()];
-        uses.iter().copied().find(|&at| !self.passes_or_ignores(at, runs.axis))
+    /// The first node input through which a number added to a value's lines would change a result.
+    pub fn sensitive_input(&self, lines: Lines) -> Option<NodeInput> {
+        let uses = &self.uses[lines.value.index()];
+        uses.iter().copied().find(|&at| !self.passes_or_ignores(at, lines.axis))
     }
 
-    /// What would notice a number that is added to runs: the end of the way along the first uses that do not pass it on
-    /// to such as ignore it.
-    pub fn stop(&self, mut runs: Runs) -> Stop {
+    /// The obstacle to a number added to lines: follows the first sensitive input of each reader to the end.
+    pub fn obstacle(&self, mut lines: Lines) -> Obstacle {
         loop {
-            if self.is_result[runs.value.index()] {
-                return Stop::Result(runs.value);
+            if self.is_result[lines.value.index()] {
+                return Obstacle::Result(lines.value);
             }
-            let Some(at) = self.stopping_use(runs) else {
-                return Stop::Nothing;
+            let Some(at) = self.sensitive_input(lines) else {
+                return Obstacle::Producer;
             };
             let node = &self.graph.nodes[at.node.index()];
-            let after = self.axis_after(at, 0, runs.axis);
-            match after.map(|axis| Runs::of(node.outputs[0], axis)) {
-                Some(next) if !self.is_insensitive(next) => runs = next,
-                _ => return Stop::Reader(at.node),
+            let after = self.axis_after(at, 0, lines.axis);
+            match after.map(|axis| Lines::of(node.outputs[0], axis)) {
+                Some(next) if !self.is_insensitive(next) => lines = next,
+                _ => return Obstacle::Node(at.node),
             }
         }
     }
 
-    /// Whether no result changes where a number is added to the runs of an input along an axis.
-    fn passes_or_ignores(&self, at: Use, axis: usize) -> bool {
+    /// Whether no result changes where a number is added to the lines of a node's input along an axis.
+    fn passes_or_ignores(&self, at: NodeInput, axis: usize) -> bool {
         let node = &self.graph.nodes[at.node.index()];
         node.outputs.iter().enumerate().all(|(output, &value)| {
             let is_unread = self.uses[value.index()].is_empty() && !self.is_result[value.index()];
@@ -227,12 +228,12 @@ impl<'g> Facts<'g> {
                 || (output == 0 && node.op.ignores_shift(at.input, axis, &self.graph.input_types(node)))
                 || self
                     .axis_after(at, output, axis)
-                    .is_some_and(|axis| self.is_insensitive(Runs::of(value, axis)))
+                    .is_some_and(|axis| self.is_insensitive(Lines::of(value, axis)))
         })
     }
 
-    /// The axis of an output along which its runs are linear in the runs of an input along an axis.
-    pub fn axis_after(&self, at: Use, output: usize, axis: usize) -> Option<usize> {
+    /// The axis of an output along which its lines are linear in the lines of an input along an axis.
+    pub fn axis_after(&self, at: NodeInput, output: usize, axis: usize) -> Option<usize> {
         let rules = &self.along[at.node.index()][output];
         rules.iter().position(|rule| match rule {
             Along::Linear(terms) => terms.contains(&(at.input, axis)),
@@ -240,33 +241,33 @@ impl<'g> Facts<'g> {
         })
     }
 
-    /// The only use of a value that is no result.
-    pub fn only_use(&self, value: ValueId) -> Option<Use> {
+    /// The only node input that reads a value; none if there are several, or if the value is a result.
+    pub fn only_use(&self, value: ValueId) -> Option<NodeInput> {
         match self.uses[value.index()][..] {
             [only] if !self.is_result[value.index()] => Some(only),
             _ => None,
         }
     }
 
-    /// The state whose elements a value has, if it has those of one, and the axis of the state that an axis of it is.
-    pub fn state_of(&self, mut runs: Runs) -> Option<Runs> {
+    /// The state whose elements a value holds, moved or not, and the axis of the state that an axis of the value is.
+    pub fn state_of(&self, mut lines: Lines) -> Option<Lines> {
         loop {
-            if self.graph.input(runs.value).is_some() {
-                return self.is_parameter[runs.value.index()].then_some(runs);
+            if self.graph.input(lines.value).is_some() {
+                return self.is_parameter[lines.value.index()].then_some(lines);
             }
-            let Along::Linear(terms) = self.along(runs) else {
+            let Along::Linear(terms) = self.along(lines) else {
                 return None;
             };
-            let node = &self.graph.nodes[self.graph.producer(runs.value)?.index()];
+            let node = &self.graph.nodes[self.graph.producer(lines.value)?.index()];
             let &(input, axis) = terms.first().filter(|_| node.inputs.len() == 1 && self.moves(node))?;
-            runs = Runs::of(node.inputs[input], axis);
+            lines = Lines::of(node.inputs[input], axis);
         }
     }
 
-    /// The state of [`Facts::state_of`] where nothing else reads it, nor what lies between it and the value.
-    pub fn own_state_of(&self, runs: Runs) -> Option<Runs> {
-        let state = self.state_of(runs)?;
-        let mut value = runs.value;
+    /// As [`Facts::state_of`], where nothing else reads the state and the values between.
+    pub fn own_state_of(&self, lines: Lines) -> Option<Lines> {
+        let state = self.state_of(lines)?;
+        let mut value = lines.value;
         loop {
             self.only_use(value)?;
             let Some(node) = self.graph.producer(value) else {
@@ -276,18 +277,18 @@ impl<'g> Facts<'g> {
         }
     }
 
-    /// The runs from those that a use reads back to the state that they are of, each with its use; see
+    /// The lines from a node input back to the state that holds them, each with the node input that reads it; see
     /// [`Facts::state_of`].
-    pub fn way_from_state(&self, (mut runs, mut at): (Runs, Use)) -> Vec<(Runs, Use)> {
-        let mut way = vec![(runs, at)];
-        while let (Some(node), [term]) = (self.graph.producer(runs.value), &self.terms(runs)[..]) {
-            (runs, at) = (*term, Use { node, input: 0 });
-            way.push((runs, at));
+    pub fn way_from_state(&self, (mut lines, mut at): (Lines, NodeInput)) -> Vec<(Lines, NodeInput)> {
+        let mut way = vec![(lines, at)];
+        while let (Some(node), [term]) = (self.graph.producer(lines.value), &self.terms(lines)[..]) {
+            (lines, at) = (*term, NodeInput { node, input: 0 });
+            way.push((lines, at));
         }
         way
     }
 
-    /// Whether the elements of a node's outputs are elements of its first input, dtypes aside.
+    /// Whether a node's outputs hold elements of its first input, casts aside.
     pub fn moves(&self, node: &Node) -> bool {
         let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
         let Some(first) = inputs.first() else {
@@ -301,13 +302,13 @@ impl<'g> Facts<'g> {
             || is_view()
     }
 
-    /// Whether all leaves that the runs of a value are linear in are states that nothing else reads, nor what lies
-    /// between, so that they may be multiplied by a factor for each position.
-    pub fn is_scalable(&self, runs: Runs) -> bool {
-        runs.axis < 64 && self.scalable[runs.value.index()] >> runs.axis & 1 == 1
+    /// Whether a value is scalable: all states that its lines are linear in, and the values between, have no other
+    /// reader, so that they may be multiplied by a factor for each position.
+    pub fn is_scalable(&self, lines: Lines) -> bool {
+        lines.axis < 64 && self.scalable[lines.value.index()] >> lines.axis & 1 == 1
     }
 
-    /// The axes of a value along which it is scalable, when those of all values before it are known.
+    /// The axes of a value along which it is scalable, once those of all earlier values are known.
     fn scalable_axes(&self, value: ValueId) -> u64 {
         if self.only_use(value).is_none() {
             return 0;
@@ -316,9 +317,9 @@ impl<'g> Facts<'g> {
             return if self.is_parameter[value.index()] { u64::MAX } else { 0 };
         }
         let axes = 0..self.graph.ty(value).rank().min(64);
-        let is_scalable = |axis: &usize| match self.along(Runs::of(value, *axis)) {
+        let is_scalable = |axis: &usize| match self.along(Lines::of(value, *axis)) {
             Along::Linear(_) => self
-                .terms(Runs::of(value, *axis))
+                .terms(Lines::of(value, *axis))
                 .iter()
                 .all(|&term| self.is_scalable(term)),
             _ => false,
@@ -326,20 +327,20 @@ impl<'g> Facts<'g> {
         axes.filter(is_scalable).fold(0, |mask, axis| mask | 1 << axis)
     }
 
-    /// The inputs that the runs of a value are linear in.
-    pub fn terms(&self, runs: Runs) -> Vec<Runs> {
-        let (Along::Linear(terms), Some(node)) = (self.along(runs), self.graph.producer(runs.value)) else {
+    /// The inputs that the lines of a value are linear in.
+    pub fn terms(&self, lines: Lines) -> Vec<Lines> {
+        let (Along::Linear(terms), Some(node)) = (self.along(lines), self.graph.producer(lines.value)) else {
             return Vec::new();
         };
         let inputs = &self.graph.nodes[node.index()].inputs;
         terms
             .iter()
-            .map(|&(input, axis)| Runs::of(inputs[input], axis))
+            .map(|&(input, axis)| Lines::of(inputs[input], axis))
             .collect()
     }
 }
 
-/// The axes of extent 1, along which every run is constant.
+/// The axes of extent 1, along which every line is constant.
 fn axes_of_one(ty: &Type) -> u64 {
     let axes = ty.shape.iter().take(64).enumerate();
     axes.filter(|(_, extent)| **extent == 1)

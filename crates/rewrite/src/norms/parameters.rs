@@ -1,13 +1,13 @@
-//! How the parameters of a converted graph follow from those of the original one.
+//! The steps from the parameters of a graph to those of the converted graph.
 
 use std::collections::BTreeMap;
 
 use lessen_graph::ValueId;
 
-use super::facts::Runs;
+use super::facts::Lines;
 
-/// One step of a parameter's transformation. Steps of one parameter are applied in this order; what a step reads of
-/// other parameters are their original values.
+/// A step of a parameter. The steps of one parameter are applied in the order of these variants; a step reads the
+/// original values of other parameters.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum ParameterStep {
     /// `b[j] += sum_k w[k, j] v[k]`: the state `vector` times the matrix `weight`, a state whose axis `inner` is `k`,
@@ -44,7 +44,7 @@ pub enum ParameterStep {
     },
 }
 
-/// The transformations of states, by state.
+/// The steps of all states that change.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ParameterChanges {
     steps: BTreeMap<ValueId, Vec<ParameterStep>>,
@@ -56,7 +56,7 @@ impl ParameterChanges {
         self.steps.iter().map(|(state, steps)| (*state, &steps[..]))
     }
 
-    /// The steps of a state; none where it stays as it is.
+    /// The steps of a state; none where it does not change.
     pub fn of(&self, state: ValueId) -> &[ParameterStep] {
         self.steps.get(&state).map_or(&[], |steps| steps)
     }
@@ -80,11 +80,11 @@ impl ParameterChanges {
         }
     }
 
-    /// Recentres a state, and leaves out the last position where it is compressed.
-    pub(crate) fn centre(&mut self, runs: Runs, is_compressed: bool) {
-        self.add(runs.value, ParameterStep::Centre { axis: runs.axis });
+    /// Recentres a state, and leaves out its last position where it is compressed.
+    pub(crate) fn centre(&mut self, lines: Lines, is_compressed: bool) {
+        self.add(lines.value, ParameterStep::Centre { axis: lines.axis });
         if is_compressed {
-            self.add(runs.value, ParameterStep::DropLast { axis: runs.axis });
+            self.add(lines.value, ParameterStep::DropLast { axis: lines.axis });
         }
     }
 }

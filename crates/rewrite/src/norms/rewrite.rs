@@ -1,14 +1,14 @@
-//! The converted graph.
+//! Writes the converted graph.
 
 use std::collections::{BTreeMap, HashMap};
 
 use lessen_graph::ops::Full;
 use lessen_graph::{Graph, InputKind, Node, NodeId, Tensor, Trace, Type, ValueId, concat};
 
-use super::conversion::{Conversion, ConvertedNorm, NormTarget, Shift};
-use super::facts::{Runs, Use};
+use super::conversion::{Conversion, ConvertedNorm, NormShift, NormTarget};
+use super::facts::{Lines, NodeInput};
 
-/// Builds the converted graph. States that nothing reads any more are left out.
+/// Builds the converted graph, without states that nothing reads any more.
 pub(crate) fn rewritten(graph: &Graph, conversion: &Conversion) -> Graph {
     let trace = Trace::new();
     let mut rewriting = Rewriting {
@@ -19,7 +19,7 @@ pub(crate) fn rewritten(graph: &Graph, conversion: &Conversion) -> Graph {
         axes: conversion
             .compressed
             .iter()
-            .map(|runs| (runs.value, runs.axis))
+            .map(|lines| (lines.value, lines.axis))
             .collect(),
         values: vec![None; graph.values.len()],
         made: HashMap::new(),
@@ -41,12 +41,12 @@ pub(crate) fn rewritten(graph: &Graph, conversion: &Conversion) -> Graph {
     trace.finish()
 }
 
-/// What a use reads in place of a value.
+/// How a node input reads a value.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Form {
+enum Replacement {
     Recentred,
     Compressed,
-    Whole,
+    Completed,
 }
 
 struct Rewriting<'a, 'g> {
@@ -54,15 +54,16 @@ struct Rewriting<'a, 'g> {
     graph: &'a Graph,
     conversion: &'a Conversion,
     converted: BTreeMap<NodeId, &'a ConvertedNorm>,
-    /// The axis along which a value lacks its last element; a weight may lack one along each of two.
+    /// For each compressed value the axis along which it lacks its last element; a weight may lack one along each of
+    /// two axes.
     axes: BTreeMap<ValueId, usize>,
     values: Vec<Option<Tensor<'g>>>,
-    /// Values in other forms, which are made once.
-    made: HashMap<(Runs, Form), Tensor<'g>>,
+    /// Replacements of values, each made once.
+    made: HashMap<(Lines, Replacement), Tensor<'g>>,
 }
 
 impl<'g> Rewriting<'_, 'g> {
-    /// Declares the inputs that something reads.
+    /// Declares the inputs that are read.
     fn inputs(&mut self) {
         let is_read = self.read_states();
         for input in &self.graph.inputs {
@@ -80,21 +81,21 @@ impl<'g> Rewriting<'_, 'g> {
         }
     }
 
-    /// What readers of a compressed value see of a state that keeps its shape.
+    /// A state that keeps its shape, as readers of compressed values see it.
     fn less_last(&mut self, value: ValueId, state: Tensor<'g>) -> Tensor<'g> {
-        let of_value = Runs::of(value, 0)..=Runs::of(value, usize::MAX);
+        let of_value = Lines::of(value, 0)..=Lines::of(value, usize::MAX);
         let all = self
             .conversion
             .compressed
             .range(of_value)
             .filter(|_| self.conversion.keeps_states);
-        all.fold(state, |part, &runs| {
-            self.made.insert((runs, Form::Whole), state);
-            compressed(part, runs.axis)
+        all.fold(state, |part, &lines| {
+            self.made.insert((lines, Replacement::Completed), state);
+            compressed(part, lines.axis)
         })
     }
 
-    /// Which values results follow from, when the conversion is done.
+    /// For each value whether a result depends on it after the conversion.
     fn read_states(&self) -> Vec<bool> {
         let mut is_read = vec![false; self.graph.values.len()];
         let outputs = self.graph.outputs.iter().map(|output| output.value);
@@ -119,14 +120,14 @@ impl<'g> Rewriting<'_, 'g> {
         is_read
     }
 
-    /// What a converted norm reads.
+    /// The values that a converted norm reads.
     fn inputs_of(&self, node: &Node, norm: &ConvertedNorm) -> Vec<ValueId> {
         let centred = node.op.when_centred().expect("a norm");
         let mut inputs = vec![node.inputs[0]];
         if !norm.is_compressed {
             inputs.push(node.inputs[centred.scale]);
         }
-        if norm.shift == Shift::Added {
+        if norm.shift == NormShift::Added {
             inputs.push(node.inputs[centred.shift]);
         }
         inputs
@@ -149,7 +150,7 @@ impl<'g> Rewriting<'_, 'g> {
             self.set(node.outputs[0], result);
         } else if node.inputs.iter().all(is_needed) {
             let inputs: Vec<Tensor<'g>> = (0..node.inputs.len())
-                .map(|input| self.operand(Use { node: id, input }))
+                .map(|input| self.operand(NodeInput { node: id, input }))
                 .collect();
             let op = self.resized(node);
             for (&old, new) in node.outputs.iter().zip(self.trace.apply_shared(op, &inputs)) {
@@ -158,66 +159,68 @@ impl<'g> Rewriting<'_, 'g> {
         }
     }
 
-    /// The operation of a node whose result may lack an element along an axis.
+    /// The operation of a node, resized where its result lacks an element along an axis.
     fn resized(&self, node: &Node) -> std::sync::Arc<dyn lessen_graph::Op> {
         let value = node.outputs[0];
         let mut op = node.op.clone();
         let all = self
             .conversion
             .compressed
-            .range(Runs::of(value, 0)..=Runs::of(value, usize::MAX));
-        for runs in all {
-            let extent = self.graph.ty(value).shape[runs.axis] - 1;
-            op = op.with_extent(runs.axis, extent).unwrap_or(op);
+            .range(Lines::of(value, 0)..=Lines::of(value, usize::MAX));
+        for lines in all {
+            let extent = self.graph.ty(value).shape[lines.axis] - 1;
+            op = op.with_extent(lines.axis, extent).unwrap_or(op);
         }
         op
     }
 
-    /// What a use reads.
-    fn operand(&mut self, at: Use) -> Tensor<'g> {
+    /// The value that a node input reads.
+    fn operand(&mut self, at: NodeInput) -> Tensor<'g> {
         let value = self.graph.nodes[at.node.index()].inputs[at.input];
-        let of_value = Runs::of(value, 0)..=Runs::of(value, usize::MAX);
+        let of_value = Lines::of(value, 0)..=Lines::of(value, usize::MAX);
         let conversion = self.conversion;
         let recentred = conversion
             .recentred
             .range(of_value)
             .find(|(_, uses)| uses.contains(&at));
-        if let Some((&runs, _)) = recentred {
-            return self.form(runs, Form::Recentred);
+        if let Some((&lines, _)) = recentred {
+            return self.replacement(lines, Replacement::Recentred);
         }
         if let Some(&axis) = conversion.compresses.get(&at) {
-            return self.form(Runs::of(value, axis), Form::Compressed);
+            return self.replacement(Lines::of(value, axis), Replacement::Compressed);
         }
         match self.axes.get(&value) {
-            Some(&axis) if !conversion.reads_compressed.contains(&at) => self.form(Runs::of(value, axis), Form::Whole),
+            Some(&axis) if !conversion.reads_compressed.contains(&at) => {
+                self.replacement(Lines::of(value, axis), Replacement::Completed)
+            }
             _ => self.get(value),
         }
     }
 
-    fn form(&mut self, runs: Runs, form: Form) -> Tensor<'g> {
-        if let Some(&made) = self.made.get(&(runs, form)) {
+    fn replacement(&mut self, lines: Lines, replacement: Replacement) -> Tensor<'g> {
+        if let Some(&made) = self.made.get(&(lines, replacement)) {
             return made;
         }
-        let (x, axis) = (self.get(runs.value), runs.axis);
-        let made = match form {
-            Form::Recentred => {
+        let (x, axis) = (self.get(lines.value), lines.axis);
+        let made = match replacement {
+            Replacement::Recentred => {
                 let centred = recentred(x, axis);
                 match self.conversion.target {
                     NormTarget::Rms => centred,
                     NormTarget::Crms => compressed(centred, axis),
                 }
             }
-            Form::Compressed => compressed(x, axis),
-            Form::Whole => completed(x, axis),
+            Replacement::Compressed => compressed(x, axis),
+            Replacement::Completed => completed(x, axis),
         };
-        self.made.insert((runs, form), made);
+        self.made.insert((lines, replacement), made);
         made
     }
 
     /// The result of a converted norm.
     fn norm(&mut self, id: NodeId, node: &Node, norm: &ConvertedNorm) -> Tensor<'g> {
         let centred = node.op.when_centred().expect("a norm");
-        let x = self.operand(Use { node: id, input: 0 });
+        let x = self.operand(NodeInput { node: id, input: 0 });
         let scale = |this: &Self| this.get(node.inputs[centred.scale]);
         let y = match self.conversion.target {
             NormTarget::Rms => self.trace.apply_shared(centred.norm, &[x, scale(self)])[0],
@@ -232,8 +235,8 @@ impl<'g> Rewriting<'_, 'g> {
             }
         };
         match norm.shift {
-            Shift::Gone => y,
-            Shift::Added => y + self.get(node.inputs[centred.shift]),
+            NormShift::Absorbed => y,
+            NormShift::Added => y + self.get(node.inputs[centred.shift]),
         }
     }
 }
@@ -245,7 +248,7 @@ fn sum_along<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
     x.sum_axes(&[axis]).reshape(&shape)
 }
 
-/// The value less its mean along an axis.
+/// The value minus its mean along an axis.
 fn recentred<'g>(x: Tensor<'g>, axis: usize) -> Tensor<'g> {
     let extent = x.shape()[axis] as f64;
     x - sum_along(x, axis) * (1.0 / extent)

@@ -1,4 +1,4 @@
-//! Attention that is written in products, a softmax, and what is between them.
+//! Attention in products, a softmax, and operations between them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,21 +8,22 @@ use lessen_graph::ops::{
 };
 use lessen_graph::{Array, Graph, Node, Op, ValueId};
 
+use super::norm_parts::known_numbers;
 use super::replace::{Pattern, replaced};
-use super::runs::known_numbers;
 use crate::rewriter::Rewriter;
 
 /// Scores below this have no weight in a softmax of `f32`.
 const HIDDEN: f64 = -1e4;
 
-/// The graph in which attention is one operation, without what nothing reads any more. `constants` holds the elements
-/// of states that never change: a mask of scores must be one of them.
+/// Replaces attention by one operation each, and drops nodes that nothing reads any more. `constants` holds the
+/// elements of states that never change: a mask of scores must be one of them.
 pub fn recognize_attention(graph: &Graph, constants: &HashMap<ValueId, &Array>) -> Graph {
     let finder = Finder::of(graph, constants);
     replaced(graph, |node| finder.attention(node)).0
 }
 
-/// An attention: queries, keys and values with the axes of heads before those of tokens, or without heads.
+/// An attention that was found. Queries, keys and values have the axis of heads before that of tokens, or no axis of
+/// heads.
 struct Found {
     q: ValueId,
     /// Keys, and whether their last two axes are exchanged.
@@ -58,7 +59,7 @@ impl Pattern for Found {
     }
 }
 
-/// An operand as attention reads it: tokens before heads, of which there is one where there are none.
+/// An operand as attention reads it: tokens before heads; one head where there are none.
 fn operand(rewriter: &mut Rewriter<'_>, graph: &Graph, node: &Node, value: ValueId, is_exchanged: bool) -> ValueId {
     let shape = &graph.ty(value).shape;
     let mut x = rewriter.get(value);
@@ -79,7 +80,7 @@ fn operand(rewriter: &mut Rewriter<'_>, graph: &Graph, node: &Node, value: Value
     x
 }
 
-/// Which keys queries see.
+/// The keys that queries see.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sight {
     All,
@@ -105,7 +106,7 @@ impl Finder<'_> {
         Some(&self.graph.nodes[self.graph.producer(value)?.index()])
     }
 
-    /// The attention that a product of weights and values ends.
+    /// The attention that ends in this product of weights and values.
     fn attention(&self, node: &Node) -> Option<Found> {
         let product = node.op.downcast_ref::<MatMul>()?;
         let rank = self.graph.ty(node.outputs[0]).rank();
@@ -122,7 +123,7 @@ impl Finder<'_> {
         Some(found)
     }
 
-    /// The softmax behind weights: the same, or with zeros in place of what is NaN.
+    /// The softmax that weights are: itself, or with zeros in place of NaN.
     fn weights(&self, value: ValueId) -> Option<ValueId> {
         let node = self.producer(value)?;
         if node.op.is::<Softmax>() {
@@ -153,7 +154,7 @@ impl Finder<'_> {
         false
     }
 
-    /// Queries, keys, scale and mask of scores; the values are not known yet.
+    /// Queries, keys, scale and mask of scores; values are not known yet.
     fn scores(&self, mut value: ValueId, rank: usize) -> Option<Found> {
         let (mut scale, mut sight) = (1.0, Sight::All);
         loop {
@@ -180,7 +181,7 @@ impl Finder<'_> {
                     scale /= self.known[node.inputs[1].index()]?;
                     (node.inputs[0], Sight::All)
                 }
-                // What is added before scores are scaled would be scaled, too; a mask stays one.
+                // A term added before scores are scaled would be scaled, too; a mask stays a mask.
                 Some(BinaryKind::Add) => self.with_mask(node)?,
                 Some(_) => return None,
                 None if node.op.is::<Select>() => self.selected(node)?,
@@ -193,7 +194,7 @@ impl Finder<'_> {
         }
     }
 
-    /// What a value is a multiple of, and the number that it is multiplied by.
+    /// The value that a value is a multiple of, and the factor.
     fn unscaled(&self, value: ValueId) -> (ValueId, f64) {
         let factor = self
             .producer(value)
@@ -209,7 +210,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The factor of a product that is a number, and the other one.
+    /// The other factor of a product with a number, and the number.
     fn with_number(&self, node: &Node) -> Option<(ValueId, f64)> {
         let (a, b) = (node.inputs[0], node.inputs[1]);
         let number = |value: ValueId| self.known[value.index()];
@@ -218,7 +219,7 @@ impl Finder<'_> {
             .or_else(|| number(a).map(|factor| (b, factor)))
     }
 
-    /// The term of a sum that is a mask, and the other one.
+    /// The other term of a sum with a mask, and the mask.
     fn with_mask(&self, node: &Node) -> Option<(ValueId, Sight)> {
         let (a, b) = (node.inputs[0], node.inputs[1]);
         let sight = |mask: ValueId| {
@@ -235,7 +236,7 @@ impl Finder<'_> {
             .or_else(|| sight(a).map(|sight| (b, sight)))
     }
 
-    /// Scores where a constant truth value says so, and a very negative number elsewhere.
+    /// Scores where a constant truth value holds, and a very negative number elsewhere.
     fn selected(&self, node: &Node) -> Option<(ValueId, Sight)> {
         let [condition, a, b] = node.inputs[..] else {
             return None;
@@ -249,7 +250,7 @@ impl Finder<'_> {
         is_hidden(a).then_some((b, self.sight(condition, &lie)?))
     }
 
-    /// Which keys a mask lets queries see; none for another mask, or one that is not constant.
+    /// The keys that a mask lets queries see; none for another mask, or one that is not constant.
     fn sight(&self, mask: ValueId, is_visible: &dyn Fn(f64) -> Option<bool>) -> Option<Sight> {
         if let Some(number) = self.known[mask.index()] {
             return is_visible(number)?.then_some(Sight::All);

@@ -1,5 +1,5 @@
-//! GELU that is written in primitive operations: `x/2 (1 + erf(x / sqrt 2))`, or in the tanh form
-//! `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))`, with factors in any order.
+//! GELU in primitive operations: `x/2 (1 + erf(x / sqrt 2))`, or with tanh: `x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715
+//! x^3)))`, with factors in any order.
 
 use std::collections::HashMap;
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_PI};
@@ -8,20 +8,20 @@ use std::sync::Arc;
 use lessen_graph::ops::{Binary, BinaryKind, Gelu, Unary, UnaryKind};
 use lessen_graph::{Graph, Node, ValueId};
 
+use super::norm_parts::known_numbers;
 use super::replace::{Pattern, replaced};
-use super::runs::known_numbers;
 use crate::rewriter::Rewriter;
 
 /// Coefficients of `1`, `x`, `x^2`, `x^3`.
 type Polynomial = [f64; 4];
 
-/// How far a number may be from the one that it stands for: exporters write `f32`.
+/// Relative error of a number that still counts as the exact one: exporters write `f32`.
 const ROUNDING: f64 = 1e-6;
 
-/// How many operations may lead from `x` to the argument of the function.
+/// The most operations from `x` to the argument of the function.
 const DEPTH: usize = 5;
 
-/// The graph in which GELUs of primitive operations are operations.
+/// Replaces GELUs of primitive operations by one operation each.
 pub(super) fn recognize_gelu(graph: &Graph) -> Graph {
     let finder = Finder {
         graph,
@@ -29,8 +29,9 @@ pub(super) fn recognize_gelu(graph: &Graph) -> Graph {
     };
     let gated = finder.gated();
     replaced(graph, |node| {
-        let form = gated.get(&node.outputs[0])?;
-        form.gelu()
+        let candidate = gated.get(&node.outputs[0])?;
+        candidate
+            .gelu()
             .filter(|found| graph.ty(found.x) == graph.ty(node.outputs[0]))
     })
     .0
@@ -53,7 +54,7 @@ impl Pattern for Found {
     }
 }
 
-/// The value `p(x) (a + b gate(x))`, where `gate` is what GELU multiplies `x` by but for the numbers.
+/// The value `p(x) (a + b gate(x))`, where `gate` is the function that GELU multiplies `x` by, without its numbers.
 #[derive(Clone, Copy)]
 struct Gated {
     x: ValueId,
@@ -63,7 +64,7 @@ struct Gated {
 }
 
 impl Gated {
-    /// The GELU that the value is.
+    /// The GELU that the value is, if it is one.
     fn gelu(&self) -> Option<Found> {
         let [_, factor, ..] = self.by;
         let is_whole = is_close(&self.by, &[0.0, factor, 0.0, 0.0])
@@ -72,7 +73,7 @@ impl Gated {
     }
 }
 
-/// Whether numbers are those that are expected, up to rounding.
+/// Whether numbers are the expected ones, up to rounding.
 fn is_close(found: &[f64], expected: &[f64]) -> bool {
     let mut pairs = found.iter().zip(expected);
     pairs.all(|(found, expected)| (found - expected).abs() <= ROUNDING * expected.abs())
@@ -88,19 +89,19 @@ impl Finder<'_> {
         Some(&self.graph.nodes[self.graph.producer(value)?.index()])
     }
 
-    /// The values that follow from a gate by numbers and powers of its `x`.
+    /// The values that are computed from a gate by numbers and powers of its `x`.
     fn gated(&self) -> HashMap<ValueId, Gated> {
         let mut gated = HashMap::new();
         for node in &self.graph.nodes {
-            let form = self.gate(node).or_else(|| self.followed(node, &gated));
-            if let Some(form) = form {
-                gated.insert(node.outputs[0], form);
+            let candidate = self.gate(node).or_else(|| self.followed(node, &gated));
+            if let Some(candidate) = candidate {
+                gated.insert(node.outputs[0], candidate);
             }
         }
         gated
     }
 
-    /// The gate that a function of a fitting argument is.
+    /// The gate that a node computes, if its function has a fitting argument.
     fn gate(&self, node: &Node) -> Option<Gated> {
         let kind = node.op.downcast_ref::<Unary>()?.kind;
         let (tanh, expected) = match kind {
@@ -140,7 +141,7 @@ impl Finder<'_> {
         sources
     }
 
-    /// What a value is of `x`.
+    /// A value as a polynomial of `x`.
     fn polynomial(&self, value: ValueId, x: ValueId, depth: usize) -> Option<Polynomial> {
         if value == x {
             return Some([0.0, 1.0, 0.0, 0.0]);
@@ -164,7 +165,7 @@ impl Finder<'_> {
         }
     }
 
-    /// The form of what follows from a gated value.
+    /// The gated value that a node computes from another one.
     fn followed(&self, node: &Node, gated: &HashMap<ValueId, Gated>) -> Option<Gated> {
         let kind = node.op.downcast_ref::<Binary>()?.kind;
         let [a, b] = node.inputs[..] else {
@@ -172,24 +173,24 @@ impl Finder<'_> {
         };
         let with = |a: &ValueId, b: ValueId| Some((*gated.get(a)?, b));
         let is_exchangeable = matches!(kind, BinaryKind::Add | BinaryKind::Mul);
-        let (form, other) = with(&a, b).or_else(|| with(&b, a).filter(|_| is_exchangeable))?;
-        let by = self.polynomial(other, form.x, DEPTH)?;
+        let (candidate, other) = with(&a, b).or_else(|| with(&b, a).filter(|_| is_exchangeable))?;
+        let by = self.polynomial(other, candidate.x, DEPTH)?;
         match kind {
             BinaryKind::Add => {
-                let term = number(&by)? / number(&form.by)?;
-                let [first, factor] = form.numbers;
+                let term = number(&by)? / number(&candidate.by)?;
+                let [first, factor] = candidate.numbers;
                 Some(Gated {
                     numbers: [first + term, factor],
-                    ..form
+                    ..candidate
                 })
             }
             BinaryKind::Mul => Some(Gated {
-                by: product(&form.by, &by)?,
-                ..form
+                by: product(&candidate.by, &by)?,
+                ..candidate
             }),
             BinaryKind::Div => Some(Gated {
-                by: product(&form.by, &[1.0 / number(&by)?, 0.0, 0.0, 0.0])?,
-                ..form
+                by: product(&candidate.by, &[1.0 / number(&by)?, 0.0, 0.0, 0.0])?,
+                ..candidate
             }),
             _ => None,
         }

@@ -1,7 +1,6 @@
-//! RMSNorm and CRMSNorm that are written in primitive operations, as exporters and `convert` write them.
+//! RMSNorm and CRMSNorm in primitive operations, as exporters and `convert` write them.
 //!
-//! Each value gets a *form*, as in the patterns of LayerNorm. Here it is what the value is of the runs of another one,
-//! its base, without their means.
+//! Values are derived from a base value, as in the patterns of LayerNorm, but without means.
 
 use std::sync::Arc;
 
@@ -10,19 +9,19 @@ use lessen_graph::ops::{
 };
 use lessen_graph::{Graph, Node, NodeId, Op, ValueId};
 
+use super::norm_parts::{Norm, keeps_lines, known_numbers, row};
 use super::replace::replaced;
-use super::runs::{Norm, keeps_runs, known_numbers, row};
 
-/// What a value is of the runs of its base. All but the last three have one number for each run.
+/// What a derived value is. All but the last three statistics have one number for each row.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
+enum Statistic {
     /// The sum of the elements.
     Sum,
     /// The square of the sum.
     SquaredSum,
-    /// The sum of the squares of the elements, and the square of the sum where the form has one.
+    /// The sum of the squares of the elements; plus the square of their sum, where [`Derived::last`] is set.
     SquareSum,
-    /// The mean of the squares, and what is added to it.
+    /// The mean of the squares, plus this number.
     MeanSquare(f64),
     /// The square root of that.
     Root(f64),
@@ -32,80 +31,84 @@ enum Kind {
     Square,
     /// The elements, divided by the root.
     Normal(f64),
-    /// The same, times a number for each position.
+    /// The same, times a row of parameters.
     Scaled(f64, ValueId),
 }
 
-impl Kind {
+impl Statistic {
     fn is_number(self) -> bool {
-        !matches!(self, Kind::Square | Kind::Normal(_) | Kind::Scaled(..))
+        !matches!(self, Statistic::Square | Statistic::Normal(_) | Statistic::Scaled(..))
     }
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Form {
+struct Derived {
     base: ValueId,
-    kind: Kind,
-    /// The square of the sum, where the last element is left out: it stands for the square of that one.
+    statistic: Statistic,
+    /// The square of the sum, where rows lack their last element: it stands for the square of that element.
     last: Option<ValueId>,
 }
 
-impl Form {
-    fn of(base: ValueId, kind: Kind) -> Form {
-        Form { base, kind, last: None }
+impl Derived {
+    fn of(base: ValueId, statistic: Statistic) -> Derived {
+        Derived {
+            base,
+            statistic,
+            last: None,
+        }
     }
 
-    fn with(self, kind: Kind) -> Form {
-        Form { kind, ..self }
+    fn with(self, statistic: Statistic) -> Derived {
+        Derived { statistic, ..self }
     }
 }
 
-/// The graph in which RMSNorms and CRMSNorms of primitive operations are operations.
+/// Replaces RMSNorms and CRMSNorms of primitive operations by one operation each.
 pub(super) fn recognize_mean_squares(graph: &Graph) -> Graph {
-    let forms = Forms::of(graph);
-    replaced(graph, |node| forms.norm(node.outputs[0])).0
+    let finder = MeanSquareFinder::of(graph);
+    replaced(graph, |node| finder.norm(node.outputs[0])).0
 }
 
-struct Forms<'g> {
+struct MeanSquareFinder<'g> {
     graph: &'g Graph,
-    forms: Vec<Option<Form>>,
+    derived: Vec<Option<Derived>>,
     known: Vec<Option<f64>>,
     readers: Vec<Vec<NodeId>>,
-    /// Whether a result of the graph is this value.
+    /// For each value whether it is a result of the graph.
     is_result: Vec<bool>,
 }
 
-impl Forms<'_> {
-    fn of(graph: &Graph) -> Forms<'_> {
+impl MeanSquareFinder<'_> {
+    fn of(graph: &Graph) -> MeanSquareFinder<'_> {
         let mut is_result = vec![false; graph.values.len()];
         let outputs = graph.outputs.iter().map(|output| output.value);
         let assigned = graph.assigns.iter().map(|assign| assign.value);
         outputs
             .chain(assigned)
             .for_each(|value| is_result[value.index()] = true);
-        let mut forms = Forms {
+        let mut finder = MeanSquareFinder {
             graph,
-            forms: vec![None; graph.values.len()],
+            derived: vec![None; graph.values.len()],
             known: known_numbers(graph),
             readers: graph.readers(),
             is_result,
         };
         for node in &graph.nodes {
-            forms.forms[node.outputs[0].index()] = forms.form(node);
+            finder.derived[node.outputs[0].index()] = finder.derive(node);
         }
-        forms
+        finder
     }
 
-    fn get(&self, value: ValueId) -> Option<Form> {
-        self.forms[value.index()]
+    fn get(&self, value: ValueId) -> Option<Derived> {
+        self.derived[value.index()]
     }
 
-    /// The norm that a value is.
+    /// The norm that a value is, if it is one.
     fn norm(&self, value: ValueId) -> Option<Norm> {
-        let Form { base, kind, last } = self.get(value)?;
-        let (eps, scale) = match kind {
-            Kind::Normal(eps) => (eps, None),
-            Kind::Scaled(eps, scale) => (eps, Some(scale)),
+        let Derived { base, statistic, last } = self.get(value)?;
+        let (eps, scale) = match statistic {
+            Statistic::Normal(eps) => (eps, None),
+            Statistic::Scaled(eps, scale) => (eps, Some(scale)),
             _ => return None,
         };
         let op: Arc<dyn Op> = match last {
@@ -131,9 +134,9 @@ impl Forms<'_> {
             for reader in &self.readers[sum.index()] {
                 let node = &self.graph.nodes[reader.index()];
                 let output = node.outputs[0];
-                match self.get(output).map(|form| form.kind) {
-                    Some(Kind::Sum) if !node.op.is::<Reduce>() => sums.push(output),
-                    Some(Kind::SquaredSum) => {}
+                match self.get(output).map(|derived| derived.statistic) {
+                    Some(Statistic::Sum) if !node.op.is::<Reduce>() => sums.push(output),
+                    Some(Statistic::SquaredSum) => {}
                     _ => return false,
                 }
             }
@@ -141,70 +144,74 @@ impl Forms<'_> {
         true
     }
 
-    /// The reductions from which the square of a sum follows.
+    /// The reductions that the square of a sum is computed from.
     fn reductions(&self, square: ValueId) -> Vec<ValueId> {
         let (mut values, mut found) = (vec![square], Vec::new());
         while let Some(value) = values.pop() {
-            let producer = self.graph.producer(value).expect("a form has a node");
+            let producer = self.graph.producer(value).expect("a derived value has a node");
             let node = &self.graph.nodes[producer.index()];
             if node.op.is::<Reduce>() {
                 found.push(value);
                 continue;
             }
             let sums = node.inputs.iter().filter(|input| {
-                let kind = self.get(**input).map(|form| form.kind);
-                matches!(kind, Some(Kind::Sum | Kind::SquaredSum))
+                let statistic = self.get(**input).map(|derived| derived.statistic);
+                matches!(statistic, Some(Statistic::Sum | Statistic::SquaredSum))
             });
             values.extend(sums);
         }
         found
     }
 
-    fn form(&self, node: &Node) -> Option<Form> {
+    fn derive(&self, node: &Node) -> Option<Derived> {
         let op = node.op.as_ref();
         let first = *node.inputs.first()?;
         if let Some(reduce) = op.downcast_ref::<Reduce>() {
             return self.reduced(reduce, first);
         }
         if let Some(unary) = op.downcast_ref::<Unary>() {
-            let form = self.get(first)?;
-            let kind = match (unary.kind, form.kind) {
-                (UnaryKind::Sqrt, Kind::MeanSquare(eps)) => Kind::Root(eps),
-                (UnaryKind::Rsqrt, Kind::MeanSquare(eps)) => Kind::Reciprocal(eps),
-                (UnaryKind::Recip, Kind::Root(eps)) => Kind::Reciprocal(eps),
+            let derived = self.get(first)?;
+            let statistic = match (unary.kind, derived.statistic) {
+                (UnaryKind::Sqrt, Statistic::MeanSquare(eps)) => Statistic::Root(eps),
+                (UnaryKind::Rsqrt, Statistic::MeanSquare(eps)) => Statistic::Reciprocal(eps),
+                (UnaryKind::Recip, Statistic::Root(eps)) => Statistic::Reciprocal(eps),
                 _ => return None,
             };
-            return Some(form.with(kind));
+            return Some(derived.with(statistic));
         }
         if let Some(binary) = op.downcast_ref::<Binary>() {
             return self.binary(binary.kind, first, node.inputs[1]);
         }
-        let form = self.get(first)?;
+        let derived = self.get(first)?;
         let output = node.outputs[0];
         let keeps = if op.is::<Cast>() {
             // A narrower type than that of the base would round.
-            self.graph.ty(output).dtype.holds_all_of(self.graph.ty(form.base).dtype)
+            self.graph
+                .ty(output)
+                .dtype
+                .holds_all_of(self.graph.ty(derived.base).dtype)
         } else if op.is::<Broadcast>() || op.is::<Reshape>() {
-            form.kind.is_number() && keeps_runs(self.graph, form.base, (first, output), op.is::<Broadcast>())
+            derived.statistic.is_number()
+                && keeps_lines(self.graph, derived.base, (first, output), op.is::<Broadcast>())
         } else {
             op.is::<Identity>()
         };
-        keeps.then_some(form)
+        keeps.then_some(derived)
     }
 
-    fn reduced(&self, reduce: &Reduce, of: ValueId) -> Option<Form> {
+    fn reduced(&self, reduce: &Reduce, of: ValueId) -> Option<Derived> {
         let rank = self.graph.ty(of).rank();
         if reduce.kind != ReduceKind::Sum || rank == 0 || reduce.axes != [rank - 1] {
             return None;
         }
-        let squares = self.get(of).filter(|form| form.kind == Kind::Square);
+        let squares = self.get(of).filter(|derived| derived.statistic == Statistic::Square);
         Some(match squares {
-            Some(form) => form.with(Kind::SquareSum),
-            None => Form::of(of, Kind::Sum),
+            Some(derived) => derived.with(Statistic::SquareSum),
+            None => Derived::of(of, Statistic::Sum),
         })
     }
 
-    fn binary(&self, kind: BinaryKind, a: ValueId, b: ValueId) -> Option<Form> {
+    fn binary(&self, kind: BinaryKind, a: ValueId, b: ValueId) -> Option<Derived> {
         match kind {
             BinaryKind::Add => self.sum(a, b).or_else(|| self.sum(b, a)),
             BinaryKind::Mul => self
@@ -217,77 +224,77 @@ impl Forms<'_> {
         }
     }
 
-    fn sum(&self, a: ValueId, b: ValueId) -> Option<Form> {
-        let form = self.get(a)?;
-        match form.kind {
-            Kind::MeanSquare(eps) => Some(form.with(Kind::MeanSquare(eps + self.known[b.index()]?))),
-            Kind::SquareSum if form.last.is_none() => {
+    fn sum(&self, a: ValueId, b: ValueId) -> Option<Derived> {
+        let derived = self.get(a)?;
+        match derived.statistic {
+            Statistic::MeanSquare(eps) => Some(derived.with(Statistic::MeanSquare(eps + self.known[b.index()]?))),
+            Statistic::SquareSum if derived.last.is_none() => {
                 let other = self.get(b)?;
-                let is_last = other.kind == Kind::SquaredSum && self.is_same(other.base, form.base);
+                let is_last = other.statistic == Statistic::SquaredSum && self.is_same(other.base, derived.base);
                 let last = Some(b);
-                is_last.then_some(Form { last, ..form })
+                is_last.then_some(Derived { last, ..derived })
             }
             _ => None,
         }
     }
 
-    fn square(&self, a: ValueId, b: ValueId) -> Option<Form> {
-        let sums = [a, b].map(|value| self.get(value).filter(|form| form.kind == Kind::Sum));
+    fn square(&self, a: ValueId, b: ValueId) -> Option<Derived> {
+        let sums = [a, b].map(|value| self.get(value).filter(|derived| derived.statistic == Statistic::Sum));
         if let [Some(one), Some(other)] = sums
             && self.is_same(one.base, other.base)
         {
-            return Some(one.with(Kind::SquaredSum));
+            return Some(one.with(Statistic::SquaredSum));
         }
-        self.is_same(a, b).then_some(Form::of(a, Kind::Square))
+        self.is_same(a, b).then_some(Derived::of(a, Statistic::Square))
     }
 
-    fn power(&self, a: ValueId, exponent: f64) -> Option<Form> {
-        let form = self.get(a);
-        match (exponent, form.map(|form| form.kind)) {
-            (2.0, Some(Kind::Sum)) => Some(form?.with(Kind::SquaredSum)),
-            (2.0, _) => Some(Form::of(a, Kind::Square)),
-            (0.5, Some(Kind::MeanSquare(eps))) => Some(form?.with(Kind::Root(eps))),
-            (-0.5, Some(Kind::MeanSquare(eps))) => Some(form?.with(Kind::Reciprocal(eps))),
+    fn power(&self, a: ValueId, exponent: f64) -> Option<Derived> {
+        let derived = self.get(a);
+        match (exponent, derived.map(|derived| derived.statistic)) {
+            (2.0, Some(Statistic::Sum)) => Some(derived?.with(Statistic::SquaredSum)),
+            (2.0, _) => Some(Derived::of(a, Statistic::Square)),
+            (0.5, Some(Statistic::MeanSquare(eps))) => Some(derived?.with(Statistic::Root(eps))),
+            (-0.5, Some(Statistic::MeanSquare(eps))) => Some(derived?.with(Statistic::Reciprocal(eps))),
             _ => None,
         }
     }
 
-    fn product(&self, a: ValueId, b: ValueId) -> Option<Form> {
-        let form = self.get(a)?;
-        let kind = match form.kind {
-            Kind::SquareSum => {
-                let share = self.known[b.index()]? * self.extent(form);
-                ((share - 1.0).abs() < 1e-6).then_some(Kind::MeanSquare(0.0))?
+    fn product(&self, a: ValueId, b: ValueId) -> Option<Derived> {
+        let derived = self.get(a)?;
+        let statistic = match derived.statistic {
+            Statistic::SquareSum => {
+                let share = self.known[b.index()]? * self.extent(derived);
+                ((share - 1.0).abs() < 1e-6).then_some(Statistic::MeanSquare(0.0))?
             }
-            Kind::Reciprocal(eps) if self.is_same(b, form.base) => Kind::Normal(eps),
-            Kind::Normal(eps) => Kind::Scaled(eps, row(self.graph, form.base, b)?),
+            Statistic::Reciprocal(eps) if self.is_same(b, derived.base) => Statistic::Normal(eps),
+            Statistic::Normal(eps) => Statistic::Scaled(eps, row(self.graph, derived.base, b)?),
             _ => return None,
         };
-        Some(form.with(kind))
+        Some(derived.with(statistic))
     }
 
-    fn quotient(&self, a: ValueId, b: ValueId) -> Option<Form> {
-        if let Some(form) = self.get(a)
-            && form.kind == Kind::SquareSum
+    fn quotient(&self, a: ValueId, b: ValueId) -> Option<Derived> {
+        if let Some(derived) = self.get(a)
+            && derived.statistic == Statistic::SquareSum
         {
-            let is_mean = self.known[b.index()] == Some(self.extent(form));
-            return is_mean.then_some(form.with(Kind::MeanSquare(0.0)));
+            let is_mean = self.known[b.index()] == Some(self.extent(derived));
+            return is_mean.then_some(derived.with(Statistic::MeanSquare(0.0)));
         }
-        let form = self.get(b)?;
-        let kind = match form.kind {
-            Kind::Root(eps) if self.is_same(a, form.base) => Kind::Normal(eps),
-            Kind::Root(eps) if self.known[a.index()] == Some(1.0) => Kind::Reciprocal(eps),
+        let derived = self.get(b)?;
+        let statistic = match derived.statistic {
+            Statistic::Root(eps) if self.is_same(a, derived.base) => Statistic::Normal(eps),
+            Statistic::Root(eps) if self.known[a.index()] == Some(1.0) => Statistic::Reciprocal(eps),
             _ => return None,
         };
-        Some(form.with(kind))
+        Some(derived.with(statistic))
     }
 
-    /// The elements whose squares a sum has: one more than a run where the last one is left out.
-    fn extent(&self, form: Form) -> f64 {
-        self.graph.ty(form.base).last() as f64 + f64::from(u8::from(form.last.is_some()))
+    /// The number of elements whose squares are summed: one more than in a row where the last one is left out.
+    fn extent(&self, derived: Derived) -> f64 {
+        self.graph.ty(derived.base).last() as f64 + f64::from(u8::from(derived.last.is_some()))
     }
 
-    /// Whether two values are one but for casts that are computed twice.
+    /// Whether two values are equal because they are the same cast of equal values.
     fn is_same(&self, a: ValueId, b: ValueId) -> bool {
         if a == b || self.graph.ty(a) != self.graph.ty(b) {
             return a == b;

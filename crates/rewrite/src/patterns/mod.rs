@@ -1,12 +1,12 @@
-//! Operations that a graph from outside has in primitive ones: norms, attention, GELU. A device computes them faster
-//! as one.
+//! Patterns: norms, attention and GELU that an imported graph computes by primitive operations become one operation
+//! each, which devices compute faster.
 
 mod attention;
 mod gelu;
 mod mean_squares;
+mod norm_parts;
 mod norms;
 mod replace;
-mod runs;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,8 +21,8 @@ use crate::rewriter::Rewriter;
 pub use attention::recognize_attention;
 pub use norms::recognize_norms;
 
-/// The graph of a model from outside with its operations in place of primitive ones, without states that nothing reads
-/// any more. `constants` holds the elements of states that never change, such as masks, by name.
+/// Replaces the patterns in the graph of an imported model, and drops states that nothing reads any more. `constants`
+/// holds the elements of states that never change, such as masks, by name.
 pub fn recognize(graph: &Graph, constants: &HashMap<String, Arc<Array>>) -> Graph {
     let known: HashMap<ValueId, &Array> = graph
         .inputs

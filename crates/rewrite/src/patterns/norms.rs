@@ -1,7 +1,8 @@
-//! LayerNorm that is written in primitive operations, as older exporters of models write it.
+//! LayerNorm in primitive operations, as older exporters of models write it.
 //!
-//! Each value gets a *form*: what it is of the runs of another value, its base, along the last axis. Operations lead
-//! from form to form, so the order of factors, casts in between and values that are computed twice do not matter.
+//! Values are *derived* from a base value: each is a statistic of the base's rows along the last axis, or the rows
+//! themselves after some steps of the norm. Operations lead from one derived value to the next, so the order of
+//! factors, casts in between and values that are computed twice do not matter.
 
 use std::sync::Arc;
 
@@ -10,79 +11,79 @@ use lessen_graph::ops::{
 };
 use lessen_graph::{Graph, Node, ValueId};
 
+use super::norm_parts::{Norm, keeps_lines, known_numbers, row};
 use super::replace::replaced;
-use super::runs::{Norm, keeps_runs, known_numbers, row};
 
-/// What a value is of the runs of its base. The first four have one number for each run.
+/// What a derived value is. The first six statistics have one number for each row.
 #[derive(Clone, Copy, PartialEq, Debug)]
-enum Kind {
+enum Statistic {
     /// The sum of the elements.
     Sum,
-    /// Their mean.
+    /// The mean of the elements.
     Mean,
-    /// The sum of the squares of what differs from the mean.
+    /// The sum of the squares of the elements minus their mean.
     SquareSum,
-    /// The variance, and what is added to it.
+    /// The variance, plus this number.
     Variance(f64),
-    /// The square root of a variance with what is added to it.
+    /// The square root of the variance plus this number.
     Deviation(f64),
-    /// The reciprocal of that.
+    /// The reciprocal of that root.
     Reciprocal(f64),
-    /// What differs from the mean.
+    /// The elements minus their mean.
     Centred,
-    /// The square of that.
+    /// The squares of the elements minus their mean.
     Square,
-    /// What differs from the mean, divided by the deviation.
+    /// The elements minus their mean, divided by the root.
     Normal(f64),
-    /// The same, times a number for each position.
+    /// The same, times a row of parameters.
     Scaled(f64, ValueId),
-    /// The same, and another one added.
+    /// The same, plus a row of parameters; the scale may be absent.
     Shifted(f64, ValueId, Option<ValueId>),
 }
 
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Form {
+struct Derived {
     base: ValueId,
-    kind: Kind,
+    statistic: Statistic,
 }
 
-/// The graph in which LayerNorms of primitive operations are operations, without what nothing reads any more, and for
-/// each old value the new one, if it is there.
+/// Replaces LayerNorms of primitive operations by one operation each, and drops nodes that nothing reads any more.
+/// Returns the new graph and, for each old value that is still there, the new one.
 pub fn recognize_norms(graph: &Graph) -> (Graph, Vec<Option<ValueId>>) {
-    let forms = Forms::of(graph);
-    replaced(graph, |node| forms.norm(node.outputs[0]))
+    let finder = LayerNormFinder::of(graph);
+    replaced(graph, |node| finder.norm(node.outputs[0]))
 }
 
-struct Forms<'g> {
+struct LayerNormFinder<'g> {
     graph: &'g Graph,
-    forms: Vec<Option<Form>>,
+    derived: Vec<Option<Derived>>,
     known: Vec<Option<f64>>,
 }
 
-impl Forms<'_> {
-    fn of(graph: &Graph) -> Forms<'_> {
-        let mut forms = Forms {
+impl LayerNormFinder<'_> {
+    fn of(graph: &Graph) -> LayerNormFinder<'_> {
+        let mut finder = LayerNormFinder {
             graph,
-            forms: vec![None; graph.values.len()],
+            derived: vec![None; graph.values.len()],
             known: known_numbers(graph),
         };
         for node in &graph.nodes {
-            forms.forms[node.outputs[0].index()] = forms.form(node);
+            finder.derived[node.outputs[0].index()] = finder.derive(node);
         }
-        forms
+        finder
     }
 
-    fn get(&self, value: ValueId) -> Option<Form> {
-        self.forms[value.index()]
+    fn get(&self, value: ValueId) -> Option<Derived> {
+        self.derived[value.index()]
     }
 
     /// The norm that a value is.
     fn norm(&self, value: ValueId) -> Option<Norm> {
-        let Form { base, kind } = self.get(value)?;
-        let (eps, scale, shift) = match kind {
-            Kind::Normal(eps) => (eps, None, None),
-            Kind::Scaled(eps, scale) => (eps, Some(scale), None),
-            Kind::Shifted(eps, shift, scale) => (eps, scale, Some(shift)),
+        let Derived { base, statistic } = self.get(value)?;
+        let (eps, scale, shift) = match statistic {
+            Statistic::Normal(eps) => (eps, None, None),
+            Statistic::Scaled(eps, scale) => (eps, Some(scale), None),
+            Statistic::Shifted(eps, shift, scale) => (eps, scale, Some(shift)),
             _ => return None,
         };
         let is_same = self.graph.ty(value) == self.graph.ty(base);
@@ -93,122 +94,127 @@ impl Forms<'_> {
         })
     }
 
-    fn form(&self, node: &Node) -> Option<Form> {
+    fn derive(&self, node: &Node) -> Option<Derived> {
         let op = node.op.as_ref();
         let first = *node.inputs.first()?;
         if let Some(reduce) = op.downcast_ref::<Reduce>() {
             return self.reduced(reduce, first);
         }
         if let Some(unary) = op.downcast_ref::<Unary>() {
-            let Form { base, kind } = self.get(first)?;
-            let kind = match (unary.kind, kind) {
-                (UnaryKind::Sqrt, Kind::Variance(eps)) => Kind::Deviation(eps),
-                (UnaryKind::Rsqrt, Kind::Variance(eps)) => Kind::Reciprocal(eps),
-                (UnaryKind::Recip, Kind::Deviation(eps)) => Kind::Reciprocal(eps),
+            let Derived { base, statistic } = self.get(first)?;
+            let statistic = match (unary.kind, statistic) {
+                (UnaryKind::Sqrt, Statistic::Variance(eps)) => Statistic::Deviation(eps),
+                (UnaryKind::Rsqrt, Statistic::Variance(eps)) => Statistic::Reciprocal(eps),
+                (UnaryKind::Recip, Statistic::Deviation(eps)) => Statistic::Reciprocal(eps),
                 _ => return None,
             };
-            return Some(Form { base, kind });
+            return Some(Derived { base, statistic });
         }
         if let Some(binary) = op.downcast_ref::<Binary>() {
             return self.binary(binary.kind, first, node.inputs[1]);
         }
         let is_moved = op.is::<Broadcast>() || op.is::<Reshape>();
-        let form = self.get(first)?;
+        let derived = self.get(first)?;
         let is_number = matches!(
-            form.kind,
-            Kind::Sum | Kind::Mean | Kind::SquareSum | Kind::Variance(_) | Kind::Deviation(_) | Kind::Reciprocal(_)
+            derived.statistic,
+            Statistic::Sum
+                | Statistic::Mean
+                | Statistic::SquareSum
+                | Statistic::Variance(_)
+                | Statistic::Deviation(_)
+                | Statistic::Reciprocal(_)
         );
         // Casts to other floats round, as those of exporters do.
         let output = node.outputs[0];
         let is_cast = op.is::<Cast>() && self.graph.ty(output).dtype.is_float();
-        let keeps = || keeps_runs(self.graph, form.base, (first, output), op.is::<Broadcast>());
-        (is_cast || op.is::<Identity>() || (is_moved && is_number && keeps())).then_some(form)
+        let keeps = || keeps_lines(self.graph, derived.base, (first, output), op.is::<Broadcast>());
+        (is_cast || op.is::<Identity>() || (is_moved && is_number && keeps())).then_some(derived)
     }
 
-    fn reduced(&self, reduce: &Reduce, of: ValueId) -> Option<Form> {
+    fn reduced(&self, reduce: &Reduce, of: ValueId) -> Option<Derived> {
         let rank = self.graph.ty(of).rank();
         if reduce.kind != ReduceKind::Sum || rank == 0 || reduce.axes != [rank - 1] {
             return None;
         }
         match self.get(of) {
-            Some(Form {
+            Some(Derived {
                 base,
-                kind: Kind::Square,
-            }) => Some(Form {
+                statistic: Statistic::Square,
+            }) => Some(Derived {
                 base,
-                kind: Kind::SquareSum,
+                statistic: Statistic::SquareSum,
             }),
-            _ => Some(Form {
+            _ => Some(Derived {
                 base: of,
-                kind: Kind::Sum,
+                statistic: Statistic::Sum,
             }),
         }
     }
 
-    fn binary(&self, kind: BinaryKind, a: ValueId, b: ValueId) -> Option<Form> {
+    fn binary(&self, kind: BinaryKind, a: ValueId, b: ValueId) -> Option<Derived> {
         match kind {
             BinaryKind::Add => self.sum(a, b).or_else(|| self.sum(b, a)),
             BinaryKind::Sub => {
-                let Form { base, kind } = self.get(b)?;
-                let is_centred = kind == Kind::Mean && self.origin(a) == self.origin(base);
-                is_centred.then_some(Form {
+                let Derived { base, statistic } = self.get(b)?;
+                let is_centred = statistic == Statistic::Mean && self.origin(a) == self.origin(base);
+                is_centred.then_some(Derived {
                     base,
-                    kind: Kind::Centred,
+                    statistic: Statistic::Centred,
                 })
             }
             BinaryKind::Mul => self.product(a, b).or_else(|| self.product(b, a)),
             BinaryKind::Div => self.quotient(a, b),
             BinaryKind::Pow => {
-                let Form { base, kind } = self.get(a)?;
-                let is_square = kind == Kind::Centred && self.known[b.index()] == Some(2.0);
-                is_square.then_some(Form {
+                let Derived { base, statistic } = self.get(a)?;
+                let is_square = statistic == Statistic::Centred && self.known[b.index()] == Some(2.0);
+                is_square.then_some(Derived {
                     base,
-                    kind: Kind::Square,
+                    statistic: Statistic::Square,
                 })
             }
             BinaryKind::Max | BinaryKind::Min => None,
         }
     }
 
-    fn sum(&self, a: ValueId, b: ValueId) -> Option<Form> {
-        let Form { base, kind } = self.get(a)?;
-        let kind = match kind {
-            Kind::Variance(eps) => Kind::Variance(eps + self.known[b.index()]?),
-            Kind::Normal(eps) => Kind::Shifted(eps, row(self.graph, base, b)?, None),
-            Kind::Scaled(eps, scale) => Kind::Shifted(eps, row(self.graph, base, b)?, Some(scale)),
+    fn sum(&self, a: ValueId, b: ValueId) -> Option<Derived> {
+        let Derived { base, statistic } = self.get(a)?;
+        let statistic = match statistic {
+            Statistic::Variance(eps) => Statistic::Variance(eps + self.known[b.index()]?),
+            Statistic::Normal(eps) => Statistic::Shifted(eps, row(self.graph, base, b)?, None),
+            Statistic::Scaled(eps, scale) => Statistic::Shifted(eps, row(self.graph, base, b)?, Some(scale)),
             _ => return None,
         };
-        Some(Form { base, kind })
+        Some(Derived { base, statistic })
     }
 
-    fn product(&self, a: ValueId, b: ValueId) -> Option<Form> {
-        let Form { base, kind } = self.get(a)?;
+    fn product(&self, a: ValueId, b: ValueId) -> Option<Derived> {
+        let Derived { base, statistic } = self.get(a)?;
         let other = self.get(b).filter(|other| other.base == base);
         let width = self.graph.ty(base).last() as f64;
         let is_share = || self.known[b.index()].is_some_and(|x| (x * width - 1.0).abs() < 1e-6);
-        let kind = match (kind, other.map(|other| other.kind)) {
-            (Kind::Centred, Some(Kind::Centred)) => Kind::Square,
-            (Kind::Centred, Some(Kind::Reciprocal(eps))) => Kind::Normal(eps),
-            (Kind::Sum, None) if is_share() => Kind::Mean,
-            (Kind::SquareSum, None) if is_share() => Kind::Variance(0.0),
-            (Kind::Normal(eps), None) => Kind::Scaled(eps, row(self.graph, base, b)?),
+        let statistic = match (statistic, other.map(|other| other.statistic)) {
+            (Statistic::Centred, Some(Statistic::Centred)) => Statistic::Square,
+            (Statistic::Centred, Some(Statistic::Reciprocal(eps))) => Statistic::Normal(eps),
+            (Statistic::Sum, None) if is_share() => Statistic::Mean,
+            (Statistic::SquareSum, None) if is_share() => Statistic::Variance(0.0),
+            (Statistic::Normal(eps), None) => Statistic::Scaled(eps, row(self.graph, base, b)?),
             _ => return None,
         };
-        Some(Form { base, kind })
+        Some(Derived { base, statistic })
     }
 
-    fn quotient(&self, a: ValueId, b: ValueId) -> Option<Form> {
-        let Form { base, kind } = self.get(a)?;
+    fn quotient(&self, a: ValueId, b: ValueId) -> Option<Derived> {
+        let Derived { base, statistic } = self.get(a)?;
         let width = self.graph.ty(base).last() as f64;
         let is_width = self.known[b.index()] == Some(width);
         let other = self.get(b).filter(|other| other.base == base);
-        let kind = match (kind, other.map(|other| other.kind)) {
-            (Kind::Centred, Some(Kind::Deviation(eps))) => Kind::Normal(eps),
-            (Kind::Sum, None) if is_width => Kind::Mean,
-            (Kind::SquareSum, None) if is_width => Kind::Variance(0.0),
+        let statistic = match (statistic, other.map(|other| other.statistic)) {
+            (Statistic::Centred, Some(Statistic::Deviation(eps))) => Statistic::Normal(eps),
+            (Statistic::Sum, None) if is_width => Statistic::Mean,
+            (Statistic::SquareSum, None) if is_width => Statistic::Variance(0.0),
             _ => return None,
         };
-        Some(Form { base, kind })
+        Some(Derived { base, statistic })
     }
 
     /// The value before casts.

@@ -1,20 +1,20 @@
-//! The graph with operations in place of what computes their results in primitive ones.
+//! Replaces patterns of primitive operations by one operation each.
 
 use lessen_graph::{Graph, Node, ValueId};
 
 use crate::rewriter::Rewriter;
 
-/// An operation that computes the result of a node.
+/// A pattern that was found: its operation computes the result of a node.
 pub(super) trait Pattern {
-    /// What it reads.
+    /// The values that the operation reads.
     fn inputs(&self) -> Vec<ValueId>;
 
-    /// Writes it in place of the node; the new value.
+    /// Writes the operation in place of the node. Returns the new value.
     fn write(&self, rewriter: &mut Rewriter<'_>, graph: &Graph, node: &Node) -> ValueId;
 }
 
-/// The graph in which operations that are found stand in place of the nodes that end them, without what nothing reads
-/// any more, and for each old value the new one, if it is there.
+/// Replaces each node that ends a pattern by the pattern's operation, and drops nodes that nothing reads any more.
+/// Returns the new graph and, for each old value that is still there, the new one.
 pub(super) fn replaced<P: Pattern>(graph: &Graph, find: impl Fn(&Node) -> Option<P>) -> (Graph, Vec<Option<ValueId>>) {
     let found: Vec<Option<P>> = graph.nodes.iter().map(find).collect();
     let is_live = live(graph, &found);
@@ -38,7 +38,7 @@ pub(super) fn replaced<P: Pattern>(graph: &Graph, find: impl Fn(&Node) -> Option
     (rewriter.finish(), map)
 }
 
-/// Which values results follow from, where what is found are operations.
+/// For each value whether a result depends on it after patterns are replaced.
 fn live<P: Pattern>(graph: &Graph, found: &[Option<P>]) -> Vec<bool> {
     let mut is_live = vec![false; graph.values.len()];
     let outputs = graph.outputs.iter().map(|output| output.value);

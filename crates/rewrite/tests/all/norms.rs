@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use lessen_base::SplitMix64;
 use lessen_graph::{Array, DType, Graph, InputKind, Tensor, Trace, Type, evaluate_exactly};
 use lessen_rewrite::{
-    Conversion, Means, NormOptions, NormTarget, Parameter, ParameterStep, Shift, Stop, convert_norms,
+    Conversion, Means, NormOptions, NormShift, NormTarget, Obstacle, Parameter, ParameterStep, convert_norms,
     convert_norms_in_place, recognize_norms,
 };
 
@@ -138,8 +138,13 @@ fn all_norms_of_a_transformer_are_converted() {
         let graph = transformer();
         let (new, conversion) = check(&graph, target);
         assert_eq!(conversion.converted.len(), 3);
-        assert!(conversion.left.is_empty() && conversion.recentred.is_empty());
-        assert!(conversion.converted.iter().all(|norm| norm.shift == Shift::Gone));
+        assert!(conversion.unconverted.is_empty() && conversion.recentred.is_empty());
+        assert!(
+            conversion
+                .converted
+                .iter()
+                .all(|norm| norm.shift == NormShift::Absorbed)
+        );
         assert_eq!(count(&new, "layer_norm"), 0);
         assert_eq!(count(&new, "reduce"), 0, "no mean is subtracted when it runs");
         assert!(!new.inputs.iter().any(|input| input.name.ends_with(".beta")));
@@ -165,7 +170,7 @@ fn a_tied_table_is_left_alone_and_its_rows_are_recentred() {
         let (new, conversion) = check(&graph, target);
         assert_eq!(conversion.converted.len(), 3);
         assert_eq!(conversion.recentred.len(), 1);
-        assert_eq!(conversion.converted[2].shift, Shift::Added);
+        assert_eq!(conversion.converted[2].shift, NormShift::Added);
         let words = new.inputs.iter().find(|input| input.name == "words").unwrap();
         assert_eq!(new.ty(words.value).shape, [WORDS, WIDTH]);
     }
@@ -182,10 +187,10 @@ fn post_norms_with_an_affine_part_are_left() {
     });
     let (new, conversion) = check(&graph, NormTarget::Rms);
     assert_eq!(conversion.converted.len(), 0);
-    assert_eq!(conversion.left.len(), 4);
+    assert_eq!(conversion.unconverted.len(), 4);
     assert_eq!(count(&new, "layer_norm"), 4);
-    let (value, stop) = conversion.left[1].stopped_by[0];
-    assert!(graph.producer(value).is_some() && matches!(stop, Stop::Reader(_)));
+    let (value, stop) = conversion.unconverted[1].obstacles[0];
+    assert!(graph.producer(value).is_some() && matches!(stop, Obstacle::Node(_)));
 }
 
 #[test]
@@ -202,7 +207,7 @@ fn post_norms_without_an_affine_part_are_converted() {
     let (_, conversion) = check(&graph, NormTarget::Rms);
     // The first sum reads embeddings that a product reads, too; what the norms give has mean zero.
     assert_eq!(conversion.converted.len(), 2);
-    assert_eq!(conversion.left.len(), 1);
+    assert_eq!(conversion.unconverted.len(), 1);
 }
 
 #[test]
@@ -296,7 +301,7 @@ fn a_stream_that_is_a_result_keeps_its_means() {
     });
     let (_, conversion) = check(&graph, NormTarget::Rms);
     assert_eq!(conversion.converted.len(), 0);
-    assert_eq!(conversion.left.len(), 3);
+    assert_eq!(conversion.unconverted.len(), 3);
 }
 
 #[test]
@@ -394,7 +399,7 @@ fn in_place_parameters_keep_shapes_and_are_recentred_alone() {
             let (new, conversion) = convert_norms_in_place(&graph, &NormOptions::of(target), means);
             lessen_graph::verify(&new).unwrap();
             assert_eq!(conversion.converted.len(), 3);
-            assert!(conversion.converted.iter().all(|norm| norm.shift == Shift::Added));
+            assert!(conversion.converted.iter().all(|norm| norm.shift == NormShift::Added));
             for input in &new.inputs {
                 let old = graph.inputs.iter().find(|old| old.name == input.name).unwrap();
                 assert_eq!(graph.ty(old.value), new.ty(input.value), "{}", input.name);

@@ -12,7 +12,7 @@ use crate::recipe::words::Word;
 use crate::report::figure::{Figure, Line, Look};
 use crate::report::html::{document, folded, grid, section, table};
 use crate::report::memory;
-use lessen_compile::passes::{Form, Recompute};
+use lessen_compile::passes::{Recompute, StorageFormat};
 use lessen_train::show_size;
 
 /// Bytes of the unit of the axes.
@@ -97,8 +97,8 @@ fn choices(phase: &PhaseForecast) -> String {
     let ways = [
         ("recomputed", plan.recomputed()),
         ("from outputs", plan.inverted()),
-        ("kept as bf16", plan.rounded(Form::Bf16)),
-        ("kept in 8 bits", plan.rounded(Form::Int8)),
+        ("kept as bf16", plan.rounded(StorageFormat::Bf16)),
+        ("kept in 8 bits", plan.rounded(StorageFormat::Int8)),
     ];
     let chosen = ways
         .iter()

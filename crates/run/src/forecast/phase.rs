@@ -12,7 +12,7 @@ use crate::recipe::phases::in_phase;
 use crate::recipe::words::Word;
 use crate::wording::counted;
 use lessen_base::Result;
-use lessen_compile::passes::{Form, Packed};
+use lessen_compile::passes::{Packed, StorageFormat};
 use lessen_compile::{CostModel, Placement};
 use lessen_device::Backend;
 use lessen_nn::BatchShape;
@@ -125,8 +125,8 @@ impl PhaseForecast {
         let ways = [
             ("recompute", plans.step.recomputed()),
             ("invert", plans.step.inverted()),
-            ("bf16", plans.step.rounded(Form::Bf16)),
-            ("int8", plans.step.rounded(Form::Int8)),
+            ("bf16", plans.step.rounded(StorageFormat::Bf16)),
+            ("int8", plans.step.rounded(StorageFormat::Int8)),
         ];
         let chosen = ways
             .iter()
@@ -254,8 +254,8 @@ impl PhaseForecast {
         }
         for (way, choices) in [
             ("from outputs", plans.step.inverted()),
-            ("kept as bf16", plans.step.rounded(Form::Bf16)),
-            ("kept in 8 bits", plans.step.rounded(Form::Int8)),
+            ("kept as bf16", plans.step.rounded(StorageFormat::Bf16)),
+            ("kept in 8 bits", plans.step.rounded(StorageFormat::Int8)),
         ] {
             if choices.is_empty() {
                 continue;

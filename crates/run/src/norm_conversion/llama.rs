@@ -93,7 +93,7 @@ impl Parameters {
     /// A model whose means are not all redundant, and a checkpoint that is damaged or lacks parameters.
     fn of(model: &Model, from: &Source<'_>, folder: &Path) -> Result<Parameters> {
         let (graph, _, conversion) = analysed(&from.untied(), NormKind::Rms, folder)?;
-        if !conversion.left.is_empty() || !conversion.recentred.is_empty() {
+        if !conversion.unconverted.is_empty() || !conversion.recentred.is_empty() {
             return Err(refused(folder, "not every mean that its norms subtract is redundant"));
         }
         let params = model.parameters();

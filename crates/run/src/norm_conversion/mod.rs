@@ -14,7 +14,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{DType, Graph, NodeId, Trace, ValueId};
 use lessen_nn::checkpoint;
 use lessen_nn::{BatchShape, Context, Model, NormKind, Weights};
-use lessen_rewrite::{Conversion, Means, NormOptions, NormTarget, Parameter, Stop, convert_norms_in_place};
+use lessen_rewrite::{Conversion, Means, NormOptions, NormTarget, Obstacle, Parameter, convert_norms_in_place};
 
 use crate::export::must_be_empty;
 pub use check::Check;
@@ -90,7 +90,7 @@ fn analysed(model: &Model, norm: NormKind, source: &Path) -> Result<(Graph, Grap
         ..NormOptions::of(target)
     };
     let (new, conversion) = convert_norms_in_place(&graph, &options, Means::Fewer);
-    if conversion.converted.is_empty() && conversion.left.is_empty() {
+    if conversion.converted.is_empty() && conversion.unconverted.is_empty() {
         return Err(Error::user(format!(
             "the model in {} has no LayerNorm; there is nothing to convert",
             source.display()
@@ -122,17 +122,17 @@ fn report(graph: &Graph, conversion: &Conversion) -> ConvertedFolder {
         (None, Some(node)) => format!("{} of {}", graph.nodes[node.index()].op.name(), place(node)),
         (None, None) => "a value".to_string(),
     };
-    let why = |&(value, stop): &(ValueId, Stop)| match stop {
-        Stop::Reader(reader) => format!(
+    let why = |&(value, stop): &(ValueId, Obstacle)| match stop {
+        Obstacle::Node(reader) => format!(
             "the {} also leads to the {}",
             name(value),
             name(graph.nodes[reader.index()].outputs[0])
         ),
-        Stop::Result(_) => format!("the {} is a result", name(value)),
-        Stop::Nothing => format!("the {} may have any mean", name(value)),
+        Obstacle::Result(_) => format!("the {} is a result", name(value)),
+        Obstacle::Producer => format!("the {} may have any mean", name(value)),
     };
-    let left = conversion.left.iter().map(|left| {
-        let reasons: Vec<String> = left.stopped_by.iter().map(why).collect();
+    let left = conversion.unconverted.iter().map(|left| {
+        let reasons: Vec<String> = left.obstacles.iter().map(why).collect();
         (place(left.node), reasons.join(", "))
     });
     ConvertedFolder {

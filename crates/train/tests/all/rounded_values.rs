@@ -2,7 +2,7 @@
 
 use crate::support::{descent, device};
 use lessen_base::SplitMix64;
-use lessen_compile::passes::Form;
+use lessen_compile::passes::StorageFormat;
 use lessen_graph::Tensor;
 use lessen_nn::models::encoder::{EncoderConfig, LessenEncoder};
 use lessen_nn::models::gpt2::{GPT2LMHeadModel, Gpt2Config};
@@ -63,12 +63,16 @@ fn step(options: &TrainerOptions) -> (f32, Vec<(String, Vec<f64>)>) {
 
 /// Checks that a form takes at most so large a part of the exact arena, and that gradients are off by no more than so
 /// large a part.
-fn check(form: Form, part: f64, bound: f64) {
+fn check(form: StorageFormat, part: f64, bound: f64) {
     let allowed = form.error() * 1.001;
     let (exact, inexact) = (plans(&options(0.0, None)), plans(&options(allowed, None)));
-    assert!(Form::ALL.iter().all(|form| exact.step.rounded(*form).is_empty()));
+    assert!(
+        StorageFormat::ALL
+            .iter()
+            .all(|form| exact.step.rounded(*form).is_empty())
+    );
     assert!(!inexact.step.rounded(form).is_empty());
-    for choice in Form::ALL.iter().flat_map(|form| inexact.step.rounded(*form)) {
+    for choice in StorageFormat::ALL.iter().flat_map(|form| inexact.step.rounded(*form)) {
         assert!(choice.error > 0.0 && choice.error <= allowed);
     }
     let (exact, inexact) = (exact.arena_bytes(), inexact.arena_bytes());
@@ -96,12 +100,12 @@ fn check(form: Form, part: f64, bound: f64) {
 
 #[test]
 fn bf16_takes_half_of_what_backward_reads() {
-    check(Form::Bf16, 0.8, 0.01);
+    check(StorageFormat::Bf16, 0.8, 0.01);
 }
 
 #[test]
 fn eight_bits_take_a_quarter_of_what_backward_reads() {
-    check(Form::Int8, 0.7, 0.03);
+    check(StorageFormat::Int8, 0.7, 0.03);
 }
 
 /// The batch of texts of equal length and, behind them, tokens of no text.
@@ -141,7 +145,7 @@ fn tokens_of_no_text_leave_gradients_finite() {
     };
     let model: Model = LessenEncoder { config }.into();
     let size = texts;
-    let options = options(Form::Int8.error() * 1.001, None);
+    let options = options(StorageFormat::Int8.error() * 1.001, None);
     let graphs = StepGraphs::new(&options, |cx| {
         model.forward(cx, BatchShape::Packed { size, tokens }).loss
     });

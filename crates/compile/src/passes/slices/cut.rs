@@ -1,4 +1,4 @@
-//! Cuts: which nodes of a stage run in slices.
+//! Cuts: decides which nodes of a stage run in slices.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -10,42 +10,43 @@ use crate::passes::remat::SMALLEST;
 use crate::place::{Place, places};
 use crate::target::{KernelKind, RowGroup, Target};
 
-/// The most slices.
+/// The most slices of a stage.
 const MOST: usize = 8;
 
-/// What becomes of a node of a stage.
-pub(super) enum Kind {
-    /// For each slice the operation that computes that slice of the results, and its terms of sums over rows.
-    Rows(Vec<Arc<dyn Op>>, Roles),
-    /// It is a sum over rows: this operation adds to it.
-    Adds(Arc<dyn Op>),
-    /// It runs as a whole.
+/// How a node of a stage runs.
+pub(super) enum Execution {
+    /// In slices: for each slice the operation that computes this slice of the results, and the slice's terms of sums
+    /// over rows.
+    BySlices(Vec<Arc<dyn Op>>, Roles),
+    /// As a sum over rows: this operation adds the rows of a slice to the sum so far.
+    Accumulated(Arc<dyn Op>),
+    /// As a whole.
     Whole,
 }
 
-impl Kind {
-    /// 0 for the kinds of even levels.
+impl Execution {
+    /// 0 for a node of a sliced level, which is even; 1 for a node between sliced levels.
     pub fn parity(&self) -> i32 {
-        i32::from(matches!(self, Kind::Whole))
+        i32::from(matches!(self, Execution::Whole))
     }
 }
 
 /// A stage that runs in slices.
 pub(super) struct Cut {
     pub slices: usize,
-    /// Nodes in the order in which they run, in runs of one level, and whether a run is sliced.
-    pub runs: Vec<(Vec<NodeId>, bool)>,
-    pub kinds: HashMap<NodeId, Kind>,
+    /// The levels in the order in which they run: the nodes of each, and whether it is sliced.
+    pub levels: Vec<(Vec<NodeId>, bool)>,
+    pub executions: HashMap<NodeId, Execution>,
 }
 
 impl Cut {
     /// The nodes of the stage.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> {
-        self.runs.iter().flat_map(|run| run.0.iter().copied())
+        self.levels.iter().flat_map(|level| level.0.iter().copied())
     }
 }
 
-/// The rows of a stage, and into how many slices they are cut.
+/// The rows of a stage, and the number of slices that they are cut into.
 #[derive(Clone, Copy)]
 pub(super) struct Division {
     rows: usize,
@@ -53,8 +54,7 @@ pub(super) struct Division {
 }
 
 impl Division {
-    /// The division of a stage of these nodes by its longest sum over rows; none where no sum can be collected slice by
-    /// slice.
+    /// The division of a stage by its longest sum over rows; none where no sum can be accumulated slice by slice.
     pub fn of(graph: &Graph, nodes: &[NodeId], target: &dyn Target) -> Option<Division> {
         let sums = nodes.iter().map(|id| &graph.nodes[id.index()]);
         let rows = sums.filter_map(|node| rows_added(graph, node, target)).max()?;
@@ -63,7 +63,7 @@ impl Division {
     }
 }
 
-/// The rows of a sum that can be collected slice by slice; none for another node.
+/// The rows of a sum that can be accumulated slice by slice; none for another node.
 fn rows_added(graph: &Graph, node: &Node, target: &dyn Target) -> Option<usize> {
     let inputs = graph.input_types(node);
     node.op.accumulating(&inputs)?;
@@ -71,7 +71,7 @@ fn rows_added(graph: &Graph, node: &Node, target: &dyn Target) -> Option<usize> 
     adds.then(|| inputs[0].shape[0])
 }
 
-/// The number of slices of so many rows: the largest with which sums over rows and products have the same bits as
+/// The number of slices of so many rows: the largest one with which sums over rows and products have the same bits as
 /// without slices.
 fn slices(rows: usize, target: &dyn Target) -> Option<usize> {
     let own = target.slice_rows();
@@ -96,15 +96,15 @@ fn slices(rows: usize, target: &dyn Target) -> Option<usize> {
 pub(super) struct Slicing<'a> {
     pub graph: &'a Graph,
     places: Vec<Place>,
-    /// For each base the values of its array.
+    /// For each base the values that lie in its array.
     of_base: Vec<Vec<ValueId>>,
     pub readers: Vec<Vec<NodeId>>,
-    /// The values that are outputs or assigned.
+    /// Values that are outputs or assigned.
     pub results: BTreeSet<ValueId>,
     target: &'a dyn Target,
 }
 
-/// The type of one of so many slices; none where the first axis cannot be cut so.
+/// The type of one of so many slices; none where the first axis cannot be divided.
 fn sliced(ty: &Type, slices: usize) -> Option<Type> {
     let first = ty.shape.first().filter(|first| first.is_multiple_of(slices))?;
     let mut shape = ty.shape.clone();
@@ -140,45 +140,51 @@ impl<'a> Slicing<'a> {
         &self.graph.nodes[id.index()]
     }
 
-    /// How a stage of these nodes runs in slices, where that spares memory.
+    /// Cuts a stage into slices, where that saves memory.
     pub fn cut(&self, nodes: &[NodeId], division: Division) -> Option<Cut> {
         let slices = division.slices;
-        let kinds: HashMap<NodeId, Kind> = nodes.iter().map(|&id| (id, self.kind(id, division))).collect();
-        let levels = self.levels(nodes, &kinds);
-        if !self.are_in_order(nodes, &kinds, &levels) {
+        let executions: HashMap<NodeId, Execution> = nodes.iter().map(|&id| (id, self.kind(id, division))).collect();
+        let level_of = self.levels(nodes, &executions);
+        if !self.are_in_order(nodes, &executions, &level_of) {
             return None;
         }
         let mut by_level: BTreeMap<i32, Vec<NodeId>> = BTreeMap::new();
         for &id in nodes {
-            by_level.entry(-levels[&id]).or_default().push(id);
+            by_level.entry(-level_of[&id]).or_default().push(id);
         }
         let is_worth = |own: &[NodeId]| {
-            let adding = own.iter().filter(|id| matches!(kinds[id], Kind::Adds(_)));
+            let adding = own
+                .iter()
+                .filter(|id| matches!(executions[id], Execution::Accumulated(_)));
             let mut factors = adding.flat_map(|id| &self.node(*id).inputs);
             factors.any(|&v| self.is_within(v, own))
         };
-        let runs: Vec<(Vec<NodeId>, bool)> = (by_level.into_iter())
+        let levels: Vec<(Vec<NodeId>, bool)> = (by_level.into_iter())
             .map(|(level, own)| {
                 let is_sliced = level % 2 == 0 && is_worth(&own);
                 (own, is_sliced)
             })
             .collect();
-        runs.iter().any(|run| run.1).then_some(Cut { slices, runs, kinds })
+        levels.iter().any(|level| level.1).then_some(Cut {
+            slices,
+            levels,
+            executions,
+        })
     }
 
-    fn kind(&self, id: NodeId, division: Division) -> Kind {
+    fn kind(&self, id: NodeId, division: Division) -> Execution {
         let node = self.node(id);
         let inputs = self.graph.input_types(node);
         if rows_added(self.graph, node, self.target) == Some(division.rows) {
-            return Kind::Adds(node.op.accumulating(&inputs).expect("it has rows to add"));
+            return Execution::Accumulated(node.op.accumulating(&inputs).expect("it has rows to add"));
         }
         match self.on_slices(node, division) {
-            Some((ops, roles)) => Kind::Rows(ops, roles),
-            None => Kind::Whole,
+            Some((ops, roles)) => Execution::BySlices(ops, roles),
+            None => Execution::Whole,
         }
     }
 
-    /// The operations of a row-wise node on slices.
+    /// The operations of a row-wise node on slices, and its roles.
     fn on_slices(&self, node: &Node, division: Division) -> Option<(Vec<Arc<dyn Op>>, Roles)> {
         let Division { rows, slices } = division;
         let (inputs, outputs) = (self.graph.input_types(node), self.graph.output_types(node));
@@ -210,7 +216,7 @@ impl<'a> Slicing<'a> {
         (is_same && !is_slow && is_cut_alike()).then_some((ops, roles))
     }
 
-    /// Whether a large value is computed by these nodes and read by them alone.
+    /// Whether a large value is computed by these nodes and read by no others.
     fn is_within(&self, value: ValueId, own: &[NodeId]) -> bool {
         let is_own = |id: &NodeId| own.binary_search(id).is_ok();
         let base = self.places[value.index()].base;

@@ -1,9 +1,10 @@
-//! Slices: backward of a block runs for one slice of the rows after another where that spares memory: what lies within
-//! it, such as the hidden layer of an MLP and its gradient, exists for one slice at a time.
+//! Slices: a stage runs slice by slice of the rows where that saves memory. Values inside it, such as the hidden layer
+//! of an MLP and its gradient, then exist for one slice at a time.
 //!
-//! The nodes of a stage are cut into *levels*. A level works on slices: a slice of its results follows from the same
-//! slice of what leads into it. What has to see all rows lies between two levels. Sums over rows (gradients of weights
-//! and biases) are collected slice by slice, as devices add them up anyway, so that no bit of any result changes.
+//! The nodes of a stage are divided into *levels*. In a sliced level, each slice of a result depends only on the same
+//! slice of the level's inputs. Nodes that need all rows run between two sliced levels. Sums over rows (gradients of
+//! weights and biases) are accumulated slice by slice, in the order in which devices add them up anyway, so no bit of
+//! any result changes.
 
 mod cut;
 mod levels;
@@ -19,7 +20,7 @@ use self::writer::Writer;
 use super::materialize;
 use crate::target::Target;
 
-/// Runs backward of these stages in slices; none where that spares nothing in any of them.
+/// Runs these stages in slices; none where that saves no memory in any of them.
 pub(crate) fn by_slices(graph: &Graph, stages: &BTreeSet<u32>, target: &dyn Target) -> Option<Graph> {
     if stages.is_empty() {
         return None;
@@ -48,17 +49,17 @@ pub(crate) fn by_slices(graph: &Graph, stages: &BTreeSet<u32>, target: &dyn Targ
         return None;
     }
     let mut writer = Writer::new(&slicing);
-    for unit in units(graph, &cut)? {
-        match unit {
-            Unit::Node(id) => writer.node(id),
-            Unit::Stage(at) => writer.stage(&cut[at]),
+    for piece in pieces(graph, &cut)? {
+        match piece {
+            Piece::Node(id) => writer.node(id),
+            Piece::Stage(at) => writer.stage(&cut[at]),
         }
     }
     Some(materialize(&writer.finish(), target))
 }
 
-/// Leaves out the nodes that neither read another one nor are read by one: a view of an input that only a later stage
-/// reads would move the whole stage behind what the later one waits for.
+/// Drops nodes that neither read another node of the stage nor are read by one: a view of an input that only a later
+/// stage reads would move the whole stage past the nodes that the later one waits for.
 fn keep_connected(graph: &Graph, nodes: &mut Vec<NodeId>) {
     let members: BTreeSet<NodeId> = nodes.iter().copied().collect();
     let mut connected: BTreeSet<NodeId> = BTreeSet::new();
@@ -74,32 +75,32 @@ fn keep_connected(graph: &Graph, nodes: &mut Vec<NodeId>) {
     nodes.retain(|id| connected.contains(id));
 }
 
-/// What runs in one piece.
-enum Unit {
+/// A part of the new order that runs in one piece.
+enum Piece {
     Node(NodeId),
     /// A stage, by its position.
     Stage(usize),
 }
 
-/// The order of all nodes where sliced stages run in one piece; none where that cannot be.
-fn units(graph: &Graph, cut: &[Cut]) -> Option<Vec<Unit>> {
+/// The order of all nodes in which sliced stages run in one piece; none where there is no such order.
+fn pieces(graph: &Graph, cut: &[Cut]) -> Option<Vec<Piece>> {
     let members = cut.iter().enumerate();
     let stage_of: HashMap<NodeId, usize> = members
         .flat_map(|(at, cut)| cut.nodes().map(move |id| (id, at)))
         .collect();
-    // A unit is known by the position of its last node.
+    // A piece is known by the position of its last node.
     let last = |cut: &Cut| cut.nodes().map(NodeId::index).max();
     let ends: Vec<usize> = cut.iter().filter_map(last).collect();
-    let unit_of = |id: NodeId| stage_of.get(&id).map_or(id.index(), |&at| ends[at]);
+    let piece_of = |id: NodeId| stage_of.get(&id).map_or(id.index(), |&at| ends[at]);
     let mut waits: BTreeMap<usize, BTreeSet<usize>> = BTreeMap::new();
-    let mut behind: HashMap<usize, Vec<usize>> = HashMap::new();
+    let mut waiting: HashMap<usize, Vec<usize>> = HashMap::new();
     for (i, node) in graph.nodes.iter().enumerate() {
-        let own = unit_of(NodeId(i as u32));
+        let own = piece_of(NodeId(i as u32));
         let before = waits.entry(own).or_default();
         for producer in node.inputs.iter().filter_map(|v| graph.producer(*v)) {
-            let other = unit_of(producer);
+            let other = piece_of(producer);
             if other != own && before.insert(other) {
-                behind.entry(other).or_default().push(own);
+                waiting.entry(other).or_default().push(own);
             }
         }
     }
@@ -111,9 +112,9 @@ fn units(graph: &Graph, cut: &[Cut]) -> Option<Vec<Unit>> {
     let mut order = Vec::with_capacity(waits.len());
     while let Some(at) = ready.pop_first() {
         let id = NodeId(at as u32);
-        order.push(stage_of.get(&id).map_or(Unit::Node(id), |&stage| Unit::Stage(stage)));
-        for next in behind.remove(&at).unwrap_or_default() {
-            let from = waits.get_mut(&next).expect("a unit");
+        order.push(stage_of.get(&id).map_or(Piece::Node(id), |&stage| Piece::Stage(stage)));
+        for next in waiting.remove(&at).unwrap_or_default() {
+            let from = waits.get_mut(&next).expect("a piece");
             from.remove(&at);
             if from.is_empty() {
                 ready.insert(next);

@@ -1,19 +1,19 @@
-//! Roles: how a node reads and writes where it works on slices.
+//! Roles: how a node on slices reads its inputs and writes its outputs.
 
 use lessen_graph::{Graph, Node, OnSlices, OutRole, Role, RowWise, Type, ValueId};
 
-/// How a node reads and writes where it works on slices.
+/// How a node on slices reads its inputs and writes its outputs.
 pub(super) struct Roles {
-    /// The number of its rows; none where any division into rows will do.
+    /// The number of its rows; none where it accepts any number of rows.
     pub rows: Option<usize>,
-    /// For each input whether it is read whole.
+    /// For each input whether every slice reads it whole.
     pub whole: Vec<bool>,
     /// For each output whether it is a sum over rows.
     pub sums: Vec<bool>,
 }
 
 impl Roles {
-    /// The roles of a node; none where it does not work on as many slices.
+    /// The roles of a node; none where it cannot work on so many slices.
     pub fn of(graph: &Graph, node: &Node, slices: usize) -> Option<Roles> {
         let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
         let (rows, reads, writes) = match (

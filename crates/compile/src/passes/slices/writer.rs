@@ -1,4 +1,4 @@
-//! The writer of a graph in which some stages run in slices.
+//! Writes the graph in which stages run in slices.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -6,23 +6,23 @@ use std::sync::Arc;
 use lessen_graph::ops::{Binary, BinaryKind, Concat, Slice};
 use lessen_graph::{Graph, Node, NodeId, Phase, ValueId};
 
-use super::cut::{Cut, Kind, Slicing};
+use super::cut::{Cut, Execution, Slicing};
 use lessen_rewrite::Rewriter;
 
 /// A graph under construction beside the one that is sliced.
 pub(super) struct Writer<'a> {
     slicing: &'a Slicing<'a>,
     rewriter: Rewriter<'a>,
-    /// The first number of a stage that no node has: a slice is a stage of its own.
+    /// The first stage number that no node has: each slice becomes a stage of its own.
     next_stage: u32,
 }
 
-/// A level that is being written.
+/// A sliced level that is being written.
 struct Level {
-    /// The nodes of which slices are made, and those that are sums.
+    /// Nodes that run in slices, and sums that are accumulated.
     rows: Vec<NodeId>,
     adding: Vec<NodeId>,
-    /// For each slice what stands for the values of the level and those that lead into it.
+    /// For each slice the slices of the level's values and inputs.
     made: Vec<HashMap<ValueId, ValueId>>,
     /// The sums so far.
     sums: HashMap<ValueId, ValueId>,
@@ -45,7 +45,7 @@ impl<'a> Writer<'a> {
 
     /// Writes the nodes of a stage.
     pub fn stage(&mut self, cut: &Cut) {
-        for (own, is_sliced) in &cut.runs {
+        for (own, is_sliced) in &cut.levels {
             if *is_sliced {
                 self.level(own, cut);
             } else {
@@ -61,7 +61,9 @@ impl<'a> Writer<'a> {
 
     /// Writes the nodes of a level once for each slice.
     fn level(&mut self, own: &[NodeId], cut: &Cut) {
-        let (adding, rows) = own.iter().partition(|id| matches!(cut.kinds[id], Kind::Adds(_)));
+        let (adding, rows) = own
+            .iter()
+            .partition(|id| matches!(cut.executions[id], Execution::Accumulated(_)));
         let mut level = Level {
             rows,
             adding,
@@ -79,11 +81,11 @@ impl<'a> Writer<'a> {
         self.join(own, &level);
     }
 
-    /// Writes a slice of a level: what works on slices first, so that nothing parts a group of rows, then sums.
+    /// Writes a slice of a level: nodes that run in slices first, so that nothing splits their row groups, then sums.
     fn slice(&mut self, slice: usize, cut: &Cut, level: &mut Level) {
         let mut terms: Vec<(&Node, ValueId)> = Vec::new();
         for id in &level.rows {
-            let Kind::Rows(ops, roles) = &cut.kinds[id] else {
+            let Execution::BySlices(ops, roles) = &cut.executions[id] else {
                 continue;
             };
             let node = self.slicing.node(*id);
@@ -108,7 +110,9 @@ impl<'a> Writer<'a> {
             level.sums.insert(value, sum);
         }
         for id in &level.adding {
-            let Kind::Adds(further) = &cut.kinds[id] else { continue };
+            let Execution::Accumulated(further) = &cut.executions[id] else {
+                continue;
+            };
             let node = self.slicing.node(*id);
             let parts = node.inputs.iter().map(|&v| self.part(v, slice, &mut level.made));
             let mut inputs: Vec<ValueId> = parts.collect();
@@ -120,7 +124,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// The slice of a value: of the level's own, or a view of one that leads into it.
+    /// The slice of a value: of one of the level's own, or a view of one of its inputs.
     fn part(&mut self, value: ValueId, slice: usize, made: &mut [HashMap<ValueId, ValueId>]) -> ValueId {
         if let Some(&known) = made[slice].get(&value) {
             return known;
@@ -137,7 +141,7 @@ impl<'a> Writer<'a> {
         part
     }
 
-    /// Joins the slices of values that others read.
+    /// Joins the slices of values that nodes outside the level read.
     fn join(&mut self, own: &[NodeId], level: &Level) {
         let within: BTreeSet<NodeId> = own.iter().copied().collect();
         for id in &level.rows {
@@ -151,7 +155,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    /// All slices of a value as one; of a view, the view of that.
+    /// All slices of a value as one value; for a view, the view of its joined base.
     fn joined(&mut self, value: ValueId, level: &Level) {
         if self.rewriter.has(value) {
             return;

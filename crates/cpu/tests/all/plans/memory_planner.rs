@@ -152,7 +152,9 @@ fn budgets_hold_and_more_is_never_slower() {
     let (mut graphs, mut few, mut many) = (0, 0, 0);
     let networks = (0..cases(40)).map(|seed| Example::network(seed, 2 + seed as usize % 12));
     let programs = (0..400).map(Example::program);
-    let programs = programs.filter(|example| example.candidates > 0).take(cases(30) as usize);
+    let programs = programs
+        .filter(|example| example.candidates > 0)
+        .take(cases(30) as usize);
     for example in networks.chain(programs) {
         let placement = match graphs % 2 {
             0 => Placement::BackwardFused,

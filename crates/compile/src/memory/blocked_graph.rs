@@ -1,4 +1,5 @@
-//! Layers: a graph in blocks, with the ways of each, and what choices among them recompute.
+//! A graph cut into blocks, with the ways of each block. Translates the choices of the composition into a recomputation
+//! of the whole graph.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,51 +14,52 @@ use super::ways::Ways;
 use crate::offsets::aligned;
 use crate::options::Options;
 use crate::passes::remat::{Forward, SMALLEST};
-use crate::passes::{Form, Packed, Recomputation, Recompute, narrow};
+use crate::passes::{Packed, Recomputation, Recompute, StorageFormat, narrow};
 use crate::report::describe;
 use crate::target::{KernelKind, Target};
 
-/// What is recomputed and inverted, and how.
+/// The forward values that backward does not keep as they are.
 pub(crate) struct Selection<'a> {
-    /// For the report.
+    /// Recomputed values, for the report.
     pub recomputed: Vec<Recompute>,
     pub inverted: Vec<Recompute>,
-    /// What is kept in each form.
-    pub rounded: [Vec<Recompute>; Form::ALL.len()],
-    /// For the pass.
-    pub what: Recomputation<'a>,
+    /// Values kept in each storage format, for the report.
+    pub rounded: [Vec<Recompute>; StorageFormat::ALL.len()],
+    /// The same, for the pass that rewrites the graph.
+    pub recomputation: Recomputation<'a>,
 }
 
-/// A graph in blocks, and the ways of each.
-pub(crate) struct Layers {
+/// A graph cut into blocks, with the ways of each block.
+pub(crate) struct BlockedGraph {
     blocks: Blocks,
     stages: Vec<usize>,
-    /// The candidates of each block, by node; and values that are always recomputed.
+    /// For each block its candidates, grouped by the node that computes them. A way keeps or recomputes a group as a
+    /// whole.
     candidates: Vec<Vec<Vec<ValueId>>>,
     always: Vec<ValueId>,
-    /// The class of each block, and the ways of each class.
+    /// The class of each block. Blocks with equal samples are of one class.
     class_of: Vec<usize>,
     pub(super) classes: Vec<(Sample, Ways)>,
-    /// Whether several blocks may be recomputed as one.
+    /// Whether blocks may be joined into segments.
     pub(super) has_segments: bool,
-    /// The inversion of each block that has one, and the class of the block where it is inverted.
+    /// For each block its inversion, if it has one, with the class of the inverted block.
     inversions: Vec<Option<(Inversion, usize)>>,
-    /// Bytes of the values that lead into each block first, and those bytes where the values are kept in each form.
+    /// For each block the bytes of its new entry values.
     entry_bytes: Vec<usize>,
-    rounded_entry_bytes: Vec<[usize; Form::ALL.len()]>,
-    /// Of these values the ones that may be.
+    rounded_entry_bytes: Vec<[usize; StorageFormat::ALL.len()]>,
+    /// For each block its new entry values that may be rounded.
     rounded_entries: Vec<Vec<ValueId>>,
-    /// For each form that of each value where others are kept in it.
-    forms: [Vec<Option<Form>>; Form::ALL.len()],
-    /// What is said of a value that is recomputed.
+    /// For each storage format and each value the format that the value gets where others are kept in this one.
+    formats: [Vec<Option<StorageFormat>>; StorageFormat::ALL.len()],
+    /// Reports of the values that choices can recompute.
     reports: HashMap<ValueId, Recompute>,
     /// Bytes of states, constants and data, which every plan takes.
     pub(super) fixed: usize,
-    /// The limits of the grid that choices were asked for, with these.
+    /// Choices found so far, by their position in the grid of limits.
     pub(super) composed: RefCell<HashMap<usize, Option<Composed>>>,
 }
 
-/// Samples that differ, and their ways.
+/// The distinct samples of a graph, with their ways.
 struct Classes<'a> {
     all: Vec<(Sample, Ways)>,
     known: HashMap<Vec<u64>, usize>,
@@ -66,7 +68,7 @@ struct Classes<'a> {
 }
 
 impl Classes<'_> {
-    /// The class of a sample.
+    /// The class of a sample; a new one where no equal sample has come before.
     fn class(&mut self, sample: Sample) -> usize {
         let all = &mut self.all;
         let (options, target) = (self.options, self.target);
@@ -78,9 +80,9 @@ impl Classes<'_> {
     }
 }
 
-impl Layers {
-    /// The blocks of a graph and their ways; none where the graph has too few blocks.
-    pub fn of(forward: &Forward<'_>, bits: &[Packed], options: &Options, target: &dyn Target) -> Option<Layers> {
+impl BlockedGraph {
+    /// Cuts a graph into blocks and finds their ways; none where the graph has too few blocks.
+    pub fn of(forward: &Forward<'_>, bits: &[Packed], options: &Options, target: &dyn Target) -> Option<BlockedGraph> {
         let graph = forward.graph;
         let blocks = Blocks::of(forward)?;
         let source = Source::of(forward, &blocks);
@@ -96,7 +98,10 @@ impl Layers {
                 let is_choice = |v: &&ValueId| {
                     let packed = bits.iter().find(|packed| packed.value == **v);
                     let bytes = packed.map_or(graph.ty(**v).bytes(), |packed| packed.bytes);
-                    forward.kept[v.index()] && !blocks.held[v.index()] && bytes >= SMALLEST && forward.base(**v) == **v
+                    forward.kept[v.index()]
+                        && !blocks.readable[v.index()]
+                        && bytes >= SMALLEST
+                        && forward.base(**v) == **v
                 };
                 let (wide, own): (Vec<ValueId>, Vec<ValueId>) =
                     node.outputs.iter().filter(is_choice).partition(|v| is_wide(**v));
@@ -138,10 +143,10 @@ impl Layers {
             .map(|(block, inversion)| inversion.map(|found| (found.clone(), sampled(block, Some(&found)))))
             .collect();
         let classes = classes.all;
-        let entry = |block: usize, form: Option<Form>| -> usize {
+        let entry = |block: usize, format: Option<StorageFormat>| -> usize {
             let bytes = |v: ValueId| {
-                let form = form.filter(|_| rounded_entries[block].contains(&v));
-                aligned(form.map_or(graph.ty(v).bytes(), |form| form.bytes(graph, v)))
+                let format = format.filter(|_| rounded_entries[block].contains(&v));
+                aligned(format.map_or(graph.ty(v).bytes(), |format| format.bytes(graph, v)))
             };
             blocks.first_entries(block).map(bytes).sum()
         };
@@ -158,13 +163,13 @@ impl Layers {
         let values = || (0..graph.values.len() as u32).map(ValueId);
         let choices = candidates.iter().flatten().chain(&always).chain(&blocks.entries);
         let reports = choices.flatten().map(|&value| (value, report(graph, value))).collect();
-        Some(Layers {
-            forms: Form::ALL.map(|form| values().map(|v| form.of_value(graph, v)).collect()),
+        Some(BlockedGraph {
+            formats: StorageFormat::ALL.map(|format| values().map(|v| format.of_value(graph, v)).collect()),
             reports,
             stages: (0..graph.nodes.len()).map(|node| blocks.stage(node)).collect(),
             entry_bytes: (0..blocks.count).map(|block| entry(block, None)).collect(),
             rounded_entry_bytes: (0..blocks.count)
-                .map(|block| Form::ALL.map(|form| entry(block, Some(form))))
+                .map(|block| StorageFormat::ALL.map(|format| entry(block, Some(format))))
                 .collect(),
             rounded_entries,
             always: always.concat(),
@@ -179,7 +184,7 @@ impl Layers {
         })
     }
 
-    /// What the composition must know of the blocks.
+    /// The blocks as the composition sees them.
     pub(super) fn blocks(&self) -> Vec<Block<'_>> {
         let inversion = |block: usize| self.inversions.get(block).and_then(Option::as_ref);
         let waits = |block: usize| self.classes[self.class_of[block]].0.waiting;
@@ -200,22 +205,22 @@ impl Layers {
         blocks
     }
 
-    /// Whether the value that a block is the last one to read follows from what it passes on.
+    /// Whether a block has an inversion.
     pub(super) fn can_invert(&self, block: usize) -> bool {
         self.inversions[block].is_some()
     }
 
-    /// How many candidates each block has.
+    /// For each block the number of its candidates.
     pub(super) fn candidate_counts(&self) -> Vec<usize> {
         self.candidates.iter().map(Vec::len).collect()
     }
 
-    /// What choices recompute.
+    /// The recomputation of the whole graph that follows from the choices of all blocks.
     pub(super) fn selection(&self, choices: &[Choice]) -> Selection<'_> {
         let mut values = self.always.clone();
-        let (mut lasting, mut inverted) = (HashMap::new(), HashMap::new());
+        let (mut shared, mut inverted) = (HashMap::new(), HashMap::new());
         let (mut from_outputs, mut rounded) = (Vec::new(), Vec::new());
-        let mut said: [Vec<Recompute>; Form::ALL.len()] = Default::default();
+        let mut said: [Vec<Recompute>; StorageFormat::ALL.len()] = Default::default();
         for (block, choice) in choices.iter().enumerate() {
             let candidates = &self.candidates[block];
             let chosen = choice.recomputed.iter().flat_map(|&i| &candidates[i]).copied();
@@ -230,17 +235,18 @@ impl Layers {
             if choice.is_inner {
                 for value in self.blocks.first_entries(block) {
                     values.push(value);
-                    lasting.insert(value, block - 1);
+                    shared.insert(value, block - 1);
                 }
             }
-            if let Some(form) = choice.form {
+            if let Some(format) = choice.format {
                 let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
                 let kept = others.flat_map(|i| &candidates[i]).chain(&self.rounded_entries[block]);
-                for (value, form) in kept.filter_map(|&value| Some((value, self.forms[form as usize][value.index()]?)))
+                for (value, format) in
+                    kept.filter_map(|&value| Some((value, self.formats[format as usize][value.index()]?)))
                 {
-                    rounded.push((value, form));
-                    said[form as usize].push(Recompute {
-                        error: form.error(),
+                    rounded.push((value, format));
+                    said[format as usize].push(Recompute {
+                        error: format.error(),
                         ..self.reports[&value].clone()
                     });
                 }
@@ -249,7 +255,7 @@ impl Layers {
                 let others = (0..candidates.len()).filter(|i| !choice.recomputed.contains(i));
                 for &value in others.flat_map(|i| &candidates[i]) {
                     values.push(value);
-                    lasting.insert(value, block);
+                    shared.insert(value, block);
                 }
             }
         }
@@ -260,21 +266,21 @@ impl Layers {
             recomputed: reported(&values),
             inverted: from_outputs,
             rounded: said,
-            what: Recomputation {
+            recomputation: Recomputation {
                 values,
                 bits: Vec::new(),
                 rounded,
                 sliced: (0..choices.len()).filter(|&block| choices[block].is_sliced).collect(),
                 stages: &self.stages,
-                lasting,
+                shared,
                 inverted,
-                held: &self.blocks.held,
+                readable: &self.blocks.readable,
             },
         }
     }
 }
 
-/// What is said of a value that is recomputed.
+/// The report of a recomputed value.
 pub(super) fn report(graph: &Graph, value: ValueId) -> Recompute {
     let producer = graph.producer(value).expect("a node's output");
     let node = &graph.nodes[producer.index()];

@@ -1,33 +1,34 @@
-//! Nested sets of values to recompute, for graphs of many values that cannot be cut into blocks.
+//! Nested sets of recomputed values, for graphs of many values that cannot be cut into blocks.
 
 use crate::passes::remat::Forward;
 use crate::passes::{Packed, Recompute, remat};
 
 /// Forward values that backward could recompute.
-pub(crate) struct Choices {
-    /// Values that need no matrix product.
+pub(crate) struct NestedSets {
+    /// Values that are recomputed without a matrix product.
     free: Vec<Recompute>,
-    /// Values that need matrix products, the cheapest per byte first.
+    /// Values that are recomputed with matrix products or long chains, the cheapest per byte first.
     priced: Vec<Recompute>,
 }
 
-impl Choices {
-    /// The choices of a graph, of which backward keeps some values as bits; none for a graph without backward phase.
-    pub fn of(forward: &Forward<'_>, bits: &[Packed]) -> Choices {
+impl NestedSets {
+    /// The candidates of a graph; none for a graph without backward phase. `bits` are values that backward reads as
+    /// bits.
+    pub fn of(forward: &Forward<'_>, bits: &[Packed]) -> NestedSets {
         if !remat::trains(forward.graph) {
-            return Choices {
+            return NestedSets {
                 free: Vec::new(),
                 priced: Vec::new(),
             };
         }
-        Choices {
+        NestedSets {
             free: remat::free(forward),
             priced: remat::priced(forward, bits),
         }
     }
 
-    /// Sets of values, no more than about `most` of them: all free values and the first priced ones, and no value at
-    /// all, since the operands of a recomputation may take more memory than it frees.
+    /// About `most` sets: all free values with the first priced ones, and the empty set, since the operands of a
+    /// recomputation may take more memory than it frees.
     pub fn sets(&self, most: usize) -> Vec<Vec<Recompute>> {
         let (all, step) = (self.priced.len(), self.priced.len().div_ceil(most).max(1));
         let counts = (0..all).step_by(step).chain([all]);

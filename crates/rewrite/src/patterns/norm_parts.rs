@@ -1,4 +1,4 @@
-//! What the patterns of norms share: numbers that are known, rows of parameters, and how a norm is written.
+//! Parts that the patterns of norms share: known numbers, rows of parameters, and the replacement by a norm.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use lessen_graph::{Fold, Graph, Node, Op, Type, ValueId};
 use super::replace::Pattern;
 use crate::rewriter::Rewriter;
 
-/// A norm of the runs of a base along its last axis.
+/// A norm of the rows of a base value, along its last axis.
 pub(super) struct Norm {
     pub op: Arc<dyn Op>,
     pub base: ValueId,
-    /// The rows of parameters, and the number that stands in a row that is absent.
+    /// The parameters, each one row, and the number that fills a row that is absent.
     pub rows: Vec<(Option<ValueId>, f64)>,
 }
 
@@ -51,7 +51,7 @@ impl Pattern for Norm {
     }
 }
 
-/// For each value the number that all its elements are, where that is known.
+/// For each value the number that all its elements equal, where it is known.
 pub(super) fn known_numbers(graph: &Graph) -> Vec<Option<f64>> {
     let mut numbers = vec![None; graph.values.len()];
     for node in &graph.nodes {
@@ -68,7 +68,7 @@ pub(super) fn known_numbers(graph: &Graph) -> Vec<Option<f64>> {
     numbers
 }
 
-/// The value of as many elements as a run of a base has, which a value repeats for each run.
+/// The row of parameters that a value repeats for each row of a base.
 pub(super) fn row(graph: &Graph, base: ValueId, value: ValueId) -> Option<ValueId> {
     let width = graph.ty(base).last();
     let node = &graph.nodes[graph.producer(value)?.index()];
@@ -77,16 +77,16 @@ pub(super) fn row(graph: &Graph, base: ValueId, value: ValueId) -> Option<ValueI
     is_row.then(|| node.inputs[0])
 }
 
-/// Whether a number for each run of a base stays one between two values: its axis of extent 1 is added, widened or left
-/// out.
-pub(super) fn keeps_runs(graph: &Graph, base: ValueId, (from, to): (ValueId, ValueId), is_widened: bool) -> bool {
+/// Whether one number for each row of a base stays one between two values: its axis of extent 1 is added, widened or
+/// dropped.
+pub(super) fn keeps_lines(graph: &Graph, base: ValueId, (from, to): (ValueId, ValueId), is_widened: bool) -> bool {
     let shape = |value: ValueId| graph.ty(value).shape.as_slice();
     let Some((width, lead)) = shape(base).split_last() else {
         return false;
     };
     let is = |value: ValueId, extent: usize| shape(value).split_last() == Some((&extent, lead));
     match is_widened {
-        // Shapes are aligned at the last axis, so that one has to be there.
+        // Shapes are aligned at the last axis, so the axis of extent 1 has to be there.
         true => is(from, 1) && is(to, *width) || shape(from) == shape(to),
         false => shape(to) == lead || is(to, 1) || shape(from) == shape(to),
     }

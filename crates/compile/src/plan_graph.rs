@@ -1,4 +1,4 @@
-//! The planner: schedule, state writes and storage of a graph as it is.
+//! Plans a graph as it is: schedule, state writes, storage and cost.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::target::{KernelKind, Target};
 /// How the device runs the nodes of a graph.
 struct Kernels {
     row_wise: Vec<RowWise>,
-    /// Whether a node must run on tiles of rows.
+    /// For each node whether it must run on tiles of rows.
     tiled: Vec<bool>,
     reference: Vec<bool>,
 }
@@ -37,7 +37,7 @@ fn kernels(graph: &Graph, types: &NodeTypes, target: &dyn Target) -> Kernels {
         let (inputs, outputs) = types.of_node(i);
         match target.kernel(node.op.as_ref(), inputs, outputs) {
             KernelKind::Rows { tiled } => {
-                // Values without elements have no rows to cut; such an operation runs by itself.
+                // Values without elements have no rows to cut: such an operation runs by itself.
                 if inputs.iter().chain(outputs).all(|ty| ty.numel() > 0) {
                     kernels.row_wise[i] = node.op.row_wise(inputs, outputs);
                     kernels.tiled[i] = tiled;
@@ -82,17 +82,17 @@ impl Scheduled {
     }
 }
 
-/// Plans a graph, with what is widened from `bf16` widened where it is read.
-pub(crate) fn plan(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
+/// Plans a graph. Values that are widened from `bf16` are widened in each row group that reads them.
+pub(crate) fn plan_graph(graph: Graph, options: &Options, target: &dyn Target) -> Plan {
     let scheduled = Scheduled::new(graph, options, target);
     match passes::widen_where_read(&scheduled.graph, &scheduled.kernels.row_wise, &scheduled.steps) {
-        Some(graph) => planned(Scheduled::new(graph, options, target), options, target),
-        None => planned(scheduled, options, target),
+        Some(graph) => plan_scheduled(Scheduled::new(graph, options, target), options, target),
+        None => plan_scheduled(scheduled, options, target),
     }
 }
 
-/// Plans a scheduled graph as it is.
-fn planned(scheduled: Scheduled, options: &Options, target: &dyn Target) -> Plan {
+/// Assigns storage to a scheduled graph, and estimates its time.
+fn plan_scheduled(scheduled: Scheduled, options: &Options, target: &dyn Target) -> Plan {
     let Scheduled {
         graph,
         types,
