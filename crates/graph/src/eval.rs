@@ -18,8 +18,8 @@ use crate::types::Type;
 /// as [`lower`] writes it.
 ///
 /// # Errors
-/// A sentence that names an input which is missing or has another type, or a name that an output and an assigned state
-/// share.
+/// A sentence that names an input which is missing or has another type, a name that an output and an assigned state
+/// share, or a value of 2^31 elements or more.
 pub fn evaluate(graph: &Graph, inputs: &HashMap<String, Array>) -> Result<HashMap<String, Array>> {
     run(graph, inputs, round)
 }
@@ -39,6 +39,20 @@ fn round(array: &mut Array) {
     array.data.iter_mut().for_each(|x| *x = dtype.round(*x));
 }
 
+/// Elements of a value that is evaluated, exclusive: in `f64` they take 16 GiB.
+const ELEMENT_LIMIT: usize = 1 << 31;
+
+/// Checks that a value is small enough to be evaluated.
+fn check_elements(ty: &Type) -> Result<()> {
+    if ty.numel() < ELEMENT_LIMIT {
+        Ok(())
+    } else {
+        Err(Error::user(format!(
+            "the reference evaluator computes values of fewer than 2^31 elements, not {ty}"
+        )))
+    }
+}
+
 fn run(graph: &Graph, inputs: &HashMap<String, Array>, finish: fn(&mut Array)) -> Result<HashMap<String, Array>> {
     let assigned: HashSet<&str> = (graph.assigns.iter())
         .filter_map(|assign| Some(graph.input(assign.target)?.name.as_str()))
@@ -50,6 +64,7 @@ fn run(graph: &Graph, inputs: &HashMap<String, Array>, finish: fn(&mut Array)) -
         )));
     }
     let graph = &*lower(graph, &<dyn Op>::is_standard);
+    graph.values.iter().try_for_each(|value| check_elements(&value.ty))?;
     let mut values: Vec<Option<Array>> = vec![None; graph.values.len()];
     for input in &graph.inputs {
         let Some(array) = inputs.get(&input.name) else {
@@ -114,10 +129,11 @@ fn evaluate_node(graph: &Graph, node: &Node, values: &[Option<Array>]) -> Vec<Ar
 /// Applies one operation to arrays as [`evaluate_exactly`] does.
 ///
 /// # Errors
-/// The operation's sentence when the types do not fit.
+/// The operation's sentence when the types do not fit; a result of 2^31 elements or more.
 pub fn evaluate_op(op: &dyn Op, inputs: &[&Array]) -> Result<Vec<Array>> {
     let types: Vec<Type> = inputs.iter().map(|a| a.ty.clone()).collect();
     let outputs = op.infer_checked(&types)?;
+    outputs.iter().try_for_each(check_elements)?;
     if op.is_standard() {
         return Ok(op.eval(inputs, &outputs));
     }

@@ -11,11 +11,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// The row-major layout of a dense array.
+    /// The row-major layout of a dense array. Strides of a shape whose size cannot be counted saturate.
     pub fn dense(shape: &[usize]) -> Layout {
         let mut strides = vec![1; shape.len()];
         for axis in (1..shape.len()).rev() {
-            strides[axis - 1] = strides[axis] * shape[axis];
+            strides[axis - 1] = shape[axis].saturating_mul(strides[axis]);
         }
         Layout { offset: 0, strides }
     }

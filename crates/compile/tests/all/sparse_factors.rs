@@ -1,4 +1,4 @@
-//! Sparse gradients times a number: equal to dense ones while it is finite; otherwise rows that are not there stay zeros.
+//! Sparse gradients times a number: equal to dense ones while it is finite; otherwise absent rows stay zeros.
 
 use std::collections::HashMap;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use lessen_graph::ops::*;
 use lessen_graph::{
-    Array, Attr, DType, Graph, GraphBuilder, InputKind, Op, Phase, Registry, Trace, Type, ValueId, checked_numel,
-    evaluate_op, lower, numel, parse, verify,
+    Array, Attr, DType, Graph, GraphBuilder, InputKind, Layout, Op, Phase, Registry, Trace, Type, ValueId,
+    checked_numel, evaluate, evaluate_op, lower, numel, parse, verify,
 };
 
 use crate::cases::cases;
@@ -394,6 +394,24 @@ fn sizes_never_wrap() {
         // A cast to any dtype fits where its input does.
         assert_eq!(Type::new(dtype, &[1 << 53]).checked_bytes(), Some(dtype.bytes() << 53));
     }
+}
+
+#[test]
+fn values_that_are_too_large_to_evaluate_are_errors() {
+    let trace = Trace::new();
+    let one = trace.full(DType::F32, &[], 1.0);
+    trace.output("sum", one.broadcast_to(&[1 << 50]).sum());
+    let error = evaluate(&trace.finish(), &Default::default()).unwrap_err();
+    assert_eq!(
+        error.message(),
+        "the reference evaluator computes values of fewer than 2^31 elements, not f32[1125899906842624]"
+    );
+    let full = Full {
+        ty: Type::f32(&[1 << 50]),
+        value: 1.0,
+    };
+    assert!(evaluate_op(&full, &[]).is_err());
+    assert_eq!(Layout::dense(&[4, 1 << 62, 1 << 62]).strides, [usize::MAX, 1 << 62, 1]);
 }
 
 #[test]

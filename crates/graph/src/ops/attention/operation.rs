@@ -282,7 +282,8 @@ impl Attention {
         let width = extras.fire.as_ref().map_or(1, |fire| fire.w1.numel());
         let starts = extras.starts.as_ref().map_or(1, Type::numel);
         let counted = [
-            sequences.map(|sequences| [sequences, n.heads, n.queries, n.keys]),
+            // Dropout draws an even number of bits.
+            sequences.map(|sequences| [sequences, n.heads, n.queries, n.keys.saturating_add(1)]),
             Some([n.batch, n.queries, n.keys, width]),
             Some([n.batch, n.heads, n.keys, heads_of_keys]),
             Some([n.keys, starts, 1, 1]),
