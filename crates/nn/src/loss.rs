@@ -1,5 +1,4 @@
-//! The cross entropy of a model: what it is taken of, its logits or normalized logits, and how labels count in
-//! training.
+//! The cross entropy of a model, of its logits or of normalized logits, and how labels count in training.
 
 use std::fmt;
 use std::str::FromStr;
@@ -20,7 +19,7 @@ const IGNORE: i64 = -100;
 /// With `gamma = 1` logits are divided by their deviation where it is below 1.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub enum Loss {
-    /// Of the logits as they are.
+    /// Of the logits themselves.
     #[default]
     Softmax,
     /// Of logits divided by a temperature that follows from them; see [`Tensor::norm_logits`].
@@ -35,7 +34,7 @@ impl Loss {
             .to_string()
     }
 
-    /// The logits that softmax is applied to. A single one is the prediction of a regression and stays as it is.
+    /// The arguments of softmax. A single logit is the prediction of a regression and stays unchanged.
     #[track_caller]
     pub fn normalize(self, logits: Tensor<'_>) -> Tensor<'_> {
         match self {
@@ -157,7 +156,7 @@ impl FromStr for Loss {
     /// Reads a word.
     ///
     /// # Errors
-    /// A word that is none, or has numbers out of range.
+    /// An unknown word, or numbers out of range.
     fn from_str(word: &str) -> Result<Loss> {
         match word.parse() {
             Ok(Weighting::Softmax) => Ok(Loss::Softmax),
