@@ -7,6 +7,7 @@ use lessen_base::{Error, Result};
 use lessen_graph::{Graph, verify};
 
 use crate::bytes;
+use crate::memo::Memo;
 use crate::memory::{self, Alternatives, BlockedGraph, Selection};
 use crate::options::{Options, Policy, Precision};
 use crate::passes::remat::Forward;
@@ -21,6 +22,7 @@ use crate::target::Target;
 /// A malformed graph; arrays that no machine can hold; a budget below the floor, which is named.
 pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<Plan> {
     let start = Instant::now();
+    let target: &dyn Target = &Memo::new(target);
     verify(graph)?;
     let simple = simplify(graph, options, target)?;
     let budget = options.budget.unwrap_or(usize::MAX);
@@ -42,6 +44,7 @@ pub fn compile(graph: &Graph, options: &Options, target: &dyn Target) -> Result<
 /// # Errors
 /// A malformed graph; arrays that no machine can hold.
 pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Result<usize> {
+    let target: &dyn Target = &Memo::new(target);
     verify(graph)?;
     let simple = simplify(graph, options, target)?;
     let floor = match within(&variants(simple, target), 0, options, target) {
@@ -55,18 +58,19 @@ pub fn floor_bytes(graph: &Graph, options: &Options, target: &dyn Target) -> Res
 /// The plan of a graph without any pass. Tests compare choices with it.
 #[doc(hidden)]
 pub fn plan_as_it_is(graph: &Graph, options: &Options, target: &dyn Target) -> Plan {
-    plan_graph(graph.clone(), options, target)
+    plan_graph(graph.clone(), options, &Memo::new(target))
 }
 
 /// A graph whose whole backward phase runs in slices, where that saves memory. Tests compare it with the graph as it
 /// is.
 #[doc(hidden)]
 pub fn in_slices(graph: &Graph, target: &dyn Target) -> Option<Graph> {
-    passes::by_slices(graph, &BTreeSet::from([0]), target)
+    passes::by_slices(graph, &BTreeSet::from([0]), &Memo::new(target))
 }
 
 /// The graphs of plans that keep everything: as it is, with bits, and in slices. They hold all operations of any plan.
 pub(crate) fn planned_graphs(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Graph> {
+    let target: &dyn Target = &Memo::new(target);
     let Ok(simple) = simplify(graph, options, target) else {
         return Vec::new();
     };

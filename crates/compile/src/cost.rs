@@ -4,11 +4,12 @@
 use lessen_graph::{DType, Graph, Node, NodeId, ValueId};
 
 use crate::bytes;
+use crate::costs::{Measured, MeasuredMemory, Operands, Rates};
 use crate::node_types::NodeTypes;
-use crate::options::CostModel;
+use crate::options::CostSource;
 use crate::place::Place;
 use crate::planned::{PlannedStep, Storage};
-use crate::target::{Measured, MeasuredMemory, Operands, Rates, Target};
+use crate::target::Target;
 
 /// A planned graph, as far as its cost depends on it.
 pub(crate) struct Costed<'a> {
@@ -17,7 +18,7 @@ pub(crate) struct Costed<'a> {
     pub places: &'a [Place],
     pub storage: &'a [Storage],
     pub target: &'a dyn Target,
-    pub model: CostModel,
+    pub source: CostSource,
 }
 
 impl Costed<'_> {
@@ -26,7 +27,7 @@ impl Costed<'_> {
     /// the steps before have left there.
     pub fn seconds(&self, steps: &[PlannedStep]) -> Vec<f64> {
         let mut cache = Cache {
-            bytes: self.target.cache_bytes(),
+            bytes: self.target.limits().cache_bytes,
             passed: 0,
             touched: vec![None; self.graph.values.len()],
         };
@@ -39,14 +40,16 @@ impl Costed<'_> {
     }
 
     fn of_step(&self, step: &PlannedStep, touched: &Touched) -> f64 {
-        let rates = self.target.rates();
-        if self.model == CostModel::Measured
-            && let Some(memory) = self.target.measured_memory()
+        let rates = self.target.costs().rates();
+        if self.source == CostSource::Measured
+            && let Some(memory) = self.target.costs().measured_memory()
         {
             return self.measured(step, touched, &rates, &memory);
         }
         let nodes = step.nodes.iter();
-        let computed = nodes.fold(rates.begin, |seconds, id| seconds + self.by_rates(*id, &rates));
+        let computed = nodes.fold(rates.step_overhead_seconds, |seconds, id| {
+            seconds + self.by_rates(*id, &rates)
+        });
         let bytes: usize = touched
             .read_from_memory()
             .chain(&touched.written)
@@ -67,14 +70,14 @@ impl Costed<'_> {
                 layouts: node.inputs.iter().map(|v| &self.places[v.index()].layout).collect(),
                 outputs,
             };
-            match self.target.measured(node.op.as_ref(), &operands) {
+            match self.target.costs().measured(node.op.as_ref(), &operands) {
                 Some(Measured::InCache(seconds)) => in_cache += seconds,
                 Some(Measured::Whole(seconds)) => whole += seconds,
                 None => in_cache += self.by_rates(*id, rates),
             }
         }
         let moved = self.moved(touched) / memory.rate;
-        memory.begin + (in_cache + moved).max(whole)
+        memory.step_overhead_seconds + (in_cache + moved).max(whole)
     }
 
     /// Seconds of what a node computes.
@@ -110,7 +113,7 @@ impl Costed<'_> {
         } = touched;
         let new = written.iter().filter(|base| !in_place.contains(base));
         let arrays = read.iter().chain(new).map(|base| self.bytes(base));
-        let scratch = [step.scratch.bytes(self.target.workers()), step.shared_scratch];
+        let scratch = [step.scratch.bytes(self.target.limits().workers), step.shared_scratch];
         bytes::sum(arrays.chain(scratch))
     }
 

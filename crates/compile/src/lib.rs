@@ -26,8 +26,10 @@
 mod bytes;
 mod compiler;
 mod cost;
+mod costs;
 mod dump;
 mod indices;
+mod memo;
 mod memory;
 mod nested_sets;
 mod node_types;
@@ -50,14 +52,15 @@ mod usage;
 pub use compiler::{compile, floor_bytes};
 #[doc(hidden)]
 pub use compiler::{in_slices, plan_as_it_is};
+pub use costs::{CostModel, Measured, MeasuredMemory, Operands, Rates};
 pub use dump::{dump_memory, dump_schedule};
 pub use indices::{IndexSource, IndexUse, index_uses};
 pub use offsets::{ALIGNMENT, Buffer, aligned, lower_bound, pack};
 pub use operations::{Operation, operations};
-pub use options::{CostModel, Options, Placement, Policy, Precision};
+pub use options::{CostSource, Options, Placement, Policy, Precision};
 pub use place::{Place, RowLayout, natural_rows, places, row_layout};
 pub use plan::Plan;
 pub use planned::{Partial, PlannedStep, RowsPlan, StepScratch, Storage};
 pub use report::ValueReport;
-pub use target::{KernelKind, Measured, MeasuredMemory, Operands, Rates, RowBlocks, RowGroup, Scratch, Target};
+pub use target::{KernelKind, Limits, Lowering, Reads, RowBlocks, RowGroup, Scratch, Target};
 pub use usage::StepUsage;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use lessen_graph::{Graph, InputKind, Layout, NodeId, Op, Phase, Type, ValueId};
 
+use crate::costs::{Operands, Rates};
 use crate::options::Options;
 use crate::place::{Place, is_view, places};
-use crate::target::{Operands, Rates, Target};
+use crate::target::Target;
 
 /// An operation on values of these types, as it runs in a plan.
 #[derive(Clone, Debug)]
@@ -114,7 +115,7 @@ impl Own<'_> {
 
 /// The operations that run in any plan of a graph, each once, those with the largest share first.
 pub fn operations(graph: &Graph, options: &Options, target: &dyn Target) -> Vec<Operation> {
-    let rates = target.rates();
+    let rates = target.costs().rates();
     let mut found: Vec<Operation> = Vec::new();
     let mut known: HashMap<u64, usize> = HashMap::new();
     for graph in crate::compiler::planned_graphs(graph, options, target) {

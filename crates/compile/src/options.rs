@@ -59,11 +59,11 @@ pub enum Policy {
 
 /// The times of operations that the memory planner assumes. They change no bit of any result.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum CostModel {
-    /// The device's rates, [`Target::rates`](crate::Target::rates): plans are the same on every machine.
+pub enum CostSource {
+    /// The device's rates, [`CostModel::rates`](crate::CostModel::rates): plans are the same on every machine.
     #[default]
     Analytic,
-    /// Times measured on this machine, [`Target::measured`](crate::Target::measured), where there are any.
+    /// Times measured on this machine, [`CostModel::measured`](crate::CostModel::measured), where there are any.
     Measured,
 }
 
@@ -82,5 +82,5 @@ pub struct Options {
     /// values alone, which change no bit of any result.
     pub allowed_error: f64,
     /// The times that the memory planner assumes.
-    pub cost: CostModel,
+    pub cost: CostSource,
 }

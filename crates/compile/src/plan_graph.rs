@@ -35,7 +35,7 @@ fn kernels(graph: &Graph, types: &NodeTypes, target: &dyn Target) -> Kernels {
     };
     for (i, node) in graph.nodes.iter().enumerate() {
         let (inputs, outputs) = types.of_node(i);
-        match target.kernel(node.op.as_ref(), inputs, outputs) {
+        match target.lower(node.op.as_ref(), inputs, outputs).kind {
             KernelKind::Rows { tiled } => {
                 // Values without elements have no rows to cut: such an operation runs by itself.
                 if inputs.iter().chain(outputs).all(|ty| ty.numel() > 0) {
@@ -128,7 +128,7 @@ fn plan_scheduled(scheduled: Scheduled, options: &Options, target: &dyn Target) 
         places: &places,
         storage: &memory.storage,
         target,
-        model: options.cost,
+        source: options.cost,
     };
     let step_seconds = costed.seconds(&memory.steps);
     Plan {
@@ -152,7 +152,7 @@ fn plan_scheduled(scheduled: Scheduled, options: &Options, target: &dyn Target) 
         sliced: 0,
         packed: Vec::new(),
         reference_nodes,
-        workers: target.workers(),
+        workers: target.limits().workers,
         compile_time: Duration::ZERO,
         graph,
     }

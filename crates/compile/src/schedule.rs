@@ -131,7 +131,7 @@ pub fn schedule(
         ready_updates: BTreeSet::new(),
         step_of: vec![usize::MAX; n],
         placement,
-        widest_row: target.widest_row(),
+        widest_row: target.limits().widest_row,
         steps: Vec::new(),
     };
     scheduler.pending.retain(|&i| scheduler.roles.runs[i]);

@@ -200,7 +200,7 @@ impl StorageAssigner<'_> {
         for (position, id) in step.nodes.iter().enumerate() {
             let node = &program.graph.nodes[id.index()];
             let (inputs, outputs) = program.types.of_node(id.index());
-            let scratch = self.target.scratch(node.op.as_ref(), inputs, outputs);
+            let scratch = self.target.lower(node.op.as_ref(), inputs, outputs).scratch;
             kernel_bytes.add(scratch, one_tile);
             let row_wise = &program.row_wise[id.index()];
             for (k, &v) in node.outputs.iter().enumerate() {
@@ -247,7 +247,7 @@ impl StorageAssigner<'_> {
             kernel: aligned(kernel_bytes.worker),
             one_tile,
         };
-        let all = sizes.bytes(self.target.workers());
+        let all = sizes.bytes(self.target.limits().workers);
         Draft {
             rows,
             scratch: (all > 0).then(|| self.new_buffer(all, s, s)),
@@ -287,7 +287,7 @@ impl StorageAssigner<'_> {
             tiled,
             sum,
         };
-        RowsPlan::new(rows, self.target.block_rows(&group))
+        RowsPlan::new(rows, self.target.blocks(&group))
     }
 
     /// The buffer of an input that dies in this step and whose memory output `k` of the node at `position` can take

@@ -1,154 +1,124 @@
-//! What the planner must know of a device.
+//! What plans depend on of a device.
+
+use std::sync::Arc;
 
 use lessen_graph::{Layout, Op, Type};
 
+use crate::costs::CostModel;
 use crate::offsets::aligned;
+use crate::place::row_layout;
 
 /// The part of a device that plans depend on. Two devices with equal answers get equal plans.
+///
+/// A compilation asks for the lowering of an operation on given types once and keeps it.
 pub trait Target: Send + Sync {
-    /// Parts of a step that run at the same time, each with scratch memory of its own.
-    fn workers(&self) -> usize;
+    /// What does not depend on an operation.
+    fn limits(&self) -> Limits;
 
     /// Whether the device runs this operation, for some types at least. Others are replaced by their decomposition.
     fn supports(&self, op: &dyn Op) -> bool;
 
     /// How the device runs an operation on these types.
-    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind;
-
-    /// Whether the operation's kernel reads input `input` in this layout of a base array; if not, the input is first
-    /// copied densely. Dense layouts are never asked about.
-    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool;
+    fn lower(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Arc<Lowering>;
 
     /// How a group of row-wise operations is cut into blocks of rows.
-    fn block_rows(&self, group: &RowGroup) -> RowBlocks;
+    fn blocks(&self, group: &RowGroup) -> RowBlocks;
 
-    /// The most elements of a row with which an elementwise operation joins a group of fewer rows than it has by
-    /// itself: in such a group few workers would work on a large value.
-    fn widest_row(&self) -> usize;
+    /// What operations cost on the device.
+    fn costs(&self) -> &dyn CostModel;
+}
 
-    /// The scratch memory of this operation while it runs.
-    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch;
-
+/// Numbers of a device that plans depend on. By default the device has one worker and no cache, and cuts nothing.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// Parts of a step that run at the same time, each with scratch memory of its own.
+    pub workers: usize,
+    /// Most elements of a row with which an elementwise operation joins a group of fewer rows than it has by itself: in
+    /// such a group few workers would work on a large value.
+    pub widest_row: usize,
     /// Rows of a slice. The device adds up sums over more rows, those of groups and those of which
-    /// [`Target::adds_slices`] says so, slice by slice, so that they have the same bits where it runs slices one after
-    /// another. By default it has none.
-    fn slice_rows(&self) -> usize {
-        usize::MAX
-    }
+    /// [`Lowering::adds_slices`] says so, slice by slice, so that they have the same bits where it runs slices one after
+    /// another.
+    pub slice_rows: usize,
+    /// Bytes of the caches of all workers together. What a step reads of the little that the steps right before it have
+    /// touched does not come from memory.
+    pub cache_bytes: usize,
+}
 
-    /// Whether an operation that sums over rows adds up slices of [`Target::slice_rows`] one after another.
-    fn adds_slices(&self, _op: &dyn Op, _inputs: &[Type], _outputs: &[Type]) -> bool {
-        false
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            workers: 1,
+            widest_row: usize::MAX,
+            slice_rows: usize::MAX,
+            cache_bytes: 0,
+        }
     }
+}
 
-    /// How the kernel of an operation that runs as a whole cuts its work, as far as the bits of a row of its results
+/// How a device runs an operation on given types.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Lowering {
+    /// By rows, by itself, or by its reference evaluation.
+    pub kind: KernelKind,
+    /// Layouts of each input that the kernel reads besides dense ones; an input in another layout is copied first.
+    pub reads: Vec<Reads>,
+    /// Scratch memory of the kernel while it runs.
+    pub scratch: Scratch,
+    /// How the kernel of an operation that runs by itself cuts its work, as far as the bits of a row of its results
     /// depend on it: the same operation on fewer rows has the same bits where this number is the same.
-    fn cut(&self, _op: &dyn Op, _inputs: &[Type], _outputs: &[Type]) -> usize {
-        0
-    }
-
-    /// How fast the device works, as far as plans depend on it.
-    fn rates(&self) -> Rates {
-        Rates::default()
-    }
-
-    /// Bytes that the caches of all workers hold together. What a step reads of the little that the steps right before
-    /// it have touched does not come from memory.
-    fn cache_bytes(&self) -> usize {
-        0
-    }
-
-    /// What was measured of an operation; none where [`Target::rates`] have to do, as for all
-    /// operations until the device has measured any.
-    fn measured(&self, _op: &dyn Op, _operands: &Operands<'_>) -> Option<Measured> {
-        None
-    }
-
-    /// What was measured of the device's memory; none where nothing was.
-    fn measured_memory(&self) -> Option<MeasuredMemory> {
-        None
-    }
+    pub cut: usize,
+    /// Whether an operation that sums over rows adds up slices of [`Limits::slice_rows`] one after another.
+    pub adds_slices: bool,
 }
 
-/// How fast a device works, all workers together. Plans compare times by it, so that only the ratios matter; the
-/// default is that of a present server core.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Rates {
-    /// Floating-point operations of products per second.
-    pub products: f64,
-    /// Those of products that read `bf16`.
-    pub narrow_products: f64,
-    /// All other operations per second.
-    pub others: f64,
-    /// Bytes per second that are read from memory or written there.
-    pub memory: f64,
-    /// Seconds that a step takes besides its work.
-    pub begin: f64,
-}
-
-impl Default for Rates {
-    fn default() -> Rates {
-        Rates {
-            products: 1e11,
-            narrow_products: 1.8e11,
-            others: 3e10,
-            memory: 1.5e10,
-            begin: 4e-6,
+impl Lowering {
+    /// A kernel that reads so many dense inputs and takes no scratch.
+    pub fn dense(kind: KernelKind, inputs: usize) -> Lowering {
+        Lowering {
+            kind,
+            reads: vec![Reads::Dense; inputs],
+            scratch: Scratch::default(),
+            cut: 0,
+            adds_slices: false,
         }
     }
-}
 
-impl Rates {
-    /// The rates of so many workers, each with these.
-    pub fn of_workers(self, workers: usize) -> Rates {
-        let workers = workers as f64;
-        Rates {
-            products: self.products * workers,
-            narrow_products: self.narrow_products * workers,
-            others: self.others * workers,
-            memory: self.memory * workers,
-            begin: self.begin,
-        }
+    /// Whether the kernel reads input `input`, which has this shape, in this layout of a base array.
+    pub fn accepts(&self, input: usize, shape: &[usize], layout: &Layout) -> bool {
+        layout.is_dense(shape) || self.reads.get(input).is_some_and(|reads| reads.admits(shape, layout))
     }
 }
 
-/// What an operation is applied to.
-#[derive(Clone, Debug)]
-pub struct Operands<'a> {
-    /// Types of what it reads.
-    pub inputs: &'a [Type],
-    /// Where the elements of its inputs lie in their base arrays.
-    pub layouts: Vec<&'a Layout>,
-    /// Types of its results.
-    pub outputs: &'a [Type],
+/// Layouts in which a kernel reads an input, besides dense ones.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reads {
+    /// No others.
+    Dense,
+    /// So many rows whose columns lie one stride apart.
+    Rows(usize),
+    /// So many rows that lie one stride apart, and whose columns do.
+    Matrix(usize),
+    /// Those whose last axis is dense.
+    DenseLastAxis,
+    /// Matrices whose rows or columns are dense.
+    Runs,
+    /// All.
+    Any,
 }
 
-/// What an operation takes, as measured, all workers together.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub enum Measured {
-    /// Seconds in a group of rows, where what it reads and writes is in a cache.
-    InCache(f64),
-    /// Seconds by itself, with what it reads from memory and writes there.
-    Whole(f64),
-}
-
-impl Measured {
-    /// The seconds, with or without what is moved between memory and caches.
-    pub fn seconds(self) -> f64 {
+impl Reads {
+    /// Whether a layout of an array of this shape that is not dense is among them.
+    pub fn admits(self, shape: &[usize], layout: &Layout) -> bool {
         match self {
-            Measured::InCache(seconds) | Measured::Whole(seconds) => seconds,
+            Reads::Dense => false,
+            Reads::Rows(rows) => row_layout(shape, layout, rows).is_some(),
+            Reads::Matrix(rows) => row_layout(shape, layout, rows).is_some_and(|found| found.lead.len() <= 1),
+            Reads::DenseLastAxis => layout.strides.last() == Some(&1),
+            Reads::Runs => layout.strides.contains(&1),
+            Reads::Any => true,
         }
     }
-}
-
-/// What was measured of a device's memory, all workers together.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct MeasuredMemory {
-    /// Bytes per second between memory and workers. What is written where it was not read before counts twice, since
-    /// a cache reads it first.
-    pub rate: f64,
-    /// Seconds that a step takes besides its work.
-    pub begin: f64,
 }
 
 /// Bytes that a kernel needs while it runs.

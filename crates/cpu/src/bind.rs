@@ -122,8 +122,12 @@ impl Binder<'_> {
 
     /// Whether a kernel reads all inputs of a node where they lie.
     fn accepts(&self, kernel: &Kernel, node: &Node, types: Types<'_>) -> bool {
-        (node.inputs.iter().enumerate())
-            .all(|(i, &v)| kernel.accepts(node.op.as_ref(), types, i, &self.plan.place(v).layout))
+        let reads = kernel.reads(node.op.as_ref(), types);
+        let values = node.inputs.iter().zip(types.inputs).zip(reads);
+        values.into_iter().all(|((&value, ty), reads)| {
+            let layout = &self.plan.place(value).layout;
+            layout.is_dense(&ty.shape) || reads.admits(&ty.shape, layout)
+        })
     }
 
     fn whole(&self, step: &PlannedStep) -> Result<Whole> {

@@ -1,7 +1,12 @@
-//! What the planner must know of a CPU; what it asks about operations is answered by the table of kernels.
+//! What plans depend on of a CPU; what they ask about operations is answered by the table of kernels.
 
-use lessen_compile::{KernelKind, Measured, MeasuredMemory, Operands, Rates, RowBlocks, RowGroup, Scratch, Target};
-use lessen_graph::{Layout, Op, Type};
+use std::sync::Arc;
+
+use lessen_compile::{
+    CostModel, KernelKind, Limits, Lowering, Measured, MeasuredMemory, Operands, Rates, RowBlocks, RowGroup, Scratch,
+    Target,
+};
+use lessen_graph::{Op, Type};
 
 use crate::device::CpuTarget;
 use crate::kernels::kernel::{Kernel, Types};
@@ -15,29 +20,46 @@ const CACHE_BYTES: usize = 1 << 20;
 /// Blocks that a group is cut into at least, so that every thread has work.
 const BLOCKS: usize = 16;
 
-impl Target for CpuTarget {
+impl CpuTarget {
     fn workers(&self) -> usize {
         self.threads.max(1)
+    }
+}
+
+impl Target for CpuTarget {
+    fn limits(&self) -> Limits {
+        Limits {
+            workers: self.workers(),
+            widest_row: 1 << 13,
+            slice_rows: SLICE_ROWS,
+            cache_bytes: CACHE_BYTES * self.workers(),
+        }
     }
 
     fn supports(&self, op: &dyn Op) -> bool {
         is_listed(op)
     }
 
-    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {
-        match kernel(op, &Types { inputs, outputs }) {
-            Some(Kernel::Rows(kernel)) => KernelKind::Rows { tiled: kernel.tiled },
-            Some(Kernel::Whole(_) | Kernel::Nothing) => KernelKind::Whole,
-            None => KernelKind::Reference,
-        }
-    }
-
-    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool {
+    fn lower(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Arc<Lowering> {
         let types = Types { inputs, outputs };
-        kernel(op, &types).is_some_and(|kernel| kernel.accepts(op, types, input, layout))
+        let Some(kernel) = kernel(op, &types) else {
+            return Arc::new(Lowering::dense(KernelKind::Reference, inputs.len()));
+        };
+        let (kind, scratch, cut, adds_slices) = match &kernel {
+            Kernel::Rows(kernel) => (KernelKind::Rows { tiled: kernel.tiled }, kernel.scratch, 0, false),
+            Kernel::Whole(kernel) => (KernelKind::Whole, kernel.scratch, kernel.cut, kernel.slice.is_some()),
+            Kernel::Nothing => (KernelKind::Whole, Scratch::default(), 0, false),
+        };
+        Arc::new(Lowering {
+            kind,
+            reads: kernel.reads(op, types),
+            scratch,
+            cut,
+            adds_slices,
+        })
     }
 
-    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
+    fn blocks(&self, group: &RowGroup) -> RowBlocks {
         let RowGroup {
             rows,
             row_bytes,
@@ -54,40 +76,14 @@ impl Target for CpuTarget {
         RowBlocks { block, tile }
     }
 
-    fn widest_row(&self) -> usize {
-        1 << 13
+    fn costs(&self) -> &dyn CostModel {
+        self
     }
+}
 
-    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
-        match kernel(op, &Types { inputs, outputs }) {
-            Some(Kernel::Whole(kernel)) => kernel.scratch,
-            Some(Kernel::Rows(kernel)) => kernel.scratch,
-            _ => Scratch::default(),
-        }
-    }
-
-    fn slice_rows(&self) -> usize {
-        SLICE_ROWS
-    }
-
-    fn adds_slices(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> bool {
-        let kernel = kernel(op, &Types { inputs, outputs });
-        matches!(kernel, Some(Kernel::Whole(kernel)) if kernel.slice.is_some())
-    }
-
-    fn cut(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
-        match kernel(op, &Types { inputs, outputs }) {
-            Some(Kernel::Whole(kernel)) => kernel.cut,
-            _ => 0,
-        }
-    }
-
+impl CostModel for CpuTarget {
     fn rates(&self) -> Rates {
         Rates::default().of_workers(self.workers())
-    }
-
-    fn cache_bytes(&self) -> usize {
-        CACHE_BYTES * self.workers()
     }
 }
 
@@ -99,52 +95,30 @@ pub(crate) struct TimedTarget {
 }
 
 impl Target for TimedTarget {
-    fn workers(&self) -> usize {
-        self.cpu.workers()
+    fn limits(&self) -> Limits {
+        self.cpu.limits()
     }
 
     fn supports(&self, op: &dyn Op) -> bool {
         self.cpu.supports(op)
     }
 
-    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {
-        self.cpu.kernel(op, inputs, outputs)
+    fn lower(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Arc<Lowering> {
+        self.cpu.lower(op, inputs, outputs)
     }
 
-    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool {
-        self.cpu.accepts(op, inputs, outputs, input, layout)
+    fn blocks(&self, group: &RowGroup) -> RowBlocks {
+        self.cpu.blocks(group)
     }
 
-    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
-        self.cpu.block_rows(group)
+    fn costs(&self) -> &dyn CostModel {
+        self
     }
+}
 
-    fn widest_row(&self) -> usize {
-        self.cpu.widest_row()
-    }
-
-    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
-        self.cpu.scratch(op, inputs, outputs)
-    }
-
-    fn slice_rows(&self) -> usize {
-        self.cpu.slice_rows()
-    }
-
-    fn adds_slices(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> bool {
-        self.cpu.adds_slices(op, inputs, outputs)
-    }
-
-    fn cut(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> usize {
-        self.cpu.cut(op, inputs, outputs)
-    }
-
+impl CostModel for TimedTarget {
     fn rates(&self) -> Rates {
         self.cpu.rates()
-    }
-
-    fn cache_bytes(&self) -> usize {
-        self.cpu.cache_bytes()
     }
 
     fn measured(&self, op: &dyn Op, operands: &Operands<'_>) -> Option<Measured> {

@@ -50,9 +50,8 @@ impl dyn Backend + '_ {
         let Operation {
             op, inputs, outputs, ..
         } = operation;
-        let target = self.target();
-        let is_whole = target.kernel(op.as_ref(), inputs, outputs) == KernelKind::Whole;
-        let scratch = target.scratch(op.as_ref(), inputs, outputs);
-        is_whole.then(|| operation.bytes() + target.workers() * scratch.worker + scratch.shared)
+        let lowering = self.target().lower(op.as_ref(), inputs, outputs);
+        let (scratch, workers) = (lowering.scratch, self.target().limits().workers);
+        (lowering.kind == KernelKind::Whole).then(|| operation.bytes() + workers * scratch.worker + scratch.shared)
     }
 }

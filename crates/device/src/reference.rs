@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use lessen_base::{Error, Result};
-use lessen_compile::{KernelKind, Plan, RowBlocks, RowGroup, Scratch, Target};
-use lessen_graph::{Array, Graph, InputKind, Layout, Op, Type, evaluate};
+use lessen_compile::{CostModel, KernelKind, Limits, Lowering, Plan, Rates, RowBlocks, RowGroup, Target};
+use lessen_graph::{Array, Graph, InputKind, Op, Type, evaluate};
 
 use crate::backend::{Backend, ModelId, ProgramId};
 use crate::host::Host;
@@ -225,37 +225,31 @@ impl Backend for ReferenceBackend {
 
 /// A device with one worker, on which every operation runs by itself and reads dense operands.
 #[derive(Default)]
-struct ReferenceTarget;
+struct ReferenceTarget {
+    rates: Rates,
+}
 
 impl Target for ReferenceTarget {
-    fn workers(&self) -> usize {
-        1
+    fn limits(&self) -> Limits {
+        Limits::default()
     }
 
     fn supports(&self, _: &dyn Op) -> bool {
         true
     }
 
-    fn kernel(&self, _: &dyn Op, _: &[Type], _: &[Type]) -> KernelKind {
-        KernelKind::Whole
+    fn lower(&self, _: &dyn Op, inputs: &[Type], _: &[Type]) -> Arc<Lowering> {
+        Arc::new(Lowering::dense(KernelKind::Whole, inputs.len()))
     }
 
-    fn accepts(&self, _: &dyn Op, _: &[Type], _: &[Type], _: usize, _: &Layout) -> bool {
-        false
-    }
-
-    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
+    fn blocks(&self, group: &RowGroup) -> RowBlocks {
         RowBlocks {
             block: group.rows,
             tile: group.rows,
         }
     }
 
-    fn widest_row(&self) -> usize {
-        usize::MAX
-    }
-
-    fn scratch(&self, _: &dyn Op, _: &[Type], _: &[Type]) -> Scratch {
-        Scratch::default()
+    fn costs(&self) -> &dyn CostModel {
+        &self.rates
     }
 }

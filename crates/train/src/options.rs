@@ -1,6 +1,6 @@
 //! How to train: optimizer, schedule, clipping, accumulation, budget.
 
-use lessen_compile::{CostModel, Options, Placement, Policy, Precision};
+use lessen_compile::{CostSource, Options, Placement, Policy, Precision};
 use lessen_nn::{Centred, Joined, Lora, NormKind, OptimizerConfig, Patterns, Schedule, ScheduleKind, UpdateRule};
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub struct TrainerOptions {
     /// alone, with which no budget changes a result.
     pub allowed_error: f64,
     /// The times that the memory planner goes by; they change no result.
-    pub cost: CostModel,
+    pub cost: CostSource,
     /// Most bytes that parameters, optimizer, step and functions may take together.
     pub budget: Option<usize>,
 }
@@ -80,7 +80,7 @@ impl TrainerOptions {
             precision: Precision::default(),
             policy: Policy::default(),
             allowed_error: 0.0,
-            cost: CostModel::default(),
+            cost: CostSource::default(),
             budget: None,
         }
     }

@@ -125,10 +125,14 @@ fn is_chosen(options: &TrainerOptions) -> bool {
 /// The sets of updates that may be delayed, but for the empty one: all, those that may spare anything, and fewer and
 /// fewer of these, as long as they may spare so many seconds.
 fn candidates(updates: &[Update], target: &dyn Target, least: f64) -> Vec<Late> {
-    let Rates { memory, begin, .. } = target.rates();
-    let spares = |update: &Update| update.read as f64 / memory - begin;
+    let Rates {
+        memory,
+        step_overhead_seconds,
+        ..
+    } = target.costs().rates();
+    let spares = |update: &Update| update.read as f64 / memory - step_overhead_seconds;
     let worth = |update: &Update| spares(update) / update.gradients.max(1) as f64;
-    let fits = |update: &&Update| update.touched <= target.cache_bytes() && spares(update) > 0.0;
+    let fits = |update: &&Update| update.touched <= target.limits().cache_bytes && spares(update) > 0.0;
     let mut sparing: Vec<&Update> = updates.iter().filter(fits).collect();
     sparing.sort_by(|a, b| worth(b).total_cmp(&worth(a)));
     let all: usize = sparing.iter().map(|update| update.gradients).sum();

@@ -94,7 +94,7 @@ impl BlockedGraph {
             let nodes = nodes.iter().map(|id| &graph.nodes[id.index()]);
             for node in nodes.filter(|node| node.phase == Phase::Forward) {
                 let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-                let is_slow = target.kernel(node.op.as_ref(), &inputs, &outputs) == KernelKind::Reference;
+                let is_slow = target.lower(node.op.as_ref(), &inputs, &outputs).kind == KernelKind::Reference;
                 let is_choice = |v: &&ValueId| {
                     let packed = bits.iter().find(|packed| packed.value == **v);
                     let bytes = packed.map_or(graph.ty(**v).bytes(), |packed| packed.bytes);

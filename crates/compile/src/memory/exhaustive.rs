@@ -58,7 +58,7 @@ impl<'a> Alternatives<'a> {
         let runs = graph.nodes.iter().filter(|node| node.phase == Phase::Forward);
         for node in runs.filter(|node| !node.inputs.is_empty()) {
             let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-            let is_slow = target.kernel(node.op.as_ref(), &inputs, &outputs) == KernelKind::Reference;
+            let is_slow = target.lower(node.op.as_ref(), &inputs, &outputs).kind == KernelKind::Reference;
             for &value in &node.outputs {
                 let packed = bits.iter().find(|packed| packed.value == value);
                 let bytes = packed.map_or(graph.ty(value).bytes(), |packed| packed.bytes);

@@ -348,18 +348,14 @@ impl Sample {
             let op = node.op.as_ref();
             let cost = op.cost(&inputs, &outputs);
             let costs = [cost.product_flops, cost.vector_flops, cost.bytes].map(f64::to_bits);
-            let scratch = target.scratch(op, &inputs, &outputs);
+            let lowering = target.lower(op, &inputs, &outputs);
+            let scratch = lowering.scratch;
             add(&|h| (costs, scratch.worker, scratch.shared).hash(h));
             let view = inputs.first().and_then(|first| {
                 let dense = Layout::dense(&first.shape);
                 op.view(&dense, &inputs, &outputs)
             });
-            let ways = (
-                op.row_wise(&inputs, &outputs),
-                target.kernel(op, &inputs, &outputs),
-                outputs,
-                view,
-            );
+            let ways = (op.row_wise(&inputs, &outputs), lowering.kind, outputs, view);
             add(&|h| format!("{ways:?}").hash(h));
         }
         let results: Vec<ValueId> = self.graph.outputs.iter().map(|o| o.value).collect();

@@ -54,15 +54,17 @@ pub(crate) fn packable(graph: &Graph, freed: &HashMap<ValueId, usize>, target: &
     let forward = Forward::new(graph);
     let prices = forward.prices(false);
     let runs = |ty: &Type, words: &Type| {
-        let kinds = [
-            target.kernel(&PackBits, std::slice::from_ref(ty), std::slice::from_ref(words)),
-            target.kernel(
+        let lowerings = [
+            target.lower(&PackBits, std::slice::from_ref(ty), std::slice::from_ref(words)),
+            target.lower(
                 &UnpackBits { width: ty.last() },
                 std::slice::from_ref(words),
                 std::slice::from_ref(ty),
             ),
         ];
-        kinds.iter().all(|kind| matches!(kind, KernelKind::Rows { .. }))
+        lowerings
+            .iter()
+            .all(|lowering| matches!(lowering.kind, KernelKind::Rows { .. }))
     };
     let candidate = |i: usize| {
         let (value, ty) = (ValueId(i as u32), &graph.values[i].ty);

@@ -27,7 +27,11 @@ pub fn materialize(graph: &Graph, target: &dyn Target) -> Graph {
                 !as_view
             } else {
                 !place.layout.is_dense(&in_types[i].shape)
-                    && !target.accepts(node.op.as_ref(), &in_types, &out_types, i, &place.layout)
+                    && !target.lower(node.op.as_ref(), &in_types, &out_types).accepts(
+                        i,
+                        &in_types[i].shape,
+                        &place.layout,
+                    )
             };
             let value = rewriter.get(input);
             inputs.push(if copy {

@@ -83,7 +83,7 @@ fn rounds_itself(graph: &Graph, node: &Node, target: &dyn Target) -> bool {
     };
     let (inputs, outputs) = (narrow(graph.input_types(node)), narrow(graph.output_types(node)));
     node.op.infer(&inputs).is_ok_and(|found| found == outputs)
-        && target.kernel(node.op.as_ref(), &inputs, &outputs) != KernelKind::Reference
+        && target.lower(node.op.as_ref(), &inputs, &outputs).kind != KernelKind::Reference
 }
 
 /// Casts a value of the new graph in the phase and scope of a node.

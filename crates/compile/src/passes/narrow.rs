@@ -65,7 +65,7 @@ pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
                 found.iter_mut().for_each(|ty| ty.dtype = DType::BF16);
             }
             let is_one = node.op.infer(&types).is_ok_and(|inferred| inferred == found);
-            if is_one && target.kernel(node.op.as_ref(), &types, &found) != KernelKind::Reference {
+            if is_one && target.lower(node.op.as_ref(), &types, &found).kind != KernelKind::Reference {
                 let from = rewriter.get(narrow);
                 inputs[i] = view_again(graph, &mut rewriter, &views(graph, base, input), from, node);
                 widened |= found != outputs;

@@ -1,9 +1,13 @@
 //! Sizes whose sums do not fit are errors.
 
-use lessen_compile::{Buffer, KernelKind, Options, RowBlocks, RowGroup, Scratch, Target, compile, floor_bytes};
+use std::sync::Arc;
+
+use lessen_compile::{
+    Buffer, CostModel, Limits, Lowering, Options, RowBlocks, RowGroup, Scratch, Target, compile, floor_bytes,
+};
 use lessen_compile::{lower_bound, pack};
 use lessen_cpu::CpuTarget;
-use lessen_graph::{DType, Graph, Layout, Op, Tensor, Trace, Type};
+use lessen_graph::{DType, Graph, Op, Tensor, Trace, Type};
 
 const TARGET: CpuTarget = CpuTarget { threads: 2 };
 
@@ -85,35 +89,30 @@ fn views_take_no_memory() {
 struct Greedy;
 
 impl Target for Greedy {
-    fn workers(&self) -> usize {
-        TARGET.workers()
+    fn limits(&self) -> Limits {
+        TARGET.limits()
     }
 
     fn supports(&self, op: &dyn Op) -> bool {
         TARGET.supports(op)
     }
 
-    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {
-        TARGET.kernel(op, inputs, outputs)
+    fn lower(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Arc<Lowering> {
+        Arc::new(Lowering {
+            scratch: Scratch {
+                worker: usize::MAX,
+                shared: usize::MAX,
+            },
+            ..Lowering::clone(&TARGET.lower(op, inputs, outputs))
+        })
     }
 
-    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool {
-        TARGET.accepts(op, inputs, outputs, input, layout)
+    fn blocks(&self, group: &RowGroup) -> RowBlocks {
+        TARGET.blocks(group)
     }
 
-    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
-        TARGET.block_rows(group)
-    }
-
-    fn widest_row(&self) -> usize {
-        TARGET.widest_row()
-    }
-
-    fn scratch(&self, _: &dyn Op, _: &[Type], _: &[Type]) -> Scratch {
-        Scratch {
-            worker: usize::MAX,
-            shared: usize::MAX,
-        }
+    fn costs(&self) -> &dyn CostModel {
+        TARGET.costs()
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a kernel is: a loop with what the planner and the executor must know of it.
 
-use lessen_compile::{natural_rows, row_layout};
-use lessen_graph::{DType, Layout, Op, Role, RowWise, Type, numel};
+use lessen_compile::natural_rows;
+use lessen_graph::{DType, Op, Role, RowWise, Type, numel};
 
 pub(crate) use super::layouts::Reads;
 pub(crate) use super::row_kernel::{Arg, Cut, Fixed, MAX_OPERANDS, Prepare, RowKernel, Run};
@@ -55,33 +55,34 @@ impl From<WholeKernel> for Option<Kernel> {
 }
 
 impl Kernel {
-    /// Whether the kernel of an operation on these types reads an input in this layout.
-    pub(crate) fn accepts(&self, op: &dyn Op, types: Types<'_>, input: usize, layout: &Layout) -> bool {
-        let ty = &types.inputs[input];
-        if layout.is_dense(&ty.shape) {
-            return true;
-        }
-        let (reads, rows) = match self {
-            Kernel::Nothing => return false,
-            Kernel::Whole(kernel) => {
-                let exception = kernel.reads.iter().find(|(i, _)| *i == input);
-                (
-                    exception.map_or(Reads::Dense, |e| e.1),
-                    numel(&ty.shape[..ty.rank() - 1]),
-                )
-            }
-            Kernel::Rows(kernel) => match op.row_wise(types.inputs, types.outputs) {
-                RowWise::Rows { rows, inputs, .. } => (kernel.reads(input, inputs[input]), rows),
-                _ => (kernel.reads(input, Role::Rows), natural_rows(ty)),
-            },
+    /// Layouts of each input that the kernel of an operation on these types reads besides dense ones.
+    pub(crate) fn reads(&self, op: &dyn Op, types: Types<'_>) -> Vec<lessen_compile::Reads> {
+        let row_wise = match self {
+            Kernel::Rows(_) => op.row_wise(types.inputs, types.outputs),
+            _ => RowWise::No,
         };
-        match reads {
-            Reads::Dense => false,
-            Reads::Rows => row_layout(&ty.shape, layout, rows).is_some(),
-            Reads::Matrix => row_layout(&ty.shape, layout, rows).is_some_and(|r| r.lead.len() <= 1),
-            Reads::DenseLastAxis => layout.strides.last() == Some(&1),
-            Reads::Runs => layout.strides.contains(&1),
-            Reads::Any => true,
-        }
+        let of_input = |(input, ty): (usize, &Type)| {
+            let (reads, rows) = match (self, &row_wise) {
+                (Kernel::Nothing, _) => (Reads::Dense, 0),
+                (Kernel::Whole(kernel), _) => {
+                    let exception = kernel.reads.iter().find(|(i, _)| *i == input);
+                    let rows = numel(&ty.shape[..ty.rank().saturating_sub(1)]);
+                    (exception.map_or(Reads::Dense, |e| e.1), rows)
+                }
+                (Kernel::Rows(kernel), RowWise::Rows { rows, inputs, .. }) => {
+                    (kernel.reads(input, inputs[input]), *rows)
+                }
+                (Kernel::Rows(kernel), _) => (kernel.reads(input, Role::Rows), natural_rows(ty)),
+            };
+            match reads {
+                Reads::Dense => lessen_compile::Reads::Dense,
+                Reads::Rows => lessen_compile::Reads::Rows(rows),
+                Reads::Matrix => lessen_compile::Reads::Matrix(rows),
+                Reads::DenseLastAxis => lessen_compile::Reads::DenseLastAxis,
+                Reads::Runs => lessen_compile::Reads::Runs,
+                Reads::Any => lessen_compile::Reads::Any,
+            }
+        };
+        types.inputs.iter().enumerate().map(of_input).collect()
     }
 }

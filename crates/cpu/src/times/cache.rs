@@ -43,7 +43,7 @@ impl Times {
         let positive = |value: &Value| value.as_f64().filter(|x| x.is_finite() && *x >= 0.0);
         let memory = MeasuredMemory {
             rate: positive(&value["memory"]["rate"]).filter(|rate| *rate > 0.0)?,
-            begin: positive(&value["memory"]["begin"])?,
+            step_overhead_seconds: positive(&value["memory"]["step_overhead_seconds"])?,
         };
         let time = |(name, time): (&String, &Value)| {
             let [fixed, each] = [0, 1].map(|i| positive(&time[i]));
@@ -75,7 +75,7 @@ impl Times {
             .collect();
         let value = json!({
             "key": key,
-            "memory": { "bytes": self.memory_bytes, "rate": memory.rate, "begin": memory.begin },
+            "memory": { "bytes": self.memory_bytes, "rate": memory.rate, "step_overhead_seconds": memory.step_overhead_seconds },
             "operations": operations,
         });
         let own = path.with_extension(format!("{}.json", std::process::id()));
@@ -97,7 +97,7 @@ mod tests {
         Times {
             memory: Some(MeasuredMemory {
                 rate: 3.0e10,
-                begin: 2.5e-6,
+                step_overhead_seconds: 2.5e-6,
             }),
             memory_bytes: 1 << 20,
             operations: operations.iter().map(time).collect(),

@@ -7,7 +7,7 @@ use std::time::UNIX_EPOCH;
 use crate::simd::CpuLevel;
 
 /// The version of the file of times.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// A text that changes with the program, the machine, the instructions that kernels use and the number of threads.
 pub(super) fn key(threads: usize) -> String {

@@ -24,9 +24,14 @@ const RUNNING: Duration = Duration::from_millis(40);
 /// Bytes that are written before an operation that runs by itself: what other steps leave in caches.
 const OTHERS: usize = 32 << 20;
 
-/// The time of an operation; none where its samples take more than `memory` bytes, or cannot run. `begin` is what a
-/// step takes besides its work.
-pub(super) fn time(device: &mut Device, operation: &Operation, begin: f64, memory: usize) -> Result<Option<Time>> {
+/// The time of an operation; none where its samples take more than `memory` bytes, or cannot run. A step takes
+/// `step_overhead` seconds besides its work.
+pub(super) fn time(
+    device: &mut Device,
+    operation: &Operation,
+    step_overhead: f64,
+    memory: usize,
+) -> Result<Option<Time>> {
     let Operation {
         op, inputs, outputs, ..
     } = operation;
@@ -50,7 +55,7 @@ pub(super) fn time(device: &mut Device, operation: &Operation, begin: f64, memor
         let Some(seconds) = seconds(device, graph, (memory, cold))? else {
             return Ok(None);
         };
-        points.push((count as f64, (seconds - begin).max(0.0)));
+        points.push((count as f64, (seconds - step_overhead).max(0.0)));
     }
     Ok(Some(match (&class, &points[..]) {
         (Class::Whole | Class::FewRows, [(_, seconds), ..]) => Time {

@@ -32,26 +32,26 @@ pub(super) fn bytes(memory: usize) -> usize {
 /// Measures memory with so many bytes: how much longer an operation takes that reads a matrix and writes another one
 /// than in a cache.
 pub(super) fn measure(device: &mut Device, bytes: usize) -> Result<MeasuredMemory> {
-    let begin = begin(device);
+    let step_overhead_seconds = step_overhead(device);
     let trace = Trace::new();
     let rows = bytes / 2 / (COLUMNS * size_of::<f32>());
     trace.output("y", -trace.input("x", DType::F32, &[rows, COLUMNS]));
     let graph = trace.finish();
     let operation = Operation::of(&graph, NodeId(graph.nodes.len() as u32 - 1));
-    let in_memory = seconds(device, operation.graph.clone(), (usize::MAX, 0))?.unwrap_or(0.0) - begin;
-    let in_cache = time(device, &operation, begin, usize::MAX)?;
+    let in_memory = seconds(device, operation.graph.clone(), (usize::MAX, 0))?.unwrap_or(0.0) - step_overhead_seconds;
+    let in_cache = time(device, &operation, step_overhead_seconds, usize::MAX)?;
     let in_cache = in_cache.map_or(0.0, |time| time.each * (rows * COLUMNS) as f64);
     // What is written is read by the cache first.
     let moved = 3 * bytes / 2;
     Ok(MeasuredMemory {
         rate: moved as f64 / (in_memory - in_cache).max(0.1 * in_memory).max(1e-9),
-        begin,
+        step_overhead_seconds,
     })
 }
 
 /// Seconds that a step takes besides its work: how much longer all threads take for a little work than one does. Of
 /// many times a low one, since other programs may hold a thread up.
-fn begin(device: &Device) -> f64 {
+fn step_overhead(device: &Device) -> f64 {
     let threads = device.threads();
     let one = |_| {
         let start = Instant::now();

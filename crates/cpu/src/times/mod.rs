@@ -110,7 +110,7 @@ impl Times {
                 continue;
             }
             let time = match start.elapsed() < MOST_TIME {
-                true => measuring::time(device, operation, rates.begin, memory)?,
+                true => measuring::time(device, operation, rates.step_overhead_seconds, memory)?,
                 false => None,
             };
             match time {
@@ -140,7 +140,7 @@ impl Times {
             let before = self.operations.get(&class.name(op, &operands));
             let before = before.map(|time| class.measured(time).seconds());
             if let Some(before) = before.filter(|seconds| *seconds >= TELLING) {
-                let now = measuring::time(device, operation, rates.begin, memory)?;
+                let now = measuring::time(device, operation, rates.step_overhead_seconds, memory)?;
                 return Ok(now.is_some_and(|now| class.measured(&now).seconds() < STALE * before));
             }
         }

@@ -2,9 +2,12 @@
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use lessen_base::Result;
-use lessen_compile::{KernelKind, Plan, RowBlocks, RowGroup, Scratch, Target, compile};
+use lessen_compile::{
+    CostModel, KernelKind, Limits, Lowering, Plan, Reads, RowBlocks, RowGroup, Scratch, Target, compile,
+};
 use lessen_cpu::{CpuTarget, Device, Executable};
 use lessen_graph::ops::{AttentionOptions, attention};
 use lessen_graph::{
@@ -31,44 +34,63 @@ struct Liar(Lie);
 const HONEST: CpuTarget = CpuTarget { threads: 2 };
 
 impl Target for Liar {
-    fn workers(&self) -> usize {
-        if self.0 == Lie::OneWorker { 1 } else { HONEST.workers() }
+    fn limits(&self) -> Limits {
+        Limits {
+            workers: if self.0 == Lie::OneWorker {
+                1
+            } else {
+                HONEST.limits().workers
+            },
+            slice_rows: usize::MAX,
+            cache_bytes: 0,
+            ..HONEST.limits()
+        }
     }
 
     fn supports(&self, op: &dyn Op) -> bool {
         HONEST.supports(op)
     }
 
-    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {
-        match self.0 {
-            Lie::EveryKernelByRows => KernelKind::Rows { tiled: false },
-            Lie::EveryKernelWhole => KernelKind::Whole,
-            _ => HONEST.kernel(op, inputs, outputs),
-        }
+    fn lower(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Arc<Lowering> {
+        let honest = Lowering {
+            cut: 0,
+            adds_slices: false,
+            ..Lowering::clone(&HONEST.lower(op, inputs, outputs))
+        };
+        Arc::new(match self.0 {
+            Lie::EveryKernelByRows => Lowering {
+                kind: KernelKind::Rows { tiled: false },
+                ..honest
+            },
+            Lie::EveryKernelWhole => Lowering {
+                kind: KernelKind::Whole,
+                ..honest
+            },
+            Lie::EveryLayout => Lowering {
+                reads: vec![Reads::Any; inputs.len()],
+                ..honest
+            },
+            Lie::NoScratch => Lowering {
+                scratch: Scratch::default(),
+                ..honest
+            },
+            _ => honest,
+        })
     }
 
-    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool {
-        self.0 == Lie::EveryLayout || HONEST.accepts(op, inputs, outputs, input, layout)
-    }
-
-    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
+    fn blocks(&self, group: &RowGroup) -> RowBlocks {
         match self.0 {
             Lie::BlocksOf(block, tile) => RowBlocks { block, tile },
-            _ => HONEST.block_rows(group),
+            _ => HONEST.blocks(group),
         }
     }
 
-    fn widest_row(&self) -> usize {
-        HONEST.widest_row()
-    }
-
-    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
-        match self.0 {
-            Lie::NoScratch => Scratch::default(),
-            _ => HONEST.scratch(op, inputs, outputs),
-        }
+    fn costs(&self) -> &dyn CostModel {
+        self
     }
 }
+
+impl CostModel for Liar {}
 
 /// Views of many kinds, products, sums over rows, attention and a gather.
 fn program() -> (Graph, HashMap<String, Array>) {

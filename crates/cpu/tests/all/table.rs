@@ -33,7 +33,7 @@ fn every_standard_operation_has_a_kernel_for_f32_and_integers() {
     for (sample, inputs, outputs) in &all {
         let op = sample.op.as_ref();
         assert!(target.supports(op), "{}", op.name());
-        let kind = target.kernel(op, inputs, outputs);
+        let kind = target.lower(op, inputs, outputs).kind;
         assert_ne!(kind, KernelKind::Reference, "{op:?} on {inputs:?}");
     }
     let names: BTreeSet<&str> = all.iter().map(|(sample, ..)| sample.op.name()).collect();
@@ -54,7 +54,7 @@ fn every_standard_operation_without_elements_has_a_kernel() {
                 .for_each(|n| *n = 0);
         }
         if let Ok(outputs) = sample.op.infer(&inputs) {
-            let kind = target.kernel(sample.op.as_ref(), &inputs, &outputs);
+            let kind = target.lower(sample.op.as_ref(), &inputs, &outputs).kind;
             assert_ne!(kind, KernelKind::Reference, "{:?} on {inputs:?}", sample.op);
         }
     }

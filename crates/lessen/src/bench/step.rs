@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use lessen_base::{Result, SplitMix64};
-use lessen_compile::{CostModel, Policy, Precision};
+use lessen_compile::{CostSource, Policy, Precision};
 use lessen_cpu::{CpuBackend, Device, Executable, Store, peak_flops};
 use lessen_device::Host;
 use lessen_graph::{DType, Type};
@@ -107,7 +107,7 @@ pub struct Planning {
     /// The greatest error of what backward has in an inexact way.
     pub allowed_error: f64,
     /// What the planner knows of times.
-    pub cost: CostModel,
+    pub cost: CostSource,
     /// Examples in a batch, instead of the case's own.
     pub batch: Option<usize>,
     /// How layer norms are computed.
@@ -139,7 +139,7 @@ impl Planning {
     /// A device to compile for, with what was measured of it if plans are to be by that.
     pub(super) fn compiler(&self, case: &Case) -> Result<CpuBackend> {
         let mut compiler = CpuBackend::from_env()?;
-        if self.cost == CostModel::Measured {
+        if self.cost == CostSource::Measured {
             let options = self.options(case);
             StepGraphs::new(&options, |cx| case.loss(cx))?.measure(&mut compiler, &options)?;
         }

@@ -191,7 +191,7 @@ impl Experiment {
     pub fn run(&self, options: &Options<'_>, new_backend: NewBackend<'_>) -> Result<Finished> {
         let runs = self.grid.runs(options.change)?;
         let mut backend = new_backend()?;
-        let machine = machine::describe(backend.target().workers());
+        let machine = machine::describe(backend.target().limits().workers);
         let states = check(&self.grid, &runs, &self.measures, &options.out, backend.as_mut())?;
         drop(backend);
         let left = states.iter().filter(|state| !state.is_over()).count();

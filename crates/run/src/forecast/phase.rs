@@ -13,7 +13,7 @@ use crate::recipe::words::Word;
 use crate::wording::counted;
 use lessen_base::Result;
 use lessen_compile::passes::{Packed, StorageFormat};
-use lessen_compile::{CostModel, Placement};
+use lessen_compile::{CostSource, Placement};
 use lessen_device::Backend;
 use lessen_nn::BatchShape;
 use lessen_train::{StepPlans, show_size};
@@ -41,7 +41,7 @@ pub(super) struct PhaseForecast {
     pub examples: Option<usize>,
     pub budget: Option<usize>,
     /// The times that the plans are made by.
-    pub cost: CostModel,
+    pub cost: CostSource,
     pub floor: Account,
     pub unbounded: Account,
     /// None where the budget is below the floor.

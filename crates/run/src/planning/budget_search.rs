@@ -12,7 +12,7 @@ use crate::task::evaluation::trace;
 use crate::wording::{report, tell};
 use lessen_base::allocated;
 use lessen_base::{Error, Result};
-use lessen_compile::{CostModel, Plan};
+use lessen_compile::{CostSource, Plan};
 use lessen_device::Backend;
 use lessen_train::{StepGraphs, StepPlans, TrainerOptions, show_size};
 
@@ -63,7 +63,7 @@ impl<'a> BudgetSearch<'a> {
         work: PhaseWork<'a>,
     ) -> Result<BudgetSearch<'a>> {
         let graphs = work.task.graphs(work.options, work.shapes)?;
-        if work.options.cost == CostModel::Measured {
+        if work.options.cost == CostSource::Measured {
             let measuring = graphs.measure(backend, work.options)?;
             if measuring.measured > 0 {
                 report(&format!("profiling kernels: {:.1} s", measuring.time.as_secs_f64()));

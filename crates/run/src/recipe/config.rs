@@ -9,7 +9,7 @@ use super::optimizer;
 use super::phases::Recipe;
 use super::settings::Settings;
 use lessen_base::{Error, Result};
-use lessen_compile::{CostModel, Placement};
+use lessen_compile::{CostSource, Placement};
 use lessen_data::{Batching, TokenCache};
 use lessen_nn::checkpoint::ModelFolder;
 use lessen_nn::{OptimizerConfig, Schedule};
@@ -122,10 +122,10 @@ impl Config {
 
     /// The times that the memory planner goes by: those that the recipe names, or else measured ones where the planner
     /// has to choose, within a budget or, if `chooses`, for another reason.
-    pub(crate) fn cost_model(&self, chooses: bool) -> CostModel {
+    pub(crate) fn cost_model(&self, chooses: bool) -> CostSource {
         let usual = match chooses || self.run.budget.is_some() {
-            true => CostModel::Measured,
-            false => CostModel::Analytic,
+            true => CostSource::Measured,
+            false => CostSource::Analytic,
         };
         self.run.cost.unwrap_or(usual)
     }

@@ -16,7 +16,7 @@ use super::names;
 use super::value::{Form, Kind, SettingValue};
 use super::warmup::Warmup;
 use super::words::Word;
-use lessen_compile::{CostModel, Placement, Precision};
+use lessen_compile::{CostSource, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
@@ -117,7 +117,7 @@ keys! {
         recipe: Option<String> [Kind::Text], "name of the recipe (default: that of its file)";
         budget: Option<usize> [Kind::Size],
             "most bytes for the whole process, such as \"512MiB\" (--budget); `lessen plan` says what they are for";
-        cost: Option<CostModel> [Kind::Choice(CostModel::WORDS)],
+        cost: Option<CostSource> [Kind::Choice(CostSource::WORDS)],
             "times that the memory planner goes by (--cost): rates of a usual device, with which plans are the same on every \
              machine, or what operations take on this one, measured in a few seconds and kept in the user's cache folder; results \
              are the same (default: measured where there is a budget, else analytic)";

@@ -67,14 +67,16 @@ impl Division {
 fn rows_added(graph: &Graph, node: &Node, target: &dyn Target) -> Option<usize> {
     let inputs = graph.input_types(node);
     node.op.accumulating(&inputs)?;
-    let adds = target.adds_slices(node.op.as_ref(), &inputs, &graph.output_types(node));
+    let adds = target
+        .lower(node.op.as_ref(), &inputs, &graph.output_types(node))
+        .adds_slices;
     adds.then(|| inputs[0].shape[0])
 }
 
 /// The number of slices of so many rows: the largest one with which sums over rows and products have the same bits as
 /// without slices.
 fn slices(rows: usize, target: &dyn Target) -> Option<usize> {
-    let own = target.slice_rows();
+    let own = target.limits().slice_rows;
     let tile = |rows: usize| {
         let group = RowGroup {
             rows,
@@ -82,7 +84,7 @@ fn slices(rows: usize, target: &dyn Target) -> Option<usize> {
             tiled: true,
             sum: 1,
         };
-        target.block_rows(&group).tile
+        target.blocks(&group).tile
     };
     let all = tile(rows);
     let is_even = |slices: &usize| {
@@ -210,8 +212,8 @@ impl<'a> Slicing<'a> {
         };
         let (part_inputs, part_outputs) = (parts(&inputs, &roles.whole)?, parts(&outputs, &roles.sums)?);
         let is_same = op.infer(&part_inputs).is_ok_and(|types| types == part_outputs);
-        let is_slow = self.target.kernel(op.as_ref(), &part_inputs, &part_outputs) == KernelKind::Reference;
-        let cut = |op: &dyn Op, inputs: &[Type], outputs: &[Type]| self.target.cut(op, inputs, outputs);
+        let is_slow = self.target.lower(op.as_ref(), &part_inputs, &part_outputs).kind == KernelKind::Reference;
+        let cut = |op: &dyn Op, inputs: &[Type], outputs: &[Type]| self.target.lower(op, inputs, outputs).cut;
         let is_cut_alike = || cut(op.as_ref(), &part_inputs, &part_outputs) == cut(node.op.as_ref(), &inputs, &outputs);
         (is_same && !is_slow && is_cut_alike()).then_some((ops, roles))
     }

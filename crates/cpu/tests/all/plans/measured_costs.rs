@@ -3,14 +3,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 use lessen_compile::{
-    CostModel, KernelKind, Measured, MeasuredMemory, Operands, Options, Plan, Rates, RowBlocks, RowGroup, Scratch,
-    Target, compile, dump_memory, floor_bytes,
+    CostModel, CostSource, KernelKind, Limits, Lowering, Measured, MeasuredMemory, Operands, Options, Plan, Rates,
+    RowBlocks, RowGroup, Target, compile, dump_memory, floor_bytes,
 };
 use lessen_cpu::{CpuBackend, CpuTarget};
 use lessen_device::{Backend, Host};
-use lessen_graph::{DType, Graph, Layout, Op, Phase, Trace, Type};
+use lessen_graph::{DType, Graph, Op, Phase, Trace, Type};
 
 const CPU: CpuTarget = CpuTarget { threads: 2 };
 
@@ -22,40 +23,37 @@ const PRODUCT: f64 = 10.0;
 struct Slow(&'static str);
 
 impl Target for Slow {
-    fn workers(&self) -> usize {
-        CPU.workers()
+    fn limits(&self) -> Limits {
+        Limits {
+            slice_rows: usize::MAX,
+            ..CPU.limits()
+        }
     }
 
     fn supports(&self, op: &dyn Op) -> bool {
         CPU.supports(op)
     }
 
-    fn kernel(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> KernelKind {
-        CPU.kernel(op, inputs, outputs)
+    fn lower(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Arc<Lowering> {
+        Arc::new(Lowering {
+            cut: 0,
+            adds_slices: false,
+            ..Lowering::clone(&CPU.lower(op, inputs, outputs))
+        })
     }
 
-    fn accepts(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type], input: usize, layout: &Layout) -> bool {
-        CPU.accepts(op, inputs, outputs, input, layout)
+    fn blocks(&self, group: &RowGroup) -> RowBlocks {
+        CPU.blocks(group)
     }
 
-    fn block_rows(&self, group: &RowGroup) -> RowBlocks {
-        CPU.block_rows(group)
+    fn costs(&self) -> &dyn CostModel {
+        self
     }
+}
 
-    fn widest_row(&self) -> usize {
-        CPU.widest_row()
-    }
-
-    fn scratch(&self, op: &dyn Op, inputs: &[Type], outputs: &[Type]) -> Scratch {
-        CPU.scratch(op, inputs, outputs)
-    }
-
+impl CostModel for Slow {
     fn rates(&self) -> Rates {
-        CPU.rates()
-    }
-
-    fn cache_bytes(&self) -> usize {
-        CPU.cache_bytes()
+        CPU.costs().rates()
     }
 
     fn measured(&self, op: &dyn Op, operands: &Operands<'_>) -> Option<Measured> {
@@ -64,14 +62,17 @@ impl Target for Slow {
             name if name == self.0 => SECONDS,
             _ => 0.0,
         };
-        Some(match CPU.kernel(op, operands.inputs, operands.outputs) {
+        Some(match CPU.lower(op, operands.inputs, operands.outputs).kind {
             KernelKind::Rows { .. } => Measured::InCache(seconds),
             _ => Measured::Whole(seconds),
         })
     }
 
     fn measured_memory(&self) -> Option<MeasuredMemory> {
-        Some(MeasuredMemory { rate: 1e12, begin: 0.0 })
+        Some(MeasuredMemory {
+            rate: 1e12,
+            step_overhead_seconds: 0.0,
+        })
     }
 }
 
@@ -103,7 +104,7 @@ fn training() -> Graph {
     trace.finish()
 }
 
-fn options(cost: CostModel) -> Options {
+fn options(cost: CostSource) -> Options {
     Options {
         cost,
         ..Options::default()
@@ -118,9 +119,9 @@ fn count(plan: &Plan, name: &str) -> usize {
 #[test]
 fn the_planner_recomputes_what_is_cheap_by_measured_costs() {
     let graph = training();
-    let measured = options(CostModel::Measured);
+    let measured = options(CostSource::Measured);
     let floor = floor_bytes(&graph, &measured, &Slow("gelu")).unwrap();
-    let most = compile(&graph, &options(CostModel::Analytic), &CPU)
+    let most = compile(&graph, &options(CostSource::Analytic), &CPU)
         .unwrap()
         .peak_bytes();
     let mut differ = 0;
@@ -152,7 +153,7 @@ fn the_planner_recomputes_what_is_cheap_by_measured_costs() {
 #[test]
 fn plans_by_rates_do_not_know_what_was_measured() {
     let graph = training();
-    let analytic = options(CostModel::Analytic);
+    let analytic = options(CostSource::Analytic);
     let floor = floor_bytes(&graph, &analytic, &CPU).unwrap();
     for budget in [None, Some(floor)] {
         let options = Options {
@@ -169,7 +170,7 @@ fn plans_by_rates_do_not_know_what_was_measured() {
         assert_eq!(rates, other);
     }
     // Nothing is measured of a device: its rates stand in.
-    let [rates, none] = [CostModel::Analytic, CostModel::Measured]
+    let [rates, none] = [CostSource::Analytic, CostSource::Measured]
         .map(|cost| compile(&graph, &options(cost), &CPU).unwrap())
         .map(|plan| (dump_memory(&plan), plan.estimated_seconds()));
     assert_eq!(rates, none);
@@ -220,16 +221,16 @@ fn a_device_measures_once_and_no_bit_changes() {
     let new = || CpuBackend::new(2).unwrap().with_times_in(folder.path().to_path_buf());
     let mut cpu = new();
     let device: &mut dyn Backend = &mut cpu;
-    let analytic = device.compile(&graph, &options(CostModel::Analytic)).unwrap();
+    let analytic = device.compile(&graph, &options(CostSource::Analytic)).unwrap();
     let first = device.measure_graphs([&graph], &Options::default()).unwrap();
     assert!(first.measured > 8, "{first:?}");
     assert_eq!(device.memory().used.arena, 0, "measuring leaves no arena");
-    let measured = device.compile(&graph, &options(CostModel::Measured)).unwrap();
+    let measured = device.compile(&graph, &options(CostSource::Measured)).unwrap();
     let seconds = measured.estimated_step_seconds();
     assert!(seconds.iter().all(|s| s.is_finite() && *s >= 0.0), "{seconds:?}");
     assert!(measured.estimated_seconds() > 0.0 && measured.estimated_seconds() != analytic.estimated_seconds());
     // Plans by rates are what they were.
-    let again = device.compile(&graph, &options(CostModel::Analytic)).unwrap();
+    let again = device.compile(&graph, &options(CostSource::Analytic)).unwrap();
     assert_eq!(dump_memory(&again), dump_memory(&analytic));
     assert_eq!(again.estimated_seconds(), analytic.estimated_seconds());
     assert_eq!(trained(&mut cpu, measured.clone()), trained(&mut cpu, analytic));
@@ -240,7 +241,7 @@ fn a_device_measures_once_and_no_bit_changes() {
     let next: &mut dyn Backend = &mut next;
     let second = next.measure_graphs([&graph], &Options::default()).unwrap();
     assert_eq!((second.measured, second.left), (0, first.left));
-    let same = next.compile(&graph, &options(CostModel::Measured)).unwrap();
+    let same = next.compile(&graph, &options(CostSource::Measured)).unwrap();
     let (next, this) = (same.estimated_seconds(), measured.estimated_seconds());
     assert!(next > 0.0 && next < this, "{next} s after {this} s");
     assert_eq!(
@@ -258,7 +259,7 @@ fn times_of_a_busy_machine_are_measured_again() {
         let mut cpu = CpuBackend::new(2).unwrap().with_times_in(folder.path().to_path_buf());
         let device: &mut dyn Backend = &mut cpu;
         let measuring = device.measure_graphs([&graph], &Options::default()).unwrap();
-        let plan = device.compile(&graph, &options(CostModel::Measured)).unwrap();
+        let plan = device.compile(&graph, &options(CostSource::Measured)).unwrap();
         (measuring.measured, plan.estimated_seconds())
     };
     let (_, seconds) = measure();
@@ -277,6 +278,6 @@ fn measuring_needs_no_folder_that_can_be_written_to() {
     let device: &mut dyn Backend = &mut cpu;
     let measuring = device.measure_graphs([&training()], &Options::default()).unwrap();
     assert!(measuring.measured > 0);
-    let plan = device.compile(&training(), &options(CostModel::Measured)).unwrap();
+    let plan = device.compile(&training(), &options(CostSource::Measured)).unwrap();
     assert!(plan.estimated_seconds() > 0.0);
 }

@@ -53,7 +53,7 @@ fn candidates(graph: &Graph) -> Vec<ValueId> {
     let mut found = Vec::new();
     for node in graph.nodes.iter().filter(|node| node.phase == Phase::Forward) {
         let (inputs, outputs) = (graph.input_types(node), graph.output_types(node));
-        let is_slow = CPU.kernel(node.op.as_ref(), &inputs, &outputs) == KernelKind::Reference;
+        let is_slow = CPU.lower(node.op.as_ref(), &inputs, &outputs).kind == KernelKind::Reference;
         if !node.inputs.is_empty() && !is_slow {
             let is_large = |v: &&ValueId| graph.ty(**v).bytes() >= SMALLEST;
             found.extend(node.outputs.iter().filter(|v| read.contains(v)).filter(is_large));

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use lessen::bench::step::Planning;
-use lessen_compile::{CostModel, Precision};
+use lessen_compile::{CostSource, Precision};
 use lessen_run::recipe::words::Word;
 
 /// Flags that choose cases and say how they are planned.
@@ -37,7 +37,7 @@ impl PlanningArgs {
                 _ => Precision::F32,
             },
             allowed_error: self.allow_error,
-            cost: CostModel::from_word(&self.cost).expect("the word is one of the choices"),
+            cost: CostSource::from_word(&self.cost).expect("the word is one of the choices"),
             batch: self.batch.map(|batch| batch as usize),
             norm: self.norm.parse().expect("the word is one of the choices"),
             ..Planning::default()

@@ -1,7 +1,7 @@
 //! The words that keys take.
 
 use crate::recipe::words::words;
-use lessen_compile::{CostModel, Placement, Precision};
+use lessen_compile::{CostSource, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_nn::checkpoint::WeightDtype;
 use lessen_nn::{NormKind, Position, ScheduleKind};
@@ -106,7 +106,7 @@ words!(WeightDtype {
     F16 = "f16",
 });
 
-words!(CostModel {
+words!(CostSource {
     Analytic = "analytic",
     Measured = "measured",
 });

@@ -7,7 +7,7 @@ use crate::recipe::image_lists::{Augmentations, ChannelNumbers};
 use crate::recipe::value::SettingValue;
 use crate::recipe::warmup::Warmup;
 use crate::recipe::words::Word;
-use lessen_compile::{CostModel, Placement, Precision};
+use lessen_compile::{CostSource, Placement, Precision};
 use lessen_data::{Documents, Problem};
 use lessen_graph::ops::attention::Weighting;
 use lessen_nn::checkpoint::WeightDtype;
@@ -131,7 +131,7 @@ list_fields!(Augmentations, ChannelNumbers, ClassWeights, ColumnNames, Patterns)
 
 word_fields!(
     ModelKind,
-    CostModel,
+    CostSource,
     DataFormat,
     Documents,
     NormKind,
