@@ -126,14 +126,19 @@ struct Variant<'a> {
 fn variants(simple: Graph, target: &dyn Target) -> Vec<WithBits> {
     let mut with_bits: Vec<WithBits> = Vec::new();
     if remat::trains(&simple) {
+        let forward = Forward::new(&simple);
         for even in [false, true] {
-            let hoisted = bits::hoist(&simple, remat::SMALLEST, even);
-            let (graph, freed) = match hoisted {
-                Some(hoisted) => (checked(hoisted.graph), hoisted.freed),
-                None => (simple.clone(), HashMap::new()),
+            let with_predicates = bits::hoist_by(&forward, remat::SMALLEST, even);
+            let (graph, bits) = match with_predicates {
+                Some(hoisted) => {
+                    let graph = checked(hoisted.graph);
+                    let bits = bits::packable(&Forward::new(&graph), &hoisted.freed, target);
+                    (Some(graph), bits)
+                }
+                None => (None, bits::packable(&forward, &HashMap::new(), target)),
             };
-            let bits = bits::packable(&graph, &freed, target);
             if bits.len() > with_bits.last().map_or(0, |last| last.bits.len()) {
+                let graph = graph.unwrap_or_else(|| simple.clone());
                 with_bits.push(WithBits { graph, bits });
             }
         }
@@ -200,9 +205,10 @@ fn levels(options: &Options) -> Vec<Options> {
         allowed_error: rounds_nothing,
         ..options.clone()
     };
-    match rounds_nothing < options.allowed_error {
-        true => vec![without, options.clone()],
-        false => vec![without],
+    if rounds_nothing < options.allowed_error {
+        vec![without, options.clone()]
+    } else {
+        vec![without]
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use lessen_graph::{Def, Fold, Graph, Layout, Node, NodeId, ValueId};
 
+use crate::node_types::NodeTypes;
 use crate::place::Place;
 
 /// Where indices come from.
@@ -36,10 +37,15 @@ pub struct IndexUse {
 /// All indices that a graph reads. Those that several nodes read under the same conditions are listed once, with the
 /// first of these nodes.
 pub fn index_uses(graph: &Graph, places: &[Place]) -> Vec<IndexUse> {
+    index_uses_of(graph, places, &NodeTypes::of(graph))
+}
+
+/// As [`index_uses`], where the types of the graph's nodes are there.
+pub(crate) fn index_uses_of(graph: &Graph, places: &[Place], types: &NodeTypes) -> Vec<IndexUse> {
     let mut uses = Vec::new();
     let mut seen = HashSet::new();
     for (i, node) in graph.nodes.iter().enumerate() {
-        let Some(index) = node.op.index_input(&graph.input_types(node)) else {
+        let Some(index) = node.op.index_input(types.of_node(i).0) else {
             continue;
         };
         let value = node.inputs[index.input];

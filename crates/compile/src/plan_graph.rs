@@ -6,7 +6,7 @@ use lessen_graph::{Graph, InputKind, Node, NodeId, RowWise, ValueId};
 
 use crate::bytes;
 use crate::cost::Costed;
-use crate::indices::{IndexUse, index_uses};
+use crate::indices::{IndexUse, index_uses_of};
 use crate::node_types::NodeTypes;
 use crate::offsets::aligned;
 use crate::options::Options;
@@ -65,7 +65,7 @@ impl Scheduled {
     fn new(graph: Graph, options: &Options, target: &dyn Target) -> Scheduled {
         let types = NodeTypes::of(&graph);
         let places = places_of(&graph, &types);
-        let indices = index_uses(&graph, &places);
+        let indices = index_uses_of(&graph, &places, &types);
         let writes = state_writes(&graph, &places, &indices, &types);
         let kernels = kernels(&graph, &types, target);
         let (row_wise, after) = (&kernels.row_wise, &writes.after);

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 
 use lessen_graph::{Graph, InputKind, Phase, ValueId};
 
+use super::block::Block;
 use super::blocks::Blocks;
-use super::compose::{Block, Choice, Composed};
+use super::compose::{Choice, Composed};
 use super::inversion::Inversion;
 use super::sample::{Sample, SampleValues, Source};
 use super::ways::Ways;
@@ -124,9 +125,12 @@ impl BlockedGraph {
         };
         let inversions = Inversion::of_blocks(forward, &blocks, options.allowed_error);
         let rounded_entries: Vec<Vec<ValueId>> = (0..blocks.count)
-            .map(|block| match block > 0 && inversions[block - 1].is_some() {
-                true => Vec::new(),
-                false => blocks.first_entries(block).collect(),
+            .map(|block| {
+                if block > 0 && inversions[block - 1].is_some() {
+                    Vec::new()
+                } else {
+                    blocks.first_entries(block).collect()
+                }
             })
             .collect();
         let mut sampled = |block: usize, inversion: Option<&Inversion>| {

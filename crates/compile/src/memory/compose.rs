@@ -15,8 +15,9 @@
 
 use std::collections::BTreeMap;
 
+use super::block::Block;
 use super::relaxation::Relaxation;
-use super::ways::{Way, Ways};
+use super::ways::Way;
 use crate::passes::StorageFormat;
 
 /// At most so many closed, promised and open states each go on from one block to the next.
@@ -24,31 +25,6 @@ const MOST_STATES: usize = 512;
 
 /// The same for the first pass, which only has to find a good choice.
 const FEW_STATES: usize = 16;
-
-/// A block as the composition sees it.
-pub(super) struct Block<'a> {
-    /// Its ways.
-    pub ways: &'a Ways,
-    /// Ways when its entry is inverted from its output.
-    pub inverted: Option<&'a Ways>,
-    /// Bytes of its new entries.
-    pub entry: usize,
-    /// Bytes of its new entries in each storage format.
-    pub rounded_entry: [usize; StorageFormat::ALL.len()],
-    /// Bytes of the new entry that the next block can invert; 0 if there is none.
-    pub inverted_next: usize,
-    /// Bytes of later blocks' gradients that wait for their update.
-    pub waiting: usize,
-}
-
-impl Block<'_> {
-    /// Peak bytes of all blocks up to this one, if this way follows a state.
-    fn peak(&self, way: &Way, before: &State) -> usize {
-        let others = before.outer + before.inner;
-        let most = way.forward.max(way.backward + self.waiting);
-        before.peak.max(others + most)
-    }
-}
 
 /// The choice for one block.
 #[derive(Clone, Debug, PartialEq)]
@@ -92,6 +68,15 @@ struct State {
     least: f64,
     /// The position of the transition that led to it.
     step: usize,
+}
+
+impl State {
+    /// Peak bytes of all blocks up to this one, if this way of it follows the state.
+    fn peak_with(&self, block: &Block<'_>, way: &Way) -> usize {
+        let others = self.outer + self.inner;
+        let most = way.forward.max(way.backward + block.waiting);
+        self.peak.max(others + most)
+    }
 }
 
 /// The transition from one state to the next: what was chosen for the block between them.
@@ -248,7 +233,7 @@ impl<'a> Composer<'a> {
                 .map_or(block.entry, |format| block.rounded_entry[format as usize]);
             let closed = State {
                 outer: state.outer + entry + way.kept,
-                peak: block.peak(way, state),
+                peak: state.peak_with(block, way),
                 seconds: state.seconds + way.seconds,
                 ..*state
             };
@@ -287,7 +272,7 @@ impl<'a> Composer<'a> {
             let next = State {
                 outer: state.outer + outer,
                 inner: state.inner + inner + kept,
-                peak: block.peak(way, state).max(again),
+                peak: state.peak_with(block, way).max(again),
                 seconds: state.seconds + way.seconds + block.ways.forward_seconds,
                 is_open: true,
                 ..*state
@@ -309,7 +294,7 @@ impl<'a> Composer<'a> {
         let way = &block.ways.smallest;
         let next = State {
             inner: 0,
-            peak: block.peak(way, state),
+            peak: state.peak_with(block, way),
             seconds: state.seconds + way.seconds,
             is_open: false,
             ..*state

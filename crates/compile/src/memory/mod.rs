@@ -9,6 +9,7 @@
 //! the best. [`search`] goes through the choices from the fastest to the smallest and takes the first whose plan of the
 //! whole graph fits the budget. [`exhaustive`] plans graphs with few values, and graphs without blocks, in all ways.
 
+mod block;
 mod blocked_graph;
 mod blocks;
 mod compose;

@@ -1,7 +1,7 @@
 //! A lower bound on the time of blocks by Lagrangian relaxation: instead of a limit on bytes there is a price in
 //! seconds per byte, and each block takes the cheapest way at that price.
 
-use super::compose::Block;
+use super::block::Block;
 
 /// The prices that are tried, as multiples of the best one. The room left differs from state to state, and so does the
 /// best price.

@@ -13,6 +13,7 @@ use lessen_graph::ops::{PackBits, UnpackBits};
 use lessen_graph::{DType, Graph, Node, NodeId, Phase, RowWise, Type, ValueId};
 
 use super::remat::Forward;
+use super::saved::Packed;
 use crate::place::is_view;
 use crate::report::describe;
 use crate::target::{KernelKind, Target};
@@ -20,20 +21,6 @@ use lessen_rewrite::Rewriter;
 
 /// Keeping bits instead of truth values has to save at least so many bytes.
 const LEAST_SAVED: usize = 2 << 10;
-
-/// A forward value that is kept as one bit for each element.
-#[derive(Clone, Debug)]
-pub struct Packed {
-    /// The truth values, in the graph before recomputation.
-    pub value: ValueId,
-    /// Scope in the model and operation, such as `h.0.mlp compare`.
-    pub name: String,
-    /// Bytes of the bits.
-    pub bytes: usize,
-    /// Bytes of the values that would be kept otherwise: the truth values, or their operands; 0 where another predicate
-    /// counts these.
-    pub freed: usize,
-}
 
 /// A graph whose predicates are computed in the forward phase.
 pub struct Hoisted {
@@ -43,6 +30,10 @@ pub struct Hoisted {
     pub freed: HashMap<ValueId, usize>,
 }
 
+fn has_truth_values(graph: &Graph) -> bool {
+    graph.values.iter().any(|value| value.ty.dtype == DType::Bool)
+}
+
 /// Bytes of truth values of a type as bits, or as bytes where bits are no fewer.
 fn packed_bytes(ty: &Type) -> usize {
     PackBits::packed(ty).map_or(ty.bytes(), |words| words.bytes().min(ty.bytes()))
@@ -50,8 +41,11 @@ fn packed_bytes(ty: &Type) -> usize {
 
 /// The truth values that backward reads and cannot recompute without matrix products, if the device can pack them.
 /// `freed` holds the bytes of other values that they stand for.
-pub(crate) fn packable(graph: &Graph, freed: &HashMap<ValueId, usize>, target: &dyn Target) -> Vec<Packed> {
-    let forward = Forward::new(graph);
+pub(crate) fn packable(forward: &Forward<'_>, freed: &HashMap<ValueId, usize>, target: &dyn Target) -> Vec<Packed> {
+    let graph = forward.graph;
+    if !has_truth_values(graph) {
+        return Vec::new();
+    }
     let prices = forward.prices(false);
     let runs = |ty: &Type, words: &Type| {
         let lowerings = [
@@ -89,7 +83,16 @@ pub(crate) fn packable(graph: &Graph, freed: &HashMap<ValueId, usize>, target: &
 /// bytes than the bits and the values that backward could no longer recompute; with `even` also where they take as many
 /// as the latter. None where there is no such predicate.
 pub fn hoist(graph: &Graph, least: usize, even: bool) -> Option<Hoisted> {
-    let search = PredicateSearch::new(graph, least)?;
+    hoist_by(&Forward::new(graph), least, even)
+}
+
+/// As [`hoist`], where the facts about the forward phase are there.
+pub(crate) fn hoist_by(forward: &Forward<'_>, least: usize, even: bool) -> Option<Hoisted> {
+    let graph = forward.graph;
+    if !has_truth_values(graph) {
+        return None;
+    }
+    let search = PredicateSearch::new(forward, least)?;
     let chosen = search.chosen(even);
     if chosen.is_empty() {
         return None;
@@ -129,7 +132,7 @@ struct PredicateSearch<'a> {
     graph: &'a Graph,
     /// Smaller values are not worth freeing.
     least: usize,
-    forward: Forward<'a>,
+    forward: &'a Forward<'a>,
     prices: Vec<Option<f64>>,
     /// For each node whether it is after the forward phase and depends on forward values alone, element by element.
     derived: Vec<bool>,
@@ -141,9 +144,9 @@ struct PredicateSearch<'a> {
 
 impl<'a> PredicateSearch<'a> {
     /// Finds the predicates; none where no predicate could free anything.
-    fn new(graph: &'a Graph, least: usize) -> Option<PredicateSearch<'a>> {
-        let forward = Forward::new(graph);
-        let derived = derived(&forward);
+    fn new(forward: &'a Forward<'a>, least: usize) -> Option<PredicateSearch<'a>> {
+        let graph = forward.graph;
+        let derived = derived(forward);
         let is_truth = |node: &Node| node.outputs.iter().all(|&v| graph.ty(v).dtype == DType::Bool);
         let mut search = PredicateSearch {
             prices: forward.prices(false),

@@ -255,9 +255,12 @@ impl Clones<'_> {
                 continue;
             }
             let inputs: Vec<ValueId> = (operands.iter())
-                .map(|&input| match self.at_hand(input) {
-                    true => self.rewriter.get(input),
-                    false => self.made[&(input, self.shared_by(input, within))],
+                .map(|&input| {
+                    if self.at_hand(input) {
+                        self.rewriter.get(input)
+                    } else {
+                        self.made[&(input, self.shared_by(input, within))]
+                    }
                 })
                 .collect();
             let outputs = match inverted {

@@ -330,9 +330,12 @@ impl<'a> Split<'a> {
     fn add_rest(&self, out: &mut Rewriter<'_>, after_update: bool) {
         let graph = self.graph;
         let waiting: Vec<(ValueId, ValueId)> = (self.pending.iter())
-            .map(|(&value, name)| match after_update {
-                true => (value, out.get(value)),
-                false => (value, out.input(name, InputKind::State, value)),
+            .map(|(&value, name)| {
+                if after_update {
+                    (value, out.get(value))
+                } else {
+                    (value, out.input(name, InputKind::State, value))
+                }
             })
             .collect();
         for input in &graph.inputs {

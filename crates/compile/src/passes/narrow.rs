@@ -48,6 +48,9 @@ pub(super) fn view_again(
 /// Makes operations read `bf16` where they give the same results for it and the device has a kernel for it. Values that
 /// an operation copies are widened after it.
 pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
+    if !has_bf16(graph) {
+        return graph.clone();
+    }
     let places = places(graph);
     let mut rewriter = Rewriter::new(graph);
     for node in &graph.nodes {
@@ -88,9 +91,13 @@ pub fn read_narrow(graph: &Graph, target: &dyn Target) -> Graph {
     rewriter.finish()
 }
 
+fn has_bf16(graph: &Graph) -> bool {
+    graph.values.iter().any(|value| value.ty.dtype == DType::BF16)
+}
+
 /// Widens values in each row group that reads them, where only row groups do; none where nothing changes.
 pub(crate) fn widen_where_read(graph: &Graph, row_wise: &[RowWise], steps: &[Step]) -> Option<Graph> {
-    if !graph.values.iter().any(|value| value.ty.dtype == DType::BF16) {
+    if !has_bf16(graph) {
         return None;
     }
     let places = places(graph);

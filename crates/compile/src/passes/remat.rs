@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use lessen_graph::{Def, Graph, InputKind, Node, NodeId, Phase, RowWise, ValueId};
 
-use super::bits::Packed;
 use super::narrow::widened_from;
+use super::saved::{Packed, Recompute};
 use crate::node_types::NodeTypes;
 use crate::place::{Place, places_of};
 use crate::report::describe;
@@ -22,22 +22,6 @@ pub(crate) const SMALLEST: usize = 16 << 10;
 
 /// The longest chain of row-wise operations to a value that is always recomputed.
 const LONGEST_CHAIN: usize = 7;
-
-/// A forward value that backward can recompute or invert.
-#[derive(Clone, Debug)]
-pub struct Recompute {
-    /// The value, in the graph before recomputation.
-    pub value: ValueId,
-    /// Scope in the model and operation, such as `h.0.mlp gelu`.
-    pub name: String,
-    /// Bytes that recomputing frees between the phases.
-    pub bytes: usize,
-    /// Floating-point operations of the products that recomputing runs; 0 for a row-wise value, except at the end of a
-    /// long chain, where the operations of the chain count.
-    pub flops: f64,
-    /// The declared error of an inverted value; 0 for a recomputed one, which is exact.
-    pub error: f64,
-}
 
 /// The forward values of a graph: which ones backward reads, and what recomputing each costs.
 pub(crate) struct Forward<'a> {

@@ -228,9 +228,10 @@ impl<'g> Rewriting<'_, 'g> {
                 let ty = Type::new(x.dtype(), &[x.ty().last()]);
                 let ones = self.trace.apply1(Full { ty, value: 1.0 }, &[]);
                 let y = self.trace.apply_shared(centred.compressed, &[x, ones])[0];
-                match norm.is_compressed {
-                    true => y,
-                    false => completed(y, y.rank() - 1) * scale(self),
+                if norm.is_compressed {
+                    y
+                } else {
+                    completed(y, y.rank() - 1) * scale(self)
                 }
             }
         };

@@ -49,11 +49,12 @@ impl Pattern for Found {
             ..Attention::default()
         };
         let y = rewriter.push(Arc::new(op), &operands, phase, scope)[0];
-        let back: Arc<dyn Op> = match has_heads {
-            true => Arc::new(Permute { axes: vec![0, 2, 1, 3] }),
-            false => Arc::new(Reshape {
+        let back: Arc<dyn Op> = if has_heads {
+            Arc::new(Permute { axes: vec![0, 2, 1, 3] })
+        } else {
+            Arc::new(Reshape {
                 shape: graph.ty(node.outputs[0]).shape.clone(),
-            }),
+            })
         };
         rewriter.push(back, &[y], phase, scope)[0]
     }

@@ -85,9 +85,10 @@ pub(super) fn keeps_lines(graph: &Graph, base: ValueId, (from, to): (ValueId, Va
         return false;
     };
     let is = |value: ValueId, extent: usize| shape(value).split_last() == Some((&extent, lead));
-    match is_widened {
+    if is_widened {
         // Shapes are aligned at the last axis, so the axis of extent 1 has to be there.
-        true => is(from, 1) && is(to, *width) || shape(from) == shape(to),
-        false => shape(to) == lead || is(to, 1) || shape(from) == shape(to),
+        is(from, 1) && is(to, *width) || shape(from) == shape(to)
+    } else {
+        shape(to) == lead || is(to, 1) || shape(from) == shape(to)
     }
 }

@@ -1,5 +1,6 @@
 //! Tests of rewrites: common subexpressions, patterns, norm conversion.
 
+mod dead_code;
 mod mean_squares;
 mod merging;
 mod norms;

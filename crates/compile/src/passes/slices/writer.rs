@@ -90,9 +90,12 @@ impl<'a> Writer<'a> {
             };
             let node = self.slicing.node(*id);
             let inputs: Vec<ValueId> = (node.inputs.iter().zip(&roles.whole))
-                .map(|(&v, is_whole)| match is_whole {
-                    true => self.rewriter.get(v),
-                    false => self.part(v, slice, &mut level.made),
+                .map(|(&v, is_whole)| {
+                    if *is_whole {
+                        self.rewriter.get(v)
+                    } else {
+                        self.part(v, slice, &mut level.made)
+                    }
                 })
                 .collect();
             let outputs = self
