@@ -48,8 +48,8 @@ impl AlongQuery<'_> {
         self.axis + 1 == self.outputs[self.output].rank()
     }
 
-    /// The rule of an output whose runs along the axis are those of its inputs along the same axis, added up with
-    /// factors that do not depend on the position.
+    /// The rule of an output whose runs along the axis are sums of its inputs' runs along the same axis, with factors
+    /// that do not depend on the position.
     pub fn same_axis(&self) -> Along {
         Along::Linear((0..self.inputs.len()).map(|input| (input, self.axis)).collect())
     }

@@ -151,7 +151,7 @@ impl GraphBuilder {
     /// start=0, len=2`.
     ///
     /// # Errors
-    /// An operation that the registry does not know; an attribute that is missing or wrong; those of
+    /// An operation that the registry does not know; an attribute that is missing or wrong; the errors of
     /// [`GraphBuilder::push`].
     pub fn push_named(
         &mut self,

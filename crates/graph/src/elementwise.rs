@@ -80,7 +80,8 @@ pub trait Elementwise: Named + Any + PartialEq + Debug + Send + Sync {
         false
     }
 
-    /// See [`Op::vjp`]: the cotangents of the inputs from that of the output. By default those of the decomposition.
+    /// See [`Op::vjp`]: the cotangents of the inputs from the cotangent of the output. By default by the derivative of
+    /// the decomposition.
     fn vjp<'g>(&self, cx: &Vjp<'_, 'g>, dy: Tensor<'g>) -> Vec<Option<Tensor<'g>>> {
         let _ = (cx, dy);
         Vec::new()

@@ -33,12 +33,12 @@ impl<'g> Tensor<'g> {
     }
 }
 
-/// Vector-Jacobian product: the cotangents of `wrt` from those of `outputs`; none where there is no influence. Where
-/// one tensor of `wrt` is computed from another, the other's cotangent includes its influence through the first. Nodes
-/// before the first definition of `wrt` are not visited.
+/// Vector-Jacobian product: the cotangents of `wrt` from the cotangents of `outputs`; none where there is no influence.
+/// Where one tensor of `wrt` is computed from another, the other's cotangent includes its influence through the first.
+/// Nodes before the first definition of `wrt` are not visited.
 ///
 /// # Panics
-/// If a tensor belongs to another trace, or a cotangent has not the type of its output.
+/// If a tensor belongs to another trace, or a cotangent has another type than its output.
 #[track_caller]
 pub fn vjp<'g>(
     outputs: &[Tensor<'g>],

@@ -183,8 +183,8 @@ impl<T: Any + PartialEq> SameFields for T {
 ///
 /// Two operations are the same if they have the same type, equal fields and equal [`Op::attrs`]; see [`<dyn
 /// Op>::same`](trait.Op.html#method.same). An operation from outside this crate needs [`Op::name`], [`Op::infer`] and
-/// [`Op::decompose`] at least: by default its evaluation and its derivative are those of the decomposition, and a
-/// device without a kernel for it runs the decomposition.
+/// [`Op::decompose`] at least: by default its evaluation and its derivative follow from the decomposition, and a device
+/// without a kernel for it runs the decomposition.
 pub trait Op: Any + SameFields + Debug + Send + Sync {
     /// Name in the text form, of letters, digits, underscores and dots. No two types of operation share one.
     fn name(&self) -> &'static str;
@@ -273,8 +273,8 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
     }
 
     /// Folds constants: `known` holds, for each input, the number that all its elements equal (none where they differ
-    /// or are not known). A folded result must equal that of every device, so only exactly rounded functions fold. By
-    /// default none does.
+    /// or are not known). A folded result must equal the result of every device, so only exactly rounded functions
+    /// fold. By default none does.
     fn fold(&self, known: &[Option<f64>], inputs: &[Type], outputs: &[Type]) -> Fold {
         let _ = (known, inputs, outputs);
         Fold::No
@@ -377,8 +377,7 @@ pub trait Op: Any + SameFields + Debug + Send + Sync {
         Cost::vector(outputs.iter().map(|ty| ty.numel() as f64).sum(), inputs, outputs)
     }
 
-    /// A hash that is the same for operations that are the same; the type counts separately. By default that of the
-    /// attributes.
+    /// A hash that is equal for equal operations; the type counts separately. By default the hash of the attributes.
     fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         self.attrs().hash(&mut hasher);

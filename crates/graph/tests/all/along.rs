@@ -1,4 +1,4 @@
-//! What operations say of runs along an axis, against what they compute.
+//! Rules of operations about runs along an axis, against their evaluation.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn runs(array: &Array, axis: usize) -> Vec<Vec<f64>> {
         .collect()
 }
 
-/// The array with a number added to each run along an axis: a random one, or what makes the mean zero.
+/// The array with a number added to each run along an axis: a random one, or the one that makes the mean zero.
 fn shifted(array: &Array, axis: usize, random: Option<&mut Prng>) -> Array {
     let extent = array.ty.shape[axis];
     let mut shifts = Vec::new();

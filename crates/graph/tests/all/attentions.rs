@@ -1,4 +1,4 @@
-//! Attention in all its kinds, applied to small random inputs of odd shapes.
+//! Attention with all options, applied to small random inputs of odd shapes.
 
 use lessen_graph::ops::*;
 use lessen_graph::{Array, DType, Type, evaluate_op};
@@ -30,7 +30,7 @@ pub fn with_rest(r: &mut Prng, op: Attention, [batch, keys, heads]: [usize; 3]) 
         rest.push(r.bools(&[batch, keys]));
     }
     if op.segmented {
-        // The first token and the last one belong to no segment where there are enough of them; one segment is empty.
+        // The first token and the last one belong to no sequence where there are enough of them; one sequence is empty.
         let (first, last) = (1.min(keys as i32), (keys as i32 - 1).max(0));
         let middle = (first + last) / 2;
         rest.push(Array::i32(&[4], &[first, middle, middle, last.max(middle)]));
@@ -292,7 +292,7 @@ fn slopes_of_alibi_halve() {
             1.0 / 256.0,
         ],
     );
-    // For six heads those of four, then every other one of eight.
+    // For six heads the slopes of four heads, then every other slope of eight.
     near(&slopes(6), &[0.25, 0.0625, 1.0 / 64.0, 1.0 / 256.0, 0.5, 0.125]);
     near(&slopes(1), &[1.0 / 256.0]);
 }
@@ -350,7 +350,7 @@ fn segments_are_sequences_of_their_own() {
             let [q, k, v] = [0, 1, 2].map(|_| r.normal(&[1, 7, 2, 3]));
             let rest = with_rest(&mut r, op, [1, 7, 2]);
             let evaluated = |op: Attention, inputs: &[&Array]| evaluate_op(&op, inputs).unwrap()[0].clone();
-            // Token 0 and token 6 belong to no segment.
+            // Token 0 and token 6 belong to no sequence.
             let starts = Array::i32(&[4], &[1, 3, 3, 6]);
             let packed = Attention { segmented: true, ..op };
             let inputs: Vec<&Array> = [&q, &k, &v, &starts].into_iter().chain(&rest).collect();

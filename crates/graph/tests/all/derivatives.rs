@@ -83,8 +83,7 @@ fn rules_agree_with_the_derivatives_of_decompositions() {
     }
 }
 
-/// The cotangents of the inputs by the operation's rule, then those through its decomposition; nothing if it
-/// has none.
+/// The cotangents of the inputs by the operation's rule, then by its decomposition; nothing if it has none.
 fn both_ways<'g>(case: &Case, trace: &'g Trace, x: &[Tensor<'g>], wrt: &[usize], chosen: &[usize]) -> Vec<Tensor<'g>> {
     let Some(simple) = case.op.decompose(x) else {
         return vec![];

@@ -1,4 +1,4 @@
-//! Hand-written cases: random bits, dropout and their streams; what evaluating graphs says and returns.
+//! Hand-written cases: random bits, dropout and their streams; results and messages of evaluations.
 
 use lessen_graph::ops::*;
 use lessen_graph::philox::philox4x32;

@@ -1,5 +1,5 @@
-//! Rules of inversion: what backward computes from the output of a forward operation agrees with what it stands for, in
-//! real arithmetic.
+//! Rules of inversion: the results of backward from the output of a forward operation agree with the results from its
+//! input, in real arithmetic.
 
 use std::collections::{BTreeSet, HashMap};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -69,8 +69,8 @@ fn forward_case<'a>(all: &'a [Case], op: &dyn Op, first: &Type) -> &'a Case {
         .unwrap_or_else(|| panic!("no case of {op:?} on {first}"))
 }
 
-/// The outputs of a backward operation, and those of what its rule computes instead, where all inputs that have to are
-/// those of the forward operation.
+/// The outputs of a backward operation, and the outputs of the operation that its rule puts in its place, where inputs
+/// of both are the forward operation's.
 fn both_ways(rule: &FromOutput, backward: &Case, forward: &Case) -> (Vec<Array>, Vec<Array>) {
     let outputs = evaluated(&forward.op, &forward.inputs);
     let mut own = backward.inputs.clone();
@@ -133,7 +133,7 @@ fn backward_operations_follow_from_outputs() {
     assert!(checked.iter().eq(expected.iter()), "{checked:?}");
 }
 
-/// A graph with the forward nodes of a function of `x`, and behind them those of the gradient for `x`.
+/// A graph with the forward nodes of a function of `x`, followed by the nodes of the gradient for `x`.
 fn differentiated(f: impl for<'g> Fn(&'g Trace, Tensor<'g>) -> Tensor<'g>) -> Graph {
     let trace = Trace::new();
     let x = trace.input("x", DType::F32, &[2, 4]);

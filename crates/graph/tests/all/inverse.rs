@@ -124,7 +124,7 @@ fn leaky_relu_is_within_the_error_that_is_declared() {
     for slope in (1..200).map(|i| f64::from(i) / 100.0) {
         let op = LeakyRelu { slope };
         let rule = Op::inverse(&op, 0, std::slice::from_ref(&x.ty)).unwrap();
-        // What a device computes: the slope is a number of the dtype, too.
+        // As on a device: the slope is a number of the dtype, too.
         let of = |op: &LeakyRelu, x: &Array| {
             let slope = DType::F32.round(op.slope);
             let op: Arc<dyn Op> = Arc::new(LeakyRelu { slope });

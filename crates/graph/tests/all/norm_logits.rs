@@ -1,4 +1,4 @@
-//! What normalized logits are: their deviation, their derivative where a row has none, and large rows.
+//! Normalized logits: their deviation, their derivative where a row has no deviation, and large rows.
 
 use std::collections::HashMap;
 
@@ -36,7 +36,7 @@ fn rows_deviate_by_what_the_bound_leaves() {
         clip,
         ..Temperature::default()
     };
-    // With gamma = 1, deviations above 1 stay as they are, and those below become 1; without a bound all become 1.
+    // With gamma = 1, deviations above 1 stay unchanged, and smaller ones become 1; without a bound all become 1.
     for (clip, expected) in [
         (Clip::AtMost(1.0), [deviation(&rows[0]), 1.0]),
         (Clip::AtMost(f64::INFINITY), [1.0, 1.0]),

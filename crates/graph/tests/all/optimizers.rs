@@ -52,7 +52,7 @@ fn codes(r: &mut Prng, shape: &[usize]) -> Array {
     Array::from_fn(Type::new(DType::U8, shape), |_| r.below(256) as f64)
 }
 
-/// The updates on small random inputs; those of other shapes and attributes than AdamW's and SGD's.
+/// The updates on small random inputs, but for AdamW and SGD.
 pub fn cases(r: &mut Prng) -> Vec<Case> {
     let shape = [3, 5];
     let (lr, t) = (&Array::scalar(0.05), &Array::scalar(3.0));

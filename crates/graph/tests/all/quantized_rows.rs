@@ -1,4 +1,4 @@
-//! Rows in 8 bits: codes, scales, what is restored of them, and numbers at the ends of the range.
+//! Rows in 8 bits: codes, scales, restored rows, and numbers at the ends of the range.
 
 use lessen_graph::ops::{DequantizeRows, QuantizeRows};
 use lessen_graph::{Array, DType, Op, Type, evaluate_op};
@@ -9,7 +9,7 @@ const CODE: DType = DType::U8;
 const MAX: f64 = f32::MAX as f64;
 const INF: f64 = f64::INFINITY;
 
-/// Codes, scales and what is restored of them.
+/// Codes, scales and restored rows.
 fn quantized(x: &Array) -> [Array; 3] {
     let outputs: [Array; 2] = evaluate_op(&QuantizeRows, &[x]).unwrap().try_into().unwrap();
     let [codes, scale] = outputs;

@@ -1,4 +1,4 @@
-//! What operations declare of rows, places and layouts holds for what they compute.
+//! Declarations of operations about rows, places and layouts hold for their evaluation.
 
 use lessen_graph::ops::{Reduce, ReduceKind};
 use lessen_graph::{Array, Layout, Op, OutRole, Role, RowWise, Type, evaluate_op};

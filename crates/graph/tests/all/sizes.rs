@@ -47,7 +47,7 @@ fn is_accepted(op: &Arc<dyn Op>, inputs: &[Type]) -> bool {
         let bytes = ty.checked_bytes().unwrap_or_else(|| panic!("{op:?} accepts {ty}"));
         assert!(bytes == ty.bytes() && bytes <= isize::MAX as usize, "{op:?}: {ty}");
     }
-    // What a compiler asks about accepted types.
+    // Questions of a compiler about accepted types.
     op.cost(inputs, &outputs);
     op.row_wise(inputs, &outputs);
     op.index_input(inputs);
@@ -171,7 +171,7 @@ fn huge_fields_of_every_operation_are_refused_or_counted() {
             if is_accepted(&op, &inputs) {
                 let outputs = op.infer(&inputs).unwrap();
                 if outputs.iter().all(|ty| ty.numel() < 1 << 16) {
-                    // It means what it says: the evaluator computes it, with results of these types.
+                    // The evaluator computes it, with results of these types.
                     let found = evaluate_op(op.as_ref(), &arrays).unwrap();
                     assert!(found.iter().all(|array| array.data.len() == array.ty.numel()), "{op:?}");
                 }

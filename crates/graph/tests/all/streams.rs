@@ -45,7 +45,7 @@ impl Op for NoiseTwice {
     }
 }
 
-/// The graph's own random bits and those of three operations from outside, all from one key.
+/// Random bits of the graph and of three operations from outside, all from one key.
 fn graph() -> Graph {
     let trace = Trace::new();
     let key = trace.input("key", DType::U32, &[2]);

@@ -1,4 +1,4 @@
-//! The text form: print and parse are each other's inverse, and parse says what is wrong where.
+//! The text form: print and parse are each other's inverse, and parse names the mistake and its line.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -188,7 +188,7 @@ impl Op for AttentionBackward {
         Some(found)
     }
 
-    /// Derivatives of learned biases and weights are sums over all sequences, in an order of their own.
+    /// Derivatives of learned biases and weights are sums over all sequences, whose order slices would change.
     fn without_stream(&self) -> Option<Arc<dyn Op>> {
         Some(Arc::new(AttentionBackward::of(self.forward.without_stream())))
     }

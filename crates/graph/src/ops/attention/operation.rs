@@ -248,8 +248,8 @@ impl Attention {
             let fits = starts.dtype == DType::I32 && starts.rank() == 1 && starts.shape[0] > 0;
             if !fits || n.batch != 1 || n.queries != n.keys || self.placed {
                 return Err(Error::user(format!(
-                    "segments need starts i32[S+1], one sequence of as many queries as keys and no offset, not {starts}, \
-                     a batch of {}, {} queries and {} keys",
+                    "sequences in one row of tokens need starts i32[S+1], a batch of 1, as many queries as keys and no offset, \
+                     not {starts}, a batch of {}, {} queries and {} keys",
                     n.batch, n.queries, n.keys
                 )));
             }
@@ -313,8 +313,8 @@ impl Attention {
     /// the starts.
     pub(super) fn share(&self, inputs: &[Type], before: usize) -> f64 {
         let starts = self.starts_input(inputs, before);
-        let segments = starts.map_or(1, |starts| inputs[starts.input].numel().saturating_sub(1));
+        let sequences = starts.map_or(1, |starts| inputs[starts.input].numel().saturating_sub(1));
         let of_all = if self.causal { 0.5 } else { 1.0 };
-        of_all / segments.max(1) as f64
+        of_all / sequences.max(1) as f64
     }
 }

@@ -102,7 +102,7 @@ impl FromStr for RopeScaling {
     /// Reads a word as [`Display`](fmt::Display) writes it.
     ///
     /// # Errors
-    /// A word that is none.
+    /// An unknown word.
     fn from_str(text: &str) -> Result<RopeScaling> {
         let unknown = || {
             Error::user(format!(

@@ -11,7 +11,7 @@ use crate::types::{DType, Type};
 
 /// Positions of queries and keys, as tensors of the scores' dtype.
 struct Positions<'g> {
-    /// `[Tq, 1]`, or `[B, Tq, 1]` where sequences have offsets of their own.
+    /// `[Tq, 1]`, or `[B, Tq, 1]` where each sequence has an offset.
     queries: Tensor<'g>,
     /// `[Tq, Tk]`, or `[B, Tq, Tk]`.
     distances: Tensor<'g>,
@@ -181,8 +181,8 @@ impl<'g> AttentionScores<'g> {
         }
     }
 
-    /// The weights before dropout, and the cotangents of the scores and of the learned weight from those of the weights
-    /// before dropout; `softmax` holds `lse` and `delta`, `[B, H, Tq, 1]`.
+    /// The weights before dropout, and from `dweights`, their cotangents, the cotangents of the scores and of the
+    /// learned weight; `softmax` holds `lse` and `delta`, `[B, H, Tq, 1]`.
     pub(super) fn cotangents(
         &self,
         softmax: Option<(Tensor<'g>, Tensor<'g>)>,

@@ -52,7 +52,7 @@ impl Weighting {
         matches!(self, Weighting::Softmax | Weighting::Norm(_))
     }
 
-    /// The temperature, where rows are normalized by one of their own.
+    /// The temperature, where each row is divided by one.
     pub fn temperature(&self) -> Option<Temperature> {
         match self {
             Weighting::Norm(temperature) => Some(*temperature),

@@ -1,4 +1,4 @@
-//! Matrix product of some rows, added to that of the rows before: `y[m, n] = sum[m, n] + sum_k a[k, m] b[k, n]`.
+//! Matrix product of some rows, added to the product of the rows before: `y[m, n] = sum[m, n] + sum_k a[k, m] b[k, n]`.
 
 use lessen_base::{Error, Result};
 
@@ -12,7 +12,7 @@ use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// `sum + a^T b` of `a[k, m]`, `b[k, n]` and `sum[m, n]`, as the gradient of a weight is collected slice by slice of
-/// its rows. Inputs are `a`, `b` and `sum`; the result may lie where `sum` lies.
+/// its rows. Inputs are `a`, `b` and `sum`; the result may overwrite `sum`.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct AddMatMul {
     /// Factors are `bf16`, the sum and the result `f32`.

@@ -75,7 +75,7 @@ impl Slide {
         }
     }
 
-    /// The position of a tap in the image; none where it lies in the padding.
+    /// The position of a tap in the image; none in the padding.
     pub fn position(&self, window: usize, tap: usize) -> Option<usize> {
         let position = (window * self.stride + tap * self.dilation).checked_sub(self.before)?;
         (position < self.input).then_some(position)

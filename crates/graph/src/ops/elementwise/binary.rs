@@ -123,7 +123,7 @@ impl Binary {
         match self.kind {
             BinaryKind::Mul if known[1] == Some(1.0) => Some(0),
             BinaryKind::Mul if known[0] == Some(1.0) => Some(1),
-            // -0 + 0 is 0: only the other zero leaves every number as it is.
+            // -0 + 0 is 0: only the other zero leaves every number unchanged.
             BinaryKind::Add if zero(known[1], true) => Some(0),
             BinaryKind::Add if zero(known[0], true) => Some(1),
             BinaryKind::Sub if zero(known[1], false) => Some(0),

@@ -9,7 +9,7 @@ use crate::trace::Tensor;
 use crate::types::{DType, Type};
 
 /// `y = min(max(x, low), high)`, as ReLU6 with 0 and 6; NaN stays NaN. The derivative is 1 between the bounds and 0 at
-/// them, as that of PyTorch's `hardtanh`.
+/// them, as in PyTorch's `hardtanh`.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Clamp {
     /// The least result.

@@ -1,5 +1,5 @@
-//! The derivative of SiLU from its output, as that of GELU: one bit for each element says on which side of the minimum
-//! it is.
+//! The derivative of SiLU from its output, as for GELU: one bit for each element says on which side of the minimum it
+//! is.
 
 use lessen_base::Result;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use crate::types::Type;
 /// Where weight decay enters a step.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Decay {
-    /// A term of the gradient, as that of an L2 penalty.
+    /// A term of the gradient: an L2 penalty.
     Penalty,
     /// A factor of the parameter (Loshchilov, Hutter 2019).
     Decoupled,

@@ -1,4 +1,4 @@
-//! AdamW of a table whose gradient is zeros but for a few rows, as that of an embedding is.
+//! AdamW of a table whose gradient is zeros but for a few rows, such as an embedding.
 
 use lessen_base::{Error, Result};
 

@@ -69,8 +69,8 @@ impl Op for UpdateSlice {
         vec![y]
     }
 
-    /// Every position gathers the update's nearest row and takes it where it is inside; rows with indices of their own
-    /// are taken apart.
+    /// Every position gathers the update's nearest row and takes it where it is inside; rows that each have an index
+    /// are computed one by one.
     fn decompose<'g>(&self, inputs: &[Tensor<'g>]) -> Option<Vec<Tensor<'g>>> {
         let (base, update, index) = (inputs[0], inputs[1], inputs[2]);
         let axis = self.axis as isize;
